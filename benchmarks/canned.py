@@ -12,14 +12,8 @@ from typing import Final
 import numpy as np
 
 from control.loop.dependencies import LoopSettings
-from control.loop.view import (
-    LOG_LINES,
-    LogLine,
-    LoopView,
-    Mode,
-    Phase,
-)
-from control.planning.plan_overrides import Asks
+from control.loop.view import LOG_LINES, LogLine, LoopView, Mode, Phase
+from control.planning.plan_overrides import PlanOverrides
 from control.planning.plan_view import PlanningView, Solving, TracedFrontier
 from control.settings.auto_limits import EAGER
 from executor.journal.journal_replay import Replay
@@ -121,7 +115,7 @@ def stopped(view: LoopView, second: int) -> LoopView:
 def log_line(number: int) -> LogLine:
     """One of many."""
     level = "warning" if number % 7 == 0 else "info"
-    text = f"level: largest deviation from the level: net_in {number % 97}.0 %"
+    text = f"balanced: largest deviation from the average: net_in {number % 97}.0 %"
     return LogLine(at_ms=AT_MS + 1000 * number, level=level, text=text)
 
 
@@ -159,8 +153,8 @@ def _moves(plan: Plan, done: int) -> Iterator[MoveProgress]:
             yield MoveProgress(move=move)
 
 
-def _asks(plan: Plan) -> Asks:
-    return Asks().dropping(plan.moves[-1].id)
+def _asks(plan: Plan) -> PlanOverrides:
+    return PlanOverrides().dropping(plan.moves[-1].id)
 
 
 def _traced(snapshot: Snapshot, plan: Plan) -> TracedFrontier:
@@ -197,7 +191,7 @@ def _traced(snapshot: Snapshot, plan: Plan) -> TracedFrontier:
 class CannedProposals:
     """Takes all that is asked."""
 
-    def ask(self, asks: Asks) -> None:
+    def ask(self, asks: PlanOverrides) -> None:
         """Make no plan."""
 
     def undo(self) -> None:
@@ -219,7 +213,7 @@ class CannedProposals:
 class CannedPast:
     """The same run, again and again."""
 
-    cut_off: PastRun | None = None
+    interrupted: PastRun | None = None
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -257,8 +251,8 @@ class CannedPast:
             started_at_ms=at_ms,
             last_at_ms=at_ms + 1000,
             throttled=None,
-            stood_down=None,
-            shortened=None,
+            suspended_balancer=None,
+            lowered_segments=None,
             cancelling=frozenset(),
             moves={of.move.id: of for of in done.moves},
             state=RunState.DONE,
@@ -291,7 +285,7 @@ class CannedLoop:
         self.running = running
         self.steering = Steering()
         self.proposals = CannedProposals()
-        self.past = CannedPast(view.plan)
+        self.previous_runs = CannedPast(view.plan)
         self.settings = LoopSettings(
             bootstrap=view.bootstrap,
             name=NAME,

@@ -28,22 +28,10 @@ from benchmarks.machine import processor
 from benchmarks.measure import cpu_seconds
 from model.errors import InvalidCluster
 from model.evaluate import evaluate_proposal
-from model.goals.goals import (
-    Budgets,
-    Goal,
-    Goals,
-    ObjectiveKind,
-    SolveLimits,
-)
+from model.goals.goals import Budgets, Goal, Goals, ObjectiveKind, SolveLimits
 from model.ids import BrokerId, PartitionId
 from model.plan.proposal import Change, Proposal
-from model.snapshot.snapshot import (
-    Count,
-    Measure,
-    Resource,
-    Snapshot,
-    StorageKind,
-)
+from model.snapshot.snapshot import Count, Measure, Resource, Snapshot, StorageKind
 from solver.search.observer import SolveObserver
 from solver.solve import solve
 
@@ -253,14 +241,14 @@ def _tolerance(measure: Measure, theirs: Row | None) -> float:
 def table(rows: Sequence[Row]) -> str:
     """The table as Markdown."""
     lines = [
-        f"Same instances, both plans judged by one program; {processor()}. `same "
-        "bands`: fewest moves after which no broker is further from the level than "
-        "9 %, or than Cruise Control left it where that is more. `same moves`: the "
-        "best balance with at most its moves and leader changes. In both a move costs "
-        "1, whatever it copies, a change of leader 0.05; the bound is the least that "
-        "any plan into the same bands costs. `own prices`: plimsoll's default, where "
-        "every byte copied is paid. `as good after`: CPU seconds to the first plan no "
-        "worse than Cruise Control's by the same goals.\n",
+        f"The same instances, both plans judged by one program; {processor()}. `same "
+        "bands`: the fewest moves after which no broker deviates from the average by "
+        "more than 9 %, or by more than Cruise Control left. `same moves`: the best "
+        "balance with at most its moves and leader changes. In both, a move costs 1, "
+        "whatever it copies, and a change of leader 0.05; the bound is the lowest cost "
+        "of any plan into the same bands. `own prices`: plimsoll's default, where "
+        "moves cost by the bytes they copy. `as good after`: CPU seconds until the "
+        "first plan that is no worse than Cruise Control's by the same goals.\n",
         "| " + " | ".join(COLUMNS) + " |",
         "|---" * len(COLUMNS) + "|",
         *(_line(row) for row in rows),

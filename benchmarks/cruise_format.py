@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from model.cpu import PERCENT
 from model.errors import InvalidCluster
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move
@@ -35,7 +36,7 @@ HOME_VARIABLE: Final = "PLIMSOLL_CRUISE_CONTROL_HOME"
 KB: Final = 1024.0
 MB: Final = 1024.0**2
 UNITS: Final = {
-    Resource.CPU: ("cpu", 1.0),
+    Resource.CPU: ("cpu", 1 / PERCENT),
     Resource.NET_IN: ("nw_in", KB),
     Resource.NET_OUT: ("nw_out", KB),
     Resource.DISK: ("disk", MB),

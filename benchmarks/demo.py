@@ -71,7 +71,7 @@ def table(reports: list[dict[str, Any]], help_s: float) -> str:
     rows = [
         ("brokers ready", f"{median(lambda r: r['brokers_ready_s']):.1f} s"),
         ("first plan", f"{median(lambda r: r['planned_s']):.1f} s"),
-        ("level", f"{median(lambda r: r['level_s']):.1f} s"),
+        ("balanced", f"{median(lambda r: r['level_s']):.1f} s"),
         (
             "from first contact to plan",
             f"{median(lambda r: r['contact_to_plan_s']):.1f} s",
@@ -102,8 +102,8 @@ def table(reports: list[dict[str, Any]], help_s: float) -> str:
     ]
     head = (
         f"Medians of {len(reports)} runs of `make bench`, {os.cpu_count()} cores "
-        f"({platform.machine()}), Python {platform.python_version()}. Seconds count "
-        "from the start of the demo, everything cached.\n\n"
+        f"({platform.machine()}), Python {platform.python_version()}. Seconds are "
+        "counted from the start of the demo, with everything cached.\n\n"
         "| what | measured |\n|---|---|\n"
     )
     return head + "".join(f"| {what} | {figure} |\n" for what, figure in rows)

@@ -13,33 +13,33 @@ from benchmarks.sections import Section, measure_sections
 
 TABLE: Final = Path(__file__).with_name("moves.md")
 WORDS: Final = (
-    "Moves carried out by the executor as `plimsoll apply` does, with a producer "
-    "(acks=all, idempotent) and a consumer that count every record; `make bench-moves`"
+    "Moves executed as by `plimsoll apply`, with a producer (acks=all, idempotent) and "
+    "a consumer that count every record; `make bench-moves`"
 )
 SECTIONS: Final[dict[str, Section]] = {
     "automq": (
         "AutoMQ",
         "Three nodes, their S3 on the same machine. Pacing defaults are lifted: 100 "
         "moves at once, in the cluster and on each node, though a run begins with 8 "
-        "and widens by itself. Every partition has traffic; the single one holds "
-        "520 MB.",
+        "and raises that by itself. Every partition has traffic; the single one "
+        "holds 520 MB.",
         automq,
     ),
     "tiered": (
         "Kafka with a remote tier",
         "Three brokers, segments of 8 MB, one replica, 1 MB/s of traffic, nothing "
-        "deleted locally until the run says so (`--shorten-segments`). The plain move "
-        "is of a topic of the same size without the tier. Disk and network are one "
-        "machine here, where a plain move is as fast as it gets.",
+        "deleted locally until the run lowers the retention (`--lower-segment-bytes`). "
+        "The plain move is of a topic of the same size without the tier. Disk and "
+        "network are on one machine here, so a plain move is as fast as possible.",
         tiered,
     ),
     "replicated": (
         "Kafka, throttled",
-        "Four brokers; one replica of each partition of a topic of two goes to the "
-        "fourth, which is empty. Batches are of 128 kB at most: with those of up to "
+        "Four brokers; one of two replicas of each partition of a topic moves to the "
+        "fourth, which is empty. Batches have at most 128 kB: with batches of up to "
         "1 MB, librdkafka's default, 78 % of the throttle was used, also by six copies "
-        "of 400 MB, since a fetch of 1 MB cuts its last batch off and Kafka counts the "
-        "part.",
+        "of 400 MB, because a fetch of 1 MB cuts off its last batch and Kafka counts "
+        "the part.",
         replicated,
     ),
 }

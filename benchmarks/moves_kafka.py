@@ -26,7 +26,7 @@ TIERED: Final = {
 }
 """All segments stay on the broker's disk until the run has them leave it."""
 ROUND: Final = (2, 3, 1, 2, 3)
-SHORTENED: Final = RunLimits(shorten_segments=True, tier_wait_s=60.0)
+SHORTENED: Final = RunLimits(lower_segments=True, tier_wait_s=60.0)
 RATE: Final = 50_000_000
 MOVES: Final = 200
 MOVE_BYTES: Final = 10e6

@@ -247,7 +247,7 @@ def table(lines: Sequence[str]) -> str:
     head = (
         f"Plans of the same instances (seed 1, without cooldown), judged by plimsoll's "
         f"evaluator; {processor()}. F is the sum of the squared deviations and the "
-        "price of the moves.\n\n"
+        "cost of the moves.\n\n"
     )
     rule = "|---" * len(COLUMNS) + "|"
     return head + "\n".join(["| " + " | ".join(COLUMNS) + " |", rule, *lines]) + "\n"

@@ -284,10 +284,11 @@ def main() -> None:
 
     text = [
         f"Values in Parquet to mean, exact p95, maximum and count by partition and "
-        f"hour of the week, written as Parquet; {len(METRICS)} values a row, "
-        f"{WEEKS} rows a group. Medians of {RUNS} runs (2 of the largest) after one; "
-        f"`make bench-pipeline`, {processor()}, Spark local[{THREADS}], DuckDB "
-        f"{duckdb.__version__} and polars {pl.__version__} with {THREADS} threads.\n\n",
+        f"hour of the week, written as Parquet; {len(METRICS)} values per row, "
+        f"{WEEKS} rows per group. Medians of {RUNS} runs (2 of the largest) after a "
+        f"warm-up; `make bench-pipeline`, {processor()}, Spark local[{THREADS}], "
+        f"DuckDB {duckdb.__version__} and polars {pl.__version__} with {THREADS} "
+        "threads.\n\n",
         "| values | by | wall s | million/s | million/CPU s | times DuckDB's speed "
         "| driver MiB |\n",
         "|---|---|---|---|---|---|---|\n",

@@ -303,13 +303,13 @@ def _on_cluster(measure: Callable[[LocalCluster], str]) -> Callable[[], str]:
 SECTIONS: Final[dict[str, Section]] = {
     "status": (
         "A known load",
-        "A producer at set rates; what its log takes beside the values of 1,000 bytes "
-        "is about 1 %.",
+        "A producer at set rates; apart from the values of 1,000 bytes, about 1 % of "
+        "its log is overhead.",
         _on_cluster(status),
     ),
     "changes": (
         "A cluster that changes",
-        "Looked at once a second. Brokers are fenced after 3 s without a heartbeat.",
+        "Polled once a second. Brokers are fenced after 3 s without a heartbeat.",
         _on_cluster(changes),
     ),
     "cost": (

@@ -21,16 +21,11 @@ from confluent_kafka import Producer
 from benchmarks.machine import processor
 from benchmarks.processes import Tree
 from benchmarks.sections import Section, measure_sections, table
-from clients.jvm.jars import (
-    SPARK_KAFKA_PINS,
-    default_cache_dir,
-    fetch,
-    read_pins,
-)
+from clients.jvm.jars import SPARK_KAFKA_PINS, default_cache_dir, fetch, read_pins
 from clients.jvm.java import find_java
 from collector.history.hours import HOUR_MS, HOURS, NEEDED, hourly
 from collector.history.store import spark_type
-from collector.reports.decoding import automq
+from collector.reports.convert import decode_automq
 from collector.spark.session import Spark
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 
@@ -73,7 +68,7 @@ def aggregated(records: list[pa.Array]) -> pa.Table:
     """Schema `HOURS`, by the pipeline's own kernels."""
     tables = []
     for part in records:
-        found, _ = automq(part)
+        found, _ = decode_automq(part)
         nothing = pa.nulls(len(found), pa.float32())
         columns = [
             found[_QUANTITIES[field.name]].cast(pa.float32())
@@ -201,7 +196,7 @@ def kafka() -> str:
 
 
 SECTIONS: Final[dict[str, Section]] = {
-    "parquet": ("Records in Parquet", "One file an hour.", parquet),
+    "parquet": ("Records in Parquet", "One file per hour.", parquet),
     "kafka": (
         "A backlog in Kafka",
         "Eight partitions on three local brokers, which share the two cores.",
@@ -213,10 +208,10 @@ SECTIONS: Final[dict[str, Section]] = {
 def main() -> None:
     words = (
         f"{HOURS_OF * EACH:,} records of AutoMQ's reporters, {HOURS_OF} hours of "
-        f"{PARTITIONS:,} partitions, decoded and made into mean, exact p95, maximum "
-        "and count of bytes in, bytes out and size by partition and hour, written as "
-        f"Parquet. Spark local[2], medians of {RUNS} runs after one; `make "
-        f"bench-records`, {processor()}."
+        f"{PARTITIONS:,} partitions, decoded and compacted into mean, exact p95, "
+        "maximum and count of bytes in, bytes out and size by partition and hour, "
+        f"written as Parquet. Spark local[2], medians of {RUNS} runs after a warm-up; "
+        f"`make bench-records`, {processor()}."
     )
     measure_sections(TABLE, words, SECTIONS)
 

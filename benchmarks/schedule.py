@@ -19,7 +19,7 @@ from executor.schedule.concurrency import Concurrency
 from executor.schedule.list_scheduling import list_schedule
 from executor.schedule.order import Schedule, schedule, urgent_of
 from executor.schedule.simulate import simulated
-from executor.schedule.task import CopySpeed, Terms, Work, works
+from executor.schedule.task import CopySpeed, MoveTask, ScheduleConstraints, tasks_of
 from executor.timing import RunLimits
 from model.goals.goals import SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
@@ -98,8 +98,10 @@ def measured(plan: Drawn, in_flight: int) -> dict[str, Found]:
     """Each way to order moves."""
     moves, urgent = plan
     limits = RunLimits(moves_in_flight=in_flight)
-    terms = Terms(limits=limits, speed=SPEED, free_bytes={}, urgent=urgent)
-    wanted = works(moves)
+    terms = ScheduleConstraints(
+        limits=limits, speed=SPEED, free_bytes={}, urgent=urgent
+    )
+    wanted = tasks_of(moves)
     begun = time.process_time()
     best = schedule(wanted, terms)
     cpu_s = time.process_time() - begun
@@ -112,7 +114,9 @@ def measured(plan: Drawn, in_flight: int) -> dict[str, Found]:
     }
 
 
-def _found(order: Callable[[], list[Work]], terms: Terms, least_s: float) -> Found:
+def _found(
+    order: Callable[[], list[MoveTask]], terms: ScheduleConstraints, least_s: float
+) -> Found:
     begun = time.process_time()
     taken = order()
     timeline = simulated(taken, terms.speed, Concurrency(terms.limits))
@@ -143,11 +147,12 @@ def main() -> None:
     """Measure all and write the table."""
     head = (
         "# The order of moves\n\n"
-        f"`python -P -m benchmarks.schedule`, on {processor()}. Brokers copy "
-        "50 MB/s in and out each. Times are multiples of the least time that is proved "
-        "for any order; the worst plan in brackets. A wait is the mean time until a "
-        "move has ended, by what the moves gain: what a run that is stopped early has "
-        "not got yet. CPU seconds are those of the slowest plan, with CP-SAT.\n\n"
+        f"`python -P -m benchmarks.schedule`, on {processor()}. Each broker "
+        "copies 50 MB/s in and out. Times are multiples of the shortest time that is "
+        "proved for any order; the worst plan in brackets. A wait is the mean time "
+        "until a move has ended, weighted by the gain of the moves: what a run that is "
+        "stopped early has not gained yet. CPU seconds are those of the slowest plan, "
+        "with CP-SAT.\n\n"
     )
     columns = ["case", "moves", "in flight", "plan's order", "wait", "list", "wait"]
     columns += ["as run", "wait", "CPU s"]

@@ -122,8 +122,8 @@ def start() -> str:
     cases = (
         ("`plimsoll -b`, an address where nobody answers", ("-b", NOWHERE), "Overview"),
         ("`plimsoll demo --simulated`", demo, "Overview"),
-        ("the same, its brokers on the screen", demo, "level │"),
-        ("the same with 60 brokers", (*demo, "--brokers", "60"), "level │"),
+        ("the same, its brokers on the screen", demo, "average │"),
+        ("the same with 60 brokers", (*demo, "--brokers", "60"), "average │"),
     )
     rows = [
         [what, *_seconds([_start_s(arguments, words) for _ in range(STARTS)])]

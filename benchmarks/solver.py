@@ -72,13 +72,13 @@ def table(found: Sequence[Measurement], bounds: Bounds) -> str:
     seeds = sorted({one.seed for one in found})
     lines = [
         f"Medians over the seeds {', '.join(map(str, seeds))}; "
-        f"`make bench-solver`; {processor()}. CPU seconds over all threads, compiled "
-        "code warm. The gap is that of F to the best bound ever proved for the "
-        "instance (`bounds.json`): as a share of the bound, of the worst seed, in "
-        "prices of a move, and as the share (F before - F) / (F before - bound) of "
-        "the improvement that could at most be had. `by prices`: the part of the "
-        "best bound that was recomputed from the prices in the plan. Every plan was "
-        "verified as `plimsoll verify` does; where one failed, the row says so.\n",
+        f"`make bench-solver`; {processor()}. CPU seconds over all threads, with warm "
+        "compiled code. The gap is that between F and the best bound ever proved for "
+        "the instance (`bounds.json`): as a share of the bound, of the worst seed, in "
+        "move costs, and as the share (F before - F) / (F before - bound) of the "
+        "improvement that was possible at most. `by prices`: the part of the best "
+        "bound that was recomputed from the prices in the plan. Every plan was "
+        "verified as `plimsoll verify` does; a row states any failure.\n",
         "| " + " | ".join(COLUMNS) + " |",
         "|---" * len(COLUMNS) + "|",
     ]

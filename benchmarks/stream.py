@@ -21,7 +21,7 @@ from benchmarks.machine import processor
 from benchmarks.processes import Tree
 from benchmarks.sections import table
 from clients.jvm.java import find_java
-from collector.history.vector_files import History
+from collector.history.vector_files import VectorFiles
 from collector.samples import SAMPLES
 from collector.spark.session import Spark
 from collector.spark.stream import Job, LoadStream, SpoolSource
@@ -94,7 +94,7 @@ class Fed:
             window=WINDOW,
             interval_s=0,
         )
-        history = History(self._folder / "history", every_ms=WINDOW.window_ms)
+        history = VectorFiles(self._folder / "history", every_ms=WINDOW.window_ms)
         stream = LoadStream(session, job, history, self._take)
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(stream.run)
@@ -158,8 +158,8 @@ def main() -> None:
         text = measure(Path(folder), given.batches)
     TABLE.write_text(
         f"The streaming job on samples of {PARTITIONS:,} partitions of "
-        f"{PARTITIONS // TOPIC} topics, six samples to a window; this process, which "
-        f"makes the samples up, is counted, too. `make bench-stream`, {processor()}."
+        f"{PARTITIONS // TOPIC} topics, six samples to a window; the process that "
+        f"generates the samples is included. `make bench-stream`, {processor()}."
         "\n\n" + text
     )
     print(TABLE.read_text())

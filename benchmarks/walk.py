@@ -30,22 +30,22 @@ class Walk:
         self._tmux = tmux
         self._taken = 0
 
-    def look(self) -> None:
+    def inspect(self) -> None:
         self._tmux.until("PLAN READY")
         self._take("overview")
         self._tmux.press("2")
         self._tmux.until("limited by", "Brokers now")
         while not _enough(self._tmux.seen()):
             self._tmux.press("r")
-            self._tmux.until("asked for")
-            self._tmux.until("PLAN READY", gone=["SOLVING", "asked for"])
+            self._tmux.until("replanning")
+            self._tmux.until("PLAN READY", gone=["SOLVING", "replanning"])
         self._take("plan")
 
-    def bend(self) -> None:
+    def edit(self) -> None:
         """Drop the first move and see the plan without it."""
         self._tmux.press("d")
-        self._tmux.until("asked: orders-", "PLAN READY", gone=["SOLVING"])
-        self._take("dropped")
+        self._tmux.until("requested: ", "PLAN READY", gone=["SOLVING"])
+        self._take("removed")
 
     def approve(self) -> None:
         self._tmux.press("A")
@@ -64,36 +64,36 @@ class Walk:
         self._tmux.until_field("50MB/s")
         self._tmux.type(FASTER)
         self._tmux.press("Enter")
-        self._tmux.until("throttle 20.0 MB/s", gone=["another rate", "asked for"])
+        self._tmux.until("throttle 20.0 MB/s", gone=["another rate", "requested"])
         self._take("throttled")
         self._tmux.press("P")
-        self._tmux.until(" PAUSED ", "waiting", gone=["under way", "will pause"])
+        self._tmux.until(" PAUSED ", "waiting", gone=["in flight"])
         self._take("paused")
         self._tmux.press("P")
-        self._tmux.until(" RUNNING ", "under way")
+        self._tmux.until(" RUNNING ", "in flight")
         self._take("resumed")
 
     def finish(self) -> None:
-        self._tmux.until(" DONE ", "off level", gone=[" RUNNING "])
+        self._tmux.until(" DONE ", "deviation in", gone=[" RUNNING "])
         self._take("done")
         self._tmux.press("1")
         self._tmux.until("full bar", gone=[" SETTLING ", " RUNNING "])
-        self._take("level")
+        self._take("after-run")
 
     def roll_back(self) -> None:
         self._tmux.press("5")
         self._tmux.until("started UTC", "done")
         self._tmux.press("B")
-        self._name("go back")
+        self._name("roll back")
         self._take("roll-back")
         self._tmux.press("Enter")
         self._tmux.until(" RUNNING ", gone=["Roll back run"])
         self._tmux.press("3")
-        self._tmux.until(" RUNNING ", "under way", "what run")
-        self._tmux.until(" DONE ", "off level", gone=[" RUNNING "])
+        self._tmux.until(" RUNNING ", "in flight", "what run")
+        self._tmux.until(" DONE ", "deviation in", gone=[" RUNNING "])
         self._tmux.press("1")
         self._tmux.until("OVER broker 1")
-        self._take("as-before")
+        self._take("rolled-back")
         self._tmux.press("5")
         self._tmux.until("started UTC", "rolled back")
         self._take("history")
@@ -129,8 +129,8 @@ def _some_done(seen: str) -> bool:
 def main() -> None:
     with Tmux(["sh", "-c", SCRIPT, str(PLIMSOLL)], COLUMNS, LINES) as tmux:
         walk = Walk(tmux)
-        walk.look()
-        walk.bend()
+        walk.inspect()
+        walk.edit()
         walk.approve()
         walk.steer()
         walk.finish()

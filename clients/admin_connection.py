@@ -4,27 +4,23 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from clients.connection import Connection
-from clients.driver_configs import confluent_settings
+from clients.driver_errors import kafka_errors, rights_missing
 from clients.kafka_python import open_client
-from clients.reachability import reason_of
-from model.errors import ClusterUnreachable, PlimsollError, RightsMissing
+from model.errors import ClusterUnreachable, RightsMissing
+from model.ids import BrokerId
 
 if TYPE_CHECKING:
-    from confluent_kafka import Producer
     from kafka import KafkaAdminClient
 
 T = TypeVar("T")
-_log = logging.getLogger("plimsoll.collector")
-_librdkafka = logging.getLogger("plimsoll.collector.librdkafka")
-_librdkafka.setLevel(logging.CRITICAL + 1)
-# kafka-python warns on the terminal of every reconnect; what matters is raised.
+# kafka-python warns on the terminal of every reconnect; lasting failures are raised.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
-class Client:
+class AdminConnection:
     """Admin calls over one kafka-python client, which is made anew after a failure.
 
     One thread owns it. A client that met a cluster before all its brokers were there
@@ -43,27 +39,16 @@ class Client:
         Raises ClusterUnreachable, RightsMissing or AccessRefused in place of the
         driver's errors.
         """
-        from kafka.errors import AuthorizationError, KafkaError
-
         try:
-            yield self._connected()
-        except PlimsollError:
-            raise
-        except AuthorizationError as exc:
-            raise self.refusal(what, right) from exc
-        except (KafkaError, OSError, RuntimeError) as exc:
+            with kafka_errors(self.connection.bootstrap, what, right):
+                yield self._connected()
+        except ClusterUnreachable:
             self.close()
-            raise ClusterUnreachable(
-                f"The cluster at {self.connection.bootstrap} did not {what} "
-                f"({reason_of(exc)}). Check that its brokers run and can be reached."
-            ) from exc
+            raise
 
     def refusal(self, what: str, right: str) -> RightsMissing:
         """The error for a kind of call that was refused, as in `calling`."""
-        return RightsMissing(
-            f"The cluster at {self.connection.bootstrap} refused to {what}. Give "
-            f"plimsoll's user the right {right}."
-        )
+        return rights_missing(self.connection.bootstrap, what, right)
 
     def close(self) -> None:
         """Drop the connection; the next call makes a new one."""
@@ -77,7 +62,26 @@ class Client:
         return self._admin
 
 
-def send(
+class ClusterDefault(str):
+    """The resource of cluster-wide defaults (KIP-226), as kafka-python sends it.
+
+    Kafka names it by the empty text, and any broker answers for it; the driver takes
+    `int()` of a broker resource's name for the id of the broker to ask.
+    """
+
+    _broker: BrokerId
+
+    def __new__(cls, broker: BrokerId) -> Self:
+        """Return the empty name, to be resolved by `broker`."""
+        name = super().__new__(cls, "")
+        name._broker = broker
+        return name
+
+    def __int__(self) -> int:
+        return self._broker
+
+
+def send_request(
     admin: "KafkaAdminClient",
     request: object,
     broker: int | None,
@@ -86,13 +90,14 @@ def send(
     """The answer to a request of the driver's protocol classes; None for any broker."""
     manager = admin._manager  # noqa: SLF001 - there is no public way to one broker
 
-    async def answered() -> Any:
-        return await answer(admin, post(admin, request, broker, timeout_s), timeout_s)
+    async def exchange() -> Any:
+        posted = post_request(admin, request, broker, timeout_s)
+        return await response_to(admin, posted, timeout_s)
 
-    return manager.run(answered)
+    return manager.run(exchange)
 
 
-def post(
+def post_request(
     admin: "KafkaAdminClient",
     request: object,
     broker: int | None,
@@ -102,62 +107,26 @@ def post(
 
     The driver bears five to one broker.
     """
-    manager = admin._manager  # noqa: SLF001 - as in `send`
+    manager = admin._manager  # noqa: SLF001 - as in `send_request`
     timeout_ms = None if timeout_s is None else int(1000 * timeout_s)
     return manager.send(request, node_id=broker, request_timeout_ms=timeout_ms)
 
 
-async def answer(
+async def response_to(
     admin: "KafkaAdminClient", posted: Any, timeout_s: float | None = None
 ) -> Any:
     """What comes of a request that was posted."""
     timeout_ms = None if timeout_s is None else int(1000 * timeout_s)
-    # A connection that is not made yet knows no time-out of its requests.
+    # Requests of a connection that is still being opened have no time-out of their own.
     return await admin._manager.wait_for(posted, timeout_ms)  # noqa: SLF001 - as above
 
 
-def begin(
+def run_in_driver(
     admin: "KafkaAdminClient", work: Callable[[], Coroutine[Any, Any, T]]
 ) -> Future[T]:
     """Have the driver's own thread do something; returns at once."""
     future: Future[T] = Future()
-    made = admin._manager.call_soon(work)  # noqa: SLF001 - as in `send`
-    made.add_callback(future.set_result)
-    made.add_errback(future.set_exception)
+    task = admin._manager.call_soon(work)  # noqa: SLF001 - as in `send_request`
+    task.add_callback(future.set_result)
+    task.add_errback(future.set_exception)
     return future
-
-
-def failure_of(error: BaseException) -> str:
-    """Why one broker gave no answer. Raises what is no failure of its own."""
-    from kafka.errors import KafkaError
-
-    if not isinstance(error, (KafkaError, OSError)):
-        raise error
-    return reason_of(error)
-
-
-def is_unknown_broker(error: BaseException) -> bool:
-    """Whether the client does not know the broker; it never will."""
-    from kafka.errors import UnknownBrokerIdError
-
-    return isinstance(error, UnknownBrokerIdError)
-
-
-def make_producer(connection: Connection) -> "Producer":
-    """A producer for samples; quiet, and without retries that outlive a sample."""
-    from confluent_kafka import Producer
-
-    return Producer(
-        {
-            **confluent_settings(connection),
-            "log_level": 0,
-            # Else what is fatal is written to the terminal, besides being raised.
-            "logger": _librdkafka,
-            # Waiting is bounded by time; there may be more partitions than the default.
-            "queue.buffering.max.messages": 0,
-            "linger.ms": 5,
-            "acks": "all",
-            "enable.idempotence": True,
-            "delivery.timeout.ms": int(1000 * connection.timeout_s),
-        }
-    )

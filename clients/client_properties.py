@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from clients.connection import CLIENT_ID, ClientProperties
-from clients.properties import read_properties
+from clients.properties import Properties, read_properties
 from clients.sasl_properties import SASL_KEYS, read_sasl
 from clients.tls_properties import TLS_KEYS, read_tls
-from clients.values import Values
 from model.exchange.text_files import nearest
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -18,7 +17,7 @@ _PROTOCOL: Final = "security.protocol"
 _SUPPORTED: Final = frozenset(
     {"bootstrap.servers", "client.id", _PROTOCOL, *TLS_KEYS, *SASL_KEYS}
 )
-_JAVAS_OWN: Final = frozenset(
+_JAVA_ONLY: Final = frozenset(
     {
         *("ssl.protocol", "ssl.enabled.protocols", "ssl.cipher.suites", "ssl.provider"),
         *("ssl.keymanager.algorithm", "ssl.trustmanager.algorithm"),
@@ -52,44 +51,47 @@ def read_client_properties(path: Path) -> ClientProperties:
         or bears on security and is not known; key, file and line are named, and no
         value that may be a secret.
     """
-    values = Values(path, read_properties(path))
-    _refuse_unknown(values)
-    protocol = _protocol(values)
+    properties = Properties(path, read_properties(path))
+    _refuse_unknown(properties)
+    protocol = _protocol(properties)
     return ClientProperties(
-        bootstrap=values.get("bootstrap.servers") or None,
-        client_id=values.get("client.id") or CLIENT_ID,
-        tls=read_tls(values) if protocol.endswith("SSL") else None,
-        sasl=read_sasl(values) if protocol.startswith("SASL") else None,
-        unused=tuple(key for key in values.properties if key not in _SUPPORTED),
+        bootstrap=properties.get("bootstrap.servers") or None,
+        client_id=properties.get("client.id") or CLIENT_ID,
+        tls=read_tls(properties) if protocol.endswith("SSL") else None,
+        sasl=read_sasl(properties) if protocol.startswith("SASL") else None,
+        unused=tuple(key for key in properties.by_key if key not in _SUPPORTED),
     )
 
 
-def _refuse_unknown(values: Values) -> None:
-    for key in values.properties:
-        # What is said of the mechanism says more than what is said of its keys.
-        if key in _SUPPORTED or key in _JAVAS_OWN or key.startswith("sasl.kerberos."):
+def _refuse_unknown(properties: Properties) -> None:
+    for key in properties.by_key:
+        # The error about the mechanism GSSAPI is more helpful than one about its keys.
+        if key in _SUPPORTED or key in _JAVA_ONLY or key.startswith("sasl.kerberos."):
             continue
         area = key.partition(".")[0]
         if area in ("ssl", "sasl", "security"):
             known = [name for name in _SUPPORTED if name.startswith(area)]
-            raise values.fault(key, f"no key that plimsoll knows{nearest(key, known)}")
+            raise properties.fault(
+                key, f"plimsoll does not know this key{nearest(key, known)}"
+            )
 
 
-def _protocol(values: Values) -> str:
-    given = values.get(_PROTOCOL)
+def _protocol(properties: Properties) -> str:
+    given = properties.get(_PROTOCOL)
     protocol = (given or "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
-        raise values.fault(_PROTOCOL, f"it is one of {', '.join(_PROTOCOLS)}")
-    said = f"{_PROTOCOL} is {protocol}" if given else f"{_PROTOCOL} is missing"
-    if not protocol.startswith("SASL") and (keys := values.given(SASL_KEYS)):
-        raise values.fault(
+        raise properties.fault(_PROTOCOL, f"it must be one of {', '.join(_PROTOCOLS)}")
+    because = f"{_PROTOCOL} is {protocol}" if given else f"{_PROTOCOL} is missing"
+    if not protocol.startswith("SASL") and (keys := properties.given(SASL_KEYS)):
+        raise properties.fault(
             keys[0],
-            f"nobody would log in, since {said}; say SASL_SSL, or leave this out",
+            f"plimsoll would not log in, because {because}; set it to SASL_SSL, or "
+            "remove this key",
         )
-    if not protocol.endswith("SSL") and (keys := values.given(TLS_KEYS)):
-        raise values.fault(
+    if not protocol.endswith("SSL") and (keys := properties.given(TLS_KEYS)):
+        raise properties.fault(
             keys[0],
-            f"nothing would be encrypted, since {said}; say SSL or SASL_SSL, or leave "
-            "this out",
+            f"nothing would be encrypted, because {because}; set it to SSL or "
+            "SASL_SSL, or remove this key",
         )
     return protocol

@@ -39,11 +39,11 @@ class Tls:
         except ssl.SSLError as exc:
             raise ValueError("a trusted certificate is damaged") from exc
         if self.certificates and self.key:
-            self._show(context, self.certificates + self.key)
+            self._load_own(context, self.certificates + self.key)
         return context
 
-    def _show(self, context: ssl.SSLContext, pem: str) -> None:
-        # Python takes them from a file only; this one no other user can read.
+    def _load_own(self, context: ssl.SSLContext, pem: str) -> None:
+        # Python reads them only from a file; no other user can read this one.
         with tempfile.TemporaryDirectory(prefix="plimsoll-") as folder:
             file = Path(folder, "client.pem")
             file.touch(mode=0o600)
@@ -54,7 +54,7 @@ class Tls:
                 raise ValueError(
                     "ssl.key.password does not open the private key"
                     if is_encrypted(pem)
-                    else "the private key is damaged, or not that of the certificate"
+                    else "the private key is damaged, or belongs to another certificate"
                 ) from exc
 
 
@@ -146,7 +146,7 @@ def _address(text: str, whole: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not (colon and host and port.isdecimal() and 0 < int(port) < 65536):
         raise ConfigError(
-            f"{text!r} in the bootstrap servers {whole!r} is no host:port; write "
-            "for example localhost:9092, several parted by commas"
+            f"{text!r} in the bootstrap servers {whole!r} is not host:port. Write for "
+            "example localhost:9092, several separated by commas."
         )
     return host.strip("[]"), int(port)

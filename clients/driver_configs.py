@@ -1,12 +1,18 @@
 """What a `Connection` is to each of the drivers that this package uses."""
 
-from typing import Any, Final
+import logging
+from typing import TYPE_CHECKING, Any, Final
 
 from clients.connection import Connection, Login, Tls, TokenSource
 from clients.jaas import quoted
 from clients.tokens import Tokens
 
+if TYPE_CHECKING:
+    from confluent_kafka import Producer
+
 _SECURITY: Final = "org.apache.kafka.common.security"
+_librdkafka = logging.getLogger("plimsoll.collector.librdkafka")
+_librdkafka.setLevel(logging.CRITICAL + 1)
 
 
 def confluent_settings(connection: Connection) -> dict[str, Any]:
@@ -19,13 +25,13 @@ def confluent_settings(connection: Connection) -> dict[str, Any]:
     }
     if client.tls is not None:
         names = "https" if client.tls.check_names else "none"
-        shown = {
+        stores = {
             "ssl.ca.pem": client.tls.authorities,
             "ssl.certificate.pem": client.tls.certificates,
             "ssl.key.pem": client.tls.key,
             "ssl.key.password": client.tls.key_password,
         }
-        settings |= {key: value for key, value in shown.items() if value}
+        settings |= {key: value for key, value in stores.items() if value}
         settings["ssl.endpoint.identification.algorithm"] = names
     match client.sasl:
         case Login() as login:
@@ -33,15 +39,38 @@ def confluent_settings(connection: Connection) -> dict[str, Any]:
             settings["sasl.password"] = login.password
         case TokenSource() as source:
             tokens = Tokens(source, client, connection.timeout_s)
-            settings["oauth_cb"] = lambda _: _shown(tokens)
+            settings["oauth_cb"] = lambda _: _token(tokens)
     if client.sasl is not None:
         settings["sasl.mechanism"] = client.sasl.mechanism
     return settings
 
 
-def _shown(tokens: Tokens) -> tuple[str, float]:
+def _token(tokens: Tokens) -> tuple[str, float]:
     token = tokens.current()
     return token.text, token.ends_at_s
+
+
+def make_producer(connection: Connection) -> "Producer":
+    """Create a producer for samples that logs nothing and stops retrying in time.
+
+    A record is given up after `connection.timeout_s`.
+    """
+    from confluent_kafka import Producer
+
+    return Producer(
+        {
+            **confluent_settings(connection),
+            "log_level": 0,
+            # Fatal errors are raised; the driver would also write them to the terminal.
+            "logger": _librdkafka,
+            # The wait is bounded by time; samples may outnumber the default of 100,000.
+            "queue.buffering.max.messages": 0,
+            "linger.ms": 5,
+            "acks": "all",
+            "enable.idempotence": True,
+            "delivery.timeout.ms": int(1000 * connection.timeout_s),
+        }
+    )
 
 
 def spark_options(connection: Connection) -> dict[str, str]:
@@ -105,6 +134,6 @@ def _java_tokens(source: TokenSource, tls: Tls | None) -> dict[str, str]:
     }
 
 
-def _jaas(module: str, shown: dict[str, str]) -> str:
-    pairs = " ".join(f"{key}={quoted(value)}" for key, value in shown.items())
+def _jaas(module: str, options: dict[str, str]) -> str:
+    pairs = " ".join(f"{key}={quoted(value)}" for key, value in options.items())
     return f"{_SECURITY}.{module} required {pairs};"

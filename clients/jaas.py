@@ -33,16 +33,16 @@ def parse_jaas(text: str) -> LoginModule:
     """
     *tokens, end = _tokens(text) or [("sign", "")]
     if len(tokens) < 2 or tokens[1][1].lower() not in _FLAGS:
-        raise ValueError("begin it with the login module's class and `required`")
+        raise ValueError("it must begin with the login module's class and `required`")
     if end != ("sign", ";"):
-        raise ValueError("end it with a semicolon")
+        raise ValueError("it must end with a semicolon")
     options = {}
     rest = tokens[2:]
     for place in range(0, len(rest), 3):
         kinds = [kind for kind, _ in rest[place : place + 3]]
         if len(kinds) < 3 or rest[place + 1] != ("sign", "=") or "sign" in kinds[::2]:
             raise ValueError(
-                'write its options as name="value", parted by blanks, in one module'
+                'write its options as name="value", separated by blanks, in one module'
             )
         options[rest[place][1]] = rest[place + 2][1]
     return LoginModule(tokens[0][1].rpartition(".")[2], options)

@@ -4,13 +4,15 @@ The one place outside of collector, executor and lab that knows a Kafka client: 
 those need it, and may not import each other.
 """
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from clients.auth_errors import _raise_refusals
 from clients.connection import Connection, Login, TokenSource
-from clients.reachability import knock
+from clients.driver_errors import access_refusal, raise_unauthorized
+from clients.reachability import check_reachable
 from clients.tokens import Tokens
+from model.errors import PlimsollError
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient
@@ -27,20 +29,20 @@ def open_client(connection: Connection) -> "KafkaAdminClient":
     from kafka import KafkaAdminClient  # 0.2 s
     from kafka.net.compat import KafkaNetClient
 
-    # The driver would leave a thread behind for each server that is not there.
-    knock(connection)
+    # The driver would leave a thread behind for each server that is down.
+    check_reachable(connection)
     opened = []
+    timeout_ms = int(1000 * connection.timeout_s)
 
     def net_client(**configs: Any) -> Any:
-        made = KafkaNetClient(**configs)
-        opened.append(made)
-        manager = made._manager  # noqa: SLF001 - there is no public way
+        created = KafkaNetClient(**configs)
+        opened.append(created)
+        manager = created._manager  # noqa: SLF001 - there is no public way
         _raise_refusals(manager, connection)
         if len(connection.servers) > 1:
             _limit_connecting(manager, timeout_ms // _TRIES)
-        return made
+        return created
 
-    timeout_ms = int(1000 * connection.timeout_s)
     try:
         client = KafkaAdminClient(
             bootstrap_servers=connection.servers,
@@ -54,12 +56,57 @@ def open_client(connection: Connection) -> "KafkaAdminClient":
     except BaseException:
         for failed in opened:
             failed.close()
-            failed._net.stop()  # noqa: SLF001 - its thread would go on
+            failed._net.stop()  # noqa: SLF001 - its thread would keep running
         raise
-    # By itself it looks for a controller for 30 s, whatever the time-out.
-    look = client._refresh_controller_id  # noqa: SLF001 - there is no setting
-    client._refresh_controller_id = partial(look, timeout_ms)  # noqa: SLF001 - as above
+    # By default it searches for a controller for 30 s, whatever the time-out.
+    refresh = client._refresh_controller_id  # noqa: SLF001 - there is no setting
+    client._refresh_controller_id = partial(refresh, timeout_ms)  # noqa: SLF001 - as above
+    _raise_hidden_settings(client)
     return client
+
+
+def _raise_refusals(manager: Any, connection: Connection) -> None:
+    """Have the connection manager raise refusals, which it would retry."""
+    connect, build = manager.get_connection, manager._build_transport  # noqa: SLF001 - there is no public way
+    refusals: dict[Any, PlimsollError] = {}
+
+    def note(node: Any, error: Exception) -> None:
+        if refusal := access_refusal(error, connection):
+            refusals[node] = refusal
+
+    def get_connection(node: Any, *args: Any, **kwargs: Any) -> Any:
+        if node in refusals:
+            raise refusals.pop(node)
+        opening = connect(node, *args, **kwargs)
+        opening.init_future.add_errback(partial(note, node))
+        return opening
+
+    async def build_transport(*args: Any, **kwargs: Any) -> Any:
+        transport = await build(*args, **kwargs)
+        transport._sock_recv = _data_first(transport._sock_recv)  # noqa: SLF001 - as above
+        return transport
+
+    manager.get_connection = get_connection
+    manager._build_transport = build_transport  # noqa: SLF001 - as above
+
+
+def _data_first(receive: Callable[[], Any]) -> Callable[[], Any]:
+    """Return data before the error that came with it.
+
+    A broker sends its refusal and closes at once; the driver would drop the refusal.
+    """
+    pending: list[Exception] = []
+
+    def received() -> tuple[bytes, Exception | None]:
+        if pending:
+            return b"", pending.pop()
+        data, error = receive()
+        if data and error is not None:
+            pending.append(error)
+            error = None
+        return data, error
+
+    return received
 
 
 def _limit_connecting(manager: Any, most_ms: int) -> None:
@@ -75,6 +122,23 @@ def _limit_connecting(manager: Any, most_ms: int) -> None:
         return connect(node, timeout_ms=timeout_ms, **others)
 
     manager.get_connection = get_connection
+
+
+def _raise_hidden_settings(client: "KafkaAdminClient") -> None:
+    """Have it raise missing rights, which it returns as text or as empty settings."""
+    altered = client._alter_configs_process_responses  # noqa: SLF001 - no other way
+    described = client._describe_configs_process_responses  # noqa: SLF001 - as above
+
+    def alter(rows: Sequence[Any]) -> Any:
+        raise_unauthorized(row.error_code for row in rows)
+        return altered(rows)
+
+    def describe(responses: Sequence[Any], which: str) -> Any:
+        raise_unauthorized(row.error_code for r in responses for row in r.results)
+        return described(responses, which)
+
+    client._alter_configs_process_responses = alter  # noqa: SLF001 - as above
+    client._describe_configs_process_responses = describe  # noqa: SLF001 - as above
 
 
 def _security(connection: Connection) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import time
 from typing import Final
 
 from clients.connection import ClientProperties, Connection
+from clients.driver_errors import reason_of
 from model.errors import AccessRefused, ClusterUnreachable
 
 _SASL_HANDSHAKE: Final = struct.pack(">hhi", 17, 1, 0)
@@ -22,7 +23,7 @@ _ALERT: Final = b"\x15\x03"
 _LONGEST: Final = 10_000
 
 
-def knock(connection: Connection) -> None:
+def check_reachable(connection: Connection) -> None:
     """Raise unless one of the bootstrap servers answers as it should.
 
     Raises
@@ -39,8 +40,8 @@ def knock(connection: Connection) -> None:
     ):
         left_s = max(0.1, end_s - time.monotonic())
         try:
-            with socket.create_connection((host, port), timeout=left_s) as bare:
-                _look(bare, host, connection.client)
+            with socket.create_connection((host, port), timeout=left_s) as plain:
+                _check(plain, host, connection.client)
         except _Unfit as exc:
             raise AccessRefused(f"{server} {exc}.") from exc
         except OSError as exc:
@@ -53,27 +54,17 @@ def knock(connection: Connection) -> None:
     )
 
 
-def reason_of(exc: Exception) -> str:
-    """What a driver or the system says, in one line."""
-    if isinstance(exc, TimeoutError):
-        return "no answer in time"
-    if isinstance(exc, OSError) and exc.strerror:
-        return exc.strerror
-    name = type(exc).__name__
-    return str(exc).split("\n", 1)[0].removeprefix(f"{name}: ") or name
-
-
 class _Unfit(Exception):
     """What does not fit; it goes on after the server's name."""
 
 
-def _look(bare: socket.socket, host: str, client: ClientProperties) -> None:
+def _check(plain: socket.socket, host: str, client: ClientProperties) -> None:
     if client.tls is None:
-        _ask(bare, client)
+        _shake_hands(plain, client)
         return
     try:
-        with client.tls.context().wrap_socket(bare, server_hostname=host) as sealed:
-            _ask(sealed, client)
+        with client.tls.context().wrap_socket(plain, server_hostname=host) as sealed:
+            _shake_hands(sealed, client)
     except ssl.SSLCertVerificationError as exc:
         raise _Unfit(
             f"shows a certificate that is not trusted ({exc.verify_message.rstrip('.')}"
@@ -89,22 +80,22 @@ def _look(bare: socket.socket, host: str, client: ClientProperties) -> None:
 
 
 _NO_TLS: Final = (
-    "it broke off the TLS handshake, as a listener without TLS does; check "
+    "it ended the TLS handshake, as a listener without TLS does; check "
     "security.protocol and the port"
 )
 
 
 def _refused_by_alert(reason: str, client: ClientProperties) -> str:
-    words = reason.lower().replace("_", " ")
+    alert = reason.lower().replace("_", " ")
     if client.tls is not None and client.tls.certificates is None:
         return (
-            f"refused TLS ({words}); if it asks for a certificate, give one as "
+            f"refused TLS ({alert}); if it requires a client certificate, set "
             "ssl.keystore.location"
         )
-    return f"refused TLS ({words}); check the certificate of ssl.keystore.location"
+    return f"refused TLS ({alert}); check the certificate of ssl.keystore.location"
 
 
-def _ask(server: socket.socket, client: ClientProperties) -> None:
+def _shake_hands(server: socket.socket, client: ClientProperties) -> None:
     """How clients log in here; a server that breaks off is left to the driver."""
     mechanism = client.sasl.mechanism if client.sasl else "PLAIN"
     try:
@@ -113,25 +104,24 @@ def _ask(server: socket.socket, client: ClientProperties) -> None:
     except ConnectionError:
         return
     if answer.startswith(_ALERT):
-        wanted = "SASL_SSL" if client.sasl else "SSL"
-        raise _Unfit(f"speaks TLS; say security.protocol={wanted}")
+        needed = "SASL_SSL" if client.sasl else "SSL"
+        raise _Unfit(f"requires TLS; set security.protocol={needed}")
     if len(answer) >= 10:
         (error,) = struct.unpack_from(">h", answer, 8)
-        _judge(error, _mechanisms(answer[10:]), client)
+        _compare(error, _mechanisms(answer[10:]), client)
 
 
-def _judge(error: int, offered: str, client: ClientProperties) -> None:
+def _compare(error: int, offered: str, client: ClientProperties) -> None:
     suffix = "SSL" if client.tls else "PLAINTEXT"
     if client.sasl is None and error in (0, _NO_SUCH_MECHANISM):
         raise _Unfit(
-            f"wants a login (it offers {offered}); say "
-            f"security.protocol=SASL_{suffix}, and who plimsoll is"
+            f"requires a login (it offers {offered}); set "
+            f"security.protocol=SASL_{suffix} and the login"
         )
     if client.sasl is not None and error == _NO_SASL:
-        plain = "SSL" if client.tls else "PLAINTEXT"
         raise _Unfit(
-            f"takes no login; say security.protocol={plain}, or choose the port of a "
-            "listener that does"
+            f"accepts no login; set security.protocol={suffix}, or choose the port of "
+            "a listener that does"
         )
     if client.sasl is not None and error == _NO_SUCH_MECHANISM:
         raise _Unfit(

@@ -6,22 +6,22 @@ writers may write the same bytes to one key and both rely on having been the one
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from clients.driver_errors import s3_code, s3_errors, s3_status
 from model.bounded import MOST_BYTES
-from model.errors import ArchiveUnreachable, ConfigError, RightsMissing
+from model.errors import ArchiveUnreachable, ConfigError
 
 if TYPE_CHECKING:
-    from botocore.exceptions import ClientError
     from mypy_boto3_s3 import S3Client
 
 _TIMEOUT_S: Final = 5.0
 _TRIES: Final = 3
 """S3 asks for a repetition where two conditional writes meet."""
-_CONFLICT, _PRECONDITION, _NOT_IMPLEMENTED = 409, 412, 501
+_CONFLICT, _PRECONDITION = 409, 412
 _GONE: Final = "NoSuchKey"
 _NO_WRITE: Final = '"00000000000000000000000000000000"'
 """The ETag of no object."""
@@ -110,18 +110,18 @@ class Bucket:
 
     def get(self, key: str, most: int = MOST_BYTES) -> Stored | None:
         """An object of at most so many bytes; None where there is none."""
-        with self._errors(f"read {self.where(key)}"):
+        with s3_errors(f"read {self.where(key)}"):
             try:
                 found = self._client.get_object(**self._named(key))
             except self._client.exceptions.ClientError as exc:
-                if _code(exc) == _GONE:
+                if s3_code(exc) == _GONE:
                     return None
                 raise
             body = found["Body"].read(most + 1)
             if len(body) > most:
                 raise ConfigError(
-                    f"{self.where(key)} holds more than {most:,} bytes, the most "
-                    "that is read of such an object"
+                    f"{self.where(key)} is larger than {most:,} bytes, the limit for "
+                    "such an object"
                 )
             return Stored(body, found["ETag"])
 
@@ -161,24 +161,26 @@ class Bucket:
             return {key.removeprefix(prefix): size for key, size in found}
 
     def _listing(self, prefix: str) -> AbstractContextManager[None]:
-        return self._errors(f"list s3://{self._settings.bucket}/{prefix}")
+        return s3_errors(f"list s3://{self._settings.bucket}/{prefix}")
 
     def _put(self, key: str, body: bytes, condition: Mapping[str, str]) -> str | None:
         for _ in range(_TRIES):
-            with self._errors(f"write {self.where(key)}"):
+            with s3_errors(f"write {self.where(key)}"):
                 try:
                     written = self._client.put_object(
                         **self._named(key), Body=body, **condition
                     )
                     return str(written["ETag"])
                 except self._client.exceptions.ClientError as exc:
-                    if _status(exc) == _CONFLICT:
+                    if s3_status(exc) == _CONFLICT:
                         continue
-                    if _status(exc) != _PRECONDITION and _code(exc) != _GONE:
+                    if s3_status(exc) != _PRECONDITION and s3_code(exc) != _GONE:
                         raise
             found = self.get(key)
             return found.etag if found and found.body == body else None
-        raise ArchiveUnreachable(f"Others write {self.where(key)} all the time.")
+        raise ArchiveUnreachable(
+            f"Other writers keep changing {self.where(key)}; try again."
+        )
 
     def _named(self, key: str) -> dict[str, str]:
         return {"Bucket": self._settings.bucket, "Key": self._settings.prefix + key}
@@ -186,44 +188,3 @@ class Bucket:
     @cached_property
     def _client(self) -> "S3Client":
         return self._connect(self._settings)
-
-    @contextmanager
-    def _errors(self, what: str) -> Iterator[None]:
-        """Errors of the driver as plimsoll's own; `what` completes "cannot ..."."""
-        from botocore.exceptions import (
-            BotoCoreError,
-            ClientError,
-            NoCredentialsError,
-            ParamValidationError,
-        )
-
-        try:
-            yield
-        except ClientError as exc:
-            raise _refusal(what, exc) from exc
-        except (NoCredentialsError, ParamValidationError, ValueError) as exc:
-            raise ConfigError(f"Cannot {what}: {' '.join(str(exc).split())}") from exc
-        except BotoCoreError as exc:
-            raise ArchiveUnreachable(f"Cannot {what}: {exc}") from exc
-
-
-def _refusal(
-    what: str, exc: "ClientError"
-) -> ArchiveUnreachable | RightsMissing | ConfigError:
-    told = f"Cannot {what}: {exc.response['Error'].get('Message', _code(exc))}"
-    if _status(exc) == 403:
-        return RightsMissing(
-            f"{told}. plimsoll's user needs s3:ListBucket on the bucket, s3:GetObject "
-            "and s3:PutObject in it."
-        )
-    if _status(exc) == _NOT_IMPLEMENTED or _code(exc) == "NoSuchBucket":
-        return ConfigError(told)
-    return ArchiveUnreachable(told)
-
-
-def _code(exc: "ClientError") -> str:
-    return str(exc.response["Error"].get("Code"))
-
-
-def _status(exc: "ClientError") -> int:
-    return int(exc.response["ResponseMetadata"]["HTTPStatusCode"])

@@ -4,7 +4,7 @@ from typing import Final
 
 from clients.connection import Login, TokenSource
 from clients.jaas import LoginModule, parse_jaas
-from clients.values import Values
+from clients.properties import Properties
 from model.errors import ConfigError
 
 _MECHANISM: Final = ("sasl.mechanism", "sasl.mechanisms")
@@ -32,92 +32,98 @@ _MODULES: Final = {
 }
 
 
-def read_sasl(values: Values) -> Login | TokenSource:
+def read_sasl(properties: Properties) -> Login | TokenSource:
     """What the keys say. Raises ConfigError for what cannot be used."""
-    mechanism = _mechanism(values)
-    module = _module(values, mechanism)
+    mechanism = _mechanism(properties)
+    module = _module(properties, mechanism)
     if mechanism == "OAUTHBEARER":
-        return _tokens(values, module)
-    _refuse(values, _TOKEN_KEYS, mechanism)
+        return _tokens(properties, module)
+    _refuse(properties, _TOKEN_KEYS, mechanism)
     if module is not None:
-        _refuse_beside_jaas(values, _LOGIN_KEYS)
+        _refuse_beside_jaas(properties, _LOGIN_KEYS)
         if module.options.get("tokenauth", "false").lower() != "false":
-            raise values.fault(_JAAS, "delegation tokens (tokenauth) are not supported")
-        name, password = (_option(values, module, o) for o in ("username", "password"))
+            raise properties.fault(
+                _JAAS, "delegation tokens (tokenauth) are not supported"
+            )
+        name, password = (
+            _option(properties, module, o) for o in ("username", "password")
+        )
     else:
-        why = f"{mechanism} needs a name and a password; {_JAAS} may have both"
-        name, password = (values.needed(key, why=why) for key in _LOGIN_KEYS)
+        reason = f"{mechanism} needs a user name and a password; {_JAAS} may give both"
+        name, password = (properties.require(key, reason=reason) for key in _LOGIN_KEYS)
     return Login(mechanism=mechanism, username=name, password=password)
 
 
-def _mechanism(values: Values) -> str:
-    given = values.get(*_MECHANISM)
+def _mechanism(properties: Properties) -> str:
+    given = properties.get(*_MECHANISM)
     if given is None:
         raise ConfigError(
-            f"{values.path}: sasl.mechanism is missing, and Kafka's default, GSSAPI, "
-            f"is not supported; set it to one of {', '.join(_MODULES)}"
+            f"{properties.path}: sasl.mechanism is missing, and Kafka's default, "
+            f"GSSAPI, is not supported; set it to one of {', '.join(_MODULES)}"
         )
     if given not in _MODULES:
-        (key,) = values.given(_MECHANISM)
-        raise values.fault(
+        (key,) = properties.given(_MECHANISM)
+        raise properties.fault(
             key,
             f"{given} is not supported; use one of {', '.join(_MODULES)}, on another "
-            "listener if this one has none of them",
+            "listener if this one offers none of them",
         )
     return given
 
 
-def _module(values: Values, mechanism: str) -> LoginModule | None:
-    text = values.get(_JAAS)
+def _module(properties: Properties, mechanism: str) -> LoginModule | None:
+    text = properties.get(_JAAS)
     if text is None:
         return None
     try:
         module = parse_jaas(text)
     except ValueError as exc:
-        raise values.fault(_JAAS, str(exc)) from exc
+        raise properties.fault(_JAAS, str(exc)) from exc
     if module.name != _MODULES[mechanism]:
-        raise values.fault(
+        raise properties.fault(
             _JAAS,
-            f"its {module.name} does not go with the mechanism {mechanism}, whose "
-            f"login module is {_MODULES[mechanism]}",
+            f"its login module {module.name} does not fit the mechanism {mechanism}, "
+            f"which needs {_MODULES[mechanism]}",
         )
     return module
 
 
-def _tokens(values: Values, module: LoginModule | None) -> TokenSource:
-    _refuse(values, _LOGIN_KEYS, "OAUTHBEARER")
-    why = "plimsoll gets its tokens there, by client credentials"
-    url = values.needed(_URL, why=why)
+def _tokens(properties: Properties, module: LoginModule | None) -> TokenSource:
+    _refuse(properties, _LOGIN_KEYS, "OAUTHBEARER")
+    reason = "plimsoll fetches its tokens there, by client credentials"
+    url = properties.require(_URL, reason=reason)
     if not url.startswith(("https://", "http://")):
-        raise values.fault(_URL, "it is no address that begins with https://")
+        raise properties.fault(
+            _URL, "it is not an address that begins with https:// or http://"
+        )
     if module is not None and module.options:
-        _refuse_beside_jaas(values, (*_ID, *_SECRET, _SCOPE))
+        _refuse_beside_jaas(properties, (*_ID, *_SECRET, _SCOPE))
         return TokenSource(
             url=url,
-            client_id=_option(values, module, "clientId"),
-            client_secret=_option(values, module, "clientSecret"),
+            client_id=_option(properties, module, "clientId"),
+            client_secret=_option(properties, module, "clientSecret"),
             scope=module.options.get("scope"),
         )
-    why = f"it goes with {_URL}; {_JAAS} may have it, too"
+    reason = f"{_URL} needs it; {_JAAS} may give it, too"
     return TokenSource(
         url=url,
-        client_id=values.needed(*_ID, why=why),
-        client_secret=values.needed(*_SECRET, why=why),
-        scope=values.get(_SCOPE),
+        client_id=properties.require(*_ID, reason=reason),
+        client_secret=properties.require(*_SECRET, reason=reason),
+        scope=properties.get(_SCOPE),
     )
 
 
-def _option(values: Values, module: LoginModule, name: str) -> str:
+def _option(properties: Properties, module: LoginModule, name: str) -> str:
     if not module.options.get(name):
-        raise values.fault(_JAAS, f'{name}="..." is missing in it')
+        raise properties.fault(_JAAS, f'{name}="..." is missing in it')
     return module.options[name]
 
 
-def _refuse(values: Values, keys: tuple[str, ...], mechanism: str) -> None:
-    if given := values.given(keys):
-        raise values.fault(given[0], f"it does not go with the mechanism {mechanism}")
+def _refuse(properties: Properties, keys: tuple[str, ...], mechanism: str) -> None:
+    if given := properties.given(keys):
+        raise properties.fault(given[0], f"it does not fit the mechanism {mechanism}")
 
 
-def _refuse_beside_jaas(values: Values, keys: tuple[str, ...]) -> None:
-    if given := values.given(keys):
-        raise values.fault(given[0], f"it says what {_JAAS} says, too; keep one")
+def _refuse_beside_jaas(properties: Properties, keys: tuple[str, ...]) -> None:
+    if given := properties.given(keys):
+        raise properties.fault(given[0], f"{_JAAS} sets the same; keep one of them")

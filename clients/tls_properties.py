@@ -3,12 +3,8 @@
 from typing import Final
 
 from clients.connection import Tls
-from clients.pem import (
-    certificates_in,
-    is_encrypted,
-    private_key_in,
-)
-from clients.values import Values
+from clients.pem import certificates_in, is_encrypted, private_key_in
+from clients.properties import Properties
 
 _NAMES: Final = "ssl.endpoint.identification.algorithm"
 _CA_FILES: Final = ("ssl.truststore.location", "ssl.ca.location")
@@ -33,82 +29,84 @@ _TO_PEM: Final = {
 }
 
 
-def read_tls(values: Values) -> Tls:
+def read_tls(properties: Properties) -> Tls:
     """What the keys say. Raises ConfigError for what cannot be used."""
     for store in _TO_PEM:
-        _refuse_other_types(values, store)
-    certificates = _pem(values, _OWN_FILES, _OWN_TEXTS, "certificate")
-    key = _private_key(values, certificates)
+        _refuse_other_types(properties, store)
+    certificates = _pem(properties, _OWN_FILES, _OWN_TEXTS, "certificate")
+    key = _private_key(properties, certificates)
     tls = Tls(
-        authorities=_pem(values, _CA_FILES, _CA_TEXTS, "certificate"),
+        authorities=_pem(properties, _CA_FILES, _CA_TEXTS, "certificate"),
         certificates=certificates,
         key=key,
-        key_password=values.get(_PASSWORD) if key else None,
-        check_names=_check_names(values),
+        key_password=properties.get(_PASSWORD) if key else None,
+        check_names=_check_names(properties),
     )
     try:
         tls.context()
     except ValueError as exc:
-        (key_given, *_) = values.given((*_OWN_FILES, *_OWN_TEXTS, *TLS_KEYS))
-        raise values.fault(key_given, str(exc)) from exc
+        (key_given, *_) = properties.given((*_OWN_FILES, *_OWN_TEXTS, *TLS_KEYS))
+        raise properties.fault(key_given, str(exc)) from exc
     return tls
 
 
-def _refuse_other_types(values: Values, store: str) -> None:
+def _refuse_other_types(properties: Properties, store: str) -> None:
     kind, location = f"ssl.{store}.type", f"ssl.{store}.location"
-    given = values.get(kind)
+    given = properties.get(kind)
     if given is not None and given.upper() != "PEM":
-        where = values.get(location) or f"your.{given.lower()}"
-        raise values.fault(
+        where = properties.get(location) or f"your.{given.lower()}"
+        raise properties.fault(
             kind,
-            f"plimsoll reads stores of the type PEM only, not {given}; convert yours "
-            f"by {_TO_PEM[store].format(where)}, and say {kind}=PEM",
+            f"plimsoll reads only stores of the type PEM, not {given}; convert yours "
+            f"with {_TO_PEM[store].format(where)}, and set {kind}=PEM",
         )
 
 
 def _pem(
-    values: Values, files: tuple[str, ...], texts: tuple[str, ...], what: str
+    properties: Properties, files: tuple[str, ...], texts: tuple[str, ...], what: str
 ) -> str | None:
     """The certificates, or the key, that a file or the value itself holds."""
-    given = values.get(*files, *texts)
+    given = properties.get(*files, *texts)
     if given is None:
         return None
-    (key,) = values.given((*files, *texts))
-    text = values.text_of(key) if key in files else given
+    (key,) = properties.given((*files, *texts))
+    text = properties.text_of(key) if key in files else given
     found = (certificates_in if what == "certificate" else private_key_in)(text)
     if not found:
-        raise values.fault(key, _without(key, given if key in files else "", what))
+        raise properties.fault(key, _lacks(key, given if key in files else "", what))
     return found
 
 
-def _without(key: str, file: str, what: str) -> str:
-    words = f"{file or 'its value'} holds no {what} as PEM"
+def _lacks(key: str, file: str, what: str) -> str:
+    problem = f"{file or 'its value'} contains no {what} in PEM"
     store = key.split(".")[1]
     if file and store in _TO_PEM:
-        return f"{words}; convert a store of Java's by {_TO_PEM[store].format(file)}"
-    return f"{words}, which begins with -----BEGIN"
+        return f"{problem}; convert a Java store with {_TO_PEM[store].format(file)}"
+    return f"{problem}, which begins with -----BEGIN"
 
 
-def _private_key(values: Values, certificates: str | None) -> str | None:
-    keystore = (_KEYSTORE,) if values.given((_KEYSTORE,)) else ()
-    key = _pem(values, (*_KEY_FILES, *keystore), _KEY_TEXTS, "private key")
-    given = values.given((*keystore, *_KEY_FILES, *_KEY_TEXTS))
+def _private_key(properties: Properties, certificates: str | None) -> str | None:
+    keystore = (_KEYSTORE,) if properties.given((_KEYSTORE,)) else ()
+    key = _pem(properties, (*_KEY_FILES, *keystore), _KEY_TEXTS, "private key")
+    given = properties.given((*keystore, *_KEY_FILES, *_KEY_TEXTS))
     if key and certificates is None:
-        raise values.fault(given[0], "there is a private key, but no certificate")
+        raise properties.fault(given[0], "there is a private key, but no certificate")
     if certificates is not None and key is None:
-        (own,) = values.given((*_OWN_FILES, *_OWN_TEXTS))
-        raise values.fault(own, "there is a certificate, but no private key")
-    if key and is_encrypted(key) and not values.get(_PASSWORD):
-        raise values.fault(
+        (own,) = properties.given((*_OWN_FILES, *_OWN_TEXTS))
+        raise properties.fault(own, "there is a certificate, but no private key")
+    if key and is_encrypted(key) and not properties.get(_PASSWORD):
+        raise properties.fault(
             given[0], f"the private key is encrypted; give its password as {_PASSWORD}"
         )
     return key
 
 
-def _check_names(values: Values) -> bool:
-    given = values.get(_NAMES)
+def _check_names(properties: Properties) -> bool:
+    given = properties.get(_NAMES)
     if given is None or given.lower() == "https":
         return True
     if given.lower() in ("", "none"):
         return False
-    raise values.fault(_NAMES, "it is `https`, or empty to check no names")
+    raise properties.fault(
+        _NAMES, "it must be `https`, or empty to accept any host name"
+    )

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from clients.connection import ClientProperties, TokenSource
-from clients.reachability import reason_of
+from clients.driver_errors import reason_of
 from model.bounded import parse_json
 from model.errors import AccessRefused, ClusterUnreachable, ConfigError
 
 _FRESH: Final = 0.8
 _MOST_BYTES: Final = 1 << 20
 """Of an answer with a token."""
-"""A token is replaced after this part of its life, as Java's clients do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,6 @@ class Token:
     text: str = field(repr=False)
     fetched_at_s: float
     ends_at_s: float
-    """Seconds since the epoch."""
 
 
 class Tokens:
@@ -62,26 +60,26 @@ class Tokens:
     def _fetch(self, now_s: float) -> Token:
         url = self._source.url
         try:
-            # The reader has refused what is neither http nor https.
+            # `sasl_properties` accepts only http and https.
             with urllib.request.urlopen(  # noqa: S310
                 self._request(), timeout=self._timeout_s, context=self._context()
             ) as answer:
-                told = parse_json(answer.read(_MOST_BYTES))
+                response = parse_json(answer.read(_MOST_BYTES))
         except urllib.error.HTTPError as exc:
             exc.close()
             raise AccessRefused(
-                f"{url} gave no token to the client {self._source.client_id} (HTTP "
-                f"{exc.code}); check its id and secret, and the address."
+                f"{url} refused a token to the client {self._source.client_id} (HTTP "
+                f"{exc.code}). Check its id and secret, and the address."
             ) from exc
         except OSError as exc:
-            why = getattr(exc, "reason", exc)
-            words = reason_of(why) if isinstance(why, Exception) else str(why)
+            cause = getattr(exc, "reason", exc)
+            reason = reason_of(cause) if isinstance(cause, Exception) else str(cause)
             raise ClusterUnreachable(
-                f"No token could be had at {url} ({words}). Check that address."
+                f"No token could be fetched from {url} ({reason}). Check the address."
             ) from exc
         except ValueError as exc:
             raise _no_token(url) from exc
-        return _read(told, now_s, url)
+        return _read(response, now_s, url)
 
     def _request(self) -> urllib.request.Request:
         source = self._source
@@ -109,12 +107,12 @@ def _replaced_at_s(token: Token) -> float:
     return token.fetched_at_s + _FRESH * (token.ends_at_s - token.fetched_at_s)
 
 
-def _read(told: Any, now_s: float, url: str) -> Token:
+def _read(response: Any, now_s: float, url: str) -> Token:
     try:
-        text = str(told["access_token"])
+        text = str(response["access_token"])
         ends_at_s = (
-            now_s + float(told["expires_in"])
-            if "expires_in" in told
+            now_s + float(response["expires_in"])
+            if "expires_in" in response
             else float(_claims(text)["exp"])
         )
     except (KeyError, TypeError, ValueError) as exc:
@@ -130,6 +128,6 @@ def _claims(token: str) -> Any:
 
 def _no_token(url: str) -> ConfigError:
     return ConfigError(
-        f"{url} answered without an access_token and its end; is it the token "
-        "endpoint of an OAuth server?"
+        f"{url} answered without an access_token and its expiry. Check that it is the "
+        "token endpoint of an OAuth server."
     )

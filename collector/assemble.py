@@ -8,13 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.metadata import ClusterState
-from collector.spark.vectors import (
-    NOBODY,
-    ORIGINS,
-    PROBE,
-    VECTORS,
-    concatenate,
-)
+from collector.spark.vectors import NOBODY, ORIGINS, PROBE, VECTORS, concatenate
 from model.snapshot.snapshot import (
     Bools,
     Broker,
@@ -32,8 +26,6 @@ RESOURCES: Final = (Resource.NET_IN, Resource.NET_OUT, Resource.DISK)
 """What the probe knows of every partition."""
 REPORTED: Final = (Resource.CPU, Resource.REQUESTS)
 """What reporters alone know; there where they know it of any partition."""
-PERCENT: Final = 100.0
-"""Of one core: the unit of CPU in snapshots, as of capacities; vectors have cores."""
 METER_S: Final = {"automq": 60.0, "cruise-control": 60.0, "prometheus": 120.0}
 """Span that a reporter's rates are averaged over."""
 FRESH_MS: Final = 60_000
@@ -56,8 +48,8 @@ def newest_vectors(known: pa.Table, fresh: pa.Table) -> pa.Table:
 
 def cores_of(brokers: Iterable[Broker]) -> dict[int, float]:
     """Cores by broker id, of those whose capacity tells them."""
-    told = {b.id: b.capacity.get(Resource.CPU) for b in brokers}
-    return {b: percent / PERCENT for b, percent in told.items() if percent is not None}
+    known = {b.id: b.capacity.get(Resource.CPU) for b in brokers}
+    return {b: cores for b, cores in known.items() if cores is not None}
 
 
 def assemble(cluster: ClusterState, vectors: pa.Table, *, window_s: float) -> Snapshot:
@@ -71,8 +63,6 @@ def assemble(cluster: ClusterState, vectors: pa.Table, *, window_s: float) -> Sn
     loads = np.stack([_picked(vectors, str(r), at) for r in resources], axis=1)
     # A shared log lies on no broker's disk.
     loads[_shared(cluster), resources.index(Resource.DISK)] = 0.0
-    if Resource.CPU in resources:
-        loads[:, resources.index(Resource.CPU)] *= PERCENT
     measured = _measured(vectors, resources, at, window_s) & ~np.isnan(loads)
     partitions = Partitions(
         topic=cluster.topic,

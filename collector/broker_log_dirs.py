@@ -6,7 +6,12 @@ from typing import Final
 
 import numpy as np
 
-from collector.brokers.response_layout import FUTURE, PARTITION, Layout, LogDirEntry
+from collector.brokers.response_layout import (
+    FUTURE,
+    PARTITION,
+    LogDirEntry,
+    ResponseLayout,
+)
 from collector.metadata import ClusterState
 from model.snapshot.capacities import Capacities
 from model.snapshot.checks import check_capacities
@@ -31,7 +36,7 @@ Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Directories:
+class BrokerLogDirs:
     """One broker's log directories."""
 
     listed: tuple[LogDir, ...]
@@ -43,57 +48,57 @@ class Directories:
     """Of the disks of all directories that work; None where that is not told."""
 
 
-def read_directories(told: Layout) -> Directories:
+def read_directories(layout: ResponseLayout) -> BrokerLogDirs:
     """Out of one broker's answer, as `wire.log_dirs` reads it."""
-    order = sorted(range(len(told.folders)), key=lambda at: told.folders[at].path)
-    ordered = [told.folders[at] for at in order]
-    return Directories(
-        listed=tuple(_log_dir(told, folder) for folder in ordered),
+    order = sorted(range(len(layout.folders)), key=lambda at: layout.folders[at].path)
+    ordered = [layout.folders[at] for at in order]
+    return BrokerLogDirs(
+        listed=tuple(_log_dir(layout, folder) for folder in ordered),
         # Where there is one, nobody asks for it.
-        home=_home(told, np.argsort(order)) if len(order) > 1 else {},
-        total_bytes=_total(told, [f for f in ordered if not f.error_code]),
+        home=_home(layout, np.argsort(order)) if len(order) > 1 else {},
+        total_bytes=_total(layout, [f for f in ordered if not f.error_code]),
     )
 
 
-def _home(told: Layout, rank: Ints) -> dict[Place, int]:
-    here = told.read(FUTURE) == 0
-    names = [told.names[at] for at in told.topic[here].tolist()]
-    numbers = told.read(PARTITION)[here].tolist()
+def _home(layout: ResponseLayout, rank: Ints) -> dict[Place, int]:
+    here = layout.read(FUTURE) == 0
+    names = [layout.names[at] for at in layout.topic[here].tolist()]
+    numbers = layout.read(PARTITION)[here].tolist()
     places = zip(names, numbers, strict=True)
-    return dict(zip(places, rank[told.folder[here]].tolist(), strict=True))
+    return dict(zip(places, rank[layout.folder[here]].tolist(), strict=True))
 
 
-def _total(told: Layout, working: Sequence[LogDirEntry]) -> float | None:
+def _total(layout: ResponseLayout, working: Sequence[LogDirEntry]) -> float | None:
     """None unless each directory tells its bytes (Kafka 3.3, KIP-827).
 
     Directories that all tell the same bytes and the same room lie on one file system,
     which is counted once.
     """
-    bytes_of = [_bytes(told, folder) for folder in working]
+    bytes_of = [_bytes(layout, folder) for folder in working]
     known = [total for total in bytes_of if total is not None]
     if not known or len(known) < len(bytes_of):
         return None
-    room = [told.room(folder)[1] for folder in working]
+    room = [layout.room(folder)[1] for folder in working]
     alike = min(room) >= 0 and max(room) - min(room) < SAME_ROOM
     return known[0] if alike and len(set(known)) == 1 else sum(known)
 
 
-def _bytes(told: Layout, folder: LogDirEntry) -> float | None:
-    total, _ = told.room(folder)
+def _bytes(layout: ResponseLayout, folder: LogDirEntry) -> float | None:
+    total, _ = layout.room(folder)
     return float(total) if 0 < total <= MOST_BYTES else None
 
 
-def _log_dir(told: Layout, folder: LogDirEntry) -> LogDir:
+def _log_dir(layout: ResponseLayout, folder: LogDirEntry) -> LogDir:
     """One whose disk has failed takes no more than a cordoned one (KIP-1066)."""
     return LogDir(
         path=folder.path,
-        capacity_bytes=_bytes(told, folder),
+        capacity_bytes=_bytes(layout, folder),
         cordoned=folder.cordoned or folder.error_code != 0,
     )
 
 
 def with_directories(
-    cluster: ClusterState, known: Mapping[int, Directories]
+    cluster: ClusterState, known: Mapping[int, BrokerLogDirs]
 ) -> ClusterState:
     """The same state with what brokers told of their directories.
 
@@ -110,7 +115,7 @@ def with_directories(
     return replace(cluster, brokers=brokers, replica_dir=_homes(cluster, several))
 
 
-def _with_cordon(broker: Broker, known: Mapping[int, Directories]) -> Broker:
+def _with_cordon(broker: Broker, known: Mapping[int, BrokerLogDirs]) -> Broker:
     """The state that a live broker's directories tell."""
     found = known.get(broker.id)
     if broker.state is not BrokerState.ALIVE or found is None or not found.listed:
@@ -120,14 +125,14 @@ def _with_cordon(broker: Broker, known: Mapping[int, Directories]) -> Broker:
     return broker.model_copy(update=update) if closed else broker
 
 
-def _with_listed(broker: Broker, known: Mapping[int, Directories]) -> Broker:
+def _with_listed(broker: Broker, known: Mapping[int, BrokerLogDirs]) -> Broker:
     if broker.id not in known:
         return broker
     return broker.model_copy(update={"log_dirs": known[broker.id].listed})
 
 
 def with_capacities(
-    cluster: ClusterState, known: Mapping[int, Directories], given: Capacities | None
+    cluster: ClusterState, known: Mapping[int, BrokerLogDirs], given: Capacities | None
 ) -> ClusterState:
     """The same state with what brokers can carry: as given, else as they tell.
 
@@ -147,7 +152,7 @@ def with_capacities(
     return replace(cluster, brokers=tuple(brokers))
 
 
-def _with_total(broker: Broker, known: Directories) -> Broker:
+def _with_total(broker: Broker, known: BrokerLogDirs) -> Broker:
     if known.total_bytes is None:
         return broker
     update = {
@@ -157,7 +162,7 @@ def _with_total(broker: Broker, known: Directories) -> Broker:
     return broker.model_copy(update=update)
 
 
-def _homes(cluster: ClusterState, known: Mapping[int, Directories]) -> Ints:
+def _homes(cluster: ClusterState, known: Mapping[int, BrokerLogDirs]) -> Ints:
     """(replicas,) position of each replica's directory, -1 where it is not known."""
     lengths = np.diff(cluster.replica_start)
     rows = np.repeat(np.arange(len(cluster)), lengths).tolist()

@@ -19,7 +19,7 @@ from collector.brokers.fan_out import Silence
 from collector.brokers.topic_recreation import TopicRecreations
 from collector.collector_settings import CollectorSettings
 from collector.history.forecast_slots import SlotForecaster
-from collector.history.vector_files import History
+from collector.history.vector_files import VectorFiles
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
 from collector.reports.reporters import Reporters
@@ -76,9 +76,9 @@ class Collector(Closing):
         self._cluster: ClusterState | None = None
         self._snapshot: Snapshot | None = None
         self._vectors = VECTORS.empty_table()
-        self._births = TopicRecreations()
+        self._recreations = TopicRecreations()
         self._silent: tuple[Silence, ...] = ()
-        self._kept = False
+        self._sampled = False
         self._ahead = SlotForecaster(settings.history.horizon, clock)
         self._failure: PlimsollError | None = None
         self._folder: StateFolder | None = None
@@ -229,7 +229,7 @@ class Collector(Closing):
         # is nothing to sample.
         cluster = self._cluster
         return self._snapshot is not None and (
-            self._kept or (cluster is not None and bool(cluster.internal.all()))
+            self._sampled or (cluster is not None and bool(cluster.internal.all()))
         )
 
     def _ended(self) -> bool:
@@ -267,7 +267,7 @@ class Collector(Closing):
                 self._silent = probe.silent
                 with self._changed:
                     # Brokers that answer late may give no sample at first.
-                    self._kept |= bool(written)
+                    self._sampled |= bool(written)
                     self._changed.notify_all()
                 failing_since_s = None
             except ClusterUnreachable as exc:
@@ -287,7 +287,7 @@ class Collector(Closing):
             if self._folder is None:
                 self._enter(cluster)
             self._cluster = cluster
-            self._births.see(cluster)
+            self._recreations.see(cluster)
             self._reporters.see(cluster)
             if cluster.internal.all():
                 # Nothing to measure, so nothing to wait for.
@@ -390,8 +390,8 @@ class Collector(Closing):
             complete=self._reporters.complete,
         )
 
-    def _history(self) -> History:
-        return History(
+    def _history(self) -> VectorFiles:
+        return VectorFiles(
             self._home() / "history", every_ms=int(1000 * self._settings.window_s)
         )
 
@@ -407,7 +407,7 @@ class Collector(Closing):
             self._on_batch(samples, vectors)
         with self._changed:
             newest = newest_vectors(self._vectors, vectors)
-            self._vectors = self._births.own(newest)
+            self._vectors = self._recreations.own(newest)
             if len(vectors):
                 self._assemble()
             self._changed.notify_all()

@@ -22,14 +22,14 @@ Creating = Callable[[str, str, Mapping[str, object]], AbstractContextManager[Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectorSettings:
-    """How a cluster is watched."""
+    """Settings of the collector for one cluster: intervals, folders, sources, Spark."""
 
     state_dir: Path
     """Samples, checkpoint and history, by cluster id."""
     cache_dir: Path
     """Spark's connector."""
     java: Java | None = None
-    """What Spark runs on; None looks for one."""
+    """The Java that Spark runs on; None searches for one."""
     spark: SparkSite = field(default_factory=SparkSite)
     """Where Spark works."""
     interval_s: float = 1.0

@@ -10,24 +10,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from clients.admin_connection import Client
+from clients.admin_connection import AdminConnection
 from clients.connection import Connection
 from collector.brokers.failover import AnyBroker
 from collector.brokers.reassignments import ReassignmentPoll
-from collector.brokers.requests import Question
+from collector.brokers.requests import EncodedRequest
 from collector.rights import configs_of, refuse_hidden_topics
 from model.closing import Closing
 from model.goals.topic_placement import CONFIG
 from model.ids import BrokerId, TopicName
 from model.snapshot.replication import Replication
-from model.snapshot.snapshot import (
-    Bools,
-    Broker,
-    BrokerState,
-    Ints,
-    StorageKind,
-    Topic,
-)
+from model.snapshot.snapshot import Bools, Broker, BrokerState, Ints, StorageKind, Topic
 
 CONFIG_AGE_S: Final = 30.0
 """Topic configs are asked for again after this, or when a new topic appears."""
@@ -105,13 +98,13 @@ class ClusterReader(Closing):
         spared: Collection[str] = (),
     ) -> None:
         """spared: topics that may be hidden, for others tell their loads, too."""
-        self._client = Client(connection)
+        self._client = AdminConnection(connection)
         self._clock = clock
         self._anyone = AnyBroker(connection.timeout_s)
         self._moves = ReassignmentPoll(connection.timeout_s)
         self._controller: int | None = None
         self._moved: Mapping[tuple[str, int], int] = {}
-        """What was being moved at the look before."""
+        """Reassignments in progress at the previous poll."""
         self._known: tuple[object, ClusterState] | None = None
         """The last state, after what it was made of."""
         self._listed: Sequence[Mapping[str, Any]] = ()
@@ -137,7 +130,7 @@ class ClusterReader(Closing):
             cluster = self._describe_cluster(admin)
             self._controller = cluster["controller_id"]
             listed = self._topics(admin)
-            moving = self._moves.told()
+            moving = self._moves.latest()
             # A broker may show a move yet that the controller has just ended.
             adding, self._moved = {**self._moved, **moving}, moving
             self._refuse_hidden(admin, cluster["brokers"], listed)
@@ -196,7 +189,7 @@ class ClusterReader(Closing):
             allow_auto_topic_creation=False,
             include_topic_authorized_operations=True,
         )
-        answer = self._anyone.ask(admin, Question(request))
+        answer = self._anyone.ask(admin, EncodedRequest(request))
         # It begins with the time for which it was throttled.
         digest = sha256(answer.body[4 * (answer.version >= 3) :]).digest()
         if digest not in self._digests:
@@ -323,12 +316,12 @@ def _cluster(found: Any) -> dict[str, Any]:
     }
 
 
-def _operations(told: Iterable[int] | None) -> list[str] | None:
+def _operations(codes: Iterable[int] | None) -> list[str] | None:
     """Names of what the user may do; None where brokers do not say (KIP-430)."""
     from kafka.admin import ACLOperation
 
     every = {operation.value: operation.name for operation in ACLOperation}
-    return None if told is None else sorted(every[o] for o in told if o in every)
+    return None if codes is None else sorted(every[c] for c in codes if c in every)
 
 
 def _described(topic: Any) -> dict[str, Any]:

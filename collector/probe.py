@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from clients.admin_connection import Client, begin
+from clients.admin_connection import AdminConnection, run_in_driver
 from clients.connection import Connection
-from collector.broker_log_dirs import Directories
-from collector.brokers.fan_out import Asking, Silence
-from collector.brokers.fetch import BrokerProbe, Column, Look, Told
-from collector.brokers.partition_index import Placement
+from collector.broker_log_dirs import BrokerLogDirs
+from collector.brokers.fan_out import BrokerFanOut, Silence
+from collector.brokers.fetch import (
+    BrokerFigures,
+    BrokerProbe,
+    BrokerResponses,
+    PartitionFigures,
+)
+from collector.brokers.partition_index import PartitionIndex
 from collector.brokers.response_layout import MalformedResponse
 from collector.brokers.topic_recreation import TopicRecreations
 from collector.metadata import ClusterState
@@ -38,16 +43,16 @@ class Probe(Closing):
     def __init__(
         self, connection: Connection, clock: Callable[[], float] = time.time
     ) -> None:
-        self._client = Client(connection)
+        self._client = AdminConnection(connection)
         self._clock = clock
-        self._asking: Asking[Told] = Asking(clock)
+        self._asking: BrokerFanOut[BrokerResponses] = BrokerFanOut(clock)
         self._brokers: dict[int, BrokerProbe] = {}
-        self._placement: Placement | None = None
-        self._births = TopicRecreations()
+        self._placement: PartitionIndex | None = None
+        self._recreations = TopicRecreations()
         self._idle_at_s = float("-inf")
         self._idle_known: frozenset[int] = frozenset()
-        self.directories: dict[int, Directories] = {}
-        """By broker that is alive, as it told them last."""
+        self.directories: dict[int, BrokerLogDirs] = {}
+        """By live broker, as it reported them last."""
 
     @property
     def silent(self) -> tuple[Silence, ...]:
@@ -64,36 +69,39 @@ class Probe(Closing):
         placement = self._placed(cluster)
         what, right = "give offsets and sizes", "DESCRIBE on topics"
         with self._client.calling(what, right) as admin:
-            told = self._asking.ask(self._questions(admin, cluster, placement))
+            responses = self._asking.ask(self._questions(admin, cluster, placement))
             if self._asking.lost:
                 # This client will never learn of them.
                 self.close()
-        looks = self._looks(told, placement)
-        self._remember(cluster, looks)
+        figures = self._figures(responses, placement)
+        self._remember(cluster, figures)
         if not cluster.may_describe:
-            _refuse_without_sizes(self._client.connection.bootstrap, looks.values())
-        commits = self._commits(cluster, looks)
-        return build_samples(placement, looks, commits, self._flags(cluster))
+            _refuse_without_sizes(self._client.connection.bootstrap, figures.values())
+        commits = self._commits(cluster, figures)
+        return build_samples(placement, figures, commits, self._flags(cluster))
 
     def close(self) -> None:
         """Drop the connection."""
         self._asking.forget()
         self._client.close()
 
-    def _placed(self, cluster: ClusterState) -> Placement:
+    def _placed(self, cluster: ClusterState) -> PartitionIndex:
         known = self._placement
         if known is None or not known.fits(cluster):
-            known = self._placement = Placement(cluster)
+            known = self._placement = PartitionIndex(cluster)
         return known
 
     def _questions(
-        self, admin: "KafkaAdminClient", cluster: ClusterState, placement: Placement
+        self,
+        admin: "KafkaAdminClient",
+        cluster: ClusterState,
+        placement: PartitionIndex,
     ) -> dict[int, Callable[[], Any]]:
         """What to begin, by broker: those that lead, that are due, or were silent."""
         alive = _alive(cluster)
         led = {b for b in np.unique(cluster.leader).tolist() if b >= 0}
-        wanted = led | self._idle(alive) | (self._asking.silent.keys() & set(alive))
-        for broker in wanted - self._brokers.keys():
+        due = led | self._idle(alive) | (self._asking.silent.keys() & set(alive))
+        for broker in due - self._brokers.keys():
             self._brokers[broker] = BrokerProbe(broker, self._clock)
         timeout_s = self._client.connection.timeout_s
 
@@ -102,9 +110,11 @@ class Probe(Closing):
             asked.prepare(placement)
             # Without this right the list of groups is short, and does not say so.
             groups = cluster.may_describe
-            return begin(admin, partial(asked.ask, admin, timeout_s, groups=groups))
+            return run_in_driver(
+                admin, partial(asked.ask, admin, timeout_s, groups=groups)
+            )
 
-        return {broker: partial(start, broker) for broker in sorted(wanted)}
+        return {broker: partial(start, broker) for broker in sorted(due)}
 
     def _idle(self, alive: Iterable[int]) -> set[int]:
         """Every broker that is alive, now and then."""
@@ -114,53 +124,59 @@ class Probe(Closing):
         self._idle_at_s, self._idle_known = now_s, known
         return set(known)
 
-    def _looks(self, told: Mapping[int, Told], placement: Placement) -> dict[int, Look]:
+    def _figures(
+        self, responses: Mapping[int, BrokerResponses], placement: PartitionIndex
+    ) -> dict[int, BrokerFigures]:
         from kafka.errors import AuthorizationError
 
-        looks = {}
-        for broker, answers in told.items():
+        figures = {}
+        for broker, answers in responses.items():
             try:
-                looks[broker] = self._brokers[broker].read(answers, placement)
+                figures[broker] = self._brokers[broker].read(answers, placement)
             except MalformedResponse as exc:
                 _log.warning("an answer of broker %d is passed over: %s", broker, exc)
             except AuthorizationError as exc:
                 right = "DESCRIBE on all consumer groups"
                 what = "tell what groups have read"
                 raise self._client.refusal(what, right) from exc
-        return looks
+        return figures
 
     def _commits(
-        self, cluster: ClusterState, looks: Mapping[int, Look]
-    ) -> list[Column] | None:
+        self, cluster: ClusterState, figures: Mapping[int, BrokerFigures]
+    ) -> list[PartitionFigures] | None:
         """None where not all groups can be seen."""
         if not cluster.may_describe:
             return None
-        found: list[Column] = []
+        found: list[PartitionFigures] = []
         for broker in np.unique(cluster.leader[cluster.leader >= 0]).tolist():
-            look = looks.get(broker)
-            if look is not None and look.commits is not None:
-                found += look.commits
+            own = figures.get(broker)
+            if own is not None and own.commits is not None:
+                found += own.commits
             elif self._brokers[broker].coordinates:
                 return None
         return found
 
     def _flags(self, cluster: ClusterState) -> Ints:
         """(n,) MOVING and NEW."""
-        made = self._births.see(cluster)
+        made = self._recreations.see(cluster)
         new = np.array([str(t.name) in made for t in cluster.topics], np.bool_)
         flags: Ints = MOVING * cluster.moving.astype(np.int64)
         return flags + NEW * new[cluster.topic]
 
-    def _remember(self, cluster: ClusterState, looks: Mapping[int, Look]) -> None:
+    def _remember(
+        self, cluster: ClusterState, figures: Mapping[int, BrokerFigures]
+    ) -> None:
         """A broker that is silent for a moment keeps its disks."""
-        known = self.directories | {b: look.directories for b, look in looks.items()}
+        known = self.directories | {
+            b: found.directories for b, found in figures.items()
+        }
         self.directories = {b: known[b] for b in _alive(cluster) if b in known}
 
 
 def build_samples(
-    placement: Placement,
-    looks: Mapping[int, Look],
-    commits: Iterable[Column] | None,
+    placement: PartitionIndex,
+    figures: Mapping[int, BrokerFigures],
+    commits: Iterable[PartitionFigures] | None,
     flags: Ints,
 ) -> pa.Table:
     """Schema `SAMPLES`: the partitions whose leader gave a latest offset.
@@ -169,19 +185,19 @@ def build_samples(
     """
     cluster = placement.cluster
     columns = _empty(cluster, commits) | {"flags": flags}
-    for broker, look in looks.items():
-        columns["time_ms"][placement.led_by(broker)] = look.time_ms
-        for name, told in (
-            ("latest", look.latest),
-            ("earliest_local", look.earliest_local),
-            ("earliest", look.earliest),
-            ("local_bytes", look.sizes),
+    for broker, found in figures.items():
+        columns["time_ms"][placement.led_by(broker)] = found.time_ms
+        for name, reported in (
+            ("latest", found.latest),
+            ("earliest_local", found.earliest_local),
+            ("earliest", found.earliest),
+            ("local_bytes", found.sizes),
         ):
-            own = cluster.leader[told.rows] == broker
-            columns[name][told.rows[own]] = told.values[own]
-    for told in commits or ():
-        np.add.at(columns["groups"], told.rows, 1)
-        np.add.at(columns["group_offsets"], told.rows, told.values)
+            own = cluster.leader[reported.rows] == broker
+            columns[name][reported.rows[own]] = reported.values[own]
+    for committed in commits or ():
+        np.add.at(columns["groups"], committed.rows, 1)
+        np.add.at(columns["group_offsets"], committed.rows, committed.values)
     tiered = placement.tiered
     local = columns["earliest_local"]
     columns["earliest"] = np.where(tiered, columns["earliest"], local)
@@ -189,7 +205,9 @@ def build_samples(
     return _table(cluster, columns, np.flatnonzero(columns["latest"] >= 0))
 
 
-def _empty(cluster: ClusterState, commits: Iterable[Column] | None) -> dict[str, Ints]:
+def _empty(
+    cluster: ClusterState, commits: Iterable[PartitionFigures] | None
+) -> dict[str, Ints]:
     """Nothing told: absent, but for commits that all groups would have told of."""
     none = 0 if commits is not None else ABSENT
     columns = {
@@ -222,9 +240,9 @@ def _alive(cluster: ClusterState) -> list[int]:
     return [b.id for b in cluster.brokers if b.state is not BrokerState.DEAD]
 
 
-def _refuse_without_sizes(bootstrap: str, looks: Iterable[Look]) -> None:
+def _refuse_without_sizes(bootstrap: str, figures: Iterable[BrokerFigures]) -> None:
     """Brokers hide sizes from those without the right; they do not refuse."""
-    found = list(looks)
+    found = list(figures)
     if any(len(k.latest.rows) for k in found) and not any(
         len(k.sizes.rows) for k in found
     ):

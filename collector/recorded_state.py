@@ -140,8 +140,8 @@ class Recording:
         found = _read_batch(self.folder / SAMPLES_FILE, SAMPLES, batch)
         if not _are_samples(found):
             raise ConfigError(
-                f"{self.folder / SAMPLES_FILE} holds in batch {batch} what is no "
-                "sample: a figure is missing or out of its range; record the cluster "
+                f"{self.folder / SAMPLES_FILE} contains an invalid sample in batch "
+                f"{batch}: a figure is missing or out of range; record the cluster "
                 "again"
             )
         return found
@@ -171,7 +171,8 @@ def read_recording(folder: Path) -> Recording:
     """
     if not folder.is_dir():
         raise ConfigError(
-            f"{folder} is no recorded state; name a folder that `plimsoll record` wrote"
+            f"{folder} is not a recorded state; name a folder that `plimsoll record` "
+            "wrote"
         )
     state = read_state(folder / HEADER_FILE)
     snapshot = read_snapshot(folder / SNAPSHOT_FILE)
@@ -195,15 +196,6 @@ def canonical(vectors: pa.Table) -> pa.Table:
     """The same load vectors by topic and partition, in one piece."""
     by = [("topic", "ascending"), ("partition", "ascending")]
     return vectors.sort_by(by).combine_chunks()
-
-
-def to_bytes(vectors: pa.Table) -> bytes:
-    """Canonical load vectors as Arrow's stream; NaN is equal to itself in bytes."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, vectors.schema) as out:
-        out.write_table(vectors)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
 
 
 def _begin(out: Path) -> Path:
@@ -256,8 +248,8 @@ def _reading(path: Path) -> Iterator[Path]:
     except (OSError, pa.ArrowException) as exc:
         first = str(exc).partition("\n")[0].rstrip(".")
         raise ConfigError(
-            f"{path} is no Parquet file of a recorded state, or is cut off ({first}); "
-            "copy it again, or record the cluster again"
+            f"{path} is not a Parquet file of a recorded state, or is truncated "
+            f"({first}); copy it again, or record the cluster again"
         ) from exc
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from clients.admin_connection import Client, send
+from clients.admin_connection import AdminConnection, send_request
 from collector.brokers.fan_out import ANSWER_S
 from collector.brokers.requests import about_log_dirs
 from collector.brokers.response_layout import MalformedResponse, log_dirs
@@ -12,7 +12,7 @@ _MOST_NAMED: Final = 3
 
 
 def refuse_hidden_topics(
-    client: Client,
+    client: AdminConnection,
     admin: Any,
     brokers: Iterable[Mapping[str, Any]],
     topics: Iterable[Mapping[str, Any]],
@@ -39,7 +39,11 @@ def refuse_hidden_topics(
 
 
 def configs_of(
-    client: Client, admin: Any, kind: str, names: Sequence[str], keys: Sequence[str]
+    client: AdminConnection,
+    admin: Any,
+    kind: str,
+    names: Sequence[str],
+    keys: Sequence[str],
 ) -> dict[tuple[str, str], str | None]:
     """Settings of brokers or topics by name and key; absent where there are no such.
 
@@ -55,7 +59,7 @@ def configs_of(
     resources = [(ConfigResourceType[kind], name, list(keys)) for name in names]
     request = DescribeConfigsRequest(resources=resources, include_synonyms=False)
     to = int(names[0]) if kind == "BROKER" else None
-    results = send(admin, request, to).results
+    results = send_request(admin, request, to).results
     refused = sorted(
         str(row.resource_name)
         for row in results
@@ -80,7 +84,7 @@ def _stored(admin: Any, broker: int) -> set[str]:
     from kafka.errors import KafkaError
 
     try:
-        told = log_dirs(send(admin, about_log_dirs(), broker, ANSWER_S))
+        told = log_dirs(send_request(admin, about_log_dirs(), broker, ANSWER_S))
     except (KafkaError, OSError, MalformedResponse):
         return set()
     return set(told.names)

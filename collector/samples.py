@@ -83,7 +83,7 @@ groups: consumer groups that committed; group_offsets: the sum of their commits.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decoded:
+class DecodedSamples:
     """What became of a batch of records."""
 
     samples: pa.Table
@@ -108,7 +108,7 @@ def encode(samples: pa.Table) -> list[bytes]:
     ]
 
 
-def decode(records: pa.Array) -> Decoded:
+def decode(records: pa.Array) -> DecodedSamples:
     """Samples out of a binary array; what is no sample is counted and left out."""
     raw = RawRecords.of(records)
     whole = raw.length >= _FIXED_BYTES
@@ -125,7 +125,7 @@ def decode(records: pa.Array) -> Decoded:
     good = known & fits & positive
     topic, named = texts(raw, name_start[good], fixed["topic_bytes"][good])
     faulty["topic"] = int((~named).sum())
-    return Decoded(
+    return DecodedSamples(
         samples=_table(fixed[good][named], topic.filter(pa.array(named))),
         skipped={reason: count for reason, count in faulty.items() if count},
     )

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from clients.admin_connection import Client, make_producer
+from clients.admin_connection import AdminConnection
 from clients.connection import Connection
+from clients.driver_configs import make_producer
+from clients.driver_errors import produce_failure
 from collector.samples import encode
-from model.errors import ClusterUnreachable, RightsMissing
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -56,17 +57,9 @@ class SamplesTopic:
         left = self._send(samples, note, failed)
         if failed:
             self._replace_producer(failed)
-        if failed and _is_denied(failed[0]):
-            raise RightsMissing(
-                f"The cluster at {self._connection.bootstrap} refused to keep samples. "
-                f"Give plimsoll's user the right WRITE on the topic {self.topic}."
-            )
         if failed or left:
-            raise ClusterUnreachable(
-                f"{len(failed) + left} samples could not be written to the topic "
-                f"{self.topic} ({failed[0] if failed else 'no answer in time'}). "
-                "Check that its brokers run, or go without the topic."
-            )
+            where = self._connection.bootstrap
+            raise produce_failure(failed, left, where, self.topic)
 
     def close(self) -> None:
         """Give up what was not acknowledged."""
@@ -121,20 +114,12 @@ class SamplesTopic:
             return 0
 
 
-def _is_denied(error: "KafkaError") -> bool:
-    # Who may write nowhere is not given a producer id either (KIP-679).
-    return error.code() in (
-        error.TOPIC_AUTHORIZATION_FAILED,
-        error.CLUSTER_AUTHORIZATION_FAILED,
-    )
-
-
 def _create(
     connection: Connection, topic: str, copies: int, creating: Creating
 ) -> None:
     from kafka.errors import TopicAlreadyExistsError
 
-    client = Client(connection)
+    client = AdminConnection(connection)
     configs = {"retention.ms": str(RETENTION_MS), "cleanup.policy": "delete"}
     wanted = {
         "num_partitions": PARTITIONS,

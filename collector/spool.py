@@ -65,5 +65,5 @@ class Spool:
 def _unwritable(folder: Path, exc: OSError) -> ConfigError:
     return ConfigError(
         f"Samples cannot be written to {folder} ({exc.strerror}). Set "
-        "PLIMSOLL_STATE_DIR to a folder that can be written to, or free some space."
+        "PLIMSOLL_STATE_DIR to a writable folder, or free some space."
     )

@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from clients.jvm.java import Java, find_java
 from collector.assemble import assemble, newest_vectors
-from collector.history.vector_files import History
+from collector.history.vector_files import VectorFiles
 from collector.metadata import ClusterState
-from collector.recorded_state import Recording, canonical, to_bytes
+from collector.recorded_state import Recording, canonical
+from collector.spark.arrow_transfer import to_bytes
 from collector.spark.deployment import SparkSite
 from collector.spark.vectors import VECTORS, Window
 from collector.spool import Spool
@@ -130,7 +131,7 @@ class _Replay:
             window=Window(window_ms=state.window_ms, fan_out=state.fan_out),
             interval_s=0,
         )
-        history = History(self._folder / "history", every_ms=state.window_ms)
+        history = VectorFiles(self._folder / "history", every_ms=state.window_ms)
         return LoadStream(session, job, history, self._take)
 
     def _take(self, _samples: pa.Table, vectors: pa.Table) -> None:

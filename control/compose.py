@@ -5,18 +5,18 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from clients.client_properties import read_client_properties
 from clients.connection import OPEN, Connection
 from control.cli.console import operator
+from control.loop.decision_log import CapacityNotes
 from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import Loop
-from control.loop.ports import FrontEnd
 from control.loop.view import Mode
 from control.planning.planner import planner
 from control.settings.auto_limits import EAGER, AutoLimits
-from control.settings.capacity_table import CapacityNotes, capacities_of
+from control.settings.capacity_table import capacities_of
 from control.settings.history_tables import history_settings
 from control.settings.prometheus_settings import poller_of
 from control.settings.settings import Settings
@@ -61,7 +61,7 @@ def connection(settings: Settings) -> Connection:
     bootstrap = settings.bootstrap_server or client.bootstrap
     if bootstrap is None:
         raise ConfigError(
-            "no cluster is named; say --bootstrap-server HOST:PORT, or set "
+            "no cluster is configured; give --bootstrap-server HOST:PORT, or set "
             "bootstrap_server in plimsoll.toml"
         )
     return Connection(bootstrap, timeout_s=settings.timeout_s, client=client)
@@ -71,7 +71,7 @@ def _connection_for_use(settings: Settings) -> Connection:
     found = connection(settings)
     if found.client.unused:
         _log.warning(
-            "%s: of no use to plimsoll: %s",
+            "%s: plimsoll does not use: %s",
             settings.client_properties,
             ", ".join(found.client.unused),
         )
@@ -110,12 +110,13 @@ def observer(
             window_s=settings.window_s,
             samples_topic=settings.samples_topic if allow_changes else None,
             creating=partial(_creating, settings),
-            # A replay has samples alone, and is to give the same loads.
+            # A replay has only samples, and must give the same loads.
             metric_topics=metric_topics(settings.cruise_control_topic)
             if recorder is None
             else (),
             polled=_polled(settings) if recorder is None else (),
-            capacities=capacities or capacities_of(settings),
+            capacities=capacities
+            or capacities_of(settings.capacities, settings.capacity_file),
             history=history_settings(settings.history, settings.forecast),
             apart=recorder is not None,
         ),
@@ -182,7 +183,7 @@ def rebalancers(settings: Settings, *, shared: bool) -> list[str]:
         try:
             return list(found.rebalancers(shared=shared))
         except (ClusterUnreachable, RightsMissing) as exc:
-            return [f"Whether others move partitions could not be seen: {exc}"]
+            return [f"Cannot search for competing rebalancers: {exc}"]
 
 
 def executor(settings: Settings) -> "Executor":
@@ -197,7 +198,11 @@ def executor(settings: Settings) -> "Executor":
         for bucket in (settings.tier, settings.wal, settings.archive)
     )
     throttle = settings.throttle
-    given = capacities_of(settings) if throttle == AUTO else None
+    given = (
+        capacities_of(settings.capacities, settings.capacity_file)
+        if throttle == AUTO
+        else None
+    )
     found = _connection_for_use(settings)
     return connect(
         found.bootstrap,
@@ -210,8 +215,8 @@ def executor(settings: Settings) -> "Executor":
             throttle_bytes_per_s=throttle if isinstance(throttle, int) else None,
             throttle_follows=throttle == AUTO,
             auto_throttle=auto_throttle(settings.auto_throttle, given),
-            stand_down_balancer=settings.stand_down_balancer,
-            shorten_segments=settings.shorten_segments,
+            suspend_balancer=settings.stand_down_balancer,
+            lower_segments=settings.shorten_segments,
             stop_rules=settings.stop_rules,
         ),
     )
@@ -235,8 +240,8 @@ def loop(
 ) -> Loop:
     """The loop over real parts, not started yet."""
     allowed = mode is not Mode.READ_ONLY
-    # Read once: a file that is gone must not end a service that connects again.
-    given = capacities_of(settings)
+    # Read once: a file deleted later must not end a service that reconnects.
+    given = capacities_of(settings.capacities, settings.capacity_file)
     found = Loop(
         LoopSettings(
             bootstrap=bootstrap_of(settings),
@@ -262,8 +267,16 @@ def loop(
             recent_moves=recent_moves(settings),
         ),
     )
-    found.subscribe(CapacityNotes(found, given))
+    found.subscribe(CapacityNotes(found.warn, given))
     return found
+
+
+class FrontEnd(Protocol):
+    """A screen; found by its entry point, so that control does not import it."""
+
+    def __call__(self, loop: Loop) -> None:
+        """Show the loop until the user leaves."""
+        ...
 
 
 def front_end(name: str = "tui") -> FrontEnd:

@@ -2,41 +2,32 @@
 
 import contextlib
 import logging
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
 from typing import Final
 
 from clients.connection import OPEN, ClientProperties
 from clients.s3 import S3Settings
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.client.kafka_admin import KafkaAdmin, slowest_change_s
-from executor.client.leased_admin import LeasedAdmin
-from executor.health import competing_rebalancers as authorities
-from executor.health.monitor import Watch
+from executor.client.leased_admin import leased
+from executor.health import competing_rebalancers as other_rebalancers
+from executor.health.monitor import ClusterMonitor
 from executor.journal.archive import Archive, archive_of
+from executor.journal.journal_access import JournalAccess
 from executor.journal.left_settings import remains, suspects, with_left
-from executor.journal.lock import sole_writer
-from executor.journal.run_history import (
-    PastRun,
-    left_set,
-    past_run,
-    past_runs,
-    unfinished,
-)
-from executor.journal.run_journal import Action, RunJournal, new_run_id
+from executor.journal.run_history import PastRun, past_run, past_runs, unfinished
+from executor.journal.run_journal import RunJournal
 from executor.platforms.automq_balancer import AutoMQBalancer
 from executor.platforms.automq_wal import AutoMQWal
-from executor.platforms.detect import dialects
-from executor.platforms.platform import Platform, Progress
+from executor.platforms.detect import platforms
+from executor.platforms.platform import ObservedMove, Platform
 from executor.platforms.remote_tier import RemoteTier
 from executor.run import preflight
-from executor.run.auto_rollback import rolled_back
 from executor.run.elections import (
-    Election,
-    Elections,
+    LeaderElection,
+    LeaderElections,
     find_elections,
     hold_elections,
 )
@@ -44,32 +35,29 @@ from executor.run.execution import Execution
 from executor.run.log_dir_checks import inside_bytes
 from executor.run.move_state_machine import SETTLE_S
 from executor.run.operator_control import Steering
-from executor.run.overrides import RunSettings
-from executor.run.plan_evaluation import (
-    refuse_broken,
-    refuse_overfilled,
-    unjudged,
-)
-from executor.run.remaining import with_remaining
+from executor.run.overrides import ClusterOverrides
+from executor.run.plan_evaluation import refuse_broken, refuse_overfilled, unjudged
 from executor.run.rollback_plan import (
     plan_rollback,
     refuse_undoing_rollback,
+    rolled_back,
     rolls_back,
 )
-from executor.run.run_outcome import with_balance
+from executor.run.run_context import RunContext
+from executor.run.run_outcome import with_balance, with_remaining
+from executor.run.settings_cleanup import SettingsCleanup
 from executor.schedule.admission import in_order
-from executor.schedule.disk_headroom import Room
+from executor.schedule.disk_headroom import DiskHeadroom
 from executor.schedule.estimate import Forecast, forecast
-from executor.schedule.eta import WeeklyForecast
+from executor.schedule.eta import EtaEstimator
 from executor.schedule.task import Sizes
 from executor.schedule.throughput import Pace
-from executor.throttle.quota import Throttled
 from executor.timing import RunLimits, Timing
 from model.closing import Closing
-from model.errors import ConfigError, GuardrailRefused, PlimsollError
+from model.errors import ConfigError, GuardrailRefused
 from model.ids import PartitionId
 from model.plan.plan import Move, Plan
-from model.run import JournalEvent, RunProgress, RunReport, RunState
+from model.run import JournalEvent, RunProgress, RunReport
 from model.snapshot.snapshot import StorageKind
 
 _DEFAULT_LIMITS: Final = RunLimits()
@@ -86,7 +74,7 @@ class Executor(Closing):
 
     def __init__(
         self,
-        admin: Admin,
+        admin: ClusterAdmin,
         *,
         tier: RemoteTier | None = None,
         wal: AutoMQWal | None = None,
@@ -94,15 +82,17 @@ class Executor(Closing):
         timing: Timing = _REAL_TIME,
         archive: Archive | None = None,
     ) -> None:
-        self._admin = LeasedAdmin(admin, archive.lease) if archive else admin
+        self._admin = leased(admin, archive.lease) if archive else admin
         self._archive = archive
         self._tier = tier
         self._wal = wal
         self._limits = limits
         self._timing = timing
-        self._settings = RunSettings(self._admin, limits, timing)
+        self._journals = JournalAccess(timing, archive)
+        self._overrides = ClusterOverrides(self._admin, limits, timing)
+        self._cleanup = SettingsCleanup(self._journals, self._overrides)
         self._warned: set[str] = set()
-        """Warnings that were given; checks before approval and the run's are one."""
+        """Warnings already given: before approval and by the run they are the same."""
 
     def execute(
         self,
@@ -123,11 +113,12 @@ class Executor(Closing):
         undoes = rolls_back(plan, journal_dir)
         if not undoes:
             refuse_overfilled(plan)
-        run = _Run(journal_dir, moves_in_flight, observe, steering)
-        with self._sole_writer(journal_dir, plan.cluster_id, steering.stopping):
+        options = _RunOptions(journal_dir, moves_in_flight, observe, steering)
+        stop = steering.stopping
+        with self._journals.sole_writer(journal_dir, plan.cluster_id, stop):
             self._restore_first(plan, journal_dir, undoes=undoes)
-            run_id = self._new_run_id(journal_dir, plan)
-            report = self._carry_out(plan, run_id, run, past=None)
+            run_id = self._journals.new_run_id(journal_dir, plan.hash[:8])
+            report = self._run(plan, run_id, options, self._limits)
             if undoes:
                 report = with_left(report, journal_dir, plan.cluster_id)
             return report
@@ -146,19 +137,20 @@ class Executor(Closing):
         still fit it, as in `execute`. Raises as that does, ConfigError also where
         there is no run or nothing is left of it.
         """
-        run = _Run(journal_dir, moves_in_flight, observe, steering)
+        options = _RunOptions(journal_dir, moves_in_flight, observe, steering)
         cluster_id = self._admin.cluster().cluster_id
-        with self._sole_writer(journal_dir, cluster_id, steering.stopping):
+        stop = steering.stopping
+        with self._journals.sole_writer(journal_dir, cluster_id, stop):
             past = past_run(journal_dir, cluster_id)
             if not past.is_unfinished:
                 raise ConfigError(
                     f"The newest run {past.run_id} has ended; nothing is left to "
                     "resume."
                 )
-            for words in past.warnings:
-                _log.warning("%s", words)
+            for warning in past.warnings:
+                _log.warning("%s", warning)
             self._let_settle(past)
-            return self._carry_out(past.plan, past.run_id, run, past=past)
+            return self._run(past.plan, past.run_id, options, self._limits, past)
 
     def plan_rollback(
         self, journal_dir: Path, run_id: str | None
@@ -184,9 +176,9 @@ class Executor(Closing):
             for move in past.plan.moves
             if past.has_losses or past.moves[move.id].issued_at_ms
         ]
-        found: dict[PartitionId, Progress] = {}
-        for kind, dialect in self._platforms().items():
-            found |= dialect.progress([m for m in sent if m.storage is kind])
+        found: dict[PartitionId, ObservedMove] = {}
+        for kind, platform in self._platforms().items():
+            found |= platform.progress([m for m in sent if m.storage is kind])
         alive = self._admin.cluster().alive
         plan, left = plan_rollback(past, found, alive, self._timing.now_ms())
         return plan, [*past.warnings, *left]
@@ -196,86 +188,89 @@ class Executor(Closing):
         since_s = (self._timing.now_ms() - past.last_at_ms) / 1000
         self._timing.pause(min(SETTLE_S, max(0.0, SETTLE_S - since_s)))
 
-    def _carry_out(
-        self, plan: Plan, run_id: str, run: "_Run", past: PastRun | None
-    ) -> RunReport:
-        report, rolls_back = self._run(plan, run_id, run, past, self._limits)
-        if not rolls_back:
-            return report
-        rules = self._limits.stop_rules.for_rollback()
-        limits = replace(self._limits, stop_rules=rules)
-
-        def plan_it() -> tuple[Plan, list[str]]:
-            return self._plan_rollback(
-                past_run(run.journal_dir, plan.cluster_id, run_id)
-            )
-
-        def attempt(back: Plan) -> RunReport:
-            back_id = self._new_run_id(run.journal_dir, back)
-            return self._run(back, back_id, run, None, limits)[0]
-
-        return rolled_back(
-            report,
-            plan_rollback=plan_it,
-            attempt=attempt,
-            steering=run.steering,
-            timing=self._timing,
-        )
-
     def _run(
         self,
         plan: Plan,
         run_id: str,
-        run: "_Run",
-        past: PastRun | None,
+        options: "_RunOptions",
         limits: RunLimits,
-    ) -> tuple[RunReport, bool]:
+        past: PastRun | None = None,
+    ) -> RunReport:
         """One run, and whether what it has finished is to be moved back."""
-        limits = _with(limits, run.moves_in_flight)
-        ways = self._platforms()
-        rates = self._settings.rates(plan, limits)
-        undoes = rolls_back(plan, run.journal_dir)
+        resumed = past is not None
+        opened = self._journals.opened
+        with opened(options.journal_dir, plan, run_id, resumed=resumed) as journal:
+            execution = Execution(self._context(plan, journal, options, limits, past))
+            report = execution.run()
+        report = with_remaining(with_balance(report, plan, self._admin), plan)
+        return (
+            self._roll_back(report, plan, options) if execution.rolls_back else report
+        )
+
+    def _context(
+        self,
+        plan: Plan,
+        journal: RunJournal,
+        options: "_RunOptions",
+        limits: RunLimits,
+        past: PastRun | None,
+    ) -> RunContext:
+        admin, timing, steering = self._admin, self._timing, options.steering
+        limits = _with(limits, options.moves_in_flight)
+        rates = self._overrides.rates(plan, limits)
+        by_kind = self._platforms()
+        undoes = rolls_back(plan, options.journal_dir)
 
         def check(moves: Sequence[Move]) -> None:
-            ours = unfinished(run.journal_dir, plan.cluster_id)
-            going_on = {m.id for m in plan.moves} - {m.id for m in moves}
+            ours = unfinished(options.journal_dir, plan.cluster_id)
+            in_progress = {m.id for m in plan.moves} - {m.id for m in moves}
             if past is not None and not undoes:
-                refuse_overfilled(past.foreseen)
-            left = plan.model_copy(update={"moves": tuple(moves)})
-            self._check(left, ways, ours, going_on, undoes=undoes)
+                refuse_overfilled(past.remaining_plan)
+            rest = plan.model_copy(update={"moves": tuple(moves)})
+            self._check(rest, by_kind, ours, in_progress, undoes=undoes)
             rates.check(moves)
 
-        pace = self._pace(run.journal_dir, plan.cluster_id)
-        journal = self._journal(run.journal_dir, plan, run_id, resumed=past is not None)
-        with contextlib.closing(journal):
-            execution = Execution(
-                plan,
-                ways,
-                journal,
-                check=check,
-                limits=limits,
-                timing=self._timing,
-                observe=run.observe,
-                steering=run.steering,
-                throttle=self._settings.throttle(journal, rates, run.steering, past),
-                room=Room(self._admin, limits, self._timing).of,
-                watch=Watch(
-                    self._admin,
-                    plan.moves,
-                    limits,
-                    self._timing,
-                    Room(self._admin, limits, self._timing).of,
-                ),
-                balancer=self._settings.balancer(journal, past),
-                segments=self._settings.segments(journal, past),
-                outlook=WeeklyForecast(
-                    plan, limits, pace, self._timing, self._inside_bytes
-                ),
-                past=past,
+        pace = self._pace(options.journal_dir, plan.cluster_id)
+        monitored = DiskHeadroom(admin, limits, timing).of
+        return RunContext(
+            plan=plan,
+            limits=limits,
+            timing=timing,
+            journal=journal,
+            steering=steering,
+            observe=options.observe,
+            platforms=by_kind,
+            check=check,
+            overrides=self._overrides.of_run(journal, rates, steering, past),
+            headroom=DiskHeadroom(admin, limits, timing).of,
+            monitor=ClusterMonitor(admin, plan.moves, limits, timing, monitored),
+            eta=EtaEstimator(plan, limits, pace, timing, self._inside_bytes),
+            past=past,
+        )
+
+    def _roll_back(
+        self, report: RunReport, plan: Plan, options: "_RunOptions"
+    ) -> RunReport:
+        rules = self._limits.stop_rules.for_rollback()
+        limits = replace(self._limits, stop_rules=rules)
+        journal_dir = options.journal_dir
+
+        def plan_rollback() -> tuple[Plan, list[str]]:
+            return self._plan_rollback(
+                past_run(journal_dir, plan.cluster_id, report.run_id)
             )
-            report = execution.run()
-        report = with_balance(report, plan, self._admin)
-        return with_remaining(report, plan), execution.rolls_back
+
+        def run_rollback(back: Plan) -> RunReport:
+            back_id = self._journals.new_run_id(journal_dir, back.hash[:8])
+            return self._run(back, back_id, options, limits)
+
+        return rolled_back(
+            report,
+            plan_rollback=plan_rollback,
+            execute=run_rollback,
+            steering=options.steering,
+            timing=self._timing,
+        )
 
     def _restore_first(self, plan: Plan, journal_dir: Path, *, undoes: bool) -> None:
         """Restore what earlier runs have left, before a plan for this cluster runs.
@@ -288,9 +283,9 @@ class Executor(Closing):
             return
         # A throttle may be in force for moves in progress; the checks refuse the plan.
         if undoes or not self._admin.reassignments():
-            self._warn_of(self._clean_up(journal_dir, cluster_id))
+            self._warn(self._cleanup.clean_up(journal_dir, cluster_id))
         if not undoes:
-            self._warn_of(remains(journal_dir, cluster_id))
+            self._warn(remains(journal_dir, cluster_id))
 
     def clean_up(self, journal_dir: Path, *, idle: bool = False) -> list[str]:
         """Take away what interrupted runs have left set; what it did, in words.
@@ -299,11 +294,11 @@ class Executor(Closing):
         for. `left` names what is in force after all. Raises GuardrailRefused while a
         run is in progress, else as the cluster does.
         """
-        cluster = self._admin.cluster().cluster_id
-        with self._sole_writer(journal_dir, cluster, threading.Event()):
+        cluster_id = self._admin.cluster().cluster_id
+        with self._journals.sole_writer(journal_dir, cluster_id):
             if idle and (moving := self._admin.reassignments()):
                 raise GuardrailRefused(f"{min(moving)} is still being moved")
-            return self._clean_up(journal_dir, cluster)
+            return self._cleanup.clean_up(journal_dir, cluster_id)
 
     def left(self, journal_dir: Path) -> list[str]:
         """What is in force of runs that have ended, or may be theirs, in words."""
@@ -313,41 +308,12 @@ class Executor(Closing):
             *suspects(self._admin, journal_dir, cluster_id),
         ]
 
-    def _clean_up(self, journal_dir: Path, cluster: str) -> list[str]:
-        """The newest run first: what it found set may be what an older one has left."""
-        did = []
-        newer: list[Throttled] = []
-        """Of these some may be in force still, in place of what older ones have set."""
-        for past in reversed(left_set(journal_dir, cluster)):
-            if past.throttled is not None:
-                held = reduce(Throttled.with_newer, reversed(newer), past.throttled)
-                newer.append(past.throttled)
-                past = replace(past, throttled=held)
-            words = "; ".join(self._undone(journal_dir, past))
-            did += [f"run {past.run_id}: {words}"] if words else []
-            did += [f"run {past.run_id}: {warning}" for warning in past.warnings]
-        return did
-
-    def _undone(self, journal_dir: Path, past: PastRun) -> Iterator[str]:
-        """What was done about one run, in words; others follow whatever comes of it."""
-        try:
-            journal = self._journal(journal_dir, past.plan, past.run_id, resumed=True)
-            with contextlib.closing(journal):
-                yield from self._settings.undo(journal, past)
-            if journal.problem:
-                yield (
-                    f"its journal cannot record that ({journal.problem}); make "
-                    f"{journal.path} writable and repeat plimsoll cleanup"
-                )
-        except PlimsollError as exc:
-            yield str(exc)
-
-    def _warn_of(self, sentences: Iterable[str]) -> None:
+    def _warn(self, warnings: Iterable[str]) -> None:
         """Give warnings, each once."""
-        for words in sentences:
-            if words not in self._warned:
-                _log.warning("%s", words)
-            self._warned.add(words)
+        for warning in warnings:
+            if warning not in self._warned:
+                _log.warning("%s", warning)
+            self._warned.add(warning)
 
     def forecast(
         self, plan: Plan, journal_dir: Path, moves_in_flight: int | None = None
@@ -359,8 +325,8 @@ class Executor(Closing):
         self._admin.cluster()
         limits = _with(self._limits, moves_in_flight)
         pace = self._pace(journal_dir, plan.cluster_id)
-        room = Room(self._admin, limits, self._timing).of(plan.moves)
-        return forecast(plan, limits, pace, room, self._inside_bytes(plan.moves))
+        headroom = DiskHeadroom(self._admin, limits, self._timing).of(plan.moves)
+        return forecast(plan, limits, pace, headroom, self._inside_bytes(plan.moves))
 
     def _pace(self, journal_dir: Path, cluster_id: str) -> Pace:
         runs = past_runs(journal_dir, cluster_id)
@@ -373,29 +339,30 @@ class Executor(Closing):
         self,
         topics: Collection[str] | None = None,
         ids: Collection[PartitionId] | None = None,
-    ) -> Elections:
+    ) -> LeaderElections:
         """Where another than the preferred replica leads; as `find_elections`."""
         return find_elections(self._admin, topics, ids)
 
     def elect(
-        self, wanted: Elections, journal_dir: Path, by: str = ""
-    ) -> tuple[Election, ...]:
+        self, requested: LeaderElections, journal_dir: Path, by: str = ""
+    ) -> tuple[LeaderElection, ...]:
         """Hold the elections that are possible; those without success, and why.
 
         Each request is in the journal before it is sent. Raises GuardrailRefused while
         a run is in progress, else as the cluster and the journal do.
         """
-        with self._action("elect", journal_dir, wanted.cluster_id, by) as journal:
+        action = self._journals.action("elect", journal_dir, requested.cluster_id, by)
+        with action as journal:
 
-            def announce(elections: Sequence[Election]) -> None:
+            def announce(elections: Sequence[LeaderElection]) -> None:
                 documents = [election.document() for election in elections]
                 journal.write(JournalEvent.ELECTING, elections=documents)
 
-            ids = [election.id for election in wanted.possible]
+            ids = [election.id for election in requested.possible]
             failed = hold_elections(self._admin, self._timing, ids, announce)
             documents = [election.document() for election in failed]
-            words = f"{len(ids) - len(failed)} of {len(ids)} elected"
-            journal.write(JournalEvent.NOTED, note=words, not_elected=documents)
+            note = f"{len(ids) - len(failed)} of {len(ids)} elected"
+            journal.write(JournalEvent.NOTED, note=note, not_elected=documents)
             return failed
 
     @contextlib.contextmanager
@@ -412,30 +379,11 @@ class Executor(Closing):
 
         Raises GuardrailRefused while a run is in progress, and as the journal does.
         """
-        with self._action("topic", journal_dir, cluster_id, by) as journal:
+        with self._journals.action("topic", journal_dir, cluster_id, by) as journal:
             journal.write(JournalEvent.CREATING, topic=topic, how=dict(how))
             if self._archive is not None:
                 self._archive.lease.need()
             yield
-
-    @contextlib.contextmanager
-    def _action(
-        self, kind: str, journal_dir: Path, cluster_id: str, by: str
-    ) -> Iterator[RunJournal]:
-        """A change without a plan, under lock and lease, and the journal of it."""
-        with self._sole_writer(journal_dir, cluster_id, threading.Event()):
-            run_id = new_run_id(journal_dir, self._timing.now_ms(), kind)
-            about = Action(cluster_id)
-            journal = self._journal(journal_dir, about, run_id, resumed=False)
-            with contextlib.closing(journal):
-                journal.write(JournalEvent.STARTED, by=by)
-                try:
-                    yield journal
-                except Exception as exc:
-                    state, reason = RunState.FAILED, str(exc)
-                    journal.write(JournalEvent.ENDED, state=state, reason=reason)
-                    raise
-                journal.write(JournalEvent.ENDED, state=RunState.DONE, reason="")
 
     def rebalancers(self, *, shared: bool) -> tuple[str, ...]:
         """Others that move or may move partitions of this cluster, in words.
@@ -444,10 +392,10 @@ class Executor(Closing):
         Changes nothing. Raises ClusterUnreachable or RightsMissing.
         """
         try:
-            found = list(authorities.check(self._admin, self._admin.cluster()))
+            found = list(other_rebalancers.check(self._admin, self._admin.cluster()))
         except GuardrailRefused as exc:
             found = [str(exc)]
-        if shared and not self._limits.stand_down_balancer:
+        if shared and not self._limits.suspend_balancer:
             acts = AutoMQBalancer(self._admin, self._timing).acts()
             found += [f"{acts} and would work against a plan."] if acts else []
         return tuple(found)
@@ -457,51 +405,24 @@ class Executor(Closing):
 
         journal_dir: where the run is that the plan undoes, if it does.
         """
-        ways = self._platforms()
+        by_kind = self._platforms()
         undoes = journal_dir is not None and rolls_back(plan, journal_dir)
         if not undoes:
             refuse_overfilled(plan)
-        self._check(plan, ways, {}, frozenset(), undoes=undoes)
-        self._settings.rates(plan, self._limits).check(plan.moves)
+        self._check(plan, by_kind, {}, frozenset(), undoes=undoes)
+        self._overrides.rates(plan, self._limits).check(plan.moves)
         moves = in_order(plan.moves)
         return [
-            *self._settings.requests(moves),
-            *(request for m in moves for request in ways[m.storage].requests(m)),
+            *self._overrides.requests(moves),
+            *(request for m in moves for request in by_kind[m.storage].requests(m)),
         ]
 
     def close(self) -> None:
         """Close the connection."""
         self._admin.close()
 
-    @contextlib.contextmanager
-    def _sole_writer(
-        self, journal_dir: Path, cluster_id: str, stop: threading.Event
-    ) -> Iterator[None]:
-        with contextlib.ExitStack() as held:
-            held.enter_context(sole_writer(journal_dir, cluster_id))
-            if self._archive is not None:
-                held.enter_context(
-                    self._archive.sole_writer(journal_dir, cluster_id, stop)
-                )
-            yield
-
-    def _new_run_id(self, journal_dir: Path, plan: Plan) -> str:
-        return new_run_id(journal_dir, self._timing.now_ms(), plan.hash[:8])
-
-    def _journal(
-        self, journal_dir: Path, plan: Plan | Action, run_id: str, *, resumed: bool
-    ) -> RunJournal:
-        sink = (
-            self._archive.sink(journal_dir, plan, run_id)
-            if self._archive is not None
-            else None
-        )
-        return RunJournal(
-            journal_dir, plan, run_id, self._timing, resumed=resumed, sink=sink
-        )
-
     def _platforms(self) -> Mapping[StorageKind, Platform]:
-        return dialects(
+        return platforms(
             self._admin,
             timing=self._timing,
             limits=self._limits,
@@ -512,21 +433,21 @@ class Executor(Closing):
     def _check(
         self,
         plan: Plan,
-        ways: Mapping[StorageKind, Platform],
+        by_kind: Mapping[StorageKind, Platform],
         ours: Mapping[PartitionId, str],
-        going_on: Collection[PartitionId],
+        in_progress: Collection[PartitionId],
         *,
         undoes: bool,
     ) -> None:
         seen = preflight.observe(self._admin, plan)
-        listed = {p: r for p, r in seen.reassignments.items() if p not in going_on}
+        listed = {p: r for p, r in seen.reassignments.items() if p not in in_progress}
         preflight.check(plan, replace(seen, reassignments=listed), ours)
         if not undoes:
             refuse_broken(plan, seen)
-            self._warn_of(unjudged(plan))
-        self._warn_of(authorities.check(self._admin, seen.cluster))
+            self._warn(unjudged(plan))
+        self._warn(other_rebalancers.check(self._admin, seen.cluster))
         for kind in {move.storage for move in plan.moves}:
-            ways[kind].check([m for m in plan.moves if m.storage is kind])
+            by_kind[kind].check([m for m in plan.moves if m.storage is kind])
 
 
 def _with(limits: RunLimits, moves_in_flight: int | None) -> RunLimits:
@@ -536,7 +457,7 @@ def _with(limits: RunLimits, moves_in_flight: int | None) -> RunLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _RunOptions:
     """How a run is carried out, whatever it does."""
 
     journal_dir: Path

@@ -9,7 +9,7 @@ from typing import Final
 from executor.throttle.auto import AutoThrottle
 from model.stop_rules import StopRules
 
-# It goes on while the machine sleeps; on macOS the other one does.
+# CLOCK_BOOTTIME continues while the machine sleeps; on macOS, CLOCK_MONOTONIC does.
 _STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _RULES: Final = StopRules()
@@ -76,9 +76,9 @@ class RunLimits:
     """Between two looks at the free room of targets."""
     stop_rules: StopRules = _RULES
     """What ends a run early or holds it."""
-    stand_down_balancer: bool = False
+    suspend_balancer: bool = False
     """Whether AutoMQ's own balancer may be stood down for the run."""
-    shorten_segments: bool = False
+    lower_segments: bool = False
     """Whether topics in the remote tier may have short segments for the run."""
     tier_wait_s: float = 30.0
     """How long to wait until segments are in the remote tier."""
@@ -87,7 +87,7 @@ class RunLimits:
         if self.moves_in_flight < 1 or self.moves_per_broker < 1:
             raise ValueError("at least one move must be allowed in flight")
         if self.throttle_bytes_per_s is not None and self.throttle_bytes_per_s < 1:
-            raise ValueError("a throttle lets at least one byte per second through")
+            raise ValueError("a throttle must let at least one byte per second through")
 
     @property
     def copy_bytes_per_s(self) -> float:

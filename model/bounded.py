@@ -29,7 +29,9 @@ END_MS: Final = 253_402_300_800_000
 _AT: Final = re.compile(r" at line (\d+) column \d+$")
 _LONG: Final = re.compile(rb"\d{19}|[eE]\+?\d{3}")
 """Numbers that may be out of range; everything else is not walked through for them."""
-_VALUE: Final = "a value is expected; NaN and Infinity are not JSON, write null"
+_VALUE: Final = "a value is expected"
+_NUMBER: Final = f"{_VALUE}; NaN and Infinity are not JSON, write null"
+_NOT_NUMBERS: Final = re.compile(rb"NaN|Infinity")
 _REASONS: Final = {
     "expected value": _VALUE,
     "expected ident": _VALUE,
@@ -96,7 +98,7 @@ def parse_json(data: str | bytes) -> Any:
         raw = data.encode() if isinstance(data, str) else data
         document = from_json(raw, allow_inf_nan=False)
     except ValueError as exc:
-        raise _invalid(exc) from exc
+        raise _invalid(exc, raw) from exc
     if _LONG.search(raw):
         for place, value in _numbers(document, ""):
             if not _in_range(value):
@@ -110,15 +112,18 @@ def _in_range(value: Any) -> bool:
     return bool(abs(value) <= LARGEST_INT)
 
 
-def _invalid(exc: ValueError) -> InvalidJson:
-    words = str(exc)
-    found = _AT.search(words)
+def _invalid(exc: ValueError, raw: bytes) -> InvalidJson:
+    if b"\0" in raw:
+        return InvalidJson("it is a binary file, not text")
+    message = str(exc)
+    found = _AT.search(message)
     if found is None:
         return InvalidJson("a character is not valid UTF-8")
-    reason = words[: found.start()]
-    return InvalidJson(
-        _REASONS.get(reason.partition(" while")[0], reason), int(found[1])
-    )
+    reason = message[: found.start()]
+    reason = _REASONS.get(reason.partition(" while")[0], reason)
+    if reason == _VALUE and _NOT_NUMBERS.search(raw):
+        reason = _NUMBER
+    return InvalidJson(reason, int(found[1]))
 
 
 def _numbers(document: Any, place: str) -> Iterator[tuple[str, Any]]:

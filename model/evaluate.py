@@ -1,9 +1,9 @@
 """The independent evaluator: F and every rule, recomputed from snapshot and moves.
 
 It shares no code with the solver. F is the yardstick: under `variance` the sum of
-squared relative deviations from the level over the brokers that may hold load, plus
-the price of the moves; under `band` the price of the moves, plus what lies outside the
-band.
+squared relative deviations from the average over the brokers that may hold load, plus
+the cost of the moves; under `band` the cost of the moves, plus the excess over the
+tolerance bands.
 """
 
 from collections.abc import Iterable
@@ -12,37 +12,40 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.dimensions import TOPIC_MEASURES, Weighted, weighted_dimensions
-from model.directories import directory_cost
-from model.goals.goals import Goals, ObjectiveKind
-from model.goals.move_costs import (
-    change_price,
-    move_price,
-    replica_prices,
-)
+from model.goals.goals import Goal, Goals, ObjectiveKind
+from model.goals.move_costs import change_price, move_price, replica_prices
 from model.ids import BrokerId
 from model.plan.plan import Move
 from model.plan.proposal import HOLDING, Proposal
 from model.plan.remaining import OverLimit, RackViolation
 from model.plan.violations import over_limits, rack_violations
 from model.rules import RULES, Violation
-from model.snapshot.snapshot import Floats, Measure, Resource, Snapshot
+from model.rules.log_dirs import bytes_before, growth
+from model.snapshot.snapshot import (
+    TAKING,
+    Broker,
+    Floats,
+    Measure,
+    Resource,
+    Snapshot,
+)
 from model.snapshot.topic_spread import topic_cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What a placement is worth. Dimensions go by their keys."""
+    """Scores, loads and rule violations of a placement; dimensions by their keys."""
 
     objective: float
-    """F: deviation + prices, or prices + the price of the excess under `band`."""
+    """F: deviation + prices, or prices + the cost of the excess under `band`."""
     deviation: float
-    """Weighted sum of squared relative deviations from the level."""
+    """Weighted sum of squared relative deviations from the average."""
     excess: float
-    """Weighted sum of what deviations lie outside their band, in levels."""
+    """Weighted sum of the deviations beyond their bands, as shares of the average."""
     prices: float
     """Price of all moves, in units of F."""
     move_price: float
-    """lambda, the price of one ordinary move."""
+    """lambda, the price of one move equivalent."""
     levels: dict[str, float]
     """Mean load per broker of each dimension that counts."""
     costs: dict[str, float]
@@ -51,8 +54,8 @@ class Evaluation:
     """Load per broker after the moves."""
     violations: tuple[Violation, ...]
     deviations: dict[str, dict[BrokerId, float]]
-    """Utilisation / level - 1 of each holding broker, per dimension that counts;
-    without those that are levelled topic by topic."""
+    """Utilisation / average - 1 of each holding broker, per dimension that counts;
+    without those that are balanced topic by topic."""
     over_limit: tuple[OverLimit, ...]
     """Brokers over a limit before or after the moves."""
     rack_violations: tuple[RackViolation, ...]
@@ -69,7 +72,7 @@ class Evaluation:
 
 
 def evaluate(snapshot: Snapshot, goals: Goals, moves: Iterable[Move]) -> Evaluation:
-    """Judge the placement that the moves lead to.
+    """Evaluate the placement after some moves: F, its parts, and every hard rule.
 
     Raises
     ------
@@ -80,13 +83,16 @@ def evaluate(snapshot: Snapshot, goals: Goals, moves: Iterable[Move]) -> Evaluat
 
 
 def prices_of(snapshot: Snapshot, goals: Goals, moves: Iterable[Move]) -> float:
-    """What the moves cost of F; `Evaluation.prices`, without the rest of it."""
+    """Cost of the moves in units of F, as `Evaluation.prices`.
+
+    Raises InvalidCluster as `evaluate` does.
+    """
     proposal = Proposal.of_moves(snapshot, goals, moves)
     return planned_price(proposal, counted_dimensions(proposal)) * _paid(proposal)
 
 
 def evaluate_proposal(proposal: Proposal) -> Evaluation:
-    """Judge a proposed placement."""
+    """Evaluate a proposed placement: F, its parts, and every hard rule."""
     counted = counted_dimensions(proposal)
     costs, deviations, excess = {}, {}, 0.0
     for goal in counted:
@@ -101,11 +107,11 @@ def evaluate_proposal(proposal: Proposal) -> Evaluation:
     deviation = sum(costs.values())
     price = planned_price(proposal, counted)
     prices = price * _paid(proposal)
-    wanted = deviation
+    imbalance = deviation
     if proposal.goals.objective is ObjectiveKind.BAND:
-        wanted = proposal.goals.excess_price * price * excess
+        imbalance = proposal.goals.excess_price * price * excess
     return Evaluation(
-        objective=wanted + prices + directory_cost(proposal, price),
+        objective=imbalance + prices + directory_cost(proposal, price),
         deviation=deviation,
         excess=excess,
         prices=prices,
@@ -121,7 +127,10 @@ def evaluate_proposal(proposal: Proposal) -> Evaluation:
 
 
 def counted_dimensions(proposal: Proposal) -> tuple[Weighted, ...]:
-    """Dimensions of the goals that are measured and whose mean reaches the floor."""
+    """Dimensions of the goals that are measured and whose mean reaches the floor.
+
+    Empty where no broker may hold load.
+    """
     if not proposal.holding:
         return ()
     header = proposal.snapshot.header
@@ -134,7 +143,10 @@ def counted_dimensions(proposal: Proposal) -> tuple[Weighted, ...]:
 
 
 def mean_load(proposal: Proposal, goal: Weighted) -> float:
-    """Whole load, also what must leave, over the number of holding brokers."""
+    """Mean load per holding broker, in the units of the dimension.
+
+    The sum is over all brokers: it includes what must leave draining ones.
+    """
     return _total(proposal, goal) / len(proposal.holding)
 
 
@@ -145,23 +157,26 @@ def _total(proposal: Proposal, goal: Weighted) -> float:
 
 
 def relative_deviations(proposal: Proposal, goal: Weighted) -> Floats:
-    """(holding,) utilisation / level - 1 of each holding broker after the changes.
+    """(holding,) utilisation / average - 1 of each holding broker after the changes.
 
-    The level is the whole load, also what must leave draining brokers, over the
+    The average is the whole load, also what must leave draining brokers, over the
     capacity of the holding ones.
     """
     capacity = capacity_column(proposal, goal.dimension.measure)
-    level = _total(proposal, goal) / capacity.sum()
+    average = _total(proposal, goal) / capacity.sum()
     column = proposal.column(goal.dimension)
     load: Floats = proposal.table_after[proposal.is_holding, column]
-    deviations: Floats = load / capacity / level - 1
+    deviations: Floats = load / capacity / average - 1
     return deviations
 
 
 def capacity_column(proposal: Proposal, measure: Measure) -> Floats:
-    """(holding,) capacity of each holding broker; 1 each where any is unknown."""
-    held = capacities(proposal, measure)
-    return np.array([held[b] for b in proposal.holding], np.float64)
+    """(holding,) capacity of each holding broker, in the units of the measure.
+
+    1 each for counts, and where the capacity of any holding broker is unknown.
+    """
+    by_broker = capacities(proposal, measure)
+    return np.array([by_broker[b] for b in proposal.holding], np.float64)
 
 
 def capacities(proposal: Proposal, measure: Measure) -> dict[BrokerId, float]:
@@ -175,7 +190,10 @@ def capacities(proposal: Proposal, measure: Measure) -> dict[BrokerId, float]:
 
 
 def planned_price(proposal: Proposal, counted: tuple[Weighted, ...]) -> float:
-    """lambda of a proposal, by the goals that count."""
+    """lambda, the price of one move in units of F, as `move_price` computes it.
+
+    The least tolerance of the counted goals scales it.
+    """
     return move_price(proposal, min((g.tolerance for g in counted), default=0.1))
 
 
@@ -187,3 +205,53 @@ def _paid(proposal: Proposal) -> float:
     return sum(
         change_price(proposal, c, float(of_replica[c.row])) for c in proposal.changes
     )
+
+
+def directory_cost(proposal: Proposal, price: float) -> float:
+    """Cost of the imbalance of log directories inside brokers, in units of F.
+
+    Of brokers that may take load and have two directories or more, and hold as many
+    bytes as the floor of the goal for disks says. Bytes count where the directory is
+    known, or named by a change. 0 unless the goals balance directories.
+
+    Parameters
+    ----------
+    price
+        lambda, which `band` prices the excess with.
+    """
+    goals = proposal.goals
+    found = [g for g in goals.balance if g.resource is Resource.DISK]
+    goal = found[0] if found else Goal(resource=Resource.DISK)
+    if not goals.level_directories or goal.weight == 0:
+        return 0.0
+    used = bytes_before(proposal.snapshot)
+    for place, more in growth(proposal.snapshot, proposal.changes).items():
+        used[place] = used.get(place, 0.0) + more
+    brokers = (b for b in proposal.snapshot.header.brokers if b.state in TAKING)
+    return sum(
+        _broker_directory_cost(
+            proposal,
+            b,
+            goal,
+            [used.get((b.id, d.path), 0.0) for d in b.log_dirs],
+            price,
+        )
+        for b in brokers
+        if len(b.log_dirs) > 1
+    )
+
+
+def _broker_directory_cost(
+    proposal: Proposal, broker: Broker, goal: Goal, used: list[float], price: float
+) -> float:
+    known = [d.capacity_bytes for d in broker.log_dirs]
+    capacity = [1.0 if None in known or c is None else c for c in known]
+    total = sum(used)
+    if total <= 0 or total < goal.floor:
+        return 0.0
+    average = total / sum(capacity)
+    where = [u / c / average - 1 for u, c in zip(used, capacity, strict=True)]
+    if proposal.goals.objective is ObjectiveKind.BAND:
+        over = sum(max(0.0, abs(v) - goal.tolerance) for v in where)
+        return goal.weight * proposal.goals.excess_price * price * over
+    return goal.weight * sum(v * v for v in where)

@@ -135,7 +135,7 @@ def read_document(path: Path, kind: str, major: int) -> dict[str, Any]:
     document = _load(path, kind)
     found = document.get("kind")
     if found != kind:
-        raise ConfigError(f"{path} is no {kind} file (its kind is {found!r})")
+        raise ConfigError(f"{path} is not a {kind} file (its kind is {found!r})")
     version = str(document.get("schema_version"))
     written = major_of(version)
     if written is None:
@@ -160,9 +160,11 @@ def _load(path: Path, kind: str) -> dict[str, Any]:
         document = parse_json(data)
         check_times(document)
     except ValueError as exc:
-        raise ConfigError(f"{path} is no {kind} file: {exc}") from exc
+        raise ConfigError(f"{path} is not a {kind} file: {exc}") from exc
     if not isinstance(document, dict):
-        raise ConfigError(f"{path} is no {kind} file: it holds no JSON object")
+        raise ConfigError(
+            f"{path} is not a {kind} file: it does not contain a JSON object"
+        )
     return document
 
 

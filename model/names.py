@@ -16,8 +16,11 @@ class Names(FileModel):
     """
 
     exact: tuple[str, ...] = ()
+    """Whole names."""
     prefix: tuple[str, ...] = ()
+    """Beginnings of names."""
     regex: tuple[str, ...] = ()
+    """Regular expressions that match whole names."""
 
     @field_validator("regex")
     @classmethod
@@ -27,12 +30,12 @@ class Names(FileModel):
                 _compiled(pattern)
             except re2.error as exc:
                 raise ValueError(
-                    f"{pattern!r} is no regular expression: {_words(exc)}"
+                    f"{pattern!r} is not a valid regular expression: {_reason(exc)}"
                 ) from exc
         return patterns
 
     def match(self, name: str) -> bool:
-        """Whether a topic's name belongs to the set."""
+        """Whether a topic's name is in the set: exactly, by prefix or by regex."""
         return (
             name in self.exact
             or name.startswith(self.prefix)
@@ -47,6 +50,6 @@ def _compiled(pattern: str) -> "re2._Regexp[str]":
     return re2.compile(pattern, options)
 
 
-def _words(error: Exception) -> str:
-    told = error.args[0] if error.args else "it cannot be read"
-    return told.decode() if isinstance(told, bytes) else str(told)
+def _reason(error: Exception) -> str:
+    message = error.args[0] if error.args else "it cannot be read"
+    return message.decode() if isinstance(message, bytes) else str(message)

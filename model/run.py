@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
+from model.cpu import Loads
 from model.files import FileModel, VersionedModel
 from model.goals.goals import Stay
 from model.ids import BrokerId, PartitionId, TopicName
@@ -14,7 +15,7 @@ from model.plan.remaining import OverLimit, RackViolation
 
 
 class MoveState(StrEnum):
-    """Where one move stands."""
+    """The state of one move of a run."""
 
     PLANNED = "planned"
     ISSUED = "issued"
@@ -28,20 +29,20 @@ UNFINISHED = (MoveState.PLANNED, MoveState.ISSUED, MoveState.STUCK)
 
 
 class RunState(StrEnum):
-    """Where a run stands."""
+    """The state of a run; values are those of the first journals."""
 
     CHECKING = "checking"
     RUNNING = "running"
     PAUSED = "paused"
-    """Nothing is started for now; what runs goes on."""
+    """Starts no moves for now; in-flight moves continue."""
     STOPPING = "stopping"
     DONE = "done"
     STOPPED = "stopped"
     FAILED = "failed"
     INTERRUPTED = "cut off"
-    """Its process ended before it did."""
+    """Interrupted: its process ended before the run did."""
     REFUSED = "refused"
-    """It was not begun: nothing was changed, and there is no journal."""
+    """It never started: nothing was changed, and no journal exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +59,15 @@ class MoveProgress:
     """How long metadata showed no leader, at least and at most; None where that was
     not watched from request to end."""
     requests: int = 0
-    """How often the cluster was asked for it, elections too."""
+    """Requests sent for it, elections included."""
     retries: int = 0
-    """Of these, repeated since nothing followed; without what a resumed run sends."""
+    """Of these, repetitions without effect so far; not those of a resumed run."""
     note: str = ""
-    """Why it was dropped or is stuck; else what was found before or after it."""
+    """Why it was skipped, cancelled or is stuck; else observations on it."""
 
     @property
     def seconds(self) -> float | None:
-        """From request to done."""
+        """Seconds from the first request to the end; None until the move is done."""
         if self.issued_at_ms is None or self.done_at_ms is None:
             return None
         return (self.done_at_ms - self.issued_at_ms) / 1000
@@ -82,37 +83,37 @@ class RunProgress:
     moves: tuple[MoveProgress, ...]
     started_at_ms: int
     reason: str = ""
-    """Why it stopped or failed, or what else is to be known of it; mostly empty."""
+    """Why it stopped or failed, or another remark; usually empty."""
     preparation_s: float = 0.0
-    """Time spent before the first move, on getting segments into the tier."""
+    """Seconds before the first move, spent on moving segments into the tier."""
     foreseen_s: float | None = None
-    """Seconds that the moves were expected to take when the first had begun."""
+    """Estimated seconds for all moves, as of when the first began."""
     left_s: float | None = None
-    """Seconds that they are expected to take yet; estimated anew every 10 s."""
+    """Estimated seconds until the moves end; updated every 10 s."""
     left_at_ms: int | None = None
-    """When that was estimated."""
+    """Time of that estimate, milliseconds since the epoch."""
 
     def count(self, *states: MoveState) -> int:
-        """Moves in any of these states."""
+        """Number of moves in any of these states."""
         return sum(m.state in states for m in self.moves)
 
 
 class JournalEvent(StrEnum):
-    """What a journal record says."""
+    """The kind of event that a journal record reports; values never change."""
 
     STARTED = "started"
     RESUMED = "resumed"
-    """The run was cut off, and another process goes on with it."""
+    """The run was interrupted, and another process resumes it."""
     PREPARED = "prepared"
     THROTTLED = "throttled"
     """Written and synced before a throttle is set."""
     UNTHROTTLED = "unthrottled"
-    """All of it was taken away."""
+    """All throttles of the run have been removed."""
     BALANCER_SUSPENDED = "balancer stood down"
-    """Written and synced before AutoMQ's own balancer is."""
+    """Written and synced before AutoMQ's own balancer is suspended."""
     BALANCER_RESTORED = "balancer restored"
     SEGMENTS_LOWERED = "segments shortened"
-    """Written and synced before topics' segments are."""
+    """Written and synced before segment.bytes of topics is lowered."""
     SEGMENTS_RESTORED = "segments restored"
     PAUSED = "paused"
     PAUSE_ENDED = "went on"
@@ -121,23 +122,23 @@ class JournalEvent(StrEnum):
     """Written and synced before the request is sent."""
     ISSUED = "issued"
     ELECTING = "electing"
-    """Written and synced before a preferred election is asked for."""
+    """Written and synced before a preferred election is requested."""
     CANCELLING = "cancelling"
     """Written and synced before a move is cancelled."""
     MOVED = "moved"
     NOTED = "noted"
-    """What was found out after a move that is done."""
+    """Observations on a finished move."""
     DROPPED = "dropped"
     STUCK = "stuck"
     ENDED = "ended"
     CREATING = "creating"
     """Written and synced before a topic is created; `detail` says which and how."""
     REPAIRED = "repaired"
-    """Damaged lines were taken out; `detail` names them and the original file."""
+    """Damaged lines were removed; `detail` names them and the original file."""
 
 
 class JournalRecord(VersionedModel):
-    """One line of a run's journal; `records` says how lines are chained."""
+    """One line of a run's journal; `executor.journal.records` chains the lines."""
 
     schema_version: str = "2.0"
     at_ms: int
@@ -159,14 +160,14 @@ class JournalRecord(VersionedModel):
 
     @property
     def id(self) -> PartitionId | None:
-        """The partition it is about, if any."""
+        """The partition that the record is about; None if it is about the whole run."""
         if self.topic is None or self.partition is None:
             return None
         return PartitionId(self.topic, self.partition)
 
 
 class MoveReport(FileModel):
-    """What one move took."""
+    """The outcome of one move: its state, duration, bytes, stall and requests."""
 
     topic: TopicName
     partition: int
@@ -179,25 +180,25 @@ class MoveReport(FileModel):
     """How long metadata certainly showed no leader; None where that was not watched
     from request to end."""
     stall_at_most_s: float | None = None
-    """How long they may have shown none, with what passed unseen between two looks."""
+    """How long they may have shown none, including time between two polls."""
     requests: int = 0
-    """How often the cluster was asked for it, elections too."""
+    """Requests sent for it, elections included."""
     retries: int = 0
-    """Of these, repeated since nothing followed; without what a resumed run sends."""
+    """Of these, repetitions without effect so far; not those of a resumed run."""
     note: str = ""
 
 
 class BrokerBalance(FileModel):
-    """One broker's load as the plan found it, wanted it, and got it.
+    """One broker's load before the plan, as planned, and as achieved.
 
     By dimension, with the loads of partitions that the plan was made with; deviations
-    are utilisation / level - 1.
+    are utilisation / average - 1.
     """
 
     id: BrokerId
-    before: dict[str, float]
-    planned: dict[str, float]
-    achieved: dict[str, float]
+    before: Loads
+    planned: Loads
+    achieved: Loads
     """With the placement that metadata showed at the end."""
     deviation_before: dict[str, float]
     deviation_planned: dict[str, float]
@@ -205,7 +206,7 @@ class BrokerBalance(FileModel):
 
 
 class RunReport(FileModel):
-    """How a run ended."""
+    """The outcome of a run: its state, its moves, and the balance achieved."""
 
     run_id: str
     plan_hash: str
@@ -215,10 +216,10 @@ class RunReport(FileModel):
     duration_s: float
     preparation_s: float
     foreseen_s: float | None = None
-    """Seconds that the moves were expected to take when the first had begun."""
+    """Estimated seconds for all moves, as of when the first began."""
     moves: tuple[MoveReport, ...]
     brokers: tuple[BrokerBalance, ...] = ()
-    """Empty where the plan does not tell what its partitions weigh."""
+    """Empty where the plan does not state the loads of its partitions."""
     over_limit: tuple[OverLimit, ...] = ()
     """Limits of the plan that remain exceeded, with the load achieved as `after`."""
     rack_violations: tuple[RackViolation, ...] = ()
@@ -226,7 +227,7 @@ class RunReport(FileModel):
     deferred: tuple[Stay, ...] = ()
     """Partitions that had to move and that the plan left to a later one."""
     rollback: "RunReport | None" = None
-    """Of the run that moved back what this one had finished, where a rule asks so."""
+    """Report of the rollback of this run, where a stop rule requires one."""
 
     @model_serializer(mode="wrap")
     def _without_empty(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:

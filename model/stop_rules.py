@@ -1,4 +1,4 @@
-"""What ends a run early or holds it for a while, and which of the two."""
+"""Rules that stop or pause a run, and the reaction to each."""
 
 import re
 from datetime import UTC, datetime, time
@@ -13,8 +13,8 @@ from model.quantities import Duration, as_span
 _HOURS: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
 
-class Rule(StrEnum):
-    """What can be wrong; the settings are named so."""
+class StopRule(StrEnum):
+    """What stops or pauses a run; the values are names of settings."""
 
     BROKER_LOST = "broker_lost"
     """A broker that served when the run began does not any more."""
@@ -37,7 +37,7 @@ class Rule(StrEnum):
     WINDOW = "window"
     """The time in which moves may be started is over."""
     FOREIGN = "foreign"
-    """Somebody else moves partitions; always ends a run."""
+    """Another rebalancer moves partitions; always ends a run."""
 
 
 class Reaction(StrEnum):
@@ -45,16 +45,16 @@ class Reaction(StrEnum):
 
     OFF = "off"
     PAUSE = "pause"
-    """Start nothing until all is well again."""
+    """Start no moves until the rule holds again."""
     STOP = "stop"
-    """Start nothing further, and let what runs finish."""
+    """Start no further moves, and wait for in-flight moves to end."""
     ROLL_BACK = "roll back"
-    """Cancel what runs where that can be, and move back what was finished."""
+    """Cancel in-flight moves where possible, and move finished ones back."""
 
 
 def _checked_hours(text: str) -> str:
     if text and (not _HOURS.fullmatch(text) or text[:5] == text[6:]):
-        raise ValueError(f"{text!r} is no window; say 22:00-06:00")
+        raise ValueError(f"{text!r} is not a window; write it as 22:00-06:00")
     return text
 
 
@@ -62,20 +62,31 @@ class StopRules(FileModel):
     """A reaction to each rule, and from where on it is broken."""
 
     broker_lost: Reaction = Reaction.STOP
+    """A broker that served when the run began no longer does."""
     offline: Reaction = Reaction.STOP
+    """A partition lost its leader."""
     under_min_isr: Reaction = Reaction.STOP
+    """A partition has fewer in-sync replicas than its `min.insync.replicas`."""
     under_replicated: Reaction = Reaction.STOP
+    """A partition outside the plan that was complete no longer is."""
     isr_shrink: Reaction = Reaction.PAUSE
+    """A partition outside the plan that was incomplete lost an in-sync replica."""
     controller_changes: Reaction = Reaction.PAUSE
+    """The controller changed twice within a minute."""
     slow_requests: Reaction = Reaction.PAUSE
+    """Brokers answer small requests far more slowly than when the run began."""
     disk: Reaction = Reaction.PAUSE
+    """A disk that receives copies has less free space than its reserve."""
     no_progress: Reaction = Reaction.STOP
+    """A move that copies has made no progress for `no_progress_s`."""
     window: Reaction = Reaction.PAUSE
+    """The time is outside `window_hours`, or past `window_end`."""
     slow_times: Annotated[float, Field(gt=1)] = 5.0
     """How much later than at the beginning an answer is slow."""
     slow_s: Annotated[float, Field(gt=0), as_span] = 1.0
     """Answers within this time are never slow."""
     no_progress_s: Annotated[float, Field(gt=0), as_span] = 600.0
+    """How long a move that copies may make no progress; 120 seconds on AutoMQ."""
     window_hours: Annotated[str, AfterValidator(_checked_hours)] = ""
     """Local hours in which moves may be started, `22:00-06:00`; empty for all."""
     window_end: datetime | None = None
@@ -85,22 +96,25 @@ class StopRules(FileModel):
     pause_limit_s: Annotated[float, Field(gt=0), as_span] = 3600.0
     """A pause that lasts longer ends the run; not one for the window."""
 
-    def reaction(self, rule: Rule) -> Reaction:
-        """What is done where a rule is broken."""
+    def reaction(self, rule: StopRule) -> Reaction:
+        """The reaction to a broken rule; STOP for a rule without a setting."""
         found: Reaction = getattr(self, rule.value, Reaction.STOP)
         return found
 
     def for_rollback(self) -> "StopRules":
-        """For a run that undoes another: nothing undoes it, at any hour."""
+        """The rules for a rollback: no rollback of it, and at any hour."""
         harder = {
             rule.value: Reaction.STOP
-            for rule in Rule
+            for rule in StopRule
             if self.reaction(rule) is Reaction.ROLL_BACK
         }
         return self.model_copy(update=harder | {"window": Reaction.OFF})
 
     def is_open(self, now_s: float) -> bool:
-        """Whether moves may be started at a time (seconds since the epoch)."""
+        """Whether moves may be started at a time (seconds since the epoch).
+
+        The window is in local time.
+        """
         now = datetime.fromtimestamp(now_s, UTC).astimezone()
         if self.window_end is not None and now >= self.window_end.astimezone():
             return False

@@ -57,9 +57,23 @@ def rate_text(value: float) -> str:
     return bytes_text(value) + "/s"
 
 
+def cores_text(cores: float) -> str:
+    """CPU in cores as text, with four digits: `3.5 cores`."""
+    return f"{cores:.4g} {'core' if cores == 1 else 'cores'}"
+
+
 def percent_text(share: float) -> str:
     """A share of 1 as percent with one decimal: `+12.0 %` has its sign elsewhere."""
     return f"{100 * share:.1f} %"
+
+
+def deviation_text(share: float, digits: int = 0) -> str:
+    """A deviation from the average, a share of it, in percent: `+12 %`, never `-0 %`.
+
+    digits: decimals.
+    """
+    # Adding 0.0 turns -0.0 into 0.0.
+    return f"{round(100 * share, digits) + 0.0:+.{digits}f} %"
 
 
 def seconds_text(seconds: float) -> str:

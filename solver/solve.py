@@ -14,12 +14,8 @@ from solver.bounds.reduced_cost_fixing import prove_over_open_choices
 from solver.bounds.single_replica_choices import MOST_CHOICES
 from solver.cpsat.model import MAX_PAIRS, pairs, solve_exactly
 from solver.infeasible import conflict, plain_reasons
-from solver.log_dirs import work_aside
-from solver.problem.placement import (
-    Placement,
-    changed_rows,
-    revert_needless,
-)
+from solver.log_dirs import reserved_work
+from solver.problem.placement import Placement, changed_rows, revert_needless
 from solver.problem.problem import compile_problem
 from solver.repair.repair import find_repair
 from solver.report.build_plan import build_plan
@@ -49,8 +45,8 @@ REASONS_SHARE: Final = 0.25
 """Share of the work that is kept, while no placement is known, to find out why."""
 
 UNEXPLAINED: Final = (
-    "it is proved that no placement keeps every rule; the search budget was exhausted "
-    "before it was found which rules conflict"
+    "no placement keeps every rule, which is proved; the search budget was exhausted "
+    "before the conflicting rules were identified"
 )
 
 LARGE_SEARCH_SHARE: Final = 0.7
@@ -106,15 +102,15 @@ def _repair(search: Search) -> None:
 
 def find_placement(search: Search) -> tuple[str, ...]:
     """Look for the best placement; reasons where it is plain that there is none."""
-    search.set_aside = work_aside(search.problem, search.limits)
-    search.for_reasons = REASONS_SHARE * search.limits.work
+    search.reserved = reserved_work(search.problem, search.limits)
+    search.reserved_for_reasons = REASONS_SHARE * search.limits.work
     reasons = plain_reasons(search.problem, search)
     search.infeasible = bool(reasons)
     if not reasons:
         _repair(search)
         _search(search)
     search.exhausted = search.work_left <= 0.0
-    search.set_aside = search.for_reasons = 0.0
+    search.reserved = search.reserved_for_reasons = 0.0
     return reasons
 
 
@@ -173,7 +169,7 @@ def _result(search: Search, reasons: tuple[str, ...], started: float) -> Result:
         relaxation = relaxations(search.problem, search)
     elif search.best is None and search.stopped:
         status = PlanStatus.STOPPED
-        reasons = ("no placement that keeps every rule was found until then",)
+        reasons = ("stopped before a placement that keeps every rule was found",)
     elif search.best is None:
         status = PlanStatus.NONE_IN_TIME
         reasons = ("no placement that keeps every rule was found within the limits",)

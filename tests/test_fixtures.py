@@ -10,9 +10,9 @@ from collector.recorded_state import read_recording
 from model.snapshot.file import read_snapshot, write_snapshot
 from model.snapshot.snapshot import StorageKind
 from tests.control.cli.test_main import plimsoll
-from tests.support import cli_offline as offline
+from tests.support import cli_offline
+from tests.support.paths import FIXTURES
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
 SNAPSHOTS = ("tutorial.json", "demo.json", "replicated.json.gz")
 
 
@@ -66,8 +66,7 @@ def test_the_recorded_cluster_covers_groups_storages_and_replication_factors() -
 def test_a_state_is_planned_from_its_snapshot(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for variable, value in offline.usual(tmp_path).items():
-        monkeypatch.setenv(variable, value)
+    cli_offline.enter(monkeypatch, tmp_path)
     path = FIXTURES / name / "snapshot.json"
     run = plimsoll("plan", "--snapshot", str(path), "--detailed-exitcode")
     assert run.returncode == 10, run.stderr

@@ -7,26 +7,25 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from textual import work
 from textual.app import SystemCommand
 from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.driver import Driver
-from textual.reactive import reactive
 from textual.screen import Screen
 
 from control.cli.console import in_browser, operator
 from control.loop.view import LogLine, LoopView, Mode, Phase
 from model.errors import PlimsollError
-from tui.base_app import FrameApp
 from tui.driver import AsciiDriver, TerminalDriver
 from tui.events import ViewArrived
+from tui.host import Host, Runs
 from tui.keys import MODE_KEYS, RUN_KEYS
 from tui.loop_port import Asking, Engine
 from tui.palette import commands
-from tui.run_actions import RunDesk
+from tui.run_actions import RunActions
 from tui.screen_state import Moment
 from tui.screens.approve import ApproveScreen
 from tui.screens.base import LiveScreen
@@ -58,7 +57,7 @@ ALLOWED_WHEN_TOO_SMALL = ("quit", "no", "close")
 """What keys do on a terminal too small to be read: leave, and refuse."""
 
 
-class PlimsollApp(FrameApp):
+class PlimsollApp(Host):
     """Shows one loop. Decides nothing and opens no connection."""
 
     TITLE = "plimsoll"
@@ -82,36 +81,34 @@ class PlimsollApp(FrameApp):
             "A",
             "approve",
             "Approve",
-            tooltip="Carry out the plan on the screen, after one question",
+            tooltip="Execute the plan shown, after a confirmation",
             id="plan.approve",
         ),
         Binding(
             "r",
             "solve_again",
-            "Solve again",
-            tooltip="Make a new plan from the newest loads",
+            "Replan",
+            tooltip="Make a new plan from the latest loads",
             id="plan.solve",
         ),
         Binding(
             "X",
             "stop_run",
             "Stop run",
-            tooltip="Start no further move; what runs is finished, or cancelled",
+            tooltip="Start no further moves; finish or cancel those in flight",
             id="run.stop",
         ),
         Binding(
             "question_mark",
             "help",
             "Help",
-            tooltip="Explain the part that has the focus, and list the keys",
+            tooltip="Explain the focused panel and list the keys",
             key_display="?",
             id="app.help",
         ),
         Binding("q", "quit", "Quit", tooltip="Leave plimsoll", id="app.quit"),
         Binding("ctrl+c", "quit", "Quit", show=False, priority=True, id="app.break"),
     ]
-
-    moment: reactive[Moment] = reactive(cast("Moment", None), init=False, repaint=False)
 
     def __init__(
         self,
@@ -124,19 +121,19 @@ class PlimsollApp(FrameApp):
     ) -> None:
         super().__init__(engine.settings, driver)
         self.ended_by: signal.Signals | None = None
-        """The signal that ended the screen, if one did."""
-        self.desk = RunDesk(self, engine, user)
+        """The signal that ended the app, if any."""
+        self._runs = RunActions(self, engine, user)
         self._engine = engine
         self._user = user
         self._clock = clock
         self._terminal_gone = terminal_gone
         self._leaving = False
-        self._told_error = _last_error(engine.view)
+        self._shown_error = _last_error(engine.view)
         self._trail = Trail()
         self._previous_mode = self.DEFAULT_MODE
         self.set_reactive(PlimsollApp.moment, self._at(engine.view))
 
-    # ---- views come in
+    # ---- views from the loop
 
     def on_mount(self) -> None:
         self._engine.subscribe(self._receive)
@@ -165,11 +162,11 @@ class PlimsollApp(FrameApp):
     def _show_error(self, view: LoopView) -> None:
         """Why a run could not begin or go on, of which the phase tells for a moment."""
         error = _last_error(view)
-        if error is None or error == self._told_error:
+        if error is None or error == self._shown_error:
             return
         if self.moment.view.phase is Phase.RUNNING:
             self.notify(error.text, severity="error", timeout=30, markup=False)
-        self._told_error = error
+        self._shown_error = error
 
     def _at(self, view: LoopView) -> Moment:
         self._remember(view)
@@ -185,7 +182,7 @@ class PlimsollApp(FrameApp):
             asked=self._engine.steering.asked,
             stop_rules=self._engine.settings.stop_rules,
             report=next(reversed(self._engine.reports), None),
-            cut_off=self._engine.past.cut_off,
+            interrupted=self._engine.previous_runs.interrupted,
         )
 
     def _remember(self, view: LoopView) -> None:
@@ -195,7 +192,7 @@ class PlimsollApp(FrameApp):
         if not samples or samples[-1].at_ms != at_ms:
             self._trail = self._trail.with_sample(at_ms, view.evaluation)
 
-    # ---- what a person asks for
+    # ---- actions of the operator
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """None, which greys the key, where the action is refused.
@@ -241,14 +238,19 @@ class PlimsollApp(FrameApp):
         """Open the screen that was open before; again, and this one is back."""
         self.action_show_mode(self._previous_mode)
 
-    def acted(self, words: str) -> None:
+    def log_action(self, message: str) -> None:
         """Say in the log what the operator did; it may wait for the loop's lock."""
-        self.run_worker(asyncio.to_thread(self._engine.acted, words), group="acted")
+        self.run_worker(asyncio.to_thread(self._engine.acted, message), group="acted")
 
     @property
-    def asking(self) -> Asking:
+    def proposals(self) -> Asking:
         """What the plan screen may ask of plans."""
         return self._engine.proposals
+
+    @property
+    def past_runs(self) -> Runs:
+        """Requests about previous runs."""
+        return self._runs
 
     def action_approve(self) -> None:
         view = self._shown.view
@@ -270,7 +272,7 @@ class PlimsollApp(FrameApp):
 
     def action_solve_again(self) -> None:
         if refusal("solve_again", self.moment) is None:
-            self.notify("a new plan was asked for", timeout=3)
+            self.notify("replanning", timeout=3)
             self._ask_for_plan()
 
     @work(group="solve")
@@ -312,21 +314,21 @@ class PlimsollApp(FrameApp):
         if refusal("pause_run", self.moment) is None:
             steering = self._engine.steering
             if steering.paused:
-                steering.go_on()
+                steering.resume()
             else:
                 steering.pause()
-            words = "will pause; R resumes it" if steering.paused else "resumes"
-            self.notify(f"the run {words}", timeout=3)
+            change = "pausing the run; R resumes it" if steering.paused else "resuming"
+            self.notify(change, timeout=3)
             self._renew(self.moment.view)
 
     def action_throttle(self) -> None:
-        self.desk.throttle()
+        self._runs.throttle()
 
     def action_resume(self) -> None:
-        self.desk.resume()
+        self._runs.resume()
 
     def action_roll_back(self) -> None:
-        self.desk.roll_back()
+        self._runs.roll_back()
 
     async def action_quit(self) -> None:
         """Leave; while a run goes on, ask first, unless it is only a recording."""
@@ -335,8 +337,8 @@ class PlimsollApp(FrameApp):
             self.exit()
         elif not isinstance(self.screen, Question):
             question = Question(
-                "A run goes on.",
-                STOP_TEXT + " plimsoll ends when they are done.",
+                "Quit during a run?",
+                STOP_TEXT + " plimsoll quits when they are done.",
                 yes="Stop after in-flight moves and quit",
                 no="Keep running",
             )
@@ -348,9 +350,9 @@ class PlimsollApp(FrameApp):
             self._engine.steering.stop()
             self._renew(self.moment.view)
 
-    def leave_at_once(self, why: signal.Signals) -> None:
+    def leave_at_once(self, number: signal.Signals) -> None:
         """Leave for a signal; whoever owns the loop lets moves under way finish."""
-        self.ended_by = why
+        self.ended_by = number
         self.exit()
 
 
@@ -385,11 +387,13 @@ def run(loop: "Loop") -> None:
     letters = AsciiDriver if ascii_only else TerminalDriver
     driver = None if in_browser() else letters
     app = PlimsollApp(loop, user=operator(), clock=loop.clock, driver=driver)
-    # A full collection walks all that was imported: a tenth of a second in which no
-    # key is answered.
+    # A full collection walks everything imported: for a tenth of a second no key
+    # would be answered.
     gc.freeze()
     asyncio.run(_shown(app))
     if app.ended_by is not None:
         raise KeyboardInterrupt
     if app.return_code != 0:
-        raise PlimsollError("internal error: the screen failed; the reason is above")
+        raise PlimsollError(
+            "internal error: the screen failed; see the traceback above"
+        )

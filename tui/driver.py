@@ -18,8 +18,8 @@ def _forgiving(encoding: str) -> functools.partial[codecs.IncrementalDecoder]:
     return functools.partial(codecs.getincrementaldecoder(encoding), errors="replace")
 
 
-# Textual's reader ends the app at the first byte that is not UTF-8, which terminals
-# send that are set to Latin-1, and which may be pasted.
+# Textual's reader ends the app at the first byte that is not UTF-8. Such bytes may be
+# pasted, and terminals set to Latin-1 send them.
 linux_driver.getincrementaldecoder = _forgiving  # type: ignore[attr-defined, assignment]  # its import
 
 
@@ -33,18 +33,18 @@ class TerminalDriver(LinuxDriver):
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
         self._shown = app
-        self._outlet: TerminalWriter | None = None
+        self._writer: TerminalWriter | None = None
         self._suspended = False
 
     def write(self, data: str) -> None:
-        if self._outlet is None:
-            self._outlet = TerminalWriter(STDERR_FILENO, self._redraw)
-        self._outlet.write(data)
+        if self._writer is None:
+            self._writer = TerminalWriter(STDERR_FILENO, self._redraw)
+        self._writer.write(data)
 
     def close(self) -> None:
-        if self._outlet is not None:
-            self._outlet.close()
-            self._outlet = None
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
         super().close()
 
     def suspend_application_mode(self) -> None:

@@ -23,7 +23,7 @@ def known_bindings() -> dict[str, Binding]:
     """The bindings of app, screens and panels by their ids."""
     return {
         binding.id: binding
-        for node in _ours(DOMNode)
+        for node in _own_nodes(DOMNode)
         for binding in _bindings(node, {})
         if binding.id is not None
     }
@@ -38,12 +38,12 @@ def checked_keys(keys: Mapping[str, str]) -> Mapping[str, str]:
         An unknown id or key, or a key that is too easily typed for what it does.
     """
     known = known_bindings()
-    for name, wanted in keys.items():
+    for name, value in keys.items():
         if name not in known:
             raise ConfigError(f"[keys]: unknown id {name!r}{nearest(name, known)}")
-        for key in wanted.split(","):
+        for key in value.split(","):
             _check_key(name, key.strip())
-    for node in _ours(DOMNode):
+    for node in _own_nodes(DOMNode):
         _check_clash(node, keys)
     return keys
 
@@ -52,13 +52,13 @@ def _check_key(name: str, key: str) -> None:
     last = key if len(key) == 1 else key.rpartition("+")[2]
     if not _is_key(last):
         raise ConfigError(
-            f"[keys]: {name} = {key!r} is no key; write x, X, ctrl+x, f5 or "
-            "question_mark"
+            f"[keys]: {name} = {key!r} is not a key; write x, X, ctrl+x, f5 or "
+            "question_mark, for example"
         )
     if name in CHANGING and len(key) == 1 and not key.isupper():
         raise ConfigError(
-            f"[keys]: {name} = {key!r} would change the cluster by a key that is "
-            f"typed by accident; write {key.upper()!r} or 'ctrl+{key}'"
+            f"[keys]: {name} changes the cluster, and {key!r} is easily typed by "
+            f"accident; use {key.upper()!r} or 'ctrl+{key}'"
         )
 
 
@@ -70,7 +70,7 @@ def _check_clash(node: type[DOMNode], keys: Mapping[str, str]) -> None:
         other = taken.setdefault(binding.key, name)
         if other != name and {name, other} & set(keys):
             raise ConfigError(
-                f"[keys]: {name} and {other} are both on {binding.key!r}; change one"
+                f"[keys]: {name} and {other} are both {binding.key!r}; change one"
             )
 
 
@@ -89,8 +89,8 @@ def _is_key(name: str) -> bool:
         return False
 
 
-def _ours(node: type[DOMNode]) -> Iterator[type[DOMNode]]:
+def _own_nodes(node: type[DOMNode]) -> Iterator[type[DOMNode]]:
     if node.__module__.startswith("tui."):
         yield node
     for child in node.__subclasses__():
-        yield from _ours(child)
+        yield from _own_nodes(child)

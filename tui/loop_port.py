@@ -5,7 +5,7 @@ from typing import Protocol
 
 from control.loop.dependencies import LoopSettings
 from control.loop.view import LoopView
-from control.planning.plan_overrides import Asks
+from control.planning.plan_overrides import PlanOverrides
 from executor.journal.journal_replay import Replay
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import Steering
@@ -21,7 +21,7 @@ class Asking(Protocol):
     What cannot be asked of the cluster as it is is a ConfigError, in words.
     """
 
-    def ask(self, asks: Asks) -> None:
+    def ask(self, asks: PlanOverrides) -> None:
         """Make a new plan, with what is asked of it."""
 
     def undo(self) -> None:
@@ -40,11 +40,11 @@ class Asking(Protocol):
         """Plan a cluster that is only supposed; None ends it."""
 
 
-class Past(Protocol):
+class PreviousRunsPort(Protocol):
     """Runs of before; `previous_runs.Past` is one. Refusals are PlimsollError."""
 
     @property
-    def cut_off(self) -> PastRun | None:
+    def interrupted(self) -> PastRun | None:
         """The newest run, where its process ended before it did."""
         ...
 
@@ -101,7 +101,7 @@ class Engine(Protocol):
         ...
 
     @property
-    def past(self) -> Past:
+    def previous_runs(self) -> PreviousRunsPort:
         """Runs of before."""
         ...
 

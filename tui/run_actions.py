@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from executor.journal.journal_replay import Replay
 from model.errors import PlimsollError
 from model.plan.plan import Plan
 from model.run import RunProgress
+from tui.host import Host
 from tui.loop_port import Engine
 from tui.screens.question import Question
 from tui.screens.roll_back import RollBackScreen
@@ -16,32 +17,29 @@ from tui.viewmodel.disabled_reasons import refusal
 from tui.viewmodel.run.past_runs import Listed, listed
 from tui.viewmodel.run.throttle import throttle_words
 
-if TYPE_CHECKING:
-    from tui.app import PlimsollApp
-
 T = TypeVar("T")
 
 RESUME_TEXT = (
-    "What became of its moves is read from the cluster; those that have not begun are "
-    "made now, if they still fit."
+    "The state of its moves is read from the cluster. Moves that have not started are "
+    "made now if they still apply."
 )
 
 
-class RunDesk:
+class RunActions:
     """Asks what has to be asked before, and passes it on to the loop."""
 
-    def __init__(self, app: "PlimsollApp", engine: Engine, user: str) -> None:
+    def __init__(self, app: Host, engine: Engine, user: str) -> None:
         self._app = app
         self._engine = engine
         self._user = user
 
     def runs(self) -> tuple[Listed, ...]:
         """Runs of before, newest first; reads their files."""
-        return listed(self._engine.past.runs())
+        return listed(self._engine.previous_runs.runs())
 
     def replay(self, run_id: str) -> Replay:
         """A run of before; reads its journal, or raises ConfigError."""
-        return self._engine.past.replay(run_id)
+        return self._engine.previous_runs.replay(run_id)
 
     def throttle(self) -> None:
         """Ask for another rate."""
@@ -60,37 +58,39 @@ class RunDesk:
         run = self.run_shown
         if refusal("resume", self._app.moment) is None and run is not None:
             question = Question(
-                f"Go on with run {run.run_id}?", RESUME_TEXT, yes="Go on", no="Stay"
+                f"Resume run {run.run_id}?", RESUME_TEXT, yes="Resume", no="Cancel"
             )
             self._app.push_screen(question, self._resume_if)
 
     def roll_back(self, run_id: str | None = None) -> None:
         """Show what a run has moved, by default the one shown, and move it back."""
         shown = self.run_shown
-        wanted = run_id or (shown.run_id if shown is not None else None)
+        requested = run_id or (shown.run_id if shown is not None else None)
         if refusal("roll_back", self._app.moment) is not None:
             return
-        if wanted is None:
+        if requested is None:
             self._app.notify("there is no run to roll back", timeout=5)
             return
-        self._app.notify("asking the cluster what there is to move back", timeout=3)
-        self._app.run_worker(self._ask_back(wanted), group="runs", exclusive=True)
+        self._app.notify("comparing the run with the cluster", timeout=3)
+        self._app.run_worker(self._ask_back(requested), group="runs", exclusive=True)
 
     def _resume_if(self, yes: bool | None) -> None:
         if yes:
             self._app.run_worker(self._resume(), group="runs")
 
     async def _resume(self) -> None:
-        # The loop may hold its lock for a moment; the screen goes on meanwhile.
-        await self._told(lambda: self._engine.past.resume(self._user))
+        # Off the event loop: the loop may hold its lock for a moment.
+        await self._result(lambda: self._engine.previous_runs.resume(self._user))
 
     async def _ask_back(self, run_id: str) -> None:
-        found = await self._told(lambda: self._engine.past.plan_rollback(run_id))
-        if found is None:
+        answer = await self._result(
+            lambda: self._engine.previous_runs.plan_rollback(run_id)
+        )
+        if answer is None:
             return
-        plan, left = found
+        plan, left = answer
         if not plan.moves:
-            words = "; ".join(left) or "that run has nothing to move back"
+            words = "; ".join(left) or "this run has nothing to roll back"
             self._app.notify(words, timeout=10, markup=False)
             return
         name = self._app.moment.view.cluster_name
@@ -98,9 +98,9 @@ class RunDesk:
         self._app.push_screen(question)
 
     def _roll_back(self, plan: Plan) -> None:
-        self._engine.past.roll_back(plan, self._user)
+        self._engine.previous_runs.roll_back(plan, self._user)
 
-    async def _told(self, ask: Callable[[], T]) -> T | None:
+    async def _result(self, ask: Callable[[], T]) -> T | None:
         """What a question comes to; None where it was refused, which is shown."""
         try:
             return await asyncio.to_thread(ask)
@@ -114,4 +114,4 @@ class RunDesk:
         moment = self._app.moment
         if moment.view.run is not None:
             return moment.view.run
-        return None if moment.cut_off is None else moment.cut_off.progress
+        return None if moment.interrupted is None else moment.interrupted.progress

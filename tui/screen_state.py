@@ -36,5 +36,5 @@ class Moment:
     stop_rules: StopRules = field(default_factory=StopRules)
     report: RunReport | None = None
     """Of the last run of this plimsoll that ended."""
-    cut_off: PastRun | None = None
+    interrupted: PastRun | None = None
     """The newest run, where its process ended before it did."""

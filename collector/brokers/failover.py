@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from clients.admin_connection import send
+from clients.admin_connection import send_request
 from collector.brokers.fan_out import ANSWER_S
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class AnyBroker:
         error: Exception | None = None
         for broker, timeout_s in self._tries(admin):
             try:
-                found = send(admin, request, broker, timeout_s)
+                found = send_request(admin, request, broker, timeout_s)
             except (AuthorizationError, IncompatibleBrokerVersion):
                 raise
             except (KafkaError, OSError) as exc:

@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from clients.admin_connection import failure_of, is_unknown_broker
+from clients.driver_errors import failure_of, is_unknown_broker
 
 AT_ONCE: Final = 8
 """Brokers that are asked at one time; those that are silent do not count."""
@@ -29,7 +29,7 @@ class Silence:
     """Its connection's last error, or that it takes long."""
 
 
-class Asking(Generic[T]):
+class BrokerFanOut(Generic[T]):
     """Answers of brokers as they come. One thread owns it."""
 
     def __init__(

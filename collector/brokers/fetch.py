@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from clients.admin_connection import answer, post
-from collector.broker_log_dirs import Directories, read_directories
-from collector.brokers.partition_index import Placement, Reading
+from clients.admin_connection import post_request, response_to
+from collector.broker_log_dirs import BrokerLogDirs, read_directories
+from collector.brokers.partition_index import PartitionIndex, ResponseReader
 from collector.brokers.requests import (
     EARLIEST,
     EARLIEST_LOCAL,
     LATEST,
-    Question,
+    EncodedRequest,
     about_commits,
     about_groups,
     about_log_dirs,
@@ -26,7 +26,7 @@ from collector.brokers.response_layout import (
     FUTURE,
     OFFSET,
     SIZE,
-    Answer,
+    RawResponse,
     commits,
     list_offsets,
     log_dirs,
@@ -44,20 +44,20 @@ _log = logging.getLogger("plimsoll.collector")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class BrokerResponses:
     """What one broker answered; None for what it was not asked, or cannot tell."""
 
     time_ms: int
     """When it gave the latest offsets."""
-    log_dirs: Answer
-    offsets: Sequence[Answer]
+    log_dirs: RawResponse
+    offsets: Sequence[RawResponse]
     """Latest, earliest local and, of partitions with a remote tier alone, earliest;
     none where it leads nothing."""
-    commits: Sequence[Answer] | None = None
+    commits: Sequence[RawResponse] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PartitionFigures:
     """A figure of some of a placement's partitions; none occurs twice."""
 
     rows: Ints
@@ -65,21 +65,21 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class BrokerFigures:
     """The same in rows of the placement; what the broker did not tell has no row."""
 
     time_ms: int
-    directories: Directories
-    sizes: Column
+    directories: BrokerLogDirs
+    sizes: PartitionFigures
     """Bytes, copies under way left out."""
-    latest: Column
-    earliest_local: Column
-    earliest: Column
-    commits: Sequence[Column] | None
+    latest: PartitionFigures
+    earliest_local: PartitionFigures
+    earliest: PartitionFigures
+    commits: Sequence[PartitionFigures] | None
     """Offsets, of each answer, where a group has committed; a row for each group."""
 
 
-NOTHING: Final = Column(np.zeros(0, np.int64), np.zeros(0, np.int64))
+NOTHING: Final = PartitionFigures(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class BrokerProbe:
@@ -88,29 +88,29 @@ class BrokerProbe:
     def __init__(self, broker: int, clock: Callable[[], float]) -> None:
         self._broker = broker
         self._clock = clock
-        self._placement: Placement | None = None
+        self._placement: PartitionIndex | None = None
         self._local_kind = EARLIEST_LOCAL
         self._log_dirs = about_log_dirs()
-        self._offsets: list[Question] = []
+        self._offsets: list[EncodedRequest] = []
         self._groups: list[str] | None = None
         self._groups_at_s = float("-inf")
-        self._commits: list[Question] = []
-        self._sizes = Reading(log_dirs)
-        self._kinds = [Reading(list_offsets) for _ in range(3)]
-        self._committed: list[Reading] = []
+        self._commits: list[EncodedRequest] = []
+        self._sizes = ResponseReader(log_dirs)
+        self._kinds = [ResponseReader(list_offsets) for _ in range(3)]
+        self._committed: list[ResponseReader] = []
 
     @property
     def coordinates(self) -> bool:
         """Whether a group may have committed there, as far as is known."""
         return self._groups is None or bool(self._groups)
 
-    def prepare(self, placement: Placement) -> None:
+    def prepare(self, placement: PartitionIndex) -> None:
         """Ask for the partitions that it leads there."""
         if placement is not self._placement:
             self._placement = placement
             self._offsets = self._about_offsets(placement)
 
-    def _about_offsets(self, placement: Placement) -> list[Question]:
+    def _about_offsets(self, placement: PartitionIndex) -> list[EncodedRequest]:
         led = placement.led_by(self._broker)
         tiered = led[placement.tiered[led]]
         asked = ((led, LATEST), (led, self._local_kind), (tiered, EARLIEST))
@@ -122,36 +122,40 @@ class BrokerProbe:
 
     async def ask(
         self, admin: "KafkaAdminClient", timeout_s: float, *, groups: bool
-    ) -> Told:
+    ) -> BrokerResponses:
         """Its answers; what groups have committed, too, if `groups`."""
         from kafka.errors import IncompatibleBrokerVersion
 
         try:
-            told = await self._ask_offsets(admin, timeout_s)
+            responses = await self._ask_offsets(admin, timeout_s)
         except IncompatibleBrokerVersion:  # before Kafka 3.4, and nothing tiered
             self._local_kind = EARLIEST
             if self._placement is not None:
                 self._offsets = self._about_offsets(self._placement)
-            told = await self._ask_offsets(admin, timeout_s)
+            responses = await self._ask_offsets(admin, timeout_s)
         if groups:
-            told = replace(told, commits=await self._ask_commits(admin, timeout_s))
-        return told
+            responses = replace(
+                responses, commits=await self._ask_commits(admin, timeout_s)
+            )
+        return responses
 
-    async def _ask_offsets(self, admin: "KafkaAdminClient", timeout_s: float) -> Told:
+    async def _ask_offsets(
+        self, admin: "KafkaAdminClient", timeout_s: float
+    ) -> BrokerResponses:
         """Sizes before offsets: vectors._clean relies on this order."""
         questions = [self._log_dirs, *self._offsets]
-        posted = [post(admin, q, self._broker, timeout_s) for q in questions]
+        posted = [post_request(admin, q, self._broker, timeout_s) for q in questions]
         found = []
         time_ms = 0
         for one in posted:
-            found.append(await answer(admin, one, timeout_s))
+            found.append(await response_to(admin, one, timeout_s))
             if len(found) == min(_LATEST_AT + 1, len(posted)):
                 time_ms = int(1000 * self._clock())
-        return Told(time_ms=time_ms, log_dirs=found[0], offsets=found[1:])
+        return BrokerResponses(time_ms=time_ms, log_dirs=found[0], offsets=found[1:])
 
     async def _ask_commits(
         self, admin: "KafkaAdminClient", timeout_s: float
-    ) -> list[Answer] | None:
+    ) -> list[RawResponse] | None:
         """None where not all groups can be told."""
         from kafka.errors import KafkaError
 
@@ -161,7 +165,9 @@ class BrokerProbe:
                 await self._ask_groups(admin, timeout_s)
                 self._groups_at_s = now_s
             return [
-                await answer(admin, post(admin, q, self._broker, timeout_s), timeout_s)
+                await response_to(
+                    admin, post_request(admin, q, self._broker, timeout_s), timeout_s
+                )
                 for q in self._commits
             ]
         except KafkaError as exc:
@@ -173,8 +179,8 @@ class BrokerProbe:
         """The groups that it coordinates, and how to ask for their commits."""
         from kafka.errors import for_code
 
-        posted = post(admin, about_groups(), self._broker, timeout_s)
-        listed = await answer(admin, posted, timeout_s)
+        posted = post_request(admin, about_groups(), self._broker, timeout_s)
+        listed = await response_to(admin, posted, timeout_s)
         if listed.error_code:
             raise for_code(listed.error_code)
         groups = sorted(g.group_id for g in listed.groups if g.group_type != "share")
@@ -185,38 +191,40 @@ class BrokerProbe:
 
     def expect(self, answers: int) -> None:
         """So many answers tell of commits: one, or before Kafka 3.0 one per group."""
-        self._committed = [Reading(commits) for _ in range(answers)]
+        self._committed = [ResponseReader(commits) for _ in range(answers)]
 
-    def read(self, told: Told, placement: Placement) -> Look:
+    def read(
+        self, responses: BrokerResponses, placement: PartitionIndex
+    ) -> BrokerFigures:
         """Raises Garbled; the driver's AuthorizationError for groups that it hides."""
-        layout, rows = self._sizes.read(told.log_dirs, placement)
+        layout, rows = self._sizes.read(responses.log_dirs, placement)
         here = (rows >= 0) & (layout.read(FUTURE) == 0)
         kinds = [
             self._offsets_of(reading, found, placement)
-            for reading, found in zip(self._kinds, told.offsets, strict=False)
+            for reading, found in zip(self._kinds, responses.offsets, strict=False)
         ]
         latest, local, earliest = [*kinds, NOTHING, NOTHING, NOTHING][:3]
-        return Look(
-            time_ms=told.time_ms,
+        return BrokerFigures(
+            time_ms=responses.time_ms,
             directories=read_directories(layout),
-            sizes=Column(rows[here], layout.read(SIZE)[here]),
+            sizes=PartitionFigures(rows[here], layout.read(SIZE)[here]),
             latest=latest,
             earliest_local=local,
             earliest=earliest,
-            commits=self._commits_of(told.commits, placement),
+            commits=self._commits_of(responses.commits, placement),
         )
 
     def _offsets_of(
-        self, reading: Reading, found: Answer, placement: Placement
-    ) -> Column:
+        self, reading: ResponseReader, found: RawResponse, placement: PartitionIndex
+    ) -> PartitionFigures:
         layout, rows = reading.read(found, placement)
         offsets = layout.read(OFFSET)
         good = (rows >= 0) & (layout.read(ERROR) == 0) & (offsets >= 0)
-        return Column(rows[good], offsets[good])
+        return PartitionFigures(rows[good], offsets[good])
 
     def _commits_of(
-        self, found: Sequence[Answer] | None, placement: Placement
-    ) -> list[Column] | None:
+        self, found: Sequence[RawResponse] | None, placement: PartitionIndex
+    ) -> list[PartitionFigures] | None:
         if found is None:
             return None
         columns = []
@@ -228,7 +236,7 @@ class BrokerProbe:
                 return None
             offsets = layout.read(COMMITTED)
             good = (rows >= 0) & (offsets >= 0)
-            columns.append(Column(rows[good], offsets[good]))
+            columns.append(PartitionFigures(rows[good], offsets[good]))
         return columns
 
 

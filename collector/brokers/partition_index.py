@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from collector.brokers.response_layout import PARTITION, Answer, Layout
+from collector.brokers.response_layout import PARTITION, RawResponse, ResponseLayout
 from collector.metadata import ClusterState
 from model.snapshot.snapshot import Bools, Ints, StorageKind
 
 
-class Placement:
+class PartitionIndex:
     """A placement, made ready for many samples."""
 
     def __init__(self, cluster: ClusterState) -> None:
@@ -32,7 +32,7 @@ class Placement:
             a is b or np.array_equal(a, b) for a, b in pairs
         )
 
-    def rows(self, layout: Layout) -> Ints:
+    def rows(self, layout: ResponseLayout) -> Ints:
         """(m,) rows of the cluster, -1 for partitions that it does not know."""
         known = [self._position.get(name, -1) for name in layout.names]
         topic = np.array(known, np.int64)[layout.topic]
@@ -58,19 +58,21 @@ class Placement:
         }
 
 
-class Reading:
+class ResponseReader:
     """Answers of one broker to one question, read as rows of a placement.
 
     Both are mostly what they were at the answer before.
     """
 
-    def __init__(self, parse: Callable[[Answer], Layout]) -> None:
+    def __init__(self, parse: Callable[[RawResponse], ResponseLayout]) -> None:
         self._parse = parse
-        self._layout: Layout | None = None
-        self._placement: Placement | None = None
+        self._layout: ResponseLayout | None = None
+        self._placement: PartitionIndex | None = None
         self._rows = np.zeros(0, np.int64)
 
-    def read(self, answer: Answer, placement: Placement) -> tuple[Layout, Ints]:
+    def read(
+        self, answer: RawResponse, placement: PartitionIndex
+    ) -> tuple[ResponseLayout, Ints]:
         """The answer, and the row of each of its own. Raises Garbled."""
         known = self._layout
         same = known.of(answer) if known is not None else None

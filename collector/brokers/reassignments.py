@@ -7,7 +7,8 @@ from concurrent.futures import Future, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from clients.admin_connection import answer, begin, failure_of, post
+from clients.admin_connection import post_request, response_to, run_in_driver
+from clients.driver_errors import failure_of
 from collector.brokers.fan_out import ANSWER_S
 
 if TYPE_CHECKING:
@@ -37,10 +38,10 @@ class ReassignmentPoll:
         `broker`: whom metadata call the controller; None for any.
         """
         if self._pending is None:
-            self._pending = begin(admin, partial(self._ask, admin, broker))
+            self._pending = run_in_driver(admin, partial(self._ask, admin, broker))
             self._asked_s = time.monotonic()
 
-    def told(self) -> Mapping[tuple[str, int], int]:
+    def latest(self) -> Mapping[tuple[str, int], int]:
         """By topic and partition number: how many of its replicas are being added.
 
         Told `ANSWER_S` after the question at the latest. Raises the driver's
@@ -64,8 +65,8 @@ class ReassignmentPoll:
 
         timeout_ms = int(1000 * self._timeout_s)
         request = ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=None)
-        posted = post(admin, request, broker, self._timeout_s)
-        return await answer(admin, posted, self._timeout_s)
+        posted = post_request(admin, request, broker, self._timeout_s)
+        return await response_to(admin, posted, self._timeout_s)
 
     def _take(self, pending: "Future[Any]") -> None:
         from kafka.errors import AuthorizationError, for_code
@@ -76,7 +77,7 @@ class ReassignmentPoll:
         if isinstance(error, AuthorizationError):
             raise error
         if error is not None:
-            _log.debug("moves in progress are not told: %s", failure_of(error))
+            _log.debug("reassignments cannot be listed: %s", failure_of(error))
             return
         self._known = {
             (topic.name, partition.partition_index): len(partition.adding_replicas)

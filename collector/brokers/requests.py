@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from collector.brokers.response_layout import Answer
+from collector.brokers.response_layout import RawResponse
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient
@@ -14,7 +14,7 @@ EARLIEST_LOCAL: Final = -4
 """Kinds of offsets (KIP-405)."""
 
 
-class Question:
+class EncodedRequest:
     """Takes the place of one of the driver's requests, whose answer is an `Answer`.
 
     The body is encoded once. One connection at a time may wait for the answer.
@@ -72,13 +72,13 @@ class _Unread:
         self._response = response
         self.parse_header = response.parse_header
 
-    def decode(self, data: Any) -> Answer:
+    def decode(self, data: Any) -> RawResponse:
         version = self._response._class_version  # noqa: SLF001 - it has no other name
         flexible = self._response.flexible_version_q(version)
-        return Answer(data.read(), version, flexible)
+        return RawResponse(data.read(), version, flexible)
 
 
-def about_offsets(partitions: Mapping[str, Sequence[int]], kind: int) -> Question:
+def about_offsets(partitions: Mapping[str, Sequence[int]], kind: int) -> EncodedRequest:
     """Offsets of one kind, from the leader of all these partitions.
 
     The driver's own call asks for all metadata first and fails as a whole for one
@@ -96,16 +96,16 @@ def about_offsets(partitions: Mapping[str, Sequence[int]], kind: int) -> Questio
         for name, numbers in partitions.items()
     ]
     least = ListOffsetsRequest.min_version_for_timestamp(kind)
-    return Question(
+    return EncodedRequest(
         ListOffsetsRequest(isolation_level=0, topics=topics, min_version=least)
     )
 
 
-def about_log_dirs() -> Question:
+def about_log_dirs() -> EncodedRequest:
     """All that a broker stores."""
     from kafka.protocol.admin import DescribeLogDirsRequest
 
-    return Question(DescribeLogDirsRequest(topics=None))
+    return EncodedRequest(DescribeLogDirsRequest(topics=None))
 
 
 def about_groups() -> Any:
@@ -115,7 +115,9 @@ def about_groups() -> Any:
     return ListGroupsRequest()
 
 
-def about_commits(admin: "KafkaAdminClient", groups: Sequence[str]) -> list[Question]:
+def about_commits(
+    admin: "KafkaAdminClient", groups: Sequence[str]
+) -> list[EncodedRequest]:
     """All offsets that these groups have committed, from their coordinator."""
     from kafka.protocol.consumer import OffsetFetchRequest
 
@@ -124,10 +126,10 @@ def about_commits(admin: "KafkaAdminClient", groups: Sequence[str]) -> list[Ques
     versions = admin._manager.broker_version_data  # noqa: SLF001 - as in `client.send`
     if versions.api_version(OffsetFetchRequest) < 8:  # before Kafka 3.0 (KIP-709)
         return [
-            Question(OffsetFetchRequest(group_id=g, topics=None, min_version=2))
+            EncodedRequest(OffsetFetchRequest(group_id=g, topics=None, min_version=2))
             for g in groups
         ]
     group_class = OffsetFetchRequest.OffsetFetchRequestGroup
     every = [group_class(group_id=group, topics=None) for group in groups]
     request = OffsetFetchRequest(groups=every, min_version=8, max_version=8)
-    return [Question(request)]
+    return [EncodedRequest(request)]

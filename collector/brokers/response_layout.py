@@ -42,7 +42,7 @@ class MalformedResponse(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RawResponse:
     """An answer as its broker sent it, after the header."""
 
     body: bytes
@@ -68,7 +68,7 @@ class LogDirEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class ResponseLayout:
     """Where in an answer its rows stand: one per partition, and group or directory."""
 
     body: Bytes
@@ -100,7 +100,7 @@ class Layout:
         ).tolist()
         return total, usable
 
-    def of(self, answer: Answer) -> "Layout | None":
+    def of(self, answer: RawResponse) -> "ResponseLayout | None":
         """That of an answer which differs in nothing but figures; else None."""
         body = np.frombuffer(answer.body, np.uint8)
         if len(body) != len(self.body) or ((body ^ self.body) & self.rigid).any():
@@ -108,7 +108,7 @@ class Layout:
         return replace(self, body=body)
 
 
-def list_offsets(answer: Answer) -> Layout:
+def list_offsets(answer: RawResponse) -> ResponseLayout:
     """Of ListOffsets (2), version 1 on. Raises Garbled."""
     # Timestamp, offset and epoch are figures.
     width = 22 + 4 * (answer.version >= 4)
@@ -119,7 +119,7 @@ def list_offsets(answer: Answer) -> Layout:
     return reader.layout()
 
 
-def log_dirs(answer: Answer) -> Layout:
+def log_dirs(answer: RawResponse) -> ResponseLayout:
     """Of DescribeLogDirs (35). Raises Garbled."""
     row = _Row(width=21, soft=(4, 20))
     with _reading(answer, row) as reader:
@@ -134,7 +134,7 @@ def log_dirs(answer: Answer) -> Layout:
     return reader.layout()
 
 
-def commits(answer: Answer) -> Layout:
+def commits(answer: RawResponse) -> ResponseLayout:
     """Of OffsetFetch (9), version 2 to 8. Raises Garbled."""
     width = 12 + 4 * (answer.version >= 5)
     row = _Row(width=width, soft=(4, width), text=True)
@@ -166,7 +166,7 @@ class _Row:
 class _Reader:
     """Goes through an answer once."""
 
-    def __init__(self, answer: Answer, row: _Row) -> None:
+    def __init__(self, answer: RawResponse, row: _Row) -> None:
         self._body, self._flexible = answer.body, answer.flexible
         self._row = row
         self._at = 0
@@ -235,11 +235,11 @@ class _Reader:
             self._names.append(name)
             self.skip_tags()
 
-    def layout(self) -> Layout:
+    def layout(self) -> ResponseLayout:
         """Of all that was gone through."""
         at = _joined(self._rows)
         self._rigid[(at[:, None] + np.arange(*self._row.soft)).ravel()] = 0
-        return Layout(
+        return ResponseLayout(
             body=np.frombuffer(self._body, np.uint8),
             rigid=self._rigid,
             names=tuple(self._names),
@@ -292,7 +292,7 @@ class _Reader:
 
 
 @contextmanager
-def _reading(answer: Answer, row: _Row) -> Iterator[_Reader]:
+def _reading(answer: RawResponse, row: _Row) -> Iterator[_Reader]:
     reader = _Reader(answer, row)
     try:
         yield reader

@@ -19,14 +19,14 @@ from model.errors import PlimsollError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Past = Callable[["SparkSession"], "DataFrame"]
+SampleStoreReader = Callable[["SparkSession"], "DataFrame"]
 """Records of Cruise Control's sample store, column `value`."""
 _log = logging.getLogger("plimsoll.collector")
 
 
 def past_of(
     cluster: ClusterState, connector: Connector | None, settings: HistorySettings
-) -> Past | None:
+) -> SampleStoreReader | None:
     """All that the topic holds, where it is there.
 
     To call it raises PlimsollError where it cannot be read.
@@ -48,7 +48,11 @@ def past_of(
 
 
 def begin_with(
-    past: Past, session: "SparkSession", store: CompactedHistory, first: str, end: str
+    past: SampleStoreReader,
+    session: "SparkSession",
+    store: CompactedHistory,
+    first: str,
+    end: str,
 ) -> None:
     """Write its days from `first` until before `end`; without it, say why and go on."""
     from py4j.protocol import Py4JError
@@ -59,14 +63,16 @@ def begin_with(
         count = _write(hours, store)
     except (Py4JError, PySparkException) as exc:
         _log.warning(
-            "What Cruise Control kept cannot be read (%s). Give plimsoll's user the "
-            "right READ on its topic.",
+            "Cruise Control's sample store cannot be read (%s). Give plimsoll's user "
+            "the right READ on its topic.",
             reason_of(exc),
         )
     except PlimsollError as exc:
-        _log.warning("What Cruise Control kept cannot be read: %s", exc)
+        _log.warning("Cruise Control's sample store cannot be read: %s", exc)
     else:
-        _log.info("history begins with %d days that Cruise Control kept", count)
+        _log.info(
+            "the history begins with %d days of Cruise Control's sample store", count
+        )
 
 
 def _write(hours: "DataFrame", store: CompactedHistory) -> int:

@@ -48,57 +48,57 @@ class SlotForecaster:
 
     def __init__(self, horizon: Horizon, clock: Callable[[], float]) -> None:
         self._horizon, self._clock = horizon, clock
-        self._outlook: WeeklyForecast | None = None
+        self._forecast: WeeklyForecast | None = None
         self._chosen: tuple[object, UpcomingSlots] | None = None
 
     @property
-    def outlook(self) -> WeeklyForecast | None:
+    def forecast(self) -> WeeklyForecast | None:
         """What it goes by; None where nothing is known yet."""
-        return self._outlook
+        return self._forecast
 
     def recall(self, folder: Path) -> None:
         """Go by what was kept in a cluster's folder."""
-        self._outlook = read_weekly_forecast(folder / _FILE)
+        self._forecast = read_weekly_forecast(folder / _FILE)
 
-    def learn(self, outlook: WeeklyForecast, folder: Path) -> None:
+    def learn(self, forecast: WeeklyForecast, folder: Path) -> None:
         """Go by this outlook from now on, and after the next start."""
-        self._outlook = outlook
+        self._forecast = forecast
         try:
-            outlook.write(folder / _FILE)
+            forecast.write(folder / _FILE)
         except OSError as exc:
-            _log.warning("the outlook cannot be kept in %s: %s", folder, exc)
+            _log.warning("the forecast cannot be written to %s: %s", folder, exc)
 
     def add(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with its slots, or with why it has none."""
-        outlook = self._outlook
-        if outlook is None or self._horizon is Horizon.OFF:
+        forecast = self._forecast
+        if forecast is None or self._horizon is Horizon.OFF:
             return snapshot
         hour = int(1000 * self._clock()) // HOUR_MS
-        key = id(outlook), hour, snapshot.header.resources
+        key = id(forecast), hour, snapshot.header.resources
         if self._chosen is None or self._chosen[0] != key:
-            found = coming(outlook, hour, self._horizon, snapshot.header.resources)
+            found = coming(forecast, hour, self._horizon, snapshot.header.resources)
             self._chosen = key, found
-        return with_slots(snapshot, outlook, self._chosen[1])
+        return with_slots(snapshot, forecast, self._chosen[1])
 
 
 def coming(
-    outlook: WeeklyForecast, hour: int, horizon: Horizon, resources: Sequence[Resource]
+    forecast: WeeklyForecast, hour: int, horizon: Horizon, resources: Sequence[Resource]
 ) -> UpcomingSlots:
     """The slots that matter after an hour (since the epoch), and why."""
-    told = outlook.told(resources)
-    unused = _too_little(outlook, hour, horizon) or _too_far_off(told)
+    accuracy = forecast.accuracy(resources)
+    unused = _too_little(forecast, hour, horizon) or _too_far_off(accuracy)
     if unused:
-        return UpcomingSlots(told.model_copy(update={"unused": unused}), ())
-    calendar = Calendar.of(hour, _HOURS[horizon], ZoneInfo(outlook.zone))
+        return UpcomingSlots(accuracy.model_copy(update={"unused": unused}), ())
+    calendar = Calendar.of(hour, _HOURS[horizon], ZoneInfo(forecast.zone))
     week, first = _once(calendar.week)
     loads = {
-        str(r): outlook.by_topic(r)[:, week] for r in resources if outlook.knows(r)
+        str(r): forecast.by_topic(r)[:, week] for r in resources if forecast.knows(r)
     }
     names = [name_of(number) for number in week[1:].tolist()]
-    chosen = choose(loads, outlook.topics, names)
+    chosen = choose(loads, forecast.topics, names)
     if not chosen:
         unused = f"every hour of the coming {horizon} is like now"
-        return UpcomingSlots(told.model_copy(update={"unused": unused}), ())
+        return UpcomingSlots(accuracy.model_copy(update={"unused": unused}), ())
     slots = tuple(
         SlotReason(
             name=names[c.at],
@@ -109,11 +109,11 @@ def coming(
         for c in chosen
     )
     picked = tuple(int(week[1 + c.at]) for c in chosen)
-    return UpcomingSlots(told.model_copy(update={"slots": slots}), picked)
+    return UpcomingSlots(accuracy.model_copy(update={"slots": slots}), picked)
 
 
 def with_slots(
-    snapshot: Snapshot, outlook: WeeklyForecast, found: UpcomingSlots
+    snapshot: Snapshot, forecast: WeeklyForecast, found: UpcomingSlots
 ) -> Snapshot:
     """The snapshot with these slots.
 
@@ -121,12 +121,12 @@ def with_slots(
     history, which are counted.
     """
     columns, header = snapshot.partitions, snapshot.header
-    at = outlook.rows(snapshot)
+    at = forecast.rows(snapshot)
     slot_loads = np.repeat(columns.loads[:, None, :], len(found.week), axis=1)
     known = np.zeros(len(snapshot), np.bool_)
     for number, resource in enumerate(header.resources):
-        if outlook.knows(resource):
-            ahead = outlook.loads(resource, at, found.week)
+        if forecast.knows(resource):
+            ahead = forecast.loads(resource, at, found.week)
             known |= ~np.isnan(ahead).all(axis=1)
             now = slot_loads[:, :, number]
             slot_loads[:, :, number] = np.where(np.isnan(ahead), now, ahead)
@@ -156,24 +156,24 @@ def _once(week: Ints) -> tuple[Ints, Ints]:
     return week[first], first
 
 
-def _too_little(outlook: WeeklyForecast, hour: int, horizon: Horizon) -> str:
+def _too_little(forecast: WeeklyForecast, hour: int, horizon: Horizon) -> str:
     """Why the history does not suffice; empty if it does."""
     least = LEAST_DAYS[horizon]
-    if outlook.days < least:
+    if forecast.days < least:
         return (
-            f"{outlook.days} of the {count_text(least, 'day')} of history that a look "
+            f"{forecast.days} of the {count_text(least, 'day')} of history that a look "
             f"at the coming {horizon} needs"
         )
-    ended = datetime.fromisoformat(outlook.newest_day).replace(tzinfo=UTC)
+    ended = datetime.fromisoformat(forecast.newest_day).replace(tzinfo=UTC)
     if hour * HOUR_MS / 1000 - ended.timestamp() > (1 + MOST_AGE_DAYS) * 86_400:
-        return f"the newest day of history is {outlook.newest_day}"
+        return f"the newest day of history is {forecast.newest_day}"
     return ""
 
 
-def _too_far_off(told: LoadForecast) -> str:
+def _too_far_off(accuracy: LoadForecast) -> str:
     """Why such forecasts are of no use; empty if they are."""
-    if not told.missed:
+    if not accuracy.missed:
         return "no load was known on the days held back"
-    if sum(told.missed.values()) >= sum(told.missed_as_now.values()):
+    if sum(accuracy.missed.values()) >= sum(accuracy.missed_as_now.values()):
         return "on the days held back it missed no less than the last hour before them"
     return ""

@@ -8,7 +8,15 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from collector.history.slots import DAY, WEEK, Floats, Ints, Past, quotient, usual
+from collector.history.slots import (
+    DAY,
+    WEEK,
+    Floats,
+    Ints,
+    LoadHistory,
+    quotient,
+    usual,
+)
 
 LEAST_HOURS: Final = 48
 """Hours of a partition that must be known for a forecast of it."""
@@ -25,7 +33,7 @@ class Forecaster(Protocol):
     def name(self) -> str:
         """As plans and `status` tell it."""
 
-    def ahead(self, past: Past, week: Ints) -> Floats:
+    def ahead(self, past: LoadHistory, week: Ints) -> Floats:
         """(n, a) mean loads at the next a hours.
 
         week: (a,) hour of the week of each. NaN where nothing can be said.
@@ -38,7 +46,7 @@ class AsNow:
 
     name: str = "as now"
 
-    def ahead(self, past: Past, week: Ints) -> Floats:
+    def ahead(self, past: LoadHistory, week: Ints) -> Floats:
         """See `Forecaster`."""
         known = past.samples > 0
         if not known.shape[1]:
@@ -59,20 +67,20 @@ class SeasonalTrend:
 
     name: str = "seasonal with trend"
 
-    def ahead(self, past: Past, week: Ints) -> Floats:
+    def ahead(self, past: LoadHistory, week: Ints) -> Floats:
         """See `Forecaster`."""
         growth = _growth(past)[:, None]
         age = np.arange(past.mean.shape[1])[::-1] / WEEK
         grown = past.mean * growth**age
         weekly = usual(past, grown)
         weekly = np.where(np.isnan(weekly), _daily(past, grown), weekly)
-        level = _ratio(grown[:, -DAY:], weekly[:, past.week[-DAY:]])[:, None]
+        scale = _ratio(grown[:, -DAY:], weekly[:, past.week[-DAY:]])[:, None]
         coming = (1 + np.arange(len(week))) / WEEK
-        found: Floats = weekly[:, week] * level * growth**coming
+        found: Floats = weekly[:, week] * scale * growth**coming
         return found
 
 
-def _growth(past: Past) -> Floats:
+def _growth(past: LoadHistory) -> Floats:
     """(n,) of a week; 1 where there are no two weeks."""
     newest, before = past.mean[:, -WEEK:], past.mean[:, -2 * WEEK : -WEEK]
     return _ratio(newest[:, newest.shape[1] - before.shape[1] :], before)
@@ -87,7 +95,7 @@ def _ratio(above: Floats, below: Floats) -> Floats:
     return np.clip(ratio, 1 / MOST_TREND, MOST_TREND)
 
 
-def _daily(past: Past, values: Floats) -> Floats:
+def _daily(past: LoadHistory, values: Floats) -> Floats:
     """(n, 168) what is usual at the hour of the day, of (n, h) values."""
     by_day = replace(past, week=past.week % DAY)
     return np.tile(usual(by_day, values)[:, :DAY], WEEK // DAY)
@@ -108,7 +116,7 @@ def held_back(hours: int) -> int:
     return max(0, min(HELD_BACK_DAYS, (hours - LEAST_HOURS) // DAY))
 
 
-def enough(past: Past) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def enough(past: LoadHistory) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """(n,) whether so much is known that a forecast can be made."""
     found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (past.samples > 0).sum(
         axis=1
@@ -116,7 +124,7 @@ def enough(past: Past) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return found
 
 
-def backtest(forecaster: Forecaster, past: Past) -> ForecastError:
+def backtest(forecaster: Forecaster, past: LoadHistory) -> ForecastError:
     """Forecast each of the newest days from the hours before it, and compare.
 
     Hours and partitions of which too little was known do not count.

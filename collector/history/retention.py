@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
-from collector.history.backfill import Past, begin_with
+from collector.history.backfill import SampleStoreReader, begin_with
 from collector.history.compaction import compact
 from collector.history.forecast_slots import SlotForecaster
 from collector.history.forecasters import SeasonalTrend, held_back
@@ -19,7 +19,7 @@ from collector.history.history_settings import HistorySettings, Horizon
 from collector.history.slots import DAY, WEEK, Calendar
 from collector.history.store import CompactedHistory, spark_type
 from collector.history.weekly_forecast import COLUMNS, WeeklyForecast
-from collector.history.weekly_profile import WEEKS, Terms, week_of
+from collector.history.weekly_profile import WEEKS, ForecastPeriod, week_of
 from model.errors import PlimsollError
 from model.paths import path_part
 
@@ -49,7 +49,7 @@ class HistoryKeeper:
         folder: Path,
         cluster_id: str,
         clock: Callable[[], float] = time.time,
-        past: "Past | None" = None,
+        past: "SampleStoreReader | None" = None,
     ) -> None:
         """past: where a store without days may begin."""
         self._settings, self._folder, self._clock = settings, folder, clock
@@ -72,9 +72,9 @@ class HistoryKeeper:
         session.sparkContext.setLocalProperty("spark.scheduler.pool", _POOL)
         while not closing.is_set():
             try:
-                outlook = self.renew(session, ahead.outlook)
-                if outlook is not None:
-                    ahead.learn(outlook, self._folder)
+                forecast = self.renew(session, ahead.forecast)
+                if forecast is not None:
+                    ahead.learn(forecast, self._folder)
             except PlimsollError as exc:
                 if not closing.is_set():
                     _log.warning("%s It is tried again in an hour.", exc)
@@ -148,12 +148,12 @@ def forecast_of(
     )
 
 
-def _terms(days: Sequence[str], zone: str) -> Terms:
+def _terms(days: Sequence[str], zone: str) -> ForecastPeriod:
     oldest, newest = (dt.date.fromisoformat(day) for day in (days[0], days[-1]))
     first = (oldest - dt.date(1970, 1, 1)).days * DAY
     count = ((newest - oldest).days + 1) * DAY
     clocks = ZoneInfo(zone)
-    return Terms(
+    return ForecastPeriod(
         calendar=Calendar.of(first, count, clocks),
         ahead=Calendar.of(first + count, WEEK, clocks),
         forecaster=SeasonalTrend(),
@@ -161,7 +161,7 @@ def _terms(days: Sequence[str], zone: str) -> Terms:
 
 
 def _weeker(
-    terms: Terms,
+    terms: ForecastPeriod,
 ) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
     """For a Python worker: all hours of some partitions to `WEEKS`."""
 

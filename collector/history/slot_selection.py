@@ -1,4 +1,4 @@
-"""Which hours to come a plan is to be level at: few, and unlike one another."""
+"""Select the coming hours that a plan must balance: few, and different ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ LEAST_APART: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """A position among the hours to come, and why it matters."""
+class SelectedHour:
+    """A selected forecast hour, and the reason for it."""
 
     at: int
     why: str
@@ -28,8 +28,8 @@ class Chosen:
 
 def choose(
     loads: Mapping[str, Floats], topics: Sequence[str], names: Sequence[str]
-) -> tuple[Chosen, ...]:
-    """At most seven hours besides now, in the order of time.
+) -> tuple[SelectedHour, ...]:
+    """Select at most seven hours besides now, in the order of time.
 
     First the peak of each resource, where it stands out; then, one after the other,
     the hour that is farthest from now and from all that were chosen.
@@ -37,7 +37,7 @@ def choose(
     Parameters
     ----------
     loads
-        By resource, (topics, 1 + a): now, and each of the a hours to come.
+        By resource, (topics, 1 + a): now, and each of the a forecast hours.
     topics, names
         Of the rows, and of the columns after the first.
     """
@@ -51,15 +51,15 @@ def choose(
         if apart < LEAST_APART:
             break
         found[at] = hours.difference(at, [0, *found])
-    return tuple(Chosen(at - 1, *found[at]) for at in sorted(found))
+    return tuple(SelectedHour(at - 1, *found[at]) for at in sorted(found))
 
 
 class _Hours:
     """How far hours lie apart: the share of their load that is in other topics.
 
     An hour in which little flows counts less: by its load over that of the peak. All
-    loads times two is no difference, since it leaves a level cluster level; the peak
-    is chosen for the sake of capacities.
+    loads times two is no difference, since a balanced cluster stays balanced; the
+    peak is chosen for the sake of capacities.
     """
 
     def __init__(

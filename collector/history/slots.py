@@ -44,7 +44,7 @@ class Calendar:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class LoadHistory:
     """One quantity of n partitions over the h hours of a calendar.
 
     (n, h) each, NaN where unknown, of the statistics of `HOURS`.
@@ -58,9 +58,9 @@ class Past:
     week: Ints
     """(h,) as of the calendar."""
 
-    def until(self, end: int) -> "Past":
+    def until(self, end: int) -> "LoadHistory":
         """The first `end` hours."""
-        return Past(
+        return LoadHistory(
             mean=self.mean[:, :end],
             p95=self.p95[:, :end],
             largest=self.largest[:, :end],
@@ -85,7 +85,7 @@ class Slots:
     none, 0.5 for one week, 0.8 for four that are alike."""
 
 
-def slots(past: Past) -> Slots:
+def slots(past: LoadHistory) -> Slots:
     """What is usual at each hour of the week. The same bits however n is cut."""
     samples = _by_week(past, past.samples)
     mean = usual(past, past.mean)
@@ -98,7 +98,7 @@ def slots(past: Past) -> Slots:
     )
 
 
-def usual(past: Past, values: Floats) -> Floats:
+def usual(past: LoadHistory, values: Floats) -> Floats:
     """(n, 168) mean of (n, h) values by hour of the week, weighed by samples."""
     sums = _by_week(past, np.nan_to_num(values) * past.samples)
     return quotient(sums, _by_week(past, past.samples))
@@ -106,7 +106,7 @@ def usual(past: Past, values: Floats) -> Floats:
 
 def load_histories(
     hours: pa.Table, calendar: Calendar
-) -> tuple[pa.Table, dict[str, Past]]:
+) -> tuple[pa.Table, dict[str, LoadHistory]]:
     """A table of the schema `HOURS` as matrices, one `Past` for each of `RATES`.
 
     Beside them topic and partition of their n rows. Hours outside the calendar do not
@@ -131,7 +131,7 @@ def load_histories(
         "partition": pa.array(codes % partitions, pa.int32()),
     }
     return pa.table(ids), {
-        name: Past(
+        name: LoadHistory(
             mean=matrix(f"{name}_mean", np.nan),
             p95=matrix(f"{name}_p95", np.nan),
             largest=matrix(f"{name}_max", np.nan),
@@ -150,7 +150,7 @@ def quotient(above: Floats, below: Floats) -> Floats:
 
 
 def _by_week(
-    past: Past, values: Floats, combine: Any = np.add, empty: float = 0.0
+    past: LoadHistory, values: Floats, combine: Any = np.add, empty: float = 0.0
 ) -> Floats:
     """(n, 168) values of (n, h) combined by hour of the week.
 
@@ -164,7 +164,7 @@ def _by_week(
     return found
 
 
-def _confidence(past: Past, mean: Floats) -> Floats:
+def _confidence(past: LoadHistory, mean: Floats) -> Floats:
     known = past.samples > 0
     weeks = _by_week(past, known.astype(np.float64))
     off = np.where(known, past.mean - mean[:, past.week], 0.0)

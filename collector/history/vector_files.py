@@ -17,7 +17,7 @@ _DAY_MS: Final = 86_400_000
 _log = logging.getLogger("plimsoll.collector")
 
 
-class History:
+class VectorFiles:
     """Parquet files `date=YYYY-MM-DD/<query>-<batch>.parquet`, days in UTC.
 
     The name is that of the micro-batch: a batch that is repeated after a crash

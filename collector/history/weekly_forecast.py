@@ -59,7 +59,7 @@ class WeeklyForecast:
         names: list[str] = pc.unique(self.table["topic"]).to_pylist()
         return names
 
-    def told(self, resources: Sequence[Resource]) -> LoadForecast:
+    def accuracy(self, resources: Sequence[Resource]) -> LoadForecast:
         """How good it is for these resources, before it is used for any partition."""
         known = [str(r) for r in resources if self.knows(r)]
         missed, as_now, carried = (
@@ -132,5 +132,5 @@ def read_weekly_forecast(path: Path) -> WeeklyForecast | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as exc:
-        _log.warning("the outlook %s is passed over: %s", path, exc)
+        _log.warning("the forecast %s is passed over: %s", path, exc)
         return None

@@ -15,7 +15,7 @@ from collector.history.slots import (
     WEEK,
     Calendar,
     Floats,
-    Past,
+    LoadHistory,
     load_histories,
     slots,
 )
@@ -44,7 +44,7 @@ carried: as in `Missed`, of the forecast and of `AsNow`.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class ForecastPeriod:
     """What a forecast is made by."""
 
     calendar: Calendar
@@ -54,7 +54,7 @@ class Terms:
     forecaster: Forecaster
 
 
-def week_of(hours: pa.Table, terms: Terms) -> pa.Table:
+def week_of(hours: pa.Table, terms: ForecastPeriod) -> pa.Table:
     """Schema `WEEKS`, of a table of the schema `HOURS`; both in no order."""
     ids, known = load_histories(hours, terms.calendar)
     columns: dict[str, Any] = {name: ids[name] for name in ids.column_names}
@@ -63,7 +63,7 @@ def week_of(hours: pa.Table, terms: Terms) -> pa.Table:
     return pa.table([columns[f.name] for f in WEEKS], schema=WEEKS)
 
 
-def _columns(past: Past, terms: Terms) -> dict[str, pa.Array]:
+def _columns(past: LoadHistory, terms: ForecastPeriod) -> dict[str, pa.Array]:
     found = slots(past)
     missed = backtest(terms.forecaster, past)
     by_hour = {
@@ -84,7 +84,7 @@ def _columns(past: Past, terms: Terms) -> dict[str, pa.Array]:
     }
 
 
-def _ahead(past: Past, terms: Terms) -> Floats:
+def _ahead(past: LoadHistory, terms: ForecastPeriod) -> Floats:
     """(n, 168) the forecast by hour of the week."""
     found = np.full((len(past.mean), WEEK), np.nan)
     found[:, terms.ahead.week] = terms.forecaster.ahead(past, terms.ahead.week)

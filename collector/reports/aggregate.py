@@ -17,7 +17,7 @@ MOST_ID: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class MetricsResult:
     """What one look at metrics gave."""
 
     reports: pa.Table

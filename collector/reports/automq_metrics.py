@@ -62,7 +62,7 @@ does not have are NaN.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decoded:
+class DecodedAutomqMetrics:
     """What became of a batch of records."""
 
     metrics: pa.Table
@@ -71,7 +71,7 @@ class Decoded:
     """Records left out, by reason: short, class, version, entries, value, topic."""
 
 
-def decode(records: pa.Array) -> Decoded:
+def decode(records: pa.Array) -> DecodedAutomqMetrics:
     """Metrics out of a binary array; what is none is counted and left out.
 
     Bytes after the last entry are ignored: reporters before 1.7 pad their records.
@@ -91,14 +91,14 @@ def decode(records: pa.Array) -> Decoded:
     head, at, end, rack = sieve.keep(fits, "short", head, at, end, rack)
     at = at + rack
     tables = []
-    for wanted, part in ((_PARTITION, _partitions), (_BROKER, _brokers)):
-        of = np.flatnonzero(head["kind"] == wanted)
+    for kind, part in ((_PARTITION, _partitions), (_BROKER, _brokers)):
+        of = np.flatnonzero(head["kind"] == kind)
         by = [
             head[name][of].astype(t)
             for name, t in (("time_ms", "i8"), ("broker", "i4"))
         ]
         tables.append(part(raw, sieve, by, at[of], end[of]))
-    return Decoded(metrics=pa.concat_tables(tables), skipped=sieve.skipped)
+    return DecodedAutomqMetrics(metrics=pa.concat_tables(tables), skipped=sieve.skipped)
 
 
 def _partitions(

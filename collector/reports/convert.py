@@ -3,13 +3,14 @@
 Spark's Python workers run this, so nothing but numpy and pyarrow is imported here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from collector.reports import automq_metrics, cruise_control_metrics
 from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, REPORTS
 
 _QUORUM: Final = "__cluster_metadata"
@@ -87,13 +88,42 @@ def _floats(values: pa.ChunkedArray) -> Any:
     return pc.fill_null(values, np.nan).to_numpy()
 
 
-def _reports(source: str, told: pa.Table, figures: Mapping[str, Any]) -> pa.Table:
-    absent = np.full(len(told), np.nan)
+def _reports(source: str, rows: pa.Table, figures: Mapping[str, Any]) -> pa.Table:
+    absent = np.full(len(rows), np.nan)
     columns: dict[str, Sequence[Any]] = {
-        "source": pa.array([source], pa.string()).take(np.zeros(len(told), np.int8)),
-        **{name: told[name] for name in _KEYS},
+        "source": pa.array([source], pa.string()).take(np.zeros(len(rows), np.int8)),
+        **{name: rows[name] for name in _KEYS},
     }
     return pa.table(
         [columns.get(name, figures.get(name, absent)) for name in REPORTS.names],
         schema=REPORTS,
     )
+
+
+Decoded = tuple[pa.Table, dict[str, int]]
+"""Reports of the schema `REPORTS`, and the number of invalid records by reason."""
+
+
+def decode_automq(records: pa.Array) -> Decoded:
+    """Decode AutoMQ's records, a binary array, into reports.
+
+    Invalid records are skipped and counted by reason.
+    """
+    found = automq_metrics.decode(records)
+    return automq_reports(found.metrics), found.skipped
+
+
+def decode_cruise_control(records: pa.Array) -> Decoded:
+    """Decode the records of Cruise Control's reporter, a binary array, into reports.
+
+    Invalid records are skipped and counted by reason.
+    """
+    found = cruise_control_metrics.decode(records)
+    return cruise_control_reports(found.metrics), found.skipped
+
+
+DECODERS: Final[Mapping[str, Callable[[pa.Array], Decoded]]] = {
+    AUTOMQ: decode_automq,
+    CRUISE_CONTROL: decode_cruise_control,
+}
+"""By source."""

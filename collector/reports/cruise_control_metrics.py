@@ -56,7 +56,7 @@ partition's. value: in the unit of the metric.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decoded:
+class DecodedCruiseControlMetrics:
     """What became of a batch of records."""
 
     metrics: pa.Table
@@ -65,7 +65,7 @@ class Decoded:
     """Records left out, by reason: short, class, version, metric, value, topic."""
 
 
-def decode(records: pa.Array) -> Decoded:
+def decode(records: pa.Array) -> DecodedCruiseControlMetrics:
     """Metrics out of a binary array; what is none is counted and left out."""
     raw = RawRecords.of(records)
     sieve = RecordFilter()
@@ -85,7 +85,9 @@ def decode(records: pa.Array) -> Decoded:
         by = [head[name][of].astype(kind) for name, kind in _BY]
         at = start[of] + _HEAD.itemsize
         tables.append(_scope(raw, sieve, scope, by, at, end[of]))
-    return Decoded(metrics=pa.concat_tables(tables), skipped=sieve.skipped)
+    return DecodedCruiseControlMetrics(
+        metrics=pa.concat_tables(tables), skipped=sieve.skipped
+    )
 
 
 def _scope(

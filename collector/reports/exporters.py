@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from collector.reports.aggregate import Answer, Place, ReportBuilder, place_of
+from collector.reports.aggregate import MetricsResult, Place, ReportBuilder, place_of
 from collector.reports.http import MetricsClient
 from collector.reports.prometheus_text import Labels, Series, parse
 from collector.reports.selectors import Figures
@@ -72,7 +72,7 @@ class Exporters:
         """Where figures come from, in words."""
         return f"exporters of {len(self._settings.urls)} brokers"
 
-    def read(self) -> Answer:
+    def read(self) -> MetricsResult:
         """All figures of the exporters that answer."""
         time_ms = int(1000 * self._clock())
         sheet, failures = ReportBuilder(), []
@@ -90,7 +90,7 @@ class Exporters:
             self._take(sheet, broker, now)
             failures += self._missing(broker, now)
             self._before[broker] = now
-        return Answer(
+        return MetricsResult(
             reports=sheet.table(time_ms), failures=(*failures, *sheet.oddities())
         )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from clients.reachability import reason_of
+from clients.driver_errors import reason_of
 from model.bounded import parse_json
 from model.errors import ConfigError, MetricsUnreachable
 
@@ -67,12 +67,12 @@ class MetricsClient:
                 return _read(answer, end_s)
         except urllib.error.HTTPError as exc:
             with exc:
-                words = _refusal(exc)
-            raise MetricsUnreachable(f"{where} {words}.") from exc
+                message = _refusal(exc)
+            raise MetricsUnreachable(f"{where} {message}.") from exc
         except ConfigError as exc:
             raise MetricsUnreachable(f"{where} was not read: {exc}.") from exc
         except (OSError, http.client.HTTPException) as exc:
-            raise MetricsUnreachable(f"{where} was not read: {_why(exc)}.") from exc
+            raise MetricsUnreachable(f"{where} was not read: {_reason(exc)}.") from exc
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -132,12 +132,12 @@ def _read(answer: Any, end_s: float) -> bytes:
 
 
 def _refusal(exc: urllib.error.HTTPError) -> str:
-    words = _REFUSALS.get(exc.code, "did not answer")
-    told = _told(exc)
-    return f"{words} (HTTP {exc.code}{f': {told}' if told else ''})"
+    message = _REFUSALS.get(exc.code, "did not answer")
+    detail = _detail(exc)
+    return f"{message} (HTTP {exc.code}{f': {detail}' if detail else ''})"
 
 
-def _told(exc: urllib.error.HTTPError) -> str:
+def _detail(exc: urllib.error.HTTPError) -> str:
     """What a Prometheus says of its error, which is JSON; others say nothing of use."""
     try:
         return str(parse_json(exc.read(_CHUNK_BYTES))["error"])[:200]
@@ -145,7 +145,7 @@ def _told(exc: urllib.error.HTTPError) -> str:
         return ""
 
 
-def _why(exc: Exception) -> str:
+def _reason(exc: Exception) -> str:
     reason = getattr(exc, "reason", exc)
     if isinstance(reason, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({reason.verify_message.rstrip('.')})"

@@ -54,7 +54,7 @@ class LedPartitions:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class MatchedReports:
     """One source's reports, beside the partitions that they are about."""
 
     time_ms: Ints
@@ -104,12 +104,12 @@ class Said:
         )
 
 
-def find(known: Ints, wanted: Ints) -> Ints:
+def find(known: Ints, values: Ints) -> Ints:
     """(m,) position of each in `known`, which is sorted and has each once; else -1."""
     if not len(known):
-        return np.full(len(wanted), NONE, np.int64)
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    found: Ints = np.where(known[at] == wanted, at, NONE)
+        return np.full(len(values), NONE, np.int64)
+    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    found: Ints = np.where(known[at] == values, at, NONE)
     return found
 
 
@@ -160,7 +160,7 @@ def _rows(
     return row, reasons.astype(object)
 
 
-def _counts(why: Any, figures: dict[str, Floats]) -> dict[str, int]:
+def _counts(reasons: Any, figures: dict[str, Floats]) -> dict[str, int]:
     """How many have a reason; followers, too, tell sizes, and are not to be blamed."""
     rated = ~np.isnan(figures["bytes_in"]) | ~np.isnan(figures["bytes_out"])
-    return dict(Counter(reason for reason in why[rated] if reason))
+    return dict(Counter(reason for reason in reasons[rated] if reason))

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collector.reports import partition_rates as figures
-from collector.reports.matching import Bools, Floats, LedPartitions, Said
-from collector.reports.partition_rates import Given
+from collector.reports import partition_rates
+from collector.reports.matching import Bools, Floats, LedPartitions, MatchedReports
+from collector.reports.partition_rates import ReportedFigures
 from collector.reports.report_columns import (
     AHEAD_MS,
     AUTOMQ,
@@ -82,25 +82,25 @@ def complete(
         return Completed(vectors=vectors, passed_over={}, without_cores=())
     led = LedPartitions.of(vectors)
     fresh, passed_over = _fresh(reports, pc.max(vectors["time_ms"]).as_py())
-    said = {
-        source: Said.of(led, fresh.filter(pc.equal(fresh["source"], source)))
+    matched = {
+        source: MatchedReports.of(led, fresh.filter(pc.equal(fresh["source"], source)))
         for source in SOURCES
         if source in fresh["source"].unique().to_pylist()
     }
-    if not said:
+    if not matched:
         return Completed(vectors=vectors, passed_over=passed_over, without_cores=())
     loads = _Loads(vectors)
-    _bytes_in(loads, led, said)
-    _bytes_out(loads, led, said)
-    if AUTOMQ in said:
+    _bytes_in(loads, led, matched)
+    _bytes_out(loads, led, matched)
+    if AUTOMQ in matched:
         # Others tell what lies on the leader's disk, without the remote tier.
-        size = figures.of_partitions(led, said[AUTOMQ], "size_bytes")
+        size = partition_rates.of_partitions(led, matched[AUTOMQ], "size_bytes")
         loads.give("total_bytes", AUTOMQ, size, np.isnan(loads["total_bytes"]))
-    _requests(loads, led, said)
-    without_cores = _cpu(loads, led, said, cores)
+    _requests(loads, led, matched)
+    without_cores = _cpu(loads, led, matched, cores)
     loads.assume("requests", loads["net_in"] + loads["net_out"])
     loads.assume("cpu", _weight(loads["net_in"], loads["net_out"]))
-    for reported in said.values():
+    for reported in matched.values():
         for reason, count in reported.passed_over.items():
             passed_over[reason] = passed_over.get(reason, 0) + count
     return Completed(
@@ -121,7 +121,9 @@ class _Loads:
             self._columns[name] = self._vectors[name].to_numpy().copy()
         return self._columns[name]
 
-    def give(self, quantity: str, source: str, given: Given, where: Bools) -> Bools:
+    def give(
+        self, quantity: str, source: str, given: ReportedFigures, where: Bools
+    ) -> Bools:
         """(n,) True for the rows that took the figure: of these, where it is known."""
         rows: Bools = where & ~np.isnan(given.values)
         self[quantity][rows] = given.values[rows]
@@ -166,49 +168,59 @@ def _fresh(reports: pa.Table, now_ms: int) -> tuple[pa.Table, dict[str, int]]:
     return valid, {reason: count for reason, count in found.items() if count}
 
 
-def _bytes_in(loads: _Loads, led: LedPartitions, said: Mapping[str, Said]) -> None:
-    wanted = ~loads["in_measured"]
-    for source, reported in said.items():
-        given = figures.rates_of_partitions(led, reported, "bytes_in")
-        wanted &= ~loads.give("net_in", source, given, wanted)
+def _bytes_in(
+    loads: _Loads, led: LedPartitions, matched: Mapping[str, MatchedReports]
+) -> None:
+    missing = ~loads["in_measured"]
+    for source, reported in matched.items():
+        given = partition_rates.rates_of_partitions(led, reported, "bytes_in")
+        missing &= ~loads.give("net_in", source, given, missing)
     records = loads["records_in"]
-    by_topic = {s: _by_records(led, r, records) for s, r in said.items()}
+    by_topic = {s: _by_records(led, r, records) for s, r in matched.items()}
     for source, given in by_topic.items():
-        wanted &= ~loads.give("net_in", source, given, wanted & given.measured)
+        missing &= ~loads.give("net_in", source, given, missing & given.measured)
     for source, given in by_topic.items():
         loads.give("net_in", source, given, np.isnan(loads["net_in"]))
 
 
-def _by_records(led: LedPartitions, said: Said, records: Floats) -> Given:
+def _by_records(
+    led: LedPartitions, matched: MatchedReports, records: Floats
+) -> ReportedFigures:
     """(n,) bytes in of topics, by the records that came into each partition.
 
     That is as good as measured unless two topics share the rate: their records may
     differ in size.
     """
-    given = figures.split(led, said, "bytes_in", records)
-    weighed = figures.weighed(said.pair_of, len(said.pair_broker), records)
-    lone = figures.is_lone(said.pair_of, len(said.pair_broker), led.topic)
+    given = partition_rates.split(led, matched, "bytes_in", records)
+    weighed = partition_rates.weighed(
+        matched.pair_of, len(matched.pair_broker), records
+    )
+    lone = partition_rates.is_lone(matched.pair_of, len(matched.pair_broker), led.topic)
     known = ~np.isnan(given.values)
     measured = given.measured | (known & weighed & lone)
-    return Given(given.values, given.times, measured)
+    return ReportedFigures(given.values, given.times, measured)
 
 
-def _bytes_out(loads: _Loads, led: LedPartitions, said: Mapping[str, Said]) -> None:
-    wanted = np.ones(len(led.partition), np.bool_)
+def _bytes_out(
+    loads: _Loads, led: LedPartitions, matched: Mapping[str, MatchedReports]
+) -> None:
+    missing = np.ones(len(led.partition), np.bool_)
     committed = loads["out_by"] == PROBE
-    for source, reported in said.items():
+    for source, reported in matched.items():
         given = _without_lag(loads, led, reported)
         # What is a guess goes behind what groups have committed.
-        wanted &= ~loads.give(
-            "net_out", source, given, wanted & (given.measured | ~committed)
+        missing &= ~loads.give(
+            "net_out", source, given, missing & (given.measured | ~committed)
         )
-    wanted &= ~committed
-    for source, reported in said.items():
-        given = figures.split(led, reported, "bytes_out", loads["net_in"])
-        wanted &= ~loads.give("net_out", source, given, wanted)
+    missing &= ~committed
+    for source, reported in matched.items():
+        given = partition_rates.split(led, reported, "bytes_out", loads["net_in"])
+        missing &= ~loads.give("net_out", source, given, missing)
 
 
-def _without_lag(loads: _Loads, led: LedPartitions, said: Said) -> Given:
+def _without_lag(
+    loads: _Loads, led: LedPartitions, matched: MatchedReports
+) -> ReportedFigures:
     """(n,) bytes out as the leader's meter shows them, corrected.
 
     A meter's mean lags behind by a minute, in and out alike. So bytes out are as far
@@ -216,43 +228,49 @@ def _without_lag(loads: _Loads, led: LedPartitions, said: Said) -> Given:
     what comes in. Where bytes in are off by more than `MOST_LAG`, the rate has just
     changed, and how far consumers have followed is not known.
     """
-    shown = figures.rates_of_partitions(led, said, "bytes_in").values
-    given = figures.rates_of_partitions(led, said, "bytes_out")
+    shown = partition_rates.rates_of_partitions(led, matched, "bytes_in").values
+    given = partition_rates.rates_of_partitions(led, matched, "bytes_out")
     true = np.where(
         loads["in_measured"] & (loads["in_by"] == PROBE), loads["net_in"], shown
     )
-    told = np.fmax(shown, true) >= NEGLIGIBLE
+    significant = np.fmax(shown, true) >= NEGLIGIBLE
     lag = np.ones(len(shown))
-    np.divide(true, shown, out=lag, where=told & (shown > 0))
-    lag[told & (shown == 0)] = np.inf
+    np.divide(true, shown, out=lag, where=significant & (shown > 0))
+    lag[significant & (shown == 0)] = np.inf
     limited = np.clip(lag, 1 / MOST_LAG, MOST_LAG)
-    return Given(given.values * limited, given.times, given.measured & (lag == limited))
+    return ReportedFigures(
+        given.values * limited, given.times, given.measured & (lag == limited)
+    )
 
 
-def _requests(loads: _Loads, led: LedPartitions, said: Mapping[str, Said]) -> None:
-    wanted = np.ones(len(led.partition), np.bool_)
-    for source, reported in said.items():
-        given = figures.of_partitions(led, reported, "requests")
-        wanted &= ~loads.give("requests", source, given, wanted)
-    for source, reported in said.items():
+def _requests(
+    loads: _Loads, led: LedPartitions, matched: Mapping[str, MatchedReports]
+) -> None:
+    missing = np.ones(len(led.partition), np.bool_)
+    for source, reported in matched.items():
+        given = partition_rates.of_partitions(led, reported, "requests")
+        missing &= ~loads.give("requests", source, given, missing)
+    for source, reported in matched.items():
         given = _requests_of_topics(loads, led, reported)
-        wanted &= ~loads.give("requests", source, given, wanted)
+        missing &= ~loads.give("requests", source, given, missing)
 
 
-def _requests_of_topics(loads: _Loads, led: LedPartitions, said: Said) -> Given:
+def _requests_of_topics(
+    loads: _Loads, led: LedPartitions, matched: MatchedReports
+) -> ReportedFigures:
     """(n,) a topic's requests by bytes in; all together as many as the broker's own.
 
     A request is for many partitions and counts once for the broker, yet for each of its
     topics. Where no topic's requests are told, the broker's are split by bytes.
     """
-    given = figures.split(led, said, "requests", loads["net_in"])
-    whole = figures.of_brokers(led, said, "requests").of(led.broker)
+    given = partition_rates.split(led, matched, "requests", loads["net_in"])
+    whole = partition_rates.of_brokers(led, matched, "requests").of(led.broker)
     by_topic = led.total(given.values)[led.broker] > 0
     traffic = np.nan_to_num(loads["net_in"]) + np.nan_to_num(loads["net_out"])
     weights = np.where(by_topic, np.nan_to_num(given.values), traffic)
-    share = figures.shares(led.broker, len(led.brokers), weights)
+    share = partition_rates.shares(led.broker, len(led.brokers), weights)
     scaled = ~np.isnan(whole.values)
-    return Given(
+    return ReportedFigures(
         np.where(scaled, whole.values * share, given.values),
         np.where(scaled, whole.times, given.times),
         given.measured & ~scaled,
@@ -262,30 +280,36 @@ def _requests_of_topics(loads: _Loads, led: LedPartitions, said: Said) -> Given:
 def _cpu(
     loads: _Loads,
     led: LedPartitions,
-    said: Mapping[str, Said],
+    matched: Mapping[str, MatchedReports],
     cores: Mapping[int, float],
 ) -> tuple[int, ...]:
     """CPU of partitions; returns the brokers whose share is of no use."""
     cores_of = np.array([cores.get(b, np.nan) for b in led.brokers.tolist()])
-    used = [(s, figures.of_brokers(led, r, "cpu_cores")) for s, r in said.items()]
-    shares = [(s, figures.of_brokers(led, r, "cpu_share")) for s, r in said.items()]
+    used = [
+        (s, partition_rates.of_brokers(led, r, "cpu_cores")) for s, r in matched.items()
+    ]
+    shares = [
+        (s, partition_rates.of_brokers(led, r, "cpu_share")) for s, r in matched.items()
+    ]
     for source, share in shares:
         in_use = np.minimum(share.values, 1.0) * cores_of
-        used.append((source, Given(in_use, share.times, share.measured)))
-    part = _part_of_cpu(loads, led, said)
+        used.append((source, ReportedFigures(in_use, share.times, share.measured)))
+    part = _part_of_cpu(loads, led, matched)
     known = np.zeros(len(led.brokers), np.bool_)
     for source, whole in used:
         given = whole.of(led.broker)
-        estimate = Given(
+        estimate = ReportedFigures(
             given.values * part, given.times, np.zeros_like(given.measured)
         )
         loads.give("cpu", source, estimate, ~known[led.broker])
         known |= ~np.isnan(whole.values)
-    told = np.any([share.measured for _, share in shares], axis=0)
-    return tuple(led.brokers[told & np.isnan(cores_of) & ~known].tolist())
+    reporting = np.any([share.measured for _, share in shares], axis=0)
+    return tuple(led.brokers[reporting & np.isnan(cores_of) & ~known].tolist())
 
 
-def _part_of_cpu(loads: _Loads, led: LedPartitions, said: Mapping[str, Said]) -> Floats:
+def _part_of_cpu(
+    loads: _Loads, led: LedPartitions, matched: Mapping[str, MatchedReports]
+) -> Floats:
     """(n,) what leading a partition takes of its broker's CPU, as a share.
 
     Cruise Control's `ModelUtils.estimateLeaderCpuUtil`, without the bytes that leaders
@@ -293,7 +317,9 @@ def _part_of_cpu(loads: _Loads, led: LedPartitions, said: Mapping[str, Said]) ->
     come to where that is more: the one lags, the other knows not all partitions.
     """
     first = {
-        name: _first([figures.of_brokers(led, r, name).values for r in said.values()])
+        name: _first(
+            [partition_rates.of_brokers(led, r, name).values for r in matched.values()]
+        )
         for name in ("bytes_in", "bytes_out", "replication_in")
     }
     taken = np.fmax(first["bytes_in"], led.total(loads["net_in"]))
@@ -310,9 +336,9 @@ def _weight(taken: Floats, sent: Floats) -> Floats:
     return _LEADER_IN * taken + _LEADER_OUT * sent
 
 
-def _first(said: Sequence[Floats]) -> Floats:
+def _first(columns: Sequence[Floats]) -> Floats:
     """The first that is known."""
-    found = said[0]
-    for other in said[1:]:
+    found = columns[0]
+    for other in columns[1:]:
         found = np.where(np.isnan(found), other, found)
     return found

@@ -5,14 +5,21 @@ from typing import Final
 
 import numpy as np
 
-from collector.reports.matching import NONE, Bools, Floats, Ints, LedPartitions, Said
+from collector.reports.matching import (
+    NONE,
+    Bools,
+    Floats,
+    Ints,
+    LedPartitions,
+    MatchedReports,
+)
 
 _LONG_AGO: Final = np.iinfo(np.int64).min
 _NEVER: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ReportedFigures:
     """A figure of each thing."""
 
     values: Floats
@@ -22,76 +29,88 @@ class Given:
     measured: Bools
     """(n,) False where it is estimated."""
 
-    def of(self, at: Ints) -> "Given":
+    def of(self, at: Ints) -> "ReportedFigures":
         """Of the things at these positions; nothing where the position is -1."""
-        return Given(
+        return ReportedFigures(
             np.append(self.values, np.nan)[at],
             np.append(self.times, _LONG_AGO)[at],
             np.append(self.measured, False)[at],
         )
 
 
-def of_partitions(led: LedPartitions, said: Said, figure: str) -> Given:
+def of_partitions(
+    led: LedPartitions, matched: MatchedReports, figure: str
+) -> ReportedFigures:
     """(n,) the newest, as the leader says it."""
     rows = len(led.partition)
-    return _newest(said, said.row, rows, said.figures[figure])
+    return _newest(matched, matched.row, rows, matched.figures[figure])
 
 
-def rates_of_partitions(led: LedPartitions, said: Said, figure: str) -> Given:
+def rates_of_partitions(
+    led: LedPartitions, matched: MatchedReports, figure: str
+) -> ReportedFigures:
     """(n,) the newest, unless it is the leader's first.
 
     A broker that opens a partition reports 0 before its meter has run for a while.
     """
-    about = said.row >= 0
+    about = matched.row >= 0
     first = np.full(len(led.partition), _NEVER)
-    np.minimum.at(first, said.row[about], said.time_ms[about])
-    later = about & (said.time_ms > first[said.row])
-    rows = np.where(later, said.row, NONE)
-    return _newest(said, rows, len(led.partition), said.figures[figure])
+    np.minimum.at(first, matched.row[about], matched.time_ms[about])
+    later = about & (matched.time_ms > first[matched.row])
+    rows = np.where(later, matched.row, NONE)
+    return _newest(matched, rows, len(led.partition), matched.figures[figure])
 
 
-def of_brokers(led: LedPartitions, said: Said, figure: str) -> Given:
+def of_brokers(
+    led: LedPartitions, matched: MatchedReports, figure: str
+) -> ReportedFigures:
     """(brokers,) the newest of each as a whole."""
-    return _newest(said, said.broker, len(led.brokers), said.figures[figure])
+    return _newest(matched, matched.broker, len(led.brokers), matched.figures[figure])
 
 
-def of_topics(led: LedPartitions, said: Said, figure: str) -> Given:
+def of_topics(
+    led: LedPartitions, matched: MatchedReports, figure: str
+) -> ReportedFigures:
     """(pairs,) the newest of each topic on each of its brokers.
 
     Kafka has no meter for a topic that has no traffic: where a broker tells the size
     of its log, has reported since, and tells rates of other topics, it is 0.
     """
-    pairs = len(said.pair_broker)
-    found = _newest(said, said.pair, pairs, said.figures[figure])
-    sized = (said.row >= 0) & ~np.isnan(said.figures["size_bytes"])
+    pairs = len(matched.pair_broker)
+    found = _newest(matched, matched.pair, pairs, matched.figures[figure])
+    sized = (matched.row >= 0) & ~np.isnan(matched.figures["size_bytes"])
     since = np.full(pairs, _NEVER)
-    of_topic = said.pair_of[said.row[sized]]
-    np.minimum.at(since, of_topic[of_topic >= 0], said.time_ms[sized][of_topic >= 0])
-    rated = (said.pair >= 0) & ~np.isnan(said.figures[figure])
+    of_topic = matched.pair_of[matched.row[sized]]
+    np.minimum.at(since, of_topic[of_topic >= 0], matched.time_ms[sized][of_topic >= 0])
+    rated = (matched.pair >= 0) & ~np.isnan(matched.figures[figure])
     last = np.full(len(led.brokers), _LONG_AGO)
-    np.maximum.at(last, said.speaker[rated], said.time_ms[rated])
-    last = last[said.pair_broker]
+    np.maximum.at(last, matched.speaker[rated], matched.time_ms[rated])
+    last = last[matched.pair_broker]
     quiet = np.isnan(found.values) & (since < last)
-    return Given(
+    return ReportedFigures(
         np.where(quiet, 0.0, found.values),
         np.where(quiet, last, found.times),
         quiet | found.measured,
     )
 
 
-def split(led: LedPartitions, said: Said, figure: str, weights: Floats) -> Given:
+def split(
+    led: LedPartitions, matched: MatchedReports, figure: str, weights: Floats
+) -> ReportedFigures:
     """(n,) a topic's rate on a broker among the partitions that it leads there.
 
     By weight where all have one, else evenly. Measured is only what needs no split:
     the rate of a partition alone, and 0.
     """
-    rates = of_topics(led, said, figure)
-    of, pairs = said.pair_of, len(said.pair_broker)
+    rates = of_topics(led, matched, figure)
+    of, pairs = matched.pair_of, len(matched.pair_broker)
     about = of >= 0
     alone = np.append(np.bincount(of[about], minlength=pairs) == 1, False)[of]
     rates = rates.of(of)
     values = rates.values * shares(of, pairs, weights)
-    return Given(values, rates.times, rates.measured & (alone | (rates.values == 0)))
+    return ReportedFigures(
+        values, rates.times, rates.measured & (alone | (rates.values == 0))
+    )
 
 
 def weighed(of: Ints, groups: int, weights: Floats) -> Bools:
@@ -126,13 +145,15 @@ def shares(of: Ints, groups: int, weights: Floats) -> Floats:
     return found
 
 
-def _newest(said: Said, of: Ints, things: int, values: Floats) -> Given:
+def _newest(
+    matched: MatchedReports, of: Ints, things: int, values: Floats
+) -> ReportedFigures:
     """(things,) the newest known of each; of equally new ones the largest."""
     known = np.flatnonzero((of >= 0) & ~np.isnan(values))
-    about, time_ms, values = of[known], said.time_ms[known], values[known]
+    about, time_ms, values = of[known], matched.time_ms[known], values[known]
     times = np.full(things, _LONG_AGO)
     np.maximum.at(times, about, time_ms)
     newest = time_ms == times[about]
     found = np.full(things, np.nan)
     np.fmax.at(found, about[newest], values[newest])
-    return Given(found, times, ~np.isnan(found))
+    return ReportedFigures(found, times, ~np.isnan(found))

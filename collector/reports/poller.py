@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from collector.reports.aggregate import Answer
+from collector.reports.aggregate import MetricsResult
 from collector.reports.report_columns import PROMETHEUS, REPORTS
 from model.closing import Closing
 
@@ -33,7 +33,7 @@ class MetricsSource(Protocol):
     def place(self) -> str:
         """Where that is, in words."""
 
-    def read(self) -> Answer:
+    def read(self) -> MetricsResult:
         """What is told now; what is not, in words."""
 
 
@@ -116,17 +116,19 @@ class Poller(Closing):
                 self.take(self._metrics.read())
             except Exception as exc:  # noqa: BLE001 - a thread must not end in silence
                 _log.debug("metrics were not read", exc_info=exc)
-                words = f"{self._metrics.place} was not read: {type(exc).__name__}."
-                self.take(Answer(reports=REPORTS.empty_table(), failures=(words,)))
+                failure = f"{self._metrics.place} was not read: {type(exc).__name__}."
+                self.take(
+                    MetricsResult(reports=REPORTS.empty_table(), failures=(failure,))
+                )
 
-    def take(self, answer: Answer) -> None:
+    def take(self, answer: MetricsResult) -> None:
         """Give out an answer, beside those that came lately."""
         now_ms = int(1000 * self._clock())
         oldest_ms = now_ms - int(1000 * KEPT_INTERVALS * self._interval_s)
         with self._lock:
             self._looks += 1
-            for words in set(answer.failures) - set(self._failures):
-                _log.info("%s", words)
+            for failure in set(answer.failures) - set(self._failures):
+                _log.info("%s", failure)
             self._failures = answer.failures
             self._brokers = tuple(sorted(set(answer.reports["broker"].to_pylist())))
             if self._brokers:

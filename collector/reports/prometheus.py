@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from collector.reports.aggregate import MOST_ID, Answer, ReportBuilder
+from collector.reports.aggregate import MOST_ID, MetricsResult, ReportBuilder
 from collector.reports.http import MetricsClient
 from collector.reports.selectors import Figures, Selector
 from model.bounded import parse_json
@@ -66,7 +66,7 @@ class PrometheusServer:
         self._settings, self._web, self._clock = settings, web, clock
         self._pattern = re.compile(settings.broker_pattern, re.ASCII)
         self._seen: dict[int, int] = {}
-        """Brokers, and when they were told of last."""
+        """When the server had figures of each broker last, in ms."""
 
     @property
     def needed(self) -> int:
@@ -78,7 +78,7 @@ class PrometheusServer:
         """Where figures come from, in words."""
         return self._settings.url
 
-    def read(self) -> Answer:
+    def read(self) -> MetricsResult:
         """All figures, each asked for by itself."""
         time_ms = int(1000 * self._clock())
         sheet, failures = ReportBuilder(), []
@@ -89,17 +89,17 @@ class PrometheusServer:
             }
         for figure, group in waiting.items():
             try:
-                told = [(chosen, *answer.result()) for chosen, answer in group]
+                answers = [(chosen, *answer.result()) for chosen, answer in group]
             # Of a sum of which one part is missing nothing is known.
             except MetricsUnreachable as exc:
                 failures.append(str(exc))
                 continue
-            for chosen, series, notes in told:
+            for chosen, series, notes in answers:
                 failures += [*notes, *self._take(sheet, figure, chosen, series)]
-            if not any(series for _, series, _ in told):
+            if not any(series for _, series, _ in answers):
                 failures.append(self._nothing(figure))
         failures += [*sheet.oddities(), *self._silent(sheet, time_ms)]
-        return Answer(
+        return MetricsResult(
             reports=sheet.table(time_ms), failures=tuple(dict.fromkeys(failures))
         )
 
@@ -142,16 +142,16 @@ class PrometheusServer:
         """What could not be taken, in a sentence."""
         strange = set()
         for labels, value in series:
-            told = labels.get(self._settings.broker_label, "")
-            found = self._pattern.fullmatch(told)
+            name = labels.get(self._settings.broker_label, "")
+            found = self._pattern.fullmatch(name)
             if found and len(found[1]) <= _DIGITS and int(found[1]) <= MOST_ID:
                 sheet.add(int(found[1]), labels, figure, value)
             else:
-                strange.add(told)
+                strange.add(name)
         return [
-            f"{self.place}: {chosen} has {self._settings.broker_label}={_quoted(told)},"
-            " which is no broker's id; check broker_label and broker_pattern."
-            for told in sorted(strange)[:1]
+            f"{self.place}: {chosen} has {self._settings.broker_label}={_quoted(name)},"
+            " which is not a broker's id; check broker_label and broker_pattern."
+            for name in sorted(strange)[:1]
         ]
 
     def _nothing(self, figure: str) -> str:

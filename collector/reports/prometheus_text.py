@@ -26,7 +26,7 @@ def parse(text: str, chosen: Sequence[Selector]) -> list[Series]:
                         found[position][labels] = float(sample.value)
     # A time of 400 digits is an OverflowError.
     except (ValueError, LookupError, ArithmeticError) as exc:
-        raise ValueError("a line is no sample") from exc
+        raise ValueError("a line is not a sample") from exc
     return found
 
 

@@ -10,18 +10,18 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from collector.assemble import cores_of
 from collector.metadata import ClusterState
 from collector.reports.clocks import Clocks
 from collector.reports.merge import complete
 from collector.reports.metric_topics import MetricTopic, Sighting, is_empty, sight
+from collector.reports.poller import PollState
 from collector.reports.report_columns import REPORTS
 from collector.spark.arrow_transfer import Unpacked
 from collector.spark.vectors import concatenate
-from model.snapshot.snapshot import BrokerState, Resource
+from model.snapshot.snapshot import BrokerState
 from model.units import count_text, seconds_text
 
-PERCENT: Final = 100.0
-"""Of one core, in which capacities are."""
 ASIDE_S: Final = 30.0
 """A topic that could not be read is tried again after this."""
 SETTLE_S: Final = 10.0
@@ -34,7 +34,7 @@ _log = logging.getLogger("plimsoll.collector")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TopicSubscription:
     """A topic that is read. Made anew, it is another one."""
 
     source: str
@@ -42,30 +42,6 @@ class Reading:
     topic_id: str
     since_s: float = field(compare=False)
     """Records from this long before now on are read at first."""
-
-
-class PollState(Protocol):
-    """How a reporter that is polled is doing."""
-
-    @property
-    def source(self) -> str:
-        """As in `REPORTS`."""
-
-    @property
-    def place(self) -> str:
-        """Where it is read."""
-
-    @property
-    def read_at_ms(self) -> int | None:
-        """When any figure was read last."""
-
-    @property
-    def brokers(self) -> tuple[int, ...]:
-        """Those that were told of the last time."""
-
-    @property
-    def failures(self) -> tuple[str, ...]:
-        """What could not be read the last time, each in a sentence."""
 
 
 class Polled(Protocol):
@@ -125,9 +101,9 @@ class _Reporter:
     newest_ms: dict[int, int] = field(default_factory=dict)
     """By broker: when it reported last; never after the records came."""
     clocks: Clocks = field(default_factory=Clocks)
-    kept: list[tuple[int, pa.Table]] = field(default_factory=list)
+    recent: list[tuple[int, pa.Table]] = field(default_factory=list)
     """When they came, and reports."""
-    told: str = ""
+    logged: str = ""
     """What the log was told of it last."""
 
     def take(self, read: Unpacked, now_ms: int) -> None:
@@ -145,11 +121,11 @@ class _Reporter:
             before_ms = self.newest_ms.get(broker, 0)
             self.newest_ms[broker] = max(before_ms, min(time_ms, now_ms))
         oldest_ms = now_ms - 1000 * self.topic.fresh_s
-        self.kept = [(at_ms, t) for at_ms, t in self.kept if at_ms >= oldest_ms]
+        self.recent = [(at_ms, t) for at_ms, t in self.recent if at_ms >= oldest_ms]
         # After a long absence there may be hours of them.
         fresh = found.filter(pc.field("time_ms") >= int(oldest_ms))
         if len(fresh):
-            self.kept.append((now_ms, fresh))
+            self.recent.append((now_ms, fresh))
 
     def may_be_read(self, now_s: float) -> bool:
         seen = self.sighting
@@ -239,11 +215,7 @@ class Reporters:
         with self._lock:
             alive = [b for b in cluster.brokers if b.state is not BrokerState.DEAD]
             self._alive = [b.id for b in alive]
-            self._cores = {
-                int(b.id): b.capacity[Resource.CPU] / PERCENT
-                for b in alive
-                if Resource.CPU in b.capacity
-            }
+            self._cores = cores_of(alive)
             for reporter in self._by_source.values():
                 reporter.sighting = sight(cluster, reporter.topic.name)
                 self._tell(reporter)
@@ -255,13 +227,13 @@ class Reporters:
                 found = is_empty(samples, reporter.topic.name)
                 reporter.empty = reporter.empty if found is None else found
 
-    def to_read(self) -> tuple[Reading, ...]:
+    def to_read(self) -> tuple[TopicSubscription, ...]:
         """Topics that can be read now, by source."""
         with self._lock:
             now_s = self._clock()
             found = [r for r in self._by_source.values() if r.may_be_read(now_s)]
             return tuple(
-                Reading(
+                TopicSubscription(
                     r.topic.source,
                     r.topic.name,
                     str(r.sighting.topic_id),
@@ -270,7 +242,7 @@ class Reporters:
                 for r in found
             )
 
-    def begin(self, readings: Sequence[Reading]) -> None:
+    def begin(self, readings: Sequence[TopicSubscription]) -> None:
         """These are read from now on, and no others."""
         with self._lock:
             sources = {reading.source for reading in readings}
@@ -325,7 +297,7 @@ class Reporters:
     def complete(self, vectors: pa.Table) -> pa.Table:
         """Load vectors with what these reporters know better; schema `VECTORS`."""
         with self._lock:
-            tables = [t for r in self._by_source.values() for _, t in r.kept]
+            tables = [t for r in self._by_source.values() for _, t in r.recent]
             cores = self._cores
         tables += [poller.reports() for poller in self._polled]
         found = complete(vectors, concatenate(tables, REPORTS), cores)
@@ -371,8 +343,8 @@ class Reporters:
     def _tell(self, reporter: _Reporter) -> None:
         """The log, of each change once."""
         why = reporter.why(int(1000 * self._clock()))
-        if why != reporter.told:
-            reporter.told = why
+        if why != reporter.logged:
+            reporter.logged = why
             level = logging.WARNING if reporter.sighting.lacks else logging.INFO
             _log.log(level, "%s: %s", reporter.topic.source, why or "reports come")
 

@@ -49,7 +49,7 @@ def selector(text: str) -> Selector:
     found = _SELECTOR.fullmatch(text)
     if found is None or (found[1] is None) != (found[8] is None):
         raise ConfigError(
-            f'{text!r} names no series; say NAME, or NAME{{label="value"}}, or '
+            f'{text!r} is not a series; use NAME, or NAME{{label="value"}}, or '
             "rate(NAME) of a counter"
         )
     return Selector(

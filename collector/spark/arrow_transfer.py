@@ -49,7 +49,7 @@ def packer(source: str, decode: Decoder) -> Callable[[Batches], Batches]:
         for batch in batches:
             found, left_out = decode(batch.column("value"))
             rows: list[tuple[str, int, str | None, bytes | None]] = [
-                (source, batch.num_rows, None, closed(found))
+                (source, batch.num_rows, None, to_bytes(found))
             ]
             rows += [(source, count, fault, None) for fault, count in left_out.items()]
             columns = [
@@ -70,7 +70,7 @@ def unpack(packed: pa.Table) -> dict[str, Unpacked]:
         of = found.setdefault(row["source"], Unpacked())
         if row["fault"] is None:
             of.records += row["records"]
-            of.tables.append(opened(row["content"]))
+            of.tables.append(from_bytes(row["content"]))
         else:
             count = of.left_out.get(row["fault"], 0) + row["records"]
             of.left_out[row["fault"]] = count
@@ -95,7 +95,7 @@ def mapper(change: Callable[[pa.Table], pa.Table]) -> Callable[[Batches], Batche
     def convert(batches: Batches) -> Batches:
         for batch in batches:
             found = [
-                closed(change(opened(content)))
+                to_bytes(change(from_bytes(content)))
                 for content in batch.column("content").to_pylist()
             ]
             yield pa.RecordBatch.from_arrays(
@@ -105,7 +105,7 @@ def mapper(change: Callable[[pa.Table], pa.Table]) -> Callable[[Batches], Batche
     return convert
 
 
-def closed(table: pa.Table) -> bytes:
+def to_bytes(table: pa.Table) -> bytes:
     """Arrow's stream of it."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as out:
@@ -114,6 +114,6 @@ def closed(table: pa.Table) -> bytes:
     return packed
 
 
-def opened(content: bytes) -> pa.Table:
+def from_bytes(content: bytes) -> pa.Table:
     """What `closed` made a stream of."""
     return pa.ipc.open_stream(content).read_all()

@@ -24,7 +24,7 @@ def master_of(text: str) -> str:
     if any(form.fullmatch(text) for form in (_LOCAL, _STANDALONE, _OTHERS)):
         return text
     raise ValueError(
-        f"{text!r} is no master of Spark; say local[*], spark://HOST:PORT, yarn, or "
+        f"{text!r} is not a Spark master; use local[*], spark://HOST:PORT, yarn, or "
         "k8s://HOST:PORT"
     )
 
@@ -36,7 +36,7 @@ def properties_of(table: Any) -> dict[str, str]:
     for key, value in table.items():
         if not _PROPERTY.fullmatch(key):
             raise ValueError(
-                f"{key!r} is no property of Spark; write its whole name in quotes, as "
+                f"{key!r} is not a Spark property; write its whole name in quotes, as "
                 'in "spark.executor.memory" = "2g"'
             )
         if key in _ELSEWHERE:

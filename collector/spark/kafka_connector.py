@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 
 from clients.connection import Connection
 from clients.driver_configs import spark_options
-from clients.jvm.jars import (
-    SPARK_KAFKA_PINS,
-    fetch,
-    is_fetched,
-    read_pins,
-)
+from clients.jvm.jars import SPARK_KAFKA_PINS, fetch, is_fetched, read_pins
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

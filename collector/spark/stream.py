@@ -20,29 +20,24 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from collector.history.vector_files import History
-from collector.reports.decoding import DECODERS
-from collector.reports.reporters import Reading, Reporters
+from collector.history.vector_files import VectorFiles
+from collector.reports.convert import DECODERS
+from collector.reports.reporters import Reporters, TopicSubscription
 from collector.samples import AHEAD_MS, SAMPLES, not_ahead, read_samples
 from collector.spark.arrow_transfer import (
     PACKED_COLUMNS,
     Batches,
     Unpacked,
-    closed,
     divided,
+    from_bytes,
     mapper,
-    opened,
     packer,
+    to_bytes,
     unpack,
 )
 from collector.spark.kafka_connector import Connector
 from collector.spark.lasting_faults import lasting_fault
-from collector.spark.vectors import (
-    VECTORS,
-    Window,
-    concatenate,
-    load_vectors,
-)
+from collector.spark.vectors import VECTORS, Window, concatenate, load_vectors
 from collector.state_dir import discard_old
 from collector.window_cache import WindowCache
 from model.errors import DownloadFailed, ExecutionStopped, PlimsollError
@@ -146,7 +141,7 @@ class LoadStream:
         self,
         session: "SparkSession",
         job: Job,
-        history: History,
+        history: VectorFiles,
         on_batch: Callable[[pa.Table, pa.Table], None],
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -182,7 +177,7 @@ class LoadStream:
         if self._query is not None:
             self._end(self._query)
 
-    def _to_read(self) -> tuple[Reading, ...]:
+    def _to_read(self) -> tuple[TopicSubscription, ...]:
         reporters, connector = self._job.reporters, self._job.connector
         if reporters is None or connector is None:
             return ()
@@ -195,7 +190,9 @@ class LoadStream:
                 return ()
         return readings
 
-    def _wait(self, query: "StreamingQuery", readings: tuple[Reading, ...]) -> None:
+    def _wait(
+        self, query: "StreamingQuery", readings: tuple[TopicSubscription, ...]
+    ) -> None:
         """Return when the query has ended, or other topics can be read."""
         if self._job.reporters is None:
             query.awaitTermination()
@@ -231,7 +228,7 @@ class LoadStream:
         _log.warning("the streaming job is started again: %s", _line(exc))
         self._stopping.wait(_RETRY_S)
 
-    def _start(self, readings: tuple[Reading, ...]) -> "StreamingQuery":
+    def _start(self, readings: tuple[TopicSubscription, ...]) -> "StreamingQuery":
         if self._job.reporters is not None:
             self._job.reporters.begin(readings)
         records = self._job.source.records(self._session).select("value")
@@ -245,7 +242,7 @@ class LoadStream:
             .start()
         )
 
-    def _packed(self, reading: Reading) -> "DataFrame":
+    def _packed(self, reading: TopicSubscription) -> "DataFrame":
         source = TopicSource(
             {**self._options, **_PATIENCE},
             reading.name,
@@ -257,7 +254,7 @@ class LoadStream:
         decode = packer(reading.source, DECODERS[reading.source])
         return records.coalesce(most).mapInArrow(decode, PACKED_COLUMNS)
 
-    def _checkpoint(self, readings: tuple[Reading, ...]) -> Path:
+    def _checkpoint(self, readings: tuple[TopicSubscription, ...]) -> Path:
         """One for each set of sources: Spark takes up the same ones alone."""
         first = self._job.checkpoint
         if readings:
@@ -296,11 +293,11 @@ class LoadStream:
         """Vectors over the window that these samples fill."""
         tasks = 1 + samples.num_rows // SAMPLES_PER_TASK
         # A topic stays together, for its mean stands in where a partition is unknown.
-        parts = [closed(part) for part in divided(samples, "topic", tasks)]
+        parts = [to_bytes(part) for part in divided(samples, "topic", tasks)]
         frame = self._session.createDataFrame(pa.table({"content": parts}))
         found = frame.mapInArrow(_windower(self._job.window), "content binary")
-        made = [opened(content) for content in found.toArrow()["content"].to_pylist()]
-        return concatenate(made, VECTORS)
+        contents = found.toArrow()["content"].to_pylist()
+        return concatenate(list(map(from_bytes, contents)), VECTORS)
 
     def _query_id(self, frame: "DataFrame") -> str:
         """The same for all starts from one checkpoint."""
@@ -336,7 +333,7 @@ def _warn_of(samples: Unpacked) -> None:
     count = sum(samples.left_out.values())
     if count > TOLERATED_FAULTS * samples.records:
         _log.warning(
-            "%d of %d records are no samples: %s",
+            "%d of %d records are not samples: %s",
             count,
             samples.records,
             samples.left_out,

@@ -111,7 +111,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class SampleSteps:
     """Samples in order of partition and time, and where each partition begins."""
 
     columns: dict[str, NDArray[Any]]
@@ -192,7 +192,7 @@ def as_vectors(table: pa.Table) -> pa.Table:
     return pa.table(ordered).cast(VECTORS)
 
 
-def _in_order(samples: pa.Table, window_ms: int) -> Steps | None:
+def _in_order(samples: pa.Table, window_ms: int) -> SampleSteps | None:
     """The window's samples, each once; None where there are none."""
     topics = samples["topic"].combine_chunks().dictionary_encode()
     names = topics.dictionary.to_pylist()
@@ -218,7 +218,7 @@ def _in_order(samples: pa.Table, window_ms: int) -> Steps | None:
     once &= _since_new(columns["flags"][order] & NEW, np.flatnonzero(starts))
     order = order[once]
     starts = np.append(True, np.diff(np.cumsum(starts)[once]) != 0)
-    return Steps(
+    return SampleSteps(
         {name: column[order] for name, column in columns.items()},
         topic[order],
         sorted(names),
@@ -242,7 +242,7 @@ def _newest(time_ms: NDArray[np.int64], led: Bools, window_ms: int) -> Bools:
     return kept
 
 
-def _records_in(steps: Steps) -> Floats:
+def _records_in(steps: SampleSteps) -> Floats:
     """(groups,) records per second; NaN where no step can be trusted."""
     records = steps.step("latest")
     forward = (records >= 0) & ~steps.starts
@@ -251,7 +251,7 @@ def _records_in(steps: Steps) -> Floats:
 
 
 def _bytes_per_record(
-    steps: Steps, last: dict[str, NDArray[Any]], topic: NDArray[Any], new: Floats
+    steps: SampleSteps, last: dict[str, NDArray[Any]], topic: NDArray[Any], new: Floats
 ) -> tuple[Floats, Bools]:
     """(groups,) bytes per record, NaN where unknown; and True where measured.
 
@@ -269,7 +269,7 @@ def _bytes_per_record(
     return np.where(np.isnan(size), _mean_by(topic, size), size), grown | recent
 
 
-def _bytes_by_log(steps: Steps) -> Floats:
+def _bytes_by_log(steps: SampleSteps) -> Floats:
     """(groups,) bytes per record of the local log, mean over the window's samples.
 
     One sample does not do: it may catch the log just cut to nothing.
@@ -280,7 +280,7 @@ def _bytes_by_log(steps: Steps) -> Floats:
     return _quotient(steps.total(size * known), steps.total(records))
 
 
-def _clean(steps: Steps) -> Bools:
+def _clean(steps: SampleSteps) -> Bools:
     """(n,) True where the local log grew by just what was appended.
 
     Size and offsets are not read at one instant, so a deletion may show in the size
@@ -305,7 +305,7 @@ def _mean_by(topic: NDArray[Any], values: Floats) -> Floats:
     return means
 
 
-def _records_out(steps: Steps) -> Floats:
+def _records_out(steps: SampleSteps) -> Floats:
     """(groups,) records read per second, by least squares over the summed commits."""
     read = steps.step("group_offsets")
     seen = (steps.columns["groups"] > 0) & (steps.columns["group_offsets"] >= 0)
@@ -320,7 +320,7 @@ def _records_out(steps: Steps) -> Floats:
     return _slope(steps, seconds, records, point)
 
 
-def _running(steps: Steps, values: NDArray[np.int64]) -> Floats:
+def _running(steps: SampleSteps, values: NDArray[np.int64]) -> Floats:
     """(n,) running sum of each partition's values.
 
     In integers, so that it does not depend on the partitions that stand before it.
@@ -330,7 +330,7 @@ def _running(steps: Steps, values: NDArray[np.int64]) -> Floats:
     return (summed - np.repeat(summed[steps.first], length)).astype(np.float64)
 
 
-def _slope(steps: Steps, x: Floats, y: Floats, point: Bools) -> Floats:
+def _slope(steps: SampleSteps, x: Floats, y: Floats, point: Bools) -> Floats:
     """(groups,) slope of the straight line through the points; NaN without a span."""
     n = steps.total(point)
     length = np.diff(np.append(steps.first, len(x)))

@@ -1,4 +1,4 @@
-"""How a command ends: with its exit code, and one sentence where it could not."""
+"""The end of a command: its exit code, and one sentence for an expected error."""
 
 import contextlib
 import errno
@@ -17,11 +17,14 @@ from model.printable import printable
 P = ParamSpec("P")
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""Errors of a stdout that takes no more."""
+"""Errors of writing to a full stdout."""
 
 
 def guarded(command: Callable[P, int]) -> Callable[P, None]:
-    """End a command with its exit code; an expected error is one sentence."""
+    """Make a command exit with its code, and print an expected error as one sentence.
+
+    Unexpected errors are printed with their class; with `verbose` they are raised.
+    """
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -30,9 +33,9 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
             # What is still buffered may not fit on a full disk.
             sys.stdout.flush()
         except PlimsollError as exc:
-            code = _told(str(exc), exit_of(exc))
+            code = _report(str(exc), exit_of(exc))
         except KeyboardInterrupt:
-            code = _told("interrupted", Exit.INTERRUPTED)
+            code = _report("interrupted", Exit.INTERRUPTED)
         except BrokenPipeError:
             # The reader of stdout has left.
             _close_stdout()
@@ -44,42 +47,42 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
                 raise typer.Exit(output_lost(exc)) from exc
             if kwargs.get("verbose"):
                 raise
-            code = _told(*_unexpected(exc))
+            code = _report(*_unexpected(exc))
         raise typer.Exit(code)
 
     return run
 
 
 def _unexpected(error: Exception) -> tuple[str, Exit]:
-    """An error that no command foresaw, in words, and its exit code."""
+    """The message and exit code of an unexpected error."""
     if isinstance(error, OSError) and error.filename and error.strerror:
-        # A name that is too long, or a folder of the user's that cannot be read.
+        # The name is too long, or the user may not read the folder.
         return f"cannot use {error.filename}: {error.strerror}", Exit.USAGE
-    words = f"internal error: {error!r}; run it again with -v for the traceback"
-    return words, Exit.INTERNAL
+    message = f"internal error: {error!r}; run it again with -v for the traceback"
+    return message, Exit.INTERNAL
 
 
 def is_full(error: Exception) -> bool:
-    """Whether stdout has no room; errors of files name their file."""
+    """Whether the error is of a full stdout; errors of files name their file."""
     full = isinstance(error, OSError) and error.errno in _FULL
     return full and getattr(error, "filename", None) is None
 
 
 def output_lost(error: Exception) -> int:
-    """Say that stdout could not be written; the exit code."""
+    """Report that stdout could not be written; the exit code."""
     _close_stdout()
     reason = getattr(error, "strerror", None) or error
-    return _told(f"cannot write to stdout: {reason}", Exit.USAGE)
+    return _report(f"cannot write to stdout: {reason}", Exit.USAGE)
 
 
 def _close_stdout() -> None:
-    """Let a flush at exit not fail again."""
+    """Prevent the flush at exit from failing again."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _told(sentence: str, code: Exit) -> int:
-    # The terminal may be the one that has vanished.
+def _report(sentence: str, code: Exit) -> int:
+    # stderr may be a closed terminal.
     with contextlib.suppress(OSError):
         sys.stderr.write(f"plimsoll: {printable(sentence)}\n")
     return code

@@ -1,83 +1,194 @@
-"""Commands whose help is grouped, and which take options before a command's name."""
+"""Groups of commands: modules loaded by name, options listed by heading.
 
-from collections.abc import Iterable, Iterator, Mapping
+`plimsoll --help` is written from the table of commands alone. A command's module is
+imported when the command runs, or when its own help or completion is asked for.
+"""
+
+import functools
+from collections.abc import Iterator, Mapping
 from copy import copy
-from typing import Any, Final
+from dataclasses import KW_ONLY, dataclass
+from importlib import import_module
+from typing import Any, ClassVar, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from control.cli.options import (
+    CLUSTER,
+    COMMON,
+    EXECUTION,
+    OUTPUT,
+    Ascii,
+    Theme,
+)
+
 OWN: Final = "Options"
-CLUSTER: Final = "Cluster"
-EXECUTION: Final = "Execution"
-OUTPUT: Final = "Output"
-COMMON: Final = "Settings, logging and appearance"
 _ORDER: Final = ("Arguments", OWN, CLUSTER, EXECUTION, OUTPUT, COMMON)
 """Headings of options, in the order of the help."""
 
-_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Observe": ("status", "info", "record", "replay"),
-    "Plan": ("plan", "verify", "explain", "frontier", "what-if", "place"),
-    "Change the cluster": ("run", "apply", "rollback", "elect", "cleanup"),
-}
-_OTHER: Final = "More"
-"""Heading of the commands that stand in no other group."""
+_APPEARANCE: Final = frozenset({"ascii_only", "theme"})
+"""Options that every command accepts; those without a screen ignore them."""
 
-_LOOKS: Final = frozenset({"ascii_only", "theme"})
-"""Options that a command without a screen may ignore."""
+FORMER: Final = frozenset(
+    {"--stock", "--stand-down-balancer", "--shorten-segments", "--work"}
+)
+"""Former names of options, which still work but are not listed."""
+
+CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 
 Rows = list[tuple[str, str]]
 
 
+@dataclass(frozen=True, slots=True)
+class CommandEntry:
+    """A command in the table: what the help needs without importing its module.
+
+    The command is the function `control.cli.commands.NAME.NAME`, with underscores for
+    dashes. A group's commands are the functions of the group's module.
+    """
+
+    name: str
+    summary: str
+    """Its help; the first sentence is the line in the list of commands."""
+    heading: str = "Commands"
+    _: KW_ONLY
+    aliases: tuple[str, ...] = ()
+    """Former names, which still work but are not listed."""
+    commands: "tuple[CommandEntry, ...]" = ()
+    """The commands of a group; empty for a command."""
+
+
 class Command(TyperCommand):
-    """A command whose options stand in groups."""
+    """A command whose options are listed by heading."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """All parameters; a command that draws nothing takes and ignores the looks."""
+        """All parameters; options of appearance are added hidden where missing."""
         own = super().get_params(ctx)
-        missing = _LOOKS - {p.name for p in own}
+        missing = _APPEARANCE - {p.name for p in own}
         ignored = [copy(p) for p in ctx.find_root().command.params if p.name in missing]
         for param in ignored:
             param.expose_value = False
         return [*ignored, *own]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options, group by group."""
+        """Write the options, heading by heading."""
         _write(formatter, _options(self, ctx))
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Completions, without names that are not listed."""
+        params = map(_listed, self.get_params(ctx))
+        names = {n for p in params for n in (*p.opts, *p.secondary_opts)}
+        offered = super().shell_complete(ctx, incomplete)
+        return [c for c in offered if c.value in names or c.value[:1] != "-"]
 
-class Commands(TyperGroup):
-    """Commands that stand in groups, and so do the options of all of them."""
+
+class CommandGroup(TyperGroup):
+    """Commands of a table, each imported when it is first asked for."""
+
+    entries: ClassVar[tuple[CommandEntry, ...]] = ()
+    module: ClassVar = ""
+    """That of the commands; by default each has its own."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: Any = LazyCommands(self.entries, self.module)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names of the commands in the order of the table, without former names."""
+        return [entry.name for entry in self.entries]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options and then the commands, group by group."""
+        """Write the options and then the commands, heading by heading."""
         _write(formatter, _options(self, ctx))
-        _write(formatter, self._by_group(ctx))
+        found: dict[str, Rows] = {}
+        for entry in self.entries:
+            row = (entry.name, entry.summary.partition(". ")[0].rstrip("."))
+            found.setdefault(entry.heading, []).append(row)
+        _write(formatter, found)
 
-    def _by_group(self, ctx: Any) -> dict[str, Rows]:
-        found: dict[str, Rows] = {group: [] for group in (*_COMMANDS, _OTHER)}
-        group_of = {name: group for group, names in _COMMANDS.items() for name in names}
-        if ctx.parent is not None:
-            found, group_of = {"Commands": []}, {}
-        other = list(found)[-1]
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            if command is not None and not command.hidden:
-                summary = command.get_short_help_str(200)
-                found[group_of.get(name, other)].append((name, summary))
-        for group, rows in found.items():
-            names = _COMMANDS.get(group, ())
-            rows.sort(key=lambda row: names.index(row[0]) if row[0] in names else 0)
-        return found
+
+class LazyCommands(Mapping[str, Any]):
+    """Commands by name, former names included."""
+
+    def __init__(self, entries: tuple[CommandEntry, ...], module: str = "") -> None:
+        self._named = {n: e for e in entries for n in (e.name, *e.aliases)}
+        self._module = module
+        self._load = functools.cache(self._loaded)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named)
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    def _loaded(self, name: str) -> Any:
+        entry = self._named[name]
+        function = entry.name.replace("-", "_")
+        module = import_module(f"control.cli.commands.{self._module or function}")
+        if entry.commands:
+            return _group(entry)
+        one = typer.Typer(add_completion=False, rich_markup_mode=None)
+        one.command(
+            name,
+            cls=Command,
+            help=entry.summary,
+            hidden=name != entry.name,
+            context_settings=CONTEXT,
+        )(_runnable(getattr(module, function)))
+        return typer.main.get_command(one)
+
+
+def _runnable(function: Any) -> Any:
+    from control.cli.command_errors import guarded
+    from control.cli.invocation import with_settings
+
+    return guarded(with_settings(function))
+
+
+def _group(entry: CommandEntry) -> Any:
+    names = {"entries": entry.commands, "module": entry.name}
+    app = typer.Typer(
+        cls=type("Group", (CommandGroup,), names),
+        name=entry.name,
+        add_completion=False,
+        rich_markup_mode=None,
+        no_args_is_help=True,
+        help=entry.summary,
+        context_settings=CONTEXT,
+    )
+    app.callback()(pass_appearance)
+    return typer.main.get_command(app)
 
 
 def _options(command: Any, ctx: Any) -> dict[str, Rows]:
     found: dict[str, Rows] = {heading: [] for heading in _ORDER}
     for param in command.get_params(ctx):
-        row = param.get_help_record(ctx)
+        row = help_row(param, ctx)
         if row is not None:
             found[_heading(param)].append(row)
     return found
+
+
+def help_row(param: Any, ctx: Any) -> tuple[str, str] | None:
+    """Names of a parameter and its help; None where it is hidden."""
+    row: tuple[str, str] | None = _listed(param).get_help_record(ctx)
+    return row
+
+
+def _listed(param: Any) -> Any:
+    """A parameter with the names that are listed; its other names work, too.
+
+    Former names are not listed, nor is `--no-X`, which only states the default.
+    """
+    listed = copy(param)
+    listed.opts = [name for name in param.opts if name not in FORMER]
+    if any(name.startswith("--no-") for name in param.secondary_opts):
+        listed.secondary_opts, listed.show_default = [], False
+    return listed
 
 
 def _heading(param: Any) -> str:
@@ -88,8 +199,8 @@ def _heading(param: Any) -> str:
     return heading or (COMMON if param.name in own else OWN)
 
 
-def _write(formatter: Any, groups: Mapping[str, Rows]) -> None:
-    for heading, rows in groups.items():
+def _write(formatter: Any, sections: Mapping[str, Rows]) -> None:
+    for heading, rows in sections.items():
         if rows:
             with formatter.section(heading):
                 formatter.write_dl(rows)
@@ -99,31 +210,34 @@ def _write(formatter: Any, groups: Mapping[str, Rows]) -> None:
 
 
 def pass_options(context: typer.Context) -> None:
-    """Give the command that follows the options that were typed before its name.
+    """Pass the options before a command's name on to the command.
 
-    An option typed after the name takes precedence.
+    An option after the name takes precedence.
 
     Raises
     ------
     typer.BadParameter
         The command has no such option.
     """
-    group: Any = context.command
+    above: Any = context.command
     name = context.invoked_subcommand or ""
-    command = group.get_command(context, name)
+    command = above.commands[name]
     typed = dict(_typed(context))
-    known = {p.name: p for p in _params(command)}
+    inner = getattr(command, "commands", {})
+    known = {p.name for each in (command, *inner.values()) for p in each.params}
     for param in typed:
-        if param not in known and param not in _LOOKS:
-            flag = next(p.opts[0] for p in group.params if p.name == param)
-            raise typer.BadParameter(f"{name} has no option {flag}; leave it out")
-    # Whatever the depth of a group, its commands find the values.
-    inner = dict.fromkeys(getattr(command, "commands", {}), typed)
-    context.default_map = {name: inner or typed}
+        if param not in known and param not in _APPEARANCE:
+            flag = next(p.opts[0] for p in above.params if p.name == param)
+            raise typer.BadParameter(f"{name} has no option {flag}; omit it")
+    # The commands of a group find the values in their own contexts.
+    context.default_map = {name: dict.fromkeys(inner, typed) or typed}
 
 
-def pass_appearance(context: typer.Context) -> None:
-    """Give a group's command the looks that were typed before the command's name."""
+def pass_appearance(
+    context: typer.Context, ascii_only: Ascii = False, theme: Theme = None
+) -> None:
+    """Pass a group's options of appearance on to its command."""
+    del ascii_only, theme  # The context knows which were given.
     name = context.invoked_subcommand or ""
     above = dict(context.default_map or {})
     given = {**above.get(name, {}), **dict(_typed(context))}
@@ -137,8 +251,3 @@ def _typed(context: typer.Context) -> Iterator[tuple[str, Any]]:
         asked = name != "allow_changes" or value
         if source is not None and source.name == "COMMANDLINE" and asked:
             yield name, value
-
-
-def _params(command: Any) -> Iterable[Any]:
-    subs = getattr(command, "commands", {}).values()
-    return [*command.params, *(p for sub in subs for p in sub.params)]

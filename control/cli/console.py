@@ -1,15 +1,12 @@
-"""Whether a screen can be shown, and who sits before it."""
+"""The console: whether it can show a screen, and who the operator is."""
 
 import getpass
 import os
 import sys
 
 
-def is_there() -> bool:
-    """Whether stdin, stdout and stderr, which Textual draws on, are terminals.
-
-    Or a browser's, which are pipes to its server.
-    """
+def can_show_screen() -> bool:
+    """Whether all standard streams are terminals, or pipes to a browser's server."""
     streams = (sys.stdin, sys.stdout, sys.stderr)
     return in_browser() or all(s.isatty() for s in streams)
 
@@ -20,7 +17,7 @@ def in_browser() -> bool:
 
 
 def operator() -> str:
-    """Who approves, for log and journal: the login name, or the number without one."""
+    """Login name of the operator, for log and journal; the user id without a name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

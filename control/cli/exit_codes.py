@@ -1,15 +1,19 @@
-"""Exit codes, and which error ends with which."""
+"""Exit codes, and which error or plan status leads to which."""
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from model import errors
 
+if TYPE_CHECKING:
+    from model.plan.plan import PlanStatus
+
 
 class Exit(IntEnum):
-    """What plimsoll's exit code says."""
+    """Exit codes of plimsoll."""
 
     DONE = 0
-    """Done, level already, or no improvement worth its cost."""
+    """Done, already balanced, or no improvement worth its cost."""
     INTERNAL = 1
     """An error in plimsoll itself."""
     USAGE = 2
@@ -19,7 +23,7 @@ class Exit(IntEnum):
     INFEASIBLE = 4
     """No plan keeps every rule."""
     REFUSED = 5
-    """A guardrail said no, or a right is missing; nothing was changed."""
+    """A guardrail refused it, or a right is missing; nothing was changed."""
     INCOMPLETE = 6
     """Stopped before the end, or no plan was found in time."""
     OUTDATED = 7
@@ -47,3 +51,15 @@ def exit_of(error: errors.PlimsollError) -> Exit:
         if ancestor in BY_ERROR:
             return BY_ERROR[ancestor]
     return Exit.INTERNAL
+
+
+def exit_of_plan(status: "PlanStatus") -> Exit | None:
+    """The exit code of a plan status; None where the moves decide."""
+    from model.plan.plan import PlanStatus
+
+    match status:
+        case PlanStatus.INFEASIBLE:
+            return Exit.INFEASIBLE
+        case PlanStatus.NONE_IN_TIME | PlanStatus.STOPPED:
+            return Exit.INCOMPLETE
+    return None

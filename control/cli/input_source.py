@@ -1,4 +1,4 @@
-"""Where a planning command gets its cluster and its goals from."""
+"""The cluster and the goals of a planning command: live, or read from files."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -16,31 +16,17 @@ from model.exchange.offline_snapshot import ClusterFiles, read_cluster
 from model.exchange.text_files import nearest
 from model.goals.goals import Goals, RackRule
 from model.goals.rack_placement import PlacementRule
-from model.goals.topic_placement import (
-    placement_warnings,
-    with_topic_placements,
-)
-from model.plan.unplaceable import (
-    placeless_warnings,
-    with_placeless_deferred,
-)
-from model.plan.warnings import (
-    goal_warning,
-    rack_warning,
-    racks_unknown,
-)
-from model.snapshot.capacities import (
-    Capacities,
-    capacity_notes,
-    with_capacities,
-)
+from model.goals.topic_placement import placement_warnings, with_topic_placements
+from model.plan.unplaceable import placeless_warnings, with_placeless_deferred
+from model.plan.warnings import goal_warning, rack_warning, racks_unknown
+from model.snapshot.capacities import Capacities, capacity_notes, with_capacities
 from model.snapshot.file import read_snapshot
 from model.snapshot.snapshot import Snapshot, StorageKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The files that stand for a live cluster; without any, the cluster itself."""
+    """The files that replace a live cluster; without any, the live cluster."""
 
     snapshot: Path | None = None
     """A recorded snapshot."""
@@ -53,19 +39,19 @@ class Origin:
     storage: str | None = None
     """Storage kind of every topic; only with `describe`."""
     capacity: Path | None = None
-    """Cruise Control's capacity file, over what the cluster tells itself."""
+    """Cruise Control's capacity file; overrides capacities that the cluster reports."""
     no_racks: bool = False
-    """Consent to plan without racks; switches the rack rule off."""
+    """Whether to plan without racks; switches the rack rule off."""
     placement: tuple[str, ...] = ()
     """Files of placement constraints, as `read_placement` takes them."""
 
     def check(self, bootstrap_server: str | None, command_config: Path | None) -> None:
-        """Refuse flags that contradict each other.
+        """Refuse options that contradict each other.
 
         Raises
         ------
         ConfigError
-            Two clusters are named, or a file goes with one that is not named.
+            Two clusters are named, or an option needs another one.
         """
         named = {
             "--snapshot": self.snapshot,
@@ -75,12 +61,12 @@ class Origin:
         given = [flag for flag, value in named.items() if value is not None]
         if len(given) > 1:
             raise ConfigError(
-                f"{' and '.join(given)} each name a cluster; name one of them"
+                f"{' and '.join(given)} each name a cluster; use only one"
             )
         if command_config and (files := set(given) - {"--bootstrap-server"}):
             raise ConfigError(
-                f"--command-config is for a live cluster, and {min(files)} names one "
-                "in a file; leave one of them out"
+                f"--command-config is for a live cluster, but {min(files)} reads a "
+                "file; omit one of them"
             )
         beside = {
             "--loads": self.loads,
@@ -90,19 +76,21 @@ class Origin:
         alone = [flag for flag, value in beside.items() if value is not None]
         if alone and self.describe is None:
             raise ConfigError(
-                f"{alone[0]} goes with --from DESCRIBE, the output of "
-                "kafka-topics --describe; name that too"
+                f"{alone[0]} needs --from FILE, the output of kafka-topics --describe; "
+                "add it"
             )
 
     def read(self, settings: Settings) -> Snapshot:
-        """The cluster's state; what is to be said of capacities goes to stderr.
+        """Read the cluster's state; notes on capacities go to stderr.
 
         Raises
         ------
         ConfigError
             A file cannot be used, or no cluster is named.
         """
-        given = capacities_of(settings, self.capacity)
+        given = capacities_of(
+            settings.capacities, self.capacity or settings.capacity_file
+        )
         recorded = self._recorded()
         if recorded is None:
             snapshot = _live(settings, given)
@@ -114,7 +102,7 @@ class Origin:
 
     @property
     def is_live(self) -> bool:
-        """Whether it is the cluster itself, not files."""
+        """Whether the live cluster is read rather than files."""
         return self.snapshot is None and self.describe is None
 
     def _recorded(self) -> Snapshot | None:
@@ -147,9 +135,9 @@ def _live(settings: Settings, given: Capacities | None) -> Snapshot:
 
 
 def goals_of(settings: Settings, file: Path | None, origin: Origin) -> Goals:
-    """The goals of a file, those of the settings where none is named.
+    """The goals of a file; by default those of the settings.
 
-    With `--no-racks` their rack rule is off; rules of `--placement` come before theirs.
+    `--no-racks` switches their rack rule off; rules of `--placement` precede theirs.
 
     Raises
     ------
@@ -166,9 +154,9 @@ def goals_of(settings: Settings, file: Path | None, origin: Origin) -> Goals:
 
 
 def with_placements(goals: Goals, snapshot: Snapshot) -> Goals:
-    """The goals, and after their placements those of the topics' configs.
+    """The goals, their placements followed by those of the topics' configs.
 
-    Configs that cannot be used and rules without a topic are named on stderr.
+    Warns on stderr of invalid configs and of rules that match no topic.
     """
     names = [topic.name for topic in snapshot.header.topics]
     warn_of_placements(goals.placements, names, "matches no topic")
@@ -180,18 +168,18 @@ def with_placements(goals: Goals, snapshot: Snapshot) -> Goals:
 def warn_of_placements(
     rules: Iterable[PlacementRule], topics: Sequence[str], words: str
 ) -> None:
-    """Name placement rules that match none of these topics on stderr."""
-    # It loads the solver, which takes a second.
+    """Warn on stderr of placement rules that match none of these topics."""
+    # The solver takes a second to load.
     from solver.infeasible.messages import names_text
 
     for rule in rules:
         if not any(map(rule.topics.match, topics)):
-            told = f"the placement of {names_text(rule.topics)} {words}"
-            sys.stderr.write(f"plimsoll: warning: {told}\n")
+            rule_text = f"the placement of {names_text(rule.topics)} {words}"
+            sys.stderr.write(f"plimsoll: warning: {rule_text}\n")
 
 
 def warn_of_ignored(snapshot: Snapshot, goals: Goals) -> None:
-    """Name the goals that are ignored, and why, on stderr."""
+    """Warn on stderr of ignored goals, with the reason."""
     from solver.problem.problem import compile_problem
     from solver.report.build_plan import ignored_goals
 
@@ -201,9 +189,9 @@ def warn_of_ignored(snapshot: Snapshot, goals: Goals) -> None:
 
 
 def plannable(goals: Goals, snapshot: Snapshot) -> Goals:
-    """`with_placements`; partitions that cannot leave a dead broker are deferred.
+    """`with_placements`, with partitions deferred that cannot leave a dead broker.
 
-    They are named on stderr.
+    Warns of those on stderr.
     """
     found = with_placeless_deferred(with_placements(goals, snapshot), snapshot)
     for words in placeless_warnings(snapshot, found):
@@ -218,16 +206,15 @@ def check_racks(
     *,
     most_replicas: int | None = None,
 ) -> None:
-    """Warn on stderr where racks are unknown; refuse to export a reassignment then.
+    """Warn on stderr of unknown racks, and refuse to export a reassignment then.
 
-    reassignment: the file or folder that is to hold Kafka's reassignment JSON, or what
-        is to be printed of it.
-    most_replicas: as of `racks_unknown`.
+    reassignment: the file or folder for Kafka reassignment JSON, or a noun phrase for
+        what is printed. most_replicas: as in `racks_unknown`.
 
     Raises
     ------
     GuardrailRefused
-        A reassignment would be written that no rack rule has checked.
+        The exported reassignment would not have been checked by the rack rule.
     """
     missing = racks_unknown(snapshot, goals, most_replicas=most_replicas)
     if not missing:

@@ -13,23 +13,23 @@ from model.errors import ConfigError
 from model.printable import printable
 
 _BEGIN: Final = b'{"event": '
-"""How each line of a log file begins: its keys are sorted."""
+"""Start of each line of a log file; its keys are sorted."""
 LOOP: Final = "plimsoll.control"
 """The logger of the loop."""
 
 
 def configure(*, verbose: bool, file: Path | None) -> None:
-    """Send the `plimsoll` loggers to a file as JSON, or to stderr as words.
+    """Send the `plimsoll` loggers to a file as JSON, or to stderr as text.
 
-    Without a file, only warnings reach stderr, and everything when verbose; a screen
-    takes stderr's handler away while it is shown.
+    stderr gets warnings, or everything if verbose; a screen removes the handler of
+    stderr while it is shown.
 
     Raises
     ------
     ConfigError
         The file cannot be written.
     """
-    # Without it, logging prints what libraries say on its own to the terminal.
+    # Without a handler, logging prints messages of libraries to the terminal.
     logging.getLogger().addHandler(logging.NullHandler())
     root = logging.getLogger("plimsoll")
     for handler in list(root.handlers):
@@ -41,7 +41,7 @@ def configure(*, verbose: bool, file: Path | None) -> None:
 
 
 def silence_stderr() -> None:
-    """Take handlers of stderr away, for a screen that owns the terminal."""
+    """Remove handlers of stderr, for a screen that owns the terminal."""
     root = logging.getLogger("plimsoll")
     for handler in list(root.handlers):
         if not isinstance(handler, logging.FileHandler):
@@ -49,17 +49,17 @@ def silence_stderr() -> None:
     root.addHandler(logging.NullHandler())
 
 
-def pass_warnings(tell: Callable[[str], None]) -> None:
-    """Hand what is warned of to a screen's log; what the loop says is there already."""
-    logging.getLogger("plimsoll").addHandler(_WarningHandler(tell))
+def pass_warnings(report: Callable[[str], None]) -> None:
+    """Pass warnings to the screen's log, except those of the loop, already there."""
+    logging.getLogger("plimsoll").addHandler(_WarningHandler(report))
 
 
-def narrate(tell: Callable[[str], None]) -> None:
-    """Keep from stderr what a front end without a screen prints there itself.
+def narrate(report: Callable[[str], None]) -> None:
+    """Keep messages from stderr that a command without a screen prints itself.
 
-    Warnings of other parts go through `tell`, the loop's log, which repeats none.
+    Warnings of other parts go to `report`, the loop's log, which omits repetitions.
     """
-    pass_warnings(tell)
+    pass_warnings(report)
     for handler in logging.getLogger("plimsoll").handlers:
         if type(handler) is logging.StreamHandler:
             handler.addFilter(_is_left_to_log)
@@ -72,29 +72,28 @@ def _is_left_to_log(record: logging.LogRecord) -> bool:
 
 
 class _WarningHandler(logging.Handler):
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, report: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
-        self._tell = tell
+        self._report = report
         self.addFilter(lambda record: record.name != LOOP)
 
     def createLock(self) -> None:
-        """None: one held here would be waited for under those that `tell` takes."""
+        """Use no lock: `report` takes others, and the two orders could deadlock."""
         self.lock = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._tell(record.getMessage())
+        self._report(record.getMessage())
 
 
 def _refuse_other(file: Path) -> None:
-    """Append to nothing but logs: a plan or a journal would be lost by it."""
+    """Refuse to append to a file that is not a log, such as a plan or a journal."""
     if not file.is_file():
         return
     with file.open("rb") as found:
         begin = found.read(len(_BEGIN))
     if begin not in (b"", _BEGIN):
         raise ConfigError(
-            f"{file} exists and is not a log of plimsoll; name another file, or remove "
-            "it"
+            f"{file} exists and is not a plimsoll log; name another file, or remove it"
         )
 
 
@@ -128,7 +127,7 @@ def _json(document: object, **options: Any) -> str:
 
 
 class _OneLine(logging.Formatter):
-    """A message is one line, whatever names it holds; a traceback has its own."""
+    """Messages on one line each, whatever names they contain; tracebacks have more."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = printable(record.message)

@@ -1,7 +1,7 @@
-"""What commands print, on its way to a terminal: nothing but printable text.
+"""Output streams that write printable text only.
 
-stdout and stderr are replaced for the whole process, so that no message has to be
-cleaned where it is made.
+stdout and stderr are replaced for the whole process, so that messages need not be
+escaped where they are made.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _CURSOR: Final = re.compile(r"(\x1b\[[0-9;?]*[A-Za-z])")
 
 
 class Narration:
-    """stderr, whose loss does not end the command.
+    """stderr whose errors are ignored, so that losing it does not end the command.
 
     A run continues, with its throttle and journal, when the terminal is closed, the
     reader of a pipe exits, or the disk behind a redirection is full.
@@ -30,7 +30,7 @@ class Narration:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write the text; the number of characters given, even if it is lost."""
+        """Write the text; returns its length, even if it is lost."""
         with contextlib.suppress(OSError):
             self._stream.write(text)
         return len(text)
@@ -54,7 +54,7 @@ class SafeStream:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write the text, escaped; the number of characters given."""
+        """Write the text, escaped; returns its length before escaping."""
         self._stream.write(self._safe(text))
         return len(text)
 
@@ -65,7 +65,7 @@ class SafeStream:
 
     @property
     def rich_proxied_file(self) -> "SafeStream":
-        """What Rich writes to instead, for it draws with control sequences."""
+        """The stream for Rich, which draws with control sequences."""
         return DrawnStream(self._stream)
 
     def _safe(self, text: str) -> str:
@@ -79,7 +79,7 @@ class SafeStream:
 
 
 class DrawnStream(SafeStream):
-    """Lets colours and movements of the cursor through, for progress bars."""
+    """A stream that also passes colours and cursor movements, for progress bars."""
 
     def _safe(self, text: str) -> str:
         parts = _CURSOR.split(text)
@@ -95,20 +95,20 @@ class DrawnStream(SafeStream):
 
 
 def drawn(stream: TextIO) -> TextIO:
-    """Where a line that is drawn again and again goes; as Rich finds it."""
+    """The stream for a line that is redrawn, found as Rich finds it."""
     return getattr(stream, "rich_proxied_file", stream)
 
 
 @contextlib.contextmanager
 def safe_streams() -> Iterator[None]:
-    """While entered, stdout and stderr take printable text alone."""
+    """A context in which stdout and stderr accept printable text only."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            # It was closed by who started the process.
+            # The parent process closed it.
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A locale without the letters of a name must not end the command.
+            # A locale that cannot encode a name must not end the command.
             stream.reconfigure(errors="backslashreplace")
     narration = cast("TextIO", Narration(sys.stderr))
     with (
@@ -119,10 +119,10 @@ def safe_streams() -> Iterator[None]:
 
 
 def json_of(document: Any, *, indent: int | None = None, sort: bool = False) -> str:
-    """JSON in ASCII: what is unprintable stands as `\\uXXXX` and reads as it was.
+    """JSON in ASCII, with every other character as `\\uXXXX`.
 
     Raises ValueError for NaN and infinities.
     """
     text = json.dumps(document, indent=indent, sort_keys=sort, allow_nan=False)
-    # The one control character that JSON lets stand.
+    # DEL is the one control character that JSON does not escape.
     return text.replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Files and folders that a command will write, checked before it solves."""
+"""Checks of the files and folders that a command will write, before it plans."""
 
 import os
 from pathlib import Path
@@ -10,18 +10,18 @@ from model.files import read_document
 
 _ANY_MAJOR: Final = 10**6
 KAFKA: Final = "Kafka JSON"
-"""What the stock tools read: an object with partitions, and no kind."""
+"""Input of Kafka's own tools: an object with `partitions` and without `kind`."""
 SVG: Final = "SVG"
 
 
 def check_file(path: Path | None, kind: str) -> None:
-    """Refuse a file that could not be written, or holds something else than `kind`.
+    """Refuse a file that cannot be written or replaced by a `kind` file.
 
     Raises
     ------
     ConfigError
-        It is a folder or a device, its folder is missing or not writable, or what is
-        there was not written by the same command.
+        It is a folder or a device, its folder is missing or not writable, or it exists
+        and is of another kind.
     """
     if path is None:
         return
@@ -36,7 +36,7 @@ def check_file(path: Path | None, kind: str) -> None:
 
 
 def check_folder(path: Path | None) -> None:
-    """Refuse a folder that could not be made or written. ConfigError as above."""
+    """Raise ConfigError for a folder that cannot be created or written."""
     if path is None:
         return
     there = next((p for p in (path, *path.absolute().parents) if p.exists()), path)

@@ -1,4 +1,4 @@
-"""What commands print with `-o json`, as types: the published schemas are theirs."""
+"""Types of the JSON that commands print with `-o json`; schemas come from them."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal
@@ -10,23 +10,18 @@ from model.files import FileModel
 from model.plan.plan import Plan, PlanStatus
 from model.run import RunReport
 from model.snapshot.forecast import LoadForecast
-from model.snapshot.snapshot import (
-    BrokerState,
-    CapacitySource,
-    Source,
-    StorageKind,
-)
+from model.snapshot.snapshot import BrokerState, CapacitySource, Source, StorageKind
 
-# ---- how plimsoll is set up
+# ---- configuration
 
 
 class SettingAnswer(FileModel):
     """One setting."""
 
     name: str
-    """Its name; dots stand between a table and its key."""
+    """Its name, with dots between a table and its key."""
     value: Any
-    """As it is used; secrets are masked as `****`."""
+    """The value in use; secrets are masked as `****`."""
     source: Literal["flag", "environment", "profile", "file", "default"]
     place: str
     """The option, the variable, or the file and its line; empty for a default."""
@@ -41,11 +36,11 @@ class ConfigAnswer(FileModel):
     settings: tuple[SettingAnswer, ...]
 
 
-# ---- what is observed
+# ---- observation
 
 
 class BrokerAnswer(FileModel):
-    """A broker; figures by resource, absent where they are unknown."""
+    """A broker; values by resource, absent if unknown."""
 
     id: int
     rack: str | None
@@ -56,15 +51,15 @@ class BrokerAnswer(FileModel):
 
 
 class LoadedBroker(BrokerAnswer):
-    """A broker and what it carries."""
+    """A broker with its load."""
 
     load: dict[str, float]
     deviation: dict[str, float]
-    """From the average, as a share of it."""
+    """Deviation from the average, as a share of it."""
 
 
 class PartitionAnswer(FileModel):
-    """A partition and its load; what is unknown is absent."""
+    """A partition and its load; unknown values are absent."""
 
     topic: str
     partition: int
@@ -73,7 +68,7 @@ class PartitionAnswer(FileModel):
     storage: StorageKind
     load: dict[str, float]
     measured: tuple[str, ...]
-    """Resources whose load was measured, not estimated."""
+    """Resources whose load was measured rather than estimated."""
 
 
 class BrokerOverLimit(FileModel):
@@ -92,7 +87,7 @@ class RackViolationAnswer(FileModel):
     topic: str
     partition: int
     reason: str
-    """Why it cannot be repaired; empty where it can."""
+    """Why it cannot be repaired; empty if it can."""
 
 
 class RackViolationsAnswer(FileModel):
@@ -105,7 +100,7 @@ class RackViolationsAnswer(FileModel):
 
 
 class StatusAnswer(FileModel):
-    """`status` and `replay`; with `--watch`, one document a line."""
+    """`status` and `replay`; with `--watch`, one document per line."""
 
     cluster_id: str
     taken_at: str
@@ -125,7 +120,7 @@ class StatusAnswer(FileModel):
 
 
 class LoadSource(FileModel):
-    """Something that loads can be read from."""
+    """A metric source."""
 
     name: str
     place: str = ""
@@ -142,7 +137,7 @@ class LoadSource(FileModel):
 
 
 class QuantityOrigin(FileModel):
-    """How many partitions' loads come from one source, and why from that one."""
+    """A source, the number of partitions whose loads come from it, and the reason."""
 
     name: str
     partitions: int
@@ -150,7 +145,7 @@ class QuantityOrigin(FileModel):
 
 
 class Quantity(FileModel):
-    """A kind of load, and the sources that it comes from."""
+    """A kind of load and its sources."""
 
     quantity: str
     by: tuple[QuantityOrigin, ...]
@@ -180,7 +175,7 @@ class RecordAnswer(FileModel):
 
 
 class GenerateAnswer(FileModel):
-    """`synthesise`."""
+    """`generate`."""
 
     folder: str
     brokers: int
@@ -189,7 +184,7 @@ class GenerateAnswer(FileModel):
 
 
 class FileAnswer(FileModel):
-    """A command that only wrote a file."""
+    """Output of a command that only wrote a file."""
 
     file: str
 
@@ -214,7 +209,7 @@ class SkewedBroker(FileModel):
 
 
 class SkewFigures(FileModel):
-    """How evenly a topic is spread."""
+    """Spread of a topic over brokers."""
 
     partitions: int
     optimum: tuple[int, ...]
@@ -244,12 +239,12 @@ class PlanAnswer(FileModel):
     """By topic; with `--topic`."""
 
 
-class Claim(FileModel):
+class ClaimAnswer(FileModel):
     """One claim of a plan."""
 
     name: str
     holds: bool | None
-    """None where it was not judged."""
+    """None if it was not checked."""
     words: str
 
 
@@ -263,7 +258,7 @@ class VerifyAnswer(FileModel):
     bound: float
     gap: float
     bound_method: str
-    claims: tuple[Claim, ...]
+    claims: tuple[ClaimAnswer, ...]
 
 
 class BrokenRule(FileModel):
@@ -289,8 +284,8 @@ class ReassignmentAnswer(FileModel):
     violations: tuple[BrokenRule, ...]
 
 
-class Effect(FileModel):
-    """Deviations of a broker as it is, after the plan, and without the move."""
+class EffectAnswer(FileModel):
+    """Deviation of a broker now, after the plan, and after it without the move."""
 
     broker: int
     dimension: str
@@ -300,7 +295,7 @@ class Effect(FileModel):
 
 
 class MoveAnswer(FileModel):
-    """`explain PLAN NUMBER`: what a move is worth."""
+    """`explain PLAN NUMBER`: gain, cost and effects of a move."""
 
     number: int
     partition: str
@@ -309,7 +304,7 @@ class MoveAnswer(FileModel):
     relieved: int | None
     goal: str | None
     reason: str
-    effects: tuple[Effect, ...]
+    effects: tuple[EffectAnswer, ...]
 
 
 class LeftAnswer(FileModel):
@@ -343,20 +338,20 @@ class NotMade(FileModel):
 
 
 class NotMadeAnswer(FileModel):
-    """`explain PLAN PARTITION` of a partition that stays, and `--to`."""
+    """`explain PLAN PARTITION` for a partition that is not moved, and `--to`."""
 
     not_made: tuple[NotMade, ...]
 
 
 class AssignedPartition(FileModel):
-    """A partition as kafka-reassign-partitions has it."""
+    """A partition in Kafka reassignment JSON."""
 
     topic: str
     partition: int
     replicas: tuple[int, ...]
 
 
-class Assignment(FileModel):
+class AssignmentAnswer(FileModel):
     """Kafka reassignment JSON."""
 
     version: int
@@ -364,7 +359,7 @@ class Assignment(FileModel):
 
 
 class Spread(FileModel):
-    """Counts per broker, and what no placement can beat."""
+    """Smallest and largest count per broker, and their proved limits."""
 
     least: int
     most: int
@@ -382,27 +377,27 @@ class PlacedLoad(FileModel):
 
 
 class AssignAnswer(FileModel):
-    """`place`."""
+    """`assign`."""
 
     topic: str
     partitions: int
     replication_factor: int
     reasons: tuple[str, ...]
-    assignment: Assignment | None
+    assignment: AssignmentAnswer | None
     replica_assignment: str | None
     """For `kafka-topics --create --replica-assignment`."""
     replicas_per_broker: Spread | None
     leaders_per_broker: Spread | None
     load: PlacedLoad | None
     limited_by: str = ""
-    """What ended the search before the proof."""
+    """The reason why the search ended before the proof."""
 
 
 # ---- changes
 
 
 class RequestsAnswer(FileModel):
-    """`apply`, `rollback` and `elect` with `--dry-run`."""
+    """`apply`, `rollback` and `elect-leaders` with `--dry-run`."""
 
     requests: tuple[str, ...]
 
@@ -411,9 +406,9 @@ class CleanupAnswer(FileModel):
     """`cleanup`."""
 
     done: tuple[str, ...]
-    """What was taken back."""
+    """Settings that were restored."""
     left: tuple[str, ...]
-    """Settings of ended runs that are still in force, and why."""
+    """Settings of ended runs that are still in force, with the reason."""
 
 
 class ElectedPartition(FileModel):
@@ -428,7 +423,7 @@ class ElectedPartition(FileModel):
 
 
 class ElectLeadersAnswer(FileModel):
-    """`elect`."""
+    """`elect-leaders`."""
 
     cluster_id: str
     partitions_looked_at: int
@@ -444,13 +439,13 @@ class DamagedLine(FileModel):
 
 
 class RepairedLine(FileModel):
-    """A line that a repair left out."""
+    """A line that a repair removed."""
 
     line: int
     problem: str
 
 
-class RunJournal(FileModel):
+class JournalSummary(FileModel):
     """The journal of one run."""
 
     run_id: str
@@ -469,17 +464,17 @@ class RunJournal(FileModel):
 class JournalAnswer(FileModel):
     """`journal verify` and `journal repair`."""
 
-    journals: tuple[RunJournal, ...]
+    journals: tuple[JournalSummary, ...]
 
 
 ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "status-output": StatusAnswer,
     "info-output": InfoAnswer,
     "record-output": RecordAnswer,
-    "synthesise-output": GenerateAnswer,
+    "generate-output": GenerateAnswer,
     "config-output": ConfigAnswer,
     "plan-output": PlanAnswer,
-    "place-output": AssignAnswer,
+    "assign-output": AssignAnswer,
     "verify-output": VerifyAnswer,
     "verify-reassignment-output": ReassignmentAnswer,
     "explain-output": ExplainAnswer,
@@ -488,10 +483,17 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "run-output": RunReport,
     "dry-run-output": RequestsAnswer,
     "cleanup-output": CleanupAnswer,
-    "elect-output": ElectLeadersAnswer,
+    "elect-leaders-output": ElectLeadersAnswer,
     "journal-output": JournalAnswer,
     "demo-output": DemoReport,
     "file-output": FileAnswer,
     "serve-output": ServeAnswer,
 }
 """By the name of the schema. `frontier` and `what-if` print what they write."""
+
+FORMER_ANSWERS: Final[Mapping[str, str]] = {
+    "synthesise-output": "generate-output",
+    "place-output": "assign-output",
+    "elect-output": "elect-leaders-output",
+}
+"""Former names of schemas, and their present ones."""

@@ -1,17 +1,10 @@
-"""What a plan file claims, each claim judged by code that no search shares."""
+"""Claims of a plan file, each checked by code independent of the search."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from control.cli.plan_facts import (
-    LEAST,
-    NEAR,
-    Facts,
-    are_near,
-    differences,
-    is_near,
-)
+from control.cli.plan_facts import LEAST, NEAR, Facts, are_near, differences, is_near
 from model.bound.bound import price_bound
 from model.evaluate import Evaluation, evaluate
 from model.files import rounded
@@ -24,50 +17,52 @@ from solver.search.observer import SolveObserver
 from solver.solve import solve
 
 MOST_NAMED: Final = 5
-"""Faults of one kind that are told."""
+"""Most faults of one kind that are named."""
 
 MOST_GAINS: Final = 2_000_000
-"""Moves x partitions above which gains are not recomputed, one evaluation each."""
+"""Product of moves and partitions above which gains are not recomputed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One claim of a plan and what came of it."""
+    """One claim of a plan and its verdict."""
 
     name: str
     holds: bool | None
-    """None where it was not judged."""
+    """None if it was not checked."""
     words: str
 
     def document(self) -> dict[str, Any]:
-        """The claim for programs."""
+        """The claim as JSON."""
         return {"name": self.name, "holds": self.holds, "words": self.words}
 
 
 def hash_claim(document: dict[str, Any]) -> Claim:
-    """Whether the file is as it was when the plan was sealed."""
+    """Whether the file's hash (SHA-256) is that of its content."""
     claimed, found = str(document.get("hash")), plan_hash(document)
     if claimed == found:
         return Claim(name="hash", holds=True, words=f"not altered, {found[:12]}")
-    words = f"the file says {claimed[:12]} and holds {found[:12]}: it was altered"
+    words = (
+        f"the file was altered: it says {claimed[:12]}, its content has {found[:12]}"
+    )
     return Claim(name="hash", holds=False, words=words)
 
 
 def snapshot_claim(plan: Plan, snapshot: Snapshot) -> Claim:
-    """Whether this is the cluster state that was planned for."""
+    """Whether the snapshot is the cluster state that the plan was made for."""
     if plan.snapshot_fingerprint == snapshot.fingerprint:
-        words = f"the one planned for, {snapshot.fingerprint[:12]}"
+        words = f"the one the plan was made for, {snapshot.fingerprint[:12]}"
         return Claim(name="snapshot", holds=True, words=words)
     words = (
         f"the plan is for {plan.snapshot_fingerprint[:12]} of cluster "
         f"{plan.cluster_id}, this is {snapshot.fingerprint[:12]} of "
-        f"{snapshot.header.cluster_id}: brokers or placement differ"
+        f"{snapshot.header.cluster_id}: brokers or assignment differ"
     )
     return Claim(name="snapshot", holds=False, words=words)
 
 
 def claims(plan: Plan, snapshot: Snapshot) -> Iterator[Claim]:
-    """All that a plan claims of a snapshot that it was made for."""
+    """All claims of a plan about the snapshot that it was made for."""
     facts = Facts(plan, snapshot)
     before = evaluate(snapshot, plan.goals, ())
     after = evaluate(snapshot, plan.goals, plan.moves)
@@ -82,21 +77,21 @@ def claims(plan: Plan, snapshot: Snapshot) -> Iterator[Claim]:
     yield _faults(facts, after)
 
 
-# ---- what the settings say
+# ---- goals and limits
 
 
 def settings_claims(
     plan: Plan, goals: Goals, limits: SolveLimits, *, given: bool
 ) -> Iterator[Claim]:
-    """Whether a plan was made for these goals, and with these limits.
+    """Whether a plan was made for these goals and with these limits.
 
-    given: the goals are named as those of this plan. Otherwise other goals are no
-    fault, and are not judged.
+    given: the goals were named as those of this plan. Otherwise different goals are not
+    an error, and the claim is not checked.
     """
     if differ := differences(plan.goals, goals):
         words = f"the plan's goals differ from the given ones in {', '.join(differ)}"
         if not given:
-            words += "; compare them with those it was made with by --goals FILE"
+            words += "; name the goals it was made with by --goals FILE"
         yield Claim(name="goals", holds=False if given else None, words=words)
     else:
         yield Claim(name="goals", holds=True, words="the given ones")
@@ -104,9 +99,9 @@ def settings_claims(
         words = ", ".join(f"{name} = {getattr(plan.limits, name):g}" for name in differ)
         loose = plan.status is PlanStatus.OPTIMAL and not plan.proves(limits.gap)
         if loose:
-            words = f"called optimal only by its own limit of the gap: {words}"
+            words = f"optimal only by its own limit of the gap: {words}"
         else:
-            words = f"made with {words}, which the settings do not say"
+            words = f"made with {words}, unlike the settings"
         yield Claim(name="limits", holds=False if loose else None, words=words)
     else:
         yield Claim(name="limits", holds=True, words="those of the settings")
@@ -119,15 +114,15 @@ def _cluster(facts: Facts) -> Claim:
     wrong = list(facts.cluster())
     words = "identity, brokers, forecast and warnings are those of the snapshot"
     if wrong:
-        words = f"{_first(wrong)}: not as the snapshot has it"
+        words = f"{_first(wrong)}: different in the snapshot"
     return Claim(name="cluster", holds=not wrong, words=words)
 
 
 def _faults(facts: Facts, after: Evaluation) -> Claim:
     wrong = list(facts.faults(after))
-    words = "brokers over a limit and shared racks are told as they are"
+    words = "brokers over a limit and rack violations are listed correctly"
     if wrong:
-        words = f"{_first(wrong)}: not as the evaluator finds it"
+        words = f"{_first(wrong)}: different when recomputed"
     return Claim(name="violations", holds=not wrong, words=words)
 
 
@@ -135,10 +130,10 @@ def _moves(facts: Facts) -> Claim:
     found = {m.id: list(facts.move(m)) for m in facts.plan.moves}
     wrong = [f"{pid} ({', '.join(names)})" for pid, names in found.items() if names]
     if wrong:
-        words = f"{_first(wrong)}: not as the snapshot has it"
+        words = f"{_first(wrong)}: different in the snapshot"
         return Claim(name="moves", holds=False, words=words)
     moves = count_text(len(found), "move")
-    words = f"{moves} from where partitions lie; bytes and loads are theirs"
+    words = f"{moves} from the present replicas; bytes and loads are right"
     return Claim(name="moves", holds=True, words=words)
 
 
@@ -146,7 +141,7 @@ def _rules(after: Evaluation) -> Claim:
     broken = [f"{v.rule}: {v.words}" for v in after.violations]
     if broken:
         return Claim(name="rules", holds=False, words=_first(broken, "; "))
-    return Claim(name="rules", holds=True, words="every rule is kept")
+    return Claim(name="rules", holds=True, words="no rule is broken")
 
 
 def _objective(plan: Plan, before: Evaluation, after: Evaluation) -> Claim:
@@ -157,7 +152,7 @@ def _objective(plan: Plan, before: Evaluation, after: Evaluation) -> Claim:
     if not holds:
         words += f", the plan says {claimed[0]:.9g} -> {claimed[1]:.9g}"
         if not is_near(plan.move_price, after.move_price):
-            words += f", and a price of {plan.move_price:.9g} a move"
+            words += f", and {plan.move_price:.9g} as the cost of a move"
     return Claim(name="objective", holds=holds, words=words)
 
 
@@ -167,9 +162,9 @@ def _brokers(facts: Facts, before: Evaluation, after: Evaluation) -> Claim:
     wrong = [f"broker {b} ({', '.join(names)})" for b, names in found.items() if names]
     wrong += [f"broker {b}" for b in sorted(set(facts.snapshot.broker) - set(found))]
     if len(found) < len(plan.brokers):
-        wrong.append("a broker that stands twice")
+        wrong.append("a broker that is listed twice")
     if not are_near(plan.levels, facts.levels()):
-        wrong.append("the levels")
+        wrong.append("the averages")
     if wrong:
         words = f"wrong figures of {_first(wrong)}"
         return Claim(name="brokers", holds=False, words=words)
@@ -178,19 +173,19 @@ def _brokers(facts: Facts, before: Evaluation, after: Evaluation) -> Claim:
 
 def _gains(plan: Plan, snapshot: Snapshot, after: Evaluation) -> Claim:
     if len(plan.moves) * len(snapshot) > MOST_GAINS:
-        words = "too many moves to judge one by one"
+        words = "too many moves to check one by one"
         return Claim(name="gains", holds=None, words=words)
     wrong = []
     for move in plan.moves:
         others = [m for m in plan.moves if m is not move]
         without = evaluate(snapshot, plan.goals, others).objective
-        # A difference of two sums: as exact as the sums are.
+        # A difference of two sums is as exact as the sums.
         if abs(without - after.objective - move.gain) > LEAST + NEAR * without:
             wrong.append(str(move.id))
     if wrong:
-        words = f"the gains of {_first(wrong)} are not what F would rise by"
+        words = f"the gains of {_first(wrong)} are not the increase of F without them"
         return Claim(name="gains", holds=False, words=words)
-    words = "each move's gain is what F would rise by without it"
+    words = "each move's gain is the increase of F without it"
     return Claim(name="gains", holds=True, words=words)
 
 
@@ -198,7 +193,10 @@ def _gains(plan: Plan, snapshot: Snapshot, after: Evaluation) -> Claim:
 
 
 def bound_claims(plan: Plan, snapshot: Snapshot) -> Iterator[Claim]:
-    """What follows from the plan's prices alone, and what it claims beyond that."""
+    """The bound that follows from the plan's prices, and the bound it claims.
+
+    The prices are dual variables, so that the first follows by weak duality.
+    """
     prices = {b.id: b.bound_prices for b in plan.brokers}
     proved = price_bound(snapshot, plan.goals, prices, plan.repaired)
     words = f"{proved:.9g} follows from the plan's prices, recomputed by weak duality"
@@ -218,8 +216,8 @@ def _bound(plan: Plan, proved: float) -> Claim:
         words = f"{plan.bound:.9g} is above the plan's own objective"
         return Claim(name="bound", holds=False, words=words)
     words = (
-        f"{plan.bound:.9g}, {gap}: the part over {proved:.9g} is claimed by "
-        f"{plan.bound_method}; --prove proves it again"
+        f"{plan.bound:.9g}, {gap}: the part above {proved:.9g} was proved by "
+        f"{plan.bound_method}; add --prove to prove it again"
     )
     return Claim(name="bound", holds=None, words=words)
 
@@ -230,9 +228,9 @@ def _status(plan: Plan, before: Evaluation) -> Claim:
 
 
 def _surely_optimal(plan: Plan) -> bool:
-    """Whether the gap is within the limit however its figures were rounded.
+    """Whether the gap is within the limit for any rounding of its figures.
 
-    A plan that is not proved to repair the most is not called optimal all the same.
+    A plan that is not proved to repair as much as possible is never called optimal.
     """
     rounding = ROUNDING * abs(plan.objective)
     among = plan.limited_by.startswith("proved optimal among")
@@ -240,7 +238,7 @@ def _surely_optimal(plan: Plan) -> bool:
 
 
 def _status_fault(plan: Plan, before: Evaluation) -> str:
-    """What the status, and the words on how the solve ended, do not fit; or empty."""
+    """How the status, or the reason for ending the search, is wrong; empty if right."""
     near = plan.proves(plan.limits.gap)
     changes = any(m.added or m.leader_before != m.leader_after for m in plan.moves)
     proved = plan.limited_by == "proved optimal"
@@ -248,17 +246,17 @@ def _status_fault(plan: Plan, before: Evaluation) -> str:
         case PlanStatus.OPTIMAL if not near:
             return f"called optimal with a gap of {plan.gap:.3g}"
         case PlanStatus.OPTIMAL if plan.limited_by and not proved:
-            return f"called optimal, and {plan.limited_by}"
+            return f"called optimal, but {plan.limited_by}"
         case PlanStatus.IMPROVED if proved or _surely_optimal(plan):
-            return "not called optimal, and its gap says that it is"
+            return "not called optimal, although its gap is within the limit"
         case PlanStatus.OPTIMAL | PlanStatus.IMPROVED if not changes:
             return f"called {plan.status} without a change"
         case PlanStatus.STOPPED | PlanStatus.OPTIMAL | PlanStatus.IMPROVED:
             return ""
         case _ if changes:
-            return f"called {plan.status}, and changes the placement"
+            return f"called {plan.status}, but changes the assignment"
         case PlanStatus.ALREADY_BALANCED if not before.within_band(plan.goals):
-            return f"called {plan.status}, and brokers lie outside their bands"
+            return f"called {plan.status}, but brokers are outside the tolerance band"
     return (
         f"{plan.limited_by}, with a gap of {plan.gap:.3g}"
         if proved and not near
@@ -269,9 +267,9 @@ def _status_fault(plan: Plan, before: Evaluation) -> str:
 def prove_again(
     plan: Plan, snapshot: Snapshot, work: float, observer: SolveObserver | None = None
 ) -> Claim:
-    """Solve again, and see whether the claimed bound comes out.
+    """Check the claimed bound by planning again, within `work` units.
 
-    observer: may end the proof with the bound that it has reached.
+    observer: may stop the proof at the bound reached so far.
     """
     limits = plan.limits.model_copy(update={"work": work})
     observer = observer or SolveObserver()
@@ -286,19 +284,19 @@ def prove_again(
 
 
 def reproved(plan: Plan, result: Result, limits: SolveLimits) -> Claim:
-    """What another solve says of a plan's bound."""
+    """The verdict of another search on a plan's bound."""
     found = 0.0 if result.bound is None else result.bound
     best = result.objective
     if best is not None and best < plan.bound * (1 - NEAR) - LEAST:
         words = f"a plan of {best:.9g} exists, under the claimed {plan.bound:.9g}"
         return Claim(name="bound", holds=False, words=words)
-    # Solves end within `gap` of the optimum; so may two proofs of one problem differ.
+    # Searches end within `gap` of the optimum, so two proofs may differ by as much.
     if _reaches(found + limits.gap, plan.bound, plan):
-        words = f"{found:.9g} proved again with {limits.work:g} units of work"
+        words = f"{found:.9g} proved again with a search budget of {limits.work:g}"
         return Claim(name="bound", holds=True, words=words)
     words = (
-        f"only {found:.9g} of {plan.bound:.9g} was proved again with "
-        f"{limits.work:g} units of work; allow more with --work"
+        f"only {found:.9g} of {plan.bound:.9g} was proved again with a search budget "
+        f"of {limits.work:g}; allow more with --search-budget"
     )
     return Claim(name="bound", holds=None, words=words)
 

@@ -1,4 +1,4 @@
-"""Claims of a plan that restate its snapshot and goals, compared value by value."""
+"""Fields of a plan that restate its snapshot and goals, compared value by value."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,33 +8,27 @@ from typing import Any, Final
 from model.dimensions import Dimension, replica_loads
 from model.evaluate import Evaluation, counted_dimensions, mean_load
 from model.goals.goals import Goal, Goals, SolveLimits
-from model.plan.plan import (
-    ANY_DIR,
-    BrokerChange,
-    Move,
-    Plan,
-    minor_of,
-)
+from model.plan.plan import ANY_DIR, BrokerChange, Move, Plan, minor_of
 from model.plan.proposal import Proposal
 from model.plan.remaining import OverLimit
 from model.plan.warnings import plan_warnings
 from model.snapshot.snapshot import BrokerState, Snapshot
 
 NEAR: Final = 1e-8
-"""Share by which figures of a file may differ from their recomputed values: ten times
-what the rounding of loads and figures to nine digits can amount to."""
+"""Relative difference allowed between a figure of a file and its recomputed value: ten
+times the largest effect of rounding loads and figures to nine digits."""
 
 LEAST: Final = 1e-10
-"""The same in units of F, where F is nearly 0."""
+"""Absolute difference allowed, in units of F, for values near 0."""
 
 
 def is_near(claimed: float, found: float) -> bool:
-    """Whether two figures are equal but for rounding."""
+    """Whether two figures are equal apart from rounding."""
     return abs(claimed - found) <= LEAST + NEAR * max(abs(claimed), abs(found))
 
 
 def are_near(claimed: Mapping[str, float], found: Mapping[str, float]) -> bool:
-    """Whether two tables have the same keys and figures."""
+    """Whether two tables have the same keys, and figures equal apart from rounding."""
     return claimed.keys() == found.keys() and all(
         is_near(claimed[key], found[key]) for key in claimed
     )
@@ -42,19 +36,19 @@ def are_near(claimed: Mapping[str, float], found: Mapping[str, float]) -> bool:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a snapshot says of a plan that was made for it."""
+    """Values recomputed from a snapshot for a plan that was made for it."""
 
     plan: Plan
     snapshot: Snapshot
 
     @cached_property
     def proposal(self) -> Proposal:
-        """The placement that the plan leads to."""
+        """The assignment after the plan."""
         return Proposal.of_moves(self.snapshot, self.plan.goals, self.plan.moves)
 
     @cached_property
     def minor(self) -> int:
-        """Of the plan's schema version: which fields it must have."""
+        """Minor schema version of the plan, which determines its fields."""
         return minor_of(self.plan.schema_version)
 
     @cached_property
@@ -66,7 +60,7 @@ class Facts:
         return {d.key: replica_loads(self.snapshot, d) for d in self._now}
 
     def cluster(self) -> Iterator[str]:
-        """Fields of the plan as a whole that the snapshot contradicts."""
+        """Names of the plan's own fields that differ from the snapshot."""
         plan, header = self.plan, self.snapshot.header
         live = tuple(b.id for b in header.brokers if b.state is not BrokerState.DEAD)
         pairs = {
@@ -78,7 +72,9 @@ class Facts:
             pairs["forecast"] = (plan.forecast, header.forecast)
         if self.minor >= 4:
             pairs["warnings"] = (plan.warnings, self._warnings())
-        yield from (name for name, (said, found) in pairs.items() if said != found)
+        yield from (
+            name for name, (claimed, found) in pairs.items() if claimed != found
+        )
 
     def _warnings(self) -> tuple[str, ...]:
         goals = self.plan.goals
@@ -101,20 +97,20 @@ class Facts:
                 yield goal, total / len(before.holding)
 
     def faults(self, after: Evaluation) -> Iterator[str]:
-        """Lists of what is or was over a limit or shares racks that are false."""
+        """Names of wrong lists: brokers over a limit, rack violations."""
         if self.minor < 4:
             return
         if not are_near(_figures(self.plan.over_limit), _figures(after.over_limit)):
             yield "over_limit"
-        said, found = (
+        claimed, found = (
             {v.id: v.repaired for v in violations}
             for violations in (self.plan.rack_violations, after.rack_violations)
         )
-        if said != found or len(said) < len(self.plan.rack_violations):
+        if claimed != found or len(claimed) < len(self.plan.rack_violations):
             yield "rack_violations"
 
     def move(self, move: Move) -> Iterator[str]:
-        """Fields of a move that the snapshot contradicts."""
+        """Names of a move's fields that differ from the snapshot."""
         row = self.snapshot.find(move.id)
         if row is None:
             yield "partition"
@@ -131,7 +127,9 @@ class Facts:
             "bytes_to_copy": (move.bytes_to_copy, size),
             "log_dirs_before": (move.log_dirs_before, self._log_dirs(move, row)),
         }
-        yield from (name for name, (said, found) in pairs.items() if said != found)
+        yield from (
+            name for name, (claimed, found) in pairs.items() if claimed != found
+        )
         # Kafka elects the first replica, now or at its next preferred election.
         if move.replicas_after[:1] != (move.leader_after,):
             yield "order of replicas_after"
@@ -152,7 +150,7 @@ class Facts:
     def broker(
         self, change: BrokerChange, before: Evaluation, after: Evaluation
     ) -> Iterator[str]:
-        """Fields of a broker that the snapshot contradicts."""
+        """Names of a broker's fields that differ from the recomputed values."""
         known = self.snapshot.broker.get(change.id)
         if known is None:
             yield "id"
@@ -174,7 +172,9 @@ class Facts:
                 proposal.replicas_after[change.id],
             ),
         }
-        yield from (name for name, (said, found) in exact.items() if said != found)
+        yield from (
+            name for name, (claimed, found) in exact.items() if claimed != found
+        )
         tables = {
             "capacity": (change.capacity, capacity),
             "before": (
@@ -193,7 +193,7 @@ class Facts:
             yield "deviation_after"
 
     def levels(self) -> dict[str, float]:
-        """Mean load per holding broker of each dimension that counts."""
+        """Average load of brokers that hold replicas, by counted dimension."""
         before = Proposal(self.snapshot, self.plan.goals, ())
         return {w.key: mean_load(before, w) for w in counted_dimensions(before)}
 
@@ -218,6 +218,6 @@ def _deviates_as(
 
 
 def differences(claimed: Goals | SolveLimits, given: Goals | SolveLimits) -> list[str]:
-    """Names of the fields in which two values differ."""
+    """Names of the fields in which two goals, or two limits, differ."""
     fields = type(claimed).model_fields
     return [n for n in fields if getattr(claimed, n) != getattr(given, n)]

@@ -1,4 +1,4 @@
-"""A line on the terminal while a command solves, and Ctrl-C that ends the solve."""
+"""A progress line on the terminal while a command plans, and Ctrl-C to stop."""
 
 import contextlib
 import logging
@@ -19,25 +19,25 @@ from solver.search.observer import SolveObserver
 T = TypeVar("T")
 
 QUIET_S: Final = 0.5
-"""A solve that ends within this shows nothing."""
+"""A search that ends within this time shows no line."""
 _STEP_S: Final = 0.2
 
 PLAN: Final = "it"
 """The best plan so far."""
 FRONTIER: Final = "the points so far"
 PROVED: Final = "the bound proved so far"
-LISTS: Final = "the lists so far"
+LISTS: Final = "the assignment so far"
 CAUSES: Final = "the answer so far"
 
 
 def shown(call: Callable[[SolveObserver], T], *, kept: str | None = None) -> T:
-    """Solve; where stderr is a terminal, show there how far it has come.
+    """Run a search; if stderr is a terminal, show its progress there.
 
-    On a terminal the first Ctrl-C ends the solve with what was found, the second
-    interrupts. Elsewhere, and where nothing is `kept`, the first one interrupts, at
-    once, whatever compiled code the solve is in.
+    On a terminal the first Ctrl-C ends the search with its best result so far, the
+    second one interrupts. Elsewhere, and without `kept`, the first one interrupts at
+    once, even in compiled code.
 
-    kept: what a solve that is stopped leaves, in words; None where it leaves nothing.
+    kept: noun phrase for the result of a stopped search; None if there is none.
     """
     if not sys.stderr.isatty():
         alone = _Call(lambda: call(SolveObserver()))
@@ -53,7 +53,7 @@ def shown(call: Callable[[SolveObserver], T], *, kept: str | None = None) -> T:
 
 
 class _Call(Generic[T]):
-    """A call in a thread of its own, since the main thread alone hears signals."""
+    """A call in a thread of its own, since only the main thread receives signals."""
 
     def __init__(self, call: Callable[[], T]) -> None:
         self._call = call
@@ -64,12 +64,12 @@ class _Call(Generic[T]):
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Whether it ended, waiting at most so long."""
+        """Whether the call ended, after waiting at most so many seconds."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def take(self) -> T:
-        """What it returned; raises what it raised. For a call that ended."""
+        """The result of an ended call; raises its exception."""
         if self._error is not None:
             raise self._error
         return self._found[0]
@@ -97,7 +97,7 @@ def _ended_by_signal(follower: SolveProgress, *, stops: bool) -> Iterator[None]:
 
 
 class _Line(logging.Handler):
-    """The last line of the terminal; it makes room for log lines."""
+    """The last line of the terminal, cleared before each log line."""
 
     def __init__(self, kept: str | None) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class _Line(logging.Handler):
         self._clear()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Clear the line; the record itself is written by the next handler."""
+        """Clear the line; the next handler writes the record."""
         self._clear()
 
     def show(self, solving: Solving) -> None:
@@ -144,10 +144,10 @@ class _Line(logging.Handler):
 def progress_text(
     solving: Solving, elapsed_s: float, kept: str | None, width: int
 ) -> str:
-    """Elapsed time, the best plan, its bound, and how to stop, in one line.
+    """Elapsed time, best plan, bound and how to stop, in a line of `width` cells.
 
-    If that is wider than `width` cells, whole parts are omitted, so that no figure is
-    truncated: first those before the last one, from the right; the time at the end.
+    Parts that do not fit are omitted as a whole, so that no number is truncated: from
+    the right, but the last part and the time after all others.
     """
     minutes, seconds = divmod(int(elapsed_s), 60)
     parts = [f"{minutes}:{seconds:02d}"]

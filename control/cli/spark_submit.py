@@ -1,4 +1,4 @@
-"""What `spark-submit` runs: any of plimsoll's commands, on the Spark it was given.
+"""Script for `spark-submit`: runs any plimsoll command on that Spark.
 
 spark-submit [its options] control/cli/spark_submit.py COMMAND [options]
 """
@@ -6,7 +6,7 @@ spark-submit [its options] control/cli/spark_submit.py COMMAND [options]
 import sys
 from pathlib import Path
 
-# A script's own folder is looked into first; modules here would stand for others'.
+# Python searches a script's own folder first; modules here would shadow others.
 _HERE = str(Path(__file__).parent.resolve())
 sys.path[:] = [path for path in sys.path if path != _HERE]
 

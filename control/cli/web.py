@@ -1,4 +1,4 @@
-"""textual-serve, held to this machine, a page of its own, and a few sessions."""
+"""textual-serve limited to this machine, its own page and a few sessions."""
 
 import asyncio
 import contextlib
@@ -16,21 +16,21 @@ from textual_serve.app_service import AppService
 from textual_serve.server import Server, to_int
 
 from control.cli.output_format import Form
-from control.render.plan_text import json_text
+from control.render.text import json_text
 from lab.local_cluster.tcp_ports import HOST
 from model.printable import printable
 
 NAMES: Final = (HOST, "localhost")
-"""By which a browser of this machine reaches it."""
+"""Host names under which browsers on this machine reach the server."""
 _HTTP: Final = 80
 """The port that browsers omit from the Host header."""
 SESSIONS: Final = 4
-"""Each is a plimsoll of its own, with Spark: about 1 GB."""
+"""Default number of sessions; each is a process with Spark, about 1 GB."""
 STOP_S: Final = 10.0
-"""How long a session may take to end after its window has closed."""
+"""Seconds that a session may take to end after its window has closed."""
 _HEARTBEAT_S: Final = 15.0
 _SIZES: Final = (2, 1000)
-"""Columns and rows of a window, at least and at most."""
+"""Smallest and largest number of columns, and of rows, of a window."""
 _log = logging.getLogger("textual-serve")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -46,11 +46,11 @@ class _Brief(logging.Formatter):
 
 
 class OwnPage(Server):
-    """A server of whose screens only its own page can open one.
+    """A server whose screens can be opened only by its own page.
 
-    A browser lets any page that it shows connect to this machine, and tells in the
-    header `Origin` which page that was (RFC 6455, 10.2). A page may also have its own
-    name point to this machine, which `Host` then tells (DNS rebinding).
+    Browsers let any page connect to this machine; the header `Origin` names the page
+    (RFC 6455, 10.2). A page may also make its own host name point to this machine (DNS
+    rebinding); the header `Host` then has that name.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class OwnPage(Server):
         self, request: web.Request, handler: Handler
     ) -> web.StreamResponse:
         if request.host not in self._own:
-            raise web.HTTPForbidden(text="only this machine's own names lead here")
+            raise web.HTTPForbidden(text="use http://localhost or http://127.0.0.1")
         return await handler(request)
 
     def initialize_logging(self) -> None:
@@ -93,21 +93,21 @@ class OwnPage(Server):
         logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
     def serve(self, debug: bool = False) -> None:
-        """Serve until interrupted; stdout is kept for the answer."""
+        """Serve until interrupted; stdout is kept for the JSON output."""
         with contextlib.redirect_stdout(sys.stderr):
             super().serve(debug)
 
     async def on_startup(self, app: web.Application) -> None:
-        """Print where the page is; not the command behind it, which nobody types."""
+        """Print the address of the page."""
         url = f"http://{HOST}:{self.port}"
         sys.stderr.write(f"Serving plimsoll on {url} (Ctrl-C to quit)\n")
         if self._output is Form.JSON:
             self._answers.write(json_text({"url": url}))
-            # The server stays, and whoever reads a pipe waits for the address.
+            # The server keeps running while a reader of the pipe waits for the address.
             self._answers.flush()
 
     async def handle_index(self, request: web.Request) -> web.StreamResponse:
-        """The page; it would ask a server of fonts, and wait for it."""
+        """The page, with a policy that stops it from loading fonts from elsewhere."""
         self._require_room()
         response: web.StreamResponse = await super().handle_index(request)
         own = f"http://{HOST}:{self.port} ws://{HOST}:{self.port}"
@@ -116,10 +116,10 @@ class OwnPage(Server):
         return response
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """A screen, for no other page, which ends with its window."""
+        """Open a screen for plimsoll's own page only; it ends with its window."""
         own = [f"http://{name}" for name in self._own]
         if request.headers.get("Origin") not in (None, *own):
-            raise web.HTTPForbidden(text="only the page of plimsoll itself may connect")
+            raise web.HTTPForbidden(text="only plimsoll's own page may connect")
         self._require_room()
         self._taken += 1
         try:
@@ -134,8 +134,8 @@ class OwnPage(Server):
     def _require_room(self) -> None:
         if self._taken >= self._most:
             raise web.HTTPServiceUnavailable(
-                text=f"All {self._most} sessions are in use. Close a window, or serve "
-                "more of them by --sessions.",
+                text=f"All {self._most} sessions are in use. Close a window, or allow "
+                "more with --sessions.",
                 headers={"Retry-After": "10"},
             )
 
@@ -158,12 +158,12 @@ class OwnPage(Server):
 
     @property
     def stop_s(self) -> float:
-        """How long a session may take to end."""
+        """Seconds that a session may take to end."""
         return self._stop_s
 
 
 class _Session(AppService):
-    """One window's plimsoll; it ends with the window, and the window with it."""
+    """The plimsoll process of one window; each ends with the other."""
 
     def __init__(self, page: OwnPage, window: web.WebSocketResponse) -> None:
         super().__init__(
@@ -202,12 +202,12 @@ class _Session(AppService):
         await self._window.close()
 
     async def end(self) -> None:
-        """Ask it to end; after a while, make it."""
+        """Ask the process to end; kill it after `stop_s`."""
         try:
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(self.stop(), self._stop_s)
         except asyncio.CancelledError:
-            # Also raised where the session's own tasks end before they have begun.
+            # Also raised if the session's own tasks end before they start.
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise

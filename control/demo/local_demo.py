@@ -8,12 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from clients.jvm.jars import (
-    SPARK_KAFKA_PINS,
-    JarProgress,
-    fetch,
-    read_pins,
-)
+from clients.jvm.jars import SPARK_KAFKA_PINS, JarProgress, fetch, read_pins
 from control import compose
 from control.demo.report import BrokerLine, DemoReport
 from control.loop.loop import Loop
@@ -21,14 +16,8 @@ from control.loop.view import LoopView, Mode, Phase
 from control.settings.auto_limits import EAGER
 from control.settings.capacity_table import CapacitySettings
 from control.settings.settings import S3Bucket, Settings
-from lab.load.load_generator import Load, LoadOrder
-from lab.load.weights import DEMO_WEIGHTS
-from lab.local_cluster.local_cluster import (
-    LocalCluster,
-    LocalPlan,
-    kafka_pins,
-    s3_pins,
-)
+from lab.load.load_generator import DEMO_WEIGHTS, Load, LoadOrder
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan, kafka_pins, s3_pins
 from lab.local_cluster.reaper import MARK
 from model.errors import ExecutionStopped, PlimsollError
 from model.ids import TopicName
@@ -105,11 +94,11 @@ class Demo:
         """
 
         def level(view: LoopView) -> bool:
-            return view.phase is Phase.LEVEL and bool(self.loop.reports)
+            return view.phase is Phase.BALANCED and bool(self.loop.reports)
 
         if not self.loop.wait(level, LEVEL_S):
             raise self._trouble or ExecutionStopped(
-                f"the cluster was not level after {LEVEL_S:.0f} s; the last word was: "
+                f"the cluster was not balanced after {LEVEL_S:.0f} s; last state: "
                 f"{self.loop.view.phase}: {self.loop.view.message}"
             )
 
@@ -197,7 +186,7 @@ def demo(
         times.follow(loop)
         running = Demo(cluster, load, loop, times, plain=order.plain)
         stack.enter_context(loop)
-        on_step("watching: the probe samples, Spark makes load vectors of it")
+        on_step("observing: the probe takes samples, Spark turns them into loads")
         yield running
 
 
@@ -248,7 +237,7 @@ class _Times:
     def __init__(self) -> None:
         self.at_s = {"start": time.time()}
         self.plan: Plan | None = None
-        """The first plan with moves, as it was last before the run."""
+        """The first plan with moves, in its last version before the run."""
 
     def note(self, what: str, at_s: float | None = None) -> None:
         """Keep the first time of each thing."""
@@ -264,7 +253,7 @@ class _Times:
             if view.plan is not None and view.plan.moves:
                 self.note("planned", at_s)
                 self.plan = self.plan if ran else view.plan
-            if ran and view.phase is Phase.LEVEL:
+            if ran and view.phase is Phase.BALANCED:
                 self.note("level", at_s)
 
         loop.subscribe(see)

@@ -1,7 +1,7 @@
-"""What the demo tells at its end."""
+"""The report at the end of the demo."""
 
-from control.render.plan_text import load_text, table
 from control.render.run_report import run_text
+from control.render.text import load_text, table
 from model.files import FileModel
 from model.plan.plan import PlanStatus
 from model.run import RunReport, RunState
@@ -9,11 +9,11 @@ from model.snapshot.snapshot import Resource
 from model.units import bytes_text, count_text, percent_text, seconds_text
 
 LEVEL_SHARE = 0.10
-"""The demo's load is made so that a level within this exists."""
+"""Deviation from the average that the demo's load allows."""
 
 
 class BrokerLine(FileModel):
-    """One broker's measured load before and after."""
+    """Measured load of one broker before and after, bytes/s."""
 
     id: int
     rack: str | None
@@ -22,39 +22,39 @@ class BrokerLine(FileModel):
 
 
 class DemoReport(FileModel):
-    """The whole demo in figures."""
+    """Figures of the whole demo."""
 
     level_within: float
-    """Largest measured deviation of a broker from the level at the end."""
+    """Largest measured deviation from the average at the end, as a share."""
     brokers: tuple[BrokerLine, ...]
     objective_before: float
     objective: float
     bound: float
     plan_status: PlanStatus
     brokers_ready_s: float
-    """From the start of the demo, once every jar is there; so are the next two."""
+    """Seconds from the start of the demo, after downloads; so are the next two."""
     planned_s: float
     level_s: float | None
-    """None if it never was level."""
+    """None if the cluster was never balanced."""
     contact_to_plan_s: float
-    """From plimsoll's first answer of the cluster."""
+    """Seconds from the cluster's first response to the plan."""
     run: RunReport
     later_moves: int
     """Moves of runs after the first one."""
     quiet_s: float
-    """How long the cluster was watched after it was level."""
+    """Seconds that the cluster was observed after it was balanced."""
     longest_stall_s: float
-    """Longest gap between acknowledgements of a partition from the run on."""
+    """Longest gap between acknowledgements of a partition since the run, seconds."""
     acknowledged: int
     read: int
     lost: int
     duplicated: int
     tier_segments: tuple[int, int] | None
-    """Segments in the remote tier, seen through S3: count, bytes; None without one."""
+    """Count and bytes of the segments in the remote tier; None without a tier."""
 
     @property
     def good(self) -> bool:
-        """Level, nothing lost, nothing twice, and quiet."""
+        """Balanced, no record lost or duplicated, and no further moves."""
         return (
             self.level_within <= LEVEL_SHARE
             and self.run.state is RunState.DONE
@@ -64,7 +64,7 @@ class DemoReport(FileModel):
 
 
 def report_text(report: DemoReport) -> str:
-    """The report as people read it."""
+    """Format the report as text."""
     resources = (Resource.NET_IN, Resource.NET_OUT)
     rows = [
         [
@@ -85,15 +85,15 @@ def report_text(report: DemoReport) -> str:
 def _lines(report: DemoReport) -> list[str]:
     gap = max(0.0, report.objective - report.bound)
     level_s = report.level_s
-    level = "never" if level_s is None else f"after {seconds_text(level_s)}"
+    balanced = "never" if level_s is None else f"after {seconds_text(level_s)}"
     return [
-        f"plan: {report.plan_status}, objective {report.objective_before:.6g} -> "
+        f"plan: {report.plan_status}, imbalance {report.objective_before:.6g} -> "
         f"{report.objective:.6g}, bound {report.bound:.6g}, gap {gap:.3g}; "
         f"{seconds_text(report.contact_to_plan_s)} from first contact",
-        f"since start: brokers ready after {seconds_text(report.brokers_ready_s)}, "
-        f"planned after {seconds_text(report.planned_s)}, level {level}",
-        f"level: largest deviation {percent_text(report.level_within)}",
-        f"quiet: {seconds_text(report.quiet_s)} watched, "
+        f"from the start: brokers ready after {seconds_text(report.brokers_ready_s)}, "
+        f"planned after {seconds_text(report.planned_s)}, balanced {balanced}",
+        f"balance: largest deviation {percent_text(report.level_within)}",
+        f"afterwards: observed for {seconds_text(report.quiet_s)}, "
         f"{count_text(report.later_moves, 'further move')}",
         f"producer: longest stall {seconds_text(report.longest_stall_s)}",
         f"records: {report.acknowledged:,} acknowledged, {report.read:,} read, "
@@ -107,5 +107,5 @@ def _tier(segments: tuple[int, int] | None) -> list[str]:
         return []
     count, size = segments
     return [
-        f"tier: {count_text(count, 'segment')}, {bytes_text(size)}, seen through S3"
+        f"tier: {count_text(count, 'segment')}, {bytes_text(size)}, listed through S3"
     ]

@@ -22,9 +22,9 @@ class CleanupSchedule:
         self._possible = True
         self._attempts = Backoff(first_s=FIRST_S, most_s=MOST_S)
         self._tried_for = ""
-        """The plan before which it was tried."""
+        """Hash of the plan before which it was tried."""
 
-    def expect(self, now_s: float) -> None:
+    def run_failed(self, now_s: float) -> None:
         """A run has failed, whose end has tried to restore everything."""
         self._possible, self._tried_for = True, ""
         self._attempts = self._attempts.reset().again(now_s)
@@ -36,16 +36,17 @@ class CleanupSchedule:
         """
         if not self._possible:
             return False
-        if plan_hash == self._tried_for if plan_hash else self._waits(now_s):
+        if plan_hash:
+            wait = plan_hash == self._tried_for
+        else:
+            wait = self._attempts.left_s(now_s) > 0
+        if wait:
             return False
         self._possible = self._exist(cluster_id)
         if self._possible:
             self._attempts = self._attempts.again(now_s)
             self._tried_for = plan_hash
         return self._possible
-
-    def _waits(self, now_s: float) -> bool:
-        return self._attempts.left_s(now_s) > 0
 
     def _exist(self, cluster_id: str) -> bool:
         from executor.journal.run_history import left_set

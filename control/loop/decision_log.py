@@ -1,11 +1,74 @@
 """Log lines for what changed in a run: its state, and each move's start and end."""
 
-from collections.abc import Iterator
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
 
+from control.loop.view import LOG_LINES, LogLine, LoopView
 from model.run import MoveProgress, MoveState, RunProgress, RunState
+from model.snapshot.capacities import Capacities, capacity_notes
+from model.snapshot.snapshot import Snapshot
+
+logger = logging.getLogger("plimsoll.control")
 
 WARNED = (RunState.PAUSED, RunState.STOPPING)
 FAILED = (MoveState.DROPPED, MoveState.STUCK)
+
+
+class DecisionLog:
+    """Keep the newest lines for the screen, and pass each to the program's log.
+
+    Any thread may write. The lock guards the lines alone: no other lock is taken while
+    it is held.
+    """
+
+    def __init__(
+        self, now_ms: Callable[[], int], plan_hash: Callable[[], str | None]
+    ) -> None:
+        """now_ms: milliseconds since the epoch; plan_hash: of the newest plan."""
+        self._now_ms, self._plan_hash = now_ms, plan_hash
+        self._lines: deque[LogLine] = deque(maxlen=LOG_LINES)
+        self._lock = threading.Lock()
+
+    @property
+    def lines(self) -> tuple[LogLine, ...]:
+        """The newest lines, oldest first."""
+        with self._lock:
+            return tuple(self._lines)
+
+    def note(self, text: str, *, level: str = "info", narrated: bool = False) -> None:
+        """Write a line; the screen shows it with the next view.
+
+        narrated: the phase or the run of the view says the same, so a front end that
+        narrates views leaves the line out.
+        """
+        line = LogLine(at_ms=self._now_ms(), level=level, text=text)
+        with self._lock:
+            self._lines.append(line)
+        extra = {"plan_hash": self._plan_hash(), "narrated": narrated}
+        getattr(logger, level)(text, extra=extra)
+
+
+class CapacityNotes:
+    """Write each note about broker capacities once; subscribe it to a loop."""
+
+    def __init__(
+        self, warn: Callable[[str], None], configured: Capacities | None
+    ) -> None:
+        self._warn, self._configured = warn, configured
+        self._snapshot: Snapshot | None = None
+        self._notes: tuple[str, ...] = ()
+
+    def __call__(self, view: LoopView) -> None:
+        """Compare the newest snapshot with the configured capacities."""
+        if view.snapshot is None or view.snapshot is self._snapshot:
+            return
+        self._snapshot, before = view.snapshot, self._notes
+        self._notes = capacity_notes(view.snapshot, self._configured)
+        for note in self._notes:
+            if note not in before:
+                self._warn(note)
 
 
 def run_lines(

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final, Literal
 
 from control.cli.console import operator
-from control.loop.ports import Executor, Observer, Planner
+from control.loop.ports import Observer, PlanExecutor
 from control.loop.view import Mode
+from control.planning.planner import Planner
 from control.settings.auto_limits import AutoLimits
 from control.settings.screen_settings import ScreenSettings
 from executor.timing import steady_s
@@ -54,7 +55,7 @@ class LoopParts:
     observer: Callable[[], Observer]
     """Makes a new observer; called again after a lost connection."""
     planner: Planner
-    executor: Callable[[], Executor] | None
+    executor: Callable[[], PlanExecutor] | None
     """Makes the one object that changes a cluster; None when read-only."""
     recent_moves: Callable[[str, int], tuple[RecentMove, ...]]
     """Moves on a cluster (id) since a time (ms), from the journal."""

@@ -15,20 +15,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from control.loop.cleanup_schedule import CleanupSchedule
-from control.loop.decision_log import run_lines
+from control.loop.decision_log import DecisionLog, run_lines
 from control.loop.dependencies import LoopParts, LoopSettings
-from control.loop.phase import Status, after_answer, after_step
-from control.loop.policy import Facts, Step, next_step
+from control.loop.phase import Status, after_decision, after_result
+from control.loop.policy import Decision, DecisionInputs, next_step
 from control.loop.ports import Observer
-from control.loop.previous_runs import Past
-from control.loop.rebalancer_watch import Rivals
-from control.loop.run_thread import Runner
+from control.loop.previous_runs import READ_ONLY, PreviousRuns
+from control.loop.rebalancer_watch import RebalancerWatch
+from control.loop.run_thread import RunEvents, Runner
 from control.loop.state import LoopState
-from control.loop.view import LogLine, LoopView, Mode, Phase, Retry
+from control.loop.view import LoopView, Mode, Phase, Retry
 from control.planning.plan_inputs import (
     AVERAGED_WINDOWS,
-    Answered,
     Inputs,
+    SolvedInputs,
     loads_of,
 )
 from control.planning.plan_needs import plan_needs
@@ -67,7 +67,6 @@ logger = logging.getLogger("plimsoll.control")
 RETRY_S = 5.0
 """Time between two attempts to connect."""
 
-
 WATCH_RETRY_S = 60.0
 """The same after `--auto` could not watch for another reason, such as a right."""
 
@@ -78,30 +77,35 @@ class Loop(Closing):
     def __init__(self, settings: LoopSettings, parts: LoopParts) -> None:
         self.settings = settings
         self.error: PlimsollError | None = None
-        """What ended the loop, or refused what a policy had approved."""
+        """Error that ended the loop."""
         self.clock = parts.clock
         self._parts = parts
         self._state = LoopState()
         self._changed = threading.Condition(threading.RLock())
         self._closing = threading.Event()
         self._wake = threading.Event()
+        self._log = DecisionLog(self._now_ms, self._plan_hash)
         self.proposals = Proposals(
             parts.planner,
             settings.goals,
             settings.solve,
             clock=parts.clock,
             steady=parts.steady,
-            lock=self._changed,
             wake=self._wake.set,
-            note=self.warn,
+            warn=self.warn,
             acted=self.acted,
         )
-        self._leftovers = CleanupSchedule(settings.journal_dir)
+        self._cleanups = CleanupSchedule(settings.journal_dir)
         self._watcher = threading.Thread(target=self._main, name="loop", daemon=True)
         self._runner = self._make_runner()
-        self.past = Past(self, self._runner, settings.journal_dir)
-        self._rivals = None if self._runner is None else self._make_rivals(self._runner)
-        self._subscribers: list[Callable[[LoopView], None]] = [self.past]
+        self.previous_runs = PreviousRuns(
+            self._runner,
+            settings.journal_dir,
+            begin=self._begin_run,
+            warn=self.warn,
+        )
+        self._rebalancers = self._make_rebalancer_watch()
+        self._subscribers: list[Callable[[LoopView], None]] = [self.previous_runs]
 
     def __enter__(self) -> Self:
         self._watcher.start()
@@ -129,6 +133,7 @@ class Loop(Closing):
         """The loop as it stands."""
         with self._changed:
             state = self._state
+            plan, proposed = self.proposals.shown
             seen = state.snapshot
             cluster = seen.header.cluster_id[:8] if seen is not None else ""
             return LoopView(
@@ -142,10 +147,10 @@ class Loop(Closing):
                 replication=state.replication,
                 snapshot=state.snapshot,
                 evaluation=state.evaluation,
-                plan=self.proposals.plan,
-                proposed=self.proposals.view,
+                plan=plan,
+                proposed=replace(proposed, rivals=state.rebalancers),
                 run=state.run,
-                log=tuple(state.log),
+                log=self._log.lines,
                 retry=state.retry,
             )
 
@@ -158,8 +163,7 @@ class Loop(Closing):
     @property
     def result(self) -> Result | None:
         """The answer of the last solve."""
-        with self._changed:
-            return self.proposals.result
+        return self.proposals.result
 
     @property
     def failure(self) -> PlimsollError | None:
@@ -182,49 +186,51 @@ class Loop(Closing):
             The cluster is no longer the one that was planned for.
         """
         with self._changed:
-            plan, changes = self.proposals.plan, self.proposals.view.changes
-            if self._runner is None:
-                raise GuardrailRefused(
-                    "plimsoll is read-only; start it with --allow-changes"
-                )
-            if self.running:
-                raise GuardrailRefused("a run goes on; wait for its end or stop it")
+            plan, proposed = self.proposals.shown
+            runner = self._allowed()
+            self._refuse_while_running()
             if plan is None or plan.hash != plan_hash:
                 raise GuardrailRefused(
-                    "this plan was replaced by a newer one: look at that, approve that"
+                    "a newer plan has replaced this one; review and approve the newer "
+                    "plan"
                 )
-            if self.proposals.awaited:
+            if proposed.awaited:
                 raise GuardrailRefused(
-                    "another plan was asked for: look at that, approve that"
+                    "another plan has been requested; review and approve that plan"
                 )
-            if changes:
-                words = "; ".join(changes)
-                raise PlanOutdated(f"the cluster changed since this plan: {words}")
+            if proposed.changes:
+                changes = "; ".join(proposed.changes)
+                raise PlanOutdated(f"the cluster changed since this plan: {changes}")
             self.note(f"plan {plan.hash[:12]} approved by {by}")
-            self._enter(Phase.RUNNING, f"carrying out plan {plan.hash[:12]}")
-            self.proposals.give_up()
-            self._runner.start(plan, by)
+            message = f"executing plan {plan.hash[:12]}"
+            self._begin_run(message, lambda: runner.start(plan, by))
 
     def preview(self, plan: Plan) -> "Forecast":
         """What a plan will take; asks the cluster, and raises as a run would."""
-        if self._runner is None:
-            raise GuardrailRefused(
-                "plimsoll is read-only; start it with --allow-changes"
-            )
-        return self._runner.preview(plan)
+        return self._allowed().preview(plan)
 
-    def begin(self, words: str, start: Callable[[], None]) -> None:
+    def _allowed(self) -> Runner:
+        if self._runner is None:
+            raise GuardrailRefused(READ_ONLY)
+        return self._runner
+
+    def _refuse_while_running(self) -> None:
+        if self.running:
+            raise GuardrailRefused(
+                "a run is in progress; wait until it ends, or stop it"
+            )
+
+    def _begin_run(self, message: str, start: Callable[[], None]) -> None:
         """Let another run begin than that of the newest plan; as `past.Host` says."""
         with self._changed:
-            if self.running:
-                raise GuardrailRefused("a run goes on; wait for its end or stop it")
-            self._enter(Phase.RUNNING, words)
+            self._refuse_while_running()
+            self._enter(Phase.RUNNING, message)
             self.proposals.give_up()
             start()
 
     def plan_again(self) -> None:
         """Make a new plan from the newest snapshot, level or not."""
-        self.acted("plan again")
+        self.acted("replan")
         self.proposals.want()
 
     @property
@@ -251,32 +257,41 @@ class Loop(Closing):
             return None
         return Runner(
             connect,
-            self,
+            RunEvents(
+                progressed=self._run_progressed,
+                ended=self._run_ended,
+                failed=self._run_failed,
+                cleaned_up=self._cleaned_up,
+            ),
             journal_dir=self.settings.journal_dir,
             moves_in_flight=self.settings.limits.moves_in_flight,
             operator=self.settings.operator,
         )
 
-    def _make_rivals(self, runner: Runner) -> Rivals:
-        return Rivals(runner.rebalancers, self._found_rebalancers, self._parts.steady)
+    def _make_rebalancer_watch(self) -> RebalancerWatch | None:
+        if self._runner is None:
+            return None
+        return RebalancerWatch(
+            self._runner.rebalancers, self._found_rebalancers, self._parts.steady
+        )
 
     def _found_rebalancers(self, found: tuple[str, ...]) -> None:
         """Say each once, however often it is found."""
         with self._changed:
-            known, self.proposals.rivals = self.proposals.rivals, found
-            for words in found:
-                if words not in known:
-                    self.note(words, level="warning")
+            known, self._state.rebalancers = self._state.rebalancers, found
+            for warning in found:
+                if warning not in known:
+                    self.note(warning, level="warning")
         if found != known:
             self._publish()
 
     def _search_rebalancers(self) -> None:
-        plan, snapshot = self.proposals.plan, self._state.snapshot
-        if self._rivals is None or plan is None or snapshot is None or self.running:
+        plan = self.proposals.plan
+        if self._rebalancers is None or plan is None or self.running:
             return
-        shared = any(move.storage is StorageKind.SHARED for move in plan.moves)
-        if plan.moves:
-            self._rivals.look(plan.hash, shared)
+        if self._state.snapshot is not None and plan.moves:
+            shared = any(move.storage is StorageKind.SHARED for move in plan.moves)
+            self._rebalancers.search(plan.hash, shared)
 
     def _main(self) -> None:
         while not self._closing.is_set():
@@ -383,34 +398,34 @@ class Loop(Closing):
     def _act(self) -> None:
         with self._changed:
             state = self._state
-            answer = self._answer()
+            result = self._take_result()
             if state.snapshot is None or state.evaluation is None or self.running:
                 return
             if state.seen is None:
-                # Since the connection was lost, no loads have been measured.
+                # No loads have been measured since the connection was lost.
                 return
-            if answer is not None:
-                self._enter_status(after_answer(answer))
-            if answer is not None or self.proposals.solving:
+            if result is not None:
+                self._enter_status(after_result(result))
+            if result is not None or self.proposals.solving:
                 return
-            step, why = next_step(self._facts(state.snapshot))
+            step, reason = next_step(self._decision_inputs(state.snapshot))
             plan, result = self.proposals.plan, self.proposals.result
-            if self._cleans_up(plan if step is Step.APPROVE else None):
+            if self._cleans_up(plan if step is Decision.APPROVE else None):
                 return
-        if step is Step.PLAN:
-            self._enter(Phase.SOLVING, why)
+        if step is Decision.PLAN:
+            self._enter(Phase.SOLVING, reason)
             with self._changed:
                 inputs = self._inputs(state.snapshot, state.evaluation)
                 now_s = self._parts.steady()
-                state.answered = Answered.of(inputs, now_s, state.answered)
+                state.answered = SolvedInputs.of(inputs, now_s, state.answered)
                 self.proposals.begin(self._adapted)
-        elif step is Step.APPROVE and plan is not None:
+        elif step is Decision.APPROVE and plan is not None:
             self._approve_by_limits(plan)
         else:
-            if step is Step.REST:
+            if step is Decision.REST:
                 unknown = load_warning(state.snapshot, self.settings.goals)
-                why = "; ".join(filter(None, (why, unknown)))
-            self._enter_status(after_step(step, why, state.evaluation, result))
+                reason = "; ".join(filter(None, (reason, unknown)))
+            self._enter_status(after_decision(step, reason, state.evaluation, result))
 
     def _cleans_up(self, plan: Plan | None) -> bool:
         """Whether settings that previous runs have left are being restored.
@@ -422,12 +437,12 @@ class Loop(Closing):
         if not auto or self._runner is None or seen is None:
             return False
         plan_hash = plan.hash if plan is not None else ""
-        due = self._leftovers.due(seen.header.cluster_id, now_s, plan_hash)
+        due = self._cleanups.due(seen.header.cluster_id, now_s, plan_hash)
         if due:
             self._runner.clean_up()
         return due
 
-    def _answer(self) -> Result | None:
+    def _take_result(self) -> Result | None:
         try:
             return self.proposals.take()
         except PlimsollError as exc:
@@ -467,12 +482,12 @@ class Loop(Closing):
             tightened(goals, self.settings.limits),
             waited=dead - given_up,
         )
-        for words in placeless_warnings(snapshot, goals):
-            self.warn(words)
+        for warning in placeless_warnings(snapshot, goals):
+            self.warn(warning)
         if over:
             self.note(
-                f"{count_text(over, 'partition')} to repair left for later runs by "
-                "the limits of --auto"
+                "the limits of --auto leave "
+                f"{count_text(over, 'partition')} to repair for later runs"
             )
         return goals
 
@@ -483,7 +498,7 @@ class Loop(Closing):
         state = self._state
         if state.answered is None or state.evaluation is None:
             return False
-        if self.proposals.solves.left_s(self._parts.steady()) > 0:
+        if self.proposals.solve_in_s > 0:
             return True
         now = self._inputs(snapshot, state.evaluation)
         goals, span_s = self.settings.goals, _span_s(snapshot)
@@ -503,10 +518,10 @@ class Loop(Closing):
         newest_s = (newest_ms or header.taken_at_ms) / 1000
         return max(0.0, self._parts.clock() - newest_s) + _window_s(snapshot)
 
-    def _facts(self, snapshot: Snapshot) -> Facts:
-        state, proposals = self._state, self.proposals
-        now_s = self._parts.steady()
-        return Facts(
+    def _decision_inputs(self, snapshot: Snapshot) -> DecisionInputs:
+        state, now_s = self._state, self._parts.steady()
+        plan, proposed = self.proposals.shown
+        return DecisionInputs(
             now_s=now_s,
             mode=self.settings.mode,
             limits=self.settings.limits,
@@ -516,13 +531,13 @@ class Loop(Closing):
             needed_since_s=state.needed_since_s,
             was_level=state.was_level,
             ended_at_s=state.ended_at_s,
-            plan=proposals.plan,
-            outdated=proposals.outdated,
+            plan=plan,
+            outdated=bool(proposed.changes),
             answered=self._is_answered(snapshot),
-            solve_in_s=proposals.solves.left_s(now_s),
+            solve_in_s=self.proposals.solve_in_s,
             quiet_in_s=state.membership.quiet_in_s(now_s),
             retry=self._retry(),
-            plan_wanted=proposals.wanted,
+            plan_wanted=self.proposals.wanted,
         )
 
     def _awaited(self, snapshot: Snapshot) -> str:
@@ -533,12 +548,12 @@ class Loop(Closing):
             self._parts.steady(),
         )
 
-    def _enter_status(self, standing: Status) -> None:
-        self._enter(standing.phase, standing.message, level=standing.level)
+    def _enter_status(self, status: Status) -> None:
+        self._enter(status.phase, status.message, level=status.level)
 
-    # ---- what the runner tells, from its thread
+    # ---- events of runs, from their thread
 
-    def run_progressed(self, progress: RunProgress) -> None:
+    def _run_progressed(self, progress: RunProgress) -> None:
         """Something in the run changed."""
         self._note_steering()
         with self._changed:
@@ -547,34 +562,34 @@ class Loop(Closing):
             self._state.run = progress
         self._publish()
 
-    def run_ended(self, report: RunReport) -> None:
+    def _run_ended(self, report: RunReport) -> None:
         """The run came to an end, done or stopped."""
         self._note_steering()
         done = sum(move.state is MoveState.DONE for move in report.moves)
         moves = count_text(len(report.moves), "move")
         made = moves if done == len(report.moves) else f"{done} of {moves}"
-        words = f"run {report.run_id} {report.state}: {made}"
+        message = f"run {report.run_id} {report.state}: {made}"
         if report.reason:
-            words += f"; {report.reason}"
+            message += f"; {report.reason}"
         with self._changed:
             self._state.reports.append(report)
             self._forget_plan()
             done = report.state is RunState.DONE
             if not done:
-                self._leftovers.expect(self._parts.steady())
-            self._enter(Phase.SETTLING, words, level="info" if done else "warning")
+                self._cleanups.run_failed(self._parts.steady())
+            self._enter(Phase.SETTLING, message, level="info" if done else "warning")
             state = self._state
             if done:
                 state.failures, state.failure = state.failures.reset(), None
             elif self.settings.mode is Mode.AUTO:
-                state.failure = ExecutionStopped(words)
+                state.failure = ExecutionStopped(message)
                 state.failures = state.failures.again(self._parts.steady())
 
-    def run_failed(self, error: PlimsollError) -> None:
+    def _run_failed(self, error: PlimsollError) -> None:
         """The run could not begin or go on: say why; plan anew from what is now."""
         self._note_steering()
         with self._changed:
-            self._leftovers.expect(self._parts.steady())
+            self._cleanups.run_failed(self._parts.steady())
             run, plan = self._state.run, self.proposals.plan
             began = (
                 run is not None
@@ -583,21 +598,22 @@ class Loop(Closing):
             )
             self._forget_plan(ended=began)
             if run is not None and run.state is RunState.CHECKING:
-                told = replace(run, state=RunState.REFUSED, reason=str(error))
-                # One that was cut off still waits to be gone on with.
-                self._state.run = told if self.past.cut_off is None else None
+                refused = replace(run, state=RunState.REFUSED, reason=str(error))
+                # An interrupted run still waits to be resumed; show that instead.
+                interrupted = self.previous_runs.interrupted
+                self._state.run = refused if interrupted is None else None
             if self.settings.mode is Mode.AUTO:
                 self._failed(error)
             else:
                 self._enter(Phase.NO_PLAN, str(error), level="error")
 
-    def cleaned_up(self, done: Sequence[str], error: PlimsollError | None) -> None:
+    def _cleaned_up(self, done: Sequence[str], error: PlimsollError | None) -> None:
         """Settings of previous runs were restored, or not all of them."""
-        for words in done:
-            self.note(words, level="warning")
+        for line in done:
+            self.note(line, level="warning")
         if error is not None:
             self.note(
-                f"settings that previous runs have left stay for now: {error}",
+                f"cannot restore the settings left by previous runs yet: {error}",
                 level="warning",
             )
         self._wake.set()
@@ -608,12 +624,11 @@ class Loop(Closing):
         ended: partitions may have moved, so loads of before say nothing any more.
         """
         state = self._state
-        self.proposals.forget()
+        self.proposals.forget(ended=ended)
         state.answered = None
         if ended:
             state.ended_at_s = self._parts.steady()
             state.needed_since_s, state.was_level = None, False
-            self.proposals.solves = self.proposals.solves.reset()
 
     def _enter(self, phase: Phase, message: str, *, level: str = "info") -> None:
         with self._changed:
@@ -627,18 +642,12 @@ class Loop(Closing):
 
         narrated: the view's phase or run tells it, too.
         """
-        with self._changed:
-            plan, log = self.proposals.plan, self._state.log
-            log.append(LogLine(at_ms=self._now_ms(), level=level, text=text))
-        plan_hash = plan.hash[:12] if plan else None
-        getattr(logger, level)(
-            text, extra={"plan_hash": plan_hash, "narrated": narrated}
-        )
+        self._log.note(text, level=level, narrated=narrated)
 
     def warn(self, text: str) -> None:
         """Say in the log what came to nothing, or what another part warns of."""
-        # A run's checks find again what was said when its plan became ready.
-        if text not in self.proposals.rivals:
+        # The checks of a run find them again after the plan became ready.
+        if text not in self._state.rebalancers:
             self.note(text, level="warning")
 
     def acted(self, words: str) -> None:
@@ -657,6 +666,10 @@ class Loop(Closing):
         for subscriber in tuple(self._subscribers):
             subscriber(view)
 
+    def _plan_hash(self) -> str | None:
+        plan = self.proposals.plan
+        return plan.hash[:12] if plan else None
+
     def _now_ms(self) -> int:
         return int(1000 * self._parts.clock())
 
@@ -673,4 +686,4 @@ def _span_s(snapshot: Snapshot) -> float:
 
 def _retry_words(error: PlimsollError, left_s: float) -> str:
     """Why an attempt failed, and when the next one is made."""
-    return f"{str(error).removesuffix('.')}; trying again in {seconds_text(left_s)}"
+    return f"{str(error).removesuffix('.')}; retrying in {seconds_text(left_s)}"

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from control.loop.policy import Step
+from control.loop.policy import Decision
 from control.loop.view import Phase
 from control.planning.validate import spread_words
 from model.evaluate import Evaluation
@@ -18,33 +18,33 @@ class Status(NamedTuple):
     level: str = "info"
 
 
-def after_step(
-    step: Step, why: str, evaluation: Evaluation, result: Result | None
+def after_decision(
+    step: Decision, why: str, evaluation: Evaluation, result: Result | None
 ) -> Status:
     """Where a step leads that neither plans nor approves."""
-    answer = result.summary() if result else ""
+    summary = result.summary() if result else ""
     spread = spread_words(evaluation)
     match step:
-        case Step.SETTLE:
+        case Decision.SETTLE:
             return Status(Phase.SETTLING, why)
-        case Step.REST:
-            return Status(Phase.LEVEL, "; ".join(filter(None, (spread, why))))
-        case Step.CONFIRM:
+        case Decision.REST:
+            return Status(Phase.BALANCED, "; ".join(filter(None, (spread, why))))
+        case Decision.CONFIRM:
             return Status(Phase.MEASURING, f"{spread}; {why}")
-        case Step.REFUSE:
+        case Decision.REFUSE:
             return Status(Phase.NO_PLAN, f"not approved: {why}", "warning")
-        case Step.RETRY:
+        case Decision.RETRY:
             return Status(Phase.NO_PLAN, why, "warning")
-        case Step.HOLD:
-            return Status(Phase.NO_PLAN, answer)
+        case Decision.HOLD:
+            return Status(Phase.NO_PLAN, summary)
         case _:
-            return Status(Phase.PLAN_READY, answer)
+            return Status(Phase.PLAN_READY, summary)
 
 
-def after_answer(result: Result) -> Status:
+def after_result(result: Result) -> Status:
     """Where the answer of a solve leads."""
     if result.best is not None and result.best.moves:
         return Status(Phase.PLAN_READY, result.summary())
     if result.status is PlanStatus.ALREADY_BALANCED:
-        return Status(Phase.LEVEL, result.summary())
+        return Status(Phase.BALANCED, result.summary())
     return Status(Phase.NO_PLAN, result.summary())

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from control.loop.view import Mode
-from control.planning.plan_needs import Need
+from control.planning.plan_needs import PlanNeed
 from control.settings.auto_limits import AutoLimits, refusals
 from model.plan.plan import Plan
 from model.units import seconds_text
 
 
-class Step(StrEnum):
+class Decision(StrEnum):
     """What to do next."""
 
     SETTLE = "settle"
@@ -33,7 +33,7 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class DecisionInputs:
     """What a decision rests on. Times are seconds of a clock that nobody sets."""
 
     now_s: float
@@ -41,7 +41,7 @@ class Facts:
     limits: AutoLimits
     loads_from_s: float
     """Begin of the window that the newest loads are averaged over."""
-    needs: tuple[Need, ...]
+    needs: tuple[PlanNeed, ...]
     """Why the cluster needs a plan, the most urgent reason first."""
     needed_since_s: float | None
     """None while there is no reason."""
@@ -66,62 +66,62 @@ class Facts:
     """A person asked for a new plan."""
 
 
-def next_step(facts: Facts) -> tuple[Step, str]:
+def next_step(facts: DecisionInputs) -> tuple[Decision, str]:
     """The next step, and why in words where it is not plain."""
     if facts.ended_at_s is not None and facts.loads_from_s < facts.ended_at_s:
         left_s = facts.ended_at_s - facts.loads_from_s
-        return Step.SETTLE, f"loads of the new placement alone in {left_s:.0f} s"
+        return Decision.SETTLE, f"waiting {left_s:.0f} s for loads of the new placement"
     if facts.plan_wanted:
-        return Step.PLAN, "asked for"
+        return Decision.PLAN, "requested by the operator"
     auto, offered = facts.mode is Mode.AUTO, facts.plan is not None and facts.plan.moves
     if not facts.needs and (auto or not offered):
-        return Step.REST, facts.awaited if auto else ""
+        return Decision.REST, facts.awaited if auto else ""
     if auto and facts.retry:
-        return Step.RETRY, facts.retry
+        return Decision.RETRY, facts.retry
     if auto and facts.needed_since_s is not None:
         wait = _not_yet(facts, facts.needed_since_s)
         if wait:
-            return Step.CONFIRM, wait
+            return Decision.CONFIRM, wait
     if facts.plan is not None and facts.plan.moves:
         return _with_plan(facts, facts.plan)
     if facts.answered:
-        return Step.HOLD, ""
+        return Decision.HOLD, ""
     return _plan(facts, "; ".join(need.message for need in facts.needs))
 
 
-def _with_plan(facts: Facts, plan: Plan) -> tuple[Step, str]:
+def _with_plan(facts: DecisionInputs, plan: Plan) -> tuple[Decision, str]:
     if facts.quiet_in_s > 0:
-        return Step.SETTLE, _unsteady(facts)
+        return Decision.SETTLE, _unsteady(facts)
     if facts.outdated:
         return _plan(facts, "brokers or placement changed since the plan was made")
     if facts.mode is not Mode.AUTO:
-        return Step.OFFER, ""
+        return Decision.OFFER, ""
     repairs = any(need.repairs for need in facts.needs)
     reasons = refusals(plan, facts.limits, repairs=repairs)
     if not reasons:
-        return Step.APPROVE, ""
+        return Decision.APPROVE, ""
     if facts.answered:
-        return Step.REFUSE, "; ".join(reasons)
+        return Decision.REFUSE, "; ".join(reasons)
     return _plan(facts, "the cluster changed since the last plan")
 
 
-def _plan(facts: Facts, why: str) -> tuple[Step, str]:
+def _plan(facts: DecisionInputs, why: str) -> tuple[Decision, str]:
     """Plan, unless brokers come and go, or plans are outdated as soon as made."""
     if facts.quiet_in_s > 0:
-        return Step.SETTLE, _unsteady(facts)
+        return Decision.SETTLE, _unsteady(facts)
     if facts.solve_in_s > 0:
-        return Step.SETTLE, (
+        return Decision.SETTLE, (
             f"{why}; planning again in {seconds_text(math.ceil(facts.solve_in_s))}"
         )
-    return Step.PLAN, why
+    return Decision.PLAN, why
 
 
-def _unsteady(facts: Facts) -> str:
+def _unsteady(facts: DecisionInputs) -> str:
     left = seconds_text(math.ceil(facts.quiet_in_s))
-    return f"brokers came or went; planning once they are steady for another {left}"
+    return f"brokers joined or left; planning once they are stable for another {left}"
 
 
-def _not_yet(facts: Facts, needed_since_s: float) -> str:
+def _not_yet(facts: DecisionInputs, needed_since_s: float) -> str:
     """Why `--auto` may not act yet; empty if it may."""
     if facts.awaited:
         return facts.awaited
@@ -133,20 +133,24 @@ def _not_yet(facts: Facts, needed_since_s: float) -> str:
     if facts.ended_at_s is not None:
         rested_s = facts.now_s - facts.ended_at_s
         if rested_s < limits.pause:
-            return f"the last run ended {rested_s:.0f} s ago, the pause is " + (
+            return (
+                f"the last run ended {rested_s:.0f} s ago; the pause between runs is "
                 f"{limits.pause:.0f} s"
             )
     return ""
 
 
-def _unconfirmed(facts: Facts, needed_since_s: float) -> str:
+def _unconfirmed(facts: DecisionInputs, needed_since_s: float) -> str:
     """Why loads do not tell reliably yet that a plan is needed; empty if they do."""
     needed_s = facts.now_s - needed_since_s
     mixed_s = needed_since_s - facts.loads_from_s
     if facts.was_level and mixed_s > 0:
-        # Planned on a mixture of old and new loads, it would have to act twice.
-        return f"the load has shifted; loads of afterwards alone in {mixed_s:.0f} s"
+        # A plan for a mixture of old and new loads would need a second one soon.
+        return f"the load has shifted; waiting {mixed_s:.0f} s for loads since then"
     confirm_s = facts.limits.confirm
     if needed_s < confirm_s:
-        return f"out of tolerance for {needed_s:.0f} s of {confirm_s:.0f} s"
+        return (
+            f"out of tolerance for {needed_s:.0f} s; --auto acts after "
+            f"{confirm_s:.0f} s"
+        )
     return ""

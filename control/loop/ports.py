@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from executor.run.operator_control import Steering
 from model.errors import PlimsollError
-from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import Plan
 from model.run import RunProgress, RunReport
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, Snapshot
-from solver.report.result import Result
-from solver.search.observer import SolveObserver
 
 if TYPE_CHECKING:
-    from control.loop.loop import Loop
     from executor.schedule.estimate import Forecast
 
 
@@ -46,21 +42,7 @@ class Observer(Protocol):
         """Stop watching and leave nothing behind."""
 
 
-class Planner(Protocol):
-    """Makes plans; `solver.solve.solve` is one."""
-
-    def __call__(
-        self,
-        snapshot: Snapshot,
-        goals: Goals,
-        limits: SolveLimits,
-        observer: SolveObserver,
-    ) -> Result:
-        """The best plan for a snapshot; `observer` follows the solve and may end it."""
-        ...
-
-
-class Executor(Protocol):
+class PlanExecutor(Protocol):
     """Carries out a plan on the cluster."""
 
     def execute(
@@ -115,11 +97,3 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """Close the connection."""
-
-
-class FrontEnd(Protocol):
-    """A screen; found by its entry point, so that nothing points outwards."""
-
-    def __call__(self, loop: "Loop") -> None:
-        """Show the loop until the user leaves."""
-        ...

@@ -11,45 +11,45 @@ EVERY_S: Final = 60.0
 """Between two looks at the cluster while one plan is offered."""
 _log = logging.getLogger("plimsoll.control")
 
-Found = tuple[str, ...]
+Rebalancers = tuple[str, ...]
 
 
-class Rivals:
+class RebalancerWatch:
     """Looks when a plan becomes ready and now and then; the loop's thread uses it."""
 
     def __init__(
         self,
-        ask: Callable[[bool], Found],
-        tell: Callable[[Found], None],
+        find: Callable[[bool], Rebalancers],
+        report: Callable[[Rebalancers], None],
         steady: Callable[[], float],
     ) -> None:
         """ask: asks the cluster, whether or not AutoMQ's balancer matters.
 
         tell: called from a thread of its own with what was found.
         """
-        self._ask, self._tell, self._steady = ask, tell, steady
-        self._plan = ""
-        self._looked_at_s = 0.0
+        self._find, self._report, self._steady = find, report, steady
+        self._plan_hash = ""
+        self._searched_at_s = 0.0
         self._thread: threading.Thread | None = None
 
-    def look(self, plan_hash: str, shared: bool) -> None:
+    def search(self, plan_hash: str, shared: bool) -> None:
         """Begin to look, if it is time to; returns at once."""
         now_s = self._steady()
         if self._thread is not None and self._thread.is_alive():
             return
-        if plan_hash == self._plan and now_s - self._looked_at_s < EVERY_S:
+        if plan_hash == self._plan_hash and now_s - self._searched_at_s < EVERY_S:
             return
-        self._plan, self._looked_at_s = plan_hash, now_s
+        self._plan_hash, self._searched_at_s = plan_hash, now_s
         self._thread = threading.Thread(
-            target=self._look, args=(shared,), name="rivals", daemon=True
+            target=self._search, args=(shared,), name="rebalancers", daemon=True
         )
         self._thread.start()
 
-    def _look(self, shared: bool) -> None:
+    def _search(self, shared: bool) -> None:
         try:
-            found = self._ask(shared)
+            found = self._find(shared)
         except PlimsollError as exc:
-            # The approval asks again, and says why it cannot.
-            _log.debug("competing rebalancers could not be looked for: %s", exc)
+            # Approving the plan repeats the search and reports the error.
+            _log.debug("cannot search for competing rebalancers: %s", exc)
             return
-        self._tell(found)
+        self._report(found)

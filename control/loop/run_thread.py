@@ -4,11 +4,12 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeVar
 
-from control.loop.memory import give_back
-from control.loop.ports import Executor
+from control.loop.ports import PlanExecutor
+from control.planning.background_call import outcome
 from executor.run.operator_control import Steering
 from model.errors import PlimsollError
 from model.plan.plan import Plan
@@ -19,21 +20,21 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("plimsoll.control")
 
+T = TypeVar("T")
 
-class RunEvents(Protocol):
-    """Who is told of a run, from the run's thread."""
 
-    def run_progressed(self, progress: RunProgress) -> None:
-        """Something in the run changed."""
+@dataclass(frozen=True, kw_only=True)
+class RunEvents:
+    """Calls that report a run; each comes from the run's thread."""
 
-    def run_ended(self, report: RunReport) -> None:
-        """The run came to an end, done or stopped."""
-
-    def run_failed(self, error: PlimsollError) -> None:
-        """The run could not begin, or could not go on."""
-
-    def cleaned_up(self, done: Sequence[str], error: PlimsollError | None) -> None:
-        """What was restored of previous runs, and why no more could be."""
+    progressed: Callable[[RunProgress], None]
+    """The state of the run or of one of its moves changed."""
+    ended: Callable[[RunReport], None]
+    """The run ended, complete or stopped."""
+    failed: Callable[[PlimsollError], None]
+    """The run could not start, or could not continue."""
+    cleaned_up: Callable[[Sequence[str], PlimsollError | None], None]
+    """Settings restored after previous runs, and why others could not be."""
 
 
 class Runner:
@@ -41,8 +42,8 @@ class Runner:
 
     def __init__(
         self,
-        connect: Callable[[], Executor],
-        listener: RunEvents,
+        connect: Callable[[], PlanExecutor],
+        events: RunEvents,
         *,
         journal_dir: Path,
         moves_in_flight: int,
@@ -51,11 +52,11 @@ class Runner:
         """operator: who steers runs."""
         self._operator = operator
         self._connect = connect
-        self._listener = listener
+        self._events = events
         self._journal_dir = journal_dir
         self._moves_in_flight = moves_in_flight
         self.steering = Steering()
-        """Of the run that goes on, or of the last one."""
+        """Operator control of the current run, or of the last one."""
         self._thread: threading.Thread | None = None
         self._cleaning = False
 
@@ -71,22 +72,22 @@ class Runner:
 
     def start(self, plan: Plan, by: str) -> None:
         """Begin to carry out a plan that somebody approved; returns at once."""
-        self._begin(by, lambda executor: self._execute(executor, plan))
+        self._start_run(by, lambda executor: self._execute(executor, plan))
 
     def resume(self, by: str) -> None:
         """Begin to go on with the newest run; returns at once."""
-        self._begin(by, self._resume)
+        self._start_run(by, self._resume)
 
     def roll_back(self, plan: Plan, by: str) -> None:
         """Begin to carry out the plan that undoes a run, and what that left set."""
 
-        def undo(executor: Executor) -> RunReport:
+        def undo(executor: PlanExecutor) -> RunReport:
             report = self._execute(executor, plan)
-            for words in executor.clean_up(self._journal_dir):
-                logger.info("%s", words)
+            for line in executor.clean_up(self._journal_dir):
+                logger.info("%s", line)
             return report
 
-        self._begin(by, undo)
+        self._start_run(by, undo)
 
     def clean_up(self) -> None:
         """Begin to restore what previous runs have left set; returns at once.
@@ -94,18 +95,14 @@ class Runner:
         While partitions are being moved nothing is: their throttle may be among it.
         """
         self._cleaning = True
-        self._thread = threading.Thread(
-            target=self._clean_up, name="cleanup", daemon=True
-        )
-        self._thread.start()
+        self._start_thread(self._clean_up, "cleanup")
 
     def plan_rollback(self, run_id: str) -> tuple[Plan, list[str]]:
         """The plan that undoes a run, and what it leaves alone; asks the cluster.
 
         Raises as the executor does.
         """
-        with contextlib.closing(self._connect()) as executor:
-            return executor.plan_rollback(self._journal_dir, run_id)
+        return self._connected(lambda e: e.plan_rollback(self._journal_dir, run_id))
 
     def preview(self, plan: Plan) -> "Forecast":
         """What a plan will take, after the checks that a run begins with.
@@ -118,62 +115,56 @@ class Runner:
 
     def rebalancers(self, shared: bool) -> tuple[str, ...]:
         """Others that move partitions, as the executor finds them; asks the cluster."""
-        with contextlib.closing(self._connect()) as executor:
-            return executor.rebalancers(shared=shared)
+        return self._connected(lambda executor: executor.rebalancers(shared=shared))
 
     def join(self) -> None:
         """Wait for the end of the run, if there is one."""
         if self._thread is not None:
             self._thread.join()
 
-    def _begin(self, by: str, work: Callable[[Executor], RunReport]) -> None:
+    def _start_run(self, by: str, work: Callable[[PlanExecutor], RunReport]) -> None:
         self.steering = Steering(by, self._operator)
         self._cleaning = False
-        self._thread = threading.Thread(
-            target=self._run, args=(work,), name="run", daemon=True
-        )
+        self._start_thread(lambda: self._run(work), "run")
+
+    def _start_thread(self, target: Callable[[], None], name: str) -> None:
+        self._thread = threading.Thread(target=target, name=name, daemon=True)
         self._thread.start()
 
-    def _execute(self, executor: Executor, plan: Plan) -> RunReport:
+    def _execute(self, executor: PlanExecutor, plan: Plan) -> RunReport:
         return executor.execute(
             plan,
             journal_dir=self._journal_dir,
             moves_in_flight=self._moves_in_flight,
-            observe=self._listener.run_progressed,
+            observe=self._events.progressed,
             steering=self.steering,
         )
 
-    def _resume(self, executor: Executor) -> RunReport:
+    def _resume(self, executor: PlanExecutor) -> RunReport:
         return executor.resume(
             journal_dir=self._journal_dir,
             moves_in_flight=self._moves_in_flight,
-            observe=self._listener.run_progressed,
+            observe=self._events.progressed,
             steering=self.steering,
         )
 
-    def _clean_up(self) -> None:
-        done: list[str] = []
-        error: PlimsollError | None = None
-        try:
-            with contextlib.closing(self._connect()) as executor:
-                done = executor.clean_up(self._journal_dir, idle=True)
-        except PlimsollError as exc:
-            error = exc
-        except Exception as exc:
-            logger.exception("the cleanup ended")
-            error = PlimsollError(f"internal error: {exc!r}")
-        self._listener.cleaned_up(done, error)
+    def _connected(self, work: Callable[[PlanExecutor], T]) -> T:
+        with contextlib.closing(self._connect()) as executor:
+            return work(executor)
 
-    def _run(self, work: Callable[[Executor], RunReport]) -> None:
-        try:
-            with contextlib.closing(self._connect()) as executor:
-                report = work(executor)
-        except PlimsollError as exc:
-            self._listener.run_failed(exc)
-        except Exception as exc:
-            logger.exception("the run ended")
-            self._listener.run_failed(PlimsollError(f"internal error: {exc!r}"))
+    def _clean_up(self) -> None:
+        result = outcome(
+            lambda: self._connected(lambda e: e.clean_up(self._journal_dir, idle=True)),
+            "the cleanup",
+        )
+        if isinstance(result, PlimsollError):
+            self._events.cleaned_up((), result)
         else:
-            self._listener.run_ended(report)
-        finally:
-            give_back()
+            self._events.cleaned_up(result, None)
+
+    def _run(self, work: Callable[[PlanExecutor], RunReport]) -> None:
+        result = outcome(lambda: self._connected(work), "the run")
+        if isinstance(result, PlimsollError):
+            self._events.failed(result)
+        else:
+            self._events.ended(result)

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from control.loop.membership import Membership
-from control.loop.view import LOG_LINES, LogLine, Phase, Retry
+from control.loop.view import Phase, Retry
 from control.planning.backoff import Backoff
-from control.planning.plan_inputs import Answered
-from control.planning.plan_needs import Need
+from control.planning.plan_inputs import SolvedInputs
+from control.planning.plan_needs import PlanNeed
 from model.errors import PlimsollError
 from model.evaluate import Evaluation
 from model.run import RunProgress, RunReport
@@ -27,7 +27,7 @@ class LoopState:
     """What the loop has seen and done; its lock guards it."""
 
     phase: Phase = Phase.CONNECTING
-    message: str = "waiting for the first answer of the cluster"
+    message: str = "waiting for the first response of the cluster"
     brokers: tuple[Broker, ...] = ()
     replication: Replication | None = None
     retry: Retry | None = None
@@ -39,11 +39,11 @@ class LoopState:
     loads_from_s: float = 0.0
     """As `Facts`, and by the same clock, as are the next ones."""
     membership: Membership = field(default_factory=Membership)
-    needs: tuple[Need, ...] = ()
+    needs: tuple[PlanNeed, ...] = ()
     """Why the cluster needs a plan."""
     needed_since_s: float | None = None
     was_level: bool = False
-    answered: Answered | None = None
+    answered: SolvedInputs | None = None
     """What the newest answer of the planner rests on."""
     failures: Backoff = field(
         default_factory=lambda: Backoff(first_s=FIRST_RETRY_S, most_s=MOST_RETRY_S)
@@ -54,4 +54,4 @@ class LoopState:
     run: RunProgress | None = None
     ended_at_s: float | None = None
     reports: deque[RunReport] = field(default_factory=lambda: deque(maxlen=REPORTS))
-    log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
+    rebalancers: tuple[str, ...] = ()

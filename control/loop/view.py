@@ -36,7 +36,7 @@ class Phase(StrEnum):
     UNREACHABLE = "cannot connect"
     MEASURING = "measuring"
     """Loads are not known well enough yet."""
-    LEVEL = "level"
+    BALANCED = "balanced"
     SOLVING = "solving"
     NO_PLAN = "no plan"
     """Uneven, but no plan helps, or none may be made; the message says why."""
@@ -45,6 +45,11 @@ class Phase(StrEnum):
     SETTLING = "settling"
     """After a run, until loads show the new placement alone."""
     FAILED = "failed"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Phase | None":
+        # The name of `BALANCED` in recordings of 0.1.
+        return cls.BALANCED if value == "level" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +76,7 @@ class Retry:
         """When it is due, or that it goes on; a clock that jumped makes it no later."""
         left_s = min(self.wait_s, self.wait_s - (now_ms - self.since_ms) / 1000)
         if left_s <= 0:
-            return f"attempt {self.attempt} goes on"
+            return f"attempt {self.attempt} in progress"
         return f"attempt {self.attempt} in {math.ceil(left_s)} s"
 
 

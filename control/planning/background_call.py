@@ -1,11 +1,11 @@
 """One call in a thread of its own, so that nobody waits for it."""
 
+import ctypes
 import logging
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from control.loop.memory import give_back
 from control.planning.plan_view import Solving
 from model.errors import PlimsollError
 from solver.search.observer import SolveObserver
@@ -13,6 +13,34 @@ from solver.search.observer import SolveObserver
 logger = logging.getLogger("plimsoll.control")
 
 T = TypeVar("T")
+
+
+def outcome(call: Callable[[], T], name: str) -> T | PlimsollError:
+    """Return the result of a call in a thread, or the error it raised.
+
+    An unexpected error is logged with its traceback under `name` and returned as an
+    internal error. Memory that the call freed goes back to the system.
+    """
+    try:
+        return call()
+    except PlimsollError as exc:
+        return exc
+    except Exception as exc:
+        logger.exception("%s failed", name)
+        return PlimsollError(f"internal error: {exc!r}")
+    finally:
+        _return_freed_memory()
+
+
+def _return_freed_memory() -> None:
+    """Call `malloc_trim`, where the C library has it.
+
+    glibc gives each thread a heap of its own and keeps the pages freed in it; without
+    this, a process that runs for months of solves and runs grows.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 class SolveProgress(SolveObserver):
@@ -60,20 +88,19 @@ class SolveTask(Generic[T]):
         done: Callable[[], None],
     ) -> None:
         self._call, self._done = call, done
-        self._follower = SolveProgress(started_at_ms)
-        self._found: T | None = None
-        self._error: PlimsollError | None = None
+        self._progress = SolveProgress(started_at_ms)
+        self._outcome: T | PlimsollError | None = None
         self._thread = threading.Thread(target=self._run, name="solve", daemon=True)
         self._thread.start()
 
     @property
     def now(self) -> Solving | None:
         """How far it has come; None when it is done."""
-        return self._follower.now if self._thread.is_alive() else None
+        return self._progress.now if self._thread.is_alive() else None
 
     def stop(self) -> None:
         """End with the best so far, as soon as the solver looks up."""
-        self._follower.stop()
+        self._progress.stop()
 
     def join(self) -> None:
         """Wait for its end."""
@@ -82,17 +109,10 @@ class SolveTask(Generic[T]):
     def take(self) -> T | None:
         """What it returned; raises what it raised. For a task that is done."""
         self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._found
+        if isinstance(self._outcome, PlimsollError):
+            raise self._outcome
+        return self._outcome
 
     def _run(self) -> None:
-        try:
-            self._found = self._call(self._follower)
-        except PlimsollError as exc:
-            self._error = exc
-        except Exception as exc:
-            logger.exception("a solve ended")
-            self._error = PlimsollError(f"internal error: {exc!r}")
-        give_back()
+        self._outcome = outcome(lambda: self._call(self._progress), "a solve")
         self._done()

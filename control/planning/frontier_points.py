@@ -5,12 +5,7 @@ from dataclasses import replace
 from control.planning.plan_view import TracedFrontier
 from control.planning.validate import refuse_broken
 from model.ids import PartitionId
-from model.plan.frontier import (
-    Frontier,
-    FrontierPoint,
-    best_trade_off,
-    undominated,
-)
+from model.plan.frontier import Frontier, FrontierPoint, best_trade_off, undominated
 from model.plan.plan import Plan
 from model.snapshot.snapshot import Snapshot
 from solver.report.result import Result

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from control.planning.plan_needs import Need, Reason
+from control.planning.plan_needs import PlanNeed, Reason
 from control.planning.snapshot_changes import placements
 from model.evaluate import Evaluation
 from model.goals.goals import Goals
@@ -53,7 +53,7 @@ class Inputs:
         snapshot: Snapshot,
         goals: Goals,
         evaluation: Evaluation,
-        needs: tuple[Need, ...],
+        needs: tuple[PlanNeed, ...],
     ) -> "Inputs":
         """Those of a snapshot and its evaluation."""
         return cls(
@@ -72,7 +72,7 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class SolvedInputs:
     """What the newest answer rests on, and the loads since then, averaged.
 
     Noise must not count as a change, nor a change be taken for noise. So means are
@@ -94,8 +94,8 @@ class Answered:
 
     @classmethod
     def of(
-        cls, inputs: Inputs, now_s: float, before: "Answered | None" = None
-    ) -> "Answered":
+        cls, inputs: Inputs, now_s: float, before: "SolvedInputs | None" = None
+    ) -> "SolvedInputs":
         """An answer for inputs of now, after the one `before`."""
         return cls(
             inputs=inputs,
@@ -107,10 +107,10 @@ class Answered:
 
     def seen(
         self, loads: Mapping[Figure, float], now_s: float, span_s: float, goals: Goals
-    ) -> "Answered":
+    ) -> "SolvedInputs":
         """With the loads of another snapshot; span_s: time to average over."""
         since_s, passed_s = now_s - self.at_s, now_s - self.seen_at_s
-        # The mean of all since the answer, then one that forgets with time.
+        # The mean since the solve at first, later one that forgets.
         over_s = min(since_s, span_s)
         share = passed_s / over_s if passed_s < over_s else 1.0
         mean = _mixed(self.mean, loads, share)

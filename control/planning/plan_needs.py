@@ -31,7 +31,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class PlanNeed:
     """One reason for a plan."""
 
     reason: Reason
@@ -47,7 +47,7 @@ def plan_needs(
     evaluation: Evaluation,
     *,
     given_up: Collection[BrokerId],
-) -> tuple[Need, ...]:
+) -> tuple[PlanNeed, ...]:
     """Why this cluster needs a plan, the most urgent reason first.
 
     Parameters
@@ -68,13 +68,15 @@ def plan_needs(
     )
 
 
-def _dead(snapshot: Snapshot, given_up: Collection[BrokerId]) -> Iterator[Need]:
+def _dead(snapshot: Snapshot, given_up: Collection[BrokerId]) -> Iterator[PlanNeed]:
     for broker in dead_brokers(snapshot):
         if broker.movable and broker.id in given_up:
-            yield Need(reason=Reason.DEAD_BROKER, message=broker.words(), repairs=True)
+            yield PlanNeed(
+                reason=Reason.DEAD_BROKER, message=broker.words(), repairs=True
+            )
 
 
-def _misplaced(snapshot: Snapshot, goals: Goals) -> Iterator[Need]:
+def _misplaced(snapshot: Snapshot, goals: Goals) -> Iterator[PlanNeed]:
     """Partitions that pins or placement constraints do not allow where they are."""
     if not (goals.pins or goals.placements):
         return
@@ -82,26 +84,26 @@ def _misplaced(snapshot: Snapshot, goals: Goals) -> Iterator[Need]:
     found = int(np.count_nonzero(forced.outside_pins | forced.off_placement))
     if found:
         which = count_text(found, "partition")
-        words = f"pins or placement constraints do not hold for {which}"
-        yield Need(reason=Reason.MISPLACED, message=words, repairs=True)
+        message = f"pins or placement constraints are violated by {which}"
+        yield PlanNeed(reason=Reason.MISPLACED, message=message, repairs=True)
 
 
-def _rack_violations(evaluation: Evaluation) -> Iterator[Need]:
+def _rack_violations(evaluation: Evaluation) -> Iterator[PlanNeed]:
     """Those that a plan may repair; others are reported, and need no plan."""
     found = sum(not v.reason for v in evaluation.rack_violations)
     if found:
-        words = f"{count_text(found, 'rack violation')} can be repaired"
-        yield Need(reason=Reason.RACK_VIOLATION, message=words, repairs=True)
+        message = f"{count_text(found, 'rack violation')} can be repaired"
+        yield PlanNeed(reason=Reason.RACK_VIOLATION, message=message, repairs=True)
 
 
-def _over_limits(evaluation: Evaluation) -> Iterator[Need]:
-    words = "; ".join(present_words(evaluation.over_limit, ()))
-    if words:
-        yield Need(reason=Reason.OVER_LIMIT, message=words, repairs=True)
+def _over_limits(evaluation: Evaluation) -> Iterator[PlanNeed]:
+    message = "; ".join(present_words(evaluation.over_limit, ()))
+    if message:
+        yield PlanNeed(reason=Reason.OVER_LIMIT, message=message, repairs=True)
 
 
-def _out_of_tolerance(goals: Goals, evaluation: Evaluation) -> Iterator[Need]:
+def _out_of_tolerance(goals: Goals, evaluation: Evaluation) -> Iterator[PlanNeed]:
     if not evaluation.within_band(goals):
-        yield Need(
+        yield PlanNeed(
             reason=Reason.OUT_OF_TOLERANCE, message="the cluster is out of tolerance"
         )

@@ -17,7 +17,7 @@ from model.units import count_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asks:
+class PlanOverrides:
     """Asked on the screen, for the plans of this session; nothing by itself."""
 
     stay: tuple[PartitionId, ...] = ()
@@ -29,39 +29,38 @@ class Asks:
     """In place of the configured ones."""
     cut: FrontierPoint | None = None
     """The point of the frontier that was picked."""
-
-    before: "Asks | None" = field(default=None, compare=False, repr=False)
+    before: "PlanOverrides | None" = field(default=None, compare=False, repr=False)
     """What was asked before the last of this."""
 
-    def dropping(self, partition: PartitionId) -> "Asks":
+    def dropping(self, partition: PartitionId) -> "PlanOverrides":
         """The same, and this partition stays."""
         return replace(self, stay=(*self.stay, partition), before=self)
 
-    def pinning(self, pin: Pin) -> "Asks":
+    def pinning(self, pin: Pin) -> "PlanOverrides":
         """The same with one pin more; it replaces one of the same partitions."""
         others = tuple(p for p in self.pins if _whose(p) != _whose(pin))
         return replace(self, pins=(*others, pin), before=self)
 
-    def with_goals(self, goals: Goals) -> "Asks":
+    def with_goals(self, goals: Goals) -> "PlanOverrides":
         """The same under other goals; a point that was picked is of no use then."""
         return replace(self, goals=goals, cut=None, before=self)
 
-    def cut_at(self, point: FrontierPoint) -> "Asks":
+    def cut_at(self, point: FrontierPoint) -> "PlanOverrides":
         """The same, cut at a point of the frontier."""
         return replace(self, cut=point, before=self)
 
-    def without_last(self) -> "Asks":
+    def without_last(self) -> "PlanOverrides":
         """What was asked before the last of this."""
         return self.before or NOTHING
 
-    def only_removes_from(self, other: "Asks") -> bool:
+    def only_removes_from(self, other: "PlanOverrides") -> bool:
         """Whether this is `other` with moves removed, and nothing else."""
         same = replace(self, stay=other.stay) == other
         return same and set(self.stay) > set(other.stay)
 
-    def beyond(self, other: "Asks") -> str:
+    def beyond(self, other: "PlanOverrides") -> str:
         """What is asked here and not in `other`, as what an operator does."""
-        found = [f"plan topic {t} alone" for t in self.topics if t not in other.topics]
+        found = [f"plan only topic {t}" for t in self.topics if t not in other.topics]
         if self.goals != other.goals:
             found.append("edit the goals")
         if self.cut is not None and self.cut != other.cut:
@@ -69,7 +68,7 @@ class Asks:
             found.append(f"choose the point of the frontier with {moves}")
         found += [f"remove the move of {p}" for p in self.stay if p not in other.stay]
         found += [f"pin {_pin_words(p)}" for p in self.pins if p not in other.pins]
-        return "; ".join(found) or "plan again"
+        return "; ".join(found) or "replan"
 
     def check(self, configured: Goals, snapshot: Snapshot) -> None:
         """Refuse what cannot be asked of this cluster.
@@ -83,12 +82,12 @@ class Asks:
         _refuse_forced(snapshot, goals, self.stay)
         _refuse_unknown(snapshot, self.pins)
 
-    def fitting(self, snapshot: Snapshot) -> "Asks":
+    def fitting(self, snapshot: Snapshot) -> "PlanOverrides":
         """The same without topics that the cluster has no more."""
         names = {t.name for t in snapshot.header.topics}
         return replace(self, topics=tuple(t for t in self.topics if t in names))
 
-    def after_a_run(self) -> "Asks":
+    def after_a_run(self) -> "PlanOverrides":
         """What goes on being asked once a plan was carried out."""
         return replace(self, topics=(), cut=None, before=None)
 
@@ -109,17 +108,19 @@ class Asks:
 
     def words(self) -> tuple[str, ...]:
         """What was asked, each in words: `orders-3 stays`."""
-        found = [f"topic {topic} alone" for topic in self.topics]
+        found = [f"only topic {topic}" for topic in self.topics]
         if self.goals is not None:
-            found.append("goals of this session")
+            found.append("session goals")
         if self.cut is not None:
-            found.append(f"cut at {count_text(self.cut.moves, 'new replica')}")
-        found += [f"{partition} stays" for partition in self.stay]
+            found.append(
+                f"frontier point with {count_text(self.cut.moves, 'new replica')}"
+            )
+        found += [f"{partition} excluded" for partition in self.stay]
         found += [_pin_words(pin) for pin in self.pins]
         return tuple(found)
 
 
-NOTHING: Final = Asks()
+NOTHING: Final = PlanOverrides()
 
 
 def _whose(pin: Pin) -> tuple[object, ...]:
@@ -142,8 +143,8 @@ def _refuse_forced(
         row = snapshot.find(partition)
         if row is not None and forced[row]:
             raise ConfigError(
-                f"{partition} cannot stay: a draining or dead broker, a pin or a "
-                "placement forces it to move"
+                f"the move of {partition} cannot be removed: a draining or dead "
+                "broker, a pin or a placement constraint forces it"
             )
 
 
@@ -152,7 +153,9 @@ def _refuse_unknown(snapshot: Snapshot, pins: Iterable[Pin]) -> None:
         for broker in pin.brokers:
             if broker not in snapshot.broker:
                 known = ", ".join(map(str, snapshot.broker)) or "none"
-                raise ConfigError(f"there is no broker {broker}; known: {known}")
+                raise ConfigError(
+                    f"there is no broker {broker}; the cluster has: {known}"
+                )
 
 
 def _pin_words(pin: Pin) -> str:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-from control.planning.plan_overrides import NOTHING, Asks
+from control.planning.plan_overrides import NOTHING, PlanOverrides
 from model.plan.frontier import Frontier
-from model.snapshot.snapshot import Snapshot
+from model.snapshot.file import SnapshotDocument
 from model.snapshot.what_if import WhatIf
 from solver.report.result import Result
 
@@ -30,7 +30,7 @@ class TracedFrontier:
     """A frontier with the plan behind each of its points."""
 
     frontier: Frontier
-    snapshot: Snapshot
+    snapshot: SnapshotDocument
     answers: tuple[Result | None, ...]
     """By point; None for the cluster as it is."""
 
@@ -41,7 +41,7 @@ class WhatIfView:
 
     words: str
     """What is supposed."""
-    snapshot: Snapshot
+    snapshot: SnapshotDocument
     """Of the cluster that is supposed."""
     solving: Solving | None = None
     """None once there is an answer."""
@@ -52,7 +52,7 @@ class WhatIfView:
 class PlanningView:
     """All that the screen shows of plans, beside the plan itself."""
 
-    asks: Asks = NOTHING
+    asks: PlanOverrides = NOTHING
     awaited: bool = False
     """The plan was made before that was asked; another one is being made."""
     solving: Solving | None = None

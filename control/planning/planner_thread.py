@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from control.loop.ports import Planner
 from control.planning.background_call import SolveProgress, SolveTask
 from control.planning.backoff import Backoff
 from control.planning.frontier_points import checked, with_plan
-from control.planning.plan_overrides import NOTHING, Asks
+from control.planning.plan_overrides import NOTHING, PlanOverrides
 from control.planning.plan_view import PlanningView, TracedFrontier, WhatIfView
+from control.planning.planner import Planner
 from control.planning.scenario_flags import judged
 from control.planning.snapshot_changes import basis, changes
 from control.planning.validate import refuse_broken
@@ -25,16 +25,11 @@ from model.goals.topic_placement import with_topic_placements
 from model.plan.plan import Plan
 from model.plan.unplaceable import with_placeless_deferred
 from model.snapshot.snapshot import Snapshot
-from model.snapshot.what_if import (
-    Scenario,
-    WhatIf,
-    lost_partitions,
-    suppose,
-)
+from model.snapshot.what_if import Scenario, WhatIf, lost_partitions, suppose
 from solver.report.result import Result
 
 T = TypeVar("T")
-Answer = tuple[Result, Snapshot]
+SolvedPlan = tuple[Result, Snapshot]
 """A result, and the snapshot that it is for."""
 
 MOST_UNDONE: Final = 50
@@ -45,7 +40,7 @@ MOST_UNDONE: Final = 50
 class MadePlan:
     """A plan, what was asked of it, and the snapshot that it was made for."""
 
-    asks: Asks
+    asks: PlanOverrides
     result: Result
     snapshot: Snapshot
 
@@ -71,9 +66,8 @@ class Proposals:
         *,
         clock: Callable[[], float],
         steady: Callable[[], float],
-        lock: threading.Condition,
         wake: Callable[[], None],
-        note: Callable[[str], None],
+        warn: Callable[[str], None],
         acted: Callable[[str], None],
     ) -> None:
         """Guarded by `lock`; `wake` is called when an answer can be taken.
@@ -81,42 +75,41 @@ class Proposals:
         note: says in the log what came to nothing; acted: what the operator did.
         """
         self._planner, self._goals, self._limits = planner, goals, limits
-        self._clock, self._lock, self._wake = clock, lock, wake
-        self._steady, self._note, self._acted = steady, note, acted
+        self._clock, self._steady, self._wake = clock, steady, wake
+        self._warn, self._acted = warn, acted
+        self._lock = threading.RLock()
         self.plan: Plan | None = None
-        """The one that can be approved."""
+        """The plan that can be approved."""
         self.result: Result | None = None
-        self.solves = Backoff(first_s=FIRST_SOLVE_S, most_s=MOST_SOLVE_S)
-        """Solves since one was of use, by the clock that nobody sets."""
-        self.rivals: tuple[str, ...] = ()
-        """Others that move partitions, found when the plan became ready."""
+        self._solves = Backoff(first_s=FIRST_SOLVE_S, most_s=MOST_SOLVE_S)
+        """Solves since the last useful one."""
         self.wanted = False
-        """A person asked for a new plan."""
+        """The operator requested a new plan."""
         self._made_for: Snapshot | None = None
-        """What the plan was made for."""
+        """Snapshot that the plan was made for."""
         self._made_as = NOTHING
-        """What was asked of the plan when it was made."""
+        """Requests that the plan was made for."""
         self._earlier: deque[MadePlan] = deque(maxlen=MOST_UNDONE)
-        """What `undo` restores, the oldest first."""
+        """Plans for `undo`, oldest first."""
         self._newest: Snapshot | None = None
         self._asks = NOTHING
         self._changes: tuple[str, ...] = ()
         self._compared: tuple[object, ...] | None = None
-        """The `basis` that these are of."""
-        self._solve: SolveTask[Answer] | None = None
+        """The `basis` that the changes were computed for."""
+        self._solve: SolveTask[SolvedPlan] | None = None
         self._given_up = False
-        """The solve under way is for what is no longer wanted."""
+        """The result of the solve in progress will be discarded."""
         self._trace: SolveTask[TracedFrontier] | None = None
         self._curve: TracedFrontier | None = None
-        """The frontier as it was traced."""
+        """The frontier as traced."""
         self._traced: TracedFrontier | None = None
         """The same with the plan as a point."""
-        self._thought: SolveTask[WhatIf] | None = None
-        self._supposed: WhatIfView | None = None
+        self._what_if_task: SolveTask[WhatIf] | None = None
+        self._what_if: WhatIfView | None = None
 
-    # ---- what the screen asks for
+    # ---- requests of the operator
 
-    def ask(self, asks: Asks) -> None:
+    def ask(self, asks: PlanOverrides) -> None:
         """Make a new plan, with what is asked of it.
 
         Raises
@@ -158,7 +151,7 @@ class Proposals:
         """Make a new plan from the newest snapshot, as it is asked for."""
         with self._lock:
             self.give_up()
-            self.wanted, self.solves = True, self.solves.reset()
+            self.wanted, self._solves = True, self._solves.reset()
         self._wake()
 
     def use_best(self) -> None:
@@ -168,8 +161,8 @@ class Proposals:
         """
         with self._lock:
             real = [task.stop for task in (self._solve, self._trace) if task]
-            supposed = [self._thought.stop] if self._thought else []
-            stops = real if self._supposed is None else supposed
+            supposed = [self._what_if_task.stop] if self._what_if_task else []
+            stops = real if self._what_if is None else supposed
             if stops:
                 self._acted("use the best plan so far")
             for stop in stops:
@@ -202,7 +195,9 @@ class Proposals:
             traced, newest = self._traced, self._known()
             result = traced.answers[point] if traced is not None else None
             if traced is None or result is None or result.best is None:
-                raise ConfigError("this point is the cluster as it is; pick another")
+                raise ConfigError(
+                    "this point is the current placement; choose one with a plan"
+                )
             if result.best == self.plan:
                 return
             if traced.frontier.snapshot_fingerprint != newest.fingerprint:
@@ -221,36 +216,42 @@ class Proposals:
     def suppose(self, scenario: Scenario | None) -> None:
         """Plan a cluster that is only supposed; None ends it. ConfigError as `ask`."""
         with self._lock:
-            if self._thought is not None:
-                self._thought.stop()
+            if self._what_if_task is not None:
+                self._what_if_task.stop()
             if scenario is None:
-                if self._supposed is not None:
+                if self._what_if is not None:
                     self._acted("end the what-if")
-                self._thought = self._supposed = None
+                self._what_if_task = self._what_if = None
                 return
-            self._thought = self._supposed = None
+            self._what_if_task = self._what_if = None
             before = self._known()
             after = suppose(before, scenario)
             goals = with_topic_placements(self._asks.goals or self._goals, after)
             goals = with_placeless_deferred(goals, after)
             lost = len(lost_partitions(before, after))
             self._acted(f"what-if: {scenario.words()}")
-            self._supposed = WhatIfView(words=scenario.words(), snapshot=after)
-            self._thought = self._begin(
-                lambda follower: judged(
+            self._what_if = WhatIfView(words=scenario.words(), snapshot=after)
+            self._what_if_task = self._begin(
+                lambda progress: judged(
                     after,
                     scenario,
-                    self._planner(after, goals, self._limits, follower),
+                    self._planner(after, goals, self._limits, progress),
                     lost,
                 )
             )
 
-    # ---- what the loop does
+    # ---- calls of the loop
 
     @property
-    def outdated(self) -> bool:
-        """Whether the cluster changed since the plan in a way that it depends on."""
-        return bool(self._changes)
+    def shown(self) -> tuple[Plan | None, PlanningView]:
+        """The plan, and what the screen shows beside it, at one moment."""
+        with self._lock:
+            return self.plan, self._view
+
+    @property
+    def solve_in_s(self) -> float:
+        """Seconds until the next solve is due, after solves that were of no use."""
+        return self._solves.left_s(self._steady())
 
     @property
     def solving(self) -> bool:
@@ -264,13 +265,14 @@ class Proposals:
 
     def see(self, snapshot: Snapshot) -> None:
         """This snapshot is the newest."""
-        self._newest = snapshot
-        if self.plan is None or self._made_for is None:
-            return
-        # All partitions are compared, which a run would make each second's work.
-        if (compared := basis(snapshot)) != self._compared:
-            self._compared = compared
-            self._changes = changes(self._made_for, snapshot, self.plan)
+        with self._lock:
+            self._newest = snapshot
+            if self.plan is None or self._made_for is None:
+                return
+            # Comparing all partitions with every snapshot during a run would be slow.
+            if (compared := basis(snapshot)) != self._compared:
+                self._compared = compared
+                self._changes = changes(self._made_for, snapshot, self.plan)
 
     def begin(
         self, adapt: Callable[[Snapshot, Goals], Goals] = lambda _, goals: goals
@@ -279,20 +281,21 @@ class Proposals:
 
         adapt: the goals that it is made by, of those that are asked for.
         """
-        snapshot = self._known()
-        self.solves = self.solves.again(self._steady())
-        self._asks = self._asks.fitting(snapshot)
-        goals = adapt(snapshot, self._asks.goals_for(self._goals, snapshot))
-        self.wanted = self._given_up = False
-        made = self._editable(snapshot)
+        with self._lock:
+            snapshot = self._known()
+            self._solves = self._solves.again(self._steady())
+            self._asks = self._asks.fitting(snapshot)
+            goals = adapt(snapshot, self._asks.goals_for(self._goals, snapshot))
+            self.wanted = self._given_up = False
+            made = self._editable(snapshot)
 
-        def answer(follower: SolveProgress) -> Answer:
-            edited = None if made is None else _without_removed(made, goals)
-            if made is not None and edited is not None:
-                return edited, made.snapshot
-            return self._passed(snapshot, goals, follower), snapshot
+            def solve(progress: SolveProgress) -> SolvedPlan:
+                edited = None if made is None else _without_removed(made, goals)
+                if made is not None and edited is not None:
+                    return edited, made.snapshot
+                return self._passed(snapshot, goals, progress), snapshot
 
-        self._solve = self._begin(answer)
+            self._solve = self._begin(solve)
 
     def take(self) -> Result | None:
         """The answer of the solve, once it is there and still wanted.
@@ -302,54 +305,56 @@ class Proposals:
         PlimsollError
             The plan is wrong; nobody gets to see it.
         """
-        self._take_asides()
-        if self._solve is None or self._solve.now is not None:
-            return None
-        answer, self._solve = self._solve.take(), None
-        if self._given_up or answer is None:
-            return None
-        self._keep(*answer)
-        return answer[0]
+        with self._lock:
+            self._take_asides()
+            if self._solve is None or self._solve.now is not None:
+                return None
+            solved, self._solve = self._solve.take(), None
+            if self._given_up or solved is None:
+                return None
+            self._keep(*solved)
+            return solved[0]
 
-    def forget(self) -> None:
+    def forget(self, *, ended: bool) -> None:
         """A run has ended: there is no plan any more, and none is being made."""
-        self.give_up()
-        self.plan, self.wanted, self._changes = None, False, ()
-        self._asks = self._asks.after_a_run()
-        self._earlier.clear()
-        self._end_trace()
+        with self._lock:
+            self.give_up()
+            self.plan, self.wanted, self._changes = None, False, ()
+            self._asks = self._asks.after_a_run()
+            self._earlier.clear()
+            self._end_trace()
+            if ended:
+                self._solves = self._solves.reset()
 
     def close(self) -> None:
         """End all solves and wait for them."""
         with self._lock:
-            tasks = [t for t in (self._solve, self._trace, self._thought) if t]
+            tasks = [t for t in (self._solve, self._trace, self._what_if_task) if t]
             for task in tasks:
                 task.stop()
         for task in tasks:
             task.join()
 
     @property
-    def view(self) -> PlanningView:
-        """All that is shown of plans, as it stands."""
-        supposed = self._supposed
-        if supposed is not None and self._thought is not None:
-            supposed = replace(supposed, solving=self._thought.now)
+    def _view(self) -> PlanningView:
+        supposed = self._what_if
+        if supposed is not None and self._what_if_task is not None:
+            supposed = replace(supposed, solving=self._what_if_task.now)
         return PlanningView(
             asks=self._asks,
             awaited=self.awaited,
             solving=self._solve.now if self._solve else None,
             result=self.result,
             changes=self._changes,
-            rivals=self.rivals,
             tracing=self._trace.now if self._trace else None,
             traced=self._traced,
             supposed=supposed,
         )
 
     def _passed(
-        self, snapshot: Snapshot, goals: Goals, follower: SolveProgress
+        self, snapshot: Snapshot, goals: Goals, progress: SolveProgress
     ) -> Result:
-        result = self._planner(snapshot, goals, self._limits, follower)
+        result = self._planner(snapshot, goals, self._limits, progress)
         if result.best is not None:
             refuse_broken(snapshot, result.best)
         return result
@@ -383,7 +388,7 @@ class Proposals:
         if made is not None and not self.awaited:
             self._earlier.append(made)
 
-    def _before_asking(self, asks: Asks) -> MadePlan | None:
+    def _before_asking(self, asks: PlanOverrides) -> MadePlan | None:
         """The newest kept plan that was made as `asks` has it; it is kept no more."""
         for made in reversed(self._earlier):
             if made.asks == asks:
@@ -407,19 +412,19 @@ class Proposals:
             trace, self._trace = self._trace, None
             self._curve = self._aside("the frontier", trace)
             self._point_at_plan()
-        if self._thought is not None and self._thought.now is None:
-            thought, self._thought = self._thought, None
+        if self._what_if_task is not None and self._what_if_task.now is None:
+            thought, self._what_if_task = self._what_if_task, None
             answer = self._aside("the what-if", thought)
-            supposed = self._supposed
-            if supposed is not None:
-                kept = replace(supposed, answer=answer) if answer is not None else None
-                self._supposed = kept
+            what_if = self._what_if
+            if what_if is not None:
+                kept = replace(what_if, answer=answer) if answer is not None else None
+                self._what_if = kept
 
     def _aside(self, what: str, task: SolveTask[T]) -> T | None:
         try:
             return task.take()
         except PlimsollError as exc:
-            self._note(f"{what} could not be planned: {exc}")
+            self._warn(f"{what} could not be planned: {exc}")
             return None
 
     def _begin(self, call: Callable[[SolveProgress], T]) -> SolveTask[T]:
@@ -427,14 +432,15 @@ class Proposals:
 
     def _known(self) -> Snapshot:
         if self._newest is None:
-            raise ConfigError("loads are not known yet; wait for the first figures")
+            raise ConfigError("loads are not known yet; wait for the first measurement")
         return self._newest
 
     def give_up(self) -> None:
         """The plan that is being made is no longer wanted."""
-        if self._solve is not None:
-            self._given_up = True
-            self._solve.stop()
+        with self._lock:
+            if self._solve is not None:
+                self._given_up = True
+                self._solve.stop()
 
     def _end_trace(self) -> None:
         if self._trace is not None:

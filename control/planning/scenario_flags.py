@@ -13,7 +13,7 @@ from solver.report.result import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class ScenarioFlags:
     """What the flags suppose, as they were typed."""
 
     add_broker: Sequence[str] = ()
@@ -40,8 +40,8 @@ class Question:
         )
         if scenario == Scenario() and not self.fewest_brokers:
             raise ConfigError(
-                "nothing is supposed; say --add-broker, --remove-broker, --traffic, "
-                "--lose-rack or --fewest-brokers"
+                "no what-if scenario is given; add --add-broker, --remove-broker, "
+                "--traffic, --lose-rack or --fewest-brokers"
             )
         return scenario
 
@@ -75,8 +75,8 @@ def added_brokers(text: str, named: str = "--add-broker") -> AddedBrokers:
     """
     count, colon, rack = text.partition(":")
     wrong = ConfigError(
-        f"{named} {text!r} cannot be read; say a number of brokers from 1 on, "
-        "and a rack if wanted: 2:RACK"
+        f"{named} {text!r} is not valid; give COUNT or COUNT:RACK with a count of at "
+        "least 1, such as 2:RACK"
     )
     if not (count.isascii() and count.isdigit()) or (colon and not rack):
         raise wrong
@@ -94,6 +94,7 @@ def traffic_times(text: str, named: str = "--traffic") -> Traffic:
         return Traffic(factor=float(factor), topics=topics)
     except ValueError as exc:
         raise ConfigError(
-            f"{named} {text!r} cannot be read; say a factor of 0 or more, and a "
-            "regular expression of topics if wanted: 1.5:orders.*"
+            f"{named} {text!r} is not valid; give FACTOR or FACTOR:PATTERN with a "
+            "factor of at least 0 and a regular expression of topics, such as "
+            "1.5:orders.*"
         ) from exc

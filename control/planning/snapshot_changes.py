@@ -19,8 +19,8 @@ def changes(before: Snapshot, after: Snapshot, plan: Plan) -> tuple[str, ...]:
     rules = (*_states(before, after), *_constraints(before, after))
     if before.fingerprint == after.fingerprint:
         return rules
-    rows = _rows(before, after, plan)
-    return (*_brokers(before, after), *rules, *_topics(before, after), *rows)
+    partitions = _moved_partitions(before, after, plan)
+    return (*_brokers(before, after), *rules, *_topics(before, after), *partitions)
 
 
 def basis(snapshot: Snapshot) -> tuple[object, ...]:
@@ -65,7 +65,8 @@ def _constraints(before: Snapshot, after: Snapshot) -> Iterator[str]:
     for name in found[:MOST_NAMED]:
         yield f"the placement constraints of topic {name} changed"
     if len(found) > MOST_NAMED:
-        yield f"those of {count_text(len(found) - MOST_NAMED, 'more topic')} too"
+        more = count_text(len(found) - MOST_NAMED, "more topic")
+        yield f"the placement constraints of {more} changed"
 
 
 def _role(state: BrokerState) -> str:
@@ -81,24 +82,24 @@ def _topics(before: Snapshot, after: Snapshot) -> Iterator[str]:
     new = {t.name: t.topic_id for t in after.header.topics}
     gone, added = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
     again = sorted(t for t in old.keys() & new.keys() if old[t] != new[t])
-    for names, verb in ((gone, "is gone"), (added, "is new"), (again, "was made anew")):
+    for names, verb in ((gone, "removed"), (added, "added"), (again, "recreated")):
         for name in names[:MOST_NAMED]:
-            yield f"topic {name} {verb}"
+            yield f"topic {name} was {verb}"
         if len(names) > MOST_NAMED:
-            yield f"{count_text(len(names) - MOST_NAMED, 'more topic')} likewise"
+            yield f"{verb}, too: {count_text(len(names) - MOST_NAMED, 'more topic')}"
 
 
-def _rows(before: Snapshot, after: Snapshot, plan: Plan) -> Iterator[str]:
+def _moved_partitions(before: Snapshot, after: Snapshot, plan: Plan) -> Iterator[str]:
     old, new = _places(before), _places(after)
     moved = {m.id for m in plan.moves}
-    told = [p for p, place in new.items() if p not in old or old[p] != place]
-    told.sort(key=lambda p: (p not in moved, p))
-    for partition in told[:MOST_NAMED]:
+    changed = [p for p, place in new.items() if p not in old or old[p] != place]
+    changed.sort(key=lambda p: (p not in moved, p))
+    for partition in changed[:MOST_NAMED]:
         was = old.get(partition)
-        now = f"{partition} is on {_words(new[partition])}"
-        yield f"{now}, it was on {_words(was)}" if was else f"{now}, it is new"
-    if len(told) > MOST_NAMED:
-        more = count_text(len(told) - MOST_NAMED, "more partition")
+        now = f"{partition} is on {_place_text(new[partition])}"
+        yield f"{now}, it was on {_place_text(was)}" if was else f"{now}, it is new"
+    if len(changed) > MOST_NAMED:
+        more = count_text(len(changed) - MOST_NAMED, "more partition")
         yield f"{more} changed"
 
 
@@ -113,7 +114,7 @@ def _places(snapshot: Snapshot) -> dict[PartitionId, tuple[list[int], int]]:
     }
 
 
-def _words(place: tuple[list[int], int]) -> str:
+def _place_text(place: tuple[list[int], int]) -> str:
     """`1,2 led by 2`; the leader alone is not told twice."""
     replicas, leader = place
     ids = ",".join(map(str, replicas))

@@ -9,13 +9,7 @@ from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.plan.proposal import Proposal
 from model.plan.unplaceable import placeless, stays
-from model.snapshot.snapshot import (
-    LEAVING,
-    TAKING,
-    BrokerState,
-    Snapshot,
-    StorageKind,
-)
+from model.snapshot.snapshot import LEAVING, TAKING, BrokerState, Snapshot, StorageKind
 
 
 def staged(

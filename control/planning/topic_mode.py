@@ -40,12 +40,12 @@ def goals_for(goals: Goals, snapshot: Snapshot, topics: Sequence[str]) -> Goals:
     names = [t.name for t in snapshot.header.topics]
     for topic in topics:
         if topic not in names:
-            words = f"the cluster has no topic {topic!r}{nearest(topic, names)}"
-            raise ConfigError(words)
+            message = f"the cluster has no topic {topic!r}{nearest(topic, names)}"
+            raise ConfigError(message)
         if goals.excludes(topic):
             raise ConfigError(
-                f"topic {topic} is among the excluded topics of the goals; take it "
-                "out of them, or name another topic"
+                f"the goals exclude topic {topic}; remove it from excluded_topics, or "
+                "name another topic"
             )
     others = tuple(name for name in names if name not in topics)
     excluded = goals.excluded_topics

@@ -37,7 +37,7 @@ def spread_words(evaluation: Evaluation) -> str:
     ]
     if not worst:
         return "no resource is loaded enough to be balanced"
-    return "largest deviation from the level: " + ", ".join(worst)
+    return "largest deviation from the average: " + ", ".join(worst)
 
 
 def refuse_broken(snapshot: Snapshot, plan: Plan) -> None:
@@ -55,4 +55,4 @@ def refuse_broken(snapshot: Snapshot, plan: Plan) -> None:
     if abs(verdict.objective - plan.objective) > 1e-6 * max(1.0, verdict.objective):
         faults.append(f"its objective is {verdict.objective}, not {plan.objective}")
     if faults:
-        raise PlimsollError("internal error: a plan is wrong: " + "; ".join(faults))
+        raise PlimsollError("internal error: the plan is invalid: " + "; ".join(faults))

@@ -22,40 +22,44 @@ def _spread(plan: Plan, slot: str) -> str:
         percent_text(max(plan.spread(key, after=late) for key in keys))
         for late in (False, True)
     )
-    return f"; brokers off by {before} -> {after} at most"
+    return f"; largest deviation {before} -> {after}"
 
 
 def forecast_lines(
-    told: LoadForecast | None, more: Mapping[str, str] | None = None
+    forecast: LoadForecast | None, more: Mapping[str, str] | None = None
 ) -> list[str]:
     """By what loads were foretold, how far off that was, and each slot with its why.
 
     more: what else is said of a slot, by its name.
     """
-    if told is None:
+    if forecast is None:
         return []
-    if told.unused:
-        return [f"level now alone, not at hours to come: {told.unused}"]
+    if forecast.unused:
+        return [
+            f"balanced for current loads only, without a forecast: {forecast.unused}"
+        ]
     missed = ", ".join(
         f"{percent_text(share)} of {resource} "
-        f"({percent_text(told.missed_as_now[resource])} if taken as now)"
-        for resource, share in told.missed.items()
+        f"({percent_text(forecast.missed_as_now[resource])} if current loads were kept)"
+        for resource, share in forecast.missed.items()
     )
+    held_back = count_text(forecast.held_back_days, "day")
     lines = [
-        f"hours to come are foretold by {told.method} from "
-        f"{count_text(told.days, 'day')}; on {count_text(told.held_back_days, 'day')} "
-        f"held back it missed {missed}"
+        f"forecast by {forecast.method} from {count_text(forecast.days, 'day')}; on "
+        f"{held_back} held back its error was {missed}"
     ]
-    if told.as_now:
+    if forecast.as_now:
+        partitions = count_text(forecast.partitions, "partition")
         lines.append(
-            f"{told.as_now} of {count_text(told.partitions, 'partition')} have too "
-            "little history: at each hour as now"
+            f"{forecast.as_now} of {partitions} have too little history and are "
+            "forecast at their current load"
         )
     more = more or {}
     return lines + [
-        f"  {slot.name}: {_why(slot)}{more.get(slot.name, '')}" for slot in told.slots
+        f"  {slot.name}: {_reason(slot)}{more.get(slot.name, '')}"
+        for slot in forecast.slots
     ]
 
 
-def _why(slot: SlotReason) -> str:
-    return slot.why + (f", most of it in {slot.topic}" if slot.topic else "")
+def _reason(slot: SlotReason) -> str:
+    return slot.why + (f", mostly in {slot.topic}" if slot.topic else "")

@@ -25,8 +25,8 @@ INK, PALE, GRID = "#222222", "#666666", "#e4e4e4"
 BLUE, RED, SHADE, AMBER = "#1b5e9e", "#b0472e", "#f6e3dd", "#d98200"
 
 AXES: Final = {
-    "deviation": "unevenness: weighted squared deviations from the level",
-    "excess": "unevenness: excess over the bands, in levels",
+    "deviation": "imbalance: weighted squared deviations from the average",
+    "excess": "imbalance: excess over the tolerance bands, relative to the average",
 }
 
 
@@ -82,8 +82,8 @@ def _heading(frontier: Frontier) -> Iterator[str]:
     found = "; ".join(frontier.reasons) or "no plan was found"
     if frontier.points:
         found = (
-            "each dot is a plan, numbered as in the table; no plan lies in the shaded "
-            "part, which is proved"
+            "each dot is a plan, numbered as in the table; the shaded area is proved "
+            "to contain no plan"
         )
     yield _text(x, 48, found, fill=PALE)
 
@@ -101,8 +101,8 @@ def _axes(frontier: Frontier, scale: Scale) -> Iterator[str]:
     yield _line(LEFT, bottom, right, bottom, INK)
     yield _line(LEFT, TOP, LEFT, bottom, INK)
     middle = (LEFT + right) / 2
-    words = "price of the plan, in ordinary moves"
-    yield _text(middle, HEIGHT - 18, words, anchor="middle")
+    label = "cost of the plan, in move equivalents"
+    yield _text(middle, HEIGHT - 18, label, anchor="middle")
     yield _text(LEFT - 52, TOP - 16, AXES[frontier.measure])
 
 
@@ -148,7 +148,7 @@ def _dots(points: Sequence[FrontierPoint], scale: Scale) -> Iterator[str]:
 
 def marks(frontier: Frontier, at: int) -> list[str]:
     """Names of a point: the plan, the knee, both or none."""
-    named = ((frontier.knee, "the knee"), (frontier.chosen, "the plan"))
+    named = ((frontier.knee, "the best trade-off"), (frontier.chosen, "the plan"))
     return [words for index, words in named if index == at]
 
 
@@ -180,12 +180,12 @@ def _mark(
     )
     right = x <= (LEFT + WIDTH - RIGHT) / 2
     side, shift = ("start", 7) if right else ("end", -7)
-    told = f"{words}: {_told(point)}"
+    label = f"{words}: {_summary(point)}"
     halo = 'paint-order="stroke" stroke="#ffffff" stroke-width="4"'
-    yield _text(x + shift, height, told, anchor=side, weight="bold", more=halo)
+    yield _text(x + shift, height, label, anchor=side, weight="bold", more=halo)
 
 
-def _told(point: FrontierPoint) -> str:
+def _summary(point: FrontierPoint) -> str:
     return f"{count_text(point.moves, 'move')}, {point.balance:.3g}"
 
 

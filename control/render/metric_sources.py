@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from control.render.capacity import capacity_cell
-from control.render.plan_text import table
+from control.render.cluster_status import capacity_cell
+from control.render.text import table
 from model.printable import printable
 from model.snapshot.snapshot import Broker, BrokerState, Resource, Snapshot
 from model.units import count_text, percent_text, seconds_text
@@ -14,7 +14,8 @@ from model.units import count_text, percent_text, seconds_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from collector.reports.reporters import PollState, ReporterState
+    from collector.reports.poller import PollState
+    from collector.reports.reporters import ReporterState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,12 +142,12 @@ def info_text(info: Info) -> str:
         f"cluster {printable(document['cluster_id'])}, "
         f"{count_text(len(brokers), 'broker')}, "
         f"{count_text(len(info.snapshot), 'partition')}\n"
-        f"kept in {document['folder']}; Spark at {document['spark_master']}\n",
+        f"history in {document['folder']}; Spark at {document['spark_master']}\n",
         table(
             ["source", "where", "state"],
             [[s["name"], s.get("place", "-"), _state(s)] for s in document["sources"]],
         ),
-        table(["quantity", "by", "of partitions", "why"], _known(document)),
+        table(["quantity", "source", "partitions", "reason"], _quantity_rows(document)),
         _brokers(brokers),
         "".join(f"{words}\n" for words in _remarks(info)),
     ]
@@ -155,23 +156,25 @@ def info_text(info: Info) -> str:
 
 def _state(source: Mapping[str, Any]) -> str:
     """What there is to say of one source, in one line."""
-    said = [source["why_not"] or "read"]
+    parts = [source["why_not"] or "read"]
     if "newest_age_s" in source:
-        said.append(f"newest {seconds_text(source['newest_age_s'])} old")
+        parts.append(f"newest {seconds_text(source['newest_age_s'])} old")
     if source.get("records"):
-        said.append(count_text(source["records"], "record"))
+        parts.append(count_text(source["records"], "record"))
     for reason, count in source.get("left_out", {}).items():
-        named = "of a newer format" if reason == "version" else f"left out: {reason}"
-        said.append(f"{count:,} {named}")
+        named = "of a newer format" if reason == "version" else f"ignored: {reason}"
+        parts.append(f"{count:,} {named}")
     if silent := source.get("silent_brokers"):
-        said.append(f"silent: broker {', '.join(map(str, silent))}")
+        parts.append(f"silent: broker {', '.join(map(str, silent))}")
     for broker, ahead_s in source.get("clocks_ahead_s", {}).items():
-        way = "ahead" if ahead_s > 0 else "behind"
-        said.append(f"clock of broker {broker} {seconds_text(abs(ahead_s))} {way}")
-    return "; ".join(said)
+        direction = "ahead" if ahead_s > 0 else "behind"
+        parts.append(
+            f"clock of broker {broker} {seconds_text(abs(ahead_s))} {direction}"
+        )
+    return "; ".join(parts)
 
 
-def _known(document: Mapping[str, Any]) -> list[list[str]]:
+def _quantity_rows(document: Mapping[str, Any]) -> list[list[str]]:
     rows = []
     for known in document["quantities"]:
         total = sum(by["partitions"] for by in known["by"])
@@ -198,14 +201,14 @@ def _brokers(brokers: Sequence[Broker]) -> str:
 
 
 def _remarks(info: Info) -> list[str]:
-    said = list(info.notes)
+    remarks = list(info.notes)
     if info.passed_over:
         counts = ", ".join(f"{n:,} {why}" for why, n in info.passed_over.items())
-        said.append(f"reports passed over: {counts}")
+        remarks.append(f"reports ignored: {counts}")
     if info.without_cores:
         brokers = ", ".join(map(str, info.without_cores))
-        said.append(
-            f"the CPU of broker {brokers} is told as a share of its cores; say how "
-            "many it has in [capacities] or in the capacity file"
+        remarks.append(
+            f"broker {brokers} reports CPU as a share of its cores; set the number of "
+            "cores in [capacities] or in the capacity file"
         )
-    return said
+    return remarks

@@ -48,14 +48,14 @@ def write_answer(folder: Path, answer: WhatIf) -> None:
     try:
         shared_folder(folder)
     except OSError as exc:
-        raise ConfigError(f"cannot make the folder {folder}: {exc.strerror}") from exc
+        raise ConfigError(f"cannot create the folder {folder}: {exc.strerror}") from exc
     write_document(path, answer.model_dump(mode="json"))
 
 
 def _refuse_taken(path: Path) -> None:
     # Not `Path.exists`, which raises for a name that is too long.
     if os.path.exists(path):
-        raise ConfigError(f"{path} is there already; name another folder")
+        raise ConfigError(f"{path} already exists; name another folder")
 
 
 def shell_commands(plan: Plan, bootstrap: str) -> str:
@@ -74,7 +74,7 @@ def shell_commands(plan: Plan, bootstrap: str) -> str:
     held = election(plan)
     if held["partitions"]:
         text += _file(elections, held) + (
-            "# once the first command's --verify says that all is done:\n"
+            "# when --verify in place of --execute reports that all are complete:\n"
             f"kafka-leader-election --bootstrap-server {servers} "
             f"--election-type preferred --path-to-json-file {elections}\n"
         )

@@ -1,228 +1,68 @@
 """Snapshots, plans and runs as text and as JSON documents; the same on any terminal."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from control.cli.output import json_of
 from control.cli.output_format import Form
-from control.render.forecast_text import forecast_lines, plan_lines
-from model.evaluate import Evaluation
+from control.render.forecast_text import plan_lines
+from control.render.text import json_text, measure_text, table
 from model.files import rounded
 from model.plan.plan import BrokerChange, Move, Plan
-from model.plan.remaining import present_words, repaired_words
-from model.printable import printable
-from model.snapshot.snapshot import (
-    Count,
-    Resource,
-    Snapshot,
-    SnapshotHeader,
-)
+from model.plan.remaining import repaired_words
 from model.snapshot.topic_skew import BrokerSkew, TopicSkew
 from model.units import (
     bytes_text,
     count_text,
+    deviation_text,
     percent_text,
     rate_text,
     seconds_text,
 )
 
 if TYPE_CHECKING:
+    from control.planning.topic_mode import SkewChange
     from executor.schedule.estimate import Forecast
     from executor.schedule.simulate import Peak
-
-
-def json_text(document: Mapping[str, Any]) -> str:
-    """Indented JSON with sorted keys and a newline at the end."""
-    return json_of(document, indent=2, sort=True) + "\n"
-
-
-def file_text(path: Path, output: Form) -> str:
-    """What a command says that only wrote a file: in a table's place, nothing."""
-    return json_text({"file": str(path)}) if output is Form.JSON else ""
-
-
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns padded to their widest cell; figures to the right."""
-    cells = [[printable(cell) for cell in row] for row in (headers, *rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(headers))]
-    right = [bool(rows) and _is_figure(rows[0][i]) for i in range(len(headers))]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(row, widths, right, strict=True)
-        ).rstrip()
-        for row in cells
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _is_figure(cell: str) -> bool:
-    return cell[:1].lstrip("+-").isdigit() or cell[1:2].isdigit()
-
-
-def time_text(at_ms: int) -> str:
-    """UTC in ISO 8601, to the second."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def load_text(resource: Resource, value: float) -> str:
-    """A load with its unit."""
-    return measure_text(resource.value, value)
-
-
-def measure_text(dimension: str, value: float) -> str:
-    """A figure of a dimension of a plan, named as the plan names it, with its unit."""
-    measure = dimension.partition("@")[0]
-    if measure == Resource.DISK:
-        return bytes_text(value)
-    if measure in (Resource.NET_IN, Resource.NET_OUT, Count.LEADER_NET_IN):
-        return rate_text(value)
-    return f"{value:.4g}" if value < 9999.5 else f"{value:,.0f}"
-
-
-# ---- a cluster
-
-
-def status_document(
-    snapshot: Snapshot,
-    evaluation: Evaluation,
-    *,
-    within_band: bool,
-    now_ms: int,
-    notes: Sequence[str],
-) -> dict[str, Any]:
-    """The cluster as `status -o json` gives it; what is unknown is absent."""
-    header = snapshot.header
-    return {
-        "cluster_id": header.cluster_id,
-        "taken_at": time_text(header.taken_at_ms),
-        "age_s": round((now_ms - header.taken_at_ms) / 1000, 1),
-        "sources": [s.model_dump(mode="json") for s in header.sources],
-        **_forecast(header),
-        "notes": list(notes),
-        "within_band": within_band,
-        "over_limit": [
-            {
-                "broker": o.broker,
-                "dimension": o.dimension,
-                "load": o.before,
-                "limit": o.limit,
-                "capacity": o.capacity,
-            }
-            for o in evaluation.over_limit
-        ],
-        "rack_violations": {
-            "count": len(evaluation.rack_violations),
-            "movable": sum(not v.reason for v in evaluation.rack_violations),
-            "partitions": [
-                {"topic": v.topic, "partition": v.partition, "reason": v.reason}
-                for v in evaluation.rack_violations
-            ],
-        },
-        "objective": rounded(evaluation.objective),
-        "levels": {str(r): rounded(v) for r, v in evaluation.levels.items()},
-        "brokers": [
-            {
-                "id": b.id,
-                "rack": b.rack,
-                "state": b.state.value,
-                "load": {str(r): rounded(v) for r, v in evaluation.loads[b.id].items()},
-                "deviation": {
-                    str(r): rounded(by_broker[b.id])
-                    for r, by_broker in evaluation.deviations.items()
-                    if b.id in by_broker
-                },
-                "capacity": {str(r): rounded(v) for r, v in b.capacity.items()},
-                "capacity_from": {
-                    str(r): source.value for r, source in b.capacity_from.items()
-                },
-            }
-            for b in header.brokers
-        ],
-        "partitions": [_partition(snapshot, i) for i in range(len(snapshot))],
-    }
-
-
-def _forecast(header: SnapshotHeader) -> dict[str, Any]:
-    told = header.forecast
-    return {} if told is None else {"forecast": told.model_dump(mode="json")}
-
-
-def _partition(snapshot: Snapshot, index: int) -> dict[str, Any]:
-    row = snapshot.row(index)
-    columns = snapshot.partitions
-    loads = zip(
-        snapshot.header.resources,
-        columns.loads[index].tolist(),
-        columns.measured[index].tolist(),
-        strict=True,
-    )
-    known = [(r, load, measured) for r, load, measured in loads if load == load]
-    return {
-        "topic": row.id.topic,
-        "partition": row.id.partition,
-        "leader": row.leader,
-        "replicas": list(row.replicas),
-        "storage": row.storage.value,
-        "load": {r.value: rounded(load) for r, load, _ in known},
-        "measured": [r.value for r, _, measured in known if measured],
-    }
-
-
-def status_text(snapshot: Snapshot, evaluation: Evaluation, now_ms: int) -> str:
-    """The cluster as people read it."""
-    header = snapshot.header
-    age_s = (now_ms - header.taken_at_ms) / 1000
-    lines = [
-        f"cluster {printable(header.cluster_id)}, "
-        f"{count_text(len(header.brokers), 'broker')}, "
-        f"{count_text(len(snapshot), 'partition')}, loads {age_s:.1f} s old"
-    ]
-    lines += [
-        f"source {s.name}: {count_text(s.samples, 'sample')} over "
-        f"{seconds_text(s.window_s)}, {percent_text(s.measured_share)} measured"
-        for s in header.sources
-    ]
-    lines += forecast_lines(header.forecast)
-    lines += present_words(evaluation.over_limit, evaluation.rack_violations)
-    resources = header.resources
-    rows = [
-        [
-            str(b.id),
-            b.rack or "-",
-            b.state.value,
-            *(
-                f"{load_text(r, evaluation.loads[b.id][r])}"
-                + _deviation(evaluation, r, b.id)
-                for r in resources
-            ),
-        ]
-        for b in header.brokers
-    ]
-    names = [r.value for r in resources]
-    return "\n".join(lines) + "\n\n" + table(["broker", "rack", "state", *names], rows)
-
-
-def _deviation(evaluation: Evaluation, resource: Resource, broker: int) -> str:
-    deviations = {int(b): v for b, v in evaluation.deviations.get(resource, {}).items()}
-    if broker not in deviations:
-        return ""
-    return f" ({100 * deviations[broker]:+.0f} %)"
+    from solver.report.result import Result
 
 
 # ---- a plan
 
 
+def result_text(
+    result: "Result",
+    skew: "Sequence[SkewChange]",
+    output: Form,
+    notes: Sequence[str],
+) -> str:
+    """What `plan` prints: status, plan, spread of chosen topics and notes."""
+    if output is Form.JSON:
+        optional = {"notes": list(notes)} if notes else {}
+        return json_text(_result_document(result, skew) | optional)
+    text = result.summary() + "\n"
+    if result.best is not None:
+        text = plan_text(result.best, result.summary())
+    text += "".join("\n" + skew_text(s.before, s.after) for s in skew)
+    return text + "".join(f"\n{note}\n" for note in notes)
+
+
+def _result_document(
+    result: "Result", skew: "Sequence[SkewChange]"
+) -> dict[str, object]:
+    plan = result.best.model_dump(mode="json") if result.best else None
+    document = {"status": result.status.value, "reasons": list(result.reasons)}
+    spread = {s.before.topic: skew_document(s.before, s.after) for s in skew}
+    return document | {"plan": plan} | ({"skew": spread} if skew else {})
+
+
 def plan_text(plan: Plan, summary: str) -> str:
     """The plan as people read it: verdict, brokers now and after, moves and why."""
-    gap = f"{plan.gap:.3g} ({percent_text(plan.gap_share)} of what can be gained)"
+    gap = f"{plan.gap:.3g} ({percent_text(plan.gap_share)} of the possible improvement)"
     by = "" if plan.bound_method == "none" else f" by {plan.bound_method}"
     ended = f"; {plan.limited_by}" if plan.limited_by else ""
     lines = [
         summary,
-        f"objective {plan.objective_before:.6g} -> {plan.objective:.6g}; proved bound "
+        f"imbalance {plan.objective_before:.6g} -> {plan.objective:.6g}; proved bound "
         f"{plan.bound:.6g}{by}; gap {gap}{ended}",
         f"{count_text(len(plan.moves), 'move')}, {bytes_text(plan.bytes_to_copy)} to "
         f"copy, {count_text(plan.leader_changes, 'leader change')}; a move costs "
@@ -264,7 +104,7 @@ def _now_and_after(broker: BrokerChange, dimension: str) -> tuple[str, str]:
         if dimension in loads:
             parts.append(measure_text(dimension, loads[dimension]))
         if dimension in deviations:
-            parts.append(f"({100 * deviations[dimension]:+.0f} %)")
+            parts.append(f"({deviation_text(deviations[dimension])})")
         return " ".join(parts) or "-"
 
     return (
@@ -284,14 +124,14 @@ def _moves_text(moves: Sequence[Move]) -> str:
         ]
         for m in moves
     ]
-    return table(["partition", "brokers", "copies", "gain", "why"], rows)
+    return table(["partition", "brokers", "to copy", "gain", "reason"], rows)
 
 
 def _list(brokers: Sequence[int]) -> str:
     return ",".join(map(str, brokers))
 
 
-# ---- a topic's spread
+# ---- spread of a topic
 
 _SHARES = {
     "brokers skewed": "brokers_skewed",
@@ -370,40 +210,42 @@ def _skew_figures(skew: TopicSkew) -> dict[str, Any]:
 # ---- a run
 
 
-def forecast_text(told: "Forecast") -> str:
+def forecast_text(estimate: "Forecast") -> str:
     """What a run will take, in a sentence, and what each broker carries meanwhile."""
-    by = (
-        f"{count_text(told.known, 'move')} of before" if told.known else "usual figures"
+    basis = "default figures"
+    if estimate.known:
+        basis = f"{count_text(estimate.known, 'move')} of previous runs"
+    faster = (
+        f"takes less than {seconds_text(estimate.least_s)}"
+        if estimate.seconds > 1.005 * estimate.least_s
+        else "is faster"
     )
-    quicker = (
-        f"takes less than {seconds_text(told.least_s)}"
-        if told.seconds > 1.005 * told.least_s
-        else "is quicker"
+    text = (
+        f"will take about {seconds_text(estimate.seconds)} and copy "
+        f"{bytes_text(estimate.bytes_to_copy)} (based on {basis}); no order of the "
+        f"moves {faster}\n"
     )
-    words = (
-        f"will take about {seconds_text(told.seconds)} and copy "
-        f"{bytes_text(told.bytes_to_copy)} (by {by}); no order of the moves "
-        f"{quicker}\n"
-    )
-    if told.unknown:
-        words += (
-            f"the size of {count_text(told.unknown, 'move')} is unknown and left out: "
-            "it will take longer, and copy more\n"
+    if estimate.unknown:
+        text += (
+            f"{count_text(estimate.unknown, 'move')} of unknown size not included: the "
+            "run will take longer and copy more\n"
         )
-    if told.unfit:
-        more = f", and {len(told.unfit) - 1} more" if len(told.unfit) > 1 else ""
-        words += f"not all will be made: {told.unfit[0]}{more}\n"
-    peaks = {b: p for b, p in told.peaks.items() if p.copied_bytes}
+    if estimate.unfit:
+        more = (
+            f", and {len(estimate.unfit) - 1} more" if len(estimate.unfit) > 1 else ""
+        )
+        text += f"not all moves can be made: {estimate.unfit[0]}{more}\n"
+    peaks = {b: p for b, p in estimate.peaks.items() if p.copied_bytes}
     if not peaks:
-        return words
+        return text
     headers = ["broker", "disk at most", "in", "at most", "out", "at most"]
     inside = any(p.inside_bytes for p in peaks.values())
     rows = [
-        _peak_cells(broker, peak, told.free_bytes.get(broker))
+        _peak_cells(broker, peak, estimate.free_bytes.get(broker))
         + ([bytes_text(peak.inside_bytes)] if inside else [])
         for broker, peak in peaks.items()
     ]
-    return f"{words}\n{table([*headers, *(['inside'] if inside else [])], rows)}"
+    return f"{text}\n{table([*headers, *(['inside'] if inside else [])], rows)}"
 
 
 def _peak_cells(broker: int, peak: "Peak", free: int | None) -> list[str]:

@@ -1,35 +1,34 @@
 """The report of a run as people read it."""
 
-from control.render.plan_text import measure_text, table
+from control.render.text import measure_text, table
 from model.plan.remaining import deferred_words, remaining_words
 from model.run import BrokerBalance, MoveReport, RunReport
-from model.units import bytes_text, count_text, seconds_text
+from model.units import bytes_text, count_text, deviation_text, seconds_text
 
 
 def run_text(report: RunReport) -> str:
     """What a run took, move by move, and how even it has left the brokers."""
-    words = f"run {report.run_id} of plan {report.plan_hash[:12]}: {report.state}"
+    heading = f"run {report.run_id} of plan {report.plan_hash[:12]}: {report.state}"
     if report.reason:
-        words += f" ({report.reason})"
-    lines = [words, _took(report), ""]
-    told = "\n".join(lines) + "\n" + _moves(report) + _balance(report)
-    told += _remaining(report)
-    return told if report.rollback is None else f"{told}\n{run_text(report.rollback)}"
+        heading += f" ({report.reason})"
+    text = f"{heading}\n{_took(report)}\n\n{_moves(report)}"
+    text += _balance(report) + _remaining(report)
+    return text if report.rollback is None else f"{text}\n{run_text(report.rollback)}"
 
 
 def _took(report: RunReport) -> str:
-    words = f"took {seconds_text(report.duration_s)}"
+    text = f"took {seconds_text(report.duration_s)}"
     if report.preparation_s >= 0.05:
-        words += f"; {seconds_text(report.preparation_s)} of preparation"
+        text += f"; {seconds_text(report.preparation_s)} of preparation"
     if report.foreseen_s is not None:
-        words += f"; {seconds_text(report.foreseen_s)} were foreseen for the moves"
+        text += f"; moves were estimated at {seconds_text(report.foreseen_s)}"
     sizes = [m.bytes_copied for m in report.moves if m.bytes_copied is not None]
     if sizes:
-        words += f"; {bytes_text(sum(sizes))} copied"
+        text += f"; {bytes_text(sum(sizes))} copied"
     stalls = [m.stall_at_most_s for m in report.moves if m.stall_at_most_s is not None]
     if stalls:
-        words += f"; none without a leader for over {seconds_text(max(stalls))}"
-    return words
+        text += f"; no partition without a leader for over {seconds_text(max(stalls))}"
+    return text
 
 
 def _moves(report: RunReport) -> str:
@@ -46,7 +45,7 @@ def _moves(report: RunReport) -> str:
         ]
         for m in report.moves
     ]
-    columns = ("state", "time", "no leader", "copied", "requests", "note")
+    columns = ("state", "time", "no leader", "copied", "requests", "reason")
     return table(["partition", "brokers", *columns], rows)
 
 
@@ -71,22 +70,20 @@ def _balance(report: RunReport) -> str:
     counted = dict.fromkeys(d for b in report.brokers for d in b.deviation_planned)
     if not counted:
         return ""
-    rows = [
-        [str(b.id), *(cell for d in counted for cell in _loads(b, d))]
-        for b in report.brokers
-    ]
-    headers = [h for d in counted for h in (f"{d} before", "planned", "achieved")]
-    return "\n" + table(["broker", *headers], rows)
+    # One row per load keeps the table narrow enough for a terminal.
+    rows = [[str(b.id), d, *_loads(b, d)] for d in counted for b in report.brokers]
+    headers = ["broker", "load", "before", "planned", "achieved"]
+    return "\n" + table(headers, rows)
 
 
 def _loads(broker: BrokerBalance, dimension: str) -> tuple[str, str, str]:
     def cell(loads: dict[str, float], deviations: dict[str, float]) -> str:
         if dimension not in loads:
             return "-"
-        told = measure_text(dimension, loads[dimension])
+        text = measure_text(dimension, loads[dimension])
         if dimension in deviations:
-            told += f" ({100 * deviations[dimension]:+.0f} %)"
-        return told
+            text += f" ({deviation_text(deviations[dimension])})"
+        return text
 
     return (
         cell(broker.before, broker.deviation_before),

@@ -18,10 +18,12 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from control.loop.view import LogLine, LoopView
+from model.cpu import columns_to_file
 from model.errors import ConfigError
 from model.files import VersionedModel
 from model.goals.goals import Goals
 from model.run import MoveProgress, RunProgress, RunReport
+from model.snapshot.file import SnapshotDocument
 from model.snapshot.snapshot import Snapshot
 from model.stop_rules import StopRules
 
@@ -74,7 +76,7 @@ class Frame(VersionedModel):
 def adapters() -> Mapping[str, TypeAdapter[Any]]:
     """How the fields of views, runs and moves are written and read, by name."""
     found: dict[str, TypeAdapter[Any]] = {
-        "snapshot": TypeAdapter(Snapshot),
+        "snapshot": TypeAdapter(SnapshotDocument),
         "run": TypeAdapter(RunProgress),
         "log": TypeAdapter(tuple[LogLine, ...]),
     }
@@ -97,7 +99,7 @@ def loaded(key: str, value: Any) -> Any:
     return adapters()[key].validate_json(json.dumps(value))
 
 
-class Film:
+class RecordingWriter:
     """Writes a film; each view as it comes, what does not differ not again."""
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
@@ -175,7 +177,8 @@ def _snapshot(last: LoopView | None, view: LoopView) -> dict[str, Any]:
     if now is None or now is before:
         return {}
     if before is not None and _only_loads_differ(before, now):
-        rows = now.partitions.loads.tolist()
+        loads = columns_to_file(now.partitions.loads, now.header.resources)
+        rows = loads.tolist()
         return {
             "loads": [[_short(value) for value in row] for row in rows],
             "taken_at_ms": now.header.taken_at_ms,

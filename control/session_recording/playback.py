@@ -10,7 +10,7 @@ from control.loop.loop import Loop
 from control.loop.ports import Observer
 from control.loop.view import LogLine, LoopView, Mode
 from control.session_recording.format import RecordingHeader
-from control.session_recording.reader import Scene, read_recording
+from control.session_recording.reader import RecordedView, read_recording
 from control.settings.auto_limits import EAGER
 from control.settings.settings import Settings
 from model.errors import ConfigError, PlimsollError
@@ -34,15 +34,14 @@ class Playback(Loop):
     """
 
     def __init__(self, path: Path, looks: Settings, *, speed: float) -> None:
-        header, self._scenes = read_recording(path)
+        header, self._views = read_recording(path)
         super().__init__(_settings(header, looks), _parts(self))
-        first = next(self._scenes, None)
+        first = next(self._views, None)
         if first is None:
             raise ConfigError(f"the recording {path} has no views")
         self._speed = speed
-        self._scene = _marked(first)
-        self._told: tuple[RunReport, ...] = ()
-        self._over = threading.Event()
+        self._current = _marked(first)
+        self._reports: tuple[RunReport, ...] = ()
         self._player = threading.Thread(target=self._play, name="play", daemon=True)
 
     def __enter__(self) -> Self:
@@ -51,54 +50,56 @@ class Playback(Loop):
 
     def close(self) -> None:
         """Stop playing."""
-        self._over.set()
+        self._closing.set()
         if self._player.is_alive():
             self._player.join()
 
     @property
     def view(self) -> LoopView:
         """What was shown."""
-        return self._scene.view
+        return self._current.view
 
     @property
     def running(self) -> bool:
         """Whether a run went on."""
-        return self._scene.running
+        return self._current.running
 
     @property
     def reports(self) -> tuple[RunReport, ...]:
         """Of runs that had ended."""
-        return self._told
+        return self._reports
 
     def _play(self) -> None:
         try:
-            for scene in self._scenes:
-                wait_s = max(0.0, scene.after_s - self._scene.after_s) / self._speed
-                if self._over.wait(wait_s):
+            for recorded in self._views:
+                wait_s = (
+                    max(0.0, recorded.after_s - self._current.after_s) / self._speed
+                )
+                if self._closing.wait(wait_s):
                     return
-                self._show(_marked(scene))
+                self._show(_marked(recorded))
         except PlimsollError as exc:
             self.error = exc
             self._end(str(exc), "error")
         else:
             self._end("the recording ends here", "info")
 
-    def _show(self, scene: Scene) -> None:
-        self._scene = scene
-        if scene.report is not None:
-            self._told = (*self._told, scene.report)
+    def _show(self, recorded: RecordedView) -> None:
+        self._current = recorded
+        if recorded.report is not None:
+            self._reports = (*self._reports, recorded.report)
         self._publish()
 
-    def _end(self, words: str, level: str) -> None:
+    def _end(self, message: str, level: str) -> None:
         """Say so, and go on to show what is shown."""
-        view = self._scene.view
-        line = LogLine(at_ms=view.at_ms, level=level, text=words)
-        last = replace(view, message=words, log=(*view.log, line))
-        self._show(replace(self._scene, view=last, report=None))
+        view = self._current.view
+        line = LogLine(at_ms=view.at_ms, level=level, text=message)
+        last = replace(view, message=message, log=(*view.log, line))
+        self._show(replace(self._current, view=last, report=None))
 
 
-def _marked(scene: Scene) -> Scene:
-    return replace(scene, view=replace(scene.view, mode=Mode.RECORDING))
+def _marked(recorded: RecordedView) -> RecordedView:
+    return replace(recorded, view=replace(recorded.view, mode=Mode.RECORDING))
 
 
 def _settings(header: RecordingHeader, looks: Settings) -> LoopSettings:
@@ -129,7 +130,7 @@ def _parts(playback: Playback) -> LoopParts:
 
 
 def _no_observer() -> Observer:
-    raise ConfigError("a recording watches no cluster")
+    raise ConfigError("a recording cannot observe a cluster")
 
 
 def _no_planner(
@@ -138,4 +139,4 @@ def _no_planner(
     limits: SolveLimits,
     observer: SolveObserver | None = None,
 ) -> Result:
-    raise ConfigError("a recording makes no plans")
+    raise ConfigError("a recording cannot make plans")

@@ -19,6 +19,7 @@ from control.session_recording.format import (
     opened,
 )
 from model.bounded import MOST_LINE, InvalidJson, check_times, parse_json
+from model.cpu import columns_from_file
 from model.errors import ConfigError, InvalidCluster, PlimsollError
 from model.evaluate import evaluate
 from model.files import major_of
@@ -29,7 +30,7 @@ from model.snapshot.snapshot import Floats, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class RecordedView:
     """What was shown from one moment on."""
 
     after_s: float
@@ -40,7 +41,7 @@ class Scene:
     """Of a run that has ended since the scene before."""
 
 
-def read_recording(path: Path) -> tuple[RecordingHeader, Iterator[Scene]]:
+def read_recording(path: Path) -> tuple[RecordingHeader, Iterator[RecordedView]]:
     """The header, and the scenes as they are asked for.
 
     Raises ConfigError, then too, naming the line that is none of a recording; a last
@@ -48,12 +49,12 @@ def read_recording(path: Path) -> tuple[RecordingHeader, Iterator[Scene]]:
     """
     lines = enumerate(_lines(path), 1)
     header = _header(path, next(lines, (1, ""))[1])
-    return header, _scenes(path, lines, header.goals)
+    return header, _views(path, lines, header.goals)
 
 
-def _scenes(
+def _views(
     path: Path, lines: Iterator[tuple[int, str]], goals: Goals
-) -> Iterator[Scene]:
+) -> Iterator[RecordedView]:
     view: LoopView | None = None
     for number, line in lines:
         if not line.endswith("\n"):
@@ -63,9 +64,9 @@ def _scenes(
             frame = Frame.model_validate_json(line)
             view = _after(view, frame, goals)
         except (PlimsollError, LookupError, TypeError, ValueError) as exc:
-            words = f"{path}, line {number}, is no line of a recording"
-            raise ConfigError(f"{words}: {_fault(exc)}") from exc
-        yield Scene(
+            where = f"{path}, line {number}, is not a valid line of a recording"
+            raise ConfigError(f"{where}: {_fault(exc)}") from exc
+        yield RecordedView(
             after_s=frame.after_s,
             running=frame.running,
             view=view,
@@ -102,7 +103,7 @@ def _header(path: Path, line: str) -> RecordingHeader:
         document = parse_json(line)
         kind, version = document["kind"], str(document["schema_version"])
     except (ValueError, KeyError, TypeError) as exc:
-        raise ConfigError(f"{path}, line 1, is not the start of a recording") from exc
+        raise ConfigError(f"{path}, line 1, is not the header of a recording") from exc
     if kind == KIND and (major_of(version) or 0) > MAJOR:
         raise ConfigError(
             f"{path} has schema version {version}; this plimsoll plays recordings up "
@@ -112,7 +113,7 @@ def _header(path: Path, line: str) -> RecordingHeader:
         return RecordingHeader.model_validate_json(line)
     except ValidationError as exc:
         raise ConfigError(
-            f"{path}, line 1, is not the start of a recording: {_fault(exc)}"
+            f"{path}, line 1, is not the header of a recording: {_fault(exc)}"
         ) from exc
 
 
@@ -142,7 +143,7 @@ def _first(values: Mapping[str, Any]) -> LoopView:
             **values, at_ms=0, snapshot=None, evaluation=None, run=None, log=()
         )
     except TypeError as exc:
-        raise ConfigError("the first line lacks a part of the view") from exc
+        raise ConfigError("the first view lacks a field") from exc
 
 
 def _snapshot_after(last: Snapshot | None, frame: Frame) -> Snapshot | None:
@@ -152,10 +153,11 @@ def _snapshot_after(last: Snapshot | None, frame: Frame) -> Snapshot | None:
     if frame.loads is None:
         return last
     if last is None or frame.taken_at_ms is None:
-        raise ConfigError("loads come before the snapshot that they are of")
+        raise ConfigError("there are loads before the first snapshot")
     loads = np.asarray(frame.loads, np.float64)
     if loads.shape != last.partitions.loads.shape:
-        raise InvalidCluster("loads do not fit the snapshot that they are of")
+        raise InvalidCluster("the loads do not have the shape of the snapshot")
+    loads = columns_from_file(loads, last.header.resources)
     return _with_loads(last, loads, frame.taken_at_ms)
 
 
@@ -177,7 +179,7 @@ def _run_after(last: RunProgress | None, frame: Frame) -> RunProgress | None:
     if not frame.run_changes:
         return last
     if last is None:
-        raise ConfigError("a run changes before it begins")
+        raise ConfigError("a run changes before it starts")
     changes = dict(frame.run_changes)
     moves = list(last.moves)
     for position, values in changes.pop("moves", {}).items():

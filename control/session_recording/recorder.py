@@ -8,7 +8,7 @@ from typing import Final
 
 from control.loop.loop import Loop
 from control.loop.view import LoopView
-from control.session_recording.format import Film, RecordingHeader
+from control.session_recording.format import RecordingHeader, RecordingWriter
 from model.closing import Closing
 from model.errors import ConfigError
 from model.run import RunReport
@@ -29,40 +29,40 @@ class ScreenRecorder(Closing):
     ) -> None:
         self._loop = loop
         self._clock = clock
-        self._film = Film(path, _header(loop))
+        self._writer = RecordingWriter(path, _header(loop))
         self._lock = threading.Lock()
         self._began_s = clock()
         self._wrote_at_s = float("-inf")
         self._wrote: LoopView | None = None
-        self._told: RunReport | None = None
-        self._over = False
+        self._last_report: RunReport | None = None
+        self._closed = False
         self._see(loop.view)
         loop.subscribe(self._see)
 
     def close(self) -> None:
         """Write what is shown last, and close the file."""
-        view, told = self._loop.view, self._facts()
+        view, run_state = self._loop.view, self._run_state()
         with self._lock:
-            if not self._over:
-                self._over = True
-                self._write(view, *told)
-                self._film.close()
+            if not self._closed:
+                self._closed = True
+                self._write(view, *run_state)
+                self._writer.close()
 
     def _see(self, view: LoopView) -> None:
-        # The loop's lock comes before the recorder's, never after: who holds that of
-        # the loop may be about to tell of a view.
-        told, fault = self._facts(), None
+        # The loop's lock is taken before the recorder's, never after: a thread that
+        # holds the loop's lock may be about to publish a view.
+        run_state, fault = self._run_state(), None
         with self._lock:
-            if self._over or not self._is_worth(view):
+            if self._closed or not self._is_worth(view):
                 return
             try:
-                self._write(view, *told)
+                self._write(view, *run_state)
             except ConfigError as exc:
-                self._over, fault = True, exc
+                self._closed, fault = True, exc
         if fault is not None:
-            self._loop.note(f"the recording ended: {fault}", level="warning")
+            self._loop.note(f"the recording has stopped: {fault}", level="warning")
 
-    def _facts(self) -> tuple[RunReport | None, bool]:
+    def _run_state(self) -> tuple[RunReport | None, bool]:
         """What is written beside a view."""
         return next(reversed(self._loop.reports), None), self._loop.running
 
@@ -74,10 +74,10 @@ class ScreenRecorder(Closing):
         return last.phase is not view.phase or states[0] is not states[1]
 
     def _write(self, view: LoopView, newest: RunReport | None, running: bool) -> None:
-        report = None if newest is self._told else newest
-        self._told = newest
+        report = None if newest is self._last_report else newest
+        self._last_report = newest
         self._wrote, self._wrote_at_s = view, self._clock()
-        self._film.add(
+        self._writer.add(
             view,
             after_s=self._wrote_at_s - self._began_s,
             running=running,

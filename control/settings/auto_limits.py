@@ -1,4 +1,4 @@
-"""Limits of `--auto`: budgets for its plans, and what it waits for."""
+"""Limits of `--auto`: budgets of its plans, and waiting times."""
 
 from collections import Counter
 from functools import partial
@@ -15,24 +15,25 @@ from model.units import percent_text
 
 
 class AutoLimits(FileModel):
-    """Every limit of `--auto`; those of a run are budgets of its plan (`budgets`)."""
+    """Every limit of `--auto`; those per run are budgets of its plan (`budgets`)."""
 
     replica_moves: Annotated[int, Field(gt=0)]
-    """New replicas of one run."""
+    """Replicas that one run may add."""
     leader_changes: Annotated[int, Field(ge=0)]
-    """Partitions that end one run with another leader."""
+    """Partitions whose leader one run may change."""
     bytes: Annotated[int, Field(gt=0), as_size]
     """Bytes that one run may copy."""
     partitions_per_topic: Annotated[int, Field(gt=0)]
     """Partitions of one topic that one run may change."""
     partitions: Annotated[int, Field(gt=0)] | None = None
-    """Partitions that one run may change; unset, what the other limits leave."""
+    """Partitions that one run may change; by default limited by the others only."""
     moves_in_flight: Annotated[int, Field(gt=0)]
+    """Moves in progress at once."""
     min_gain: Annotated[float, Field(ge=0, le=1)]
-    """Smallest improvement worth a run, as a share of the objective before; repairs
-    need none."""
+    """Smallest relative reduction of the imbalance score worth a run; repairs need
+    none."""
     pause: Duration
-    """Least time between the end of a run and the start of the next."""
+    """Minimum time between the end of a run and the start of the next."""
     confirm: Duration
     """How long a cluster must have been out of tolerance before a run."""
 
@@ -49,7 +50,7 @@ class AutoLimits(FileModel):
 
     @property
     def budgets(self) -> Budgets:
-        """What the planner keeps of the limits, under the same names."""
+        """Those limits that the planner enforces, under the same names."""
         own = set(Budgets.model_fields) & set(type(self).model_fields)
         return Budgets(**{name: getattr(self, name) for name in own})
 
@@ -64,7 +65,7 @@ CONSERVATIVE = AutoLimits(
     pause=1800,
     confirm=300,
 )
-"""For a cluster in production: few moves, rarely, for a clear gain."""
+"""For a production cluster: few moves, rarely, for a clear gain."""
 
 EAGER = AutoLimits(
     replica_moves=500,
@@ -82,12 +83,12 @@ NAMED = {"conservative": CONSERVATIVE, "eager": EAGER}
 
 
 def limits_named(name: str, configured: dict[str, AutoLimits]) -> AutoLimits:
-    """The limits of this name, those of the configuration first.
+    """The limits with this name; configured ones take precedence.
 
     Raises
     ------
     ConfigError
-        There are none of this name.
+        There are no limits with this name.
     """
     known = NAMED | configured
     if name not in known:
@@ -100,7 +101,7 @@ def limits_named(name: str, configured: dict[str, AutoLimits]) -> AutoLimits:
 
 
 def tightened(goals: Goals, limits: AutoLimits) -> Goals:
-    """The goals with the tighter of their budgets and the limits."""
+    """The goals, each budget lowered to the limit if that is tighter."""
     own = goals.budgets.model_dump()
     given = limits.budgets.model_dump()
     both = {
@@ -113,9 +114,9 @@ def tightened(goals: Goals, limits: AutoLimits) -> Goals:
 def refusals(
     plan: Plan, limits: AutoLimits, *, repairs: bool = False
 ) -> tuple[str, ...]:
-    """Why the plan may not be approved without a person; empty if it may.
+    """Reasons against automatic approval of the plan; empty if it may be approved.
 
-    repairs: it mends the cluster, whatever it gains in balance.
+    repairs: the plan repairs the cluster, so that `min_gain` does not apply.
     """
     spent = spent_of(plan)
     words = [
@@ -132,15 +133,15 @@ def refusals(
     if gain < limits.min_gain and not repairs:
         reached = binding(plan)
         words.append(
-            "the best plan within the limits improves the objective by "
+            "the best plan within the limits reduces the imbalance score by "
             f"{percent_text(gain)}, less than min_gain ({percent_text(limits.min_gain)}"
-            + (f"); limits that bind: {', '.join(reached)}" if reached else ")")
+            + (f"); limits reached: {', '.join(reached)}" if reached else ")")
         )
     return tuple(words)
 
 
 def binding(plan: Plan) -> tuple[str, ...]:
-    """Budgets of the plan that leave no room for a further change of their kind."""
+    """Budgets of the plan that do not allow one more change of their kind."""
     spent = spent_of(plan)
     largest = max((m.bytes_to_copy or 0 for m in plan.moves), default=0)
     return tuple(
@@ -151,7 +152,7 @@ def binding(plan: Plan) -> tuple[str, ...]:
 
 
 def spent_of(plan: Plan) -> dict[str, int]:
-    """What a plan changes, by the names of its budgets; bytes as far as known."""
+    """How much of each budget a plan uses; bytes as far as known."""
     per_topic = Counter(m.topic for m in plan.moves)
     new_of = Counter[str]()
     into, out_of = Counter[int](), Counter[int]()

@@ -1,4 +1,4 @@
-"""Settings in environment variables: which there are, and what their texts mean."""
+"""Settings in environment variables: their names, and how their texts are read."""
 
 import json
 import os
@@ -20,41 +20,41 @@ PREFIX: Final = "PLIMSOLL_"
 NOT_SETTINGS: Final = re.compile(
     r"PLIMSOLL_(CONFIG|PROFILE|JAVA|LAB|SOAK_MINUTES|[A-Z0-9_]*_HOME)"
 )
-"""Variables of ours that choose files or tools and are not settings."""
+"""Variables of plimsoll that choose files or tools and are not settings."""
 
 KUBERNETES: Final = re.compile(
     r"PLIMSOLL(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_[A-Z]+(_\w+)?)?)"
 )
-"""Variables that Kubernetes sets for a service that is called plimsoll."""
+"""Variables that Kubernetes sets for a service named plimsoll."""
 
 Trail = tuple[str, ...]
 
 
 class Environment(EnvSettingsSource):
-    """Variables whose texts become numbers, truth values and tables where needed."""
+    """Variables whose texts become numbers, booleans and tables where needed."""
 
     def decode_complex_value(
         self, field_name: str, field: FieldInfo, value: Any
     ) -> Any:
-        """JSON where it is; other texts are judged with the setting."""
+        """Parse JSON; leave other text to the validation of the setting."""
         try:
             return super().decode_complex_value(field_name, field, value)
         except ValueError:
             return value
 
     def __call__(self) -> dict[str, Any]:
-        """The settings that the environment gives, as a file would."""
+        """The settings in the environment, nested as in a file."""
         found: dict[str, Any] = _converted(self.settings_cls, super().__call__())
         return found
 
 
 def variables(model: type[BaseModel]) -> dict[Trail, str]:
-    """The variables that are set, by the place of the setting.
+    """The variables that are set, by setting.
 
     Raises
     ------
     ConfigError
-        One names no setting; the closest variable is named.
+        A variable does not name a setting; the message names the closest one.
     """
     found: dict[Trail, str] = {}
     for variable in sorted(os.environ):
@@ -86,22 +86,22 @@ def _check(variable: str, model: type[BaseModel], trail: Trail) -> None:
 
 
 def _as_json(model: type[BaseModel], trail: Trail) -> str:
-    """The end of a sentence where the key of a table has dots of its own."""
+    """A hint for a table whose keys contain dots; empty for other settings."""
     kinds = _kinds(inner_of(model, trail[0]))
     is_table = any(get_origin(kind) is dict for kind in kinds)
     if not is_table or not all(trail):
         return ""
     table = json.dumps({".".join(trail[1:]): "..."})
-    return f"; a name with dots is set as JSON: {name_of(trail[:1])}='{table}'"
+    return f"; set a name with dots as JSON: {name_of(trail[:1])}='{table}'"
 
 
 def names_at(place: Any) -> list[str]:
-    """Names of the settings in a table; none where anything may stand there."""
+    """Names of the settings in a table; empty where any key is allowed."""
     return [name for model in _models(place) for name in model.model_fields]
 
 
 def inner_of(place: Any, key: str) -> Any:
-    """The type of what a table holds under a key; None where it holds no such key."""
+    """The type of a table's value for a key; None for an unknown key."""
     for kind in _kinds(place):
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             new, *_ = old_names_of(kind).get(key, (key,))
@@ -146,7 +146,7 @@ def _converted(place: Any, value: Any) -> Any:
 
 
 def _read(adapter: TypeAdapter[Any], text: str) -> Any:
-    """What a text stands for: itself, a number or truth value, or JSON."""
+    """The value of a text: the text itself, a number, a boolean, or JSON."""
     if _fits(adapter, text):
         return text
     try:

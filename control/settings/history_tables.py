@@ -1,4 +1,4 @@
-"""What is told of history and forecasts in the settings."""
+"""Settings of the load history and the forecast."""
 
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 from zoneinfo import ZoneInfo
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class HistoryTable(FileModel):
-    """`[history]`."""
+    """`[history]`: how much load history is kept, and where."""
 
     folder: Annotated[str, Field(min_length=1)] | None = None
-    """Where compacted days are kept: a folder, or a URL that Spark reaches."""
+    """Where compacted days are kept: a folder, or a URL that Spark can access."""
     raw_days: Annotated[int, Field(ge=1, le=14)] = 3
-    """Loads of each window of as many days are kept."""
+    """Days for which the loads of every window are kept."""
     weeks: Annotated[int, Field(ge=1, le=52)] = 8
-    """Compacted days of as many weeks are kept."""
+    """Weeks for which compacted days are kept."""
     sample_store: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")] = (
         "__KafkaCruiseControlPartitionMetricSamples"
     )
@@ -27,12 +27,12 @@ class HistoryTable(FileModel):
 
 
 class ForecastTable(FileModel):
-    """`[forecast]`."""
+    """`[forecast]`: how far plans look ahead."""
 
     horizon: Literal["day", "week", "off"] = "day"
-    """How far ahead plans look."""
+    """How far ahead plans look; `off` for current loads only."""
     time_zone: str = "UTC"
-    """By whose clocks hours of the week are told apart."""
+    """Time zone of the hours of the week."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:
@@ -40,8 +40,8 @@ class ForecastTable(FileModel):
             ZoneInfo(self.time_zone)
         except (KeyError, OSError, ValueError) as exc:
             raise ValueError(
-                f"there is no time zone {self.time_zone!r}; name one as "
-                "Europe/Berlin, or UTC"
+                f"unknown time zone {self.time_zone!r}; use a name such as "
+                "Europe/Berlin or UTC"
             ) from exc
         return self
 
@@ -49,7 +49,7 @@ class ForecastTable(FileModel):
 def history_settings(
     history: HistoryTable, forecast: ForecastTable
 ) -> "HistorySettings":
-    """For the collector."""
+    """The two tables in the form of the collector."""
     from collector.history.history_settings import HistorySettings, Horizon
 
     return HistorySettings(

@@ -1,4 +1,4 @@
-"""What the settings say of Prometheus, or of the brokers' exporters."""
+"""Settings of Prometheus, or of the brokers' own exporters."""
 
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -41,15 +41,19 @@ def _address(url: str) -> str:
     except ValueError:
         well = False
     if not well or not url.isascii() or not url.isprintable() or " " in url:
-        raise ValueError("it is no address; say http://HOST:PORT, or https://HOST:PORT")
+        raise ValueError(
+            "not a valid address; use http://HOST:PORT or https://HOST:PORT"
+        )
     if parts.username is not None:
-        raise ValueError("an address holds no login; say username and password_file")
+        raise ValueError(
+            "an address cannot contain a login; set username and password_file"
+        )
     return url
 
 
 def _label(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        raise ValueError(f"{name!r} is no name of a label")
+        raise ValueError(f"{name!r} is not a valid label name")
     return name
 
 
@@ -73,36 +77,40 @@ Selectors = Annotated[
 
 
 class PrometheusSettings(FileModel):
-    """`[prometheus]`: a server that scrapes the brokers, or their own exporters."""
+    """`[prometheus]`: a server that scrapes the brokers, or the brokers' exporters."""
 
     url: Address | None = None
-    """A Prometheus server."""
+    """URL of a Prometheus server."""
     endpoints: dict[Annotated[int, Field(ge=0, lt=2**31)], Address] = {}
-    """Exporters by broker id, in place of a server."""
+    """URLs of exporters by broker id, instead of a server."""
     preset: Literal["jmx", "strimzi", "automq"]
-    """How metrics are named."""
+    """Naming scheme of the metrics."""
     metrics: dict[Figure, Selectors] = {}
-    """Series of figures that are named otherwise; what several give is summed."""
+    """Series of figures that the preset names differently; several are summed."""
     broker_label: Label | None = None
-    """The label that tells a server's series of which broker they are."""
+    """Label of a server's series that identifies the broker."""
     broker_pattern: str = r"(\d+)"
-    """What that label holds, as a regular expression; its group is the broker's id."""
+    """Regular expression for that label; its group is the broker id."""
     labels: dict[Label, str] = {}
-    """That a server's series must have besides: which cluster, which job."""
+    """Further labels a server's series must have, such as cluster or job."""
     interval_s: Annotated[float, Field(ge=1), as_span] = 15.0
-    """Time between two looks."""
+    """Time between two polls, in seconds."""
     timeout_s: Annotated[float, Field(gt=0), as_span] = 10.0
-    """How long to wait for an answer."""
+    """How long to wait for a response, in seconds."""
     rate_window_s: Annotated[int, Field(ge=1), as_span] = 120
-    """Time that counters' increases are averaged over, at most."""
+    """Longest time over which increases of counters are averaged, in seconds."""
     ca_file: UserPath | None = None
-    """PEM file of the authorities that sign; without it whom the system trusts."""
+    """PEM file of trusted certificate authorities; by default those of the system."""
     username: str | None = None
+    """User name of basic authentication."""
     password: Annotated[str | None, Field(repr=False)] = None
+    """Password that belongs to `username`."""
     password_file: UserPath | None = None
+    """File that holds the password."""
     token: Annotated[str | None, Field(repr=False)] = None
-    """Shown as a bearer of it, in place of a name and password."""
+    """Bearer token, instead of a username and password."""
     token_file: UserPath | None = None
+    """File that holds the bearer token."""
 
     @field_validator("broker_pattern")
     @classmethod
@@ -110,22 +118,26 @@ class PrometheusSettings(FileModel):
         try:
             groups = re.compile(pattern, re.ASCII).groups
         except re.error as exc:
-            raise ValueError(f"{pattern!r} is no regular expression: {exc}") from exc
+            raise ValueError(
+                f"{pattern!r} is not a valid regular expression: {exc}"
+            ) from exc
         if groups != 1:
-            raise ValueError(f"{pattern!r} needs one group, which is the broker's id")
+            raise ValueError(f"{pattern!r} needs exactly one group, for the broker id")
         return pattern
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
         if (self.url is None) == (not self.endpoints):
-            raise ValueError("say either url, of a server, or endpoints of the brokers")
+            raise ValueError(
+                "set either url, of a server, or endpoints, of the brokers"
+            )
         if self.url is not None and self.broker_label is None:
-            raise ValueError("say broker_label, the label that tells the broker's id")
+            raise ValueError("set broker_label, the label that contains the broker id")
         beside = {"broker_label", "broker_pattern", "labels"} & self.model_fields_set
         if self.endpoints and beside:
-            raise ValueError(f"{min(beside)} is of no use beside endpoints; leave it")
+            raise ValueError(f"{min(beside)} has no effect with endpoints; remove it")
         if self.rate_window_s < 2 * self.interval_s:
-            raise ValueError("rate_window_s is shorter than two intervals; widen it")
+            raise ValueError("rate_window_s is shorter than two intervals; increase it")
         return self
 
     @model_validator(mode="after")
@@ -134,24 +146,26 @@ class PrometheusSettings(FileModel):
         passwords = [self.password, self.password_file]
         for given in (tokens, passwords):
             if None not in given:
-                raise ValueError("a secret is given both itself and as a file")
-        told = [any(secrets) for secrets in (tokens, passwords)]
-        if all(told) or (told[0] and self.username is not None):
-            raise ValueError("a token and a name with a password are both given")
-        if told[1] != (self.username is not None):
-            raise ValueError("a username and a password need one another")
+                raise ValueError(
+                    "a secret is set both directly and as a file; remove one"
+                )
+        given_kinds = [any(secrets) for secrets in (tokens, passwords)]
+        if all(given_kinds) or (given_kinds[0] and self.username is not None):
+            raise ValueError("both a token and a login are set; remove one")
+        if given_kinds[1] != (self.username is not None):
+            raise ValueError("set both username and password, or neither")
         if self.username is not None and ":" in self.username:
-            raise ValueError("a username has no colon")
+            raise ValueError("a username cannot contain a colon")
         return self
 
 
 def poller_of(settings: PrometheusSettings) -> "Poller":
-    """Not started yet.
+    """A poller of the configured server or exporters, not started.
 
     Raises
     ------
     ConfigError
-        The authorities or a secret cannot be read.
+        The CA file or a secret file cannot be read.
     """
     from collector.reports.exporters import Exporters, ExporterSettings
     from collector.reports.http import MetricsClient

@@ -1,4 +1,4 @@
-"""How the screen is to look; the front end knows what the names mean."""
+"""Appearance of the screen: theme, characters and keys."""
 
 from difflib import get_close_matches
 from typing import Annotated, Any, Final
@@ -31,7 +31,7 @@ THEMES: Final = (
     "solarized-light",
     "tokyo-night",
 )
-"""Textual's themes and ours. Most commands load no Textual, but all check the name."""
+"""Textual's themes and plimsoll's; listed here since most commands load no Textual."""
 
 
 def _flat(table: Any, trail: str = "") -> Any:
@@ -46,11 +46,11 @@ def _flat(table: Any, trail: str = "") -> Any:
 
 
 Keys = Annotated[dict[str, str], BeforeValidator(_flat)]
-"""Keys of the screen, by the ids of what they do."""
+"""Keys of the screen, by action id."""
 
 
 def theme_of(name: str) -> str:
-    """The name of a theme; ValueError where there is no such theme."""
+    """The name of a theme. Raises ValueError for an unknown theme."""
     if name not in THEMES:
         near = get_close_matches(name.lower(), THEMES, 1)
         guess = f"did you mean {near[0]!r}? The" if near else "the"
@@ -60,9 +60,9 @@ def theme_of(name: str) -> str:
 
 
 class ScreenSettings(FileModel):
-    """Colours and letters of the screen."""
+    """`[screen]`: theme and characters."""
 
     theme: Annotated[str, AfterValidator(theme_of)] | None = None
-    """The name of a theme; the front end's own where none is given."""
+    """Name of a theme; by default the screen's own."""
     ascii: bool = False
-    """Draw with ASCII alone, also in a terminal that knows more."""
+    """Draw with ASCII only, even if the terminal supports Unicode."""

@@ -21,7 +21,7 @@ from pydantic_settings import (
 
 from collector.spark.deployment import LOCAL, master_of, properties_of
 from control.loop.membership import NEVER
-from control.settings import working_folder as found
+from control.settings import working_folder
 from control.settings.auto_limits import AutoLimits
 from control.settings.capacity_table import CapacitySettings
 from control.settings.environment import Environment, Trail, variables
@@ -66,7 +66,7 @@ def _throttle(value: Any) -> Any:
 
 
 def _span_or_off(value: Any) -> Any:
-    """Seconds; inf for `off`."""
+    """Seconds; infinity for `off`."""
     if value in (OFF, False, NEVER):
         return NEVER
     try:
@@ -76,13 +76,18 @@ def _span_or_off(value: Any) -> Any:
 
 
 class S3Bucket(FileModel):
-    """A bucket, and how to reach it."""
+    """A bucket and how to access it."""
 
     endpoint_url: str | None = None
+    """Address of the S3 service; AWS's own by default."""
     bucket: str
+    """Name of the bucket."""
     prefix: str = ""
+    """Text put before every key, as it stands."""
     access_key: str | None = None
+    """Access key id; by default boto3 looks for credentials in its usual places."""
     secret_key: Annotated[str | None, Field(repr=False)] = None
+    """Secret access key that belongs to `access_key`."""
 
 
 Limits = Annotated[AutoLimits, _from_json(AutoLimits)]
@@ -96,78 +101,78 @@ class Settings(BaseSettings):
     )
 
     bootstrap_server: str | None = None
-    """Kafka's host:port list."""
+    """Kafka's bootstrap servers, `HOST:PORT,...`."""
     client_properties: UserPath | None = None
-    """Kafka's own `client.properties`: how to connect, and as whom."""
+    """Kafka's `client.properties`: protocol, certificates and login."""
     name: str | None = None
-    """What the cluster is called; by default the start of its id."""
+    """Display name of the cluster; the first characters of its id by default."""
     timeout_s: Annotated[float, Field(gt=0), as_span] = 10.0
-    """How long to wait for an answer of the cluster."""
+    """How long to wait for a response from the cluster, in seconds."""
     state_dir: UserPath = Path(user_state_dir("plimsoll"))
-    """Journals, history and samples."""
+    """Folder for journals, history and samples."""
     cache_dir: UserPath = Path(user_cache_dir("plimsoll"))
-    """Downloaded jars."""
+    """Folder for downloaded jars."""
     spark_master: Annotated[str, AfterValidator(master_of)] = LOCAL
-    """Where Spark works: `local[*]`, or a standalone, YARN or Kubernetes master."""
+    """Spark master: `local[*]`, standalone, YARN or Kubernetes."""
     spark: Annotated[
         dict[str, str], BeforeValidator(properties_of), Field(repr=False)
     ] = {}
-    """Spark's own properties, over those that plimsoll sets."""
+    """Spark properties; they override those that plimsoll sets."""
     spark_shared_state: bool = False
-    """Whether Spark's workers see `state_dir`, under the same path."""
+    """Whether Spark's workers can read `state_dir` under the same path."""
     interval_s: Annotated[float, Field(gt=0), as_span] = 1.0
-    """Time between two samples."""
+    """Time between two samples, in seconds."""
     window_s: Annotated[float, Field(gt=0), as_span] = 15.0
-    """Time that loads are averaged over."""
+    """Time over which loads are averaged, in seconds."""
     history: Annotated[HistoryTable, _from_json(HistoryTable)] = HistoryTable()
-    """How much of the loads is kept, and where."""
+    """How much load history is kept, and where."""
     forecast: Annotated[ForecastTable, _from_json(ForecastTable)] = ForecastTable()
-    """Which hours to come plans are made for."""
+    """Which future hours plans take into account."""
     samples_topic: str | None = None
-    """Topic that samples go to; by default they go to files under `state_dir`."""
+    """Topic for samples; by default they are written to files under `state_dir`."""
     cruise_control_topic: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")] = (
         "__CruiseControlMetrics"
     )
     """Topic of Cruise Control's metrics reporter (`cruise.control.metrics.topic`)."""
     throttle: Annotated[int | Literal["auto"], BeforeValidator(_throttle)] | None = None
-    """What moves may copy into a broker, and out of it, each: bytes/s, or `50MB/s`;
-    `auto` follows what clients leave free."""
+    """Limit of replication traffic into, and out of, each broker: bytes/s, or `50MB/s`;
+    `auto` adapts to the bandwidth that clients leave free."""
     auto_throttle: Annotated[AutoThrottleSettings, _from_json(AutoThrottleSettings)] = (
         AutoThrottleSettings()
     )
     stand_down_balancer: bool = False
-    """Whether AutoMQ's own balancer may be stood down while a run moves partitions."""
+    """Whether a run may suspend AutoMQ's own balancer (`--suspend-balancer`)."""
     shorten_segments: bool = False
-    """Whether topics in the remote tier may have short segments, and little local
-    retention, while a run moves their partitions."""
+    """Whether a run may lower `segment.bytes` and local retention of tiered topics
+    (`--lower-segment-bytes`)."""
     capacity_file: UserPath | None = None
     """Cruise Control's capacity file."""
     capacities: Annotated[CapacitySettings, _from_json(CapacitySettings)] = (
         CapacitySettings()
     )
-    """What brokers can carry, where no such file tells."""
+    """Broker capacities, if there is no capacity file."""
     goals: Annotated[Goals, _from_json(Goals)] = Goals()
     solve: Annotated[SolveLimits, _from_json(SolveLimits)] = SolveLimits()
     limits: dict[str, Limits] = {}
     dead_broker_after: Annotated[float, BeforeValidator(_span_or_off)] = 3600.0
     """How long `--auto` waits for a dead broker before it moves its replicas: seconds,
-    or `1h`; `off` to wait for ever."""
+    or `1h`; `off` to wait indefinitely."""
     prometheus: Annotated[PrometheusSettings, _from_json(PrometheusSettings)] | None = (
         None
     )
-    """Where CPU, requests and brokers' totals are read."""
+    """Source of CPU, request and broker metrics."""
     tier: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
-    """Where the remote tier's segments are."""
+    """Bucket of the remote tier's segments."""
     wal: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
-    """Where AutoMQ's nodes keep their write-ahead logs (`s3.wal.path`)."""
+    """Bucket of AutoMQ's write-ahead logs (`s3.wal.path`)."""
     stop_rules: Annotated[StopRules, _from_json(StopRules)] = StopRules()
-    """What ends a run early or holds it."""
+    """What stops or pauses a run."""
     screen: Annotated[ScreenSettings, _from_json(ScreenSettings)] = ScreenSettings()
-    """How the screen looks."""
+    """Appearance of the screen."""
     keys: Keys = {}
-    """Keys of the screen, by the ids of what they do."""
+    """Keys of the screen, by action id."""
     archive: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
-    """Where runs are archived, so that other hosts can go on with them."""
+    """Bucket of archived runs, from which other hosts can resume them."""
 
     @classmethod
     def settings_customise_sources(
@@ -177,57 +182,72 @@ class Settings(BaseSettings):
         *_others: PydanticBaseSettingsSource,
         **_named: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Environment over what `load` passes in from the file."""
+        """The environment takes precedence over values of the file."""
         return Environment(settings_cls), init_settings
 
 
 def load(
     flags: Mapping[str, Any], *, config: Path | None = None, profile: str | None = None
 ) -> Settings:
-    """Settings from the flags that were typed, the environment and a file.
+    """Settings from options, the environment and a file.
 
     Raises
     ------
     ConfigError
-        A file that cannot be read, an unknown key, a value that does not fit.
+        A file cannot be read, a key is unknown, or a value is invalid.
     """
     return settings_of(sources(config, profile), flags)
 
 
 def sources(config: Path | None, profile: str | None) -> Sources:
-    """What the environment and a file give. ConfigError as for `load`."""
+    """Values of the environment and a file. Raises ConfigError as `load` does."""
     given = variables(Settings)
     named = config or os.environ.get("PLIMSOLL_CONFIG")
     path = Path(named) if named else _usual_file()
     profile = profile or os.environ.get("PLIMSOLL_PROFILE")
     sources = _file_sources(path, profile, given)
-    unasked = not named and path == found.FILE
-    if unasked:
-        found.check_keys(sources)
-    return replace(sources, unasked=unasked)
+    implicit = not named and path == working_folder.FILE
+    if implicit:
+        working_folder.check_keys(sources)
+    return replace(sources, implicit=implicit)
+
+
+def profiles_of(config: Path | None) -> tuple[str, ...]:
+    """Names of the profiles in the file that `load` would read.
+
+    Raises ConfigError if that file is not readable or not valid TOML.
+    """
+    named = config or os.environ.get("PLIMSOLL_CONFIG")
+    path = Path(named) if named else _usual_file()
+    if path is None:
+        return ()
+    text = read_text(path, MOST_TYPED_BYTES)
+    return tuple(parse_toml(path, text).get("profiles", ()))
 
 
 def settings_of(sources: Sources, flags: Mapping[str, Any]) -> Settings:
-    """The settings that sources and flags lead to. ConfigError as for `load`."""
+    """Settings from sources and options. Raises ConfigError as `load` does."""
     try:
         settings = Settings(**sources.values)
     except ValidationError as exc:
         raise ConfigError("; ".join(_faults(sources, exc))) from exc
     typed = {k: v for k, v in flags.items() if v is not None}
     given = {"client_properties": settings.client_properties}
-    found.check_login(sources, given | typed)
+    working_folder.check_login(sources, given | typed)
     return settings.model_copy(update=typed)
 
 
-def _faults(found: Sources, exc: ValidationError) -> Iterator[str]:
-    for place, words in faults_of(Settings, exc, found.has):
-        yield f"{found.near(place)}: {words}".removeprefix(": ")
+def _faults(sources: Sources, exc: ValidationError) -> Iterator[str]:
+    for place, words in faults_of(Settings, exc, sources.has):
+        yield f"{sources.near(place)}: {words}".removeprefix(": ")
 
 
 def _usual_file() -> Path | None:
     own = Path(user_config_dir("plimsoll"), "plimsoll.toml")
-    if found.FILE.exists() and not (own.exists() and own.samefile(found.FILE)):
-        return found.FILE
+    if working_folder.FILE.exists() and not (
+        own.exists() and own.samefile(working_folder.FILE)
+    ):
+        return working_folder.FILE
     return own if own.exists() else None
 
 

@@ -19,7 +19,7 @@ FLAGS: Mapping[str, str] = {
     "screen.ascii": "--ascii",
     "screen.theme": "--theme",
 }
-"""Options by the setting that they give."""
+"""Options by the setting that they set."""
 
 
 class Kind(StrEnum):
@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class SettingSource:
     """Where one value comes from."""
 
     kind: Kind
@@ -41,40 +41,40 @@ class Source:
     """The flag, the variable, or the file and its line."""
 
     def words(self) -> str:
-        """In words, for a table and for faults."""
+        """As text, for tables and messages."""
         return f"{self.kind} {self.place}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """All that settings were made of."""
+    """All values that settings are made from, and where each was found."""
 
     variables: Mapping[Trail, str]
     path: Path | None = None
     text: str = ""
     profile: str | None = None
     values: Mapping[str, Any]
-    """Of the file, the profile's in place of those at the top."""
+    """Values of the file; those of the profile replace top-level ones."""
     profiled: frozenset[str] = frozenset()
     """Keys of the profile."""
-    unasked: bool = False
-    """Whether the file was found in the current folder, and nobody named it."""
+    implicit: bool = False
+    """Whether the file was found in the current folder rather than named."""
 
-    def of(self, place: tuple[int | str, ...]) -> Source:
-        """The source of the setting at a place; flags are not looked at."""
+    def of(self, place: tuple[int | str, ...]) -> SettingSource:
+        """The source of the setting at a place, options apart."""
         if variable := self._variable(tuple(map(str, place))):
-            return Source(kind=Kind.ENVIRONMENT, place=variable)
+            return SettingSource(kind=Kind.ENVIRONMENT, place=variable)
         if holds(self.values, place):
             kind = Kind.PROFILE if place[0] in self.profiled else Kind.FILE
-            return Source(kind=kind, place=self.line(place))
-        return Source(kind=Kind.DEFAULT)
+            return SettingSource(kind=kind, place=self.line(place))
+        return SettingSource(kind=Kind.DEFAULT)
 
     def has(self, place: tuple[int | str, ...]) -> bool:
-        """Whether a source gives the place."""
+        """Whether any source sets the place."""
         return self.of(place).kind is not Kind.DEFAULT
 
     def _variable(self, place: Trail) -> str | None:
-        """The variable that gives the place, or a table in which it is."""
+        """The variable that sets the place, or a table containing it."""
         for depth in range(len(place), 0, -1):
             variable = self.variables.get(place[:depth])
             if variable and holds(_table(os.environ[variable]), place[depth:]):
@@ -82,16 +82,16 @@ class Sources:
         return None
 
     def line(self, place: tuple[int | str, ...]) -> str:
-        """The file, and the line of it that gives the place."""
+        """The file and the line that sets the place."""
         in_profile = place[0] in self.profiled
         above = ("profiles", self.profile) if in_profile and self.profile else ()
         line = line_of(self.text, (*above, *place))
         return f"{self.path}" if line is None else f"{self.path}, line {line}"
 
     def near(self, place: tuple[int | str, ...]) -> str:
-        """What to look at for a fault at a place; empty if nothing was given there.
+        """The source to name in an error at a place; empty if nothing was set there.
 
-        A missing value has no source of its own: the table around it has.
+        A missing value has no source of its own, but the table around it has.
         """
         around = (self.of(place[:depth]) for depth in range(len(place), 0, -1))
         given = (s.place for s in around if s.kind is not Kind.DEFAULT)

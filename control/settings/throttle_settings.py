@@ -1,4 +1,4 @@
-"""What a throttle that follows what clients leave free is told in the settings."""
+"""Settings of the adaptive throttle, which uses the bandwidth clients leave free."""
 
 from typing import TYPE_CHECKING, Self
 
@@ -13,26 +13,28 @@ if TYPE_CHECKING:
 
 
 class AutoThrottleSettings(FileModel):
-    """Rates are bytes/s, or `50MB/s`."""
+    """`[auto_throttle]`: bounds of the adaptive throttle, in bytes/s or `50MB/s`."""
 
     floor: Rate = 1
-    """No lower, however little is free."""
+    """Lowest rate, even if less bandwidth is free."""
     ceiling: Rate | None = None
-    """No higher, however much is free."""
+    """Highest rate, even if more bandwidth is free."""
 
     @model_validator(mode="after")
     def _apart(self) -> Self:
         if self.ceiling is not None and self.ceiling < self.floor:
-            raise ValueError("the floor lies above the ceiling; change one of them")
+            raise ValueError("the floor is above the ceiling; change one of them")
         return self
 
 
 def auto_throttle(
-    told: AutoThrottleSettings, given: Capacities | None
+    settings: AutoThrottleSettings, given: Capacities | None
 ) -> "AutoThrottle":
-    """For the executor; what brokers' network cards carry is as given of brokers."""
+    """The throttle for the executor; `given` has the brokers' network capacities."""
     from executor.throttle.auto import AutoThrottle
 
     entries = given.by_broker if given is not None else {}
     capacity = {broker: entry.capacity for broker, entry in entries.items()}
-    return AutoThrottle(floor=told.floor, ceiling=told.ceiling, capacity=capacity)
+    return AutoThrottle(
+        floor=settings.floor, ceiling=settings.ceiling, capacity=capacity
+    )

@@ -1,8 +1,8 @@
-"""What is taken from a `plimsoll.toml` that merely lies in the current folder.
+"""Limits on a `plimsoll.toml` that was found in the current folder, not named.
 
-It may be someone else's: of an archive, a checkout, a shared folder. So it may set
-what changes how plimsoll plans and looks, and nothing that runs code, names files and
-servers, or consents to changes.
+It may come from an archive, a checkout or a shared folder. So it may change how
+plimsoll plans and what the screen looks like, but not run code, name files, or allow
+changes; servers that it names never get a login.
 """
 
 import logging
@@ -22,49 +22,49 @@ HARMLESS: Final = frozenset(
         *("dead_broker_after", "stop_rules", "screen", "keys"),
     }
 )
-"""Settings that such a file may give; all others are refused, new ones too."""
-_TRUST: Final = f"to take it, say --config ./{FILE}"
+"""Settings that such a file may contain; all others are refused, new ones too."""
+_TRUST: Final = f"to use it, add --config ./{FILE}"
 _log = logging.getLogger("plimsoll.settings")
 
 
 def check_keys(sources: Sources) -> None:
-    """Refuse keys that such a file may not set.
+    """Refuse keys that such a file may not contain.
 
     Raises
     ------
     ConfigError
-        Names the first one, its line, and what to do.
+        The file has such a key; the message names its line.
     """
     for key in sources.values:
         if key not in HARMLESS:
             raise ConfigError(
-                f"{sources.line((key,))}: {key!r} is not taken from a file that lies "
-                "in the current folder unasked, since it could run code, or send "
+                f"{sources.line((key,))}: {key!r} is not allowed in a file that was "
+                "only found in the current folder, since it could run code or send "
                 f"secrets elsewhere; {_TRUST}"
             )
 
 
-def check_login(sources: Sources, typed: Mapping[str, Any]) -> None:
-    """Refuse to log in at servers that such a file names; say that it is used.
+def check_login(sources: Sources, given: Mapping[str, Any]) -> None:
+    """Refuse to log in at servers named by such a file, and warn that it is used.
 
-    typed: the flags that were given, and what the environment gave beside them.
+    given: options, and client properties from the environment.
 
     Raises
     ------
     ConfigError
         Client properties are given, but the servers are the file's.
     """
-    if not sources.unasked:
+    if not sources.implicit:
         return
     servers = sources.of(("bootstrap_server",)).kind
     if (
         servers in (Kind.FILE, Kind.PROFILE)
-        and typed.get("bootstrap_server") is None
-        and typed.get("client_properties") is not None
+        and given.get("bootstrap_server") is None
+        and given.get("client_properties") is not None
     ):
         raise ConfigError(
-            f"{FILE} of the current folder names the bootstrap servers, and the "
-            "client properties may hold secrets for others; name them by "
-            f"--bootstrap-server, or, {_TRUST}"
+            f"{FILE} in the current folder names the bootstrap servers, and the "
+            "client properties may hold secrets for other servers; name the servers "
+            f"with --bootstrap-server, or, {_TRUST}"
         )
-    _log.warning("settings are taken from %s in the current folder", FILE)
+    _log.warning("using settings from %s in the current folder", FILE)

@@ -5,11 +5,11 @@ from enum import IntEnum
 from typing import Protocol
 
 from executor.client.responses import (
-    Answer,
     ClusterView,
     LogDirView,
+    OngoingReassignment,
+    PartitionResponse,
     PartitionView,
-    Reassignment,
 )
 from model.ids import BrokerId, PartitionId, TopicName
 
@@ -23,7 +23,7 @@ class OffsetKind(IntEnum):
     LATEST_TIERED = -5
 
 
-class Admin(Protocol):
+class ClusterAdmin(Protocol):
     """Calls on one cluster. One thread owns it.
 
     Every call raises ClusterUnreachable or RightsMissing; those that change settings
@@ -55,13 +55,13 @@ class Admin(Protocol):
         """Placement now, of all where none are named; what does not exist is absent."""
         ...
 
-    def reassignments(self) -> dict[PartitionId, Reassignment]:
+    def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
         """All reassignments under way in the cluster."""
         ...
 
     def reassign(
         self, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
-    ) -> dict[PartitionId, Answer]:
+    ) -> dict[PartitionId, PartitionResponse]:
         """Ask for replica lists, or with None to cancel (KIP-455).
 
         One answer per partition, unknown where none came."""
@@ -81,7 +81,7 @@ class Admin(Protocol):
 
     def alter_log_dirs(
         self, broker: BrokerId, targets: Mapping[PartitionId, str]
-    ) -> dict[PartitionId, Answer]:
+    ) -> dict[PartitionId, PartitionResponse]:
         """Ask one broker to keep its replicas in these log directories (KIP-113).
 
         A replica that it has not yet is made there, unless the broker is restarted
@@ -153,7 +153,7 @@ class Admin(Protocol):
 
 
 def local_bytes(
-    admin: Admin, broker: BrokerId, ids: Collection[PartitionId]
+    admin: ClusterAdmin, broker: BrokerId, ids: Collection[PartitionId]
 ) -> dict[PartitionId, int]:
     """Bytes in one broker's log directories; absent where it has no replica."""
     return {
@@ -161,3 +161,21 @@ def local_bytes(
         for directory in admin.log_dirs(broker, ids)
         for pid, size in directory.sizes.items()
     }
+
+
+def reassign_in_batches(
+    admin: ClusterAdmin, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
+) -> dict[PartitionId, PartitionResponse]:
+    """Reassign, in halves where POLICY_VIOLATION answers for all partitions.
+
+    So a controller refuses a request of too many records
+    (`QuorumController.MAX_RECORDS_PER_USER_OP`), and a configured policy may refuse
+    one, too. A partition that is refused alone is reported as refused.
+    """
+    answers = admin.reassign(targets)
+    if len(targets) < 2 or not all(answer.by_policy for answer in answers.values()):
+        return answers
+    pairs = sorted(targets.items())
+    half = len(pairs) // 2
+    first = reassign_in_batches(admin, dict(pairs[:half]))
+    return first | reassign_in_batches(admin, dict(pairs[half:]))

@@ -1,21 +1,20 @@
 """The one place in this package that holds a Kafka client and reads its errors."""
 
-import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from clients.admin_connection import AdminConnection, ClusterDefault
 from clients.connection import OPEN, ClientProperties, Connection
-from clients.kafka_python import open_client
-from clients.reachability import reason_of
+from clients.driver_errors import authorized, raise_unauthorized
 from executor.client.cluster_admin import OffsetKind
-from executor.client.cluster_default import ClusterDefault
 from executor.client.kafka_calls import (
+    alter_log_dirs,
     answers_of,
     by_topic,
     controller_epoch,
     joined,
+    log_dir_view,
     offsets_request,
     reassignment,
     set_or_delete,
@@ -24,26 +23,15 @@ from executor.client.kafka_calls import (
     unmentioned,
     views_of,
 )
-from executor.client.kafka_log_dirs import alter_log_dirs, log_dir_view
-from executor.client.kafka_rights import (
-    permitted,
-    raise_unauthorized,
-    watch_settings,
-)
 from executor.client.responses import (
-    Answer,
     ClusterView,
     LogDirView,
+    OngoingReassignment,
+    PartitionResponse,
     PartitionView,
-    Reassignment,
 )
 from model.closing import Closing
-from model.errors import (
-    ClusterUnreachable,
-    ExecutionStopped,
-    PlimsollError,
-    RightsMissing,
-)
+from model.errors import ClusterUnreachable, ExecutionStopped
 from model.ids import BrokerId, PartitionId, TopicName
 
 if TYPE_CHECKING:
@@ -58,8 +46,6 @@ _ALTER: Final = "ALTER on the cluster"
 _DESCRIBE: Final = "DESCRIBE on the cluster and its topics"
 _ALTER_CONFIGS: Final = "ALTER_CONFIGS on the cluster and its topics"
 _DESCRIBE_CONFIGS: Final = "DESCRIBE_CONFIGS on the cluster and its topics"
-# kafka-python warns on the terminal of every reconnect; what matters is raised.
-logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 class KafkaAdmin(Closing):
@@ -76,19 +62,13 @@ class KafkaAdmin(Closing):
         timeout_s: float,
         properties: ClientProperties = OPEN,
     ) -> None:
-        self._bootstrap = bootstrap
         self._timeout_s = timeout_s
-        self._properties = properties
-        self._client: KafkaAdminClient | None = None
+        self._client = AdminConnection(Connection(bootstrap, timeout_s, properties))
 
     def close(self) -> None:
-        """Drop the connection; the next call makes a new one."""
-        client, self._client = self._client, None
-        if client is not None:
-            client.close()
+        self._client.close()
 
     def cluster(self) -> ClusterView:
-        """The cluster's id and the brokers that serve."""
         answer = self._ask(
             "describe the cluster", _DESCRIBE, lambda client: client.describe_cluster()
         )
@@ -108,50 +88,46 @@ class KafkaAdmin(Closing):
 
     def controller_elections(self) -> int | None:
         """How often a controller was elected (KIP-595); None before KRaft."""
-        what = "tell its controller"
+        what = "describe its controller"
         return self._ask(what, _DESCRIBE, controller_epoch)
 
     def features(self) -> frozenset[str]:
-        """Names of the features the cluster supports (KIP-584)."""
         return frozenset(
             self._ask(
-                "tell its features",
+                "describe its features",
                 _DESCRIBE,
                 lambda client: client.describe_features(),
             )
         )
 
     def topics(self) -> dict[TopicName, int]:
-        """All topics, Kafka's own among them, and how many partitions each has."""
-        told = self._ask(
+        topics = self._ask(
             "list topics", _DESCRIBE, lambda client: client.describe_topics()
         )
-        return {TopicName(topic["name"]): len(topic["partitions"]) for topic in told}
+        return {TopicName(topic["name"]): len(topic["partitions"]) for topic in topics}
 
     def partitions(
         self, ids: Collection[PartitionId] | None = None
     ) -> dict[PartitionId, "PartitionView"]:
-        """Placement now, of all where none are named; what does not exist is absent."""
         if ids is not None and not ids:
             return {}
         names = None if ids is None else sorted({pid.topic for pid in ids})
         topics = self._ask(
             "describe topics",
             _DESCRIBE,
-            lambda client: permitted(client.describe_topics(names)),
+            lambda client: authorized(client.describe_topics(names)),
         )
         found = {view.id: view for topic in topics for view in views_of(topic)}
         return found if ids is None else {i: found[i] for i in ids if i in found}
 
-    def reassignments(self) -> dict[PartitionId, Reassignment]:
-        """All reassignments under way in the cluster."""
+    def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
         listed = self._ask(
             "list reassignments",
             _DESCRIBE,
             lambda client: client.list_partition_reassignments(),
         )
         return {
-            PartitionId(tp.topic, tp.partition): Reassignment(
+            PartitionId(tp.topic, tp.partition): OngoingReassignment(
                 target=tuple(
                     BrokerId(b)
                     for b in found["replicas"]
@@ -163,7 +139,7 @@ class KafkaAdmin(Closing):
 
     def reassign(
         self, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
-    ) -> dict[PartitionId, Answer]:
+    ) -> dict[PartitionId, PartitionResponse]:
         """Ask for replica lists, or with None to cancel (KIP-455).
 
         One answer per partition, unknown where none came.
@@ -172,7 +148,7 @@ class KafkaAdmin(Closing):
         (KIP-860); the driver leaves that out for older ones.
         """
         request = reassignment(targets, int(1000 * self._timeout_s))
-        with self._calling("reassign partitions", _ALTER) as client:
+        with self._client.calling("reassign partitions", _ALTER) as client:
             response = to_controller(client, request)
         return {pid: unmentioned(response) for pid in targets} | answers_of(response)
 
@@ -183,7 +159,7 @@ class KafkaAdmin(Closing):
         """
         from kafka.protocol.admin import ElectionType
 
-        with self._calling("elect preferred leaders", _ALTER) as client:
+        with self._client.calling("elect preferred leaders", _ALTER) as client:
             answer = client.elect_leaders(
                 ElectionType.PREFERRED, by_topic(ids), raise_errors=False
             )
@@ -202,19 +178,14 @@ class KafkaAdmin(Closing):
 
     def alter_log_dirs(
         self, broker: BrokerId, targets: Mapping[PartitionId, str]
-    ) -> dict[PartitionId, Answer]:
+    ) -> dict[PartitionId, PartitionResponse]:
         """Ask one broker to keep its replicas in these log directories (KIP-113)."""
-        with self._calling("change log directories", _ALTER) as client:
+        with self._client.calling("change log directories", _ALTER) as client:
             return alter_log_dirs(client, broker, targets)
 
     def offsets(
         self, leader: BrokerId, ids: Collection[PartitionId], kind: OffsetKind
     ) -> dict[PartitionId, int]:
-        """Offsets of one kind from the leader of these partitions.
-
-        Absent where the broker has no answer; -1 for LATEST_TIERED where nothing is
-        in the tier yet.
-        """
         request = offsets_request(ids, int(kind))
         response = self._ask(
             "list offsets",
@@ -229,66 +200,55 @@ class KafkaAdmin(Closing):
         }
 
     def broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
-        """Settings in force on one broker; those it does not have are absent."""
         return self._configs("BROKER", [str(broker)], keys).get(str(broker), {})
 
     def topic_configs(
         self, topics: Sequence[TopicName], keys: Sequence[str]
     ) -> dict[TopicName, dict[str, str]]:
-        """Settings in force for topics."""
         found = self._configs("TOPIC", topics, keys)
         return {TopicName(name): values for name, values in found.items()}
 
     def own_broker_configs(
         self, broker: BrokerId, keys: Sequence[str]
     ) -> dict[str, str]:
-        """Settings of one broker itself; those that are only in force are absent."""
         found = self._configs("BROKER", [str(broker)], keys, "modified")
         return found.get(str(broker), {})
 
     def own_topic_configs(
         self, topics: Sequence[TopicName], keys: Sequence[str]
     ) -> dict[TopicName, dict[str, str]]:
-        """Settings of topics themselves; those that are only in force are absent."""
         found = self._configs("TOPIC", topics, keys, "modified")
         return {TopicName(name): values for name, values in found.items()}
 
     def alter_broker_configs(
         self, broker: BrokerId, values: Mapping[str, str | None]
     ) -> None:
-        """Set values of one broker; None takes a setting away."""
         self._alter("BROKER", str(broker), set_or_delete(values))
 
     def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
-        """Settings of all brokers together; those not set there are absent."""
         name = ClusterDefault(min(self.cluster().alive))
         return self._configs("BROKER", [name], keys).get(name, {})
 
     def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
-        """Set values of all brokers together; None takes a setting away."""
         name = ClusterDefault(min(self.cluster().alive))
         self._alter("BROKER", name, set_or_delete(values))
 
     def alter_topic_configs(
         self, topic: TopicName, values: Mapping[str, str | None]
     ) -> None:
-        """Set values of one topic; None takes a setting away."""
         self._alter("TOPIC", topic, set_or_delete(values))
 
     def append_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:
-        """Add entries to settings that are lists."""
         self._alter("TOPIC", topic, joined("APPEND", lists))
 
     def subtract_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:
-        """Take entries out of settings that are lists; others stay."""
         self._alter("TOPIC", topic, joined("SUBTRACT", lists))
 
     def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
-        """Take settings of a topic away, so that the defaults are in force."""
         self._alter("TOPIC", topic, dict.fromkeys(keys, ("DELETE", None)))
 
     def _alter(
@@ -301,13 +261,13 @@ class KafkaAdmin(Closing):
         resource = ConfigResource(ConfigResourceType[kind], name, configs=dict(entries))
         whose = f"{kind.lower()} {name}" if name else "all brokers"
         what = f"change settings of {whose}"
-        with self._calling(what, _ALTER_CONFIGS) as client:
+        with self._client.calling(what, _ALTER_CONFIGS) as client:
             answer = client.alter_configs(
                 [resource], raise_on_unknown=False, incremental=True
             )
-        said = str(answer[kind.lower()][name])
-        if said != "OK":
-            raise ExecutionStopped(f"the cluster did not {what}: {said}")
+        result = str(answer[kind.lower()][name])
+        if result != "OK":
+            raise ExecutionStopped(f"the cluster did not {what}: {result}")
 
     def _configs(
         self,
@@ -345,43 +305,13 @@ class KafkaAdmin(Closing):
         end_s = time.monotonic() + self._timeout_s
         for _ in range(_READS - 1):
             try:
-                with self._calling(what, right) as client:
+                with self._client.calling(what, right) as client:
                     return _answer(client, question, end_s)
             except ClusterUnreachable:
                 if time.monotonic() >= end_s:
                     raise
-        with self._calling(what, right) as client:
+        with self._client.calling(what, right) as client:
             return _answer(client, question, end_s)
-
-    @contextmanager
-    def _calling(self, what: str, right: str) -> "Iterator[KafkaAdminClient]":
-        """The client, for one kind of call; `what` completes "did not ..."."""
-        from kafka.errors import AuthorizationError, KafkaError
-
-        try:
-            yield self._connected()
-        except PlimsollError:
-            raise
-        except AuthorizationError as exc:
-            raise RightsMissing(
-                f"The cluster at {self._bootstrap} refused to {what}. Give plimsoll's "
-                f"user the right {right}."
-            ) from exc
-        # The driver raises RuntimeError where it finds no controller.
-        except (KafkaError, OSError, RuntimeError) as exc:
-            self.close()
-            raise ClusterUnreachable(
-                f"The cluster at {self._bootstrap} did not {what} ({reason_of(exc)}). "
-                "Check that its brokers run and can be reached."
-            ) from exc
-
-    def _connected(self) -> "KafkaAdminClient":
-        if self._client is None:
-            self._client = open_client(
-                Connection(self._bootstrap, self._timeout_s, self._properties)
-            )
-            watch_settings(self._client)
-        return self._client
 
 
 def _answer(

@@ -1,13 +1,15 @@
 """Requests to the driver, and its answers as values of `executor.client.responses`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from executor.client.responses import Answer, PartitionView
+from executor.client.responses import LogDirView, PartitionResponse, PartitionView
 from model.ids import BrokerId, PartitionId, TopicName
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient
+
+_UNKNOWN: Final = -1
 
 
 def reassignment(
@@ -103,27 +105,27 @@ def controller_epoch(client: "KafkaAdminClient") -> int | None:
     return epoch
 
 
-def answers_of(response: Any) -> dict[PartitionId, Answer]:
+def answers_of(response: Any) -> dict[PartitionId, PartitionResponse]:
     """Of the partitions that an answer mentions."""
     return {
         PartitionId(topic.name, part.partition_index): (
-            _refusal(part) if part.error_code else Answer.accepted()
+            _refusal(part) if part.error_code else PartitionResponse.accepted()
         )
         for topic in response.responses
         for part in topic.partitions
     }
 
 
-def unmentioned(response: Any) -> Answer:
+def unmentioned(response: Any) -> PartitionResponse:
     """For a partition that is not mentioned: refused with the whole, or unknown."""
-    return _refusal(response) if response.error_code else Answer.unknown()
+    return _refusal(response) if response.error_code else PartitionResponse.unknown()
 
 
-def _refusal(faulty: Any) -> Answer:
+def _refusal(faulty: Any) -> PartitionResponse:
     from kafka.errors import PolicyViolationError, for_code
 
     name = for_code(faulty.error_code).__name__.removesuffix("Error")
-    return Answer.refused(
+    return PartitionResponse.refused(
         faulty.error_message or f"{name} ({faulty.error_code})",
         by_policy=faulty.error_code == PolicyViolationError.errno,
     )
@@ -165,3 +167,60 @@ def by_topic(ids: Iterable[PartitionId]) -> dict[TopicName, list[int]]:
     for pid in sorted(ids):
         grouped.setdefault(pid.topic, []).append(pid.partition)
     return grouped
+
+
+def log_dir_view(result: Mapping[str, Any]) -> LogDirView:
+    """One directory of a DescribeLogDirs answer."""
+    usable = result.get("usable_bytes", _UNKNOWN)
+    return LogDirView(
+        path=result["log_dir"],
+        sizes=_sizes(result, coming=False),
+        coming=_sizes(result, coming=True),
+        usable_bytes=None if usable == _UNKNOWN else usable,
+        offline=bool(result["error_code"]),
+        cordoned=result.get("is_cordoned", False),
+    )
+
+
+def _sizes(result: Mapping[str, Any], *, coming: bool) -> dict[PartitionId, int]:
+    return {
+        PartitionId(TopicName(topic["name"]), part["partition_index"]): part[
+            "partition_size"
+        ]
+        for topic in result["topics"]
+        for part in topic["partitions"]
+        if part["is_future_key"] is coming
+    }
+
+
+def alter_log_dirs(
+    client: "KafkaAdminClient", broker: BrokerId, targets: Mapping[PartitionId, str]
+) -> dict[PartitionId, PartitionResponse]:
+    """Send AlterReplicaLogDirs to one broker; one response per partition.
+
+    REPLICA_NOT_AVAILABLE means that the broker has no such replica yet and remembers
+    the directory (Kafka class `ReplicaManager`). Raises the driver's
+    AuthorizationError.
+    """
+    from kafka.errors import AuthorizationError, NoError, ReplicaNotAvailableError
+
+    result = client.alter_replica_log_dirs(
+        {(p.topic, p.partition, int(broker)): path for p, path in targets.items()}
+    )
+    answers = dict.fromkeys(targets, PartitionResponse.unknown())
+    for replica, error in result.items():
+        pid = PartitionId(TopicName(replica.topic), replica.partition)
+        if issubclass(error, AuthorizationError):
+            raise error
+        accepted = issubclass(error, NoError | ReplicaNotAvailableError)
+        answers[pid] = (
+            PartitionResponse.accepted()
+            if accepted
+            else PartitionResponse.refused(_refused(error, broker))
+        )
+    return answers
+
+
+def _refused(error: Any, broker: BrokerId) -> str:
+    name = error.__name__.removesuffix("Error")
+    return f"broker {broker} answers {name} ({error.errno})"

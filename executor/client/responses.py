@@ -1,4 +1,4 @@
-"""What a cluster says about itself and answers to requests, as values."""
+"""What a cluster reports, and its responses to requests, as values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,41 +10,41 @@ from model.ids import NO_BROKER, BrokerId, PartitionId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
-    """Which cluster it is and who serves."""
+    """A cluster and its live brokers."""
 
     cluster_id: str
     alive: frozenset[BrokerId]
     """Registered and not fenced."""
     racks: Mapping[BrokerId, str] = field(default_factory=dict)
-    """Of the brokers that name one."""
+    """By broker that has a rack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionView:
-    """One partition's placement at one moment, as one broker's metadata show it."""
+    """One partition's placement, as one broker's metadata show it."""
 
     id: PartitionId
     topic_id: str
     replicas: tuple[BrokerId, ...]
-    """Preferred leader first; old and new ones together while it is being moved."""
+    """Preferred leader first; old and new replicas together during a reassignment."""
     in_sync: frozenset[BrokerId]
     offline: frozenset[BrokerId]
-    """Replicas whose broker or directory does not serve."""
+    """Replicas whose broker or log directory is down."""
     leader: BrokerId
-    """NO_BROKER where there is none."""
+    """NO_BROKER without a leader."""
 
     @property
     def is_led(self) -> bool:
-        """Whether anybody leads it."""
+        """Whether the partition has a leader."""
         return self.leader != NO_BROKER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reassignment:
-    """A reassignment under way."""
+class OngoingReassignment:
+    """A reassignment in progress."""
 
     target: tuple[BrokerId, ...]
-    """The replica list it ends with."""
+    """The replica list at its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +53,19 @@ class LogDirView:
 
     path: str
     sizes: Mapping[PartitionId, int]
-    """Bytes of the replicas asked for; one that is only moving in is left out."""
+    """Bytes of each requested replica in use; future replicas are left out."""
     coming: Mapping[PartitionId, int]
-    """Bytes so far of those that move in from another directory of the broker."""
+    """Bytes so far of replicas being copied from another directory of the broker."""
     usable_bytes: int | None
-    """Free for more (KIP-827); None where the broker does not say."""
+    """Free bytes (KIP-827); None where the broker does not report them."""
     offline: bool
-    """Its disk has failed."""
+    """Whether its disk has failed."""
     cordoned: bool
-    """Takes no new replicas (KIP-1066)."""
+    """Whether it takes no new replicas (KIP-1066)."""
 
 
-class Verdict(Enum):
-    """What became of a request."""
+class ResponseStatus(Enum):
+    """The outcome of a request."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"
@@ -74,26 +74,26 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer for one partition."""
+class PartitionResponse:
+    """The response for one partition."""
 
-    verdict: Verdict
+    status: ResponseStatus
     reason: str = ""
-    """The broker's words where it refused."""
+    """The broker's message where it refused."""
     by_policy: bool = False
-    """Refused as too much at once, or by a policy that somebody has configured."""
+    """Whether the request was too large, or violates a configured policy."""
 
     @classmethod
     def accepted(cls) -> Self:
-        """The move will be made."""
-        return cls(Verdict.ACCEPTED)
+        """The change will be made."""
+        return cls(ResponseStatus.ACCEPTED)
 
     @classmethod
     def refused(cls, reason: str, *, by_policy: bool = False) -> Self:
-        """The move will not be made."""
-        return cls(Verdict.REFUSED, reason, by_policy)
+        """The change will not be made."""
+        return cls(ResponseStatus.REFUSED, reason, by_policy)
 
     @classmethod
     def unknown(cls, reason: str = "no answer came") -> Self:
-        """Only a look at the cluster tells."""
-        return cls(Verdict.UNKNOWN, reason)
+        """Only polling the cluster shows whether the change is made."""
+        return cls(ResponseStatus.UNKNOWN, reason)

@@ -8,9 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from executor.client import batches
-from executor.client.cluster_admin import Admin
-from executor.client.responses import Answer, ClusterView, Verdict
+from executor.client.cluster_admin import ClusterAdmin, reassign_in_batches
+from executor.client.responses import ClusterView, PartitionResponse, ResponseStatus
 from model.errors import GuardrailRefused, RightsMissing
 from model.ids import BrokerId, PartitionId, TopicName
 
@@ -25,31 +24,32 @@ _CRUISE_TOPICS: Final = (
     "strimzi.cruisecontrol.",
 )
 _MSK_TOPICS: Final = ("__amazon_msk_",)
-_PLANS_ONLY: Final = "until then plimsoll makes plans and carries out none"
+_PLANS_ONLY: Final = "until then plimsoll makes plans but executes none"
 
 
-def check(admin: Admin, cluster: ClusterView) -> tuple[str, ...]:
+def check(admin: ClusterAdmin, cluster: ClusterView) -> tuple[str, ...]:
     """Warnings, in words, of others that may move partitions of this cluster.
 
     Raises GuardrailRefused where one does so by itself.
     """
-    # Either is set alike on all brokers.
-    told = admin.broker_configs(min(cluster.alive), [_CONFLUENT, _REDPANDA])
-    _refuse_confluent(told.get(_CONFLUENT))
-    _refuse_redpanda(told.get(_REDPANDA), cluster)
+    # Both settings are the same on all brokers.
+    settings = admin.broker_configs(min(cluster.alive), [_CONFLUENT, _REDPANDA])
+    _refuse_confluent(settings.get(_CONFLUENT))
+    _refuse_redpanda(settings.get(_REDPANDA), cluster)
     topics = admin.topics()
     warnings = []
-    hidden = told.get(_CONFLUENT) != "false"
+    hidden = settings.get(_CONFLUENT) != "false"
     if hidden and (name := _first(topics, _CONFLUENT_TOPICS)):
         warnings.append(
-            f"The topic {name} is of Confluent's Self-Balancing, and the brokers do "
-            f"not tell whether that is on. Make sure that {_CONFLUENT} is false, else "
-            "it undoes these moves."
+            f"The topic {name} belongs to Confluent's Self-Balancing, and the brokers "
+            f"do not report whether that is on. Make sure that {_CONFLUENT} is false, "
+            "or it will undo these moves."
         )
     if name := _first(topics, _CRUISE_TOPICS):
         warnings.append(
-            f"The topic {name} is of Cruise Control. Let it start no rebalance and "
-            "heal nothing by itself meanwhile: its moves stop a run, and undo it later."
+            f"The topic {name} belongs to Cruise Control. Let it start no rebalance "
+            "and no self-healing during the run: its moves stop a run, and may undo it "
+            "later."
         )
     return tuple(warnings)
 
@@ -72,39 +72,40 @@ def _refuse_redpanda(mode: str | None, cluster: ClusterView) -> None:
         )
     if cluster.cluster_id.startswith(_REDPANDA_ID):
         raise GuardrailRefused(
-            f"{cluster.cluster_id} is a Redpanda, and does not tell over Kafka's "
-            f"protocol whether it moves partitions by itself ({_REDPANDA}). Make sure "
-            "that this is off, write the plan with plan --reassignment-json and "
-            "give it to kafka-reassign-partitions; plimsoll carries out none there."
+            f"{cluster.cluster_id} is a Redpanda cluster, which does not report over "
+            f"Kafka's protocol whether it moves partitions by itself ({_REDPANDA}). "
+            "Make sure that this is off, write the plan with plan --reassignment-json "
+            "and execute it with kafka-reassign-partitions; plimsoll executes none "
+            "there."
         )
 
 
 def reassign(
-    admin: Admin, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
-) -> dict[PartitionId, Answer]:
+    admin: ClusterAdmin, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
+) -> dict[PartitionId, PartitionResponse]:
     """As `Admin.reassign`; what Amazon MSK refuses is answered with what to do.
 
     Its Express brokers refuse every reassignment while they balance themselves, which
     nothing shows before.
     """
     try:
-        answers = batches.reassign(admin, targets)
+        answers = reassign_in_batches(admin, targets)
     except RightsMissing as exc:
-        if words := _on_msk(admin):
-            raise RightsMissing(f"{exc} {words}.") from exc
+        if remedy := _on_msk(admin):
+            raise RightsMissing(f"{exc} {remedy}.") from exc
         raise
-    if any(answer.verdict is not Verdict.REFUSED for answer in answers.values()):
+    if any(answer.status is not ResponseStatus.REFUSED for answer in answers.values()):
         return answers
-    words = _on_msk(admin)
-    if not words:
+    remedy = _on_msk(admin)
+    if not remedy:
         return answers
     return {
-        pid: replace(answer, reason=f"{answer.reason}; {words}")
+        pid: replace(answer, reason=f"{answer.reason}; {remedy}")
         for pid, answer in answers.items()
     }
 
 
-def _on_msk(admin: Admin) -> str:
+def _on_msk(admin: ClusterAdmin) -> str:
     """What to do about a refusal on Amazon MSK; empty elsewhere."""
     if not _first(admin.topics(), _MSK_TOPICS):
         return ""
@@ -114,6 +115,6 @@ def _on_msk(admin: Admin) -> str:
     )
 
 
-def _first(topics: Collection[TopicName], beginnings: tuple[str, ...]) -> str:
+def _first(topics: Collection[TopicName], prefixes: tuple[str, ...]) -> str:
     """The first topic that begins so; empty where none does."""
-    return min((name for name in topics if name.startswith(beginnings)), default="")
+    return min((name for name in topics if name.startswith(prefixes)), default="")

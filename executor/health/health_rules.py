@@ -1,139 +1,111 @@
-"""Small rules over looks at the whole cluster, and who looks.
+"""Stop rules evaluated on polls of the whole cluster.
 
-Only partitions that a rule found well at the first look are watched: a topic that is
-made meanwhile has no leader for a moment.
+Each rule watches only partitions that were well at the first poll: a topic created
+during the run has no leader for a moment.
 """
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from typing import Final
 
 from executor.client.responses import PartitionView
 from model.ids import BrokerId, PartitionId, TopicName
-from model.stop_rules import Rule, StopRules
+from model.stop_rules import StopRule, StopRules
 from model.units import seconds_text
 
 CLOSED: Final = "the window for moves is closed"
 _MINUTE_S: Final = 60.0
-_LOOKS: Final = 3
-"""Answers whose median is judged."""
+_POLLS: Final = 3
+"""Response times whose median is compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokenStopRule:
-    """A rule that is broken."""
+    """A stop rule that is broken."""
 
-    rule: Rule
+    rule: StopRule
     reason: str
-    """In words, for people."""
+    """For people."""
     is_own: bool = False
-    """It is about the plan's own brokers and partitions, and cannot be left aside."""
+    """Whether it concerns the plan's own brokers or partitions, so it cannot be off."""
 
 
-def own(rule: Rule, reason: str | None) -> BrokenStopRule | None:
-    """One about the plan itself, where there is a reason."""
+def broken_for_plan(rule: StopRule, reason: str | None) -> BrokenStopRule | None:
+    """A broken rule about the plan's own brokers or partitions; None without a
+    reason.
+    """
     return BrokenStopRule(rule=rule, reason=reason, is_own=True) if reason else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterHealth:
-    """A cluster at one moment."""
+    """A poll of the whole cluster."""
 
     at_s: float
     alive: frozenset[BrokerId]
     views: Mapping[PartitionId, PartitionView]
-    """Every partition."""
+    """All partitions of the cluster."""
     min_in_sync: Mapping[TopicName, int] = field(default_factory=dict)
-    """`min.insync.replicas`, of topics with partitions that are not whole."""
+    """`min.insync.replicas` by topic that lacks replicas in sync."""
     elections: int | None = None
-    """Of controllers so far; None where the cluster does not tell."""
+    """Controller elections so far; None where the cluster does not report them."""
     answer_s: float = 0.0
-    """How long brokers took to answer a small question."""
+    """Seconds until a small request was answered."""
     free_bytes: Mapping[BrokerId, int] = field(default_factory=dict)
-    """Beside the reserve, of brokers that moves copy to."""
+    """Bytes beyond the reserve, by broker that moves copy to."""
 
 
-Guard = Callable[[ClusterHealth], str | None]
-"""Why its rule is broken, in words; None while all is well."""
+HealthRule = Callable[[ClusterHealth], str | None]
+"""Returns why the rule is broken, in words, or None."""
 
 Views = Mapping[PartitionId, PartitionView]
 
 
-@dataclass(frozen=True, slots=True)
-class BrokersLost:
-    """Brokers that served when the run began do not any more."""
-
-    before: frozenset[BrokerId]
-
-    def __call__(self, health: ClusterHealth) -> str | None:
-        """As `Guard`."""
-        lost = sorted(self.before - health.alive)
-        return f"broker {lost[0]} died or was fenced" if lost else None
+def brokers_lost(before: frozenset[BrokerId], health: ClusterHealth) -> str | None:
+    """Brokers that were alive when the run began no longer are."""
+    lost = sorted(before - health.alive)
+    return f"broker {lost[0]} died or was fenced" if lost else None
 
 
-@dataclass(frozen=True, slots=True)
-class WentOffline:
+def went_offline(before: Views, health: ClusterHealth) -> str | None:
     """A partition outside the plan lost its leader."""
-
-    before: Views
-
-    def __call__(self, health: ClusterHealth) -> str | None:
-        """As `Guard`."""
-        pairs = _pairs(self.before, health)
-        found = [now.id for was, now in pairs if was.is_led and not now.is_led]
-        return _outside_plan(found, "went offline")
+    pairs = _pairs(before, health)
+    found = [now.id for was, now in pairs if was.is_led and not now.is_led]
+    return _outside_plan(found, "went offline")
 
 
-@dataclass(frozen=True, slots=True)
-class UnderReplicatedGrew:
-    """A partition outside the plan that was whole is not any more."""
-
-    before: Views
-
-    def __call__(self, health: ClusterHealth) -> str | None:
-        """As `Guard`."""
-        pairs = _pairs(self.before, health)
-        found = [now.id for was, now in pairs if _whole(was) and not _whole(now)]
-        return _outside_plan(found, "lost replicas in sync")
+def under_replicated(before: Views, health: ClusterHealth) -> str | None:
+    """A partition outside the plan that had all replicas in sync no longer has."""
+    pairs = _pairs(before, health)
+    found = [now.id for was, now in pairs if _whole(was) and not _whole(now)]
+    return _outside_plan(found, "lost replicas in sync")
 
 
-@dataclass(frozen=True, slots=True)
-class IsrShrank:
-    """One that was not whole has still fewer replicas in sync."""
-
-    before: Views
-
-    def __call__(self, health: ClusterHealth) -> str | None:
-        """As `Guard`."""
-        found = [
-            now.id
-            for was, now in _pairs(self.before, health)
-            if not _whole(was) and len(now.in_sync) < len(was.in_sync)
-        ]
-        return _outside_plan(found, "lost still more replicas in sync")
+def isr_shrank(before: Views, health: ClusterHealth) -> str | None:
+    """A partition that already lacked replicas in sync has lost more of them."""
+    found = [
+        now.id
+        for was, now in _pairs(before, health)
+        if not _whole(was) and len(now.in_sync) < len(was.in_sync)
+    ]
+    return _outside_plan(found, "lost still more replicas in sync")
 
 
-@dataclass(frozen=True, slots=True)
-class UnderMinIsr:
-    """A partition, also one of the plan, takes no records from careful producers."""
-
-    before: Views
-
-    def __call__(self, health: ClusterHealth) -> str | None:
-        """As `Guard`."""
-        found = [
-            now.id
-            for was, now in _pairs(self.before, health)
-            if len(now.in_sync)
-            < health.min_in_sync.get(now.id.topic, 0)
-            <= len(was.in_sync)
-        ]
-        if not found:
-            return None
-        minimum = health.min_in_sync[min(found).topic]
-        return f"{_named(found)} has fewer than {minimum} replicas in sync, its least"
+def under_min_isr(before: Views, health: ClusterHealth) -> str | None:
+    """A partition has fallen below min.insync.replicas, so acks=all producers fail."""
+    least = health.min_in_sync
+    found = [
+        now.id
+        for was, now in _pairs(before, health)
+        if len(now.in_sync) < least.get(now.id.topic, 0) <= len(was.in_sync)
+    ]
+    if not found:
+        return None
+    minimum = least[min(found).topic]
+    return f"{_named(found)} has fewer than {minimum} replicas in sync, its minimum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +115,6 @@ class ControllerChanged:
     seen: deque[tuple[float, int]] = field(default_factory=deque)
 
     def __call__(self, health: ClusterHealth) -> str | None:
-        """As `Guard`."""
         if health.elections is None:
             return None
         self.seen.append((health.at_s, health.elections))
@@ -157,56 +128,55 @@ class ControllerChanged:
 
 @dataclass(frozen=True, slots=True)
 class SlowRequests:
-    """Brokers answer far later than when the run began."""
+    """Brokers answer much more slowly than when the run began."""
 
     begun_s: float
     times: float
     least_s: float
-    seen: deque[float] = field(default_factory=lambda: deque(maxlen=_LOOKS))
+    seen: deque[float] = field(default_factory=lambda: deque(maxlen=_POLLS))
 
     def __call__(self, health: ClusterHealth) -> str | None:
-        """As `Guard`."""
         self.seen.append(health.answer_s)
         now_s = median(self.seen)
-        if len(self.seen) < _LOOKS or now_s < self.least_s:
+        if len(self.seen) < _POLLS or now_s < self.least_s:
             return None
         if now_s < self.times * self.begun_s:
             return None
         return (
-            f"brokers take {seconds_text(now_s)} to answer, and took "
+            f"brokers take {seconds_text(now_s)} to answer, compared with "
             f"{seconds_text(self.begun_s)} when the run began"
         )
 
 
 def disk_is_short(health: ClusterHealth) -> str | None:
-    """A target has less room than its reserve."""
+    """A target broker has less free disk space than its reserve."""
     short = sorted(b for b, free in health.free_bytes.items() if free < 0)
     return f"the disk of broker {short[0]} is down to its reserve" if short else None
 
 
-def guards_of(
+def health_rules(
     begun: ClusterHealth, moving: Collection[PartitionId], rules: StopRules
-) -> dict[Rule, Guard]:
-    """The rules, against how a cluster was when the run began."""
-    beside = {pid: view for pid, view in begun.views.items() if pid not in moving}
+) -> dict[StopRule, HealthRule]:
+    """Return the rules, each comparing with the first poll of the run."""
+    outside_plan = {pid: view for pid, view in begun.views.items() if pid not in moving}
     return {
-        Rule.BROKER_LOST: BrokersLost(begun.alive),
-        Rule.OFFLINE: WentOffline(beside),
-        Rule.UNDER_MIN_ISR: UnderMinIsr(begun.views),
-        Rule.UNDER_REPLICATED: UnderReplicatedGrew(beside),
-        Rule.ISR_SHRINK: IsrShrank(beside),
-        Rule.CONTROLLER_CHANGES: ControllerChanged(),
-        Rule.SLOW_REQUESTS: SlowRequests(
+        StopRule.BROKER_LOST: partial(brokers_lost, begun.alive),
+        StopRule.OFFLINE: partial(went_offline, outside_plan),
+        StopRule.UNDER_MIN_ISR: partial(under_min_isr, begun.views),
+        StopRule.UNDER_REPLICATED: partial(under_replicated, outside_plan),
+        StopRule.ISR_SHRINK: partial(isr_shrank, outside_plan),
+        StopRule.CONTROLLER_CHANGES: ControllerChanged(),
+        StopRule.SLOW_REQUESTS: SlowRequests(
             begun.answer_s, rules.slow_times, rules.slow_s
         ),
-        Rule.DISK: disk_is_short,
+        StopRule.DISK: disk_is_short,
     }
 
 
 def _pairs(
     before: Views, health: ClusterHealth
 ) -> Iterator[tuple[PartitionView, PartitionView]]:
-    """Partitions then and now; those that were deleted meanwhile are left out."""
+    """Pairs of a partition's first and present state, without deleted ones."""
     for pid, was in before.items():
         now = health.views.get(pid)
         if now is not None and now.topic_id == was.topic_id:

@@ -4,24 +4,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Final
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.client.responses import ClusterView, PartitionView
 from executor.health.health_rules import (
     CLOSED,
     BrokenStopRule,
     ClusterHealth,
-    Guard,
-    guards_of,
+    HealthRule,
+    health_rules,
 )
 from executor.timing import RunLimits, Timing
 from model.ids import BrokerId, TopicName
 from model.plan.plan import Move
-from model.stop_rules import Rule
+from model.stop_rules import StopRule
 
 _MIN_IN_SYNC: Final = "min.insync.replicas"
 _CACHED_S: Final = 300.0
 """How long a topic's setting is taken to stand."""
-_REST: Final = 2
+_REST_FACTOR: Final = 2
 """A look that takes long is followed by so many times its length without one."""
 _FIRST: Final = 3
 """Answers that are timed when the run begins."""
@@ -29,12 +29,12 @@ _FIRST: Final = 3
 Room = Callable[[Sequence[Move]], Mapping[BrokerId, int]]
 
 
-class Watch:
+class ClusterMonitor:
     """Describes the cluster once each time; between two looks the last one holds."""
 
     def __init__(
         self,
-        admin: Admin,
+        admin: ClusterAdmin,
         moves: Sequence[Move],
         limits: RunLimits,
         timing: Timing,
@@ -45,11 +45,11 @@ class Watch:
         self._limits = limits
         self._timing = timing
         self._room = room
-        self._guards: dict[Rule, Guard] = {}
+        self._guards: dict[StopRule, HealthRule] = {}
         self._broken: tuple[BrokenStopRule, ...] = ()
         self._next_at_s = float("-inf")
-        self._least: dict[TopicName, int] = {}
-        self._least_at_s = float("-inf")
+        self._min_in_sync_cache: dict[TopicName, int] = {}
+        self._min_in_sync_at_s = float("-inf")
 
     def __call__(self, hurry: bool) -> tuple[BrokenStopRule, ...]:
         """The rules that are broken; `hurry`: something is known to be wrong.
@@ -60,19 +60,21 @@ class Watch:
         if hurry or now_s >= self._next_at_s:
             self._broken = tuple(self._judged(self._look(now_s)))
             end_s = self._timing.steady_s()
-            rest_s = _REST * (end_s - now_s)
+            rest_s = _REST_FACTOR * (end_s - now_s)
             self._next_at_s = max(now_s + self._limits.watch_s, end_s + rest_s)
         if self._limits.stop_rules.is_open(self._timing.now_s()):
             return self._broken
-        return (*self._broken, BrokenStopRule(rule=Rule.WINDOW, reason=CLOSED))
+        return (*self._broken, BrokenStopRule(rule=StopRule.WINDOW, reason=CLOSED))
 
     def _judged(self, health: ClusterHealth) -> list[BrokenStopRule]:
         rules = self._limits.stop_rules
         if not self._guards:
             moving = {move.id for move in self._moves}
-            self._guards = guards_of(health, moving, rules)
+            self._guards = health_rules(health, moving, rules)
         found = ((rule, guard(health)) for rule, guard in self._guards.items())
-        return [BrokenStopRule(rule=rule, reason=why) for rule, why in found if why]
+        return [
+            BrokenStopRule(rule=rule, reason=reason) for rule, reason in found if reason
+        ]
 
     def _look(self, now_s: float) -> ClusterHealth:
         cluster, answer_s = self._timed()
@@ -100,10 +102,12 @@ class Watch:
         self, views: Iterable[PartitionView], now_s: float
     ) -> Mapping[TopicName, int]:
         """Asked for topics alone that lack replicas in sync, and kept for a while."""
-        if now_s - self._least_at_s >= _CACHED_S:
-            self._least, self._least_at_s = {}, now_s
+        if now_s - self._min_in_sync_at_s >= _CACHED_S:
+            self._min_in_sync_cache, self._min_in_sync_at_s = {}, now_s
         lacking = {v.id.topic for v in views if not v.in_sync.issuperset(v.replicas)}
-        if new := sorted(lacking - set(self._least)):
+        if new := sorted(lacking - set(self._min_in_sync_cache)):
             found = self._admin.topic_configs(new, [_MIN_IN_SYNC])
-            self._least |= {t: int(of.get(_MIN_IN_SYNC, 1)) for t, of in found.items()}
-        return self._least
+            self._min_in_sync_cache |= {
+                t: int(of.get(_MIN_IN_SYNC, 1)) for t, of in found.items()
+            }
+        return self._min_in_sync_cache

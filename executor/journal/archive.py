@@ -26,7 +26,7 @@ from executor.journal.lease import Lease, this_process
 from executor.journal.records import scan
 from executor.journal.run_journal import (
     Action,
-    beside,
+    backup_path,
     is_action,
     order,
     plan_path,
@@ -177,17 +177,19 @@ class Archive:
             here = whole_lines(path) if path.exists() else b""
             if self._is_here(here, pieces, run_id) and _has_plan(journal_dir, run_id):
                 return
-            there = _joined(self._read(run_id, pieces), here, run_id)
+            there = _merged(self._read(run_id, pieces), here, run_id)
             journal_dir.mkdir(parents=True, exist_ok=True)
             if not there.startswith(here):
-                path.rename(beside(path, _ASIDE))
+                path.rename(backup_path(path, _ASIDE))
             if not is_action(run_id):
-                replace_file(plan_path(journal_dir, run_id), self._body(folder, run_id))
+                replace_file(
+                    plan_path(journal_dir, run_id), self._plan_bytes(folder, run_id)
+                )
             replace_file(path, there)
         except OSError as exc:
             raise ConfigError(
-                f"{path} cannot be brought from the archive ({exc.strerror}). Set "
-                "state_dir to a folder that can be written."
+                f"{path} cannot be downloaded from the archive ({exc.strerror}). Set "
+                "state_dir to a writable folder."
             ) from exc
 
     def _is_here(self, here: bytes, pieces: Sequence[_Piece], run_id: str) -> bool:
@@ -216,15 +218,15 @@ class Archive:
 
     def _changed(self, piece: _Piece, problem: str) -> ConfigError:
         return ConfigError(
-            f"{self._bucket.where(piece.key)} {problem}. Somebody has changed the "
+            f"{self._bucket.where(piece.key)} {problem}. Someone has changed the "
             "archive: restore its objects, or move the run out of it."
         )
 
-    def _body(self, folder: str, run_id: str) -> bytes:
+    def _plan_bytes(self, folder: str, run_id: str) -> bytes:
         key = f"{folder}{run_id}/{_PLAN}"
         found = self._bucket.get(key)
         if found is None:
-            raise ConfigError(f"{self._bucket.where(key)} is gone; bring it back.")
+            raise ConfigError(f"{self._bucket.where(key)} is missing; restore it.")
         return found.body
 
 
@@ -296,8 +298,8 @@ class _ArchivedRun:
         key = self.folder + name
         if self.bucket.put_new(key, body) is None:
             raise WriterBarred(
-                f"somebody else has written {self.bucket.where(key)}, so nothing "
-                "further is sent; say run --resume to go on from what is there"
+                f"another process has written {self.bucket.where(key)}, so nothing "
+                "further is sent; continue from there with plimsoll run --resume"
             )
 
     @staticmethod
@@ -336,7 +338,7 @@ def _has_plan(journal_dir: Path, run_id: str) -> bool:
     return False
 
 
-def _joined(there: bytes, here: bytes, run_id: str) -> bytes:
+def _merged(there: bytes, here: bytes, run_id: str) -> bytes:
     """A journal from the archive, with what is here alone of the same one.
 
     A journal that is damaged here is replaced; its last records may not have been

@@ -7,7 +7,7 @@ from typing import Any, Final
 from executor.journal.lock import sole_writer
 from executor.journal.lost_settings import lost_settings
 from executor.journal.records import (
-    Content,
+    JournalContent,
     JournalDamage,
     checksum_of,
     scan,
@@ -15,7 +15,7 @@ from executor.journal.records import (
 )
 from executor.journal.run_history import cluster_of, read_content
 from executor.journal.run_journal import (
-    beside,
+    backup_path,
     is_action,
     journal_paths,
     plan_path,
@@ -30,13 +30,13 @@ _DAMAGED: Final = ".damaged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class JournalCheck:
     """What a journal and the plan beside it are worth."""
 
     path: Path
     cluster_id: str | None
     """None where neither the journal nor its plan tells."""
-    content: Content
+    content: JournalContent
     plan: Plan | None
     """None where there is none, or it cannot be read."""
     plan_problem: str
@@ -58,7 +58,7 @@ class Verdict:
         return lost_settings(self.content, self.plan) if self.plan else ()
 
 
-def check_journals(journal_dir: Path, run_id: str = "") -> list[Verdict]:
+def check_journals(journal_dir: Path, run_id: str = "") -> list[JournalCheck]:
     """The journals whose run ids begin so, oldest first.
 
     Raises ConfigError where there is none, or one is of a newer plimsoll.
@@ -66,10 +66,12 @@ def check_journals(journal_dir: Path, run_id: str = "") -> list[Verdict]:
     paths = [p for p in journal_paths(journal_dir) if p.stem.startswith(run_id)]
     if run_id and not paths:
         raise ConfigError(f"{journal_dir} has no run {run_id}")
-    return [_judged(path) for path in paths]
+    return [_checked(path) for path in paths]
 
 
-def repaired(journal_dir: Path, run_id: str, timing: Timing) -> tuple[Verdict, Path]:
+def repaired(
+    journal_dir: Path, run_id: str, timing: Timing
+) -> tuple[JournalCheck, Path]:
     """Write a journal again from its intact records; what it was, and where that is.
 
     The new journal ends with a record of what is missing. Raises ConfigError where
@@ -80,31 +82,35 @@ def repaired(journal_dir: Path, run_id: str, timing: Timing) -> tuple[Verdict, P
     if not found:
         raise ConfigError(f"{journal_dir} has no runs, so there is nothing to repair")
     if len(found) > 1:
-        raise ConfigError(f"{len(found)} run ids begin with {run_id}; type more of it")
+        raise ConfigError(
+            f"{len(found)} run ids start with {run_id}; type more characters"
+        )
     cluster_id = found[0].cluster_id
     if cluster_id is None:
         if not found[0].content.damage:
-            raise ConfigError(f"{found[0].path} has no records, so none can be kept")
+            raise ConfigError(
+                f"{found[0].path} has no records, so nothing can be repaired"
+            )
         raise ConfigError(
             f"Neither {found[0].path} nor its plan has anything intact, so there is "
             "nothing to repair. Restore one of them from a backup."
         )
     with sole_writer(journal_dir, cluster_id):
-        before = _judged(found[0].path)
+        before = _checked(found[0].path)
         if not before.content.damage:
             problem = before.plan_problem or "nothing to repair"
             raise ConfigError(f"{before.path} is not damaged; {problem}")
         return before, _replaced(before, cluster_id, timing)
 
 
-def _judged(path: Path) -> Verdict:
+def _checked(path: Path) -> JournalCheck:
     plan, problem = None, ""
     if not is_action(path.stem):
         try:
             plan = read_plan(plan_path(path.parent, path.stem))
         except ConfigError as exc:
             problem = str(exc)
-    return Verdict(
+    return JournalCheck(
         path=path,
         cluster_id=cluster_of(path),
         content=read_content(path),
@@ -113,7 +119,7 @@ def _judged(path: Path) -> Verdict:
     )
 
 
-def _replaced(before: Verdict, cluster_id: str, timing: Timing) -> Path:
+def _replaced(before: JournalCheck, cluster_id: str, timing: Timing) -> Path:
     """The new file is complete before it takes the place of the old one."""
     path, content = before.path, before.content
     body = b"".join(intact.raw + b"\n" for intact in content.intact)
@@ -125,11 +131,11 @@ def _replaced(before: Verdict, cluster_id: str, timing: Timing) -> Path:
         run_id=path.stem,
         plan_hash=before.plan.hash if before.plan else _plan_hash(content),
         cluster_id=cluster_id,
-        detail=_noted(content, kept, end.sequence + 1),
+        detail=_repair_detail(content, kept, end.sequence + 1),
     )
     line, _ = sealed(note, end)
     try:
-        original = beside(path, _DAMAGED)
+        original = backup_path(path, _DAMAGED)
         original.hardlink_to(path)
         replace_file(path, body + line)
     except OSError as exc:
@@ -137,11 +143,13 @@ def _replaced(before: Verdict, cluster_id: str, timing: Timing) -> Path:
     return original
 
 
-def _plan_hash(content: Content) -> str:
+def _plan_hash(content: JournalContent) -> str:
     return content.records[0].plan_hash if content.records else ""
 
 
-def _noted(content: Content, kept: Content, own: int) -> dict[str, Any]:
+def _repair_detail(
+    content: JournalContent, kept: JournalContent, own: int
+) -> dict[str, Any]:
     """What the record of a repair says; `own` is its number, `kept` what it follows."""
     unsealed = [i.raw + b"\n" for i in content.intact if not i.record.checksum]
     numbers = [i.record.sequence for i in content.intact if i.record.sequence]
@@ -155,7 +163,7 @@ def _noted(content: Content, kept: Content, own: int) -> dict[str, Any]:
         if loss.loses
     ]
     known = {loss["before"] for loss in losses}
-    # Among lines out of order, a damaged one may stand elsewhere than its gap.
+    # If lines are out of order, a damaged one may not be where its gap is.
     losses += [
         _loss(loss, after=loss.after, before=loss.before)
         for loss in kept.damage

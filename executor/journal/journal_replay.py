@@ -36,7 +36,7 @@ class Replay:
         for seen in self.records[: record + 1]:
             if seen.id is not None:
                 moves[seen.id] = after_record(moves[seen.id], seen)
-            state, reason = _course(state, reason, seen)
+            state, reason = _run_state_after(state, reason, seen)
         return RunProgress(
             run_id=self.records[0].run_id,
             plan_hash=self.plan.hash,
@@ -55,7 +55,9 @@ def read_replay(journal_dir: Path, run_id: str) -> Replay:
     )
 
 
-def _course(state: RunState, reason: str, seen: JournalRecord) -> tuple[RunState, str]:
+def _run_state_after(
+    state: RunState, reason: str, seen: JournalRecord
+) -> tuple[RunState, str]:
     match seen.event:
         case JournalEvent.STARTED | JournalEvent.RESUMED | JournalEvent.PAUSE_ENDED:
             return RunState.RUNNING, ""

@@ -104,7 +104,7 @@ class Lease:
         self._holder = holder
         self._held: _Held | None = None
         self._lost = ""
-        """Why it is not held any more."""
+        """Why it is no longer held."""
 
     @property
     def duration_s(self) -> float:
@@ -135,7 +135,7 @@ class Lease:
         """
         held = self._held
         if self._lost or held is None:
-            raise WriterBarred(self._lost or "without a lease nothing is changed")
+            raise WriterBarred(self._lost or "nothing is changed without a lease")
         if self._left_s(held) >= self._call_s:
             return
         try:
@@ -195,7 +195,7 @@ class Lease:
         if found is not None and now is not None and now.token == held.document.token:
             held.document, held.etag = now, found.etag
             return
-        who = f"{now.holder} has taken it" if now else "somebody has removed it"
+        who = f"{now.holder} has taken it" if now else "someone has removed it"
         self._lost = (
             f"the lease {self._bucket.where(held.key)} is lost ({who}), so nothing "
             "further is sent"
@@ -276,8 +276,8 @@ class Lease:
             document = LeaseDocument.model_validate_json(found.body)
         except ValueError as exc:
             raise ConfigError(
-                f"{self._bucket.where(key)} is no lease of plimsoll's. Remove it if no "
-                "plimsoll is changing the cluster."
+                f"{self._bucket.where(key)} is not a lease of plimsoll. Remove it if "
+                "no plimsoll is changing the cluster."
             ) from exc
         if major_of(document.schema_version) != _MAJOR:
             raise ConfigError(
@@ -292,7 +292,7 @@ class Lease:
             raise ConfigError(
                 f"The store of {self._bucket.where(held.key)} overwrites objects "
                 "whatever the conditions of a write (If-None-Match, If-Match), so it "
-                "cannot keep a lease; nothing was changed. Name another one."
+                "cannot hold a lease; nothing was changed. Use another store."
             )
 
     def _release(self) -> None:

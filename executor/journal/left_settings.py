@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.journal.lock import is_changing
 from executor.journal.lost_settings import WHAT, listed
 from executor.journal.run_history import PastRun, left_set, unreadable
@@ -53,7 +53,7 @@ def remains(journal_dir: Path, cluster_id: str) -> list[str]:
     ]
 
 
-def suspects(admin: Admin, journal_dir: Path, cluster_id: str) -> list[str]:
+def suspects(admin: ClusterAdmin, journal_dir: Path, cluster_id: str) -> list[str]:
     """What is set where a run may have set it in a record that is missing.
 
     Nobody can tell whose it is, so it stays; each with what removes it.
@@ -65,7 +65,7 @@ def suspects(admin: Admin, journal_dir: Path, cluster_id: str) -> list[str]:
     return list(found)
 
 
-def _suspects_of(admin: Admin, past: PastRun) -> Iterator[str]:
+def _suspects_of(admin: ClusterAdmin, past: PastRun) -> Iterator[str]:
     moves = [move for move in past.plan.moves if move.added]
     brokers = {b for m in moves for b in (*m.replicas_before, *m.replicas_after)}
     alive = admin.cluster().alive
@@ -84,7 +84,7 @@ def _suspects_of(admin: Admin, past: PastRun) -> Iterator[str]:
 
 
 def _of_topics(
-    admin: Admin, past: PastRun, moves: Sequence[Move], keys: Sequence[str]
+    admin: ClusterAdmin, past: PastRun, moves: Sequence[Move], keys: Sequence[str]
 ) -> Iterator[str]:
     topics = sorted({move.topic for move in moves} & admin.topics().keys())
     found = admin.own_topic_configs(topics, keys) if topics else {}
@@ -124,7 +124,7 @@ def with_left(report: RunReport, journal_dir: Path, cluster_id: str) -> RunRepor
 def left_by(past: PastRun) -> str:
     """What a run has left in force, in a sentence."""
     return (
-        f"The run {past.run_id} has not restored all that it set: "
+        f"The run {past.run_id} has not restored all settings: "
         f"{'; '.join(_named(past))}. Restore the previous values with {_RESTORE}."
     )
 
@@ -134,10 +134,10 @@ def _named(past: PastRun) -> Iterator[str]:
         brokers, topics = listed(past.throttled.rates), listed(past.throttled.lists)
         where = f"the brokers {brokers} and the topics {topics}"
         yield f"{WHAT[JournalEvent.THROTTLED]} on {where}"
-    if past.stood_down is not None:
-        own = listed([b for b in past.stood_down.before if b is not None])
+    if past.suspended_balancer is not None:
+        own = listed([b for b in past.suspended_balancer.before if b is not None])
         where = "the default of all brokers" + (f" and brokers {own}" if own else "")
         yield f"{WHAT[JournalEvent.BALANCER_SUSPENDED]} on {where}"
-    if past.shortened is not None:
-        topics = listed(past.shortened.before)
+    if past.lowered_segments is not None:
+        topics = listed(past.lowered_segments.before)
         yield f"{WHAT[JournalEvent.SEGMENTS_LOWERED]} on the topics {topics}"

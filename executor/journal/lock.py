@@ -33,8 +33,8 @@ def sole_writer(journal_dir: Path, cluster_id: str) -> Iterator[None]:
             lock = _locked(path)
         except OSError as exc:
             raise ConfigError(
-                f"{path} cannot be written ({exc.strerror}); nothing was changed. Set "
-                "state_dir to a folder that can be written."
+                f"{path} is not writable ({exc.strerror}); nothing was changed. Set "
+                "state_dir to a writable folder."
             ) from exc
         if lock is not None:
             held.enter_context(lock)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from executor.journal.records import Content, JournalDamage
+from executor.journal.records import JournalContent, JournalDamage
 from executor.platforms.automq_balancer import THRESHOLDS
 from executor.platforms.tiered_segments import LOCAL, SEGMENT
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
@@ -24,7 +24,7 @@ _CLEAN: Final = (RunState.DONE, RunState.STOPPED)
 """A run that has left something set ends as failed."""
 
 
-def lost_settings(content: Content, plan: Plan) -> tuple[str, ...]:
+def lost_settings(content: JournalContent, plan: Plan) -> tuple[str, ...]:
     """What may still be set because its record is missing, in sentences.
 
     A repair names them once, so what it took note of does not count.
@@ -46,12 +46,14 @@ def lost_settings(content: Content, plan: Plan) -> tuple[str, ...]:
     )
 
 
-def has_lost_settings(content: Content) -> bool:
+def has_lost_settings(content: JournalContent) -> bool:
     """Whether a missing record, repaired or not, may have announced a setting."""
     return bool(_open_kinds(content, content.losses))
 
 
-def _open_kinds(content: Content, lost: Iterable[JournalDamage]) -> set[JournalEvent]:
+def _open_kinds(
+    content: JournalContent, lost: Iterable[JournalDamage]
+) -> set[JournalEvent]:
     """Settings that a missing record may have announced and none has taken back."""
     found: set[JournalEvent] = set()
     set_since: set[JournalEvent] = set()
@@ -62,7 +64,7 @@ def _open_kinds(content: Content, lost: Iterable[JournalDamage]) -> set[JournalE
             found.update(_TAKES_BACK.values())
             set_since.clear()
         settled = _settled(intact.record)
-        # Undoing a later change restores what it found: what the lost record set.
+        # Restoring a later change brings back what it found, which the lost record set.
         found -= settled if is_clean_end(intact.record) else settled - set_since
         set_since = (set_since | {intact.record.event}) - settled
     return found | set(_TAKES_BACK.values() if losses else ())

@@ -73,7 +73,7 @@ class IntactRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class JournalContent:
     """What a journal holds."""
 
     intact: tuple[IntactRecord, ...] = ()
@@ -98,33 +98,33 @@ class Content:
         """Where records may be missing, repaired or not."""
         return (*self.repaired, *(d for d in self.damage if d.loses))
 
-    def end(self, kept: bytes) -> "End":
+    def end(self, kept: bytes) -> "JournalEnd":
         """Where the journal continues, after the lines that are kept."""
         last = self.intact[-1] if self.intact else None
         if last is None or last.record.sequence is None:
             checksum = checksum_of(kept) if kept else ""
-            return End(kept.count(b"\n"), checksum)
+            return JournalEnd(kept.count(b"\n"), checksum)
         # Damaged lines at the end keep their numbers, so that the gap shows.
         lost = sum(d.loses and d.line > last.line for d in self.damage)
-        return End(last.record.sequence + lost, last.record.checksum)
+        return JournalEnd(last.record.sequence + lost, last.record.checksum)
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class JournalEnd:
     """The last record of a journal, for the next one to name."""
 
     sequence: int = 0
     previous: str = ""
 
 
-def sealed(record: JournalRecord, end: End) -> tuple[bytes, End]:
+def sealed(record: JournalRecord, end: JournalEnd) -> tuple[bytes, JournalEnd]:
     """The line of a record after the end of a journal, and the new end."""
     update = {"sequence": end.sequence + 1, "previous": end.previous, "checksum": ""}
     line = canonical(record.model_copy(update=update).model_dump(mode="json"))
     checksum = checksum_of(line[:-1])
     place = line.index(_PLACE) + len(_PLACE)
     line = line[:place] + checksum.encode() + line[place:]
-    return line, End(end.sequence + 1, checksum)
+    return line, JournalEnd(end.sequence + 1, checksum)
 
 
 def checksum_of(data: bytes) -> str:
@@ -132,7 +132,7 @@ def checksum_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:_DIGITS]
 
 
-def scan(data: bytes, run_id: str) -> Content:
+def scan(data: bytes, run_id: str) -> JournalContent:
     """Read the journal of a run.
 
     Raises ConfigError where an intact record was written by a newer plimsoll.
@@ -152,7 +152,7 @@ class _Scan:
     is_sealed: bool = False
     """Whether a record so far has a checksum; asked for each line of schema 1."""
 
-    def content(self) -> Content:
+    def content(self) -> JournalContent:
         *lines, tail = self.data.split(b"\n")
         for number, line in enumerate(lines, start=1):
             self._line(number, line)
@@ -160,7 +160,7 @@ class _Scan:
         self._hold_unsealed(lines)
         self._hold_order()
         self.damage.sort(key=lambda found: found.line)
-        return Content(
+        return JournalContent(
             intact=tuple(self.intact),
             damage=tuple(self.damage),
             torn_bytes=len(tail) - whole,

@@ -12,11 +12,11 @@ from executor.journal.lost_settings import (
     is_clean_end,
     lost_settings,
 )
-from executor.journal.records import Content, IntactRecord, JournalDamage, scan
+from executor.journal.records import IntactRecord, JournalContent, JournalDamage, scan
 from executor.journal.run_journal import order, plan_path, run_path, run_paths
 from executor.platforms.automq_balancer import SuspendedBalancer
 from executor.platforms.tiered_segments import LoweredSegments
-from executor.throttle.quota import Throttled
+from executor.throttle.quota import ThrottleSettings
 from model.bounded import MOST_LINE, read_bytes
 from model.errors import ConfigError
 from model.goals.goals import Goals, SolveLimits
@@ -43,23 +43,23 @@ _LAST_BYTES: Final = 2**16
 
 
 _SHAPES: Final[Mapping[JournalEvent, Callable[[Mapping[str, Any]], object]]] = {
-    JournalEvent.THROTTLED: Throttled.read,
-    JournalEvent.BALANCER_SUSPENDED: lambda told: SuspendedBalancer.read(
-        told["before"]
+    JournalEvent.THROTTLED: ThrottleSettings.read,
+    JournalEvent.BALANCER_SUSPENDED: lambda detail: SuspendedBalancer.read(
+        detail["before"]
     ),
     JournalEvent.SEGMENTS_LOWERED: LoweredSegments.read,
-    JournalEvent.ENDED: lambda told: (RunState(told["state"]), told["reason"]),
-    JournalEvent.PREPARED: lambda told: told["note"],
-    JournalEvent.NOTED: lambda told: told["note"],
-    JournalEvent.MOVED: lambda told: told["bytes"],
-    JournalEvent.PAUSED: lambda told: told["reason"],
-    JournalEvent.DROPPED: lambda told: told["reason"],
-    JournalEvent.STUCK: lambda told: told["reason"],
+    JournalEvent.ENDED: lambda detail: (RunState(detail["state"]), detail["reason"]),
+    JournalEvent.PREPARED: lambda detail: detail["note"],
+    JournalEvent.NOTED: lambda detail: detail["note"],
+    JournalEvent.MOVED: lambda detail: detail["bytes"],
+    JournalEvent.PAUSED: lambda detail: detail["reason"],
+    JournalEvent.DROPPED: lambda detail: detail["reason"],
+    JournalEvent.STUCK: lambda detail: detail["reason"],
 }
 """What is read out of a record; schema 1 has no checksum that vouches for it."""
 
 
-def read_content(path: Path) -> Content:
+def read_content(path: Path) -> JournalContent:
     """A journal with what is damaged in it.
 
     Raises ConfigError where the file cannot be read, or is of a newer plimsoll.
@@ -174,11 +174,11 @@ class PastRun:
     started_at_ms: int
     last_at_ms: int
     """Of its newest record."""
-    throttled: Throttled | None
+    throttled: ThrottleSettings | None
     """What it has set and not taken away."""
-    stood_down: SuspendedBalancer | None
+    suspended_balancer: SuspendedBalancer | None
     """What it has raised to stand AutoMQ's balancer down, and not restored."""
-    shortened: LoweredSegments | None
+    lowered_segments: LoweredSegments | None
     """What it has lowered of topics in the tier, and not restored."""
     cancelling: frozenset[PartitionId]
     """Moves that were asked to be cancelled."""
@@ -227,10 +227,10 @@ class PastRun:
     @property
     def left_set(self) -> bool:
         """Whether settings of its own are in force still."""
-        return any((self.throttled, self.stood_down, self.shortened))
+        return any((self.throttled, self.suspended_balancer, self.lowered_segments))
 
     @property
-    def foreseen(self) -> Plan:
+    def remaining_plan(self) -> Plan:
         """Its plan without what was dropped or is being cancelled."""
         done = {move.id for move in self.among(MoveState.DONE)}
         dropped = {move.id for move in self.among(MoveState.DROPPED)}
@@ -255,10 +255,13 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
     if not found:
         known = f"; the newest is {ids[-1]}" if ids else ""
         raise ConfigError(
-            f"{journal_dir} has no run {run_id or 'at all'} on this cluster{known}"
+            f"{journal_dir} has no run{f' {run_id}' if run_id else ''} on this "
+            f"cluster{known}"
         )
     if len(found) > 1 and run_id not in found:
-        raise ConfigError(f"{run_id} begins {len(found)} runs; say more of the id")
+        raise ConfigError(
+            f"{len(found)} run ids start with {run_id}; type more characters"
+        )
     return _read_run(journal_dir, run_id if run_id in found else found[0])
 
 
@@ -287,20 +290,20 @@ def _read_run(journal_dir: Path, name: str, plan: Plan | None = None) -> PastRun
     content = read_content(path)
     records = content.records
     moves = {move.id: MoveProgress(move=move) for move in plan.moves}
-    throttled, stood_down, shortened = _still_set(records)
-    state, reason, by = _course(records)
+    throttled, suspended_balancer, lowered_segments = _still_set(records)
+    state, reason, by = _end_of(records)
     for record in records:
         if record.id in moves:
             moves[record.id] = after_record(moves[record.id], record)
-    hidden = lost_settings(content, plan)
+    lost = lost_settings(content, plan)
     return PastRun(
         run_id=name,
         plan=plan,
         started_at_ms=min((r.at_ms for r in records), default=0),
         last_at_ms=max((r.at_ms for r in records), default=0),
         throttled=throttled,
-        stood_down=stood_down,
-        shortened=shortened,
+        suspended_balancer=suspended_balancer,
+        lowered_segments=lowered_segments,
         cancelling=frozenset(
             record.id
             for record in records
@@ -310,7 +313,7 @@ def _read_run(journal_dir: Path, name: str, plan: Plan | None = None) -> PastRun
         state=state,
         reason=reason,
         by=by,
-        warnings=(*damage_words(path, content), *hidden),
+        warnings=(*damage_words(path, content), *lost),
         has_losses=bool(content.losses),
         has_lost_settings=has_lost_settings(content),
         ended_at_ms=max(
@@ -319,7 +322,7 @@ def _read_run(journal_dir: Path, name: str, plan: Plan | None = None) -> PastRun
     )
 
 
-def damage_words(path: Path, content: Content) -> tuple[str, ...]:
+def damage_words(path: Path, content: JournalContent) -> tuple[str, ...]:
     """What is damaged in a journal, in a sentence; empty where nothing is."""
     if not content.damage:
         return ()
@@ -332,7 +335,7 @@ def damage_words(path: Path, content: Content) -> tuple[str, ...]:
     )
 
 
-def _course(records: Iterable[JournalRecord]) -> tuple[RunState, str, str]:
+def _end_of(records: Iterable[JournalRecord]) -> tuple[RunState, str, str]:
     """How a run ended, why, and who let it go on last."""
     state, reason, by = RunState.INTERRUPTED, "", ""
     for record in records:
@@ -348,24 +351,24 @@ def _course(records: Iterable[JournalRecord]) -> tuple[RunState, str, str]:
 
 def _still_set(
     records: Iterable[JournalRecord],
-) -> tuple[Throttled | None, SuspendedBalancer | None, LoweredSegments | None]:
+) -> tuple[ThrottleSettings | None, SuspendedBalancer | None, LoweredSegments | None]:
     """What a run has set and, as far as its journal tells, not taken back."""
-    throttled, stood_down, shortened = None, None, None
+    throttled, suspended_balancer, lowered_segments = None, None, None
     for record in records:
         match record.event:
             case JournalEvent.THROTTLED:
-                throttled = Throttled.read(record.detail)
+                throttled = ThrottleSettings.read(record.detail)
             case JournalEvent.UNTHROTTLED:
                 throttled = None
             case JournalEvent.BALANCER_SUSPENDED:
-                stood_down = SuspendedBalancer.read(record.detail["before"])
+                suspended_balancer = SuspendedBalancer.read(record.detail["before"])
             case JournalEvent.BALANCER_RESTORED:
-                stood_down = None
+                suspended_balancer = None
             case JournalEvent.SEGMENTS_LOWERED:
-                shortened = LoweredSegments.read(record.detail)
+                lowered_segments = LoweredSegments.read(record.detail)
             case JournalEvent.SEGMENTS_RESTORED:
-                shortened = None
-    return throttled, stood_down, shortened
+                lowered_segments = None
+    return throttled, suspended_balancer, lowered_segments
 
 
 def cluster_of(path: Path) -> str | None:
@@ -509,7 +512,7 @@ def after_record(at: MoveProgress, record: JournalRecord) -> MoveProgress:
     return at
 
 
-def _counted(at: MoveProgress, told: Mapping[str, Any]) -> MoveProgress:
+def _counted(at: MoveProgress, detail: Mapping[str, Any]) -> MoveProgress:
     """With one more request."""
-    again = told.get("again", False)
+    again = detail.get("again", False)
     return replace(at, requests=at.requests + 1, retries=at.retries + again)

@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from executor.journal.records import End, scan, sealed
+from executor.journal.records import JournalEnd, scan, sealed
 from executor.timing import Timing
 from model.bounded import read_bytes
 from model.errors import ConfigError, WriterBarred
@@ -91,13 +91,13 @@ class RunJournal:
         self.failure = ""
         """Why the journal could not be written; empty while all is well."""
         self.problem = ""
-        """The same in the words of the operating system."""
+        """The operating system's message for it."""
         self._plan = plan
         self._timing = timing
         self._resumed = resumed
         self._sink = sink
         self._file: FileIO | None = None
-        self._end = End()
+        self._end = JournalEnd()
         self._size = 0
         """Bytes up to the end of the last complete write."""
         self._unwritten: list[JournalRecord] = []
@@ -147,7 +147,7 @@ class RunJournal:
         self, event: JournalEvent, records: Sequence[JournalRecord], exc: OSError
     ) -> None:
         begun = self._resumed or self._end.sequence > 0
-        remedy = "Make room" if exc.errno in _FULL else "Make it writable"
+        remedy = "Free disk space" if exc.errno in _FULL else "Make it writable"
         what_then = (
             f"{remedy}, then continue with plimsoll run --resume."
             if begun
@@ -192,8 +192,8 @@ class RunJournal:
             if self._resumed and event in _REPORTS:
                 raise
             raise ConfigError(
-                f"The journal {self.path} cannot be made ({exc.strerror}); nothing "
-                "was changed. Set state_dir to a folder that can be written."
+                f"The journal {self.path} cannot be created ({exc.strerror}); nothing "
+                "was changed. Set state_dir to a writable folder."
             ) from exc
 
     def _made(self, content: bytes = b"") -> FileIO:
@@ -294,7 +294,7 @@ def new_run_id(journal_dir: Path, at_ms: int, kind: str) -> str:
     return f"r{1 + max(numbers, default=0):08d}-{stamp}-{kind}"
 
 
-def beside(path: Path, suffix: str) -> Path:
+def backup_path(path: Path, suffix: str) -> Path:
     """A name beside a file that nothing has, to keep it under."""
     names = (f"{path.name}{suffix}{number or ''}" for number in count())
     return next(p for p in map(path.with_name, names) if not p.exists())

@@ -11,20 +11,24 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from executor.client import batches
-from executor.client.cluster_admin import Admin
-from executor.client.responses import Answer
-from executor.health.health_rules import BrokenStopRule, own
-from executor.platforms import move_progress as placement
+from executor.client.cluster_admin import ClusterAdmin, reassign_in_batches
+from executor.client.responses import PartitionResponse
+from executor.health.health_rules import BrokenStopRule, broken_for_plan
+from executor.platforms import move_progress
 from executor.platforms.automq_balancer import NEVER, THRESHOLDS, AutoMQBalancer
 from executor.platforms.automq_wal import AutoMQWal, WalUploads
 from executor.platforms.move_progress import dead_target, offline
-from executor.platforms.platform import Noted, Prepared, Progress, Stage
+from executor.platforms.platform import (
+    MoveFinding,
+    MoveStage,
+    ObservedMove,
+    Preparation,
+)
 from executor.timing import Timing
 from model.errors import GuardrailRefused
 from model.ids import PartitionId
 from model.plan.plan import Move
-from model.stop_rules import Rule
+from model.stop_rules import StopRule
 
 _BALANCER_POLL_S: Final = 10.0
 
@@ -34,19 +38,19 @@ class AutoMQ:
 
     def __init__(
         self,
-        admin: Admin,
+        admin: ClusterAdmin,
         timing: Timing,
         *,
-        stand_down: bool,
+        suspend: bool,
         wal: AutoMQWal | None,
     ) -> None:
         self._admin = admin
         self._timing = timing
         self._balancer = AutoMQBalancer(admin, timing)
-        self._stand_down = stand_down
-        """Whether the balancer is stood down for the run, where it is on."""
+        self._suspend = suspend
+        """Whether the run suspends the balancer if it is on."""
         self._balancer_seen_at_s = float("inf")
-        """Before the moves are prepared it may act: it is not stood down yet."""
+        """Before the moves are prepared it may still act."""
         self._uploads = WalUploads(wal, timing) if wal else None
 
     def check(self, moves: Sequence[Move]) -> None:
@@ -55,12 +59,12 @@ class AutoMQ:
             if len(move.replicas_after) != 1:
                 raise GuardrailRefused(
                     f"The plan puts {move.id} on "
-                    f"{placement.text(move.replicas_after)}, and AutoMQ keeps one "
+                    f"{move_progress.text(move.replicas_after)}, and AutoMQ keeps one "
                     "replica of a partition. Plan again from this cluster."
                 )
-        if not self._stand_down and (reason := self._balancer.acts()):
+        if not self._suspend and (reason := self._balancer.acts()):
             raise GuardrailRefused(
-                f"{reason} and would work against the plan. Say --stand-down-balancer "
+                f"{reason} and would work against the plan. Say --suspend-balancer "
                 f"to have {' and '.join(THRESHOLDS)} set to {NEVER} for the run and "
                 "restored after it; or set them yourself for the whole cluster "
                 "(dynamic, in force at once), and on each broker that has a value of "
@@ -71,41 +75,41 @@ class AutoMQ:
         """One reassignment."""
         return (
             f"AlterPartitionReassignments {move.id}: "
-            f"{placement.text(move.replicas_before)} -> "
-            f"{placement.text(move.replicas_after)}",
+            f"{move_progress.text(move.replicas_before)} -> "
+            f"{move_progress.text(move.replicas_after)}",
         )
 
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
-    ) -> Mapping[PartitionId, Prepared]:
+    ) -> Mapping[PartitionId, Preparation]:
         """The move itself uploads what the source still holds; be ready to see it."""
         del stop
         self._balancer_seen_at_s = float("-inf")
         if self._uploads is not None:
             self._uploads.prepare()
-        return {move.id: Prepared() for move in moves}
+        return {move.id: Preparation() for move in moves}
 
-    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
         """Answered when the change is committed, not when the target has opened it."""
         if self._uploads is not None:
             sources = {m.id: m.replicas_before[0] for m in moves}
             self._uploads.begin(self._cluster_id, sources)
-        return batches.reassign(self._admin, {m.id: m.replicas_after for m in moves})
+        return reassign_in_batches(self._admin, {m.id: m.replicas_after for m in moves})
 
-    def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+    def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
         """Nothing can be: the controller has forgotten the source at once."""
-        words = "AutoMQ cannot do that, so the move was let finish"
-        return {move.id: Answer.refused(words) for move in moves}
+        reason = "AutoMQ cannot cancel moves, so this one was allowed to finish"
+        return {move.id: PartitionResponse.refused(reason) for move in moves}
 
-    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
         """By metadata: no leader while moving, the target as leader when done."""
         views = self._admin.partitions([m.id for m in moves])
         return {
-            m.id: _opening(placement.progress_of(m, views.get(m.id), None))
+            m.id: _opening(move_progress.progress_of(m, views.get(m.id), None))
             for m in moves
         }
 
-    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
         """The same: metadata tell all."""
         return self.progress(moves)
 
@@ -121,9 +125,11 @@ class AutoMQ:
             if m.id in views and views[m.id].replicas == m.replicas_before
         ]
         return (
-            own(Rule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive))
-            or own(Rule.OFFLINE, offline(resting, views))
-            or own(Rule.FOREIGN, self._balancer_acts())
+            broken_for_plan(
+                StopRule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive)
+            )
+            or broken_for_plan(StopRule.OFFLINE, offline(resting, views))
+            or broken_for_plan(StopRule.FOREIGN, self._balancer_acts())
         )
 
     def after(self, move: Move) -> None:
@@ -132,7 +138,7 @@ class AutoMQ:
             source = move.replicas_before[0]
             self._uploads.look(move.id, self._cluster_id, source)
 
-    def noted(self) -> Mapping[PartitionId, Noted]:
+    def noted(self) -> Mapping[PartitionId, MoveFinding]:
         """Whether sources have uploaded their logs."""
         return self._uploads.seen() if self._uploads else {}
 
@@ -148,11 +154,11 @@ class AutoMQ:
         return self._balancer.acts()
 
 
-def _opening(found: Progress) -> Progress:
+def _opening(found: ObservedMove) -> ObservedMove:
     """In sync from the first moment means nothing here; only the leader does."""
     match found.stage:
-        case Stage.ARRIVED:
-            return dataclasses.replace(found, stage=Stage.MOVING)
-        case Stage.DONE:
+        case MoveStage.ARRIVED:
+            return dataclasses.replace(found, stage=MoveStage.MOVING)
+        case MoveStage.DONE:
             return dataclasses.replace(found, bytes_copied=0)
     return found

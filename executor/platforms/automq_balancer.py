@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.journal.run_journal import RunJournal
 from executor.timing import Timing
 from model.errors import ClusterUnreachable, ExecutionStopped, PlimsollError
@@ -67,7 +67,7 @@ class SuspendedBalancer:
 class AutoMQBalancer:
     """Stands AutoMQ's balancer down, and restores it."""
 
-    def __init__(self, admin: Admin, timing: Timing) -> None:
+    def __init__(self, admin: ClusterAdmin, timing: Timing) -> None:
         self._admin = admin
         self._timing = timing
 
@@ -109,12 +109,12 @@ class AutoMQBalancer:
             before.setdefault(broker, {}).update(ours)
         return SuspendedBalancer(before=before)
 
-    def set(self, wanted: SuspendedBalancer) -> None:
+    def set(self, planned: SuspendedBalancer) -> None:
         """Raise what was planned, and wait until every broker shows it.
 
         Raises ExecutionStopped where one does not.
         """
-        for broker, values in wanted.before.items():
+        for broker, values in planned.before.items():
             self._write(broker, dict.fromkeys(values, str(NEVER)))
         acts: str | None = None
 
@@ -140,19 +140,19 @@ class AutoMQBalancer:
                 theirs += self._restore(broker, before)
             except ClusterUnreachable:
                 whose = _whose(broker)
-                left.append(f"no answer came, and {whose} may keep raised thresholds")
+                left.append(f"no answer came, so {whose} may keep raised thresholds")
         return left, theirs
 
     def _restore(self, broker: BrokerId | None, before: Values) -> list[str]:
         now = self._read(broker, list(before))
         changed = {k for k, old in before.items() if now[k] not in (old, str(NEVER))}
-        # Also what shows the old value: a broker may lag behind the controller.
+        # Also where the old value shows: a broker may lag behind the controller.
         ours = {key: old for key, old in before.items() if key not in changed}
         self._write(broker, ours)
         self._timing.settles(lambda: self._read(broker, list(ours)) == ours)
         return [
-            f"somebody set {key} of {_whose(broker)} to {now[key] or 'its default'} "
-            "meanwhile, which stays"
+            f"someone else has set {key} of {_whose(broker)} to "
+            f"{now[key] or 'its default'} in the meantime, which stays"
             for key in sorted(changed)
         ]
 
@@ -198,7 +198,7 @@ class RunBalancer:
         self._journal = journal
         self._consent = consent
         self._held = held
-        """Set now, also by the run of before that is gone on with."""
+        """Thresholds raised now, by this run or the one being resumed."""
 
     @property
     def is_suspended(self) -> bool:
@@ -222,7 +222,7 @@ class RunBalancer:
         try:
             left, theirs = self._balancer.restore(self._held)
         except PlimsollError as exc:
-            left, theirs = [f"AutoMQ's own balancer still stands down: {exc}"], []
+            left, theirs = [f"AutoMQ's own balancer is still suspended: {exc}"], []
         if left:
             return f"{'; '.join([*left, *theirs])}; plimsoll cleanup restores the rest"
         self._held = None

@@ -12,9 +12,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from clients.reachability import reason_of
+from clients.driver_errors import reason_of
 from clients.s3 import S3Settings, client_of, listed
-from executor.platforms.platform import Noted
+from executor.platforms.platform import MoveFinding
 from executor.timing import Timing
 from model.ids import BrokerId, PartitionId
 from model.units import bytes_text, seconds_text
@@ -85,9 +85,9 @@ class WalUploads:
         self._within_s = within_s
         self._pool = ThreadPoolExecutor(_AT_ONCE, "wal")
         self._before: dict[PartitionId, Future[dict[str, int]]] = {}
-        """What was there when each move began."""
-        self._looks: dict[PartitionId, Future[Noted]] = {}
-        self._unseen: dict[PartitionId, Noted] = {}
+        """The source's objects when each move began."""
+        self._looks: dict[PartitionId, Future[MoveFinding]] = {}
+        self._unseen: dict[PartitionId, MoveFinding] = {}
 
     def prepare(self) -> None:
         """Have a client ready, so that what is there is seen as soon as a move begins.
@@ -114,16 +114,18 @@ class WalUploads:
         look = self._pool.submit(self._look, before, cluster_id, source, now_s)
         self._looks[pid] = look
 
-    def seen(self) -> dict[PartitionId, Noted]:
+    def seen(self) -> dict[PartitionId, MoveFinding]:
         """What was seen after each move; waits a bounded time for the last ones."""
         wait(self._looks.values(), self._within_s + _TIMEOUT_S)
         self._pool.shutdown(wait=False, cancel_futures=True)
-        return self._unseen | {pid: _told(look) for pid, look in self._looks.items()}
+        return self._unseen | {
+            pid: _finding_of(look) for pid, look in self._looks.items()
+        }
 
     def _held(self, cluster_id: str, source: BrokerId) -> dict[str, int]:
         held = self._wal.objects(cluster_id, source)
         if not self._wal.holds(cluster_id, source):
-            raise LookupError(f"the bucket has none of broker {source}")
+            raise LookupError(f"the bucket has no log of broker {source}")
         return held
 
     def _look(
@@ -132,8 +134,8 @@ class WalUploads:
         cluster_id: str,
         source: BrokerId,
         done_at_s: float,
-    ) -> Noted:
-        # It was submitted earlier, so some thread has taken it up.
+    ) -> MoveFinding:
+        # It was submitted earlier, so some thread is already running it.
         held = before.result()
         while True:
             now = self._wal.objects(cluster_id, source)
@@ -144,9 +146,9 @@ class WalUploads:
             self._timing.pause(_EVERY_S)
 
 
-def _seen(source: BrokerId, held: int, left: int, after_s: float) -> Noted:
+def _seen(source: BrokerId, held: int, left: int, after_s: float) -> MoveFinding:
     much = "under 1 MB" if left < LITTLE else "1 MB or more"
-    words = (
+    note = (
         f"{much} of broker {source}'s write-ahead log from before the move is left: "
         f"{bytes_text(left)} of {bytes_text(held)}, {seconds_text(after_s)} after it, "
         "seen through S3"
@@ -156,10 +158,10 @@ def _seen(source: BrokerId, held: int, left: int, after_s: float) -> Noted:
         "wal_bytes_left": left,
         "after_s": round(after_s, 3),
     }
-    return Noted(note=words, detail=detail)
+    return MoveFinding(note=note, detail=detail)
 
 
-def _told(look: Future[Noted]) -> Noted:
+def _finding_of(look: Future[MoveFinding]) -> MoveFinding:
     """What a look has found; whatever went wrong with it is words, and no error."""
     if look.cancelled() or not look.done():
         return _unseen("no answer in time")
@@ -169,16 +171,18 @@ def _told(look: Future[Noted]) -> Noted:
     return look.result()
 
 
-def _unseen(reason: str) -> Noted:
-    return _unknown(f"the write-ahead log cannot be seen through S3 ({reason})")
+def _unseen(reason: str) -> MoveFinding:
+    return _unknown(f"the write-ahead log cannot be read through S3 ({reason})")
 
 
-def _begun_elsewhere(source: BrokerId) -> Noted:
+def _begun_elsewhere(source: BrokerId) -> MoveFinding:
     return _unknown(
-        f"whether broker {source} has uploaded its write-ahead log is not known: "
-        "another process began the move, and what the log held then was not seen"
+        f"whether broker {source} has uploaded its write-ahead log is unknown: "
+        "another process started the move, so the log from before it was not seen"
     )
 
 
-def _unknown(words: str) -> Noted:
-    return Noted(note=words, detail={"wal_bytes_before": None, "wal_bytes_left": None})
+def _unknown(note: str) -> MoveFinding:
+    return MoveFinding(
+        note=note, detail={"wal_bytes_before": None, "wal_bytes_left": None}
+    )

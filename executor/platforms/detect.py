@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.platforms.automq import AutoMQ
 from executor.platforms.automq_wal import AutoMQWal
 from executor.platforms.platform import Platform
@@ -19,7 +19,7 @@ _TIER: Final = "remote.storage.enable"
 
 
 def storage_kinds(
-    admin: Admin, topics: Collection[TopicName]
+    admin: ClusterAdmin, topics: Collection[TopicName]
 ) -> dict[TopicName, StorageKind]:
     """How the cluster keeps each topic now; topics that do not exist are absent."""
     if is_automq(admin):
@@ -33,7 +33,7 @@ def storage_kinds(
     }
 
 
-def is_automq(admin: Admin) -> bool:
+def is_automq(admin: ClusterAdmin) -> bool:
     """By its feature flag, or where 1.0.0 lacks that, by a broker's setting."""
     if _AUTOMQ_FEATURE in admin.features():
         return True
@@ -41,8 +41,8 @@ def is_automq(admin: Admin) -> bool:
     return admin.broker_configs(broker, [_AUTOMQ_CONFIG]).get(_AUTOMQ_CONFIG) == "true"
 
 
-def dialects(
-    admin: Admin,
+def platforms(
+    admin: ClusterAdmin,
     *,
     timing: Timing,
     limits: RunLimits,
@@ -57,9 +57,9 @@ def dialects(
             timing=timing,
             wait_s=limits.tier_wait_s,
             tier=tier,
-            shortened=limits.shorten_segments,
+            lowers_segments=limits.lower_segments,
         ),
         StorageKind.SHARED: AutoMQ(
-            admin, timing, stand_down=limits.stand_down_balancer, wal=wal
+            admin, timing, suspend=limits.suspend_balancer, wal=wal
         ),
     }

@@ -1,36 +1,37 @@
 """How far a move is, and what is wrong with a cluster, judged from what it shows."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
-from executor.client.responses import PartitionView, Reassignment
-from executor.platforms.platform import Progress, Stage
-from executor.platforms.replica_log_dirs import changed
+from executor.client.responses import OngoingReassignment, PartitionView
+from executor.platforms.platform import MoveStage, ObservedMove
+from executor.platforms.replica_log_dirs import changed_dirs
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import Move
 
 
 def progress_of(
-    move: Move, view: PartitionView | None, listed: Reassignment | None
-) -> Progress:
+    move: Move, view: PartitionView | None, listed: OngoingReassignment | None
+) -> ObservedMove:
     """The stage of a move that was started.
 
     `view` may lag behind the controller, whose list of reassignments does not.
     """
     if view is None or view.topic_id != move.topic_id:
-        return _lost(f"{move.id} does not exist any more")
+        return _lost(f"{move.id} no longer exists")
     lists = (move.replicas_before, *steps(move))
     if listed is not None:
         if set(listed.target) not in map(set, lists[1:]):
-            return _lost(f"somebody else moves {move.id} to {text(listed.target)}")
-        return Progress(stage=Stage.MOVING, view=view)
+            return _lost(f"someone else moves {move.id} to {text(listed.target)}")
+        return ObservedMove(stage=MoveStage.MOVING, view=view)
     stage = _stage(move, view, lists)
-    if stage is Stage.LOST:
+    if stage is MoveStage.LOST:
         return _lost(
             f"{move.id} is on {text(view.replicas)}, the plan expects "
             f"{text(move.replicas_after)}"
         )
-    return Progress(stage=stage, view=view)
+    return ObservedMove(stage=stage, view=view)
 
 
 def steps(move: Move) -> tuple[tuple[BrokerId, ...], ...]:
@@ -54,32 +55,32 @@ def steps(move: Move) -> tuple[tuple[BrokerId, ...], ...]:
 
 def _stage(
     move: Move, view: PartitionView, lists: Sequence[tuple[BrokerId, ...]]
-) -> Stage:
+) -> MoveStage:
     if view.replicas == move.replicas_after:
         return _last_steps(move, view)
     if view.replicas == move.replicas_before:
-        return Stage.NOT_BEGUN
+        return MoveStage.NOT_BEGUN
     if view.replicas in lists:
         whole = view.in_sync.issuperset(view.replicas)
-        return Stage.HALFWAY if whole else Stage.MOVING
+        return MoveStage.HALFWAY if whole else MoveStage.MOVING
     if set(view.replicas) in map(set, lists[:-1]):
-        return Stage.REVERTED
+        return MoveStage.REVERTED
     both = (set(old) | set(new) for old, new in pairwise(lists))
-    return Stage.MOVING if set(view.replicas) in both else Stage.LOST
+    return MoveStage.MOVING if set(view.replicas) in both else MoveStage.LOST
 
 
-def _last_steps(move: Move, view: PartitionView) -> Stage:
+def _last_steps(move: Move, view: PartitionView) -> MoveStage:
     if not view.in_sync.issuperset(move.replicas_after):
-        return Stage.MOVING
-    return Stage.DONE if view.leader == move.leader_after else Stage.ARRIVED
+        return MoveStage.MOVING
+    return MoveStage.DONE if view.leader == move.leader_after else MoveStage.ARRIVED
 
 
-def is_step(move: Move, listed: Reassignment) -> bool:
+def is_step(move: Move, listed: OngoingReassignment) -> bool:
     """Whether a reassignment under way is one that the move asks for."""
     return set(listed.target) in map(set, steps(move))
 
 
-def step_before(move: Move, listed: Reassignment) -> tuple[BrokerId, ...]:
+def step_before(move: Move, listed: OngoingReassignment) -> tuple[BrokerId, ...]:
     """The list from which the step that is under way began."""
     ahead = [set(to) for to in steps(move)].index(set(listed.target))
     return (move.replicas_before, *steps(move))[ahead]
@@ -93,8 +94,8 @@ def in_order(move: Move, view: PartitionView) -> tuple[BrokerId, ...] | None:
     return next((to for to in lists[:-1] if set(to) == set(view.replicas)), None)
 
 
-def _lost(reason: str) -> Progress:
-    return Progress(stage=Stage.LOST, reason=reason)
+def _lost(reason: str) -> ObservedMove:
+    return ObservedMove(stage=MoveStage.LOST, reason=reason)
 
 
 def dead_target(moves: Iterable[Move], alive: Collection[BrokerId]) -> str | None:
@@ -108,7 +109,7 @@ def dead_target(moves: Iterable[Move], alive: Collection[BrokerId]) -> str | Non
 
 def targets(move: Move) -> tuple[BrokerId, ...]:
     """Brokers that must serve for the move to end: those that copy, and the leader."""
-    return tuple(dict.fromkeys((*move.added, *changed(move), move.leader_after)))
+    return tuple(dict.fromkeys((*move.added, *changed_dirs(move), move.leader_after)))
 
 
 def offline(
@@ -123,16 +124,57 @@ def offline(
 
 
 def foreign(
-    moves: Iterable[Move], listed: Mapping[PartitionId, Reassignment]
+    moves: Iterable[Move], listed: Mapping[PartitionId, OngoingReassignment]
 ) -> str | None:
     """A sentence that names a reassignment outside the plan."""
     others = sorted(set(listed) - {move.id for move in moves})
     if not others:
         return None
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-    return f"somebody else is moving {others[0]}{more}"
+    return f"someone else is moving {others[0]}{more}"
 
 
 def text(brokers: Sequence[BrokerId]) -> str:
     """A replica list as people write it."""
     return f"[{', '.join(map(str, brokers))}]"
+
+
+@dataclass(slots=True)
+class _Place:
+    """Progress of a move as positions in its lists; 0 is the list before it."""
+
+    reached: int = 0
+    asked: int = 0
+
+
+@dataclass(slots=True)
+class ReplicaSteps:
+    """The next replica list to request; progress never goes backwards.
+
+    A client asks any broker, and one that lags shows an earlier list. To request the
+    list after that one would undo later steps.
+    """
+
+    _places: dict[PartitionId, _Place] = field(default_factory=dict)
+
+    def see(
+        self, move: Move, view: PartitionView | None, listed: OngoingReassignment | None
+    ) -> None:
+        """Take one poll of a move into account."""
+        place, lists = self._of(move), (move.replicas_before, *steps(move))
+        if view is not None and view.replicas in lists:
+            place.reached = max(place.reached, lists.index(view.replicas))
+        for number, replicas in enumerate(lists[1:], start=1):
+            if listed is not None and set(listed.target) == set(replicas):
+                place.asked = max(place.asked, number)
+
+    def next(self, move: Move) -> tuple[BrokerId, ...] | None:
+        """The list to request; None once the last one is reached."""
+        place, lists = self._of(move), (move.replicas_before, *steps(move))
+        if place.reached == len(lists) - 1:
+            return None
+        place.asked = max(place.asked, place.reached + 1)
+        return lists[place.asked]
+
+    def _of(self, move: Move) -> _Place:
+        return self._places.setdefault(move.id, _Place())

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from executor.client.responses import Answer, PartitionView
+from executor.client.responses import PartitionResponse, PartitionView
 from executor.health.health_rules import BrokenStopRule
 from model.ids import PartitionId
 from model.plan.plan import Move
 
 
-class Stage(Enum):
+class MoveStage(Enum):
     """How far a move is, read from the cluster and not from memory."""
 
     NOT_BEGUN = "not begun"
@@ -31,10 +31,10 @@ class Stage(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class ObservedMove:
     """One move at one moment."""
 
-    stage: Stage
+    stage: MoveStage
     view: PartitionView | None = None
     """What metadata show, unless it is LOST."""
     bytes_copied: int | None = None
@@ -42,7 +42,7 @@ class Progress:
     that cannot be seen."""
     bytes_left: int | None = None
     """What the replica being added still lacks; None where that cannot be seen."""
-    bytes_beside: int = 0
+    bytes_inside_brokers: int = 0
     """Bytes so far of all that its brokers copy into other directories, which they do
     one after the other."""
     log_dirs: tuple[str, ...] = ()
@@ -56,17 +56,17 @@ class Progress:
 
         One that only elects another leader is ARRIVED from the beginning.
         """
-        if self.stage is Stage.NOT_BEGUN:
+        if self.stage is MoveStage.NOT_BEGUN:
             return True
         is_led_as_before = self.view is not None and (
             self.view.replicas == move.replicas_before
             and self.view.leader == move.leader_before
         )
-        return self.stage is Stage.ARRIVED and is_led_as_before
+        return self.stage is MoveStage.ARRIVED and is_led_as_before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class Preparation:
     """What was done and found before a move."""
 
     note: str = ""
@@ -76,7 +76,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
+class MoveFinding:
     """What was found out after a move."""
 
     note: str
@@ -101,15 +101,15 @@ class Platform(Protocol):
 
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
-    ) -> Mapping[PartitionId, Prepared]:
+    ) -> Mapping[PartitionId, Preparation]:
         """Make the moves cheap; bounded, and ends early when `stop` is set."""
         ...
 
-    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
         """Send the next request of each; returns when they are answered, not done."""
         ...
 
-    def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+    def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
         """Bring moves that were started back to where their last step began.
 
         Refused for those that go on; unknown where nothing is under way any more, and
@@ -117,11 +117,11 @@ class Platform(Protocol):
         """
         ...
 
-    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
         """Look at moves that were started."""
         ...
 
-    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
         """As `progress`, without the bytes that cost a request to each broker."""
         ...
 
@@ -135,6 +135,6 @@ class Platform(Protocol):
     def after(self, move: Move) -> None:
         """Begin to look at what a move has left behind; returns at once."""
 
-    def noted(self) -> Mapping[PartitionId, Noted]:
+    def noted(self) -> Mapping[PartitionId, MoveFinding]:
         """What was found out after moves; waits a bounded time, and raises nothing."""
         ...

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from clients.driver_errors import s3_failures
 from clients.s3 import S3Settings, client_of, listed
 from model.ids import PartitionId
 from model.units import bytes_text, count_text
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _NONE: Final = (
-    "S3 shows none of its segments under the names that LocalTieredStorage and Aiven's "
+    "S3 has none of its segments under the names that LocalTieredStorage and Aiven's "
     "plug-in give them"
 )
 
@@ -24,7 +25,7 @@ _NONE: Final = (
 class TierListing:
     """What was seen of one partition's segments."""
 
-    words: str
+    note: str
     """For people."""
     segments: int | None = None
     """None where the listing failed."""
@@ -51,19 +52,17 @@ class RemoteTier:
 
     def listing(self, pid: PartitionId, topic_id: str) -> TierListing:
         """Count and bytes of the partition's segments; a failure is told in words."""
-        from botocore.exceptions import BotoCoreError, ClientError
-
         sizes: list[int] = []
         try:
             for folder in self.folders(pid, topic_id):
                 sizes = sizes or list(self._segments(folder))
-        except (BotoCoreError, ClientError, ValueError) as exc:
-            return TierListing(words=f"the tier cannot be seen through S3 ({exc})")
+        except s3_failures() as exc:
+            return TierListing(note=f"the tier cannot be read through S3 ({exc})")
         if not sizes:
-            return TierListing(words=_NONE, segments=0, size_bytes=0)
+            return TierListing(note=_NONE, segments=0, size_bytes=0)
         seen = f"{count_text(len(sizes), 'segment')}, {bytes_text(sum(sizes))}"
         return TierListing(
-            words=f"in the tier, seen through S3: {seen}",
+            note=f"in the tier, seen through S3: {seen}",
             segments=len(sizes),
             size_bytes=sum(sizes),
         )

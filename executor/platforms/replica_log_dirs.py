@@ -9,70 +9,76 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.client.responses import (
-    Answer,
     LogDirView,
+    PartitionResponse,
     PartitionView,
-    Verdict,
+    ResponseStatus,
 )
-from executor.platforms.platform import Progress, Stage
+from executor.platforms.platform import MoveStage, ObservedMove
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import ANY_DIR, Move
 
-Seen = Mapping[BrokerId, Sequence[LogDirView]]
+LogDirsByBroker = Mapping[BrokerId, Sequence[LogDirView]]
 """Log directories by broker; of those that do not answer, none."""
 
 
-def named(move: Move) -> dict[BrokerId, str]:
+def assigned_dirs(move: Move) -> dict[BrokerId, str]:
     """The directory of each replica that the plan gives another or its first one."""
     before = dict(zip(move.replicas_before, move.log_dirs_before, strict=False))
     after = zip(move.replicas_after, move.log_dirs_after, strict=False)
     return {b: new for b, new in after if new not in (ANY_DIR, before.get(b))}
 
 
-def changed(move: Move) -> dict[BrokerId, tuple[str, str]]:
+def changed_dirs(move: Move) -> dict[BrokerId, tuple[str, str]]:
     """Old and new directory of each replica that stays on its broker."""
     before = dict(zip(move.replicas_before, move.log_dirs_before, strict=False))
-    return {b: (before[b], new) for b, new in named(move).items() if b in before}
+    return {
+        b: (before[b], new) for b, new in assigned_dirs(move).items() if b in before
+    }
 
 
 def requests(move: Move) -> tuple[str, ...]:
     """What the brokers are asked, as text."""
-    old = {b: f"{was} -> " for b, (was, _) in changed(move).items()}
+    old = {b: f"{was} -> " for b, (was, _) in changed_dirs(move).items()}
     return tuple(
         f"AlterReplicaLogDirs {move.id} on broker {broker}: {old.get(broker, '')}{new}"
-        for broker, new in named(move).items()
+        for broker, new in assigned_dirs(move).items()
     )
 
 
-def ask(admin: Admin, moves: Iterable[Move]) -> dict[PartitionId, Answer]:
+def assign_dirs(
+    admin: ClusterAdmin, moves: Iterable[Move]
+) -> dict[PartitionId, PartitionResponse]:
     """Tell each broker the directories of its replicas; what was not accepted.
 
     Brokers are asked one after the other; repeating it does no harm.
     """
     targets: dict[BrokerId, dict[PartitionId, str]] = {}
     for move in moves:
-        for broker, path in named(move).items():
+        for broker, path in assigned_dirs(move).items():
             targets.setdefault(broker, {})[move.id] = path
     return {
         pid: answer
         for broker, paths in targets.items()
         for pid, answer in admin.alter_log_dirs(broker, paths).items()
-        if answer.verdict is not Verdict.ACCEPTED
+        if answer.status is not ResponseStatus.ACCEPTED
     }
 
 
-def progress_of(move: Move, now: Progress, seen: Seen) -> Progress:
+def progress_of(move: Move, now: ObservedMove, seen: LogDirsByBroker) -> ObservedMove:
     """How far a move is whose replica lists are as far as `now` tells."""
     if not move.log_dirs_after or now.view is None:
         return now
-    places = {b: _place(move, b, seen.get(b, ())) for b in named(move)}
+    places = {b: _place(move, b, seen.get(b, ())) for b in assigned_dirs(move)}
     for broker, place in places.items():
         if place is _Place.ELSEWHERE:
-            reason = f"somebody else changes the log directory of {move.id} on broker "
-            return Progress(stage=Stage.LOST, reason=f"{reason}{broker}")
-    stage = _stage(move, now, {places[b] for b in changed(move)}, {*places.values()})
+            reason = f"someone else changes the log directory of {move.id} on broker "
+            return ObservedMove(stage=MoveStage.LOST, reason=f"{reason}{broker}")
+    stage = _stage(
+        move, now, {places[b] for b in changed_dirs(move)}, {*places.values()}
+    )
     return replace(now, stage=stage, log_dirs=_lies_in(now.view, seen))
 
 
@@ -90,37 +96,39 @@ class _Place(Enum):
 
 
 def _place(move: Move, broker: BrokerId, dirs: Sequence[LogDirView]) -> _Place:
-    new = named(move)[broker]
-    lies, comes = dirs_holding(move.id, dirs), coming(move.id, dirs)
+    new = assigned_dirs(move)[broker]
+    lies, comes = dirs_holding(move.id, dirs), dirs_receiving(move.id, dirs)
     if not lies:
         return _Place.ABSENT
     if comes:
         return _Place.COPYING if comes == [new] else _Place.ELSEWHERE
     if len(lies) > 1:
-        # While the broker changes over it shows both.
+        # While the broker switches over, it shows both.
         return _Place.COPYING
     if lies == [new]:
         return _Place.THERE
-    old = changed(move).get(broker)
+    old = changed_dirs(move).get(broker)
     return _Place.WAITING if old is None or lies == [old[0]] else _Place.ELSEWHERE
 
 
-def _stage(move: Move, now: Progress, stay: set[_Place], every: set[_Place]) -> Stage:
+def _stage(
+    move: Move, now: ObservedMove, stay: set[_Place], every: set[_Place]
+) -> MoveStage:
     if move.replicas_before == move.replicas_after and stay == {_Place.WAITING}:
-        return Stage.NOT_BEGUN
+        return MoveStage.NOT_BEGUN
     match now.stage:
-        case Stage.ARRIVED | Stage.DONE:
+        case MoveStage.ARRIVED | MoveStage.DONE:
             if not every.isdisjoint({_Place.COPYING, _Place.ABSENT}):
-                return Stage.MOVING
-            return Stage.HALFWAY if _Place.WAITING in every else now.stage
-        case Stage.NOT_BEGUN if _Place.COPYING in stay:
-            return Stage.MOVING
-        case Stage.NOT_BEGUN if _Place.THERE in stay:
-            return Stage.HALFWAY
+                return MoveStage.MOVING
+            return MoveStage.HALFWAY if _Place.WAITING in every else now.stage
+        case MoveStage.NOT_BEGUN if _Place.COPYING in stay:
+            return MoveStage.MOVING
+        case MoveStage.NOT_BEGUN if _Place.THERE in stay:
+            return MoveStage.HALFWAY
     return now.stage
 
 
-def _lies_in(view: PartitionView, seen: Seen) -> tuple[str, ...]:
+def _lies_in(view: PartitionView, seen: LogDirsByBroker) -> tuple[str, ...]:
     """The directory of each replica, `any` where it is not known."""
     found = (dirs_holding(view.id, seen.get(broker, ())) for broker in view.replicas)
     return tuple(paths[0] if len(paths) == 1 else ANY_DIR for paths in found)
@@ -136,12 +144,14 @@ def sizes_of(pid: PartitionId, dirs: Iterable[LogDirView]) -> list[int]:
     return [entry.sizes[pid] for entry in dirs if pid in entry.sizes]
 
 
-def coming(pid: PartitionId, dirs: Iterable[LogDirView]) -> list[str]:
+def dirs_receiving(pid: PartitionId, dirs: Iterable[LogDirView]) -> list[str]:
     """The directories that it is being copied into."""
     return [entry.path for entry in dirs if pid in entry.coming]
 
 
-def bytes_copied(move: Move, view: PartitionView | None, seen: Seen) -> int | None:
+def bytes_copied(
+    move: Move, view: PartitionView | None, seen: LogDirsByBroker
+) -> int | None:
     """Bytes on added replicas and in new directories; None where not all are seen."""
     held = view.replicas if view else ()
     total = 0
@@ -150,13 +160,15 @@ def bytes_copied(move: Move, view: PartitionView | None, seen: Seen) -> int | No
         if not sizes:
             return None
         total += max(sizes)
-    for broker, (_, new) in changed(move).items():
+    for broker, (_, new) in changed_dirs(move).items():
         for entry in (d for d in seen.get(broker, ()) if d.path == new):
             total += entry.sizes.get(move.id, entry.coming.get(move.id, 0))
     return total
 
 
-def bytes_left(move: Move, view: PartitionView | None, seen: Seen) -> int | None:
+def bytes_left(
+    move: Move, view: PartitionView | None, seen: LogDirsByBroker
+) -> int | None:
     """What the added replica that is furthest behind its leader lacks.
 
     None where none is behind, or not all are seen.
@@ -170,11 +182,11 @@ def bytes_left(move: Move, view: PartitionView | None, seen: Seen) -> int | None
     return None if whole is None or not behind else max(0, whole - min(behind))
 
 
-def bytes_beside(move: Move, seen: Seen) -> int:
+def bytes_inside_brokers(move: Move, seen: LogDirsByBroker) -> int:
     """Bytes so far of all copies inside the brokers where this one changes."""
     return sum(
         size
-        for broker in changed(move)
+        for broker in changed_dirs(move)
         for entry in seen.get(broker, ())
         for size in entry.coming.values()
     )

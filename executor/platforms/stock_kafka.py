@@ -7,23 +7,27 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
-from executor.client.cluster_admin import Admin
-from executor.client.responses import Answer, LogDirView, PartitionView
-from executor.health import competing_rebalancers as authorities
-from executor.health.health_rules import BrokenStopRule, own
-from executor.platforms import move_progress as placement
-from executor.platforms import replica_log_dirs as directories
-from executor.platforms.move_progress import dead_target, foreign, offline
-from executor.platforms.platform import Noted, Prepared, Progress, Stage
+from executor.client.cluster_admin import ClusterAdmin
+from executor.client.responses import LogDirView, PartitionResponse, PartitionView
+from executor.health import competing_rebalancers as other_rebalancers
+from executor.health.health_rules import BrokenStopRule, broken_for_plan
+from executor.platforms import move_progress
+from executor.platforms import replica_log_dirs as log_dirs
+from executor.platforms.move_progress import ReplicaSteps, dead_target, foreign, offline
+from executor.platforms.platform import (
+    MoveFinding,
+    MoveStage,
+    ObservedMove,
+    Preparation,
+)
 from executor.platforms.remote_tier import RemoteTier
-from executor.platforms.replica_steps import Steps
 from executor.platforms.tiered_segments import SEGMENT, SegmentSettings
 from executor.platforms.tiered_tail import (
     SEGMENTS,
-    Patience,
+    AwaitedTail,
     Tail,
     TailReader,
-    Waited,
+    TailWait,
     nothing_local,
     wait_for_short_tails,
 )
@@ -31,11 +35,11 @@ from executor.timing import Timing
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move
-from model.stop_rules import Rule
+from model.stop_rules import StopRule
 from model.units import bytes_text, seconds_text
 
 _NOTHING_LOCAL: Final = (
-    "all of its log is in the tier and nothing on its leader's disk, and Kafka lets no "
+    "all of its log is in the tier and nothing on its leader's disk, so Kafka lets no "
     "new replica join before the next append (KIP-1023); plan again after that"
 )
 _log = logging.getLogger("plimsoll.executor")
@@ -48,19 +52,19 @@ class ReplicatedKafka:
     follows, which Kafka's own leader balancing then does not undo.
     """
 
-    def __init__(self, admin: Admin) -> None:
+    def __init__(self, admin: ClusterAdmin) -> None:
         self._admin = admin
-        self._steps = Steps()
+        self._steps = ReplicaSteps()
 
     def check(self, moves: Sequence[Move]) -> None:
         """Kafka forbids nothing that a plan can hold."""
 
     def requests(self, move: Move) -> tuple[str, ...]:
         """Directories, reassignments, and an election where the leader may change."""
-        lists = (move.replicas_before, *placement.steps(move))
-        changes = directories.requests(move) + tuple(
+        lists = (move.replicas_before, *move_progress.steps(move))
+        changes = log_dirs.requests(move) + tuple(
             f"AlterPartitionReassignments {move.id}: "
-            f"{placement.text(old)} -> {placement.text(new)}"
+            f"{move_progress.text(old)} -> {move_progress.text(new)}"
             for old, new in pairwise(lists)
         )
         if not self._needs_election(move):
@@ -69,63 +73,71 @@ class ReplicatedKafka:
 
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
-    ) -> Mapping[PartitionId, Prepared]:
+    ) -> Mapping[PartitionId, Preparation]:
         """Nothing makes these moves cheaper."""
         del stop
-        return {move.id: Prepared() for move in moves}
+        return {move.id: Preparation() for move in moves}
 
-    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
         """Tell brokers the directories, then the controller the next list of each.
 
         A replica that is made before its broker knows where would have to be copied.
         """
-        failed = directories.ask(self._admin, moves)
+        failed = log_dirs.assign_dirs(self._admin, moves)
         several = [m.id for m in moves if len(m.added) > 1 or m.log_dirs_after]
         views = self._admin.partitions(several) if several else {}
         for move in moves:
             self._steps.see(move, views.get(move.id), None)
         steps = {m.id: self._steps.next(m) for m in moves}
         lists = {p: step for p, step in steps.items() if step and p not in failed}
-        answers = dict.fromkeys(steps, Answer.accepted()) | failed
-        return answers | (authorities.reassign(self._admin, lists) if lists else {})
+        answers = dict.fromkeys(steps, PartitionResponse.accepted()) | failed
+        return answers | (
+            other_rebalancers.reassign(self._admin, lists) if lists else {}
+        )
 
-    def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+    def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
         """Cancel what the controller lists as ours, then put back the old order."""
         listed = self._admin.reassignments()
         ours = [m for m in moves if m.id in listed]
-        ours = [m for m in ours if placement.is_step(m, listed[m.id])]
-        answers = dict.fromkeys((m.id for m in moves), Answer.unknown())
+        ours = [m for m in ours if move_progress.is_step(m, listed[m.id])]
+        answers = dict.fromkeys((m.id for m in moves), PartitionResponse.unknown())
         if ours:
             answers |= self._admin.reassign({m.id: None for m in ours})
-        lists = {m.id: placement.step_before(m, listed[m.id]) for m in ours}
-        lists = {p: to for p, to in lists.items() if answers[p] == Answer.accepted()}
+        lists = {m.id: move_progress.step_before(m, listed[m.id]) for m in ours}
+        lists = {
+            p: to
+            for p, to in lists.items()
+            if answers[p] == PartitionResponse.accepted()
+        }
         others = self._admin.partitions([m.id for m in moves if m not in ours])
         for move in (m for m in moves if m.id in others):
-            if to := placement.in_order(move, others[move.id]):
+            if to := move_progress.in_order(move, others[move.id]):
                 lists[move.id] = to
         if lists:
             self._admin.reassign(lists)
         return answers
 
-    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
         """What the controller lists, then the metadata, then the log directories."""
         return self._seen(moves, moves)
 
-    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
         """The same; log directories of moves alone that name them."""
         return self._seen(moves, [m for m in moves if m.log_dirs_after])
 
     def _seen(
         self, moves: Sequence[Move], with_bytes: Sequence[Move]
-    ) -> Mapping[PartitionId, Progress]:
+    ) -> Mapping[PartitionId, ObservedMove]:
         found = self._look(moves, with_bytes)
-        # A broker that changes over to a copy may be caught between the two.
-        doubtful = [m for m in moves if m.log_dirs_after and _is_not_begun(found[m.id])]
-        return found | self._look(doubtful, doubtful) if doubtful else found
+        # A broker may be polled just while it switches to a copied directory.
+        ambiguous = [
+            m for m in moves if m.log_dirs_after and _is_not_begun(found[m.id])
+        ]
+        return found | self._look(ambiguous, ambiguous) if ambiguous else found
 
     def _look(
         self, moves: Sequence[Move], with_bytes: Sequence[Move]
-    ) -> dict[PartitionId, Progress]:
+    ) -> dict[PartitionId, ObservedMove]:
         listed = self._admin.reassignments()
         views = self._admin.partitions([m.id for m in moves])
         seen = self._log_dirs(with_bytes, views)
@@ -133,12 +145,12 @@ class ReplicatedKafka:
         for move in moves:
             view = views.get(move.id)
             self._steps.see(move, view, listed.get(move.id))
-            now = placement.progress_of(move, view, listed.get(move.id))
+            now = move_progress.progress_of(move, view, listed.get(move.id))
             found[move.id] = replace(
-                directories.progress_of(move, now, seen),
-                bytes_copied=directories.bytes_copied(move, view, seen),
-                bytes_left=directories.bytes_left(move, view, seen),
-                bytes_beside=directories.bytes_beside(move, seen),
+                log_dirs.progress_of(move, now, seen),
+                bytes_copied=log_dirs.bytes_copied(move, view, seen),
+                bytes_left=log_dirs.bytes_left(move, view, seen),
+                bytes_inside_brokers=log_dirs.bytes_inside_brokers(move, seen),
             )
         return found
 
@@ -150,15 +162,19 @@ class ReplicatedKafka:
         """Targets serve, partitions are led, and nobody else moves anything."""
         views = self._admin.partitions([m.id for m in moves])
         return (
-            own(Rule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive))
-            or own(Rule.OFFLINE, offline(moves, views))
-            or own(Rule.FOREIGN, foreign(moves, self._admin.reassignments()))
+            broken_for_plan(
+                StopRule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive)
+            )
+            or broken_for_plan(StopRule.OFFLINE, offline(moves, views))
+            or broken_for_plan(
+                StopRule.FOREIGN, foreign(moves, self._admin.reassignments())
+            )
         )
 
     def after(self, move: Move) -> None:
         """Nothing: the controller lists what is left to do."""
 
-    def noted(self) -> Mapping[PartitionId, Noted]:
+    def noted(self) -> Mapping[PartitionId, MoveFinding]:
         """Nothing."""
         return {}
 
@@ -190,13 +206,13 @@ class ReplicatedKafka:
         try:
             return self._admin.log_dirs(broker, ids)
         except ClusterUnreachable as exc:
-            # Metadata show whether the move goes on; the next look may tell the rest.
-            _log.debug("log directories of broker %s are not known: %s", broker, exc)
+            # Metadata show whether the move continues; the next poll may show the rest.
+            _log.debug("log directories of broker %s are unknown: %s", broker, exc)
             return ()
 
 
-def _is_not_begun(found: Progress) -> bool:
-    return found.stage is Stage.NOT_BEGUN
+def _is_not_begun(found: ObservedMove) -> bool:
+    return found.stage is MoveStage.NOT_BEGUN
 
 
 class TieredKafka(ReplicatedKafka):
@@ -209,83 +225,86 @@ class TieredKafka(ReplicatedKafka):
 
     def __init__(
         self,
-        admin: Admin,
+        admin: ClusterAdmin,
         *,
         timing: Timing,
         wait_s: float,
         tier: RemoteTier | None,
-        shortened: bool = False,
+        lowers_segments: bool = False,
     ) -> None:
         super().__init__(admin)
         self._timing = timing
         self._wait_s = wait_s
         self._tier = tier
-        self._shortened = shortened
+        self._lowers_segments = lowers_segments
 
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
-    ) -> Mapping[PartitionId, Prepared]:
+    ) -> Mapping[PartitionId, Preparation]:
         """Wait for short tails; what cannot get short goes on with a note."""
         copying = [move for move in moves if move.added]
         reader = TailReader(self._admin, copying)
         patience = (
-            Patience.with_brokers(self._admin, copying, self._wait_s)
-            if self._shortened
-            else Patience(wait_s=self._wait_s)
+            TailWait.with_brokers(self._admin, copying, self._wait_s)
+            if self._lowers_segments
+            else TailWait(wait_s=self._wait_s)
         )
         waited = wait_for_short_tails(reader, patience, self._timing, stop)
         offers = self._offers({pid: found.tail for pid, found in waited.items()})
         return {
             move.id: self._prepared(move, waited[move.id], offers.get(move.topic))
             if move.id in waited
-            else Prepared()
+            else Preparation()
             for move in moves
         }
 
-    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
         """As for other topics, but refused where the new replica would not join."""
-        # A segment that was just rolled may leave nothing for a moment.
+        # Right after a segment is rolled, nothing may be local for a moment.
         if self._timing.settles(lambda: not nothing_local(self._admin, moves)):
             return super().start(moves)
         refused = nothing_local(self._admin, moves)
-        answers = dict.fromkeys(refused, Answer.refused(_NOTHING_LOCAL))
+        answers = dict.fromkeys(refused, PartitionResponse.refused(_NOTHING_LOCAL))
         return {**answers, **super().start([m for m in moves if m.id not in refused])}
 
     def _offers(self, tails: Mapping[PartitionId, Tail]) -> dict[TopicName, int]:
         """About what moves of topics would copy with short segments."""
-        if self._shortened:
+        if self._lowers_segments:
             return {}
-        wanted = SegmentSettings(self._admin, self._timing).wanted(tails)
+        settings = SegmentSettings(self._admin, self._timing).settings_for(tails)
         segments = {p.topic: t.retention.segment_bytes for p, t in tails.items()}
         return {
             topic: SEGMENTS * int(values.get(SEGMENT, segments[topic]))
-            for topic, values in wanted.items()
+            for topic, values in settings.items()
         }
 
-    def _prepared(self, move: Move, waited: Waited, offer: int | None) -> Prepared:
+    def _prepared(
+        self, move: Move, waited: AwaitedTail, offer: int | None
+    ) -> Preparation:
         tail = waited.tail
-        words = [_what_is_copied(waited)]
+        notes = [_what_is_copied(waited)]
         if offer is not None and offer < tail.bytes_to_copy:
-            words.append(
-                f"with --shorten-segments about {bytes_text(offer)}, while records come"
+            notes.append(
+                f"with --lower-segment-bytes about {bytes_text(offer)}, while records "
+                "come"
             )
         detail = {"bytes_to_copy": tail.bytes_to_copy, "waited_s": waited.seconds}
         if waited.seconds:
             what = "ready after" if tail.is_short else "waited for"
-            words.append(f"{what} {seconds_text(waited.seconds)}")
+            notes.append(f"{what} {seconds_text(waited.seconds)}")
         seen = self._tier.listing(move.id, move.topic_id) if self._tier else None
         if seen is not None:
-            words.append(seen.words)
+            notes.append(seen.note)
             detail |= seen.detail
         if tail.last_tiered >= 0 and not (seen and seen.segments):
-            words.append(
-                "that the tier has it up to offset "
-                f"{tail.last_tiered} is the leader's word alone (ListOffsets -5)"
+            notes.append(
+                "only the leader reports that the tier has it up to offset "
+                f"{tail.last_tiered} (ListOffsets -5)"
             )
-        return Prepared(note="; ".join(words), detail=detail)
+        return Preparation(note="; ".join(notes), detail=detail)
 
 
-def _what_is_copied(waited: Waited) -> str:
+def _what_is_copied(waited: AwaitedTail) -> str:
     tail = waited.tail
     size = bytes_text(tail.bytes_to_copy)
     if tail.is_short:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.journal.run_journal import RunJournal
 from executor.platforms.tiered_tail import SEGMENTS, Tail, TailReader
 from executor.timing import Timing
@@ -96,11 +96,11 @@ class LoweredSegments:
 class SegmentSettings:
     """Lowers topics' settings, and restores them."""
 
-    def __init__(self, admin: Admin, timing: Timing) -> None:
+    def __init__(self, admin: ClusterAdmin, timing: Timing) -> None:
         self._admin = admin
         self._timing = timing
 
-    def wanted(
+    def settings_for(
         self, tails: Mapping[PartitionId, Tail]
     ) -> dict[TopicName, dict[str, str]]:
         """Settings that make these tails short, of topics where that is worth it."""
@@ -130,7 +130,7 @@ class SegmentSettings:
             for m in moves
             if m.added and m.storage is StorageKind.TIERED and m.topic not in found.now
         ]
-        now = self.wanted(TailReader(self._admin, new).read())
+        now = self.settings_for(TailReader(self._admin, new).read())
         own = self._admin.own_topic_configs(list(now), _KEYS)
         before: dict[TopicName, Values] = {
             t: {key: own.get(t, {}).get(key) for key in values}
@@ -138,18 +138,18 @@ class SegmentSettings:
         }
         return LoweredSegments(before=found.before | before, now=found.now | now)
 
-    def set(self, wanted: LoweredSegments) -> None:
+    def set(self, planned: LoweredSegments) -> None:
         """Set what was planned, and wait until it shows.
 
         Raises ExecutionStopped where it does not.
         """
-        for topic, values in wanted.now.items():
-            seen, before = self._own(topic, values), wanted.before[topic]
+        for topic, values in planned.now.items():
+            seen, before = self._own(topic, values), planned.before[topic]
             lower = {key: v for key, v in values.items() if seen[key] == before[key]}
             self._admin.alter_topic_configs(topic, lower)
             if not self._shows(topic, lower):
                 raise ExecutionStopped(
-                    f"topic {topic} does not take {_text(lower)}; nothing was moved"
+                    f"topic {topic} does not accept {_text(lower)}; nothing was moved"
                 )
 
     def restore(
@@ -165,9 +165,11 @@ class SegmentSettings:
             try:
                 theirs += self._restore(topic, held.before[topic], held.now[topic])
             except ClusterUnreachable:
-                left[topic] = f"no answer came, and {topic} may keep short segments"
+                left[topic] = (
+                    f"no answer came, so {topic} may keep a lower segment.bytes"
+                )
             except ExecutionStopped as exc:
-                left[topic] = f"{topic} keeps short segments: {exc}"
+                left[topic] = f"{topic} keeps a lower segment.bytes: {exc}"
         return left, theirs
 
     def _restore(
@@ -177,13 +179,13 @@ class SegmentSettings:
             return []
         now = self._own(topic, before)
         changed = {k for k, old in before.items() if now[k] not in (old, ours[k])}
-        # Also what shows the old value: a broker may lag behind the controller.
+        # Also where the old value shows: a broker may lag behind the controller.
         back = {key: old for key, old in before.items() if key not in changed}
         self._admin.alter_topic_configs(topic, back)
         self._shows(topic, back)
         return [
-            f"somebody set {key} of {topic} to {now[key] or 'its default'} meanwhile, "
-            "which stays"
+            f"someone else has set {key} of {topic} to {now[key] or 'its default'} in "
+            "the meantime, which stays"
             for key in sorted(changed)
         ]
 
@@ -217,7 +219,7 @@ def _text(values: Mapping[str, str]) -> str:
     return " and ".join(f"{key} = {value}" for key, value in values.items())
 
 
-class RunSegments:
+class RunSegmentSettings:
     """Short segments for one run, and the journal they stand in."""
 
     def __init__(
@@ -232,13 +234,13 @@ class RunSegments:
         self._journal = journal
         self._consent = consent
         self._held = held
-        """Set now, also by the run of before that is gone on with."""
+        """Settings lowered now, by this run or the one being resumed."""
         self._open: dict[TopicName, set[PartitionId]] = {}
-        """Moves that have not ended."""
+        """Moves that have not ended, by topic."""
         self._theirs: list[str] = []
 
     @property
-    def stay(self) -> bool:
+    def are_lowered(self) -> bool:
         """Whether the run has lowered settings, and not restored them."""
         return self._held is not None
 
@@ -267,10 +269,10 @@ class RunSegments:
         try:
             left = list(self._restore(self._held, list(self._held.now)))
         except PlimsollError as exc:
-            left = [f"segments are short still: {exc}"]
+            left = [f"segment.bytes is still lowered: {exc}"]
         if left:
-            words = "; ".join([*left, *self._theirs])
-            return f"{words}; plimsoll cleanup restores the rest"
+            remaining = "; ".join([*left, *self._theirs])
+            return f"{remaining}; plimsoll cleanup restores the rest"
         self._held = None
         self._journal.write(JournalEvent.SEGMENTS_RESTORED, theirs=self._theirs)
         return "; ".join(self._theirs)

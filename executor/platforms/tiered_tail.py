@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from executor.client.cluster_admin import Admin, OffsetKind, local_bytes
+from executor.client.cluster_admin import ClusterAdmin, OffsetKind, local_bytes
 from executor.client.responses import PartitionView
 from executor.timing import Timing
 from model.ids import BrokerId, PartitionId, TopicName
@@ -110,7 +110,7 @@ class Tail:
             return "its local retention keeps every segment"
         if self.last_tiered < 0:
             return "no segment is in the remote tier"
-        return "its segments are not in the remote tier fast enough"
+        return "its segments do not reach the remote tier fast enough"
 
     @property
     def skips(self) -> bool:
@@ -126,7 +126,7 @@ class Tail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class TailWait:
     """How long tails are waited for."""
 
     wait_s: float
@@ -138,8 +138,8 @@ class Patience:
 
     @classmethod
     def with_brokers(
-        cls, admin: Admin, moves: Sequence[Move], wait_s: float
-    ) -> "Patience":
+        cls, admin: ClusterAdmin, moves: Sequence[Move], wait_s: float
+    ) -> "TailWait":
         """As long as brokers take that were just told to shorten segments."""
         if not moves:
             return cls(wait_s=wait_s)
@@ -159,7 +159,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waited:
+class AwaitedTail:
     """A tail after waiting for it to get short."""
 
     tail: Tail
@@ -174,10 +174,10 @@ class Waited:
     def why_long(self) -> str:
         """In words, what keeps the tail from being short."""
         if self.seconds and not self.grew:
-            return "its log stands still, and an append is what rolls a segment"
+            return "its log gets no records, and only an append rolls a segment"
         return self.tail.why_long
 
-    def next(self, tail: Tail, now_s: float, begun_s: float) -> "Waited":
+    def next(self, tail: Tail, now_s: float, begun_s: float) -> "AwaitedTail":
         """After one more look."""
         old = self.tail
         stands = (old.end, old.last_tiered, old.first_local) == (
@@ -185,7 +185,7 @@ class Waited:
             tail.last_tiered,
             tail.first_local,
         )
-        return Waited(
+        return AwaitedTail(
             tail=tail,
             seconds=round(now_s - begun_s, 3),
             changed_at_s=self.changed_at_s if stands else now_s,
@@ -196,7 +196,7 @@ class Waited:
 class TailReader:
     """Reads the tails of partitions from their leaders."""
 
-    def __init__(self, admin: Admin, moves: Sequence[Move]) -> None:
+    def __init__(self, admin: ClusterAdmin, moves: Sequence[Move]) -> None:
         self._admin = admin
         self._ids = tuple(move.id for move in moves)
         self._retention = _retentions(admin, moves)
@@ -234,12 +234,12 @@ class TailReader:
 
 
 def wait_for_short_tails(
-    reader: TailReader, patience: Patience, timing: Timing, stop: threading.Event
-) -> dict[PartitionId, Waited]:
+    reader: TailReader, patience: TailWait, timing: Timing, stop: threading.Event
+) -> dict[PartitionId, AwaitedTail]:
     """Look until every tail is short, or waiting for it is no use any more."""
     begun_s = timing.steady_s()
     found = {
-        pid: Waited(tail=tail, seconds=0.0, changed_at_s=begun_s)
+        pid: AwaitedTail(tail=tail, seconds=0.0, changed_at_s=begun_s)
         for pid, tail in reader.read().items()
     }
 
@@ -257,7 +257,7 @@ def wait_for_short_tails(
 
     if patience.most_s > _WARN_S and (ids := open_ids()):
         _log.warning(
-            "waiting %s at most for short tails of %s; whatever stops a run ends it",
+            "waiting up to %s for short tails of %s; stopping the run ends the wait",
             seconds_text(patience.most_s),
             count_text(len(ids), "partition"),
         )
@@ -268,7 +268,7 @@ def wait_for_short_tails(
     return found
 
 
-def nothing_local(admin: Admin, moves: Iterable[Move]) -> set[PartitionId]:
+def nothing_local(admin: ClusterAdmin, moves: Iterable[Move]) -> set[PartitionId]:
     """Moves that would wait for an append: none of the log is on the leader's disk.
 
     A new replica that skips the tier asks for the first offset that is not uploaded
@@ -294,12 +294,14 @@ def nothing_local(admin: Admin, moves: Iterable[Move]) -> set[PartitionId]:
     return found
 
 
-def _skips(admin: Admin, broker: BrokerId) -> bool:
+def _skips(admin: ClusterAdmin, broker: BrokerId) -> bool:
     found = admin.broker_configs(broker, [_SKIPS_TIERED])
     return found.get(_SKIPS_TIERED) == "true"
 
 
-def _retentions(admin: Admin, moves: Sequence[Move]) -> dict[TopicName, Retention]:
+def _retentions(
+    admin: ClusterAdmin, moves: Sequence[Move]
+) -> dict[TopicName, Retention]:
     if not moves:
         return {}
     skips = _skips(admin, next(broker for move in moves for broker in move.added))

@@ -8,22 +8,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from executor.client.cluster_admin import Admin
-from executor.client.responses import PartitionView, Reassignment
+from executor.client.cluster_admin import ClusterAdmin
+from executor.client.responses import OngoingReassignment, PartitionView
 from executor.platforms.move_progress import text
 from executor.timing import Timing
 from model.errors import ConfigError
 from model.exchange.text_files import nearest
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 
-_BATCH: Final = 250
-"""Partitions of one request: each election is a short pause of its partition."""
-_WAIT_S: Final = 10.0
-_PAUSE_S: Final = 0.2
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Election:
+class LeaderElection:
     """A partition that another than its preferred replica leads."""
 
     id: PartitionId
@@ -45,32 +40,38 @@ class Election:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Elections:
+class LeaderElections:
     """What a look at some partitions of a cluster found."""
 
     cluster_id: str
-    looked_at: int
+    checked: int
     """Partitions, those that their preferred replica leads among them."""
     replicated: int
     """Those of them that have more than one replica."""
-    found: tuple[Election, ...]
+    needed: tuple[LeaderElection, ...]
 
     @property
-    def possible(self) -> tuple[Election, ...]:
+    def possible(self) -> tuple[LeaderElection, ...]:
         """Those that can be held now."""
-        return tuple(e for e in self.found if not e.obstacle)
+        return tuple(e for e in self.needed if not e.obstacle)
 
     @property
-    def left(self) -> tuple[Election, ...]:
+    def impossible(self) -> tuple[LeaderElection, ...]:
         """Those that cannot."""
-        return tuple(e for e in self.found if e.obstacle)
+        return tuple(e for e in self.needed if e.obstacle)
+
+
+_BATCH: Final = 250
+"""Partitions of one request: each election is a short pause of its partition."""
+_WAIT_S: Final = 10.0
+_PAUSE_S: Final = 0.2
 
 
 def find_elections(
-    admin: Admin,
+    admin: ClusterAdmin,
     topics: Collection[str] | None = None,
     ids: Collection[PartitionId] | None = None,
-) -> Elections:
+) -> LeaderElections:
     """Look at these partitions, else at these topics, else at the whole cluster.
 
     Raises ConfigError where one does not exist.
@@ -81,37 +82,37 @@ def find_elections(
     for pid in ids:
         if pid.partition >= counts.get(pid.topic, 0):
             raise ConfigError(
-                f"the cluster has no partition {pid}; take an election of this "
-                "cluster, or leave the partition out"
+                f"the cluster has no partition {pid}; use an election file of this "
+                "cluster, or remove the partition from it"
             )
     views = admin.partitions(ids)
-    return Elections(
+    return LeaderElections(
         cluster_id=admin.cluster().cluster_id,
-        looked_at=len(ids),
+        checked=len(ids),
         replicated=sum(len(view.replicas) > 1 for view in views.values()),
-        found=_look(admin, ids, views),
+        needed=_needed(admin, ids, views),
     )
 
 
 def hold_elections(
-    admin: Admin,
+    admin: ClusterAdmin,
     timing: Timing,
     ids: Collection[PartitionId],
-    announce: Callable[[Sequence[Election]], None] = lambda _: None,
-) -> tuple[Election, ...]:
+    announce: Callable[[Sequence[LeaderElection]], None] = lambda _: None,
+) -> tuple[LeaderElection, ...]:
     """Elect the preferred leaders; those that do not lead after all, and why.
 
     What cannot be elected any more is left. Returns when all lead, at the latest after
     10 s. `announce` is called before each request with the elections it asks for.
     """
-    wanted = [e for e in _look(admin, ids, admin.partitions(ids)) if not e.obstacle]
-    for first in range(0, len(wanted), _BATCH):
-        batch = wanted[first : first + _BATCH]
+    possible = [e for e in _needed(admin, ids, admin.partitions(ids)) if not e.obstacle]
+    for first in range(0, len(possible), _BATCH):
+        batch = possible[first : first + _BATCH]
         announce(batch)
         admin.elect_preferred([election.id for election in batch])
     end_s = timing.steady_s() + _WAIT_S
     while True:
-        open_now = _look(admin, ids, admin.partitions(ids))
+        open_now = _needed(admin, ids, admin.partitions(ids))
         if all(e.obstacle for e in open_now) or timing.steady_s() >= end_s:
             break
         timing.pause(_PAUSE_S)
@@ -137,11 +138,11 @@ def _partitions_of(
     ]
 
 
-def _look(
-    admin: Admin,
+def _needed(
+    admin: ClusterAdmin,
     ids: Collection[PartitionId],
     views: Mapping[PartitionId, PartitionView],
-) -> tuple[Election, ...]:
+) -> tuple[LeaderElection, ...]:
     elsewhere = [pid for pid in ids if not _is_well_led(views.get(pid))]
     if not elsewhere:
         return ()
@@ -162,11 +163,13 @@ def _election(
     pid: PartitionId,
     view: PartitionView | None,
     alive: Collection[BrokerId],
-    listed: Reassignment | None,
-) -> Election:
+    listed: OngoingReassignment | None,
+) -> LeaderElection:
     if view is None:
-        gone = "it does not exist any more"
-        return Election(id=pid, leader=NO_BROKER, preferred=NO_BROKER, obstacle=gone)
+        gone = "it no longer exists"
+        return LeaderElection(
+            id=pid, leader=NO_BROKER, preferred=NO_BROKER, obstacle=gone
+        )
     preferred = view.replicas[0]
     first, obstacle = f"broker {preferred}, the first of its replicas,", ""
     if listed is not None:
@@ -175,4 +178,6 @@ def _election(
         obstacle = f"{first} is dead or fenced"
     elif preferred not in view.in_sync:
         obstacle = f"{first} is not in sync"
-    return Election(id=pid, leader=view.leader, preferred=preferred, obstacle=obstacle)
+    return LeaderElection(
+        id=pid, leader=view.leader, preferred=preferred, obstacle=obstacle
+    )

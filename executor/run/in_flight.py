@@ -1,258 +1,233 @@
 """The moves of a run that are under way: asked for, watched, seen to their end."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
-from executor.client.responses import Answer, Verdict
+from executor.client.responses import PartitionResponse, ResponseStatus
 from executor.health.health_rules import BrokenStopRule
 from executor.platforms.move_progress import text
-from executor.platforms.platform import Platform, Progress, Stage
-from executor.platforms.tiered_segments import RunSegments
-from executor.run.leader_outage import Stall
-from executor.run.move_state_machine import ATTEMPTS, MoveStateMachine, Step
-from executor.run.run_gate import Course
-from executor.run.run_state import LiveRunState
-from executor.schedule.concurrency import Concurrency
-from executor.throttle.run_throttle import RunThrottle
-from executor.timing import RunLimits, Timing
+from executor.platforms.platform import MoveStage, ObservedMove, Platform
+from executor.run import run_events as events
+from executor.run.leader_outage import LeaderOutage
+from executor.run.move_state_machine import ATTEMPTS, MoveStateMachine, MoveStep
+from executor.run.run_context import RunContext
+from executor.run.run_events import RunEvents
+from executor.run.run_gate import RunGate
 from model.ids import PartitionId
 from model.plan.plan import Move
 from model.run import MoveState
 from model.snapshot.snapshot import StorageKind
-from model.stop_rules import Reaction, Rule
+from model.stop_rules import Reaction, StopRule
 from model.units import bytes_text
 
 _NEEDS_REQUEST: Final = (
-    Step.HURRY,
-    Step.SEND_NEXT,
-    Step.SEND_AGAIN,
-    Step.FINISH,
-    Step.CANCEL,
+    MoveStep.HURRY,
+    MoveStep.SEND_NEXT,
+    MoveStep.SEND_AGAIN,
+    MoveStep.FINISH,
+    MoveStep.CANCEL,
 )
-"""Steps that take a request."""
 _log = logging.getLogger("plimsoll.executor")
 
 
 class InFlightMoves:
     """Takes each move from its first request to its end."""
 
-    def __init__(
-        self,
-        dialects: Mapping[StorageKind, Platform],
-        ledger: LiveRunState,
-        course: Course,
-        *,
-        concurrency: Concurrency,
-        limits: RunLimits,
-        timing: Timing,
-        throttle: RunThrottle,
-        segments: RunSegments,
-    ) -> None:
-        self._platforms = dialects
-        self._ledger = ledger
-        self._course = course
-        self._concurrency = concurrency
-        self._limits = limits
-        self._timing = timing
-        self._throttle = throttle
-        self._segments = segments
-        self._flights: dict[PartitionId, MoveStateMachine] = {}
+    def __init__(self, context: RunContext, gate: RunGate) -> None:
+        self._context = context
+        self._gate = gate
+        self._limits = context.limits
+        self._timing = context.timing
+        self._overrides = context.overrides
+        self._machines: dict[PartitionId, MoveStateMachine] = {}
         self._stuck: dict[PartitionId, BrokenStopRule] = {}
 
     @property
     def moves(self) -> list[Move]:
         """Those that are under way."""
-        return [flight.move for flight in self._flights.values()]
+        return [machine.move for machine in self._machines.values()]
 
     @property
     def stuck(self) -> list[BrokenStopRule]:
         """What is waited for although it does not come on."""
         return list(self._stuck.values())
 
-    def adopt(self, move: Move, *, cancelling: bool = False) -> None:
+    def adopt(self, move: Move, *, cancelling: bool = False) -> RunEvents:
         """One that was sent before is still under way, or on its way back."""
-        self._ledger.adopted(move)
-        flight = MoveStateMachine(move, self._stuck_s(move))
-        flight.sent(self._timing.steady_s(), Verdict.ACCEPTED)
+        yield events.Adopted(move)
+        machine = MoveStateMachine(move, self._stuck_s(move))
+        machine.sent(self._timing.steady_s(), ResponseStatus.ACCEPTED)
         if cancelling:
-            flight.cancel_sent(self._timing.steady_s(), Verdict.UNKNOWN)
-        self._flights[move.id] = flight
+            machine.cancel_sent(self._timing.steady_s(), ResponseStatus.UNKNOWN)
+        self._machines[move.id] = machine
 
-    def cancel(self) -> None:
+    def cancel(self) -> RunEvents:
         """Cancel what was not asked to be yet, and what has no answer to that."""
-        if self._course.barred:
+        if self._gate.barred:
             return
         now_s = self._timing.steady_s()
-        moves = [f.move for f in self._flights.values() if f.may_cancel(now_s)]
-        for dialect, group in by_dialect(self._platforms, moves):
-            self._cancel(dialect, group)
+        moves = [m.move for m in self._machines.values() if m.may_cancel(now_s)]
+        for platform, group in self._context.by_platform(moves):
+            yield from self._cancel(platform, group)
 
-    def _cancel(self, dialect: Platform, moves: Sequence[Move]) -> None:
-        self._ledger.cancelling(moves)
-        answers: Mapping[PartitionId, Answer] = {}
+    def _cancel(self, platform: Platform, moves: Sequence[Move]) -> RunEvents:
+        yield events.Cancelling(moves)
+        answers: Mapping[PartitionId, PartitionResponse] = {}
         sent_at_s = self._timing.steady_s()
-        with self._course.asking(), self._course.barring():
-            answers = dialect.cancel(moves)
+        with self._gate.asking(), self._gate.barring():
+            answers = platform.cancel(moves)
         for move in moves:
             answer = answers.get(move.id)
-            verdict = answer.verdict if answer else None
-            self._flights[move.id].cancel_sent(sent_at_s, verdict)
-            if answer and answer.verdict is Verdict.REFUSED:
-                self._ledger.noted(move, f"not cancelled: {answer.reason}", {})
+            status = answer.status if answer else None
+            self._machines[move.id].cancel_sent(sent_at_s, status)
+            if answer and answer.status is ResponseStatus.REFUSED:
+                yield events.Noted(move, f"not cancelled: {answer.reason}")
 
     def send(
-        self, dialect: Platform, moves: Sequence[Move], *, again: bool = False
-    ) -> None:
+        self, platform: Platform, moves: Sequence[Move], *, again: bool = False
+    ) -> RunEvents:
         """Ask for the next step of each."""
         sent_at_s = self._timing.steady_s()
-        self._ledger.issuing(moves, again=again)
-        answers: Mapping[PartitionId, Answer] = {}
-        with self._course.asking(), self._course.barring():
-            self._throttle.limit(moves)
-            answers = dialect.start(moves)
+        yield events.Requesting(moves, again)
+        answers: Mapping[PartitionId, PartitionResponse] = {}
+        with self._gate.asking(), self._gate.barring():
+            self._overrides.throttle.limit(moves)
+            answers = platform.start(moves)
         for move in moves:
-            answer = answers.get(move.id, Answer.unknown())
-            self._ledger.issued(move, answer.verdict.value)
-            if answer.verdict is Verdict.REFUSED:
-                self._fail(move, MoveState.DROPPED, f"refused: {answer.reason}")
+            answer = answers.get(move.id, PartitionResponse.unknown())
+            yield events.RequestAnswered(move, answer.status.value)
+            if answer.status is ResponseStatus.REFUSED:
+                yield self._failed(move, MoveState.DROPPED, f"refused: {answer.reason}")
                 if answer.by_policy:
-                    self._course.halt(f"{move.id} was refused: {answer.reason}")
+                    self._gate.halt(f"{move.id} was refused: {answer.reason}")
                 continue
-            stall = Stall(move.leader_before, sent_at_s)
-            flight = self._flights.setdefault(
-                move.id, MoveStateMachine(move, self._stuck_s(move), stall)
+            outage = LeaderOutage(move.leader_before, sent_at_s)
+            machine = self._machines.setdefault(
+                move.id, MoveStateMachine(move, self._stuck_s(move), outage)
             )
-            flight.sent(sent_at_s, answer.verdict)
+            machine.sent(sent_at_s, answer.status)
 
-    def look(self) -> None:
+    def poll(self) -> RunEvents:
         """See how far each one is, and do what follows."""
         self._stuck.clear()
-        if not self._course.barred:
-            with self._course.barring():
-                self._throttle.adjust()
-        for dialect, moves in by_dialect(self._platforms, self.moves):
-            with self._course.asking():
+        if not self._gate.barred:
+            with self._gate.barring():
+                self._overrides.throttle.adjust()
+        for platform, moves in self._context.by_platform(self.moves):
+            with self._gate.asking():
                 asked_s = self._timing.steady_s()
-                found = dialect.progress(moves)
-                looked = asked_s, self._timing.steady_s()
+                found = platform.progress(moves)
+                answered_s = self._timing.steady_s()
                 for move in moves:
-                    self._flights[move.id].watch(found[move.id].view, *looked)
-                    self._follow(dialect, self._flights[move.id], found[move.id])
-        if self._course.is_lost:
+                    machine = self._machines[move.id]
+                    machine.watch(found[move.id].view, asked_s, answered_s)
+                    yield from self._follow(platform, machine, found[move.id])
+        if self._gate.is_lost:
             for move in self.moves:
-                self._fail(move, MoveState.STUCK, "its end was not seen")
+                yield self._failed(move, MoveState.STUCK, "its end was not seen")
 
     def _follow(
-        self, dialect: Platform, flight: MoveStateMachine, seen: Progress
-    ) -> None:
-        move, now_s = flight.move, self._timing.steady_s()
-        self._ledger.copied(move, seen.bytes_copied)
-        match flight.see(seen, now_s):
-            case Step.WAIT:
+        self, platform: Platform, machine: MoveStateMachine, seen: ObservedMove
+    ) -> RunEvents:
+        move, now_s = machine.move, self._timing.steady_s()
+        yield events.Copied(move, seen.bytes_copied)
+        match machine.see(seen, now_s):
+            case MoveStep.WAIT:
                 return
-            case step if self._course.barred and step in _NEEDS_REQUEST:
-                self._leave(move, seen)
-            case Step.SEND_NEXT | Step.SEND_AGAIN as step:
-                self.send(dialect, [move], again=step is Step.SEND_AGAIN)
-            case Step.HURRY:
-                self._hurry(move)
-            case Step.FINISH:
-                self._ledger.electing([move], again=flight.finished_at_s > 0)
-                flight.finished_at_s = now_s
-                dialect.finish([move])
-            case Step.DONE:
-                self._land(dialect, flight)
-            case Step.CANCEL:
-                self._cancel(dialect, [move])
-            case Step.CANCELLED | Step.GIVE_UP | Step.LOST | Step.STUCK as end:
-                self._give_up(move, end, seen)
+            case step if self._gate.barred and step in _NEEDS_REQUEST:
+                yield from self._leave(move, seen)
+            case MoveStep.SEND_NEXT | MoveStep.SEND_AGAIN as step:
+                again = step is MoveStep.SEND_AGAIN
+                yield from self.send(platform, [move], again=again)
+            case MoveStep.HURRY:
+                yield from self._hurry(move)
+            case MoveStep.FINISH:
+                yield events.Electing([move], again=machine.finished_at_s > 0)
+                machine.finished_at_s = now_s
+                platform.finish([move])
+            case MoveStep.DONE:
+                yield self._done(platform, machine)
+            case MoveStep.CANCEL:
+                yield from self._cancel(platform, [move])
+            case (
+                MoveStep.CANCELLED
+                | MoveStep.GIVE_UP
+                | MoveStep.LOST
+                | MoveStep.STUCK as end
+            ):
+                yield from self._give_up(move, end, seen)
             case never:
                 assert_never(never)
 
-    def _give_up(self, move: Move, end: Step, seen: Progress) -> None:
-        if end is Step.CANCELLED:
-            words = f"cancelled {self._course.cancelled_by}"
-            self._fail(move, MoveState.DROPPED, words + _halfway(seen))
-        elif end is Step.GIVE_UP:
+    def _give_up(self, move: Move, end: MoveStep, seen: ObservedMove) -> RunEvents:
+        if end is MoveStep.CANCELLED:
+            reason = f"cancelled {self._gate.cancelled_by}{_halfway(seen)}"
+            yield self._failed(move, MoveState.DROPPED, reason)
+        elif end is MoveStep.GIVE_UP:
             reason = f"not begun after {ATTEMPTS} requests without an answer"
-            self._fail(move, MoveState.DROPPED, reason)
-        elif end is Step.LOST:
-            reason = seen.reason or f"somebody else cancelled the move of {move.id}"
-            self._fail(move, MoveState.DROPPED, reason)
-            self._course.halt(reason)
+            yield self._failed(move, MoveState.DROPPED, reason)
+        elif end is MoveStep.LOST:
+            reason = seen.reason or f"someone else cancelled the move of {move.id}"
+            yield self._failed(move, MoveState.DROPPED, reason)
+            self._gate.halt(reason)
         else:
-            self._hang(move)
+            yield from self._hang(move)
 
-    def _hang(self, move: Move) -> None:
+    def _hang(self, move: Move) -> RunEvents:
         """A pause waits for it; a way back tries to cancel it first."""
         reason = f"{move.id} made no progress for {self._stuck_s(move):.0f} s"
-        broken = BrokenStopRule(rule=Rule.NO_PROGRESS, reason=reason)
-        reaction = self._course.reaction(broken)
-        if reaction is Reaction.PAUSE and not self._course.halted:
+        broken = BrokenStopRule(rule=StopRule.NO_PROGRESS, reason=reason)
+        reaction = self._gate.reaction(broken)
+        if reaction is Reaction.PAUSE and not self._gate.halted:
             self._stuck[move.id] = broken
             return
         if reaction in (Reaction.STOP, Reaction.ROLL_BACK):
-            self._course.halt(reason, reaction)
+            self._gate.halt(reason, reaction)
         now_s = self._timing.steady_s()
-        if not (self._course.cancels and self._flights[move.id].may_cancel(now_s)):
-            self._fail(move, MoveState.STUCK, reason)
+        if not (self._gate.cancels and self._machines[move.id].may_cancel(now_s)):
+            yield self._failed(move, MoveState.STUCK, reason)
 
     def _stuck_s(self, move: Move) -> float:
         if move.storage is StorageKind.SHARED:
             return self._limits.stuck_s
         return self._limits.stop_rules.no_progress_s
 
-    def _land(self, dialect: Platform, flight: MoveStateMachine) -> None:
-        move = flight.move
-        # Where no answer comes, the next look does it again.
-        with self._course.barring():
-            self._throttle.release(move)
-            self._segments.release(move)
-        dialect.after(move)
-        del self._flights[move.id]
-        self._ledger.moved(move, flight.stall)
-        done = self._ledger.of(move)
-        self._concurrency.ended(
-            move,
-            done.seconds or 0.0,
-            done.bytes_copied or 0,
-            self._timing.steady_s(),
-        )
+    def _done(self, platform: Platform, machine: MoveStateMachine) -> events.Moved:
+        move = machine.move
+        # Where the cluster does not answer, the next poll does this again.
+        with self._gate.barring():
+            self._overrides.throttle.release(move)
+            self._overrides.segments.release(move)
+        platform.after(move)
+        del self._machines[move.id]
+        return events.Moved(move, machine.outage)
 
-    def _hurry(self, move: Move) -> None:
+    def _hurry(self, move: Move) -> RunEvents:
         """A throttle under what is produced would keep a copy behind for ever."""
-        if rate := self._throttle.raise_rate(move):
-            words = (
-                f"{move.id} fell behind what is produced, so the throttle was raised "
+        if rate := self._overrides.throttle.raise_rate(move):
+            note = (
+                f"{move.id} fell behind its producers, so the throttle was raised "
                 f"to {bytes_text(rate)}/s"
             )
-            _log.warning("%s", words)
-            self._ledger.noted(move, words, {"bytes_per_s": rate})
+            _log.warning("%s", note)
+            yield events.Noted(move, note, {"bytes_per_s": rate})
 
-    def _fail(self, move: Move, state: MoveState, reason: str) -> None:
-        self._flights.pop(move.id, None)
-        self._ledger.failed(move, state, reason)
+    def _failed(self, move: Move, state: MoveState, reason: str) -> events.Failed:
+        self._machines.pop(move.id, None)
+        return events.Failed(move, state, reason)
 
-    def _leave(self, move: Move, seen: Progress) -> None:
+    def _leave(self, move: Move, seen: ObservedMove) -> RunEvents:
         """No request may be sent for a move; one that moves can do without."""
-        if seen.stage is Stage.NOT_BEGUN:
-            del self._flights[move.id]
-            self._ledger.put_back(move)
-        elif seen.stage is not Stage.MOVING:
-            self._fail(move, MoveState.STUCK, "its next request was not sent")
+        if seen.stage is MoveStage.NOT_BEGUN:
+            del self._machines[move.id]
+            yield events.NotStarted(move)
+        elif seen.stage is not MoveStage.MOVING:
+            reason = "its next request was not sent"
+            yield self._failed(move, MoveState.STUCK, reason)
 
 
-def _halfway(seen: Progress) -> str:
-    if seen.stage is not Stage.HALFWAY or seen.view is None:
+def _halfway(seen: ObservedMove) -> str:
+    if seen.stage is not MoveStage.HALFWAY or seen.view is None:
         return ""
     return f"; it stays on {text(seen.view.replicas)}, halfway"
-
-
-def by_dialect(
-    dialects: Mapping[StorageKind, Platform], moves: Sequence[Move]
-) -> Iterator[tuple[Platform, list[Move]]]:
-    """Moves with the way that moves them."""
-    for kind, dialect in dialects.items():
-        if group := [move for move in moves if move.storage is kind]:
-            yield dialect, group

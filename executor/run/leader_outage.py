@@ -12,7 +12,7 @@ from model.ids import BrokerId
 
 
 @dataclass(slots=True)
-class Stall:
+class LeaderOutage:
     """The time without a leader of one partition, summed over its elections.
 
     Where two looks show one leader, it is taken to have led in between.
@@ -29,7 +29,7 @@ class Stall:
     _still_gone_at_s: float = 0.0
     """Before the last of that row."""
 
-    def look(self, view: PartitionView, asked_s: float, answered_s: float) -> None:
+    def observe(self, view: PartitionView, asked_s: float, answered_s: float) -> None:
         """One look; times by a clock that nobody sets."""
         if not view.is_led:
             if self._gone_at_s is None:

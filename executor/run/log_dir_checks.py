@@ -3,14 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.client.responses import LogDirView
 from executor.platforms.replica_log_dirs import (
-    Seen,
-    changed,
-    coming,
+    LogDirsByBroker,
+    assigned_dirs,
+    changed_dirs,
     dirs_holding,
-    named,
+    dirs_receiving,
     sizes_of,
 )
 from model.errors import (
@@ -26,7 +26,7 @@ from model.units import bytes_text
 
 
 def look(
-    admin: Admin, moves: Iterable[Move], alive: frozenset[BrokerId]
+    admin: ClusterAdmin, moves: Iterable[Move], alive: frozenset[BrokerId]
 ) -> dict[BrokerId, Sequence[LogDirView]]:
     """The directories of the living brokers of moves that name any."""
     by_broker: dict[BrokerId, list[PartitionId]] = defaultdict(list)
@@ -38,20 +38,20 @@ def look(
 
 
 def inside_bytes(
-    admin: Admin, moves: Sequence[Move]
+    admin: ClusterAdmin, moves: Sequence[Move]
 ) -> dict[tuple[PartitionId, BrokerId], int]:
     """What replicas hold that change directories on their brokers, as far as seen."""
-    if not any(map(changed, moves)):
+    if not any(map(changed_dirs, moves)):
         return {}
     try:
         seen = look(admin, moves, admin.cluster().alive)
     except ClusterUnreachable:
-        # How long they take cannot be told then; whether it serves is asked elsewhere.
+        # Without sizes there is no estimate; other checks report a silent cluster.
         return {}
     return {
         (move.id, broker): _size(move, broker, seen)
         for move in moves
-        for broker in changed(move)
+        for broker in changed_dirs(move)
     }
 
 
@@ -62,7 +62,7 @@ def refuse_unclear(moves: Iterable[Move]) -> None:
             continue
         if move.storage is StorageKind.SHARED:
             raise GuardrailRefused(
-                f"The plan names log directories for {move.id}, which lies in object "
+                f"The plan names log directories for {move.id}, which is in object "
                 "storage. Plan without level_directories."
             )
         pairs = (
@@ -71,56 +71,58 @@ def refuse_unclear(moves: Iterable[Move]) -> None:
         )
         if any(len(brokers) != len(paths) for brokers, paths in pairs):
             raise GuardrailRefused(
-                f"The plan does not say of each replica of {move.id} in which log "
-                "directory it lies and shall lie. Plan again."
+                f"The plan does not name the current and the new log directory "
+                f"of each replica of {move.id}. Plan again."
             )
-        for broker, (old, _) in changed(move).items():
+        for broker, (old, _) in changed_dirs(move).items():
             if old == ANY_DIR:
                 raise GuardrailRefused(
-                    f"The plan does not say in which log directory of broker {broker} "
-                    f"{move.id} lies now. Plan again."
+                    f"The plan does not name the log directory of broker {broker} "
+                    f"that has {move.id} now. Plan again."
                 )
 
 
-def drift(move: Move, seen: Seen) -> Iterator[str]:
+def drift(move: Move, seen: LogDirsByBroker) -> Iterator[str]:
     """Replicas that lie in another directory than the plan expects, in words."""
-    told = zip(move.replicas_before, move.log_dirs_before, strict=False)
-    for broker, expected in told:
+    planned = zip(move.replicas_before, move.log_dirs_before, strict=False)
+    for broker, expected in planned:
         lies = dirs_holding(move.id, seen.get(broker, ()))
         if lies and expected not in (ANY_DIR, *lies):
             yield (
-                f"{move.id} lies in {lies[0]} of broker {broker}, the plan expects "
+                f"{move.id} is in {lies[0]} of broker {broker}, the plan expects "
                 f"{expected}"
             )
 
 
-def under_way(moves: Iterable[Move], seen: Seen) -> dict[PartitionId, str]:
+def receiving_dirs(
+    moves: Iterable[Move], seen: LogDirsByBroker
+) -> dict[PartitionId, str]:
     """Where replicas of these moves are being copied to already, in words."""
     return {
         move.id: f"{path} of broker {broker}"
         for move in moves
         for broker, dirs in seen.items()
-        for path in coming(move.id, dirs)
+        for path in dirs_receiving(move.id, dirs)
     }
 
 
-def refuse_unfit(moves: Sequence[Move], seen: Seen) -> None:
+def refuse_unfit(moves: Sequence[Move], seen: LogDirsByBroker) -> None:
     """Raise where a directory is not there, does not serve, is cordoned or too small.
 
     Raises GuardrailRefused, PlanOutdated, or RightsMissing where none can be seen.
     """
     incoming: dict[tuple[BrokerId, str], int] = defaultdict(int)
     for move in moves:
-        for broker, path in named(move).items():
+        for broker, path in assigned_dirs(move).items():
             _refuse_closed(move, broker, path, seen.get(broker, ()))
             incoming[broker, path] += _size(move, broker, seen)
     for (broker, path), size in incoming.items():
         (entry,) = (d for d in seen[broker] if d.path == path)
         if entry.usable_bytes is not None and size > entry.usable_bytes:
             raise GuardrailRefused(
-                f"{path} of broker {broker} has {bytes_text(entry.usable_bytes)} left, "
-                f"and the plan copies {bytes_text(size)} there. Make room, or plan "
-                "again with fewer bytes."
+                f"{path} of broker {broker} has {bytes_text(entry.usable_bytes)} free, "
+                f"but the plan copies {bytes_text(size)} there. Free disk space, or "
+                "plan again with fewer bytes."
             )
 
 
@@ -136,25 +138,25 @@ def _refuse_closed(
     if not found:
         known = " and ".join(sorted(d.path for d in dirs))
         raise PlanOutdated(
-            f"Broker {broker} has no log directory {path}, where {move.id} shall lie; "
+            f"Broker {broker} has no log directory {path}, where {move.id} goes; "
             f"it has {known}. Plan again."
         )
     # Kafka copies nothing inside a broker of which any directory is offline.
-    failed = [d.path for d in dirs if d.offline] if broker in changed(move) else []
+    failed = [d.path for d in dirs if d.offline] if broker in changed_dirs(move) else []
     if found[0].offline or failed:
         raise GuardrailRefused(
             f"The log directory {path if found[0].offline else failed[0]} of broker "
-            f"{broker} is offline, so {move.id} cannot be put into {path}. Bring it "
+            f"{broker} is offline, so {move.id} cannot go to {path}. Bring it "
             "back first."
         )
     if found[0].cordoned:
         raise GuardrailRefused(
-            f"The log directory {path} of broker {broker}, where {move.id} shall lie, "
+            f"The log directory {path} of broker {broker}, where {move.id} goes, "
             "is cordoned. Plan again."
         )
 
 
-def _size(move: Move, broker: BrokerId, seen: Seen) -> int:
+def _size(move: Move, broker: BrokerId, seen: LogDirsByBroker) -> int:
     """Bytes of the replica that is there, or of the leader's, which is copied."""
-    source = broker if broker in changed(move) else move.leader_before
+    source = broker if broker in changed_dirs(move) else move.leader_before
     return max(sizes_of(move.id, seen.get(source, ())), default=0)

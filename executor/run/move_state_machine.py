@@ -5,10 +5,10 @@ from enum import Enum
 from math import inf
 from typing import Final
 
-from executor.client.responses import PartitionView, Verdict
+from executor.client.responses import PartitionView, ResponseStatus
 from executor.platforms.move_progress import steps
-from executor.platforms.platform import Progress, Stage
-from executor.run.leader_outage import Stall
+from executor.platforms.platform import MoveStage, ObservedMove
+from executor.run.leader_outage import LeaderOutage
 from model.ids import BrokerId
 from model.plan.plan import Move
 
@@ -22,10 +22,10 @@ _LAGS_S: Final = 30.0
 """A copy that has not come nearer to its leader for this long falls behind."""
 _ELECT_S: Final = 1.0
 """Between two elections for one move, or two requests for the old order."""
-_BACK: Final = (Stage.NOT_BEGUN, Stage.HALFWAY, Stage.REVERTED)
+_BACK: Final = (MoveStage.NOT_BEGUN, MoveStage.HALFWAY, MoveStage.REVERTED)
 
 
-class Step(Enum):
+class MoveStep(Enum):
     """What to do with a move next."""
 
     WAIT = "wait"
@@ -52,12 +52,12 @@ class MoveStateMachine:
 
     move: Move
     stuck_s: float
-    stall: Stall | None = None
+    outage: LeaderOutage | None = None
     """None for one that was not watched from its request on."""
     attempts: int = 0
     finished_at_s: float = float("-inf")
     """When its last election was asked for."""
-    _verdict: Verdict = Verdict.UNKNOWN
+    _status: ResponseStatus = ResponseStatus.UNKNOWN
     _alive_at_s: float = 0.0
     """When it was asked for last, or seen on its way."""
     _forward_at_s: float = 0.0
@@ -66,14 +66,14 @@ class MoveStateMachine:
     """Position of the last of its lists that was seen."""
     _progressed_at_s: float = 0.0
     _hurried_at_s: float = 0.0
-    _last: tuple[Stage, float | None, int] | None = None
+    _last: tuple[MoveStage, float | None, int] | None = None
     _least_left: float = inf
     """Of what the replica being added lacks."""
     _at: tuple[BrokerId, ...] = ()
     """The replica list last seen."""
     _sent_from: tuple[BrokerId, ...] = ()
     """The one from which another was asked for."""
-    _cancel: Verdict | None = None
+    _cancel: ResponseStatus | None = None
     """The answer to the request to cancel it; None while there is none."""
     _cancel_sent_at_s: float | None = None
     _cancel_first_at_s: float = 0.0
@@ -81,22 +81,22 @@ class MoveStateMachine:
     def __post_init__(self) -> None:
         self._at = self._sent_from = self.move.replicas_before
 
-    def sent(self, at_s: float, verdict: Verdict) -> None:
+    def sent(self, at_s: float, status: ResponseStatus) -> None:
         """Note a request and its answer."""
         if self._sent_from != self._at:
             self.attempts, self._sent_from = 0, self._at
         self.attempts += 1
-        self._verdict = verdict
+        self._status = status
         self._alive_at_s = self._forward_at_s = at_s
         self._progressed_at_s = self._hurried_at_s = at_s
         self._least_left = inf
 
-    def cancel_sent(self, at_s: float, verdict: Verdict | None) -> None:
+    def cancel_sent(self, at_s: float, status: ResponseStatus | None) -> None:
         """Note a request to cancel it, and its answer; None where that was lost."""
         if self._cancel_sent_at_s is None:
             self._cancel_first_at_s = at_s
-        if self._cancel is not Verdict.ACCEPTED:
-            self._cancel = verdict
+        if self._cancel is not ResponseStatus.ACCEPTED:
+            self._cancel = status
         self._cancel_sent_at_s = at_s
 
     def may_cancel(self, now_s: float) -> bool:
@@ -109,95 +109,97 @@ class MoveStateMachine:
         self, view: PartitionView | None, asked_s: float, answered_s: float
     ) -> None:
         """Note who led between asking and answering, by a clock that nobody sets."""
-        if self.stall is not None and view is not None:
-            self.stall.look(view, asked_s, answered_s)
+        if self.outage is not None and view is not None:
+            self.outage.observe(view, asked_s, answered_s)
 
-    def see(self, now: Progress, now_s: float) -> Step:
+    def see(self, now: ObservedMove, now_s: float) -> MoveStep:
         """What one look at the cluster asks for."""
         self._note_progress(now, now_s)
         if self._has_regressed(now):
-            # A broker that lags shows what was; if all go on to, somebody undid it.
+            # A lagging broker shows an old state; if it persists, someone undid it.
             is_undone = now_s - self._forward_at_s >= SETTLE_S
-            return Step.LOST if is_undone else Step.WAIT
+            return MoveStep.LOST if is_undone else MoveStep.WAIT
         self._forward_at_s = now_s
         if now.view is not None:
             self._at = now.view.replicas
-        if now.stage in (Stage.MOVING, Stage.ARRIVED):
-            self._verdict, self._alive_at_s = Verdict.ACCEPTED, now_s
+        if now.stage in (MoveStage.MOVING, MoveStage.ARRIVED):
+            self._status, self._alive_at_s = ResponseStatus.ACCEPTED, now_s
         return self._next(now, now_s)
 
-    def _next(self, now: Progress, now_s: float) -> Step:
+    def _next(self, now: ObservedMove, now_s: float) -> MoveStep:
         match now.stage:
-            case Stage.DONE:
-                return Step.DONE
+            case MoveStage.DONE:
+                return MoveStep.DONE
             case stage if self._is_cancelling and stage in _BACK:
-                return self._back(stage, now_s)
-            case Stage.LOST | Stage.REVERTED:
-                return Step.LOST
-            case Stage.NOT_BEGUN:
+                return self._cancelled(stage, now_s)
+            case MoveStage.LOST | MoveStage.REVERTED:
+                return MoveStep.LOST
+            case MoveStage.NOT_BEGUN:
                 return self._not_begun(now_s)
-            case Stage.HALFWAY:
+            case MoveStage.HALFWAY:
                 return self._halfway(now_s)
             case _ if now_s - self._progressed_at_s >= self.stuck_s:
-                return Step.STUCK
-            case Stage.MOVING if self._falls_behind(now, now_s):
+                return MoveStep.STUCK
+            case MoveStage.MOVING if self._falls_behind(now, now_s):
                 self._hurried_at_s = now_s
-                return Step.HURRY
-            case Stage.ARRIVED if now_s - self.finished_at_s >= _ELECT_S:
-                return Step.FINISH
-        return Step.WAIT
+                return MoveStep.HURRY
+            case MoveStage.ARRIVED if now_s - self.finished_at_s >= _ELECT_S:
+                return MoveStep.FINISH
+        return MoveStep.WAIT
 
-    def _has_regressed(self, now: Progress) -> bool:
+    def _has_regressed(self, now: ObservedMove) -> bool:
         lists = (self.move.replicas_before, *steps(self.move))
         if now.view is None or now.view.replicas not in lists:
             return False
         at = lists.index(now.view.replicas)
         self._reached = max(self._reached, at)
-        resting = (Stage.NOT_BEGUN, Stage.HALFWAY)
-        return now.stage in resting and at < self._reached
+        settled = (MoveStage.NOT_BEGUN, MoveStage.HALFWAY)
+        return now.stage in settled and at < self._reached
 
-    def _note_progress(self, now: Progress, now_s: float) -> None:
+    def _note_progress(self, now: ObservedMove, now_s: float) -> None:
         counted: float | None = None
-        beside = 0
-        if now.stage is Stage.MOVING:
-            counted, beside = now.bytes_copied, now.bytes_beside
+        inside = 0
+        if now.stage is MoveStage.MOVING:
+            counted, inside = now.bytes_copied, now.bytes_inside_brokers
         if now.bytes_left is not None:
-            # Bytes may come and the end of the log run away all the same.
+            # Bytes may arrive while the end of the log moves away even faster.
             counted = self._least_left = min(self._least_left, now.bytes_left)
-        mark = (now.stage, counted, beside)
+        mark = (now.stage, counted, inside)
         if mark != self._last:
             self._last, self._progressed_at_s = mark, now_s
 
-    def _falls_behind(self, now: Progress, now_s: float) -> bool:
+    def _falls_behind(self, now: ObservedMove, now_s: float) -> bool:
         since_s = now_s - max(self._progressed_at_s, self._hurried_at_s)
         return now.bytes_left is not None and since_s >= _LAGS_S
 
     @property
     def _is_cancelling(self) -> bool:
-        return bool(self._cancel_sent_at_s) and self._cancel is not Verdict.REFUSED
+        return (
+            bool(self._cancel_sent_at_s) and self._cancel is not ResponseStatus.REFUSED
+        )
 
-    def _back(self, stage: Stage, now_s: float) -> Step:
+    def _cancelled(self, stage: MoveStage, now_s: float) -> MoveStep:
         """Where no answer says so, the request had time to show, as the first one."""
         since_s = now_s - self._cancel_first_at_s
-        if stage is Stage.REVERTED:
+        if stage is MoveStage.REVERTED:
             again_s = now_s - (self._cancel_sent_at_s or 0.0)
-            return Step.CANCEL if again_s >= _ELECT_S else Step.WAIT
-        if self._cancel is Verdict.ACCEPTED or since_s >= SETTLE_S:
-            return Step.CANCELLED
-        return Step.WAIT
+            return MoveStep.CANCEL if again_s >= _ELECT_S else MoveStep.WAIT
+        if self._cancel is ResponseStatus.ACCEPTED or since_s >= SETTLE_S:
+            return MoveStep.CANCELLED
+        return MoveStep.WAIT
 
-    def _not_begun(self, now_s: float) -> Step:
+    def _not_begun(self, now_s: float) -> MoveStep:
         since_s = now_s - self._alive_at_s
-        if self._verdict is Verdict.ACCEPTED:
-            return Step.LOST if since_s >= SETTLE_S else Step.WAIT
+        if self._status is ResponseStatus.ACCEPTED:
+            return MoveStep.LOST if since_s >= SETTLE_S else MoveStep.WAIT
         if since_s < _AGAIN_S:
-            return Step.WAIT
-        return Step.SEND_AGAIN if self.attempts < ATTEMPTS else Step.GIVE_UP
+            return MoveStep.WAIT
+        return MoveStep.SEND_AGAIN if self.attempts < ATTEMPTS else MoveStep.GIVE_UP
 
-    def _halfway(self, now_s: float) -> Step:
+    def _halfway(self, now_s: float) -> MoveStep:
         if self._sent_from != self._at:
-            return Step.SEND_NEXT
-        wait_s = SETTLE_S if self._verdict is Verdict.ACCEPTED else _AGAIN_S
+            return MoveStep.SEND_NEXT
+        wait_s = SETTLE_S if self._status is ResponseStatus.ACCEPTED else _AGAIN_S
         if now_s - self._alive_at_s < wait_s:
-            return Step.WAIT
-        return Step.SEND_AGAIN if self.attempts < ATTEMPTS else Step.STUCK
+            return MoveStep.WAIT
+        return MoveStep.SEND_AGAIN if self.attempts < ATTEMPTS else MoveStep.STUCK

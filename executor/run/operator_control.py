@@ -30,11 +30,11 @@ class Steering:
     def __init__(self, by: str = "", operator: str = "") -> None:
         """operator: who steers the run; may be another than who approved it."""
         self.by = by
-        """Who approved the run; stands in its journal."""
+        """Who approved the run, for its journal."""
         self._operator = operator or by
         self._recorded: deque[str] = deque(maxlen=MOST_RECORDED)
         self.stopping = threading.Event()
-        """Nothing further is to be started; also set by `abort`."""
+        """Set to start nothing further; also by `abort`."""
         self._paused = False
         self._aborting = False
         self._rates: deque[int | None] = deque()
@@ -55,7 +55,7 @@ class Steering:
         self._act("pause the run")
         self._paused = True
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """End a pause."""
         self._act("resume the run")
         self._paused = False
@@ -84,23 +84,23 @@ class Steering:
         """The newest rate that was asked for, and what came of it."""
         return self._asked
 
-    def answer(self, words: str) -> None:
+    def answer(self, reason: str) -> None:
         """Say why the newest rate is not in force, or with no words that it is."""
         if self._asked is not None:
-            self._asked = replace(self._asked, answer=words)
+            self._asked = replace(self._asked, answer=reason)
 
     def asked_rates(self) -> list[int | None]:
         """What `throttle` asked for since the last call, in order."""
         return [self._rates.popleft() for _ in range(len(self._rates))]
 
-    def record(self, words: str) -> None:
+    def record(self, line: str) -> None:
         """Keep a line for the log."""
-        self._recorded.append(words)
+        self._recorded.append(line)
 
     def recorded(self) -> list[str]:
         """Lines for the log since the last call: what the operator and rules did."""
         return [self._recorded.popleft() for _ in range(len(self._recorded))]
 
-    def _act(self, words: str) -> None:
+    def _act(self, action: str) -> None:
         # A signal's handler may call this, so it takes no lock and writes nothing.
-        self.record(f"{self._operator}: {words}" if self._operator else words)
+        self.record(f"{self._operator}: {action}" if self._operator else action)

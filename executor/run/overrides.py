@@ -1,97 +1,120 @@
 """What is set on a cluster for a run, and taken back after it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.journal.run_history import PastRun
 from executor.journal.run_journal import RunJournal
 from executor.platforms.automq_balancer import AutoMQBalancer, RunBalancer
-from executor.platforms.tiered_segments import RunSegments, SegmentSettings
+from executor.platforms.tiered_segments import RunSegmentSettings, SegmentSettings
 from executor.run.operator_control import Steering
-from executor.throttle.quota import Throttle
+from executor.throttle.quota import ClusterThrottle
 from executor.throttle.rates import RunRates, consumed_of
 from executor.throttle.run_throttle import RunThrottle
 from executor.timing import RunLimits, Timing
 from model.plan.plan import Move, Plan
 
 
-class RunSettings:
-    """Throttle, AutoMQ's balancer and segments of topics, as the limits want them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOverrides:
+    """The throttle, AutoMQ's balancer and the topics' segments during one run."""
 
-    With a `past` run, what that one has left set is known.
-    """
+    throttle: RunThrottle
+    balancer: RunBalancer
+    segments: RunSegmentSettings
 
-    def __init__(self, admin: Admin, limits: RunLimits, timing: Timing) -> None:
-        self._admin = admin
-        self._limits = limits
-        self._timing = timing
+    @property
+    def remain(self) -> bool:
+        """Whether any of them is set and not restored."""
+        return any(
+            (
+                self.throttle.is_set,
+                self.balancer.is_suspended,
+                self.segments.are_lowered,
+            )
+        )
+
+    def lift(self) -> str:
+        """Restore all of them; return what is left or not ours, in words."""
+        left: list[str] = []
+        try:
+            left.append(self.throttle.end())
+        finally:
+            try:
+                left.append(self.balancer.end())
+            finally:
+                left.append(self.segments.end())
+        return "; ".join(filter(None, left))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOverrides:
+    """Makes the overrides of runs on one cluster, as the limits demand."""
+
+    admin: ClusterAdmin
+    limits: RunLimits
+    timing: Timing
 
     def requests(self, moves: Sequence[Move]) -> list[str]:
         """The requests that precede the moves, as text."""
-        balancer = AutoMQBalancer(self._admin, self._timing).plan(moves)
-        shortens = moves if self._limits.shorten_segments else ()
+        balancer = AutoMQBalancer(self.admin, self.timing).plan(moves)
+        affected = moves if self.limits.lower_segments else ()
         return [
             *(balancer.requests() if balancer else ()),
-            *SegmentSettings(self._admin, self._timing).plan(shortens).requests(),
+            *SegmentSettings(self.admin, self.timing).plan(affected).requests(),
         ]
 
     def rates(self, plan: Plan, limits: RunLimits) -> RunRates:
-        """What a throttle is to let through."""
-        return RunRates(self._admin, self._timing, limits, consumed_of(plan))
+        """The rates of a throttle."""
+        return RunRates(self.admin, self.timing, limits, consumed_of(plan))
 
-    def throttle(
+    def of_run(
         self,
         journal: RunJournal,
         rates: RunRates,
         steering: Steering,
         past: PastRun | None,
-    ) -> RunThrottle:
-        """The throttle of one run."""
-        return RunThrottle(
-            Throttle(self._admin, self._timing),
-            journal,
-            rates,
-            self._timing,
-            steering,
-            past.throttled if past else None,
+    ) -> RunOverrides:
+        """The overrides of one run; those that `past` has left set are taken over."""
+        admin, timing, limits = self.admin, self.timing, self.limits
+        return RunOverrides(
+            throttle=RunThrottle(
+                ClusterThrottle(admin, timing),
+                journal,
+                rates,
+                timing,
+                steering,
+                past.throttled if past else None,
+            ),
+            balancer=RunBalancer(
+                AutoMQBalancer(admin, timing),
+                journal,
+                consent=limits.suspend_balancer,
+                held=past.suspended_balancer if past else None,
+            ),
+            segments=RunSegmentSettings(
+                SegmentSettings(admin, timing),
+                journal,
+                consent=limits.lower_segments,
+                held=past.lowered_segments if past else None,
+            ),
         )
 
-    def balancer(self, journal: RunJournal, past: PastRun | None) -> RunBalancer:
-        """AutoMQ's balancer during one run."""
-        return RunBalancer(
-            AutoMQBalancer(self._admin, self._timing),
-            journal,
-            consent=self._limits.stand_down_balancer,
-            held=past.stood_down if past else None,
-        )
-
-    def segments(self, journal: RunJournal, past: PastRun | None) -> RunSegments:
-        """Segments of tiered topics during one run."""
-        return RunSegments(
-            SegmentSettings(self._admin, self._timing),
-            journal,
-            consent=self._limits.shorten_segments,
-            held=past.shortened if past else None,
-        )
-
-    def undo(self, journal: RunJournal, past: PastRun) -> Iterator[str]:
-        """Take back what an interrupted run has left set; what it did, in words."""
+    def restore(self, journal: RunJournal, past: PastRun) -> Iterator[str]:
+        """Restore what an interrupted run has left set; yield what was done."""
+        rates = self.rates(past.plan, self.limits)
+        of = self.of_run(journal, rates, Steering(), past)
         if past.throttled is not None:
-            rates = self.rates(past.plan, self._limits)
-            throttle = self.throttle(journal, rates, Steering(), past)
-            words = throttle.end()
-            yield words if throttle.stays else _with("its throttle is gone", words)
-        if past.stood_down is not None:
-            balancer = self.balancer(journal, past)
-            words = balancer.end()
-            restored = _with("AutoMQ's own balancer is restored", words)
-            yield words if balancer.is_suspended else restored
-        if past.shortened is not None:
-            segments = self.segments(journal, past)
-            words = segments.end()
-            restored = _with("its topics' segments are as before", words)
-            yield words if segments.stay else restored
+            left = of.throttle.end()
+            yield left if of.throttle.is_set else _but("its throttle is gone", left)
+        if past.suspended_balancer is not None:
+            left, done = of.balancer.end(), "AutoMQ's own balancer is restored"
+            yield left if of.balancer.is_suspended else _but(done, left)
+        if past.lowered_segments is not None:
+            left, done = of.segments.end(), "its topics' segments are as before"
+            yield left if of.segments.are_lowered else _but(done, left)
 
 
-def _with(done: str, but: str) -> str:
-    return f"{done}, but {but}" if but else done
+def _but(done: str, left: str) -> str:
+    return f"{done}, but {left}" if left else done

@@ -74,7 +74,7 @@ def _refuse(faults: list[str]) -> None:
     if faults:
         more = f"; and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
         raise GuardrailRefused(
-            f"The plan breaks rules of its own goals, so nothing was started: "
+            f"The plan violates rules of its own goals, so nothing was started: "
             f"{'; '.join(faults[:_NAMED])}{more}. Plan again."
         )
 
@@ -184,7 +184,7 @@ def _missing(plan: Plan) -> Iterator[str]:
     for move in plan.moves:
         needed = {r for b in move.replicas_after for r in limited.get(b, ())}
         for resource in sorted(needed - (move.leader_load.keys() & move.follower_load)):
-            yield f"it has no {resource} of {move.id}, and brokers with a limit for it"
+            yield f"it has no {resource} of {move.id}, but brokers have a limit for it"
         yield from _too_small(plan, move)
 
 
@@ -200,7 +200,7 @@ def _too_small(plan: Plan, move: Move) -> Iterator[str]:
     if move.bytes_to_copy is not None and 2 * move.bytes_to_copy + 1 < load:
         yield (
             f"budgets: {move.id} would copy {bytes_text(load)} by its load on disk, "
-            f"and not {bytes_text(move.bytes_to_copy)}"
+            f"not {bytes_text(move.bytes_to_copy)}"
         )
 
 

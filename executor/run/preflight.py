@@ -4,16 +4,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.client.responses import (
     ClusterView,
     LogDirView,
+    OngoingReassignment,
     PartitionView,
-    Reassignment,
 )
-from executor.platforms import move_progress as placement
+from executor.platforms import move_progress
 from executor.platforms.detect import storage_kinds
-from executor.run import log_dir_checks as directory_checks
+from executor.run import log_dir_checks
 from model.errors import GuardrailRefused, PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move, Plan
@@ -30,14 +30,14 @@ class Observed:
     cluster: ClusterView
     partitions: Mapping[PartitionId, PartitionView]
     storage: Mapping[TopicName, StorageKind]
-    reassignments: Mapping[PartitionId, Reassignment]
+    reassignments: Mapping[PartitionId, OngoingReassignment]
     log_dirs: Mapping[BrokerId, Sequence[LogDirView]]
     """Of the living brokers of moves that name directories."""
     cordoned: Collection[BrokerId] = ()
     """Brokers that moves copy to, and that take no new replicas (KIP-1066)."""
 
 
-def observe(admin: Admin, plan: Plan) -> Observed:
+def observe(admin: ClusterAdmin, plan: Plan) -> Observed:
     """Look at the cluster once."""
     ids = [move.id for move in plan.moves]
     cluster = admin.cluster()
@@ -46,13 +46,13 @@ def observe(admin: Admin, plan: Plan) -> Observed:
         partitions=admin.partitions(ids),
         storage=storage_kinds(admin, {pid.topic for pid in ids}),
         reassignments=admin.reassignments(),
-        log_dirs=directory_checks.look(admin, plan.moves, cluster.alive),
+        log_dirs=log_dir_checks.look(admin, plan.moves, cluster.alive),
         cordoned=_cordoned(admin, plan.moves, cluster.alive),
     )
 
 
 def _cordoned(
-    admin: Admin, moves: Sequence[Move], alive: Collection[BrokerId]
+    admin: ClusterAdmin, moves: Sequence[Move], alive: Collection[BrokerId]
 ) -> list[BrokerId]:
     copying = [m for m in moves if m.storage is not StorageKind.SHARED]
     targets = {broker for move in copying for broker in move.added} & {*alive}
@@ -71,12 +71,12 @@ def check(
     """
     if seen.cluster.cluster_id != plan.cluster_id:
         raise GuardrailRefused(
-            f"The plan is for the cluster {plan.cluster_id}, and this is "
-            f"{seen.cluster.cluster_id}. Name the right bootstrap servers, or plan "
+            f"The plan is for the cluster {plan.cluster_id}, but this is "
+            f"{seen.cluster.cluster_id}. Set the right bootstrap servers, or plan "
             "again."
         )
-    directory_checks.refuse_unclear(plan.moves)
-    _refuse_moving(_under_way(plan, seen), ours or {})
+    log_dir_checks.refuse_unclear(plan.moves)
+    _refuse_moving(_targets_in_progress(plan, seen), ours or {})
     drift = [*_broker_drift(plan, seen.cluster.alive), *_placement_drift(plan, seen)]
     if drift:
         more = f"; and {len(drift) - _NAMED} more" if len(drift) > _NAMED else ""
@@ -86,14 +86,14 @@ def check(
         )
     for move in plan.moves:
         _refuse_unsafe(move, seen)
-    directory_checks.refuse_unfit(plan.moves, seen.log_dirs)
+    log_dir_checks.refuse_unfit(plan.moves, seen.log_dirs)
 
 
-def _under_way(plan: Plan, seen: Observed) -> dict[PartitionId, str]:
+def _targets_in_progress(plan: Plan, seen: Observed) -> dict[PartitionId, str]:
     """Where partitions are being moved to already, in words."""
     listed = seen.reassignments.items()
-    return directory_checks.under_way(plan.moves, seen.log_dirs) | {
-        pid: placement.text(found.target) for pid, found in listed
+    return log_dir_checks.receiving_dirs(plan.moves, seen.log_dirs) | {
+        pid: move_progress.text(found.target) for pid, found in listed
     }
 
 
@@ -104,10 +104,10 @@ def _refuse_moving(
         if pid in ours:
             raise GuardrailRefused(
                 f"{pid} is still being moved by plimsoll's run {ours[pid]}, which was "
-                "cut off. Wait until that move has ended, then plan again."
+                "interrupted. Wait until that move has ended, then plan again."
             )
         raise GuardrailRefused(
-            f"{pid} is being moved to {moving[pid]} by somebody else. Wait until that "
+            f"{pid} is being moved to {moving[pid]} by someone else. Wait until that "
             "has ended, then plan again."
         )
 
@@ -128,8 +128,8 @@ def _placement_drift(plan: Plan, seen: Observed) -> Iterator[str]:
             yield f"{move.topic} was deleted and created again"
         elif view.replicas != move.replicas_before:
             yield (
-                f"{move.id} is on {placement.text(view.replicas)}, the plan expects "
-                f"{placement.text(move.replicas_before)}"
+                f"{move.id} is on {move_progress.text(view.replicas)}, "
+                f"the plan expects {move_progress.text(move.replicas_before)}"
             )
         elif view.leader != move.leader_before:
             yield (
@@ -139,7 +139,7 @@ def _placement_drift(plan: Plan, seen: Observed) -> Iterator[str]:
         elif (kind := seen.storage.get(move.topic)) is not move.storage:
             yield f"{move.topic} is {kind}, the plan took it for {move.storage}"
         else:
-            yield from directory_checks.drift(move, seen.log_dirs)
+            yield from log_dir_checks.drift(move, seen.log_dirs)
 
 
 def _refuse_unsafe(move: Move, seen: Observed) -> None:
@@ -149,16 +149,16 @@ def _refuse_unsafe(move: Move, seen: Observed) -> None:
             f"{len(move.replicas_before)} to {len(move.replicas_after)}, which "
             "plimsoll never does. Plan again."
         )
-    if reason := placement.dead_target([move], seen.cluster.alive):
-        raise GuardrailRefused(f"The plan cannot be carried out: {reason}. Plan again.")
+    if reason := move_progress.dead_target([move], seen.cluster.alive):
+        raise GuardrailRefused(f"The plan cannot be executed: {reason}. Plan again.")
     for broker in sorted({*move.added} & {*seen.cordoned}):
         raise GuardrailRefused(
-            f"The plan cannot be carried out: broker {broker}, where {move.id} goes, "
+            f"The plan cannot be executed: broker {broker}, where {move.id} goes, "
             "is cordoned and takes no new replicas. Plan again."
         )
-    if reason := placement.offline([move], seen.partitions):
+    if reason := move_progress.offline([move], seen.partitions):
         raise GuardrailRefused(
-            f"The plan cannot be carried out: {reason}. Bring one of its replicas back "
+            f"The plan cannot be executed: {reason}. Bring one of its replicas back "
             "first."
         )
 

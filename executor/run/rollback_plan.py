@@ -1,25 +1,31 @@
 """The plan that undoes a run."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final
 
 from executor.client.responses import PartitionView
 from executor.journal.run_history import PastRun, past_run
 from executor.platforms.move_progress import text
-from executor.platforms.platform import Progress, Stage
+from executor.platforms.platform import MoveStage, ObservedMove
+from executor.run.operator_control import Steering
 from executor.run.run_outcome import balance, view_of
-from model.errors import ConfigError, GuardrailRefused
+from executor.timing import Timing
+from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.files import rounded
 from model.goals.goals import ObjectiveKind
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import BrokerChange, Move, Plan
-from model.run import MoveProgress, MoveState
+from model.run import MoveProgress, MoveState, RunReport, RunState
 from model.snapshot.snapshot import Count, Resource, StorageKind
 
 _CALM_S: Final = 60.0
 """AutoMQ stalls when a partition returns to a broker that still uploads what it had."""
+
+_CALM_WITHIN_S: Final = 180.0
+"""Seconds after which AutoMQ lets every partition return."""
+_RETRY_S: Final = 1.0
 
 _RESTORES: Final = "what run "
 """How `limited_by` of a plan that undoes a run begins."""
@@ -32,7 +38,7 @@ one that hangs, and it does so every 30 s."""
 
 def plan_rollback(
     past: PastRun,
-    found: Mapping[PartitionId, Progress],
+    found: Mapping[PartitionId, ObservedMove],
     alive: Collection[BrokerId],
     now_ms: int,
 ) -> tuple[Plan, list[str]]:
@@ -44,15 +50,17 @@ def plan_rollback(
     back, left = [], []
     for move in past.plan.moves:
         seen = found.get(move.id)
-        if seen is None or seen.stage is Stage.NOT_BEGUN:
+        if seen is None or seen.stage is MoveStage.NOT_BEGUN:
             continue
         if seen.view is None:
             left.append(seen.reason)
             continue
-        if seen.stage is Stage.MOVING and not _only_lags(past, move, seen.view, alive):
+        if seen.stage is MoveStage.MOVING and not _only_lags(
+            past, move, seen.view, alive
+        ):
             raise GuardrailRefused(
                 f"{move.id} is still being moved by the run {past.run_id}. Wait until "
-                "that has ended, or say run --resume, then roll back."
+                "that has ended, or use plimsoll run --resume, then roll back."
             )
         _refuse_too_early(past, move, now_ms)
         undoing = _reversed(move, seen.view, seen.log_dirs, past.run_id)
@@ -167,7 +175,7 @@ def _reversed(
 def _plan_of(
     past: PastRun,
     moves: tuple[Move, ...],
-    found: Mapping[PartitionId, Progress],
+    found: Mapping[PartitionId, ObservedMove],
     alive: Collection[BrokerId],
 ) -> Plan:
     plan = past.plan
@@ -258,3 +266,48 @@ def _reversed_change(change: BrokerChange) -> BrokerChange:
             "replicas_after": change.replicas_before,
         }
     )
+
+
+def rolled_back(
+    report: RunReport,
+    *,
+    plan_rollback: Callable[[], tuple[Plan, list[str]]],
+    execute: Callable[[Plan], RunReport],
+    steering: Steering,
+    timing: Timing,
+) -> RunReport:
+    """Roll a run back; return its report with the outcome. Raises no PlimsollError.
+
+    `plan_rollback` is retried for a while where it refuses because it is too early.
+    """
+    try:
+        plan, left = _retried(plan_rollback, steering, timing)
+        if not plan.moves:
+            return _with(report, "nothing had to be moved back", None)
+        back = execute(plan)
+    except PlimsollError as exc:
+        return _with(report, f"not rolled back: {exc}", None)
+    outcome = [f"rolled back by the run {back.run_id}"]
+    if back.state is not RunState.DONE:
+        outcome = [f"the run {back.run_id}, which rolls it back, {back.state}"]
+    return _with(report, "; ".join([*outcome, *left]), back)
+
+
+def _retried(
+    plan_rollback: Callable[[], tuple[Plan, list[str]]],
+    steering: Steering,
+    timing: Timing,
+) -> tuple[Plan, list[str]]:
+    end_s = timing.steady_s() + _CALM_WITHIN_S
+    while True:
+        try:
+            return plan_rollback()
+        except GuardrailRefused:
+            if timing.steady_s() >= end_s or steering.stopping.is_set():
+                raise
+            timing.pause(_RETRY_S)
+
+
+def _with(report: RunReport, outcome: str, back: RunReport | None) -> RunReport:
+    reason = f"{report.reason}; {outcome}"
+    return report.model_copy(update={"reason": reason, "rollback": back})

@@ -6,11 +6,10 @@ from contextlib import contextmanager
 from typing import Final
 
 from executor.health.health_rules import BrokenStopRule
-from executor.run.operator_control import Steering
-from executor.run.run_state import LiveRunState
-from executor.timing import RunLimits, Timing
+from executor.run.run_context import RunContext
+from executor.run.run_events import Continued, Paused, RunEvent, Stopping
 from model.errors import ClusterUnreachable, WriterBarred
-from model.stop_rules import Reaction, Rule
+from model.stop_rules import Reaction, StopRule
 from model.units import seconds_text
 
 STOPPED: Final = "stopped by the operator"
@@ -20,7 +19,7 @@ _RESUME: Final = "plimsoll run --resume"
 _log = logging.getLogger("plimsoll.executor")
 
 
-class Course:
+class RunGate:
     """What operator, rules, cluster and lease let a run do.
 
     `health` tells what is broken. The first reason to start nothing further stays; a
@@ -28,36 +27,31 @@ class Course:
     """
 
     def __init__(
-        self,
-        ledger: LiveRunState,
-        *,
-        steering: Steering,
-        limits: RunLimits,
-        timing: Timing,
-        health: Callable[[], Sequence[BrokenStopRule]],
+        self, context: RunContext, health: Callable[[], Sequence[BrokenStopRule]]
     ) -> None:
-        self._ledger = ledger
-        self._steering = steering
-        self._limits = limits
-        self._rules = limits.stop_rules
-        self._timing = timing
+        self._journal = context.journal
+        self._steering = context.steering
+        self._limits = context.limits
+        self._rules = context.limits.stop_rules
+        self._timing = context.timing
         self._health = health
+        self._events: list[RunEvent] = []
         self._answered_at_s = 0.0
         self._healthy_at_s = float("-inf")
         self._paused = ""
-        """Why nothing is started for now; empty while that is not so."""
-        self._paused_for: Rule | None = None
+        """Why no moves are started for now; empty while the run is not paused."""
+        self._paused_for: StopRule | None = None
         self._paused_at_s = 0.0
         self._broken_at_s = float("-inf")
-        """When a rule that makes a run pause was last broken."""
+        """When a rule that pauses the run was last broken."""
         self.halted = ""
-        """Why nothing further is started; empty while all is well."""
+        """Why no further moves are started; empty unless the run is ending."""
         self.barred = False
-        """Whether moves under way are left as they are where they need a request."""
+        """Whether requests are forbidden, so that in-flight moves are left alone."""
         self.is_lost = False
         """Whether the cluster has not answered for too long."""
         self.rolls_back = False
-        """Whether what was finished is to be moved back."""
+        """Whether completed moves are to be rolled back."""
 
     @property
     def cancelled_by(self) -> str:
@@ -74,41 +68,43 @@ class Course:
         """Whether nothing is started for now."""
         return bool(self._paused)
 
+    def take_events(self) -> list[RunEvent]:
+        """Return what has changed since the last call, oldest first."""
+        events, self._events = self._events, []
+        return events
+
     def begin(self) -> None:
         """From now on the cluster is expected to answer."""
         self._answered_at_s = self._timing.steady_s()
 
-    def may_start(self, *, waiting: bool, flying: bool) -> bool:
+    def may_start(self, *, waiting: bool, in_flight: bool) -> bool:
         """Whether to start more; halts or pauses where somebody says no.
 
         `waiting` and `flying`: whether moves do; an end that comes too late is none.
         """
-        self._heed_journal()
-        if self._steering.aborting and (waiting or flying):
-            self._halt_for_abort()
+        if self._journal.failure:
+            # No request may go unjournalled; moves in flight need none.
+            self.barred = True
+            self.halt(self._journal.failure)
+        if self._steering.aborting and (waiting or in_flight):
+            self._abort()
         elif self._steering.stopping.is_set() and waiting:
             self.halt(STOPPED)
         now_s = self._timing.steady_s()
         if self.halted or now_s - self._healthy_at_s < self._limits.health_s:
             return self._is_open
         with self.asking():
-            self._weigh(self._health(), now_s)
+            self._react(self._health(), now_s)
             self._healthy_at_s = now_s
         return self._healthy_at_s == now_s and self._is_open
-
-    def _heed_journal(self) -> None:
-        """Without a journal no request may be sent; moves in flight need none."""
-        if self._ledger.unwritable:
-            self.barred = True
-            self.halt(self._ledger.unwritable)
 
     @property
     def _is_open(self) -> bool:
         return not (self.halted or self._paused or self._steering.paused)
 
-    def _weigh(self, found: Sequence[BrokenStopRule], now_s: float) -> None:
+    def _react(self, broken: Sequence[BrokenStopRule], now_s: float) -> None:
         """The hardest reaction to what is broken counts."""
-        by_reaction = {self.reaction(b): b for b in reversed(found)}
+        by_reaction = {self.reaction(b): b for b in reversed(broken)}
         for final in (Reaction.ROLL_BACK, Reaction.STOP):
             if final in by_reaction:
                 self.halt(by_reaction[final].reason, final)
@@ -121,9 +117,9 @@ class Course:
         elif holding is not None:
             self._pause(holding.reason, holding.rule, now_s)
         elif self._paused and now_s - self._broken_at_s >= self._rules.calm_s:
-            _log.info("the run goes on")
+            _log.info("the run continues")
             self._paused = ""
-            self._ledger.went_on()
+            self._events.append(Continued())
 
     def reaction(self, broken: BrokenStopRule) -> Reaction:
         """What is done about it."""
@@ -132,13 +128,13 @@ class Course:
             return Reaction.STOP
         return configured
 
-    def _pause(self, reason: str, rule: Rule | None, now_s: float) -> None:
+    def _pause(self, reason: str, rule: StopRule | None, now_s: float) -> None:
         if not self._paused or rule is not self._paused_for:
             _log.info("the run pauses: %s", reason)
             self._paused, self._paused_for, self._paused_at_s = reason, rule, now_s
-            self._ledger.paused(reason)
+            self._events.append(Paused(reason))
         limit_s = self._rules.pause_limit_s
-        endless = rule is None or rule is Rule.WINDOW
+        endless = rule is None or rule is StopRule.WINDOW
         if not endless and now_s - self._paused_at_s >= limit_s:
             self.halt(f"{self._paused}; not better after {seconds_text(limit_s)}")
 
@@ -148,9 +144,9 @@ class Course:
             _log.info("the run stops: %s", reason)
             self.halted = reason
             self.rolls_back = how is Reaction.ROLL_BACK
-            self._ledger.stopping(reason)
+            self._events.append(Stopping(reason))
 
-    def _halt_for_abort(self) -> None:
+    def _abort(self) -> None:
         if self.halted == STOPPED:
             self.halted = ""
         self.halt(ABORTED)

@@ -2,22 +2,25 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.client.responses import PartitionView
 from model.errors import ClusterUnreachable, RightsMissing
 from model.files import rounded
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import BrokerChange, Move, Plan
+from model.plan.remaining import OverLimit, RackViolation
 from model.run import BrokerBalance, MoveProgress, MoveState, RunReport
 
 Loads = dict[str, float]
 """By dimension."""
+NOT_MADE: Final = "its move was not completed"
 _log = logging.getLogger("plimsoll.executor")
 
 
-def with_balance(report: RunReport, plan: Plan, admin: Admin) -> RunReport:
+def with_balance(report: RunReport, plan: Plan, admin: ClusterAdmin) -> RunReport:
     """The report of a run with what the placement is worth that it has left.
 
     Without it where the cluster does not tell.
@@ -27,7 +30,7 @@ def with_balance(report: RunReport, plan: Plan, admin: Admin) -> RunReport:
     try:
         views = admin.partitions([move.id for move in plan.moves])
     except (ClusterUnreachable, RightsMissing) as exc:
-        _log.debug("the placement at the end is not known: %s", exc)
+        _log.debug("the final placement is unknown: %s", exc)
         return report
     return report.model_copy(update={"brokers": balance(plan, views)})
 
@@ -139,3 +142,37 @@ def _deviation(broker: BrokerChange, dimension: str, achieved: Loads) -> float |
     if load <= 0:
         return None
     return rounded((there + 1) * achieved[dimension] / load - 1)
+
+
+def with_remaining(report: RunReport, plan: Plan) -> RunReport:
+    """Add the remaining violations of those that the plan names to a report.
+
+    Where achieved loads are unknown, a run that completed all moves leaves what the
+    plan estimates, and any other run what it found.
+    """
+    return report.model_copy(
+        update={
+            "over_limit": tuple(_over_limit(report, plan)),
+            "rack_violations": tuple(_rack_violations(report, plan)),
+            "deferred": plan.goals.deferred,
+        }
+    )
+
+
+def _over_limit(report: RunReport, plan: Plan) -> Iterator[OverLimit]:
+    achieved = {b.id: b.achieved for b in report.brokers}
+    complete = all(m.state is MoveState.DONE for m in report.moves)
+    for one in plan.over_limit:
+        estimated = one.after if complete else one.before
+        load = achieved.get(one.broker, {}).get(one.dimension, estimated)
+        if (left := one.model_copy(update={"after": load})).remains:
+            yield left
+
+
+def _rack_violations(report: RunReport, plan: Plan) -> Iterator[RackViolation]:
+    done = {(m.topic, m.partition) for m in report.moves if m.state is MoveState.DONE}
+    for one in plan.rack_violations:
+        if not one.repaired:
+            yield one
+        elif (one.topic, one.partition) not in done:
+            yield one.model_copy(update={"repaired": False, "reason": NOT_MADE})

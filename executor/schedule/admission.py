@@ -62,7 +62,7 @@ def too_big(move: Move, free_bytes: Mapping[BrokerId, int]) -> str:
     tight = [b for b in move.added if b in free_bytes and free_bytes[b] < size]
     room = max(0, free_bytes[tight[0]])
     return (
-        f"broker {tight[0]} has room for {bytes_text(room)} beside its reserve, and "
+        f"broker {tight[0]} has {bytes_text(room)} free beyond its reserve, and "
         f"{move.id} needs {bytes_text(size)}"
     )
 

@@ -28,12 +28,12 @@ class Concurrency:
         self._most = most
         self._now = min(_FIRST, most.moves_in_flight)
         self._round: list[float] = []
-        """Seconds of moves on shared storage."""
+        """Seconds of completed moves on shared storage in this round."""
         self._sizes: list[int] = []
-        """Bytes of copies since `_since_s`."""
+        """Bytes of completed copies since `_since_s`."""
         self._since_s: float | None = None
         self._best = 0.0
-        """Bytes per second of the best round of copies."""
+        """Highest bytes per second of a round of copies."""
 
     @property
     def limits(self) -> RunLimits:

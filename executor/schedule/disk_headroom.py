@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.schedule.admission import bytes_per_replica
 from executor.timing import RunLimits, Timing
 from model.errors import ClusterUnreachable
@@ -11,10 +11,10 @@ from model.plan.plan import Move
 from model.snapshot.snapshot import StorageKind
 
 
-class Room:
+class DiskHeadroom:
     """Free bytes of brokers, looked at now and then."""
 
-    def __init__(self, admin: Admin, limits: RunLimits, timing: Timing) -> None:
+    def __init__(self, admin: ClusterAdmin, limits: RunLimits, timing: Timing) -> None:
         self._admin = admin
         self._limits = limits
         self._timing = timing

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from executor.schedule.admission import NO_LIMIT
 from executor.schedule.order import Schedule, schedule, urgent_of
 from executor.schedule.simulate import Peak
-from executor.schedule.task import NO_SIZES, Sizes, Terms, works
+from executor.schedule.task import NO_SIZES, ScheduleConstraints, Sizes, tasks_of
 from executor.schedule.throughput import Pace
 from executor.timing import RunLimits
 from model.ids import BrokerId
@@ -43,30 +43,34 @@ def forecast(
     sizes: Sizes = NO_SIZES,
 ) -> Forecast:
     """Schedule a plan, and run that on paper."""
-    terms = Terms(
+    constraints = ScheduleConstraints(
         limits=limits,
         speed=pace.speed(limits),
         free_bytes=free_bytes,
         urgent=urgent_of(plan),
     )
-    return _told(schedule(works(plan.moves, sizes), terms), free_bytes, pace)
+    return _forecast_of(
+        schedule(tasks_of(plan.moves, sizes), constraints), free_bytes, pace
+    )
 
 
-def _told(found: Schedule, free_bytes: Mapping[BrokerId, int], pace: Pace) -> Forecast:
+def _forecast_of(
+    found: Schedule, free_bytes: Mapping[BrokerId, int], pace: Pace
+) -> Forecast:
     timeline = found.timeline
     return Forecast(
         seconds=timeline.seconds,
         least_s=found.least_s,
-        order=tuple(work.move for work in found.order),
-        unknown=sum(work.move.bytes_to_copy is None for work in found.order),
+        order=tuple(task.move for task in found.order),
+        unknown=sum(task.move.bytes_to_copy is None for task in found.order),
         bytes_to_copy=sum(
             one.size
-            for work in found.order
-            if work.move.id in timeline.spans
-            for one in work.copies
+            for task in found.order
+            if task.move.id in timeline.spans
+            for one in task.copies
         ),
         peaks=timeline.peaks,
         free_bytes=free_bytes,
-        unfit=tuple(why for _, why in timeline.unfit),
+        unfit=tuple(reason for _, reason in timeline.unfit),
         known=pace.known,
     )

@@ -9,7 +9,13 @@ from typing import Final
 from executor.schedule.concurrency import Concurrency
 from executor.schedule.order import schedule, urgent_of
 from executor.schedule.simulate import simulated
-from executor.schedule.task import NO_SIZES, Lane, Sizes, Terms, works
+from executor.schedule.task import (
+    NO_SIZES,
+    CopyResource,
+    ScheduleConstraints,
+    Sizes,
+    tasks_of,
+)
 from executor.schedule.throughput import MUCH, Pace, through
 from executor.timing import RunLimits, Timing
 from model.ids import BrokerId
@@ -30,7 +36,7 @@ Look = Callable[[Sequence[Move]], Sizes]
 """Finds out what replicas hold that are to be copied inside their brokers."""
 
 
-class WeeklyForecast:
+class EtaEstimator:
     """Runs what is left of a plan on paper, at the speed that is seen."""
 
     def __init__(
@@ -42,30 +48,32 @@ class WeeklyForecast:
         self._timing = timing
         self._look = look
         self._sizes: Sizes = NO_SIZES
-        self._marks: deque[tuple[float, Mapping[Lane, float]]] = deque(maxlen=_MARKS)
+        self._marks: deque[tuple[float, Mapping[CopyResource, float]]] = deque(
+            maxlen=_MARKS
+        )
         self._due_s = float("-inf")
-        self._told_s = 0.0
-        """When the run was said to end."""
+        self._logged_end_s = 0.0
+        """Estimated end, by the steady clock, that was logged last."""
 
     def order(
         self, waiting: Sequence[Move], free_bytes: Mapping[BrokerId, int]
     ) -> list[Move]:
         """Moves in the order in which they are to begin."""
         self._sizes = self._look(waiting)
-        terms = Terms(
+        constraints = ScheduleConstraints(
             limits=self._limits,
             speed=self._speed,
             free_bytes=free_bytes,
             urgent=self._urgent,
         )
-        found = schedule(works(waiting, self._sizes), terms)
+        found = schedule(tasks_of(waiting, self._sizes), constraints)
         _log.info(
             "the moves will take about %s, in no order less than %s",
             seconds_text(found.timeline.seconds),
             seconds_text(found.least_s),
         )
-        self._told_s = self._timing.steady_s() + found.timeline.seconds
-        return [work.move for work in found.order]
+        self._logged_end_s = self._timing.steady_s() + found.timeline.seconds
+        return [task.move for task in found.order]
 
     def left_s(
         self,
@@ -84,18 +92,18 @@ class WeeklyForecast:
         self._observe(moves, now_s)
         running = [at for at in moves if at.state is MoveState.ISSUED]
         left_s = simulated(
-            works(waiting, self._sizes),
+            tasks_of(waiting, self._sizes),
             self._speed,
             concurrency,
-            under_way=works((at.move for at in running), self._sizes),
+            under_way=tasks_of((at.move for at in running), self._sizes),
             copied={at.move.id: float(at.bytes_copied or 0) for at in running},
         ).seconds
-        self._tell(now_s + left_s, left_s)
+        self._log_end(now_s + left_s, left_s)
         return left_s
 
-    def _tell(self, ends_s: float, left_s: float) -> None:
+    def _log_end(self, ends_s: float, left_s: float) -> None:
         """Log an end that is not the one told last."""
-        later_s = ends_s - self._told_s
+        later_s = ends_s - self._logged_end_s
         if abs(later_s) > _CHANGE * left_s + _EVERY_S:
             _log.info(
                 "the run will end in about %s, %s %s than expected",
@@ -103,11 +111,11 @@ class WeeklyForecast:
                 seconds_text(abs(later_s)),
                 "later" if later_s > 0 else "sooner",
             )
-            self._told_s = ends_s
+            self._logged_end_s = ends_s
 
     def _observe(self, moves: Sequence[MoveProgress], now_s: float) -> None:
         """The lane that copied most lately tells what lanes can do."""
-        passed: Counter[Lane] = Counter()
+        passed: Counter[CopyResource] = Counter()
         for at in moves:
             passed.update(through(at))
         if self._marks:

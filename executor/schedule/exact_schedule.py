@@ -13,7 +13,7 @@ from ortools.sat.python import cp_model
 
 from executor.schedule.admission import brokers_of, bytes_per_replica
 from executor.schedule.concurrency import Concurrency
-from executor.schedule.task import Copy, Lane, Terms, Work
+from executor.schedule.task import Copy, CopyResource, MoveTask, ScheduleConstraints
 from model.ids import BrokerId, PartitionId
 
 _WORK: Final = 1.0
@@ -35,27 +35,34 @@ class ExactSchedule:
 
 
 def prove(
-    works: Sequence[Work], alone: Sequence[Work], terms: Terms, least_s: float
-) -> tuple[list[list[Work]], float]:
+    tasks: Sequence[MoveTask],
+    alone: Sequence[MoveTask],
+    constraints: ScheduleConstraints,
+    least_s: float,
+) -> tuple[list[list[MoveTask]], float]:
     """Orders of moves that run beside each other, and the least time of any order.
 
     `alone` are moves that follow one by one, and `least_s` is known to be a least time
     of all of them.
     """
-    alone_s = sum(work.alone_s(terms.speed) for work in alone)
-    terms = replace(terms, limits=Concurrency(terms.limits).widest)
-    parted = solve(works, terms, least_s - alone_s, parted=True)
-    shared = solve(works, terms, least_s - alone_s, parted=False)
+    alone_s = sum(task.alone_s(constraints.speed) for task in alone)
+    constraints = replace(constraints, limits=Concurrency(constraints.limits).widest)
+    separate = solve(tasks, constraints, least_s - alone_s, separate=True)
+    shared = solve(tasks, constraints, least_s - alone_s, separate=False)
     orders = [
-        sorted(works, key=lambda work: found.begins[work.move.id])
-        for found in (parted, shared)
+        sorted(tasks, key=lambda task: found.begins[task.move.id])
+        for found in (separate, shared)
         if found.begins
     ]
     return orders, max(least_s, alone_s + shared.least_s)
 
 
 def solve(
-    works: Sequence[Work], terms: Terms, least_s: float, *, parted: bool
+    tasks: Sequence[MoveTask],
+    constraints: ScheduleConstraints,
+    least_s: float,
+    *,
+    separate: bool,
 ) -> ExactSchedule:
     """The quickest schedule of a few moves, of which `least_s` is proved already.
 
@@ -63,61 +70,66 @@ def solve(
     no schedule that can be run, but what is proved then holds for every way to share
     them. Urgent moves go first only where they are.
     """
-    model = _Model(works, terms, least_s)
-    if parted:
+    model = _Model(tasks, constraints, least_s)
+    if separate:
         model.separate_copies()
     model.limit_concurrency()
     model.limit_disk_usage()
-    return model.solve(urgent=parted)
+    return model.solve(urgent=separate)
 
 
 class _Model:
     """Moves as intervals; times are rounded down, so that no bound is too high."""
 
-    def __init__(self, works: Sequence[Work], terms: Terms, least_s: float) -> None:
-        self._works = works
-        self._terms = terms
+    def __init__(
+        self,
+        tasks: Sequence[MoveTask],
+        constraints: ScheduleConstraints,
+        least_s: float,
+    ) -> None:
+        self._tasks = tasks
+        self._constraints = constraints
         self._least_s = least_s
         self._model = cp_model.CpModel()
-        total_s = sum(work.alone_s(terms.speed) for work in works)
+        total_s = sum(task.alone_s(constraints.speed) for task in tasks)
         self._per_s = _UNITS / max(total_s, 1e-3)
-        self._horizon = _UNITS + len(works)
+        self._horizon = _UNITS + len(tasks)
         least = min(self._horizon, int(least_s * self._per_s))
         self._makespan = self._model.new_int_var(least, self._horizon, "makespan")
         self._begin: dict[PartitionId, cp_model.IntVar] = {}
         self._end: dict[PartitionId, cp_model.LinearExprT] = {}
         self._interval: dict[PartitionId, cp_model.IntervalVar] = {}
-        for work in works:
-            self._add(work)
+        for task in tasks:
+            self._add(task)
 
     def separate_copies(self) -> None:
         """One copy at a time in each lane."""
-        busy: dict[Lane, list[cp_model.IntervalVar]] = defaultdict(list)
-        speed = self._terms.speed
-        for work in self._works:
+        busy: dict[CopyResource, list[cp_model.IntervalVar]] = defaultdict(list)
+        speed = self._constraints.speed
+        for task in self._tasks:
             before_s = 0.0
-            for one in work.legs:
-                self._occupy(busy, work, one, before_s)
+            for one in task.legs:
+                self._occupy(busy, task, one, before_s)
                 before_s += one.size / speed.network
-            for one in work.inside:
-                self._occupy(busy, work, one, 0.0)
+            for one in task.inside:
+                self._occupy(busy, task, one, 0.0)
         for intervals in busy.values():
             self._model.add_no_overlap(intervals)
 
     def limit_concurrency(self) -> None:
         """No more moves at once than the limits let, in the cluster and on a broker."""
-        limits = self._terms.limits
+        limits = self._constraints.limits
         at: dict[BrokerId, list[cp_model.IntervalVar]] = defaultdict(list)
-        for work in self._works:
-            for broker in brokers_of(work.move):
-                at[broker].append(self._interval[work.move.id])
+        for task in self._tasks:
+            for broker in brokers_of(task.move):
+                at[broker].append(self._interval[task.move.id])
         self._cap(list(self._interval.values()), limits.moves_in_flight)
         for intervals in at.values():
             self._cap(intervals, limits.moves_per_broker)
 
     def limit_disk_usage(self) -> None:
         """What comes lies on a disk from the beginning, what goes until the end."""
-        for broker, free in self._terms.free_bytes.items():
+        for broker, free in self._constraints.free_bytes.items():
             changes = [*self._changes(broker)]
             if sum(size for _, size in changes if size > 0) <= free:
                 continue
@@ -145,9 +157,9 @@ class _Model:
             least_s=bound / self._per_s,
         )
 
-    def _add(self, work: Work) -> None:
-        pid, name = work.move.id, str(work.move.id)
-        lasts = int(work.alone_s(self._terms.speed) * self._per_s)
+    def _add(self, task: MoveTask) -> None:
+        pid, name = task.move.id, str(task.move.id)
+        lasts = int(task.alone_s(self._constraints.speed) * self._per_s)
         begin = self._model.new_int_var(0, self._horizon - lasts, f"begin[{name}]")
         self._begin[pid] = begin
         self._end[pid] = begin + lasts
@@ -158,17 +170,17 @@ class _Model:
 
     def _occupy(
         self,
-        busy: dict[Lane, list[cp_model.IntervalVar]],
-        work: Work,
+        busy: dict[CopyResource, list[cp_model.IntervalVar]],
+        task: MoveTask,
         one: Copy,
         before_s: float,
     ) -> None:
-        pid, per_s = work.move.id, self._per_s
-        for lane in one.lanes:
-            lasts = int(one.size / self._terms.speed.of(lane) * per_s)
+        pid, per_s = task.move.id, self._per_s
+        for resource in one.resources:
+            lasts = int(one.size / self._constraints.speed.of(resource) * per_s)
             begin = self._begin[pid] + int(before_s * per_s)
-            name = f"{lane[1].value}[{pid},{lane[0]}]"
-            busy[lane].append(
+            name = f"{resource[1].value}[{pid},{resource[0]}]"
+            busy[resource].append(
                 self._model.new_fixed_size_interval_var(begin, lasts, name)
             )
 
@@ -177,18 +189,18 @@ class _Model:
             self._model.add_cumulative(intervals, [1] * len(intervals), most)
 
     def _changes(self, broker: BrokerId) -> Iterator[tuple[cp_model.LinearExprT, int]]:
-        for work in self._works:
-            size = bytes_per_replica(work.move)
-            if size and broker in work.move.added:
-                yield self._begin[work.move.id], size
-            if size and broker in work.move.removed:
-                yield self._end[work.move.id], -size
+        for task in self._tasks:
+            size = bytes_per_replica(task.move)
+            if size and broker in task.move.added:
+                yield self._begin[task.move.id], size
+            if size and broker in task.move.removed:
+                yield self._end[task.move.id], -size
 
     def _urgent_end(self) -> cp_model.IntVar | None:
-        if not self._terms.urgent & self._end.keys():
+        if not self._constraints.urgent & self._end.keys():
             return None
         last = self._model.new_int_var(0, self._horizon, "urgent")
-        for pid in sorted(self._terms.urgent & self._end.keys()):
+        for pid in sorted(self._constraints.urgent & self._end.keys()):
             self._model.add(last >= self._end[pid])
         return last
 

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Sequence
 from executor.schedule.admission import brokers_of
 from executor.schedule.concurrency import Concurrency
 from executor.schedule.makespan_bound import least_s
-from executor.schedule.task import Lane, Terms, Work
+from executor.schedule.task import CopyResource, MoveTask, ScheduleConstraints
 from model.ids import BrokerId
 
 _Key = tuple[bool, bool, float, float]
 
 
-def list_schedule(works: Sequence[Work], terms: Terms, *, slack: float) -> list[Work]:
+def list_schedule(
+    tasks: Sequence[MoveTask], constraints: ScheduleConstraints, *, slack: float
+) -> list[MoveTask]:
     """Moves in the order in which they would begin with one copy in each lane.
 
     Of those whose lanes are idle the urgent ones begin first, then those of a lane, or
@@ -22,30 +24,34 @@ def list_schedule(works: Sequence[Work], terms: Terms, *, slack: float) -> list[
     its time does; with a `slack` of 1, only the longest queue and the longest move
     count.
     """
-    return _Greedy(works, terms, slack).order() if works else []
+    return _Greedy(tasks, constraints, slack).order() if tasks else []
 
 
 class _Greedy:
     """The moves that wait, and what each lane has to do yet."""
 
-    def __init__(self, works: Sequence[Work], terms: Terms, slack: float) -> None:
-        self._works, self._terms, self._slack = works, terms, slack
-        self._alone_s = [work.alone_s(terms.speed) for work in works]
-        self._spans = [list(_spans(work, terms)) for work in works]
-        self._taken: dict[Lane, list[tuple[float, float]]] = defaultdict(list)
-        """Begin and end of what passes each lane now and later."""
-        self._needs = [_needs(work, terms) for work in works]
-        self._queue: dict[Lane | BrokerId, float] = defaultdict(float)
+    def __init__(
+        self, tasks: Sequence[MoveTask], constraints: ScheduleConstraints, slack: float
+    ) -> None:
+        self._tasks, self._constraints, self._slack = tasks, constraints, slack
+        self._alone_s = [task.alone_s(constraints.speed) for task in tasks]
+        self._spans = [list(_spans(task, constraints)) for task in tasks]
+        self._taken: dict[CopyResource, list[tuple[float, float]]] = defaultdict(list)
+        """Start and end of the present and future copies on each resource."""
+        self._needs = [_needs(task, constraints) for task in tasks]
+        self._queue: dict[CopyResource | BrokerId, float] = defaultdict(float)
         for needs in self._needs:
             for key, seconds in needs.items():
                 self._queue[key] += seconds
-        self._late_s = least_s(works, terms.limits, terms.speed) * (1 - slack)
+        self._late_s = least_s(tasks, constraints.limits, constraints.speed) * (
+            1 - slack
+        )
         self._now_s = 0.0
 
-    def order(self) -> list[Work]:
+    def order(self) -> list[MoveTask]:
         """All of them."""
-        widest = Concurrency(self._terms.limits).widest
-        waiting = list(range(len(self._works)))
+        widest = Concurrency(self._constraints.limits).widest
+        waiting = list(range(len(self._tasks)))
         ends: list[float] = []
         changes: list[float] = []
         order = []
@@ -58,7 +64,7 @@ class _Greedy:
                 continue
             index = max(idle, key=self._place)
             waiting.remove(index)
-            order.append(self._works[index])
+            order.append(self._tasks[index])
             for moment in self._begin(index):
                 heapq.heappush(changes, moment)
             heapq.heappush(ends, self._now_s + self._alone_s[index])
@@ -84,9 +90,9 @@ class _Greedy:
         yield now_s + self._alone_s[index]
 
     def _place(self, index: int) -> _Key:
-        move, alone_s = self._works[index].move, self._alone_s[index]
+        move, alone_s = self._tasks[index].move, self._alone_s[index]
         queue_s = max(self._queue[key] for key in self._needs[index])
-        is_urgent = move.id in self._terms.urgent
+        is_urgent = move.id in self._constraints.urgent
         if self._slack == 1.0:
             return is_urgent, True, queue_s, alone_s
         gain = move.gain / max(alone_s, 1e-6)
@@ -94,23 +100,31 @@ class _Greedy:
         return is_urgent, is_late, queue_s if is_late else gain, gain
 
 
-def _spans(work: Work, terms: Terms) -> Iterator[tuple[Lane, float, float]]:
+def _spans(
+    task: MoveTask, constraints: ScheduleConstraints
+) -> Iterator[tuple[CopyResource, float, float]]:
     """When a move comes to each lane and leaves it, from its begin on."""
     begin_s = 0.0
-    for one in work.legs:
-        end_s = begin_s + one.size / terms.speed.network
-        for lane in one.lanes:
-            yield lane, begin_s, end_s
+    for one in task.legs:
+        end_s = begin_s + one.size / constraints.speed.network
+        for resource in one.resources:
+            yield resource, begin_s, end_s
         begin_s = end_s
-    for one in work.inside:
-        for lane in one.lanes:
-            yield lane, 0.0, one.size / terms.speed.of(lane)
+    for one in task.inside:
+        for resource in one.resources:
+            yield resource, 0.0, one.size / constraints.speed.of(resource)
 
 
-def _needs(work: Work, terms: Terms) -> dict[Lane | BrokerId, float]:
+def _needs(
+    task: MoveTask, constraints: ScheduleConstraints
+) -> dict[CopyResource | BrokerId, float]:
     """Seconds of each lane, and of a slot of each broker by how many it has."""
-    slot_s = work.alone_s(terms.speed) / terms.limits.moves_per_broker
-    needs: dict[Lane | BrokerId, float] = dict.fromkeys(brokers_of(work.move), slot_s)
-    for lane, size in work.lanes():
-        needs[lane] = needs.get(lane, 0.0) + size / terms.speed.of(lane)
+    slot_s = task.alone_s(constraints.speed) / constraints.limits.moves_per_broker
+    needs: dict[CopyResource | BrokerId, float] = dict.fromkeys(
+        brokers_of(task.move), slot_s
+    )
+    for resource, size in task.resources():
+        needs[resource] = needs.get(resource, 0.0) + size / constraints.speed.of(
+            resource
+        )
     return needs

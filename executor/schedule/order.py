@@ -12,7 +12,7 @@ from executor.schedule.concurrency import Concurrency
 from executor.schedule.list_scheduling import list_schedule
 from executor.schedule.makespan_bound import least_s
 from executor.schedule.simulate import Timeline, simulated
-from executor.schedule.task import Terms, Work
+from executor.schedule.task import MoveTask, ScheduleConstraints
 from model.ids import PartitionId
 from model.plan.plan import Plan
 from model.snapshot.snapshot import LEAVING
@@ -33,7 +33,7 @@ _FEW: Final = 40
 class Schedule:
     """An order, and how it goes on paper."""
 
-    order: tuple[Work, ...]
+    order: tuple[MoveTask, ...]
     timeline: Timeline
     least_s: float = 0.0
     """Proved: no order is quicker at this pace."""
@@ -58,43 +58,43 @@ def urgent_of(plan: Plan) -> frozenset[PartitionId]:
     return frozenset(m.id for m in plan.moves if leaving.intersection(m.removed))
 
 
-def schedule(works: Sequence[Work], terms: Terms) -> Schedule:
+def schedule(tasks: Sequence[MoveTask], constraints: ScheduleConstraints) -> Schedule:
     """The best order found, and the least time that is proved for any."""
-    beside = [work for work in works if not work.is_alone]
-    alone = [work for work in works if work.is_alone]
-    if len(works) > _MANY or not any(work.copies for work in beside):
-        orders = [sorted(beside, key=lambda w: w.move.id not in terms.urgent)]
+    concurrent = [task for task in tasks if not task.is_alone]
+    alone = [task for task in tasks if task.is_alone]
+    if len(tasks) > _MANY or not any(task.copies for task in concurrent):
+        orders = [sorted(concurrent, key=lambda w: w.move.id not in constraints.urgent)]
     else:
-        orders = [list_schedule(beside, terms, slack=s) for s in _SLACKS]
-    tried = [_run([*order, *alone], terms) for order in orders]
-    best = _best(tried, terms)
+        orders = [list_schedule(concurrent, constraints, slack=s) for s in _SLACKS]
+    tried = [_run([*order, *alone], constraints) for order in orders]
+    best = _best(tried, constraints)
     unfit = {move.id for move, _ in best.timeline.unfit}
-    held = [work for work in best.order if work.move.id not in unfit]
-    least = least_s(held, terms.limits, terms.speed)
+    held = [task for task in best.order if task.move.id not in unfit]
+    least = least_s(held, constraints.limits, constraints.speed)
     is_proved = best.timeline.seconds <= least * (1 + _PROVED)
-    is_small = len(beside) <= _FEW and any(work.copies for work in beside)
+    is_small = len(concurrent) <= _FEW and any(task.copies for task in concurrent)
     if is_small and not (unfit or is_proved):
-        # The import takes a third of a second.
+        # Importing CP-SAT takes a third of a second.
         from executor.schedule.exact_schedule import prove
 
-        found, least = prove(beside, alone, terms, least)
-        tried += [_run([*order, *alone], terms) for order in found]
-        best = _best(tried, terms)
+        found, least = prove(concurrent, alone, constraints, least)
+        tried += [_run([*order, *alone], constraints) for order in found]
+        best = _best(tried, constraints)
     return Schedule(order=best.order, timeline=best.timeline, least_s=least)
 
 
-def _run(order: Sequence[Work], terms: Terms) -> Schedule:
-    concurrency = Concurrency(terms.limits)
-    timeline = simulated(order, terms.speed, concurrency, terms.free_bytes)
+def _run(order: Sequence[MoveTask], constraints: ScheduleConstraints) -> Schedule:
+    concurrency = Concurrency(constraints.limits)
+    timeline = simulated(order, constraints.speed, concurrency, constraints.free_bytes)
     return Schedule(order=tuple(order), timeline=timeline)
 
 
-def _best(tried: Sequence[Schedule], terms: Terms) -> Schedule:
+def _best(tried: Sequence[Schedule], constraints: ScheduleConstraints) -> Schedule:
     """The one that leaves least out, ends what is urgent and then all soonest."""
     fewest = min(len(s.timeline.unfit) for s in tried)
     left = [s for s in tried if len(s.timeline.unfit) == fewest]
-    soon = min(s.ends_s(terms.urgent) for s in left) * (1 + _CLOSE)
-    left = [s for s in left if s.ends_s(terms.urgent) <= soon]
+    soon = min(s.ends_s(constraints.urgent) for s in left) * (1 + _CLOSE)
+    left = [s for s in left if s.ends_s(constraints.urgent) <= soon]
     soon = min(s.timeline.seconds for s in left) * (1 + _CLOSE)
     left = [s for s in left if s.timeline.seconds <= soon]
     return min(left, key=lambda s: s.waits_s)

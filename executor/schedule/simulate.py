@@ -13,7 +13,13 @@ from executor.schedule.admission import (
     too_big,
 )
 from executor.schedule.concurrency import Concurrency
-from executor.schedule.task import Copy, CopySpeed, Lane, Way, Work
+from executor.schedule.task import (
+    Copy,
+    CopyDirection,
+    CopyResource,
+    CopySpeed,
+    MoveTask,
+)
 from executor.throttle.fair_share import fair_rates
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import Move
@@ -56,11 +62,11 @@ class Timeline:
 
 
 def simulated(
-    order: Sequence[Work],
+    order: Sequence[MoveTask],
     speed: CopySpeed,
     concurrency: Concurrency,
     free_bytes: Mapping[BrokerId, int] = NO_LIMIT,
-    under_way: Sequence[Work] = (),
+    under_way: Sequence[MoveTask] = (),
     copied: Mapping[PartitionId, float] = _NOTHING,
 ) -> Timeline:
     """Run moves in this order, as `Execution` does; `concurrency` stays as it is.
@@ -68,20 +74,20 @@ def simulated(
     Copies share brokers fairly. Those `under_way` have begun, and have `copied` so
     many bytes.
     """
-    paper = _Simulation(speed, copy.deepcopy(concurrency), free_bytes)
-    for work in under_way:
-        paper.begin(work, copied.get(work.move.id, 0.0))
-    waiting = {work.move.id: work for work in order}
-    while waiting or paper.running:
-        chosen = paper.startable(work.move for work in waiting.values())
-        if not chosen and not paper.running:
+    simulation = _Simulation(speed, copy.deepcopy(concurrency), free_bytes)
+    for task in under_way:
+        simulation.begin(task, copied.get(task.move.id, 0.0))
+    waiting = {task.move.id: task for task in order}
+    while waiting or simulation.running:
+        chosen = simulation.startable(task.move for task in waiting.values())
+        if not chosen and not simulation.running:
             move = waiting.pop(next(iter(waiting))).move
-            paper.unfit.append((move, too_big(move, paper.free)))
+            simulation.unfit.append((move, too_big(move, simulation.free)))
         for move in chosen:
-            paper.begin(waiting.pop(move.id))
-        while paper.running and not paper.go_on():
+            simulation.begin(waiting.pop(move.id))
+        while simulation.running and not simulation.advance():
             pass
-    return paper.timeline()
+    return simulation.timeline()
 
 
 @dataclass(slots=True, eq=False)
@@ -96,7 +102,7 @@ class _Left:
 class _Running:
     """One move under way: first its bytes, then what else it takes."""
 
-    work: Work
+    task: MoveTask
     legs: list[_Left]
     inside: list[_Left]
     seconds_left: float
@@ -116,8 +122,8 @@ class _Tally:
     most_bytes: int = 0
     moves: int = 0
     most_moves: int = 0
-    passed: Counter[Way] = field(default_factory=Counter)
-    fastest: dict[Way, float] = field(default_factory=dict)
+    passed: Counter[CopyDirection] = field(default_factory=Counter)
+    fastest: dict[CopyDirection, float] = field(default_factory=dict)
 
     def hold(self, size: int) -> None:
         self.now_bytes += size
@@ -131,11 +137,11 @@ class _Tally:
         return Peak(
             more_bytes=self.most_bytes,
             moves=self.most_moves,
-            in_bytes=self.passed[Way.IN],
-            out_bytes=self.passed[Way.OUT],
-            inside_bytes=self.passed[Way.INSIDE],
-            in_per_s=self.fastest.get(Way.IN, 0.0),
-            out_per_s=self.fastest.get(Way.OUT, 0.0),
+            in_bytes=self.passed[CopyDirection.IN],
+            out_bytes=self.passed[CopyDirection.OUT],
+            inside_bytes=self.passed[CopyDirection.INSIDE],
+            in_per_s=self.fastest.get(CopyDirection.IN, 0.0),
+            out_per_s=self.fastest.get(CopyDirection.OUT, 0.0),
         )
 
 
@@ -151,7 +157,7 @@ class _Simulation:
         self._speed = speed
         self._concurrency = concurrency
         self.free = dict(free_bytes)
-        """Beside what runs."""
+        """Free bytes, not counting moves in flight."""
         self.running: list[_Running] = []
         self.unfit: list[tuple[Move, str]] = []
         self._now_s = 0.0
@@ -160,35 +166,35 @@ class _Simulation:
 
     def startable(self, waiting: Iterable[Move]) -> list[Move]:
         """Those that begin now."""
-        under_way = [r.work.move for r in self.running]
+        under_way = [r.task.move for r in self.running]
         return startable(waiting, under_way, self._concurrency.limits, self.free)
 
-    def begin(self, work: Work, copied: float = 0.0) -> None:
+    def begin(self, task: MoveTask, copied: float = 0.0) -> None:
         """Start one; its new replicas are taken to be whole at once."""
-        legs = [_Left(leg, leg.size) for leg in work.legs]
-        inside = [_Left(one, one.size) for one in work.inside]
+        legs = [_Left(leg, leg.size) for leg in task.legs]
+        inside = [_Left(one, one.size) for one in task.inside]
         for left in (*legs, *inside):
             done = min(copied, left.size)
             left.size -= done
             copied -= done
-        now = _Running(work, legs, inside, work.fixed_s(self._speed), self._now_s)
+        now = _Running(task, legs, inside, task.fixed_s(self._speed), self._now_s)
         _drop_ended(now)
         self.running.append(now)
-        self._spans[work.move.id] = (self._now_s, self._now_s)
-        for lane, size in work.lanes():
-            self._tally(lane[0]).passed[lane[1]] += size
-        for one in work.copies:
+        self._spans[task.move.id] = (self._now_s, self._now_s)
+        for resource, size in task.resources():
+            self._tally(resource[0]).passed[resource[1]] += size
+        for one in task.copies:
             self._tally(one.target).hold(one.size)
-        for broker in brokers_of(work.move):
+        for broker in brokers_of(task.move):
             self._tally(broker).join(1)
 
-    def go_on(self) -> bool:
+    def advance(self) -> bool:
         """Pass the time until something ends; whether a move did."""
         flows = dict(self._flows())
-        lanes = {lane for _, of in flows.values() for lane in of}
+        resources = {resource for _, of in flows.values() for resource in of}
         rates = fair_rates(
             {key: of for key, (_, of) in flows.items()},
-            {lane: self._speed.of(lane) for lane in lanes},
+            {resource: self._speed.of(resource) for resource in resources},
         )
         self._note_rates(rates, flows)
         ends = [flows[key][0].size / rate for key, rate in rates.items()]
@@ -208,26 +214,26 @@ class _Simulation:
     def _tally(self, broker: BrokerId) -> _Tally:
         return self._tallies.setdefault(broker, _Tally())
 
-    def _flows(self) -> Iterator[tuple[int, tuple[_Left, tuple[Lane, ...]]]]:
+    def _flows(self) -> Iterator[tuple[int, tuple[_Left, tuple[CopyResource, ...]]]]:
         """Copies that go on now."""
         taken = set()
         for now in self.running:
             if now.legs:
-                yield id(now.legs[0]), (now.legs[0], now.legs[0].copy.lanes)
+                yield id(now.legs[0]), (now.legs[0], now.legs[0].copy.resources)
             for left in now.inside:
                 if left.copy.target not in taken:
                     taken.add(left.copy.target)
-                    yield id(left), (left, left.copy.lanes)
+                    yield id(left), (left, left.copy.resources)
 
     def _note_rates(
         self,
         rates: Mapping[int, float],
-        flows: Mapping[int, tuple[_Left, tuple[Lane, ...]]],
+        flows: Mapping[int, tuple[_Left, tuple[CopyResource, ...]]],
     ) -> None:
-        through: Counter[Lane] = Counter()
+        through: Counter[CopyResource] = Counter()
         for key, rate in rates.items():
-            for lane in flows[key][1]:
-                through[lane] += rate  # type: ignore[assignment]  # typed for counts
+            for resource in flows[key][1]:
+                through[resource] += rate  # type: ignore[assignment]  # typed for counts
         for (broker, way), rate in through.items():
             fastest = self._tally(broker).fastest
             fastest[way] = max(fastest.get(way, 0.0), rate)
@@ -236,7 +242,7 @@ class _Simulation:
         self,
         step_s: float,
         rates: Mapping[int, float],
-        flows: Mapping[int, tuple[_Left, tuple[Lane, ...]]],
+        flows: Mapping[int, tuple[_Left, tuple[CopyResource, ...]]],
     ) -> None:
         self._now_s += step_s
         for now in self.running:
@@ -259,11 +265,11 @@ class _Simulation:
 
     def _settle(self, now: _Running) -> None:
         """What one leaves behind."""
-        move, size = now.work.move, bytes_per_replica(now.work.move)
+        move, size = now.task.move, bytes_per_replica(now.task.move)
         self._spans[move.id] = (now.begun_s, self._now_s)
         for broker in move.removed:
             self._tally(broker).hold(-size)
-        for one in now.work.inside:
+        for one in now.task.inside:
             self._tally(one.target).hold(-one.size)
         for broker in brokers_of(move):
             self._tally(broker).join(-1)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from executor.platforms.replica_log_dirs import changed
+from executor.platforms.replica_log_dirs import changed_dirs
 from executor.schedule.admission import bytes_per_replica, is_internal
 from executor.timing import RunLimits
 from model.ids import BrokerId, PartitionId
@@ -16,7 +16,7 @@ Sizes = Mapping[tuple[PartitionId, BrokerId], int]
 NO_SIZES: Final[Sizes] = {}
 
 
-class Way(Enum):
+class CopyDirection(Enum):
     """Which way a copy passes a broker."""
 
     IN = "in"
@@ -25,7 +25,7 @@ class Way(Enum):
     """From one log directory to another: one copy after the other."""
 
 
-Lane = tuple[BrokerId, Way]
+CopyResource = tuple[BrokerId, CopyDirection]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +37,11 @@ class Copy:
     size: int
 
     @property
-    def lanes(self) -> tuple[Lane, ...]:
+    def resources(self) -> tuple[CopyResource, ...]:
         """What it passes."""
         if self.source == self.target:
-            return ((self.target, Way.INSIDE),)
-        return ((self.source, Way.OUT), (self.target, Way.IN))
+            return ((self.target, CopyDirection.INSIDE),)
+        return ((self.source, CopyDirection.OUT), (self.target, CopyDirection.IN))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +55,13 @@ class CopySpeed:
     seconds: float
     """For each replica."""
 
-    def of(self, lane: Lane) -> float:
+    def of(self, resource: CopyResource) -> float:
         """Bytes per second through one lane."""
-        return self.inside if lane[1] is Way.INSIDE else self.network
+        return self.inside if resource[1] is CopyDirection.INSIDE else self.network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class MoveTask:
     """One move as the schedule sees it."""
 
     move: Move
@@ -90,15 +90,15 @@ class Work:
         inside_s = max((c.size / speed.inside for c in self.inside), default=0.0)
         return max(legs_s, inside_s) + self.fixed_s(speed)
 
-    def lanes(self) -> Iterator[tuple[Lane, int]]:
+    def resources(self) -> Iterator[tuple[CopyResource, int]]:
         """Bytes that it sends through each lane."""
         for copy in self.copies:
-            for lane in copy.lanes:
-                yield lane, copy.size
+            for resource in copy.resources:
+                yield resource, copy.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class ScheduleConstraints:
     """What holds for every order of a run."""
 
     limits: RunLimits
@@ -109,17 +109,17 @@ class Terms:
     """Moves that leave brokers which are dead or being drained."""
 
 
-def works(moves: Iterable[Move], sizes: Sizes = NO_SIZES) -> list[Work]:
+def tasks_of(moves: Iterable[Move], sizes: Sizes = NO_SIZES) -> list[MoveTask]:
     """What each move occupies, in their order."""
     return [_work(move, sizes) for move in moves]
 
 
-def _work(move: Move, sizes: Sizes) -> Work:
+def _work(move: Move, sizes: Sizes) -> MoveTask:
     size = bytes_per_replica(move)
-    # As the replicas are exchanged; the leader is the last of them.
+    # In the order of the exchange; the leader comes last.
     added = sorted(move.added, key=lambda broker: broker == move.leader_after)
-    inside = {b: sizes.get((move.id, b), 0) for b in changed(move)}
-    return Work(
+    inside = {b: sizes.get((move.id, b), 0) for b in changed_dirs(move)}
+    return MoveTask(
         move=move,
         legs=tuple(
             Copy(source=move.leader_before, target=broker, size=size)

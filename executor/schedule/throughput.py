@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from executor.schedule.task import CopySpeed, Lane, Way
+from executor.schedule.task import CopyDirection, CopyResource, CopySpeed
 from executor.timing import RunLimits
 from model.run import MoveProgress
 
@@ -62,31 +62,33 @@ class Pace:
 
 def _fastest(run: Iterable[MoveProgress]) -> float | None:
     """Bytes per second through the busiest lane, while anything passed it."""
-    spans: dict[Lane, list[tuple[int, int]]] = defaultdict(list)
-    passed: dict[Lane, float] = defaultdict(float)
+    spans: dict[CopyResource, list[tuple[int, int]]] = defaultdict(list)
+    passed: dict[CopyResource, float] = defaultdict(float)
     for at in run:
         if at.issued_at_ms is None or at.done_at_ms is None:
             continue
-        for lane, size in through(at).items():
-            spans[lane].append((at.issued_at_ms, at.done_at_ms))
-            passed[lane] += size
+        for resource, size in through(at).items():
+            spans[resource].append((at.issued_at_ms, at.done_at_ms))
+            passed[resource] += size
     rates = [
-        1000 * size / max(100, _covered(spans[lane]))
-        for lane, size in passed.items()
+        1000 * size / max(100, _covered(spans[resource]))
+        for resource, size in passed.items()
         if size >= MUCH
     ]
     return max(rates, default=None)
 
 
-def through(at: MoveProgress) -> Mapping[Lane, float]:
+def through(at: MoveProgress) -> Mapping[CopyResource, float]:
     """What a move has sent so far through each lane between brokers."""
     move, size = at.move, at.bytes_copied or 0
     if not move.added or not size:
         return {}
-    lanes: dict[Lane, float] = {(move.leader_before, Way.OUT): size}
+    resources: dict[CopyResource, float] = {
+        (move.leader_before, CopyDirection.OUT): size
+    }
     for broker in move.added:
-        lanes[broker, Way.IN] = size / len(move.added)
-    return lanes
+        resources[broker, CopyDirection.IN] = size / len(move.added)
+    return resources
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from executor.client.cluster_admin import Admin, OffsetKind, local_bytes
+from executor.client.cluster_admin import ClusterAdmin, OffsetKind, local_bytes
 from executor.client.responses import PartitionView
 from executor.timing import Timing
 from model.errors import ClusterUnreachable
@@ -38,15 +38,15 @@ class _Log:
         return max(grown) / max(self.at_s - before.at_s, 1e-3)
 
 
-class Traffic:
+class ProduceRates:
     """Looks at leaders' logs, and tells what was appended between two looks."""
 
-    def __init__(self, admin: Admin, timing: Timing) -> None:
+    def __init__(self, admin: ClusterAdmin, timing: Timing) -> None:
         self._admin = admin
         self._timing = timing
         self._seen: dict[tuple[PartitionId, BrokerId], _Log] = {}
         self.written: dict[PartitionId, float] = {}
-        """Bytes per second from producers; what was not seen twice is absent."""
+        """Bytes per second from producers, of partitions seen at least twice."""
 
     def measure(self, views: Iterable[PartitionView], *, fresh: bool = False) -> None:
         """Look once more; twice, over 2 s, for the first time or where it is `fresh`.
@@ -81,7 +81,7 @@ class Traffic:
             sizes = local_bytes(self._admin, leader, ids)
             firsts = self._admin.offsets(leader, ids, OffsetKind.EARLIEST_LOCAL)
         except ClusterUnreachable as exc:
-            _log.debug("what is written to broker %s is not known: %s", leader, exc)
+            _log.debug("the produce rate at broker %s is unknown: %s", leader, exc)
             return {}
         known = set(ends).intersection(sizes, firsts)
         return {p: _Log(at_s, sizes[p], firsts[p], ends[p]) for p in known}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Self
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.timing import Timing
 from model.errors import (
     ClusterUnreachable,
@@ -38,7 +38,7 @@ Rates = Mapping[BrokerId, Mapping[str, int]]
 
 
 @dataclass(slots=True, kw_only=True)
-class Throttled:
+class ThrottleSettings:
     """What was set, and what was there before."""
 
     rates: dict[BrokerId, dict[str, str | None]] = field(default_factory=dict)
@@ -76,27 +76,27 @@ class Throttled:
         """Whether a value that a broker shows is one that this run has set."""
         return shown in {str(v) for v in self.ours.get(broker, {}).get(key, ())}
 
-    def with_newer(self, newer: "Throttled") -> "Throttled":
+    def with_newer(self, newer: "ThrottleSettings") -> "ThrottleSettings":
         """With the rates that a newer run has set in place of ours, as ours."""
         ours = deepcopy(self.ours)
         for broker, before in newer.rates.items():
             for key, old in before.items():
                 if self.is_ours(broker, key, old):
                     ours[broker][key] += newer.ours.get(broker, {}).get(key, [])
-        return Throttled(rates=self.rates, ours=ours, lists=self.lists)
+        return ThrottleSettings(rates=self.rates, ours=ours, lists=self.lists)
 
     def newest(self, broker: BrokerId, key: str) -> int:
         """The rate that a broker has, or should have."""
         return self.ours[broker][key][-1]
 
-    def with_rates(self, rates: Rates) -> "Throttled":
+    def with_rates(self, rates: Rates) -> "ThrottleSettings":
         """With other rates, before they are set."""
         ours = deepcopy(self.ours)
         for broker, of in rates.items():
             for key, rate in of.items():
                 known = ours.setdefault(broker, {}).setdefault(key, [])
                 ours[broker][key] = [*(v for v in known if v != rate), rate]
-        return Throttled(rates=self.rates, ours=ours, lists=self.lists)
+        return ThrottleSettings(rates=self.rates, ours=ours, lists=self.lists)
 
     def settled(self, broker: BrokerId, rates: Mapping[str, int]) -> None:
         """A broker shows these rates, so earlier ones are gone."""
@@ -107,10 +107,10 @@ class Throttled:
         del self.ours[broker][key], self.rates[broker][key]
 
 
-class Throttle:
+class ClusterThrottle:
     """Sets and takes away the throttle of one run."""
 
-    def __init__(self, admin: Admin, timing: Timing) -> None:
+    def __init__(self, admin: ClusterAdmin, timing: Timing) -> None:
         self._admin = admin
         self._timing = timing
 
@@ -120,14 +120,14 @@ class Throttle:
         return sorted({b for move in moves for b in _involved(move)} & alive)
 
     def plan(
-        self, moves: Sequence[Move], rates: Rates, held: Throttled | None = None
-    ) -> Throttled:
+        self, moves: Sequence[Move], rates: Rates, held: ThrottleSettings | None = None
+    ) -> ThrottleSettings:
         """What has to be set for moves that copy; nothing is changed.
 
         Leaders are limited on all replicas of before, followers on the added ones.
         `held` was set by the run of before: what was there before both comes back.
         """
-        found = deepcopy(held) if held is not None else Throttled()
+        found = deepcopy(held) if held is not None else ThrottleSettings()
         for broker in rates:
             shown = self._admin.own_broker_configs(broker, RATES)
             before = found.rates.setdefault(broker, {})
@@ -145,7 +145,7 @@ class Throttle:
                     lists[key] += [e for e in entries if e not in held_or_there]
         return found.with_rates(rates)
 
-    def set_rates(self, held: Throttled, rates: Rates) -> list[str]:
+    def set_rates(self, held: ThrottleSettings, rates: Rates) -> list[str]:
         """Set rates that `held` has already, and read them back.
 
         What brokers did not take, in words; others are set all the same.
@@ -156,17 +156,18 @@ class Throttle:
                 texts = {key: str(rate) for key, rate in of.items()}
                 self._admin.alter_broker_configs(broker, texts)
             except ClusterUnreachable as exc:
-                silent[broker] = f"broker {broker} did not take the throttle: {exc}"
+                silent[broker] = f"broker {broker} did not accept the throttle: {exc}"
         for broker, of in rates.items():
             if broker not in silent and not self._settles(broker, of):
                 most = rate_text(max(of.values()))
-                words = f"broker {broker} does not take the throttle of {most}"
-                silent[broker] = words
+                silent[broker] = (
+                    f"broker {broker} does not accept the throttle of {most}"
+                )
             elif broker not in silent:
                 held.settled(broker, of)
         return list(silent.values())
 
-    def changeable(self, held: Throttled, rates: Rates) -> Rates:
+    def changeable(self, held: ThrottleSettings, rates: Rates) -> Rates:
         """Those of these rates that stand in place of ours, on brokers that serve.
 
         What somebody else has set meanwhile is theirs from now on.
@@ -182,11 +183,11 @@ class Throttle:
                 if held.is_ours(broker, key, shown.get(key)):
                     found.setdefault(broker, {})[key] = rate
                     continue
-                _log.warning("somebody else changed %s of broker %s", key, broker)
+                _log.warning("someone else changed %s of broker %s", key, broker)
                 held.gave_up(broker, key)
         return found
 
-    def limit(self, moves: Sequence[Move], held: Throttled) -> None:
+    def limit(self, moves: Sequence[Move], held: ThrottleSettings) -> None:
         """Put moves into the lists that are about to begin.
 
         Traffic of those that wait would count into the limit of the others.
@@ -198,7 +199,7 @@ class Throttle:
                     lists.setdefault(key, []).extend(entries)
             self._admin.append_topic_configs(topic, lists)
 
-    def release(self, moves: Iterable[Move], held: Throttled) -> None:
+    def release(self, moves: Iterable[Move], held: ThrottleSettings) -> None:
         """Take moves that ended out of the lists.
 
         In sync, their traffic would count into the limit of the others.
@@ -206,7 +207,7 @@ class Throttle:
         for move in moves:
             self._admin.subtract_topic_configs(move.topic, _ours(move, held))
 
-    def lift(self, held: Throttled) -> tuple[list[str], list[str]]:
+    def lift(self, held: ThrottleSettings) -> tuple[list[str], list[str]]:
         """Take everything away; repeating it does no harm.
 
         Returns, in words, what is left, and the rates that someone else has set in the
@@ -236,7 +237,7 @@ class Throttle:
         return left, theirs
 
     def _restore_rates(
-        self, broker: BrokerId, before: Mapping[str, str | None], held: Throttled
+        self, broker: BrokerId, before: Mapping[str, str | None], held: ThrottleSettings
     ) -> list[str]:
         now = self._admin.own_broker_configs(broker, RATES)
         changed = {
@@ -305,7 +306,7 @@ def _entries(move: Move) -> dict[str, list[str]]:
     }
 
 
-def _ours(move: Move, held: Throttled) -> dict[str, list[str]]:
+def _ours(move: Move, held: ThrottleSettings) -> dict[str, list[str]]:
     """A move's entries that are ours to add and to take away."""
     lists = held.lists.get(move.topic, {})
     ours = {

@@ -7,16 +7,11 @@ from heapq import nlargest
 from math import ceil
 from typing import Final
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.client.responses import PartitionView
 from executor.schedule.concurrency import Concurrency
-from executor.throttle.produce_rates import Traffic
-from executor.throttle.quota import (
-    FOLLOWER_RATE,
-    LEADER_RATE,
-    Rates,
-    Throttled,
-)
+from executor.throttle.produce_rates import ProduceRates
+from executor.throttle.quota import FOLLOWER_RATE, LEADER_RATE, Rates, ThrottleSettings
 from executor.timing import RunLimits, Timing
 from model.errors import GuardrailRefused, PlimsollError
 from model.ids import BrokerId, PartitionId
@@ -97,17 +92,17 @@ class RunRates:
 
     def __init__(
         self,
-        admin: Admin,
+        admin: ClusterAdmin,
         timing: Timing,
         limits: RunLimits,
         consumed: Mapping[BrokerId, float],
     ) -> None:
         self._admin = admin
-        self._traffic = Traffic(admin, timing)
+        self._traffic = ProduceRates(admin, timing)
         self._given = limits.throttle_bytes_per_s
         self._auto = limits.auto_throttle
         self.follows = limits.throttle_follows
-        """Whether they follow what clients leave free."""
+        """Whether the rates follow what clients leave free."""
         most = Concurrency(limits).widest
         self._at_once = min(most.moves_in_flight, most.moves_per_broker)
         self._consumed = consumed
@@ -115,7 +110,7 @@ class RunRates:
         self._least: dict[Limit, int] = {}
 
     @property
-    def wanted(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether the run is to have a throttle."""
         return self.follows or self._given is not None
 
@@ -124,7 +119,7 @@ class RunRates:
 
         Raises GuardrailRefused where copies would never arrive under the limit given.
         """
-        if self.wanted and (copies := copying(moves)):
+        if self.is_requested and (copies := copying(moves)):
             self.measure(copies, fresh=True)
             limit = self._auto.ceiling if self.follows else self._given
             self._refuse_too_low(copies, limit)
@@ -153,7 +148,7 @@ class RunRates:
         if self.follows and not self._used:
             self.measure(moves)
 
-    def keep(self, held: Throttled) -> None:
+    def keep(self, held: ThrottleSettings) -> None:
         """Have the rates that the run of before had."""
         for broker, of in held.ours.items():
             for key, values in of.items():
@@ -190,7 +185,7 @@ class RunRates:
         written = self._traffic.written
         if unknown := [m.id for m in moves if m.id not in written]:
             _log.warning(
-                "the throttle was not compared with what is written to %s%s, which "
+                "the throttle was not compared with the produce rate of %s%s, which "
                 "could not be measured",
                 unknown[0],
                 f" and {len(unknown) - 1} more" if len(unknown) > 1 else "",
@@ -207,10 +202,10 @@ class RunRates:
         at_once = count_text(min(self._at_once, moves), "move")
         enough = rate_text(_rounded_up(need)).replace(" ", "")
         return (
-            f"A {what} of {rate_text(limit)} is too low: with {at_once} at once, what "
-            f"is produced now needs {rate_text(need)} {way} broker {at[0]}, twice what "
-            f"replicas fetch to keep up, or copies never arrive. Say {enough} or more, "
-            "or let fewer moves run at once."
+            f"A {what} of {rate_text(limit)} is too low: with {at_once} at once, "
+            f"current production needs {rate_text(need)} {way} broker {at[0]}, twice "
+            f"what replicas fetch to keep up, or copies never complete. Use {enough} "
+            "or more, or allow fewer moves at once."
         )
 
 

@@ -10,9 +10,9 @@ from executor.run.operator_control import Steering
 from executor.throttle.quota import (
     FOLLOWER_RATE,
     LEADER_RATE,
+    ClusterThrottle,
     Rates,
-    Throttle,
-    Throttled,
+    ThrottleSettings,
 )
 from executor.throttle.rates import RunRates, copying
 from executor.timing import Timing
@@ -39,12 +39,12 @@ class RunThrottle:
 
     def __init__(
         self,
-        throttle: Throttle,
+        throttle: ClusterThrottle,
         journal: RunJournal,
         rates: RunRates,
         timing: Timing,
         steering: Steering,
-        held: Throttled | None = None,
+        held: ThrottleSettings | None = None,
     ) -> None:
         self._throttle = throttle
         self._journal = journal
@@ -53,24 +53,24 @@ class RunThrottle:
         self._steering = steering
         self._held = held
         self._open: dict[PartitionId, Move] = {}
-        """Moves that copy and have not ended."""
+        """Copying moves that have not ended."""
         self._begun: set[PartitionId] = set()
-        """Those of them that stand in the lists."""
+        """Those of them that are in the topics' lists."""
         self._looked_at_s = float("-inf")
         self._raised_at_s: dict[tuple[BrokerId, str], float] = {}
-        if held is not None and not rates.wanted:
+        if held is not None and not rates.is_requested:
             rates.keep(held)
 
-    def begin(self, waiting: Sequence[Move], under_way: Sequence[Move]) -> None:
+    def begin(self, waiting: Sequence[Move], in_flight: Sequence[Move]) -> None:
         """Set it for these moves, if one is wanted.
 
         Raises ExecutionStopped where a broker does not take it.
         """
-        self._open = {move.id: move for move in copying([*under_way, *waiting])}
-        self._begun = {move.id for move in under_way}
-        wanted = self._open and self._rates.wanted
-        if wanted and (failed := self._impose()):
-            raise ExecutionStopped(f"{'; '.join(failed)}; no further move was begun")
+        self._open = {move.id: move for move in copying([*in_flight, *waiting])}
+        self._begun = {move.id for move in in_flight}
+        planned = self._open and self._rates.is_requested
+        if planned and (failed := self._impose()):
+            raise ExecutionStopped(f"{'; '.join(failed)}; no further move was started")
 
     def limit(self, moves: Sequence[Move]) -> None:
         """These are about to begin."""
@@ -140,7 +140,7 @@ class RunThrottle:
             _log.warning("%s", failure)
 
     @property
-    def stays(self) -> bool:
+    def is_set(self) -> bool:
         """Whether the run has set a throttle, and not taken it away."""
         return self._held is not None
 
@@ -152,12 +152,12 @@ class RunThrottle:
         if left:
             left, theirs = self._lift(self._held)
         if left:
-            return f"{'; '.join([*left, *theirs])}; plimsoll cleanup takes it away"
+            return f"{'; '.join([*left, *theirs])}; plimsoll cleanup removes it"
         self._journal.write(JournalEvent.UNTHROTTLED)
         self._held = None
         return "; ".join(theirs)
 
-    def _lift(self, held: Throttled) -> tuple[list[str], list[str]]:
+    def _lift(self, held: ThrottleSettings) -> tuple[list[str], list[str]]:
         """As `Throttle.lift`; a lost request or answer is made good next time."""
         try:
             return self._throttle.lift(held)
@@ -180,23 +180,23 @@ class RunThrottle:
     def _found(self, brokers: Collection[BrokerId]) -> Rates:
         return self._rates.find(brokers, list(self._open.values()))
 
-    def _apply(self, rates: Rates, why: str) -> int | None:
+    def _apply(self, rates: Rates, reason: str) -> int | None:
         """Set what differs enough, and is still ours; the highest of what was set."""
         done: list[int] = []
         with _keeping_rates():
-            done += self._change(rates, why)
+            done += self._change(rates, reason)
         return max(done, default=None)
 
-    def _change(self, rates: Rates, why: str) -> list[int]:
+    def _change(self, rates: Rates, reason: str) -> list[int]:
         if self._held is None:
             return []
         changes = self._throttle.changeable(self._held, self._different(rates))
         if not changes:
             return []
         self._write(self._held.with_rates(changes))
-        for words in self._throttle.set_rates(self._held, changes):
-            _log.warning("%s", words)
-        self._steering.record(f"throttle changed {why}: {_rates_text(changes)}")
+        for failure in self._throttle.set_rates(self._held, changes):
+            _log.warning("%s", failure)
+        self._steering.record(f"throttle changed {reason}: {_rates_text(changes)}")
         for broker, of in changes.items():
             _log.info(
                 "throttle of broker %s: %s",
@@ -224,9 +224,9 @@ class RunThrottle:
                     found.setdefault(broker, {})[key] = rate
         return found
 
-    def _write(self, wanted: Throttled) -> None:
-        self._journal.write(JournalEvent.THROTTLED, **wanted.document())
-        self._held = wanted
+    def _write(self, planned: ThrottleSettings) -> None:
+        self._journal.write(JournalEvent.THROTTLED, **planned.document())
+        self._held = planned
 
 
 def _rates_text(rates: Rates) -> str:
@@ -251,5 +251,5 @@ def _keeping_rates() -> Iterator[list[str]]:
     except WriterBarred:
         raise
     except PlimsollError as exc:
-        _log.warning("the throttle stays as it is: %s", exc)
+        _log.warning("the throttle stays unchanged: %s", exc)
         failed.append(str(exc))

@@ -4,11 +4,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-_LEAST_STALL_S: Final = 0.05
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stall:
+class AckStall:
     """A time in which records of a partition waited and none was acknowledged."""
 
     partition: int
@@ -20,6 +18,10 @@ class Stall:
     def ended_at_ms(self) -> int:
         """Milliseconds since 1970; when it was told of, if it still went on."""
         return self.started_at_ms + round(1000 * self.duration_s)
+
+
+_LEAST_STALL_S: Final = 0.05
+"""Shorter waits are the normal latency of acknowledgements."""
 
 
 class PartitionGaps:

@@ -5,7 +5,6 @@ that only records sent after that count. The second line, when the producer has
 ended, holds what was acknowledged: it then reads to the end and tells the balance.
 """
 
-import sys
 import time
 from collections.abc import Sequence
 from queue import Empty, SimpleQueue
@@ -13,10 +12,9 @@ from typing import Final, cast
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from lab.load.json_lines import Line, orders, write_line
+from lab.load.json_lines import Line, Reports, orders
 from lab.load.load_records import Tally, lost_count, number_of
 
-_REPORT_S: Final = 0.5
 _CALL_S: Final = 10.0
 _BATCH: Final = 1000
 _WAIT_S: Final = 0.2
@@ -51,12 +49,11 @@ class CountingConsumer:
         """Records read per partition so far."""
         return {"read": [tally.read for tally in self._tallies]}
 
-    def balance(self, order: Line) -> Line:
+    def totals(self, order: Line) -> Line:
         """The report with what was lost and what came twice."""
-        told = zip(self._tallies, order["acknowledged"], order["failed"], strict=True)
+        totals = zip(self._tallies, order["acknowledged"], order["failed"], strict=True)
         return {
-            **self.report(),
-            "lost": sum(lost_count(*partition) for partition in told),
+            "lost": sum(lost_count(*partition) for partition in totals),
             "duplicated": sum(tally.duplicated for tally in self._tallies),
             "final": True,
         }
@@ -110,25 +107,23 @@ def run(inbox: SimpleQueue[Line | None]) -> None:
     if order is None:
         return
     consumer = CountingConsumer(order)
-    write_line(sys.stdout.buffer, consumer.report())
-    final = _read_until_message(consumer, inbox)
+    reports = Reports(consumer.report)
+    reports.write()
+    final = _read_until_message(consumer, reports, inbox)
     if final is not None:
         ends = consumer.ends()
         while not consumer.has_read(ends):
             consumer.read()
         consumer.close()
-        write_line(sys.stdout.buffer, consumer.balance(final))
+        reports.write(**consumer.totals(final))
 
 
 def _read_until_message(
-    consumer: CountingConsumer, inbox: SimpleQueue[Line | None]
+    consumer: CountingConsumer, reports: Reports, inbox: SimpleQueue[Line | None]
 ) -> Line | None:
-    reported_s = time.monotonic()
     while True:
         consumer.read()
-        if time.monotonic() - reported_s >= _REPORT_S:
-            write_line(sys.stdout.buffer, consumer.report())
-            reported_s = time.monotonic()
+        reports.write_due()
         try:
             return inbox.get_nowait()
         except Empty:

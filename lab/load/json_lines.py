@@ -2,10 +2,11 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Condition, Thread
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from lab.local_cluster.processes import Processes
 from model.errors import ClusterUnreachable
@@ -13,11 +14,31 @@ from model.errors import ClusterUnreachable
 Line = dict[str, Any]
 """One message: names to plain JSON values."""
 
+_REPORT_S: Final = 0.5
+
 
 def write_line(out: IO[bytes], line: Line) -> None:
     """Send one message at once."""
     out.write(json.dumps(line).encode() + b"\n")
     out.flush()
+
+
+class Reports:
+    """Writes a child's reports to stdout."""
+
+    def __init__(self, report: Callable[[], Line]) -> None:
+        self._report = report
+        self._written_s = time.monotonic()
+
+    def write(self, **totals: object) -> None:
+        """Write a report, with these additions."""
+        write_line(sys.stdout.buffer, {**self._report(), **totals})
+
+    def write_due(self) -> None:
+        """Write a report if the last one is half a second old."""
+        if time.monotonic() - self._written_s >= _REPORT_S:
+            self.write()
+            self._written_s = time.monotonic()
 
 
 def orders() -> SimpleQueue[Line | None]:
@@ -62,10 +83,10 @@ class Worker:
             latest = self._latest or {}
             if key in latest:
                 return latest
-            state = "ended" if self._ended else f"told nothing for {timeout_s:.0f} s"
+            state = "ended" if self._ended else f"sent nothing for {timeout_s:.0f} s"
         raise ClusterUnreachable(
-            f"The {self._name} {state}; look whether its brokers serve. "
-            f"Its last words: {self._processes.log_tail(self._name) or 'none'}"
+            f"The {self._name} {state}; check whether its brokers are up. "
+            f"End of its log: {self._processes.log_tail(self._name) or 'empty'}"
         )
 
     def kill(self) -> None:

@@ -4,7 +4,6 @@ The first line says where and how much; later ones change the rates or end it. T
 a second it tells what was acknowledged and how long the longest stall was.
 """
 
-import sys
 import time
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -13,12 +12,11 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from lab.load.ack_latency import PartitionGaps
-from lab.load.json_lines import Line, orders, write_line
+from lab.load.json_lines import Line, Reports, orders
 from lab.load.load_records import NUMBER_BYTES, Pacer, filler
 
 _TICK_S: Final = 0.02
 """Records due are sent this often: few requests, and stalls seen to 20 ms."""
-_REPORT_S: Final = 0.5
 _FLUSH_S: Final = 60.0
 _MAX_BEHIND_S: Final = 1.0
 
@@ -136,16 +134,14 @@ def run(inbox: SimpleQueue[Line | None]) -> None:
     if order is None:
         return
     producer = NumberedProducer(order)
-    last_s = reported_s = time.monotonic()
+    reports, last_s = Reports(producer.report), time.monotonic()
     while not order or "finish" not in order:
         if order:
             producer.change(order)
         now_s = time.monotonic()
         producer.send_due(now_s - last_s)
         last_s = now_s
-        if now_s - reported_s >= _REPORT_S:
-            write_line(sys.stdout.buffer, producer.report())
-            reported_s = now_s
+        reports.write_due()
         try:
             order = inbox.get(timeout=_TICK_S)
         except Empty:
@@ -153,7 +149,7 @@ def run(inbox: SimpleQueue[Line | None]) -> None:
         if order is None:
             return
     producer.flush()
-    write_line(sys.stdout.buffer, {**producer.report(), "final": True})
+    reports.write(final=True)
 
 
 if __name__ == "__main__":

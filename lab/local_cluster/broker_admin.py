@@ -12,16 +12,16 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __all__
     NewTopic,
 )
 
-from clients.admin_connection import Client, send
+from clients.admin_connection import AdminConnection, send_request
 from clients.connection import Connection
 from model.errors import ClusterUnreachable
 
 _PAUSE_S: Final = 0.1
 _CALL_S: Final = 5.0
-_LOOK_S: Final = 2.0
+_LIST_S: Final = 2.0
 
 
-class Admin:
+class BrokerAdmin:
     """Calls that are repeated until the brokers can answer them.
 
     The client is made at the first call: one made before its brokers may never
@@ -38,7 +38,7 @@ class Admin:
         Brokers learn of each other one after the other, as they do of a new topic.
         """
         try:
-            serving = self._connected().list_topics(timeout=_LOOK_S).brokers
+            serving = self._connected().list_topics(timeout=_LIST_S).brokers
             return set(serving).intersection(*map(_brokers_known_to, serving.values()))
         except KafkaException:
             return set()
@@ -77,7 +77,9 @@ class Admin:
             lambda: self._try_create(topic),
             timeout_s=timeout_s,
         )
-        with closing(Client(Connection(self._bootstrap, timeout_s=_CALL_S))) as client:
+        with closing(
+            AdminConnection(Connection(self._bootstrap, timeout_s=_CALL_S))
+        ) as client:
             self.wait(
                 f"not every broker knows topic {name} and its leaders",
                 lambda: _known_everywhere(client, name, len(assignment)),
@@ -123,12 +125,12 @@ def _client(bootstrap: str) -> AdminClient:
 
 def _brokers_known_to(broker: BrokerMetadata) -> set[int]:
     """Ids of the brokers in one broker's own view of the cluster."""
-    # A new client is connected to nobody else, so that this broker answers.
+    # A new client has no other connection, so this broker answers.
     only = _client(f"{broker.host}:{broker.port}")
-    return set(only.list_topics(timeout=_LOOK_S).brokers)
+    return set(only.list_topics(timeout=_LIST_S).brokers)
 
 
-def _known_everywhere(client: Client, name: str, partitions: int) -> bool:
+def _known_everywhere(client: AdminConnection, name: str, partitions: int) -> bool:
     """Whether each broker that serves lists the topic with all of its leaders."""
     from kafka.protocol.metadata import MetadataRequest
 
@@ -137,7 +139,9 @@ def _known_everywhere(client: Client, name: str, partitions: int) -> bool:
     try:
         with client.calling("describe its topics", "DESCRIBE") as admin:
             live = admin.describe_cluster()["brokers"]
-            answers = [send(admin, request, b["broker_id"], _CALL_S) for b in live]
+            answers = [
+                send_request(admin, request, b["broker_id"], _CALL_S) for b in live
+            ]
     except ClusterUnreachable:
         return False
     return all(_led(answer.topics[0]) == partitions for answer in answers)

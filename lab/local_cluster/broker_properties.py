@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from lab.local_cluster.secured_cluster import LISTENERS, Guard
+from lab.local_cluster.secured_cluster import LISTENERS, ClientSecurity
 from lab.local_cluster.tcp_ports import HOST
 from model.ids import BrokerId
 
@@ -100,7 +100,7 @@ class ClusterSettings:
     replication: int
     """Replicas of Kafka's own topics."""
     tier_dir: Path | None
-    guard: Guard | None = None
+    guard: ClientSecurity | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     """Beside the lab's own, over which they prevail."""
 

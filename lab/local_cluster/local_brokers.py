@@ -9,7 +9,7 @@ from typing import Final
 from uuid import uuid4
 
 from clients.jvm.java import Java
-from lab.local_cluster.broker_admin import Admin
+from lab.local_cluster.broker_admin import BrokerAdmin
 from lab.local_cluster.broker_properties import (
     JVM_FLAGS,
     BrokerSettings,
@@ -19,7 +19,7 @@ from lab.local_cluster.broker_properties import (
     kafka_id,
 )
 from lab.local_cluster.processes import Processes
-from lab.local_cluster.secured_cluster import Guard
+from lab.local_cluster.secured_cluster import ClientSecurity
 from lab.local_cluster.tcp_ports import HOST, answers, claim, free_ports
 from model.errors import ClusterUnreachable, ExecutionStopped
 from model.ids import BrokerId
@@ -55,7 +55,7 @@ class LocalKafka:
         proxy_ports: Sequence[int] = (),
         directories: int = 1,
         tier_dir: Path | None = None,
-        guard: Guard | None = None,
+        guard: ClientSecurity | None = None,
         properties: Mapping[str, str] = _NONE,
         jvm_flags: Mapping[int, Sequence[str]] = _NO_FLAGS,
     ) -> None:
@@ -78,7 +78,7 @@ class LocalKafka:
             guard=guard,
             properties=properties,
         )
-        self._admin = Admin(self.inner_bootstrap if guard else self.bootstrap)
+        self._admin = BrokerAdmin(self.inner_bootstrap if guard else self.bootstrap)
         self._lock = RLock()
 
     @property
@@ -191,7 +191,7 @@ class LocalKafka:
             if code is not None and code >= 0:
                 raise ClusterUnreachable(
                     f"Local {name} ended with code {code} while it started. "
-                    f"Its last words:\n{self._processes.log_tail(name)}"
+                    f"End of its log:\n{self._processes.log_tail(name)}"
                 )
 
 
@@ -209,7 +209,7 @@ def _lay_out(
     ports: Sequence[int] | None,
     proxy_ports: Sequence[int],
     directories: int,
-    guard: Guard | None,
+    guard: ClientSecurity | None,
 ) -> dict[BrokerId, BrokerSettings]:
     if ports is None:
         ports = free_ports(len(ids))

@@ -8,12 +8,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Self, TypeVar
 
-from clients.jvm.jars import JarProgress, Pin, fetch, read_pins
+from clients.jvm.jars import JarPin, JarProgress, fetch, read_pins
 from clients.jvm.java import Java, find_java
 from lab.local_cluster.local_brokers import LocalKafka
 from lab.local_cluster.processes import Processes
 from lab.local_cluster.s3proxy import LocalS3
-from lab.local_cluster.secured_cluster import Guard
+from lab.local_cluster.secured_cluster import ClientSecurity
 from model.closing import Closing
 from model.errors import ClusterUnreachable, ExecutionStopped
 from model.ids import BrokerId
@@ -25,12 +25,12 @@ _log = logging.getLogger("plimsoll.lab")
 _T = TypeVar("_T")
 
 
-def kafka_pins() -> tuple[Pin, ...]:
+def kafka_pins() -> tuple[JarPin, ...]:
     """The jars of the local brokers."""
     return read_pins(_PINS, "kafka")
 
 
-def s3_pins() -> tuple[Pin, ...]:
+def s3_pins() -> tuple[JarPin, ...]:
     """The jar of the local S3."""
     return read_pins(_PINS, "s3proxy")
 
@@ -53,7 +53,7 @@ class LocalPlan:
     s3_port: int | None = None
     tier: bool = True
     """Whether topics may have remote storage, which S3 then shows."""
-    guard: Guard | None = None
+    guard: ClientSecurity | None = None
     """Whether clients must use TLS, say who they are, and have rights."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Of every broker, beside the lab's own, over which they prevail."""
@@ -100,7 +100,7 @@ class LocalCluster(Closing):
                 raise ExecutionStopped(_STOPPED) from exc
             if kept is None:
                 raise
-            raise ClusterUnreachable(f"{exc}\nThe logs were kept in {kept}.") from exc
+            raise ClusterUnreachable(f"{exc}\nThe logs are in {kept}.") from exc
         except BaseException:
             self.close()
             raise
@@ -186,7 +186,7 @@ class LocalCluster(Closing):
             self._check_not_stopped()
             on_download(news)
 
-        def jars(pins: Sequence[Pin]) -> tuple[Path, ...]:
+        def jars(pins: Sequence[JarPin]) -> tuple[Path, ...]:
             return fetch(pins, self._cache_dir, download_unless_stopped)
 
         kafka_jars = jars(kafka_pins())
@@ -251,11 +251,13 @@ class LocalCluster(Closing):
         try:
             return self._processes.keep_logs(kept)
         except OSError as exc:
-            _log.warning("The local cluster's logs could not be kept: %s", exc)
+            _log.warning("The logs of the local cluster could not be copied: %s", exc)
             return None
 
 
 def _started(part: _T | None) -> _T:
     if part is None:
-        raise ExecutionStopped("The local cluster is not started, or has no such part.")
+        raise ExecutionStopped(
+            "The local cluster has not been started, or was created without this part."
+        )
     return part

@@ -95,7 +95,7 @@ class LocalSpark:
             if dead or time.monotonic() > end:
                 name = dead[0] if dead else _MASTER
                 raise ClusterUnreachable(
-                    f"The local {name} did not start. Its last words:\n"
+                    f"The local {name} did not start. End of its log:\n"
                     f"{self._processes.log_tail(name)}"
                 )
             time.sleep(_PAUSE_S)

@@ -17,7 +17,7 @@ from model.errors import ExecutionStopped
 
 _CLEAN_UP_S: Final = 20
 _log = logging.getLogger("plimsoll.lab")
-_SOURCE: Final = Path(__file__).parent.parent.parent
+_SOURCE: Final = Path(__file__).parents[2]
 """Where the packages lie, so that children find the same ones."""
 
 
@@ -73,9 +73,9 @@ class Processes:
         """
         with self._lock:
             if self._closed:
-                raise ExecutionStopped("The local cluster was stopped meanwhile.")
+                raise ExecutionStopped("The local cluster was stopped.")
             if name in self._children and self._children[name].poll() is None:
-                raise ValueError(f"{name} runs already")
+                raise ValueError(f"{name} is already running")
             with self.log(name).open("ab") as log:
                 child = subprocess.Popen(
                     command,
@@ -151,8 +151,10 @@ class Processes:
         try:
             self._reaper.wait(_CLEAN_UP_S)
         except subprocess.TimeoutExpired:
-            _log.warning("%s is not yet removed, and will be later", self.folder)
-        # A start that did not yet know of its end may have written once more.
+            _log.warning(
+                "%s has not been removed yet; the reaper will do so later", self.folder
+            )
+        # A concurrent start may have written files in the meantime.
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -54,7 +54,7 @@ class Fault(Enum):
 
 @dataclass(slots=True)
 class _Order:
-    harm: Fault
+    fault: Fault
     times: int
     delay_s: float
 
@@ -83,11 +83,11 @@ class Proxy(Closing):
         return tuple(self._ports)
 
     def order(
-        self, api: Api, harm: Fault, *, times: int = 1, delay_s: float = 0.0
+        self, api: Api, fault: Fault, *, times: int = 1, delay_s: float = 0.0
     ) -> None:
         """Harm the next requests of this kind, in place of an earlier order."""
         with self._lock:
-            self._orders[api] = _Order(harm, times, delay_s)
+            self._orders[api] = _Order(fault, times, delay_s)
 
     def faults_left(self, api: Api) -> int:
         """How many requests of this kind are still to be harmed."""
@@ -168,7 +168,7 @@ class _Link:
         self._broker = broker
         self._next_order = next_order
         self._ordered: dict[int, _Order] = {}
-        """Of requests whose answers are harmed, by correlation id."""
+        """Faults of pending responses by correlation id."""
 
     def run(self) -> None:
         """Hand on messages until one side ends, or is to end."""
@@ -187,9 +187,9 @@ class _Link:
         for message in _messages(self._client):
             api_key, _, number = _REQUEST.unpack_from(message, _SIZE_BYTES)
             order = self._next_order(api_key)
-            if order is not None and order.harm is Fault.CUT_BEFORE:
+            if order is not None and order.fault is Fault.CUT_BEFORE:
                 break
-            if order is None or order.harm is not Fault.LOSE_REQUEST:
+            if order is None or order.fault is not Fault.LOSE_REQUEST:
                 if order is not None:
                     self._ordered[number] = order
                 _send(self._broker, message)
@@ -199,9 +199,9 @@ class _Link:
         for message in _messages(self._broker):
             (number,) = _ANSWER.unpack_from(message, _SIZE_BYTES)
             order = self._ordered.pop(number, None)
-            if order is not None and order.harm is Fault.CUT_AFTER:
+            if order is not None and order.fault is Fault.CUT_AFTER:
                 break
-            if order is None or order.harm is not Fault.LOSE_ANSWER:
+            if order is None or order.fault is not Fault.LOSE_ANSWER:
                 time.sleep(order.delay_s if order else 0.0)
                 _send(self._client, message)
         self.end()

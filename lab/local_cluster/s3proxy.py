@@ -68,7 +68,7 @@ class LocalS3:
                 raise ExecutionStopped("The local S3 was stopped while it started.")
             if self._processes.exit_code(_NAME) is not None or time.monotonic() > end:
                 raise ClusterUnreachable(
-                    f"The local S3 at {self.endpoint} did not start. Its last words:\n"
+                    f"The local S3 at {self.endpoint} did not start. End of its log:\n"
                     f"{self._processes.log_tail(_NAME)}"
                 )
             time.sleep(_PAUSE_S)

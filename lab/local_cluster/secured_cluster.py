@@ -13,7 +13,7 @@ _SECURITY: Final = "org.apache.kafka.common.security"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guard:
+class ClientSecurity:
     """What brokers show to their clients, and what clients must show to them."""
 
     keystore: Path

@@ -28,8 +28,8 @@ def claim(port: int, what: str) -> int:
     """The port itself; raises PortTaken where somebody listens on it."""
     if not is_free(port):
         raise PortTaken(
-            f"Port {port}, asked for {what}, is in use on {HOST}. Choose another one "
-            "or end the program that listens there."
+            f"Port {port} for {what} is in use on {HOST}. Choose another one, or stop "
+            "the program that listens there."
         )
     return port
 

@@ -5,19 +5,22 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 
-from executor.client.responses import Answer, PartitionView
+from executor.client.responses import PartitionResponse, PartitionView
 from executor.throttle.fair_share import fair_rates
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import Timing
-from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition
-from lab.simulated_cluster.curves import steady
-from lab.simulated_cluster.directory_copies import Directories
-from lab.simulated_cluster.lagging_metadata import Metadata
+from lab.simulated_cluster.cluster_state import (
+    SimulatedBroker,
+    SimulatedPartition,
+    steady,
+)
+from lab.simulated_cluster.directory_copies import SimulatedDirectories
+from lab.simulated_cluster.lagging_metadata import LaggingMetadata
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.snapshot.snapshot import Resource, Snapshot, StorageKind
 
 
-class Way(Enum):
+class Direction(Enum):
     """Which way a copy passes a broker."""
 
     IN = "in"
@@ -25,7 +28,7 @@ class Way(Enum):
 
 
 _Copy = tuple[PartitionId, BrokerId]
-_Limit = tuple[BrokerId, Way, bool]
+_Limit = tuple[BrokerId, Direction, bool]
 """A broker's card, one way; or, where True, its quota for throttled replicas."""
 
 
@@ -56,15 +59,15 @@ class SimulatedCluster:
         self._tick_s = tick_s
         self.brokers = {b.id: b for b in brokers}
         self.partitions = {p.id: p for p in partitions}
-        self.directories = Directories(self.brokers, self.partitions)
-        self.metadata = Metadata()
+        self.directories = SimulatedDirectories(self.brokers, self.partitions)
+        self.metadata = LaggingMetadata()
         self.default_configs: dict[str, str] = {}
-        """Of all brokers that have none of their own."""
+        """Dynamic settings of all brokers."""
         self.topic_configs: dict[TopicName, dict[str, str]] = {}
         self.opening_s = 1.5
-        """AutoMQ's time for a move, whatever the size of the partition."""
+        """Duration of a move in AutoMQ, whatever the size of the partition."""
         self.elections = 1
-        """Of controllers so far."""
+        """Controller elections so far."""
         self._order = itertools.count()
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._leader_check_s = leader_check_s
@@ -136,7 +139,7 @@ class SimulatedCluster:
     def kill(self, broker: BrokerId) -> None:
         """A broker dies; others lead what it led where one is in sync."""
         self.brokers[broker].alive = False
-        self.brokers[broker].wanted_dirs.clear()
+        self.brokers[broker].requested_dirs.clear()
         for partition in self._on(broker):
             if len(partition.in_sync) > 1:
                 partition.in_sync.discard(broker)
@@ -148,22 +151,28 @@ class SimulatedCluster:
         for partition in self._on(broker):
             partition.elect(self.alive)
 
-    def reassign(self, pid: PartitionId, target: Sequence[BrokerId] | None) -> Answer:
+    def reassign(
+        self, pid: PartitionId, target: Sequence[BrokerId] | None
+    ) -> PartitionResponse:
         """As the controller does (`ReplicationControlManager`); None cancels."""
         partition = self.partitions.get(pid)
         if partition is None:
-            return Answer.refused(f"Unable to find a topic named {pid.topic}.")
+            return PartitionResponse.refused(
+                f"Unable to find a topic named {pid.topic}."
+            )
         if target is None:
             return self._cancel(partition)
         if not target or len(set(target)) < len(target):
-            return Answer.refused("The manual partition assignment is not valid.")
+            return PartitionResponse.refused(
+                "The manual partition assignment is not valid."
+            )
         if unknown := [b for b in target if b not in self.brokers]:
-            return Answer.refused(f"Broker {unknown[0]} is not registered.")
+            return PartitionResponse.refused(f"Broker {unknown[0]} is not registered.")
         if partition.storage is StorageKind.SHARED:
             return self._hand_over(partition, target)
         before = [b for b in partition.replicas if b not in partition.adding]
         if len(target) != len(before):
-            return Answer.refused("The replication factor would change.")
+            return PartitionResponse.refused("The replication factor would change.")
         partition.adding = tuple(b for b in target if b not in before)
         partition.removing = tuple(b for b in before if b not in target)
         partition.replicas = [*target, *partition.removing]
@@ -171,10 +180,10 @@ class SimulatedCluster:
             self._remove(partition, broker)
         for broker in partition.adding:
             if broker not in partition.held:
-                self.directories.made(partition, broker)
+                self.directories.add(partition, broker)
                 partition.held[broker] = partition.start
         self._settle()
-        return Answer.accepted()
+        return PartitionResponse.accepted()
 
     def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
         """Make the first replica lead where it is in sync (KIP-460)."""
@@ -186,16 +195,18 @@ class SimulatedCluster:
         """What lies on a broker's disk."""
         return sum(p.bytes_on(broker) for p in self._on(broker) if broker in p.held)
 
-    def _cancel(self, partition: SimulatedPartition) -> Answer:
+    def _cancel(self, partition: SimulatedPartition) -> PartitionResponse:
         """What stays keeps the new list's order (`PartitionReassignmentRevert`)."""
         if not partition.is_moving:
-            return Answer.refused("No partition reassignment is in progress (85)")
+            return PartitionResponse.refused(
+                "No partition reassignment is in progress (85)"
+            )
         for broker in partition.adding:
             partition.replicas.remove(broker)
             self._remove(partition, broker)
         partition.adding = partition.removing = ()
         partition.elect(self.alive)
-        return Answer.accepted()
+        return PartitionResponse.accepted()
 
     def shown(
         self, ids: Iterable[PartitionId] | None = None
@@ -216,19 +227,21 @@ class SimulatedCluster:
     def _remove(self, partition: SimulatedPartition, broker: BrokerId) -> None:
         partition.held.pop(broker)
         partition.in_sync.discard(broker)
-        self.directories.removed(partition, broker)
+        self.directories.remove(partition, broker)
 
     def _hand_over(
         self, partition: SimulatedPartition, target: Sequence[BrokerId]
-    ) -> Answer:
+    ) -> PartitionResponse:
         if len(target) != 1 or target[0] not in self.alive:
-            return Answer.refused("The target must be one broker that serves.")
+            return PartitionResponse.refused(
+                "The target must be one broker that serves."
+            )
         if list(target) != partition.replicas:
             partition.replicas, partition.leader = list(target), NO_BROKER
             partition.in_sync = set(target)
             partition.held = {target[0]: partition.log_bytes}
             partition.opens_at_s = self.now_s + self.opening_s
-        return Answer.accepted()
+        return PartitionResponse.accepted()
 
     def _on(self, broker: BrokerId) -> Iterator[SimulatedPartition]:
         return (p for p in self.partitions.values() if broker in p.replicas)
@@ -244,23 +257,25 @@ class SimulatedCluster:
 
     def _rates(self) -> dict[_Copy, float]:
         """Bytes per second of every copy under way."""
-        flows: dict[_Copy, list[_Limit]] = {}
+        limits_of: dict[_Copy, list[_Limit]] = {}
         for partition, broker in self._copies():
-            ways = ((partition.leader, Way.OUT), (broker, Way.IN))
-            flows[partition.id, broker] = [
+            ways = ((partition.leader, Direction.OUT), (broker, Direction.IN))
+            limits_of[partition.id, broker] = [
                 (at, way, quota)
                 for at, way in ways
                 for quota in (False, True)
                 if not quota or self.throttles(partition.id, at, way)
             ]
-        if not flows:
+        if not limits_of:
             return {}
-        limits = {limit for of in flows.values() for limit in of}
-        return fair_rates(flows, {limit: self._free(limit) for limit in limits})
+        limits = {limit for of in limits_of.values() for limit in of}
+        return fair_rates(limits_of, {limit: self._free(limit) for limit in limits})
 
-    def throttles(self, pid: PartitionId, broker: BrokerId, way: Way) -> bool:
+    def throttles(self, pid: PartitionId, broker: BrokerId, way: Direction) -> bool:
         """Whether a broker has a rate for a replica that is listed."""
-        key, rate = (LEADERS, RATES[0]) if way is Way.OUT else (FOLLOWERS, RATES[1])
+        key, rate = (
+            (LEADERS, RATES[0]) if way is Direction.OUT else (FOLLOWERS, RATES[1])
+        )
         if rate not in self.brokers[broker].configs:
             return False
         listed = self.topic_configs.get(pid.topic, {}).get(key, "").split(",")
@@ -271,7 +286,7 @@ class SimulatedCluster:
         broker, way, is_quota = limit
         total = self.brokers[broker].network_bytes_per_s
         if is_quota:
-            rate = RATES[0] if way is Way.OUT else RATES[1]
+            rate = RATES[0] if way is Direction.OUT else RATES[1]
             total = float(self.brokers[broker].configs[rate])
         for partition in self._on(broker):
             if is_quota and not self.throttles(partition.id, broker, way):
@@ -350,11 +365,11 @@ class SimulatedCluster:
             self.after(self._leader_check_s, self._check_leaders)
 
 
-def _times(partition: SimulatedPartition, broker: BrokerId, way: Way) -> int:
+def _times(partition: SimulatedPartition, broker: BrokerId, way: Direction) -> int:
     """How often what is produced passes a broker's card that way."""
     if broker != partition.leader:
-        return int(way is Way.IN and broker in partition.in_sync)
-    return 1 if way is Way.IN else len(partition.in_sync) - 1
+        return int(way is Direction.IN and broker in partition.in_sync)
+    return 1 if way is Direction.IN else len(partition.in_sync) - 1
 
 
 def _partitions_of(snapshot: Snapshot) -> Iterator[SimulatedPartition]:

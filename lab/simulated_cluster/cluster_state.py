@@ -40,7 +40,7 @@ class SimulatedBroker:
     configs: dict[str, str] = field(default_factory=dict)
     copies: dict[PartitionId, DirectoryCopy] = field(default_factory=dict)
     """Between its directories, in the order in which they were asked for."""
-    wanted_dirs: dict[PartitionId, str] = field(default_factory=dict)
+    requested_dirs: dict[PartitionId, str] = field(default_factory=dict)
     """Of replicas that it has not yet; in memory alone."""
 
 
@@ -115,3 +115,18 @@ class SimulatedPartition:
             return
         if preferred or self.leader not in can:
             self.leader = can[0] if can else NO_BROKER
+
+
+def steady(rate: float) -> Curve:
+    """A constant rate, bytes per second."""
+    return lambda _: rate
+
+
+def tide(low: float, high: float, period_s: float) -> Curve:
+    """A sine between two rates, bytes per second; each period starts at `low`."""
+
+    def rate(now_s: float) -> float:
+        share = (1 - math.cos(2 * math.pi * now_s / period_s)) / 2
+        return low + (high - low) * share
+
+    return rate

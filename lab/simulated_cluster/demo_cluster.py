@@ -38,9 +38,9 @@ KEPT: Final = 1 / 8
 """Share of the bytes that a synthetic cluster's disks would hold."""
 MOST_BYTES: Final = 4e9
 """Of a partition, so that no copy takes long in a small cluster either."""
-CPU_PER_BYTE: Final = 1.5e-6
+CPU_PER_BYTE: Final = 1.5e-8
 """Percent of a core for each byte per second, in and out."""
-CPU_CAPACITY: Final = 800.0
+CPU_CAPACITY: Final = 8.0
 CARD_BYTES_PER_S: Final = 625e6
 """A broker's network card, each way."""
 
@@ -68,7 +68,7 @@ class DemoClusterOptions:
         return round(MOST_PARTITIONS * (self.brokers / MOST_BROKERS) ** 2)
 
 
-def world(order: DemoClusterOptions) -> Snapshot:
+def initial_snapshot(order: DemoClusterOptions) -> Snapshot:
     """Mean loads and placement; what some brokers lead has grown since then."""
     shape = ClusterShape(
         brokers=order.brokers,

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from executor.client.responses import Answer, LogDirView
+from executor.client.responses import LogDirView, PartitionResponse
 from lab.simulated_cluster.cluster_state import (
     DirectoryCopy,
     SimulatedBroker,
@@ -16,7 +16,7 @@ COPY_BYTES_PER_S: Final = 100e6
 """Between two directories; a broker copies one replica after the other."""
 
 
-class Directories:
+class SimulatedDirectories:
     """In which directory of its broker each replica lies (KIP-113)."""
 
     def __init__(
@@ -27,20 +27,22 @@ class Directories:
         self._brokers = brokers
         self._partitions = partitions
 
-    def alter(self, broker: BrokerId, pid: PartitionId, path: str) -> Answer:
+    def alter(self, broker: BrokerId, pid: PartitionId, path: str) -> PartitionResponse:
         """As one broker does (class `ReplicaManager`)."""
         at, partition = self._brokers[broker], self._partitions.get(pid)
         if path not in at.log_dirs:
-            return Answer.refused(f"broker {broker} answers LogDirNotFound (57)")
+            return PartitionResponse.refused(
+                f"broker {broker} answers LogDirNotFound (57)"
+            )
         if partition is None or broker not in partition.held:
-            at.wanted_dirs[pid] = path
+            at.requested_dirs[pid] = path
         elif self._lies_in(partition, broker) == path:
             at.copies.pop(pid, None)
         elif pid not in at.copies or at.copies[pid].path != path:
             at.copies[pid] = DirectoryCopy(path=path)
-        return Answer.accepted()
+        return PartitionResponse.accepted()
 
-    def made(self, partition: SimulatedPartition, broker: BrokerId) -> None:
+    def add(self, partition: SimulatedPartition, broker: BrokerId) -> None:
         """A replica is made: where it was told, else in the emptiest directory."""
         at = self._brokers[broker]
         held = [
@@ -49,9 +51,9 @@ class Directories:
             if broker in p.held
         ]
         emptiest = min(at.log_dirs, key=held.count)
-        partition.dirs[broker] = at.wanted_dirs.pop(partition.id, emptiest)
+        partition.dirs[broker] = at.requested_dirs.pop(partition.id, emptiest)
 
-    def removed(self, partition: SimulatedPartition, broker: BrokerId) -> None:
+    def remove(self, partition: SimulatedPartition, broker: BrokerId) -> None:
         """A replica is gone."""
         partition.dirs.pop(broker, None)
         self._brokers[broker].copies.pop(partition.id, None)

@@ -10,12 +10,12 @@ from executor.client.responses import PartitionView
 from model.ids import BrokerId, PartitionId
 
 
-class Metadata:
+class LaggingMetadata:
     """Remembers what partitions looked like, while any broker lags."""
 
     def __init__(self) -> None:
         self.lags_s: Mapping[BrokerId, float] = {}
-        """How far each broker is behind the controller; 0 for others."""
+        """Seconds that brokers lag behind the controller; others: 0."""
         self._past: dict[PartitionId, list[tuple[float, PartitionView]]] = {}
         self._asked = 0
 

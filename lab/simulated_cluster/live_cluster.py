@@ -3,21 +3,24 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Self, TypeVar
 
 import numpy as np
 
 from executor.timing import Timing
-from lab.simulated_cluster.demo_cluster import DemoClusterOptions, simulated, world
+from lab.simulated_cluster.demo_cluster import (
+    DemoClusterOptions,
+    initial_snapshot,
+    simulated,
+)
 from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
-from lab.simulated_cluster.swell import Swell
 from model.closing import Closing
 from model.errors import PlimsollError
 from model.ids import NO_BROKER, BrokerId
 from model.snapshot.replication import Replication
-from model.snapshot.snapshot import Broker, Ints, Snapshot, Source
+from model.snapshot.snapshot import Broker, Floats, Ints, Snapshot, Source
 
 _T = TypeVar("_T")
 _STEP_S: Final = 0.1
@@ -27,6 +30,41 @@ _WINDOW_S: Final = 15.0
 """As the probe's loads are averaged over; here they are what they are now."""
 _RATES: Final = (0, 1, 3)
 """Columns that go up and down: in, out and CPU."""
+DEPTH: Final = (0.05, 0.3)
+"""Range of the amplitude of a topic's rate, as a share of the mean."""
+PERIOD_S: Final = (240.0, 900.0)
+"""Range of the period of a topic's rate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSines:
+    """A sine for each topic with a period of its own; deterministic."""
+
+    topic: Ints
+    """(n,) position of each partition's topic."""
+    depth: Floats
+    """(topics,) amplitude as a share of the mean."""
+    period_s: Floats
+    """(topics,)"""
+    phase: Floats
+    """(topics,) radians."""
+
+    @classmethod
+    def of(cls, topic: Ints, rng: np.random.Generator) -> "TopicSines":
+        """Draw amplitudes, periods and phases; topic: (n,) topic of each partition."""
+        topics = int(topic[-1]) + 1
+        return cls(
+            topic=topic,
+            depth=rng.uniform(*DEPTH, topics),
+            period_s=rng.uniform(*PERIOD_S, topics),
+            phase=rng.uniform(0.0, 2 * np.pi, topics),
+        )
+
+    def factors(self, now_s: float) -> Floats:
+        """(n,) load of each partition as a multiple of its mean."""
+        turn = 2 * np.pi * now_s / self.period_s + self.phase
+        of_topic: Floats = 1 + self.depth * np.sin(turn)
+        return of_topic[self.topic]
 
 
 class LiveCluster(Closing):
@@ -38,11 +76,11 @@ class LiveCluster(Closing):
     def __init__(self, order: DemoClusterOptions, *, speed: float) -> None:
         self.lock = threading.RLock()
         self.speed = speed
-        self._mean = world(order)
+        self._mean = initial_snapshot(order)
         self._loads = self._mean.partitions.loads
         self._rates: list[float] = self._loads[:, 0].tolist()
         rng = np.random.default_rng([order.seed, order.brokers])
-        self._swell = Swell.of(self._mean.partitions.topic, rng)
+        self._sines = TopicSines.of(self._mean.partitions.topic, rng)
         self.cluster = simulated(self._mean, self._rates)
         self._closing = threading.Event()
         self._clock = threading.Thread(
@@ -81,7 +119,7 @@ class LiveCluster(Closing):
             leader = [p.leader for p in partitions]
         flat = [broker for of in replicas for broker in of]
         loads = self._loads.copy()
-        loads[:, _RATES] *= self._swell.factors(now_s)[:, None]
+        loads[:, _RATES] *= self._sines.factors(now_s)[:, None]
         return Snapshot(
             self._mean.header.model_copy(
                 update={
@@ -132,7 +170,7 @@ class LiveCluster(Closing):
             until_s = at_s + self.speed * (begun_s - began_s)
             with self.lock:
                 now_s = self.cluster.now_s
-                factors = self._swell.factors(now_s)
+                factors = self._sines.factors(now_s)
                 self._rates[:] = (factors * self._loads[:, 0]).tolist()
                 self.cluster.advance(max(0.0, until_s - now_s))
             took_s = time.monotonic() - begun_s

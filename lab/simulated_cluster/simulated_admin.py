@@ -6,11 +6,11 @@ from typing import Final, TypeVar
 
 from executor.client.cluster_admin import OffsetKind
 from executor.client.responses import (
-    Answer,
     ClusterView,
     LogDirView,
+    OngoingReassignment,
+    PartitionResponse,
     PartitionView,
-    Reassignment,
 )
 from lab.simulated_cluster.cluster import SimulatedCluster
 from lab.simulated_cluster.cluster_state import SimulatedPartition
@@ -52,7 +52,7 @@ class SimulatedAdmin:
         self._faults = faults
         self._answer_s = answer_s
         self.changes = 0
-        """Calls so far that were to change something."""
+        """Number of changing calls so far."""
 
     def close(self) -> None:
         """Nothing is open."""
@@ -89,12 +89,12 @@ class SimulatedAdmin:
         """Placement as a broker shows it, of all where none are named."""
         return self._read("partitions", lambda: self._cluster.shown(ids))
 
-    def reassignments(self) -> dict[PartitionId, Reassignment]:
+    def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
         """All that are under way."""
         return self._read(
             "reassignments",
             lambda: {
-                p.id: Reassignment(target=tuple(p.target))
+                p.id: OngoingReassignment(target=tuple(p.target))
                 for p in self._cluster.partitions.values()
                 if p.is_moving
             },
@@ -102,16 +102,16 @@ class SimulatedAdmin:
 
     def reassign(
         self, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
-    ) -> dict[PartitionId, Answer]:
+    ) -> dict[PartitionId, PartitionResponse]:
         """Each by itself, but all refused where they are too many."""
 
-        def ask() -> dict[PartitionId, Answer]:
+        def ask() -> dict[PartitionId, PartitionResponse]:
             most = self._faults.most_partitions
             if len(targets) > (_MOST_RECORDS if most is None else most):
-                too_many = Answer.refused(_TOO_MANY, by_policy=True)
+                too_many = PartitionResponse.refused(_TOO_MANY, by_policy=True)
                 return dict.fromkeys(targets, too_many)
             if refused := self._faults.refusals.get("reassign"):
-                return dict.fromkeys(targets, Answer.refused(refused))
+                return dict.fromkeys(targets, PartitionResponse.refused(refused))
             return {pid: self._cluster.reassign(pid, to) for pid, to in targets.items()}
 
         return self._change("reassign", ask)
@@ -135,11 +135,11 @@ class SimulatedAdmin:
 
     def alter_log_dirs(
         self, broker: BrokerId, targets: Mapping[PartitionId, str]
-    ) -> dict[PartitionId, Answer]:
+    ) -> dict[PartitionId, PartitionResponse]:
         """By the broker itself, one replica after the other."""
         of = self._cluster.directories
 
-        def ask() -> dict[PartitionId, Answer]:
+        def ask() -> dict[PartitionId, PartitionResponse]:
             self._refuse_dead(broker)
             return {p: of.alter(broker, p, path) for p, path in targets.items()}
 

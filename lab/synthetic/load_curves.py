@@ -39,7 +39,7 @@ BURST_TIMES: Final = (2.0, 6.0)
 BURST_HOURS: Final = (0.5, 3.0)
 _DECIMALS: Final = 6
 _BURSTS, _NOISE = 1, 2
-"""Streams of random numbers beside that of the cluster itself."""
+"""Random streams beside that of the cluster itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Rhythm:
     """Deviation of a partition's rate from its topic's, as a share."""
 
 
-class Course:
+class LoadCurves:
     """The factors that rates go by; one row per topic of the cluster."""
 
     def __init__(self, topic: Ints, rhythm: Rhythm, *, seed: int, end_ms: int) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from collector.samples import SAMPLES
 from collector.spark.vectors import VECTORS, Window
-from lab.synthetic.load_curves import DAY_MS, HOUR_MS, Course, Rhythm
+from lab.synthetic.load_curves import DAY_MS, HOUR_MS, LoadCurves, Rhythm
 from lab.synthetic.shape import ClusterShape
 from lab.synthetic.synthetic_snapshot import ClusterName, cluster
 from model.errors import ConfigError
@@ -19,13 +19,13 @@ END_MS: Final = 1_699_963_200_000
 WINDOW: Final = Window(window_ms=15_000)
 RECORD_BYTES: Final = 1000
 LEAST_STEP_MS: Final = 60_000
-_FIGURES: Final = ("net_in", "net_out", "disk", "total_bytes")
+_MEASURES: Final = ("net_in", "net_out", "disk", "total_bytes")
 HISTORY: Final = pa.schema(
     [
         VECTORS.field(name)
         for name in (
             *("topic", "partition", "time_ms", "broker", "samples", "span_ms"),
-            *_FIGURES,
+            *_MEASURES,
             *("in_measured", "out_measured"),
         )
     ]
@@ -50,12 +50,12 @@ class Order:
     def __post_init__(self) -> None:
         if self.storage is StorageKind.SHARED and self.shape.rf > 1:
             raise ConfigError(
-                f"{self.shape.rf} replicas cannot be: on shared storage a partition "
-                "has one"
+                f"{self.shape.rf} replicas are not possible: on shared storage a "
+                "partition has one"
             )
         if not LEAST_STEP_MS <= self.step_ms <= DAY_MS:
             raise ConfigError(
-                f"{self.step_ms / 1000:g} s is no step of a history; say 1m to 24h"
+                f"{self.step_ms / 1000:g} s is not a valid step; give 1m to 24h"
             )
 
 
@@ -70,9 +70,9 @@ class SyntheticCluster:
         )
         rng = np.random.default_rng([seed, shape.brokers, shape.partitions, shape.rf])
         self.mean: Snapshot = cluster(shape, order.storage, name, rng)
-        """The placement, under mean loads."""
+        """Snapshot with mean loads."""
         columns = self.mean.partitions
-        self._course = Course(
+        self._curves = LoadCurves(
             columns.topic, order.rhythm, seed=seed, end_ms=order.end_ms
         )
         self._end_ms = order.end_ms
@@ -85,9 +85,9 @@ class SyntheticCluster:
     def vectors(self, time_ms: int) -> pa.Table:
         """All load vectors at this time, as if measured; schema `HISTORY`."""
         net_in, net_out = self._rates(time_ms)
-        sizes = self._course.sizes(time_ms)
+        sizes = self._curves.sizes(time_ms)
         held = np.rint(sizes * self._local), np.rint(sizes * self._size)
-        figures = dict(zip(_FIGURES, (net_in, net_out, *held), strict=True))
+        figures = dict(zip(_MEASURES, (net_in, net_out, *held), strict=True))
         return self._table(
             HISTORY,
             figures
@@ -131,7 +131,7 @@ class SyntheticCluster:
 
     def _rates(self, time_ms: int) -> tuple[Floats, Floats]:
         """(n,) whole bytes per second from producers, and to consumers."""
-        factors = self._course.rates(time_ms)
+        factors = self._curves.rates(time_ms)
         net_in = np.maximum(1.0, np.rint(factors * self._net_in))
         return net_in, np.rint(factors * self._net_out)
 

@@ -45,13 +45,13 @@ class ClusterShape:
     def __post_init__(self) -> None:
         if not 1 <= self.rf <= self.racks:
             raise ConfigError(
-                f"{self.rf} replicas need as many racks, and there are {self.racks}; "
-                "say more racks or fewer replicas"
+                f"{self.rf} replicas need as many racks, but there are {self.racks}; "
+                "give more racks or fewer replicas"
             )
         if self.racks > self.brokers - self.young_brokers:
             raise ConfigError(
-                f"{self.racks} racks need as many brokers that are not young, and "
-                f"there are {self.brokers - self.young_brokers}; say more brokers or "
+                f"{self.racks} racks need as many brokers that are not young, but "
+                f"there are {self.brokers - self.young_brokers}; give more brokers or "
                 "fewer racks"
             )
 

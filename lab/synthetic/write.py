@@ -15,12 +15,7 @@ from collector.samples import SAMPLES
 from collector.spark.vectors import VECTORS, concatenate, load_vectors
 from collector.state_replay import placement_of
 from lab.synthetic.load_curves import DAY_MS
-from lab.synthetic.observe import (
-    HISTORY,
-    WINDOW,
-    Order,
-    SyntheticCluster,
-)
+from lab.synthetic.observe import HISTORY, WINDOW, Order, SyntheticCluster
 from model.snapshot.snapshot import Snapshot
 
 HISTORY_FOLDER: Final = "history"

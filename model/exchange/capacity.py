@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from model.cpu import from_file
 from model.errors import ConfigError
 from model.exchange.text_files import LARGEST, nearest, object_at, read_json
 from model.ids import BrokerId
@@ -50,7 +51,7 @@ def read_capacities(path: Path) -> Capacities:
     for entry in entries:
         broker = _broker(path, entry)
         if broker in by_broker:
-            words = f"brokerId {broker} stands twice; keep one of them"
+            words = f"brokerId {broker} is listed twice; keep one entry"
             raise ConfigError(f"{path}: {words}")
         capacity = object_at(path, entry.get("capacity"), f"{_name(broker)}: capacity")
         with_cores.add(isinstance(capacity.get("CPU"), dict))
@@ -80,7 +81,7 @@ def _capacity(path: Path, broker: int, capacity: Mapping[str, Any]) -> Entry:
     for name, value in capacity.items():
         where = f"{path}: {_name(broker)}: {name}"
         if name not in _NAMES:
-            raise ConfigError(f"{where} is no resource{nearest(name, _NAMES)}")
+            raise ConfigError(f"{where} is not a resource{nearest(name, _NAMES)}")
         resource, unit = _NAMES[name]
         if name == "CPU" and isinstance(value, dict):
             found[resource] = _cores(where, value)
@@ -89,15 +90,14 @@ def _capacity(path: Path, broker: int, capacity: Mapping[str, Any]) -> Entry:
             sizes = (d.capacity_bytes or 0.0 for d in log_dirs)
             found[resource] = math.fsum(sizes)
         else:
-            found[resource] = unit * _number(where, value)
+            found[resource] = from_file(resource, unit * _number(where, value))
     return Entry(capacity=found, log_dirs=log_dirs)
 
 
 def _cores(where: str, value: Mapping[str, Any]) -> float:
-    """Percent of one core: 16 cores are 1600."""
     if set(value) != {CORES}:
         raise ConfigError(f'{where} is to be a number or {{"{CORES}": "16"}}')
-    return 100.0 * _number(f"{where}: {CORES}", value[CORES])
+    return _number(f"{where}: {CORES}", value[CORES])
 
 
 def _log_dirs(where: str, value: Mapping[str, Any]) -> tuple[LogDir, ...]:
@@ -105,7 +105,7 @@ def _log_dirs(where: str, value: Mapping[str, Any]) -> tuple[LogDir, ...]:
         raise ConfigError(f"{where} names no log directory; add one")
     for folder in value:
         if not folder.startswith("/"):
-            words = f"{folder!r} is no absolute path; write it from /"
+            words = f"{folder!r} is not an absolute path; start it with /"
             raise ConfigError(f"{where}: {words}")
     unit = _NAMES["DISK"][1]
     return tuple(

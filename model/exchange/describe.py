@@ -118,8 +118,8 @@ def _no_line(text: str) -> str:
     shown = " ".join(text.split())
     shown = shown if len(shown) <= 40 else shown[:40] + "..."
     return (
-        f"{shown!r} is no line of kafka-topics --describe; give that command's "
-        "output as it is"
+        f"{shown!r} is not a line of kafka-topics --describe; give that "
+        "command's unedited output"
     )
 
 
@@ -171,10 +171,10 @@ def _partition(path: Path, line: int, found: re.Match[str]) -> DescribedPartitio
     replicas = tuple(b for b in listed if b not in gone_soon)
     if not replicas or len(set(replicas)) != len(replicas):
         words = f"{pid} has the replicas {found['replicas'] or 'none'!r}"
-        raise fault(path, line, f"{words}; each broker stands there once")
+        raise fault(path, line, f"{words}; name at least one, each once")
     leader = NO_BROKER if found["leader"] == "none" else int(found["leader"])
     if leader not in (NO_BROKER, *listed):
-        words = f"{pid} is led by broker {leader}, which is none of its replicas"
+        words = f"{pid} is led by broker {leader}, which is not one of its replicas"
         raise fault(path, line, words)
     gone = leader != NO_BROKER and leader not in replicas
     return DescribedPartition(
@@ -200,7 +200,7 @@ def _add(
 ) -> None:
     before = partitions.setdefault(partition.id, partition)
     if before is not partition:
-        words = f"{partition.id} stands in line {before.line} already; keep one of them"
+        words = f"{partition.id} is already in line {before.line}; keep one of them"
         raise fault(path, partition.line, words)
 
 

@@ -77,7 +77,7 @@ def read_cluster(files: ClusterFiles) -> Snapshot:
         topics=_topics(description, files.storage),
         resources=loads.resources,
         sources=(_source(partitions),),
-        recent_moves=_under_way(description),
+        recent_moves=_in_progress(description),
         racks_unknown=all(b.rack is None for b in brokers),
     )
     return Snapshot(header, partitions)
@@ -134,7 +134,7 @@ def _topics(description: Description, storage: StorageKind | None) -> tuple[Topi
     )
 
 
-def _under_way(description: Description) -> tuple[RecentMove, ...]:
+def _in_progress(description: Description) -> tuple[RecentMove, ...]:
     """Partitions under reassignment count as just moved, so that they rest."""
     return tuple(
         RecentMove(

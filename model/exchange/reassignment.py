@@ -167,7 +167,7 @@ def _refuse_twice(path: Path, partitions: Iterable[PartitionId]) -> None:
     seen = set()
     for pid in partitions:
         if pid in seen:
-            raise ConfigError(f"{path}: {pid} stands twice; keep one of them")
+            raise ConfigError(f"{path}: {pid} is listed twice; keep one entry")
         seen.add(pid)
 
 

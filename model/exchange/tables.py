@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from model.cpu import from_file
 from model.errors import ConfigError
 from model.exchange.text_files import (
     amount,
@@ -74,7 +75,7 @@ def read_loads(path: Path) -> LoadTable:
         number = whole_number(path, line, "partition", cells["partition"])
         pid = PartitionId(TopicName(cells["topic"]), number)
         if pid in rows:
-            words = f"{pid} stands in line {rows[pid].line} already; keep one of them"
+            words = f"{pid} is already in line {rows[pid].line}; keep one of them"
             raise fault(path, line, words)
         rows[pid] = _load_row(path, line, names, cells)
     return LoadTable(path=path, resources=resources, rows=rows)
@@ -84,7 +85,7 @@ def _load_row(
     path: Path, line: int, resources: dict[str, Resource], cells: dict[str, str]
 ) -> LoadRow:
     loads = {
-        resource: amount(path, line, name, cells[name])
+        resource: from_file(name, amount(path, line, name, cells[name]))
         for name, resource in resources.items()
         if cells[name]
     }
@@ -126,7 +127,7 @@ def _json_brokers(path: Path) -> tuple[Broker, ...]:
     counts = Counter(b.id for b in brokers)
     twice = next((i for i, count in counts.items() if count > 1), None)
     if twice is not None:
-        raise ConfigError(f"{path}: broker {twice} stands twice; keep one of them")
+        raise ConfigError(f"{path}: broker {twice} is listed twice; keep one entry")
     return brokers
 
 
@@ -137,7 +138,7 @@ def _csv_brokers(path: Path) -> tuple[Broker, ...]:
     for line, cells in lines:
         number = BrokerId(whole_number(path, line, "id", cells["id"]))
         if number in brokers:
-            words = f"broker {number} stands in line {brokers[number][0]} already"
+            words = f"broker {number} is already in line {brokers[number][0]}"
             raise fault(path, line, f"{words}; keep one of them")
         broker = Broker(
             id=number,

@@ -82,13 +82,15 @@ def _check_header(
     known: Collection[str],
 ) -> None:
     if len(columns) == 1 and (";" in columns[0] or "\t" in columns[0]):
-        raise fault(path, line, "columns are to be parted by commas; save it as CSV")
+        raise fault(
+            path, line, "columns must be separated by commas; save the file as CSV"
+        )
     for column in columns:
         if column not in known:
             words = f"unknown column {column!r}{nearest(column, known)}"
             raise fault(path, line, words)
         if columns.count(column) > 1:
-            raise fault(path, line, f"the column {column!r} stands twice; keep one")
+            raise fault(path, line, f"the column {column!r} is listed twice; keep one")
     missing = [name for name in required if name not in columns]
     if missing:
         raise fault(path, line, f"the column {missing[0]!r} is missing; add it")
@@ -102,12 +104,12 @@ def _rows(
             if not any(row):
                 continue
             if len(row) != len(columns):
-                words = f"{len(row)} cells stand under {len(columns)} columns"
+                words = f"{len(row)} cells under {len(columns)} columns"
                 raise fault(path, reader.line_num, words)
             cells = (cell.strip() for cell in row)
             yield reader.line_num, dict(zip(columns, cells, strict=True))
     except csv.Error as exc:
-        raise fault(path, reader.line_num, f"this is no CSV: {exc}") from exc
+        raise fault(path, reader.line_num, f"this is not valid CSV: {exc}") from exc
 
 
 def whole_number(path: Path, line: int, name: str, cell: str) -> int:
@@ -164,5 +166,5 @@ def object_at(path: Path, document: Any, place: str) -> Mapping[str, Any]:
         Something else stands there.
     """
     if not isinstance(document, dict):
-        raise ConfigError(f"{path}: {place} is no JSON object")
+        raise ConfigError(f"{path}: {place} is not a JSON object")
     return document

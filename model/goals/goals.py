@@ -1,4 +1,4 @@
-"""What is wanted of a plan: goals, prices and rules as data."""
+"""The goals of a plan: balance targets, costs of moves, and rules, as data."""
 
 from enum import StrEnum
 from functools import partial
@@ -7,11 +7,14 @@ from typing import Annotated, Any, ClassVar
 from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_serializer,
     field_validator,
     model_serializer,
     model_validator,
 )
 
+from model.cpu import from_file, to_file
 from model.files import FileModel, OldNames, with_new_names
 from model.goals.rack_placement import PlacementRule
 from model.ids import BrokerId, TopicName
@@ -30,12 +33,12 @@ Limit = Annotated[int, Field(ge=0)] | None
 
 
 class ObjectiveKind(StrEnum):
-    """What a plan makes least."""
+    """The objective that a plan minimises: balance and moves, or moves alone."""
 
     VARIANCE = "variance"
-    """Squared deviations from the level plus the price of the moves."""
+    """Squared deviations from the average plus the cost of the moves."""
     BAND = "band"
-    """The price of the moves that bring every broker into its band; where that is
+    """The cost of the moves that bring every broker into its band; where that is
     impossible, least excess first."""
 
 
@@ -50,16 +53,29 @@ class RackRule(StrEnum):
 
 
 class Goal(FileModel):
-    """Level one measure over the brokers that may hold load."""
+    """Balance one measure over the brokers that may hold load."""
 
     resource: Measure
+    """Resource or count to balance."""
     weight: Amount = 1.0
     """Shared among the time slots."""
     floor: Annotated[float, Field(ge=0, allow_inf_nan=False), as_rate] = 0.0
-    """Mean load per broker, bytes/s or bytes, also `1MiB`, under which the resource is
-    neither balanced nor counted: near zero, noise looks like imbalance."""
+    """Mean load per broker, in files bytes/s, bytes (also `1MiB`) or percent of one
+    core, under which the resource is neither balanced nor counted: near zero, noise
+    looks like imbalance."""
     tolerance: Share = 0.10
-    """A broker within `level * (1 +- tolerance)` is level."""
+    """A broker within `average * (1 +- tolerance)` is balanced."""
+
+    @field_validator("floor")
+    @classmethod
+    def _read(cls, floor: float, info: ValidationInfo) -> float:
+        if info.mode == "python":
+            return floor
+        return from_file(info.data.get("resource", ""), floor)
+
+    @field_serializer("floor", when_used="json")
+    def _written(self, floor: float) -> float:
+        return to_file(self.resource, floor)
 
 
 class Cooldown(FileModel):
@@ -87,7 +103,9 @@ class Stay(FileModel):
     """Partitions of one topic that stay as they are, replicas and leader."""
 
     topic: TopicName
+    """Name of the topic."""
     partitions: Annotated[tuple[int, ...], Field(min_length=1)]
+    """Numbers of its partitions."""
 
 
 class Budgets(FileModel):
@@ -142,6 +160,7 @@ class Goals(FileModel):
     """
 
     objective: ObjectiveKind = ObjectiveKind.VARIANCE
+    """What plans minimise: squared deviations, or moves into the tolerance band."""
     balance: tuple[Goal, ...] = (
         Goal(resource=Resource.NET_IN, floor=MIB),
         Goal(resource=Resource.NET_OUT, floor=MIB),
@@ -154,14 +173,16 @@ class Goals(FileModel):
     leader_price_share: Amount = 0.05
     """Price of a change of leader as a share of the price of a move."""
     excess_price: Annotated[float, Field(gt=0, le=MOST)] = 10_000.0
-    """`band` alone: what a deviation of one whole level beyond the band costs, in
-    prices of a move; 1 % of the level outweighs 100 moves."""
+    """`band` alone: what a deviation of the whole average beyond the band costs, in
+    prices of a move; 1 % of the average outweighs 100 moves."""
     capacity_limit: Share = 0.85
     """Highest allowed share of a broker's capacity."""
     capacity_limits: dict[Resource, Share] = {}
     """The same for single resources."""
     replicas_per_broker: Annotated[int, Field(gt=0)] = 10_000
+    """Most replicas that one broker may hold."""
     rack_rule: RackRule = RackRule.SPREAD
+    """How the replicas of a partition are spread over racks."""
     repair_racks: bool = True
     """Also move partitions for no other reason than that they break the rack rule."""
     cooldown: dict[StorageKind, Cooldown] = {
@@ -180,7 +201,7 @@ class Goals(FileModel):
     """The first rule that matches a topic replaces the rack rule for it."""
     budgets: Budgets = Budgets()
     level_directories: bool = False
-    """Level the log directories inside brokers too (JBOD), on replicated storage."""
+    """Balance the log directories inside brokers too (JBOD), on replicated storage."""
 
     @field_validator("balance")
     @classmethod
@@ -188,7 +209,7 @@ class Goals(FileModel):
         resources = [goal.resource for goal in balance]
         for resource in resources:
             if resources.count(resource) > 1:
-                raise ValueError(f"{resource} stands in two goals; keep one of them")
+                raise ValueError(f"{resource} is in two goals; keep one of them")
         return balance
 
     @field_validator("excluded_topics", mode="before")
@@ -212,29 +233,29 @@ class Goals(FileModel):
         return document
 
     def keeps(self, topic: str, partition: int) -> bool:
-        """Whether a partition is among those that are to stay, or deferred."""
+        """Whether `stay` or `deferred` names a partition, so that it must not move."""
         stays = (*self.stay, *self.deferred)
         return any(s.topic == topic and partition in s.partitions for s in stays)
 
     def excludes(self, topic: str) -> bool:
-        """Whether an exclusion covers this topic."""
+        """Whether `excluded_topics` matches a topic, so that it must not move."""
         return self.excluded_topics.match(topic)
 
     def placement_of(self, topic: str) -> PlacementRule | None:
-        """The first placement rule that matches a topic."""
+        """The first placement rule that matches a topic; None if there is none."""
         return next((p for p in self.placements if p.topics.match(topic)), None)
 
     def limit_of(self, resource: Resource) -> float:
-        """Highest allowed share of a broker's capacity of one resource."""
+        """Highest allowed share of a broker's capacity of one resource, at most 1."""
         return self.capacity_limits.get(resource, self.capacity_limit)
 
     def tolerance_of(self, resource: Measure | str) -> float | None:
-        """The band of a resource, None where it is no goal."""
+        """The tolerance of a measure as a share of its average; None without a goal."""
         found = [g.tolerance for g in self.balance if g.resource == resource]
         return found[0] if found else None
 
     def rest_of(self, storage: StorageKind) -> Cooldown:
-        """The cooldown of a storage kind; none where none is given."""
+        """The cooldown of a storage kind, in seconds; zero if none is set."""
         return self.cooldown.get(storage, Cooldown(rest_s=0, return_window_s=0))
 
 
@@ -244,11 +265,12 @@ class SolveLimits(FileModel):
     work: Annotated[float, Field(gt=0, le=MOST)] = 20.0
     """Deterministic work, about seconds of one core."""
     seed: Annotated[int, Field(ge=0)] = 0
+    """Seed of the search; equal seeds give equal plans."""
     gap: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-6
     """A plan this close to its bound, in units of F, is called optimal."""
 
 
 def without_replica_moves(goals: Goals) -> Goals:
-    """The same goals for a plan that changes leaders only."""
+    """The same goals with a budget of no new replicas, so that only leaders change."""
     budgets = goals.budgets.model_copy(update={"replica_moves": 0})
     return goals.model_copy(update={"budgets": budgets})

@@ -9,13 +9,7 @@ from model.goals.goals import RackRule
 from model.goals.rack_placement import ReplicaPlacement
 from model.plan.forced import rack_totals
 from model.plan.proposal import Proposal
-from model.snapshot.snapshot import (
-    TAKING,
-    Bools,
-    Broker,
-    BrokerState,
-    Ints,
-)
+from model.snapshot.snapshot import TAKING, Bools, Broker, BrokerState, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

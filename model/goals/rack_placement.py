@@ -15,12 +15,14 @@ class RackConstraint(FileModel):
     """The only constraint that is known: brokers of one rack."""
 
     rack: str
+    """Name of the rack (`broker.rack`)."""
 
 
 class RackCount(FileModel):
     """So many replicas on distinct brokers of one rack."""
 
     count: Annotated[int, Field(ge=1, le=MOST_REPLICAS)]
+    """Number of replicas."""
     constraints: RackConstraint
 
 
@@ -32,11 +34,13 @@ class ReplicaPlacement(FileModel):
     """
 
     version: Literal[1, 2]
+    """Version of Confluent's format."""
     replicas: Annotated[tuple[RackCount, ...], Field(min_length=1)]
     observers: tuple[RackCount, ...] = ()
     observerPromotionPolicy: (  # the format's own spelling
         Literal["under-min-isr", "under-replicated", "leader-is-observer"] | None
     ) = None
+    """When observers may join the in-sync replicas; version 2 only."""
 
     @model_validator(mode="after")
     def _policy_is_of_version_2(self) -> "ReplicaPlacement":
@@ -46,12 +50,12 @@ class ReplicaPlacement(FileModel):
 
     @property
     def replica_racks(self) -> dict[str, int]:
-        """Replicas that may lead, by rack."""
+        """Number of replicas that may lead, by rack."""
         return _by_rack(self.replicas)
 
     @property
     def observer_racks(self) -> dict[str, int]:
-        """Observers by rack."""
+        """Number of observers, which never lead, by rack."""
         return _by_rack(self.observers)
 
 

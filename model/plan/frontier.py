@@ -1,7 +1,7 @@
-"""The frontier: what balance can be had for what price, and what cannot.
+"""The Pareto frontier of the cost of moves and the balance they reach.
 
-The price of a plan is told in ordinary moves: what its changes cost over lambda, the
-price of one move. Its balance is the part of F that is no price.
+The cost of a plan is counted in move equivalents: the price of its changes divided by
+lambda, the price of one move. Its balance is the rest of F.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,9 +20,9 @@ class FrontierPoint(FileModel):
     """One plan: what it costs and what it reaches."""
 
     cost: float
-    """Its price over that of one ordinary move; forced moves are free."""
+    """In move equivalents: its price over lambda; forced moves are free."""
     balance: float
-    """Weighted squared deviations from the level, or the excess over the bands."""
+    """Weighted squared deviations from the average, or the excess over the bands."""
     bound: float
     """No plan of this cost has a lower balance."""
     moves: int
@@ -43,7 +43,7 @@ class FrontierLine(FileModel):
     bound: float
 
     def at(self, cost: float) -> float:
-        """The line's balance at a cost."""
+        """The line's balance, in units of F, at a cost in move equivalents."""
         return self.bound - self.move_price * cost
 
 
@@ -110,7 +110,7 @@ def goals_at(goals: Goals, move_price: float, most_moves: int | None) -> Goals:
 
 
 def undominated(points: Iterable[FrontierPoint]) -> tuple[FrontierPoint, ...]:
-    """Those that no other beats in cost and balance, by cost."""
+    """The points that no other point beats in both cost and balance, by rising cost."""
     kept: list[FrontierPoint] = []
     for point in sorted(points, key=lambda p: (p.cost, p.balance, p.moves)):
         if not kept or point.balance < kept[-1].balance:
@@ -119,7 +119,11 @@ def undominated(points: Iterable[FrontierPoint]) -> tuple[FrontierPoint, ...]:
 
 
 def best_trade_off(points: Sequence[FrontierPoint]) -> int | None:
-    """The point farthest under the chord from the first to the last."""
+    """Position of the best trade-off: the point farthest below the chord.
+
+    The chord runs from the first to the last point, both axes scaled to 1. None with
+    fewer than three points, or where the farthest point is an end.
+    """
     if len(points) < 3:
         return None
     first, last = points[0], points[-1]
@@ -130,14 +134,17 @@ def best_trade_off(points: Sequence[FrontierPoint]) -> int | None:
         return (first.balance - point.balance) / height - along
 
     depths = [under(point) for point in points]
-    knee = max(range(len(points)), key=lambda i: (depths[i], -i))
-    return knee if 0 < knee < len(points) - 1 else None
+    deepest = max(range(len(points)), key=lambda i: (depths[i], -i))
+    return deepest if 0 < deepest < len(points) - 1 else None
 
 
 def lower_bound(
     lines: Iterable[FrontierLine], most: float
 ) -> tuple[FrontierCorner, ...]:
-    """The corners of the highest line, and 0, from cost 0 to `most`."""
+    """The corners of the upper envelope of the lines and 0, from cost 0 to `most`.
+
+    Costs are in move equivalents; `most` is the highest cost of interest.
+    """
     cost, found = 0.0, []
     current = _highest(lines := (*lines, FrontierLine(move_price=0.0, bound=0.0)), 0.0)
     found.append(FrontierCorner(cost=0.0, balance=current.at(0.0)))

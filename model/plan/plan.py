@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from model.cpu import Loads, in_cores
 from model.errors import ConfigError
 from model.files import (
     FileModel,
@@ -33,7 +34,7 @@ both are written with nine significant digits."""
 
 
 class PlanStatus(StrEnum):
-    """The answer of a solve."""
+    """The outcome of a solve."""
 
     OPTIMAL = "optimal"
     IMPROVED = "improved"
@@ -69,25 +70,25 @@ class Move(FileModel):
     log_dirs_after: tuple[str, ...] = ()
     """Log directory of each replica after the move, in the order of
     `replicas_after`, `any` where the broker chooses; empty where all do."""
-    leader_load: dict[str, float] = {}
+    leader_load: Loads = {}
     """What its leader loads a broker with, by dimension, as the snapshot has it now;
     empty where it is not known. Since 1.2."""
-    follower_load: dict[str, float] = {}
+    follower_load: Loads = {}
     """The same of each other replica. Since 1.2."""
 
     @property
     def id(self) -> PartitionId:
-        """The partition."""
+        """The topic and number of the partition."""
         return PartitionId(self.topic, self.partition)
 
     @property
     def added(self) -> tuple[BrokerId, ...]:
-        """Brokers that get a replica."""
+        """Brokers that get a replica, in the order of `replicas_after`."""
         return tuple(b for b in self.replicas_after if b not in self.replicas_before)
 
     @property
     def removed(self) -> tuple[BrokerId, ...]:
-        """Brokers that lose a replica."""
+        """Brokers that lose a replica, in the order of `replicas_before`."""
         return tuple(b for b in self.replicas_before if b not in self.replicas_after)
 
     @model_serializer(mode="wrap")
@@ -103,7 +104,7 @@ class Move(FileModel):
 
 
 def bytes_of(moves: Iterable[Move]) -> int | None:
-    """Bytes that moves copy together; None where one of them is unknown."""
+    """Total bytes that moves copy; None if the size of any of them is unknown."""
     sizes = [m.bytes_to_copy for m in moves]
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
@@ -115,11 +116,11 @@ class BrokerChange(FileModel):
     id: BrokerId
     rack: str | None
     state: BrokerState
-    before: dict[str, float]
+    before: Loads
     """By resource, as the snapshot has it now."""
-    after: dict[str, float]
+    after: Loads
     deviation_before: dict[str, float]
-    """Utilisation / level - 1 by dimension; only of holding brokers and dimensions
+    """Utilisation / average - 1 by dimension; only of holding brokers and dimensions
     that count."""
     deviation_after: dict[str, float]
     bound_prices: dict[str, float] = {}
@@ -127,7 +128,9 @@ class BrokerChange(FileModel):
     `price_bound` is recomputed from."""
     replicas_before: int
     replicas_after: int
-    capacity: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
+    capacity: Annotated[
+        dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]], *in_cores
+    ] = {}
     """By resource, where it is known. Since 1.4."""
 
     @model_serializer(mode="wrap")
@@ -176,7 +179,7 @@ class Plan(VersionedModel):
     """What ended the solve, in words."""
     move_price: float
     """lambda, the price of one move in units of F."""
-    levels: dict[str, float]
+    levels: Loads
     """Mean load per broker of each dimension that counts."""
     brokers: tuple[BrokerChange, ...]
     moves: tuple[Move, ...]
@@ -196,16 +199,16 @@ class Plan(VersionedModel):
 
     @property
     def gap(self) -> float:
-        """Objective less bound, in units of F."""
+        """Objective less bound, in units of F; at least 0."""
         return max(0.0, self.objective - self.bound)
 
     def proves(self, gap: float) -> bool:
-        """Whether objective and bound are this close, but for the rounding of both."""
+        """Whether the gap is at most `gap`, in units of F, allowing for rounding."""
         return self.gap <= gap + ROUNDING * abs(self.objective)
 
     @property
     def gap_share(self) -> float:
-        """The gap relative to the largest possible improvement; 0 if proved optimal."""
+        """The gap as a share of the largest improvement possible; 0 if optimal."""
         if self.proves(self.limits.gap):
             return 0.0
         possible = self.objective_before - self.bound
@@ -213,17 +216,17 @@ class Plan(VersionedModel):
 
     @property
     def repaired(self) -> tuple[PartitionId, ...]:
-        """Partitions whose racks it repairs."""
+        """Partitions whose rack violation the plan repairs."""
         return tuple(v.id for v in self.rack_violations if v.repaired)
 
     @property
     def bytes_to_copy(self) -> int | None:
-        """Bytes that all moves copy; None where one of them is unknown."""
+        """Total bytes that the moves copy; None if the size of any is unknown."""
         return bytes_of(self.moves)
 
     @property
     def leader_changes(self) -> int:
-        """Moves after which another broker leads."""
+        """Number of moves after which another broker leads."""
         return sum(m.leader_before != m.leader_after for m in self.moves)
 
     @model_serializer(mode="wrap")
@@ -262,30 +265,36 @@ class Plan(VersionedModel):
         return 1.0 - self.leaders_only.objective / self.objective_before
 
     def spread(self, resource: str, *, after: bool) -> float:
-        """Largest deviation of a broker from the level: 0.08 is 8 % of it."""
+        """Largest deviation of a broker from the average: 0.08 is 8 % of it.
+
+        0 where no broker has a deviation in this dimension.
+        """
         deviations = (
             b.deviation_after if after else b.deviation_before for b in self.brokers
         )
         return max((abs(d[resource]) for d in deviations if resource in d), default=0.0)
 
     def seal(self) -> "Plan":
-        """The same plan with its hash."""
+        """Return a copy of the plan with its hash set."""
         return self.model_copy(update={"hash": plan_hash(self.model_dump(mode="json"))})
 
 
 def minor_of(schema_version: str) -> int:
-    """The minor number of a schema version; 0 where there is none."""
+    """The minor number of a schema version, 4 of `1.4`; 0 where there is none."""
     tail = schema_version.partition(".")[2]
     return int(tail) if tail.isascii() and tail.isdigit() else 0
 
 
 def plan_hash(document: dict[str, Any]) -> str:
-    """SHA-256 over the canonical plan without its own hash."""
+    """SHA-256, in hex, over the canonical form of a plan without its own hash."""
     return digest({k: v for k, v in document.items() if k != "hash"})
 
 
 def write_plan(path: Path, plan: Plan) -> None:
-    """Write the canonical plan file; equal plans give equal bytes."""
+    """Write the canonical plan file; equal plans give equal bytes.
+
+    Raises ConfigError where the file cannot be written.
+    """
     write_document(path, plan.model_dump(mode="json"))
 
 
@@ -308,12 +317,9 @@ def read_plan(path: Path) -> Plan:
 
 
 def plan_of_document(document: dict[str, Any], path: Path) -> Plan:
-    """The plan that a file holds, whatever its hash.
+    """Validate a plan file's document, without checking its hash.
 
-    Raises
-    ------
-    ConfigError
-        Not a plan, or with moves that cannot be moves.
+    Raises ConfigError if it is not a plan or has impossible moves.
     """
     plan = validate_document(Plan, document, path)
     seen = set()

@@ -1,15 +1,22 @@
-"""What a plan repairs and what it leaves broken: limits exceeded, racks shared."""
+"""Exceeded limits and rack violations: those a plan repairs and those that remain."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer
+from pydantic import (
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_serializer,
+    field_validator,
+    model_serializer,
+)
 
+from model.cpu import from_file, is_cpu, to_file
 from model.files import FileModel
 from model.goals.goals import Stay
 from model.ids import BrokerId, PartitionId, TopicName
-from model.units import bytes_text, count_text, percent_text, rate_text
+from model.units import bytes_text, cores_text, count_text, percent_text, rate_text
 
 MOST_NAMED: Final = 5
 """Partitions of one kind that are named in a sentence."""
@@ -38,6 +45,17 @@ class OverLimit(FileModel):
         """Whether the broker is over its limit after the plan."""
         return exceeds(self.after, self.limit)
 
+    @field_validator("before", "after", "limit", "capacity")
+    @classmethod
+    def _read(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if info.mode == "python" or value is None:
+            return value
+        return from_file(info.data.get("dimension", ""), value)
+
+    @field_serializer("before", "after", "limit", "capacity", when_used="json")
+    def _written(self, value: float | None) -> float | None:
+        return None if value is None else to_file(self.dimension, value)
+
     @model_serializer(mode="wrap")
     def _without_capacity(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
         document: dict[str, Any] = whole(self)
@@ -58,19 +76,22 @@ class RackViolation(FileModel):
 
     @property
     def id(self) -> PartitionId:
-        """The partition."""
+        """The topic and number of the partition."""
         return PartitionId(self.topic, self.partition)
 
 
 def exceeds(load: float, limit: float) -> bool:
-    """Whether a load is over a limit by more than rounding."""
+    """Whether a load is over a limit by more than rounding, a share of 1e-9."""
     return load > limit * (1 + 1e-9)
 
 
 def remaining_words(
     over: Sequence[OverLimit], racks: Sequence[RackViolation]
 ) -> Iterator[str]:
-    """What stays over a limit, with the figures, and which racks are not repaired."""
+    """Clauses on limits that stay exceeded and rack violations not repaired.
+
+    At most `MOST_LIMITS` limits are named with their figures, the rest counted.
+    """
     left = [o for o in over if o.remains]
     for one in left[:MOST_LIMITS]:
         yield (
@@ -83,7 +104,10 @@ def remaining_words(
 
 
 def deferred_words(deferred: Sequence[Stay]) -> Iterator[str]:
-    """Partitions that had to move and stay where they are."""
+    """Clause on partitions that must move and are left for a later plan.
+
+    Nothing where there are none.
+    """
     found = [PartitionId(s.topic, n) for s in deferred for n in s.partitions]
     if found:
         yield (
@@ -93,16 +117,19 @@ def deferred_words(deferred: Sequence[Stay]) -> Iterator[str]:
 
 
 def named_ids(partitions: Sequence[PartitionId]) -> str:
-    """The first few, and how many there are besides."""
-    told = ", ".join(map(str, partitions[:MOST_NAMED]))
+    """Name the first `MOST_NAMED` partitions, and count the rest."""
+    named = ", ".join(map(str, partitions[:MOST_NAMED]))
     more = len(partitions) - MOST_NAMED
-    return f"{told} and {more:,} more" if more > 0 else told
+    return f"{named} and {more:,} more" if more > 0 else named
 
 
 def repaired_words(
     over: Sequence[OverLimit], racks: Sequence[RackViolation]
 ) -> Iterator[str]:
-    """What a plan repairs."""
+    """Clauses on the limits and racks that a plan repairs, with figures.
+
+    At most `MOST_LIMITS` limits are named, the rest counted.
+    """
     mended = [o for o in over if not o.remains]
     for one in mended[:MOST_LIMITS]:
         yield (
@@ -121,7 +148,10 @@ def repaired_words(
 def present_words(
     over: Sequence[OverLimit], racks: Sequence[RackViolation]
 ) -> Iterator[str]:
-    """What is over a limit and shares racks now, before any plan."""
+    """Clauses on limits exceeded and racks shared now, before any plan.
+
+    At most `MOST_LIMITS` limits are named, the rest counted.
+    """
     for one in over[:MOST_LIMITS]:
         yield (
             f"broker {one.broker} is over its limit of {one.dimension}: "
@@ -166,13 +196,16 @@ def _load(over: OverLimit, load: float) -> str:
 
 
 def load_text(dimension: str, load: float) -> str:
-    """A load with its unit: `309 MB/s` of `net_in`."""
+    """A load with its unit, such as `309 MB/s` for `net_in`.
+
+    A dimension that is neither bytes nor CPU has no unit.
+    """
     measure = dimension.partition("@")[0]
     if measure == "disk":
         return bytes_text(load)
     if measure in ("net_in", "net_out"):
         return rate_text(load)
-    return f"{load:.4g}"
+    return cores_text(load) if is_cpu(dimension) else f"{load:.4g}"
 
 
 def over_words(broker: BrokerId, dimension: str, load: float, limit: float) -> str:

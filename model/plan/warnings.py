@@ -11,14 +11,8 @@ from model.plan.plan import Move
 from model.plan.remaining import named_ids
 from model.plan.unplaceable import placeless_warnings
 from model.rules.movable import needed_resources
-from model.snapshot.snapshot import (
-    BrokerState,
-    Count,
-    Measure,
-    Resource,
-    Snapshot,
-)
-from model.units import bytes_text, count_text, rate_text
+from model.snapshot.snapshot import BrokerState, Count, Measure, Resource, Snapshot
+from model.units import bytes_text, cores_text, count_text, rate_text
 
 
 def racks_unknown(
@@ -151,4 +145,6 @@ def is_known(snapshot: Snapshot, measure: Measure) -> bool:
 def _amount(measure: Measure, value: float) -> str:
     if measure in (Resource.NET_IN, Resource.NET_OUT, Count.LEADER_NET_IN):
         return rate_text(value)
+    if measure is Resource.CPU:
+        return cores_text(value)
     return bytes_text(value) if measure is Resource.DISK else f"{value:.4g}"

@@ -133,7 +133,7 @@ def _of_no_load(header: SnapshotHeader) -> Iterator[str]:
     if idle:
         yield (
             f"{', '.join(idle)}: a capacity is known, but no load, so nothing is "
-            "levelled or limited by it"
+            "balanced or limited by it"
         )
 
 

@@ -1,20 +1,25 @@
 """What a snapshot refuses: columns and brokers that contradict themselves."""
 
-from typing import TYPE_CHECKING, Final
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 
 from model.errors import InvalidCluster
-from model.ids import NO_BROKER
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from model.snapshot.snapshot import Broker, Snapshot
+from model.ids import MOST_ID, NO_BROKER, is_legal
+from model.snapshot.cluster import (
+    Broker,
+    Partitions,
+    SnapshotHeader,
+    Source,
+    partition_id,
+    replica_list,
+)
 
 MOST_SLOTS: Final = 7
 """Hours besides now; more than eight make plans no better, only slower."""
-
 
 MOST_LOAD: Final = 1e30
 """Sums and squares of more than this are no numbers any more."""
@@ -23,7 +28,7 @@ MOST_TIMES: Final = 1e6
 """No broker has so many times the capacity of another; one of the units is wrong."""
 
 
-def check_snapshot(snapshot: "Snapshot") -> None:
+def check_snapshot(header: SnapshotHeader, columns: Partitions) -> None:
     """Refuse what contradicts itself.
 
     Raises
@@ -31,16 +36,99 @@ def check_snapshot(snapshot: "Snapshot") -> None:
     InvalidCluster
         Names the first offender.
     """
-    _check_columns(snapshot)
-    _check_slots(snapshot)
-    _check_brokers(snapshot)
-    check_capacities(snapshot.header.brokers)
-    _check_replicas(snapshot)
-    _check_directories(snapshot)
+    _check_columns(header, columns)
+    _check_slots(header, columns)
+    _check_brokers(header, columns)
+    check_capacities(header.brokers)
+    _check_replicas(header, columns)
+    _check_directories(header, columns)
 
 
-def _check_columns(snapshot: "Snapshot") -> None:
-    columns, header = snapshot.partitions, snapshot.header
+def check_header(header: SnapshotHeader) -> None:
+    """Refuse a header with the right shape that cannot come from a Kafka cluster.
+
+    For snapshots read from files; the collector's own cannot fail these checks.
+
+    Raises
+    ------
+    InvalidCluster
+        A broker id or topic name that Kafka does not allow, a topic or resource listed
+        twice, or an implausible load source; the message names the first offender.
+    """
+    for broker in header.brokers:
+        _check_id("a broker", broker.id)
+    for topic in header.topics:
+        _check_name(topic.name)
+    _check_once("topic", (t.name for t in header.topics))
+    _check_once("resource", (r.value for r in header.resources))
+    for source in header.sources:
+        _check_source(source)
+    for move in header.recent_moves:
+        _check_name(move.topic)
+        _check_id("a partition of recent_moves", move.partition)
+
+
+def check_ranges(header: SnapshotHeader, columns: Partitions) -> None:
+    """Refuse partition numbers, leaders and sizes (bytes) out of Kafka's range.
+
+    Raises
+    ------
+    InvalidCluster
+        Names the first offender.
+    """
+    for name, column, least, most in (
+        ("number", columns.partition, 0, MOST_ID),
+        ("leader", columns.leader, NO_BROKER, MOST_ID),
+        ("size_bytes", columns.size_bytes, -1, None),
+        ("local_bytes", columns.local_bytes, -1, None),
+    ):
+        bad = column < least
+        if most is not None:
+            bad |= column > most
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InvalidCluster(
+                f"{partition_id(header, columns, row)} has the {name} "
+                f"{int(column[row])}, which is impossible"
+            )
+
+
+def _check_source(source: Source) -> None:
+    good = (
+        source.samples >= 0
+        and 0 <= source.measured_share <= 1
+        and source.window_s >= 0
+        and math.isfinite(source.window_s)
+    )
+    if not good:
+        raise InvalidCluster(
+            f"the source {source.name!r} has an impossible share, window or number of "
+            "samples"
+        )
+
+
+def _check_id(subject: str, number: int) -> None:
+    if not 0 <= number <= MOST_ID:
+        raise InvalidCluster(
+            f"{subject} has the number {number}; Kafka's are from 0 to {MOST_ID}"
+        )
+
+
+def _check_name(topic: str) -> None:
+    if not is_legal(topic):
+        raise InvalidCluster(
+            f"{topic!r} is not a legal topic name: Kafka allows up to 249 letters, "
+            "digits, dots, underscores and hyphens"
+        )
+
+
+def _check_once(kind: str, names: Iterable[str]) -> None:
+    name, count = next(iter(Counter(names).most_common(1)), ("", 0))
+    if count > 1:
+        raise InvalidCluster(f"the {kind} {name} is listed {count} times")
+
+
+def _check_columns(header: SnapshotHeader, columns: Partitions) -> None:
     n = len(columns.topic)
     shapes = {
         "partition": (columns.partition, (n,)),
@@ -58,65 +146,72 @@ def _check_columns(snapshot: "Snapshot") -> None:
             )
     if n and not 0 <= columns.topic.min() <= columns.topic.max() < len(header.topics):
         raise InvalidCluster("a partition belongs to a topic that is not listed")
+    _check_order(header, columns)
+    _check_loads(header, columns)
+
+
+def _check_order(header: SnapshotHeader, columns: Partitions) -> None:
     order = np.lexsort((columns.partition, columns.topic))
-    if not np.array_equal(order, np.arange(n)):
+    if not np.array_equal(order, np.arange(len(order))):
         raise InvalidCluster("partitions are not sorted by topic and number")
     same = (np.diff(columns.topic) == 0) & (np.diff(columns.partition) == 0)
     if same.any():
-        raise InvalidCluster(
-            f"{snapshot.id(int(same.argmax()))} stands in the snapshot twice"
-        )
-    bad = ~np.isnan(columns.loads) & ~(columns.loads >= 0)
-    bad |= np.isinf(columns.loads)
-    if bad.any():
-        row = int(bad.any(axis=1).argmax())
-        raise InvalidCluster(f"{snapshot.id(row)} has a negative or infinite load")
-    if (columns.loads > MOST_LOAD).any():
-        row = int((columns.loads > MOST_LOAD).any(axis=1).argmax())
-        raise InvalidCluster(
-            f"{snapshot.id(row)} has a load over {MOST_LOAD:.0e}; check its unit"
-        )
+        partition = partition_id(header, columns, int(same.argmax()))
+        raise InvalidCluster(f"{partition} is listed twice")
 
 
-def _check_slots(snapshot: "Snapshot") -> None:
-    columns, header = snapshot.partitions, snapshot.header
+def _check_loads(header: SnapshotHeader, columns: Partitions) -> None:
+    negative = ~np.isnan(columns.loads) & ~(columns.loads >= 0)
+    negative |= np.isinf(columns.loads)
+    for bad, fault in (
+        (negative, "a negative or infinite load"),
+        (columns.loads > MOST_LOAD, f"a load over {MOST_LOAD:.0e}; check its unit"),
+    ):
+        if bad.any():
+            row = int(bad.any(axis=1).argmax())
+            raise InvalidCluster(f"{partition_id(header, columns, row)} has {fault}")
+
+
+def _check_slots(header: SnapshotHeader, columns: Partitions) -> None:
     if len(header.slots) > MOST_SLOTS or len(set(header.slots)) != len(header.slots):
         raise InvalidCluster(
             f"the slots {list(header.slots)} must be at most {MOST_SLOTS}, each once"
         )
-    shape = (len(columns.topic), len(header.slots), len(header.resources))
-    found = (shape[0], 0, shape[2])
+    expected = (len(columns.topic), len(header.slots), len(header.resources))
+    shape = (expected[0], 0, expected[2])
     if columns.slot_loads is not None:
-        found = columns.slot_loads.shape
+        shape = columns.slot_loads.shape
         known = ~np.isnan(columns.slot_loads)
         fits = (columns.slot_loads >= 0) & (columns.slot_loads <= MOST_LOAD)
         if (known & ~fits).any():
             raise InvalidCluster(
                 f"slot_loads holds a load that is negative or over {MOST_LOAD:.0e}"
             )
-    if found != shape:
+    if shape != expected:
         raise InvalidCluster(
-            f"the column slot_loads has the shape {found}, not {shape}"
+            f"the column slot_loads has the shape {shape}, not {expected}"
         )
 
 
-def _check_brokers(snapshot: "Snapshot") -> None:
-    ids = [b.id for b in snapshot.header.brokers]
+def _check_brokers(header: SnapshotHeader, columns: Partitions) -> None:
+    ids = [b.id for b in header.brokers]
     if ids != sorted(set(ids)):
-        raise InvalidCluster(f"brokers are not listed once each by id: {ids}")
-    start = snapshot.partitions.replica_start
+        raise InvalidCluster(f"brokers are not sorted by id, each listed once: {ids}")
+    start = columns.replica_start
     if start[0] or (np.diff(start) < 0).any():
         raise InvalidCluster("the column replica_start must rise from 0")
-    if start[-1] != len(snapshot.partitions.replica_broker):
-        raise InvalidCluster("replica_start and replica_broker do not fit together")
-    unknown = sorted(set(snapshot.partitions.replica_broker.tolist()) - set(ids))
+    if start[-1] != len(columns.replica_broker):
+        raise InvalidCluster(
+            "replica_start does not match the length of replica_broker"
+        )
+    unknown = sorted(set(columns.replica_broker.tolist()) - set(ids))
     if unknown:
         raise InvalidCluster(
             f"replicas on unknown brokers {unknown}; list them as dead if they are gone"
         )
 
 
-def check_capacities(brokers: "Sequence[Broker]") -> None:
+def check_capacities(brokers: Sequence[Broker]) -> None:
     """Refuse capacities that cannot be of one unit.
 
     Raises
@@ -136,10 +231,10 @@ def check_capacities(brokers: "Sequence[Broker]") -> None:
             )
 
 
-def _check_replicas(snapshot: "Snapshot") -> None:
-    columns = snapshot.partitions
+def _check_replicas(header: SnapshotHeader, columns: Partitions) -> None:
+    n = len(columns.topic)
     lengths = np.diff(columns.replica_start)
-    row = np.repeat(np.arange(len(snapshot)), lengths)
+    row = np.repeat(np.arange(n), lengths)
     order = np.lexsort((columns.replica_broker, row))
     broker = columns.replica_broker[order]
     twice = (np.diff(row[order]) == 0) & (np.diff(broker) == 0)
@@ -147,37 +242,39 @@ def _check_replicas(snapshot: "Snapshot") -> None:
     if bad:
         first = int(bad[0])
         raise InvalidCluster(
-            f"{snapshot.id(first)} has the replicas {snapshot.replicas(first)}"
+            f"{partition_id(header, columns, first)} has the replicas "
+            f"{replica_list(columns, first)}; it needs at least one, on distinct "
+            "brokers"
         )
-    led = np.zeros(len(snapshot), np.bool_)
+    led = np.zeros(n, np.bool_)
     led[row[columns.replica_broker == columns.leader[row]]] = True
     odd = np.flatnonzero(~led & (columns.leader != NO_BROKER))
     if len(odd):
         first = int(odd[0])
         raise InvalidCluster(
-            f"{snapshot.id(first)} is led by broker {int(columns.leader[first])}, "
-            f"which holds no replica of it; its replicas are {snapshot.replicas(first)}"
+            f"{partition_id(header, columns, first)} is led by broker "
+            f"{int(columns.leader[first])}, which holds no replica of it; its replicas "
+            f"are {replica_list(columns, first)}"
         )
 
 
-def _check_directories(snapshot: "Snapshot") -> None:
-    columns = snapshot.partitions
+def _check_directories(header: SnapshotHeader, columns: Partitions) -> None:
     if columns.replica_dir is None:
         return
-    shape, wanted = columns.replica_dir.shape, columns.replica_broker.shape
-    if shape != wanted:
+    shape, expected = columns.replica_dir.shape, columns.replica_broker.shape
+    if shape != expected:
         raise InvalidCluster(
-            f"the column replica_dir has the shape {shape}, not {wanted}"
+            f"the column replica_dir has the shape {shape}, not {expected}"
         )
-    brokers = snapshot.header.brokers
-    ids = np.array([b.id for b in brokers], np.int64)
-    count = np.array([len(b.log_dirs) for b in brokers], np.int64)
+    ids = np.array([b.id for b in header.brokers], np.int64)
+    count = np.array([len(b.log_dirs) for b in header.brokers], np.int64)
     most = count[np.searchsorted(ids, columns.replica_broker)]
     bad = (columns.replica_dir < -1) | (columns.replica_dir >= most)
     if bad.any():
         at = int(bad.argmax())
         row = int(np.searchsorted(columns.replica_start, at, "right")) - 1
         raise InvalidCluster(
-            f"{snapshot.id(row)} lies in log directory {columns.replica_dir[at]} of "
-            f"broker {columns.replica_broker[at]}, which lists {most[at]}"
+            f"{partition_id(header, columns, row)} is in log directory "
+            f"{columns.replica_dir[at]} of broker {columns.replica_broker[at]}, which "
+            f"lists {most[at]}"
         )

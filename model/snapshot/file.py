@@ -4,10 +4,12 @@ import itertools
 import json
 import math
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
+from pydantic import PlainSerializer, PlainValidator
 
+from model.cpu import columns_from_file, columns_to_file
 from model.errors import InvalidCluster
 from model.files import (
     VersionedModel,
@@ -16,21 +18,18 @@ from model.files import (
     validate_document,
     write_document,
 )
-from model.plausible import check_header, check_ranges
-from model.snapshot.snapshot import (
-    Floats,
-    Ints,
-    Partitions,
-    Snapshot,
-    SnapshotHeader,
-)
+from model.snapshot.checks import check_header, check_ranges
+from model.snapshot.snapshot import Floats, Ints, Partitions, Snapshot, SnapshotHeader
 
 KIND: Final = "plimsoll.snapshot"
 SCHEMA_VERSION = "1.4"
 
 
 class PartitionColumns(VersionedModel):
-    """`model.snapshot.snapshot.Partitions` as lists; an unknown load is null."""
+    """`model.snapshot.snapshot.Partitions` as lists; an unknown load is null.
+
+    Loads of CPU are percent of one core (`model.cpu`).
+    """
 
     topic: list[int]
     partition: list[int]
@@ -47,7 +46,7 @@ class PartitionColumns(VersionedModel):
 
 
 class SnapshotFile(VersionedModel):
-    """A whole snapshot file."""
+    """The document of a snapshot file."""
 
     kind: Literal["plimsoll.snapshot"] = KIND
     schema_version: str = SCHEMA_VERSION
@@ -56,25 +55,39 @@ class SnapshotFile(VersionedModel):
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
-    """Write the canonical file; equal snapshots give equal bytes."""
+    """Write the canonical file; equal snapshots give equal bytes.
+
+    Raises ConfigError where the file cannot be written.
+    """
     write_document(path, as_document(snapshot))
 
 
 def as_document(snapshot: Snapshot) -> dict[str, Any]:
-    """What such a file holds."""
+    """Convert a snapshot to the JSON document of its file, CPU in percent."""
     return _to_file(snapshot).model_dump(mode="json")
 
 
 def of_document(document: Any) -> Snapshot:
-    """The snapshot of what such a file holds; ValidationError, InvalidCluster."""
+    """Convert the JSON document of a snapshot file to a checked snapshot.
+
+    Raises pydantic's ValidationError or InvalidCluster.
+    """
     return _checked(SnapshotFile.model_validate_json(json.dumps(document)))
 
 
 def _checked(file: SnapshotFile) -> Snapshot:
     check_header(file.header)
     snapshot = Snapshot(file.header, _from_columns(file))
-    check_ranges(snapshot)
+    check_ranges(snapshot.header, snapshot.partitions)
     return snapshot
+
+
+SnapshotDocument = Annotated[
+    Snapshot,
+    PlainValidator(lambda v: v if isinstance(v, Snapshot) else of_document(v)),
+    PlainSerializer(as_document),
+]
+"""A snapshot as a field of a larger document, written as in a snapshot file."""
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -95,28 +108,30 @@ def read_snapshot(path: Path) -> Snapshot:
 
 
 def _to_file(snapshot: Snapshot) -> SnapshotFile:
-    columns = snapshot.partitions
+    columns, header = snapshot.partitions, snapshot.header
+    loads = columns_to_file(columns.loads, header.resources)
     return SnapshotFile(
-        header=snapshot.header,
+        header=header,
         partitions=PartitionColumns(
             topic=columns.topic.tolist(),
             partition=columns.partition.tolist(),
             replicas=[list(snapshot.replicas(i)) for i in range(len(snapshot))],
             leader=columns.leader.tolist(),
-            loads=[[_known(v) for v in row] for row in columns.loads.tolist()],
+            loads=[[_known(v) for v in row] for row in loads.tolist()],
             measured=columns.measured.tolist(),
             size_bytes=columns.size_bytes.tolist(),
             local_bytes=columns.local_bytes.tolist(),
-            slot_loads=_slots(columns),
+            slot_loads=_slots(snapshot),
             replica_dirs=_directories(snapshot),
         ),
     )
 
 
-def _slots(columns: Partitions) -> list[list[list[float | None]]] | None:
-    if columns.slot_loads is None:
+def _slots(snapshot: Snapshot) -> list[list[list[float | None]]] | None:
+    loads = snapshot.partitions.slot_loads
+    if loads is None:
         return None
-    rows = columns.slot_loads.tolist()
+    rows = columns_to_file(loads, snapshot.header.resources).tolist()
     return [[[_known(v) for v in slot] for slot in row] for row in rows]
 
 
@@ -145,7 +160,9 @@ def _from_columns(file: SnapshotFile) -> Partitions:
         replica_start=_ints("replicas", [0, *itertools.accumulate(lengths)]),
         replica_broker=_ints("replicas", _flat(columns.replicas)),
         leader=_ints("leader", columns.leader),
-        loads=_matrix("loads", columns.loads, (n, width), np.float64),
+        loads=columns_from_file(
+            _matrix("loads", columns.loads, (n, width), np.float64), header.resources
+        ),
         measured=_matrix(
             "measured", columns.measured, (len(columns.measured), width), np.bool_
         ),
@@ -161,8 +178,8 @@ def _slot_matrix(file: SnapshotFile) -> Floats | None:
     if rows is None:
         return None
     shape = len(rows), len(file.header.slots), len(file.header.resources)
-    found: Floats = _matrix("slot_loads", rows, shape, np.float64)
-    return found
+    found = _matrix("slot_loads", rows, shape, np.float64)
+    return columns_from_file(found, file.header.resources)
 
 
 def _flat(rows: list[list[int]]) -> list[int]:

@@ -1,4 +1,4 @@
-"""What is said of the hours to come that a plan is to be level at."""
+"""The forecast hours that a plan has to balance besides now, and their accuracy."""
 
 from typing import Annotated
 
@@ -26,7 +26,7 @@ class LoadForecast(FileModel):
 
     method: str
     time_zone: str
-    """By whose clocks slots are named and weeks are told apart."""
+    """IANA time zone in which slots are named and weeks begin."""
     days: int
     """Of history."""
     held_back_days: int

@@ -62,7 +62,7 @@ def read_key(path: Path) -> bytes:
     if len(key) < LEAST_KEY_BYTES:
         raise ConfigError(
             f"the key {path} has {len(key)} bytes; it needs {LEAST_KEY_BYTES} or more, "
-            "so that nobody finds it by trying"
+            "so that it cannot be guessed"
         )
     return key
 

@@ -4,238 +4,59 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
-from pydantic_core import CoreSchema, core_schema
 
-from model.files import FileModel
 from model.ids import BrokerId, PartitionId, TopicName
 from model.snapshot.checks import check_snapshot
-from model.snapshot.forecast import LoadForecast
+from model.snapshot.cluster import (
+    LEAVING,
+    TAKING,
+    Bools,
+    Broker,
+    BrokerState,
+    CapacitySource,
+    Count,
+    Floats,
+    Ints,
+    LogDir,
+    Measure,
+    Partitions,
+    RecentMove,
+    Resource,
+    SnapshotHeader,
+    Source,
+    StorageKind,
+    Topic,
+    partition_id,
+    replica_list,
+)
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
-
-class Resource(StrEnum):
-    """What a partition loads a broker with."""
-
-    NET_IN = "net_in"
-    """Bytes per second from producers; a follower carries them too."""
-    NET_OUT = "net_out"
-    """Bytes per second to consumers, served by the leader."""
-    DISK = "disk"
-    """Bytes in local log directories; each replica carries its own."""
-    CPU = "cpu"
-    """Cores or percent of a broker, as its capacity; followers carry a share."""
-    REQUESTS = "requests"
-    """Produce and fetch requests per second, served by the leader."""
-
-
-class Count(StrEnum):
-    """What is counted, not measured; every replica or leader counts 1."""
-
-    REPLICAS = "replicas"
-    LEADERS = "leaders"
-    LEADER_NET_IN = "leader_net_in"
-    """Bytes per second from producers to the partitions that a broker leads."""
-    TOPIC_REPLICAS = "topic_replicas"
-    """Replicas of each topic, spread over the brokers topic by topic."""
-    TOPIC_LEADERS = "topic_leaders"
-    """Leaders of each topic, spread over the brokers topic by topic."""
-
-
-Measure = Resource | Count
-"""What a goal levels."""
-
-
-class BrokerState(StrEnum):
-    """What may be asked of a broker."""
-
-    ALIVE = "alive"
-    NEW = "new"
-    """Alive, and lately added: expected to hold little yet."""
-    DRAINING = "draining"
-    """Ends with nothing; takes no new load."""
-    DEAD = "dead"
-    """Not registered or fenced; takes no new load."""
-    EXCLUDED = "excluded"
-    """Keeps what it has; takes no new load."""
-    SLOW = "slow"
-    """Answers late: may lose load, takes none until it recovers."""
-    CORDONED = "cordoned"
-    """Told by its operator to take no new replicas (KIP-1066)."""
-
-
-TAKING = frozenset({BrokerState.ALIVE, BrokerState.NEW})
-"""States in which a broker may take new load."""
-
-LEAVING = frozenset({BrokerState.DRAINING, BrokerState.DEAD})
-"""States in which a broker must end with nothing."""
-
-
-class StorageKind(StrEnum):
-    """Where a topic's bytes lie, which decides what a move costs."""
-
-    REPLICATED = "replicated"
-    """On the brokers' disks; a move copies every byte."""
-    TIERED = "tiered"
-    """Older segments in a remote tier (KIP-405); a move copies the local tail."""
-    SHARED = "shared"
-    """In object storage alone (AutoMQ); a move copies nothing."""
-
-
-class CapacitySource(StrEnum):
-    """Who told what a broker can carry."""
-
-    FILE = "capacity file"
-    """Cruise Control's, given by the operator."""
-    SETTINGS = "settings"
-    """`[capacities]`, given by the operator."""
-    LOG_DIRS = "log directories"
-    """The broker itself: the bytes of its disks (KIP-827)."""
-
-
-class LogDir(FileModel):
-    """One of a broker's log directories (JBOD)."""
-
-    path: str
-    capacity_bytes: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """None where unknown; the broker's directories then count as equal."""
-    cordoned: bool = False
-    """Takes no new replicas (KIP-1066)."""
-
-
-class Broker(FileModel):
-    """One broker and its limits."""
-
-    id: BrokerId
-    rack: str | None = None
-    state: BrokerState = BrokerState.ALIVE
-    capacity: dict[Resource, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
-    """Bytes per second or bytes; a resource that is absent has no known limit."""
-    capacity_from: dict[Resource, CapacitySource] = {}
-    """Who told each capacity; absent where that is not known. Since 1.2."""
-    log_dirs: tuple[LogDir, ...] = ()
-    """By path; empty where they are not known or there is only one."""
-
-
-class Topic(FileModel):
-    """What is known of a topic as a whole."""
-
-    name: TopicName
-    topic_id: str
-    """Kafka's topic id (KIP-516), so that a topic deleted and created again shows."""
-    storage: StorageKind = StorageKind.REPLICATED
-    internal: bool = False
-    """Kafka's, AutoMQ's or plimsoll's own; not for users' records."""
-    placement: str = ""
-    """The config `confluent.placement.constraints` as it stands; empty where unset or
-    unknown. Since 1.4."""
-
-    @model_serializer(mode="wrap")
-    def _without_no_placement(
-        self, whole: SerializerFunctionWrapHandler
-    ) -> dict[str, Any]:
-        document: dict[str, Any] = whole(self)
-        if not document["placement"]:
-            del document["placement"]
-        return document
-
-
-class RecentMove(FileModel):
-    """A move made earlier, for cooldown and no-return."""
-
-    topic: TopicName
-    partition: int
-    left: tuple[BrokerId, ...]
-    """Brokers that the partition left."""
-    at_ms: int
-    """When the move ended, milliseconds since the epoch."""
-
-
-class Source(FileModel):
-    """Where the loads of a snapshot come from, and how good they are."""
-
-    name: str
-    """`probe`, `file`, or a metrics reporter: `automq`, ..."""
-    newest_sample_ms: int
-    """Time of the newest sample behind any load."""
-    window_s: float
-    """Span of time that the loads are averaged over."""
-    samples: int
-    """Samples behind all loads together."""
-    measured_share: float
-    """Share of all loads that it measured; what no source did is estimated or
-    unknown."""
-
-
-class SnapshotHeader(FileModel):
-    """All of a snapshot but its columns."""
-
-    cluster_id: str
-    taken_at_ms: int
-    brokers: tuple[Broker, ...]
-    """By id."""
-    topics: tuple[Topic, ...]
-    """By name; columns refer to them by position."""
-    resources: tuple[Resource, ...]
-    """The columns of `loads`, in order."""
-    slots: tuple[str, ...] = ()
-    """Names of further hours that a plan must be level at, besides now; at most 7."""
-    forecast: LoadForecast | None = None
-    """Why those hours, and by what; None where there is no history. Since 1.3."""
-    sources: tuple[Source, ...] = ()
-    recent_moves: tuple[RecentMove, ...] = ()
-    racks_unknown: bool = False
-    """True where no broker has a rack because the input cannot name any, as the output
-    of kafka-topics --describe by itself; False where brokers say that they have none.
-    Since 1.4."""
-
-    @model_serializer(mode="wrap")
-    def _without_known_racks(
-        self, whole: SerializerFunctionWrapHandler
-    ) -> dict[str, Any]:
-        document: dict[str, Any] = whole(self)
-        if not document["racks_unknown"]:
-            del document["racks_unknown"]
-        return document
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partitions:
-    """Columns, one row per partition, sorted by topic position and number."""
-
-    topic: Ints
-    """(n,) position in `SnapshotHeader.topics`."""
-    partition: Ints
-    """(n,) Kafka's partition number."""
-    replica_start: Ints
-    """(n + 1,) where each row's replicas begin in `replica_broker`."""
-    replica_broker: Ints
-    """(replicas,) broker ids, each row's preferred leader first."""
-    leader: Ints
-    """(n,) broker id, -1 for none."""
-    loads: Floats
-    """(n, resources) of the leader: bytes/s or bytes; NaN where unknown."""
-    measured: Bools
-    """(n, resources) True where measured, False where estimated or unknown."""
-    size_bytes: Ints
-    """(n,) bytes of the whole log, tier included; -1 where unknown."""
-    local_bytes: Ints
-    """(n,) bytes in the leader's local log directories; -1 where unknown."""
-    slot_loads: Floats | None = None
-    """(n, slots, resources) as `loads`, at each of the header's slots; None when it
-    names none."""
-    replica_dir: Ints | None = None
-    """(replicas,) position in its broker's `log_dirs`, -1 where unknown; None where no
-    directories are known."""
+__all__ = [
+    "LEAVING",
+    "TAKING",
+    "Bools",
+    "Broker",
+    "BrokerState",
+    "CapacitySource",
+    "Count",
+    "Floats",
+    "Ints",
+    "LogDir",
+    "Measure",
+    "PartitionRow",
+    "Partitions",
+    "RecentMove",
+    "Resource",
+    "Snapshot",
+    "SnapshotHeader",
+    "Source",
+    "StorageKind",
+    "Topic",
+    "has_shared",
+    "partitions_from_rows",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +73,10 @@ class PartitionRow:
     local_bytes: int
 
     def bytes_to_copy(self, added: int) -> int | None:
-        """Local bytes that so many new replicas copy; None where they are unknown."""
+        """Local bytes that `added` new replicas copy; None if the size is unknown.
+
+        0 in shared storage.
+        """
         if not added or self.storage is StorageKind.SHARED:
             return 0
         return added * self.local_bytes if self.local_bytes >= 0 else None
@@ -266,24 +90,14 @@ class Snapshot:
     partitions: Partitions
 
     def __post_init__(self) -> None:
-        check_snapshot(self)
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
-        """As in a snapshot file, wherever it is part of what is written."""
-        from model.snapshot.file import as_document, of_document
-
-        return core_schema.no_info_plain_validator_function(
-            lambda given: given if isinstance(given, cls) else of_document(given),
-            serialization=core_schema.plain_serializer_function_ser_schema(as_document),
-        )
+        check_snapshot(self.header, self.partitions)
 
     def __len__(self) -> int:
         return len(self.partitions.topic)
 
     @cached_property
     def ids(self) -> tuple[PartitionId, ...]:
-        """The partitions in row order."""
+        """The topic and number of each partition, in row order."""
         names = [t.name for t in self.header.topics]
         columns = self.partitions
         pairs = zip(columns.topic.tolist(), columns.partition.tolist(), strict=True)
@@ -291,22 +105,25 @@ class Snapshot:
 
     @cached_property
     def row_of(self) -> dict[PartitionId, int]:
-        """Row number of each partition."""
+        """Row number of each partition; builds an index of all, unlike `find`."""
         return {pid: row for row, pid in enumerate(self.ids)}
 
     @cached_property
     def broker(self) -> dict[BrokerId, Broker]:
-        """Brokers by id."""
+        """The header's brokers by id."""
         return {b.id: b for b in self.header.brokers}
 
     def positions_of(self, brokers: Ints) -> Ints:
-        """Positions in the header's brokers of known broker ids."""
+        """Positions in the header's brokers of an array of broker ids.
+
+        The ids must be known: unknown ones are not detected.
+        """
         ids = np.array([b.id for b in self.header.brokers], np.int64)
         return np.searchsorted(ids, brokers).astype(np.int64)
 
     @cached_property
     def replica_position(self) -> Ints:
-        """(replicas,) where the broker of each stands in the header."""
+        """(replicas,) position in the header's brokers of each replica's broker."""
         return self.positions_of(self.partitions.replica_broker)
 
     @cached_property
@@ -314,7 +131,7 @@ class Snapshot:
         return {t.name: i for i, t in enumerate(self.header.topics)}
 
     def find(self, partition: PartitionId) -> int | None:
-        """The row of a partition, None where there is none; makes no index of all."""
+        """Row number of a partition, None if there is none; builds no index of all."""
         columns = self.partitions
         topic = self._topic_position.get(partition.topic)
         if topic is None:
@@ -326,17 +143,15 @@ class Snapshot:
         return start + at if found else None
 
     def id(self, row: int) -> PartitionId:
-        """The partition in one row."""
-        topic = self.header.topics[int(self.partitions.topic[row])]
-        return PartitionId(topic.name, int(self.partitions.partition[row]))
+        """The topic and number of the partition in one row."""
+        return partition_id(self.header, self.partitions, row)
 
     def replicas(self, row: int) -> tuple[BrokerId, ...]:
-        """The replica list of one row, preferred leader first."""
-        start, end = self.partitions.replica_start[row : row + 2].tolist()
-        return tuple(map(BrokerId, self.partitions.replica_broker[start:end].tolist()))
+        """The broker ids of one row's replicas, preferred leader first."""
+        return replica_list(self.partitions, row)
 
     def log_dir(self, row: int, index: int) -> str | None:
-        """The log directory of a row's replica at one index, None where unknown."""
+        """Path of the log directory of a row's replica at `index`; None if unknown."""
         columns = self.partitions
         if columns.replica_dir is None:
             return None
@@ -346,7 +161,7 @@ class Snapshot:
         return broker.log_dirs[number].path if number >= 0 else None
 
     def row(self, row: int) -> PartitionRow:
-        """One row as an object."""
+        """Build an object with the placement and sizes of one row."""
         columns = self.partitions
         topic = self.header.topics[int(columns.topic[row])]
         return PartitionRow(
@@ -361,12 +176,15 @@ class Snapshot:
         )
 
     def rows(self) -> Iterator[PartitionRow]:
-        """Every row as an object, in row order."""
+        """Yield every row as an object, in row order."""
         return (self.row(i) for i in range(len(self)))
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over cluster, live brokers and placement; loads do not count."""
+        """SHA-256 in hex over cluster id, live brokers, topics and placement.
+
+        Loads do not count: a plan fits as long as the placement is the same.
+        """
         columns = self.partitions
         live = [b.id for b in self.header.brokers if b.state is not BrokerState.DEAD]
         topics = [[t.name, t.topic_id] for t in self.header.topics]
@@ -425,5 +243,5 @@ def _ints(values: Iterable[int]) -> Ints:
 
 
 def has_shared(snapshot: Snapshot) -> bool:
-    """Whether some topic is in shared storage."""
+    """Whether any topic is in shared storage (AutoMQ)."""
     return any(t.storage is StorageKind.SHARED for t in snapshot.header.topics)

@@ -4,13 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.snapshot.snapshot import (
-    LEAVING,
-    BrokerState,
-    Floats,
-    Ints,
-    Snapshot,
-)
+from model.snapshot.snapshot import LEAVING, BrokerState, Floats, Ints, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,7 +30,7 @@ class TopicSkews:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
+class _Holdings:
     """What each broker has of each topic that it has anything of, sorted by topic."""
 
     topic: Ints
@@ -51,24 +45,24 @@ def topic_skews(snapshot: Snapshot) -> TopicSkews:
     row = np.repeat(np.arange(len(snapshot)), np.diff(columns.replica_start))
     replicas_of = columns.topic[row]
     led = columns.leader >= 0
-    held = _held(replicas_of, columns.replica_broker)
-    leads = _held(columns.topic[led], columns.leader[led])
+    holdings = _holdings(replicas_of, columns.replica_broker)
+    leads = _holdings(columns.topic[led], columns.leader[led])
 
     def per_topic(topics: Ints) -> Ints:
         return np.bincount(topics, minlength=n_topics)
 
     partitions, replicas = per_topic(columns.topic), per_topic(replicas_of)
-    holding = per_topic(held.topic)
+    holding = per_topic(holdings.topic)
     some = np.maximum(1, holding)
     first = columns.replica_broker[columns.replica_start[:-1]]
     states = [b.state for b in snapshot.header.brokers]
     live = sum(state is not BrokerState.DEAD for state in states)
     keeping = max(1, sum(state not in LEAVING for state in states))
-    least, most = _extremes(snapshot, held, n_topics)
+    least, most = _extremes(snapshot, holdings, n_topics)
     return TopicSkews(
         partitions=partitions,
         replicas=replicas,
-        brokers_skewed=per_topic(_above(held, -(-replicas // some))) / some,
+        brokers_skewed=per_topic(_above(holdings, -(-replicas // some))) / some,
         leaders_skewed=per_topic(_above(leads, -(-partitions // some))) / some,
         spread=holding / max(1, live),
         preferred_leaders=per_topic(columns.topic[columns.leader == first])
@@ -80,26 +74,28 @@ def topic_skews(snapshot: Snapshot) -> TopicSkews:
     )
 
 
-def _held(topic: Ints, broker: Ints) -> _Held:
+def _holdings(topic: Ints, broker: Ints) -> _Holdings:
     width = int(broker.max(initial=0)) + 1
     pairs, count = np.unique(topic * width + broker, return_counts=True)
-    return _Held(topic=pairs // width, broker=pairs % width, count=count)
+    return _Holdings(topic=pairs // width, broker=pairs % width, count=count)
 
 
-def _above(held: _Held, most: Ints) -> Ints:
+def _above(holdings: _Holdings, most: Ints) -> Ints:
     """The topic of each broker that has more of it than `most` says."""
-    above: Ints = held.topic[held.count > most[held.topic]]
+    above: Ints = holdings.topic[holdings.count > most[holdings.topic]]
     return above
 
 
-def _extremes(snapshot: Snapshot, held: _Held, n_topics: int) -> tuple[Ints, Ints]:
+def _extremes(
+    snapshot: Snapshot, holdings: _Holdings, n_topics: int
+) -> tuple[Ints, Ints]:
     """(topics,) fewest and most replicas on a broker."""
     keeping = [b.id for b in snapshot.header.brokers if b.state not in LEAVING]
     most = np.zeros(n_topics, np.int64)
-    np.maximum.at(most, held.topic, held.count)
+    np.maximum.at(most, holdings.topic, holdings.count)
     least = most.copy()
-    keeps = np.isin(held.broker, keeping)
-    np.minimum.at(least, held.topic[keeps], held.count[keeps])
+    keeps = np.isin(holdings.broker, keeping)
+    np.minimum.at(least, holdings.topic[keeps], holdings.count[keeps])
     # A broker that has nothing of a topic is in no pair.
-    least[np.bincount(held.topic[keeps], minlength=n_topics) < len(keeping)] = 0
+    least[np.bincount(holdings.topic[keeps], minlength=n_topics) < len(keeping)] = 0
     return least, most

@@ -16,7 +16,7 @@ class TopicCounts:
 
     total: Ints
     """(topics,) on all brokers."""
-    held: Ints
+    placed: Ints
     """(topics,) on brokers that may hold load."""
     squares: Ints
     """(topics,) sum over those brokers of the squared count."""
@@ -34,7 +34,7 @@ def topic_counts(
     count = np.where(proposal.is_holding[pair % width], count, 0)
     return TopicCounts(
         total=np.bincount(topic, minlength=topics),
-        held=_summed(pair // width, count, topics),
+        placed=_summed(pair // width, count, topics),
         squares=_summed(pair // width, count * count, topics),
     )
 
@@ -49,7 +49,7 @@ def topic_cost(proposal: Proposal, goal: Weighted) -> float:
     total = topic_counts(proposal, proposal.before, leaders=leaders).total
     counts = topic_counts(proposal, proposal.after, leaders=leaders)
     return goal.weight * _cost(
-        total, counts.held, counts.squares, len(proposal.holding)
+        total, counts.placed, counts.squares, len(proposal.holding)
     )
 
 
@@ -95,17 +95,17 @@ def _fixed_counts(
         yield name, counts[proposal.is_holding]
 
 
-def _filled(floors: Ints, held: int) -> int:
+def _filled(floors: Ints, replicas: int) -> int:
     """Sum of squares of `held` replicas, each broker's floor at least, else even."""
-    low, high = 0, held
+    low, high = 0, replicas
     while low < high:
-        level = (low + high + 1) // 2
-        if int(np.maximum(floors, level).sum()) <= held:
-            low = level
+        middle = (low + high + 1) // 2
+        if int(np.maximum(floors, middle).sum()) <= replicas:
+            low = middle
         else:
-            high = level - 1
+            high = middle - 1
     filled = np.maximum(floors, low)
-    rest = held - int(filled.sum())
+    rest = replicas - int(filled.sum())
     return int((filled**2).sum()) + rest * (2 * low + 1)
 
 
@@ -121,11 +121,11 @@ def _stranded(proposal: Proposal, *, leaders: bool) -> Ints:
     return np.bincount(columns.topic[replicas.row[stranded]], minlength=topics)
 
 
-def _cost(total: Ints, held: Ints, squares: Ints, brokers: int) -> float:
+def _cost(total: Ints, placed: Ints, squares: Ints, brokers: int) -> float:
     """Sum over topics of n / N x (sum of squares (B / n)^2 - 2 held B / n + B)."""
     some = total > 0
-    level: Floats = total[some] / brokers
-    spread = squares[some] / level**2 - 2 * held[some] / level + brokers
+    average: Floats = total[some] / brokers
+    spread = squares[some] / average**2 - 2 * placed[some] / average + brokers
     return float((total[some] / total.sum() * spread).sum())
 
 

@@ -55,7 +55,7 @@ class Traffic(FileModel):
 
 
 class Scenario(FileModel):
-    """What is supposed to happen; all of it at once."""
+    """Changes assumed to happen to a cluster, all at once."""
 
     add: tuple[AddedBrokers, ...] = ()
     remove: tuple[BrokerId, ...] = ()
@@ -66,7 +66,7 @@ class Scenario(FileModel):
     """All brokers of these die."""
 
     def words(self) -> str:
-        """The scenario as people say it: `2 brokers added, broker 3 removed`."""
+        """Describe the scenario in a clause: `2 brokers added, broker 3 removed`."""
         return ", ".join(_words(self)) or "nothing changes"
 
 
@@ -88,7 +88,7 @@ class FewestBrokers(FileModel):
 
 
 class WhatIf(VersionedModel):
-    """The answer to a what-if question. No command carries out such a file."""
+    """The answer to a what-if question. No command executes such a file."""
 
     kind: Literal["plimsoll.what-if"] = KIND
     schema_version: str = SCHEMA_VERSION
@@ -101,21 +101,18 @@ class WhatIf(VersionedModel):
     reasons: tuple[str, ...]
     fewest_brokers: FewestBrokers | None = None
     plan: Plan | None
-    """Of the cluster that is supposed, not of the one there is."""
+    """Of the hypothetical cluster, not of the real one."""
 
 
 def suppose(snapshot: Snapshot, scenario: Scenario) -> Snapshot:
-    """The snapshot as it would be under a scenario.
+    """Return the snapshot as it would be under a scenario.
 
-    Brokers added get ids above all others and, of each resource, the median capacity
-    of those that take load. A lost rack's partitions are led by their first replica
-    that lives; on shared storage any broker can take them over, so they keep the dead
-    one as leader until a plan moves them.
+    Brokers added get ids above all others and, of each resource, the median capacity of
+    those that take load. A lost rack's partitions are led by their first live replica;
+    on shared storage any broker can take them over, so they keep the dead one as leader
+    until a plan moves them.
 
-    Raises
-    ------
-    ConfigError
-        The scenario names a broker, a rack or a topic that the cluster lacks.
+    Raises ConfigError for a broker, rack or topic that the cluster lacks.
     """
     _check(snapshot, scenario)
     dead = frozenset(
@@ -129,7 +126,7 @@ def suppose(snapshot: Snapshot, scenario: Scenario) -> Snapshot:
 
 
 def lost_partitions(before: Snapshot, after: Snapshot) -> tuple[PartitionId, ...]:
-    """Partitions that had a leader and have none any more, in row order."""
+    """Partitions that had a leader before and have none after, in row order."""
     had = before.partitions.leader != NO_BROKER
     rows = np.flatnonzero(had & (after.partitions.leader == NO_BROKER))
     return tuple(before.id(row) for row in rows.tolist())
@@ -138,9 +135,9 @@ def lost_partitions(before: Snapshot, after: Snapshot) -> tuple[PartitionId, ...
 def with_added(
     kept: tuple[Broker, ...], models: Iterable[Broker], added: Iterable[AddedBrokers]
 ) -> tuple[Broker, ...]:
-    """Brokers and those that join them.
+    """Return the brokers followed by those that join, with the next free ids.
 
-    models: brokers whose capacity the new ones have, the median of each resource.
+    models: brokers whose median capacity of each resource the new ones have.
     """
     brokers = list(kept)
     capacity = _median_capacity(list(models))

@@ -6,9 +6,9 @@ from typing import Final
 import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
-from solver.band.candidates import Candidates
+from solver.band.candidates import BandCandidates
 from solver.band.load_prices import BandDual
-from solver.kernels.band_annealing import begin_walk, new_walk, walk
+from solver.kernels.band_annealing import anneal_band, evaluate_start, new_band_scratch
 from solver.kernels.move_deltas import new_state
 from solver.kernels.neighbourhood_annealing import exponential_quantiles
 from solver.problem.placement import (
@@ -63,12 +63,12 @@ class BandAnnealing:
         steepest = np.abs(prices).max(axis=0, initial=0.0)
         self._steepest = np.maximum(steepest, max(1e-9, steepest.max(initial=0.0) / 10))
         self._level = np.zeros(len(dual.tolerance))
-        self._walks = 0
+        self._runs = 0
 
-    def run(self, candidates: Candidates, reach: float) -> None:
+    def run(self, candidates: BandCandidates, reach: float) -> None:
         """Walk over the pairs up to a reduced cost; offer what keeps all rules."""
-        price = self._search.problem.prices.move
-        at = self._at if self._walks == 0 else self.best()
+        price = self._search.problem.costs.move
+        at = self._at if self._runs == 0 else self.best()
         pairs = candidates.pairs(reach)
         for phase in PHASES:
             if self._search.over():
@@ -90,14 +90,14 @@ class BandAnnealing:
         most = np.minimum(self._dual.most, steep * self._steepest)
         left = math.ceil(search.work_left / self._work_of_try)
         steps = min(STEPS, left, effort * len(pairs[0]))
-        heat = search.problem.prices.move * _cooling(hot, cold)
-        at = self._walk(at, pairs, (most, self._level), heat, steps)
+        heat = search.problem.costs.move * _cooling(hot, cold)
+        at = self._anneal(at, pairs, (most, self._level), heat, steps)
         placement = self._allowed(at)
         if placement is not None:
             search.offer(placement)
         return at
 
-    def even_out(self, candidates: Candidates, needed: float) -> None:
+    def even_out(self, candidates: BandCandidates, needed: float) -> None:
         """Exchange moves for others as dear, so that the deviations get smaller.
 
         Parameters
@@ -106,18 +106,18 @@ class BandAnnealing:
             Reduced cost that no pair of a plan as good as the best exceeds.
         """
         search, dual = self._search, self._dual
-        uneven = 0.0 if search.best is None else self._uneven(search.best)
-        if search.best is None or uneven <= NOTHING or search.stopped:
+        imbalance = 0.0 if search.best is None else self._imbalance(search.best)
+        if search.best is None or imbalance <= NOTHING or search.stopped:
             return
-        price = EVEN_PRICE * search.problem.prices.move / uneven
+        price = EVEN_PRICE * search.problem.costs.move / imbalance
         level = price * search.problem.weight[dual.kept]
         pairs = candidates.pairs(min(needed, candidates.reach(EVEN_PAIRS)))
         most = EVEN_SHARE * search.limits.work / self._work_of_try
         steps = round(min(STEPS, most, EFFORT * len(pairs[0])))
-        heat = price * uneven / dual.home.size * _cooling(*EVEN_TEMPERATURES)
-        at = self._walk(self.best(), pairs, (dual.most, level), heat, steps)
+        heat = price * imbalance / dual.home.size * _cooling(*EVEN_TEMPERATURES)
+        at = self._anneal(self.best(), pairs, (dual.most, level), heat, steps)
         placement = self._allowed(at)
-        if placement is None or self._uneven(placement) >= uneven:
+        if placement is None or self._imbalance(placement) >= imbalance:
             return
         value = objective(search.problem, placement)
         if value <= search.objective + NOTHING * max(1.0, value):
@@ -135,7 +135,7 @@ class BandAnnealing:
             self._dual.columns.free[:, None], found, self._dual.columns.home
         ).astype(np.int32)
 
-    def _walk(
+    def _anneal(
         self,
         at: Ints,
         pairs: tuple[Ints, Ints],
@@ -146,17 +146,17 @@ class BandAnnealing:
         search, c = self._search, self._dual.columns
         best = at.copy()
         start = np.searchsorted(pairs[0], np.arange(len(c.rf) + 1))
-        seed = 1_000 * search.limits.seed + self._walks
-        memory = new_walk(c, *deviation_prices, self._dual.tolerance, seed)
-        gain = LEAST_GAIN * search.problem.prices.move
+        seed = 1_000 * search.limits.seed + self._runs
+        memory = new_band_scratch(c, *deviation_prices, self._dual.tolerance, seed)
+        gain = LEAST_GAIN * search.problem.costs.move
         state = new_state(c, at)
-        value = least = begin_walk(c, state, memory)
-        self._walks += 1
+        value = least = evaluate_start(c, state, memory)
+        self._runs += 1
         for first in range(0, steps if len(pairs[0]) else 0, SLICE):
             if search.stops():
                 break
             part = first, min(steps, first + SLICE), steps
-            value, least = walk(
+            value, least = anneal_band(
                 c,
                 state,
                 memory,
@@ -184,7 +184,7 @@ class BandAnnealing:
     def _work_of_try(self) -> float:
         return WORK_OF_TRY * float(1 + self._dual.columns.home.shape[1])
 
-    def _uneven(self, placement: Placement) -> float:
+    def _imbalance(self, placement: Placement) -> float:
         """Sum of weight x squared deviation: the first part of `variance`."""
         problem = self._search.problem
         relative = deviations(problem, loads_of(problem, placement))

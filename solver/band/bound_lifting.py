@@ -64,8 +64,8 @@ def price_step(problem: Problem) -> float:
 
     With one replica a row, a move changes the leader too.
     """
-    free = problem.may.why_fixed == 0
-    prices, leader = problem.prices.replica[free], problem.prices.leader
+    free = problem.may.fixed_reason == 0
+    prices, leader = problem.costs.replica[free], problem.costs.leader
     if not len(prices) or np.ptp(prices) > SAME_PRICE * prices.max():
         return 0.0
     price = float(prices[0])

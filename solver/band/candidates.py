@@ -11,7 +11,7 @@ from solver.problem.placement import Placement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidates:
+class BandCandidates:
     """Pairs of row and broker by what they cost over the bound."""
 
     dual: BandDual
@@ -33,8 +33,8 @@ class Candidates:
         rows = np.flatnonzero(self.dual.problem.leader >= 0)
         follows[rows, self.dual.problem.leader[rows]] = False
         near = np.where(self._home, follows & (self.leads <= cost), self.holds <= cost)
-        # Where all costs are asked for, those of what no rule allows are too.
-        free = self.dual.problem.may.why_fixed == 0
+        # An infinite cost would also include pairs that no rule allows.
+        free = self.dual.problem.may.fixed_reason == 0
         row, broker = np.nonzero(near & self.dual.problem.hold & free[:, None])
         return row, broker
 
@@ -55,7 +55,7 @@ class Candidates:
         lead = problem.may_lead & hold & ((self.leads <= cost) | led)
         single = problem.rf == 1
         hold[single] &= lead[single]
-        free = problem.may.why_fixed == 0
+        free = problem.may.fixed_reason == 0
         free &= (hold.sum(axis=1) > problem.rf) | (lead.sum(axis=1) > 1) | self._forced
         chosen = np.flatnonzero(free).tolist()
         return _listed(hold, chosen), _listed(lead, chosen)
@@ -69,10 +69,10 @@ class Candidates:
         return self.dual.problem.may.forced > 0
 
 
-def find_candidates(dual: BandDual, prices: Floats) -> Candidates:
+def find_candidates(dual: BandDual, prices: Floats) -> BandCandidates:
     """Price every pair at (B, K) prices of load."""
     holds, leads = dual.reduced_costs(prices)
-    return Candidates(dual=dual, holds=holds, leads=leads)
+    return BandCandidates(dual=dual, holds=holds, leads=leads)
 
 
 def _listed(table: Bools, rows: list[int]) -> dict[int, tuple[int, ...]]:

@@ -19,11 +19,11 @@ MOST_NEW: Final = 1_000
 """Placements that one round may add: those that promise most."""
 SHARE: Final = 0.7
 """Share of the work left that growth may use: without its prices the rest is blind."""
-KEPT: Final = 0.5
+STABILISATION: Final = 0.5
 """Share of the best prices in those that are tried next: pure ones swing."""
 CLOSE: Final = 1e-5
 """Share of the program's value that its gap may keep."""
-WORTH: Final = 1e-7
+LEAST_REDUCED_COST: Final = 1e-7
 """A placement with a reduced cost above minus this is not worth a column."""
 FIRST_EXCESS_PRICE: Final = 25.0
 """First price of excess, in prices of the average moves that would end it."""
@@ -55,17 +55,17 @@ class GeneratedColumns:
     """(m, M) their brokers, leader first."""
 
 
-class Growth:
+class ColumnGeneration:
     """One program and the columns it has."""
 
     def __init__(self, search: Search, dual: BandDual) -> None:
         self._search, self._dual, c = search, dual, dual.columns
-        self._levelled: Bools = c.scale > 0
+        self._balanced: Bools = c.scale > 0
         self._place = np.full(c.scale.shape, -1, np.int64)
-        self._place[self._levelled] = np.arange(self._levelled.sum())
+        self._place[self._balanced] = np.arange(self._balanced.sum())
         self._price = self._first_price()
-        band = np.broadcast_to(dual.tolerance, c.scale.shape)[self._levelled]
-        home = dual.home[self._levelled]
+        band = np.broadcast_to(dual.tolerance, c.scale.shape)[self._balanced]
+        home = dual.home[self._balanced]
         self._program = BandProgram(
             low=-band - home,
             high=band - home,
@@ -109,7 +109,7 @@ class Growth:
             elif not added and row_prices is not None:
                 break
             prices, row_prices = self._prices(solution), solution.row_prices
-            trial = KEPT * best.prices + (1 - KEPT) * prices
+            trial = STABILISATION * best.prices + (1 - STABILISATION) * prices
         best.rounded = self._rounded()
         if self._row:
             best.row, best.at = np.concatenate(self._row), np.concatenate(self._at)
@@ -134,7 +134,7 @@ class Growth:
             earned = row_prices[row]
         reduced = new.price - earned + new.cost_of_load(prices)
         order = np.argsort(reduced, kind="stable")
-        order = order[reduced[order] < -WORTH][:MOST_NEW]
+        order = order[reduced[order] < -LEAST_REDUCED_COST][:MOST_NEW]
         new = new.of(order)
         unknown = [
             i for i, p in enumerate(new.row.tolist()) if self._is_new(p, new.at[i])
@@ -194,21 +194,24 @@ class Growth:
 
     def _raise_price(self, solution: LinearSolution) -> bool:
         """Let excess cost more, if there is some; whether it could."""
-        if solution.excess <= WORTH or self._price >= self._dual.most.max():
+        if (
+            solution.excess <= LEAST_REDUCED_COST
+            or self._price >= self._dual.most.max()
+        ):
             return False
         self._price *= EXCESS_PRICE_FACTOR
         self._program.price_excess(self._excess_prices())
         return True
 
     def _prices(self, solution: LinearSolution) -> Floats:
-        found = np.zeros(self._levelled.shape)
-        found[self._levelled] = solution.prices
+        found = np.zeros(self._balanced.shape)
+        found[self._balanced] = solution.prices
         return np.clip(found, -self._dual.most, self._dual.most)
 
     def _excess_prices(self) -> Floats:
         """(m,) one price for all, where the goals ask no less."""
         most = np.minimum(self._dual.most, self._price)
-        return np.broadcast_to(most, self._levelled.shape)[self._levelled]
+        return np.broadcast_to(most, self._balanced.shape)[self._balanced]
 
     def _first_price(self) -> float:
         """More than it costs to shift one level by average moves.
@@ -229,4 +232,4 @@ class Growth:
         dual = self._dual
         outside = np.sign(dual.home) * (np.abs(dual.home) > dual.tolerance)
         price = np.minimum(dual.most, self._price / (5 * FIRST_EXCESS_PRICE))
-        return outside * price * self._levelled
+        return outside * price * self._balanced

@@ -14,7 +14,7 @@ import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.band import cheapest_of_all, least_with
-from solver.kernels.pricing import scratch
+from solver.kernels.pricing import new_pricing_scratch
 from solver.kernels.problem_arrays import find_columns
 from solver.problem.placement import deviations, excess_price
 from solver.problem.problem import Problem, sum_loads
@@ -40,9 +40,9 @@ class BandDual:
         """(n, M) the cheapest placement of each row at the last prices."""
         self.least: Floats = np.zeros(len(self.best))
         """(n,) its cost."""
-        self._scratch = scratch(self.columns)
+        self._scratch = new_pricing_scratch(self.columns)
         self._fixed = _fixed_deviations(problem, self.kept)
-        self._refund = math.fsum(problem.prices.refund.tolist())
+        self._refund = math.fsum(problem.costs.refund.tolist())
 
     @property
     def refund(self) -> float:
@@ -90,7 +90,7 @@ class BandDual:
 def _fixed_deviations(problem: Problem, kept: Ints) -> Floats:
     """(B, K) deviations with only the rows that may not change; 0 if not levelled."""
     stay = problem.replicas.copy()
-    stay[problem.may.why_fixed == 0] = -1
+    stay[problem.may.fixed_reason == 0] = -1
     loads = sum_loads(
         stay, problem.leader, problem.lead, problem.follow, len(problem.brokers)
     )

@@ -16,9 +16,6 @@ from ortools.linear_solver import pywraplp
 
 from model.snapshot.snapshot import Bools, Floats, Ints
 
-SLICE: Final = 1_000
-"""Simplex steps between two looks at the limits."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearSolution:
@@ -31,6 +28,10 @@ class LinearSolution:
     """(n,) what one placement of each row is worth."""
     excess: float
     """Sum of what lies outside the bands."""
+
+
+SLICE: Final = 1_000
+"""Simplex steps between two looks at the limits."""
 
 
 @dataclass(slots=True, kw_only=True)

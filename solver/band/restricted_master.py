@@ -13,7 +13,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from model.snapshot.snapshot import Floats, Ints
-from solver.band.column_generation import WORTH, GeneratedColumns
+from solver.band.column_generation import LEAST_REDUCED_COST, GeneratedColumns
 from solver.band.load_prices import BandDual
 from solver.band.row_placements import Placements, describe
 from solver.cpsat.model import new_solver
@@ -22,7 +22,7 @@ from solver.kernels.problem_arrays import Columns
 from solver.problem.placement import Placement, is_allowed
 from solver.search.search import Search
 
-MEAN_UNITS: Final = 10**7
+SHIFT_UNITS: Final = 10**7
 """Units of one level: rounding takes under 0.1 % of a band of 2 % from 200 moves."""
 PRICE_UNITS: Final = 10**6
 """Units of the price of a move."""
@@ -36,15 +36,15 @@ WORK_OF_PLACEMENT: Final = 1e-4
 """Work of posting one placement; measured."""
 
 
-class Master:
+class RestrictedMaster:
     """The placements known, and what they cost at the prices that prove the bound."""
 
-    def __init__(self, dual: BandDual, grown: GeneratedColumns) -> None:
-        self._dual, self._prices = dual, grown.prices
-        self._elastic = grown.excess > WORTH
-        self._known = _distinct(dual.columns, grown.row, grown.at)
-        dual.value(grown.prices)
-        self._over = _home_costs(dual, grown.prices) - dual.least
+    def __init__(self, dual: BandDual, generated: GeneratedColumns) -> None:
+        self._dual, self._prices = dual, generated.prices
+        self._elastic = generated.excess > LEAST_REDUCED_COST
+        self._known = _distinct(dual.columns, generated.row, generated.at)
+        dual.value(generated.prices)
+        self._over = _home_costs(dual, generated.prices) - dual.least
         """(n,) by how much staying costs more than the cheapest placement."""
 
     def run(self, search: Search, best: Ints, reach: float, work: float) -> None:
@@ -102,10 +102,10 @@ class Master:
                 model.add_exactly_one(own)
             else:
                 model.add_at_most_one(own)
-        unit = PRICE_UNITS / self._dual.problem.prices.move
+        unit = PRICE_UNITS / self._dual.problem.costs.move
         cost = [min(MOST_UNITS, round(p * unit)) for p in among.price.tolist()]
         excess, price = self._post_bands(model, among, takes)
-        price = [min(MOST_UNITS, round(p * unit / MEAN_UNITS)) for p in price]
+        price = [min(MOST_UNITS, round(p * unit / SHIFT_UNITS)) for p in price]
         model.minimize(cp_model.LinearExpr.weighted_sum(takes + excess, cost + price))
         return model, takes
 
@@ -118,10 +118,10 @@ class Master:
         dual = self._dual
         for broker, d, at, by in _shifted(among):
             home, tolerance = float(dual.home[broker, d]), float(dual.tolerance[d])
-            # Rounded shifts must not hide that a band is left.
-            narrower = len(set(among.row[at].tolist())) / 2 / MEAN_UNITS
-            low = math.ceil((narrower - tolerance - home) * MEAN_UNITS)
-            high = math.floor((tolerance - narrower - home) * MEAN_UNITS)
+            # Rounding of shifts must not hide a deviation outside its band.
+            narrower = len(set(among.row[at].tolist())) / 2 / SHIFT_UNITS
+            low = math.ceil((narrower - tolerance - home) * SHIFT_UNITS)
+            high = math.floor((tolerance - narrower - home) * SHIFT_UNITS)
             terms, factors = [takes[i] for i in at.tolist()], list(by)
             if self._elastic or low > high:
                 over, under = (model.new_int_var(0, MOST_UNITS, "") for _ in range(2))
@@ -183,6 +183,6 @@ def _shifted(among: Placements) -> Iterator[tuple[int, int, Ints, list[int]]]:
     for broker in range(int(among.broker.max(initial=-1)) + 1):
         for d in range(among.shift.shape[2]):
             at, e = np.nonzero((among.broker == broker) & (among.shift[:, :, d] != 0))
-            units = [round(x * MEAN_UNITS) for x in among.shift[at, e, d].tolist()]
+            units = [round(x * SHIFT_UNITS) for x in among.shift[at, e, d].tolist()]
             if len(at):
                 yield broker, d, at, units

@@ -8,17 +8,11 @@ import numpy as np
 
 from solver.band.annealing import EVEN_SHARE, BandAnnealing
 from solver.band.bound_lifting import Lift, find_lift
-from solver.band.candidates import Candidates, find_candidates
-from solver.band.column_generation import GeneratedColumns, Growth
+from solver.band.candidates import BandCandidates, find_candidates
+from solver.band.column_generation import ColumnGeneration, GeneratedColumns
 from solver.band.load_prices import BandDual
-from solver.band.restricted_master import Master
-from solver.cpsat.model import (
-    MAX_PAIRS,
-    WORK_OF_PAIR,
-    ExactModel,
-    pairs,
-    solve_exactly,
-)
+from solver.band.restricted_master import RestrictedMaster
+from solver.cpsat.model import MAX_PAIRS, WORK_OF_PAIR, ExactModel, pairs, solve_exactly
 from solver.search.search import Search
 
 log = logging.getLogger("plimsoll.solver")
@@ -32,7 +26,7 @@ REACHES: Final = (0.03, 0.1, 0.3)
 MOST_OVER_BOUND: Final = (0.1, 3.0)
 """A model looks for plans that are dearer than the bound by no more than this share
 and so many moves: the less room, the faster."""
-PART: Final = 0.3
+MODEL_SHARE: Final = 0.3
 """Share of the work left for each model that proves nothing of the whole."""
 
 LEAST_TURN: Final = 1e-3
@@ -54,17 +48,17 @@ def solve_by_prices(search: Search) -> None:
     """Bound by prices, walks, and models of the choices that can matter."""
     dual = BandDual(search.problem)
     if not math.isfinite(dual.value(np.zeros(dual.home.shape))):
-        # Some row has nowhere to be.
+        # Some row has no allowed placement.
         search.infeasible = True
         return
-    grown = Growth(search, dual).run()
-    lift = find_lift(dual, grown.prices)
-    search.prove(lift.of(grown.bound))
+    generated = ColumnGeneration(search, dual).run()
+    lift = find_lift(dual, generated.prices)
+    search.prove(lift.of(generated.bound))
     log.info("band: no plan is under %.6g, work %.3g", search.bound, search.work)
     if search.proved or search.over():
         return
-    candidates = find_candidates(dual, grown.prices)
-    rounds = _Rounds(search, grown, lift, candidates)
+    candidates = find_candidates(dual, generated.prices)
+    rounds = _Rounds(search, generated, lift, candidates)
     rounds.run()
     rounds.even_out()
 
@@ -84,16 +78,16 @@ class _Rounds:
     def __init__(
         self,
         search: Search,
-        grown: GeneratedColumns,
+        generated: GeneratedColumns,
         lift: Lift,
-        candidates: Candidates,
+        candidates: BandCandidates,
     ) -> None:
-        self._search, self._grown, self._lift = search, grown, lift
+        self._search, self._generated, self._lift = search, generated, lift
         self._candidates = candidates
-        self._walking = BandAnnealing(
-            search, candidates.dual, grown.prices, grown.rounded
+        self._annealing = BandAnnealing(
+            search, candidates.dual, generated.prices, generated.rounded
         )
-        self._master = Master(candidates.dual, grown)
+        self._master = RestrictedMaster(candidates.dual, generated)
         self._turns = 0
 
     def run(self) -> None:
@@ -121,8 +115,8 @@ class _Rounds:
 
     def even_out(self) -> None:
         """Among the plans as cheap as the best, look for an even one."""
-        self._walking.even_out(
-            self._candidates, self._search.objective - self._grown.bound
+        self._annealing.even_out(
+            self._candidates, self._search.objective - self._generated.bound
         )
 
     @property
@@ -135,12 +129,12 @@ class _Rounds:
         """Walk, and recombine what walks and the linear program found."""
         search = self._search
         share = REACHES[self._turns % len(REACHES)]
-        reach = share * search.problem.prices.move
+        reach = share * search.problem.costs.move
         if not self._done:
-            self._walking.run(self._candidates, reach)
+            self._annealing.run(self._candidates, reach)
         if not self._done:
-            best = self._walking.best()
-            self._master.run(search, best, reach, PART * search.work_left)
+            best = self._annealing.best()
+            self._master.run(search, best, reach, MODEL_SHARE * search.work_left)
         self._turns += 1
 
     def _pays(self, size: int) -> bool:
@@ -155,12 +149,12 @@ class _Rounds:
     def _needed(self) -> float:
         """Choices that cost more than this over the bound lead to nothing better."""
         value = self._search.objective
-        return max(0.0, self._lift.needed(value) - self._grown.bound)
+        return max(0.0, self._lift.needed(value) - self._generated.bound)
 
     @property
     def _cost_limit(self) -> float:
         share, moves = MOST_OVER_BOUND
-        price = self._search.problem.prices.move
+        price = self._search.problem.costs.move
         return self._search.bound * (1 + share) + moves * price
 
     def _model(self, size: int) -> None:
@@ -168,12 +162,12 @@ class _Rounds:
         if WORK_OF_PAIR * size > search.work_left:
             return
         reach = min(self._candidates.reach(size), needed)
-        work = search.work_left * (1.0 if reach >= needed else PART)
+        work = search.work_left * (1.0 if reach >= needed else MODEL_SHARE)
         known = self._candidates.within(reach, search.best)
         model = ExactModel(
             search.problem, min(search.objective, self._cost_limit), known
         )
         proved = model.solve_part(search, work)
-        # What the model leaves out costs more than its reach over the bound.
-        outside = self._lift.of(self._grown.bound + reach)
+        # Choices left out have a reduced cost above `reach`.
+        outside = self._lift.of(self._generated.bound + reach)
         search.prove(proved if reach == float("inf") else min(proved, outside))

@@ -23,7 +23,7 @@ import numpy as np
 from model.snapshot.snapshot import Floats, Ints
 from solver.bounds.cardinality import prove_by_counts
 from solver.bounds.configurations import list_configurations
-from solver.bounds.incumbent import Chosen, begin, found_choice
+from solver.bounds.incumbent import Incumbent, found_choice, start_incumbent
 from solver.bounds.reduced_cost_fixing import SLACK
 from solver.kernels.configuration_annealing import anneal_choice
 from solver.kernels.node_bound import CUTOFF, FLOOR, new_tree
@@ -44,7 +44,7 @@ WORK_PER_NEIGHBOURHOOD: Final = 3e-4
 MOST_IDLE: Final = 150
 """Neighbourhoods without a gain after which the proof gets all work left."""
 
-FIRST: Final = 0.05
+FIRST_SHARE: Final = 0.05
 """Share of the work left in which easy problems are proved at once."""
 
 COUNTING_SHARE: Final = 0.7
@@ -82,8 +82,8 @@ def branch_and_bound(local: LocalSearch) -> bool:
     listed = list_configurations(local)
     if listed is None:
         return False
-    b, search = begin(local, listed), local.search
-    _raise_cutoffs(b, search.work + FIRST * search.work_left)
+    b, search = start_incumbent(local, listed), local.search
+    _raise_cutoffs(b, search.work + FIRST_SHARE * search.work_left)
     prove_by_counts(b, search.work + COUNTING_SHARE * search.work_left)
     _anneal(b, search.work + ANNEALING_SHARE * search.work_left)
     while not search.proved and not search.over():
@@ -100,7 +100,7 @@ def _suits(local: LocalSearch) -> bool:
     return plain and not problem.topic_share and search.best is not None
 
 
-def _anneal(b: Chosen, end: float) -> None:
+def _anneal(b: Incumbent, end: float) -> None:
     """Anneal over configurations of small reduced cost, arm after arm."""
     search, price = b.local.search, b.local.relaxation.price
     reduced = _reduced_costs(b)
@@ -110,7 +110,7 @@ def _anneal(b: Chosen, end: float) -> None:
         b.offer(_annealed(b, reduced, within * price, hot * price))
 
 
-def _annealed(b: Chosen, reduced: Floats, within: float, hot: float) -> Ints:
+def _annealed(b: Incumbent, reduced: Floats, within: float, hot: float) -> Ints:
     """A choice annealed from the cheapest configurations; they cost F little each."""
     c = b.listed.configurations
     may = np.flatnonzero(reduced <= within)
@@ -125,7 +125,7 @@ def _annealed(b: Chosen, reduced: Floats, within: float, hot: float) -> Ints:
     return chosen
 
 
-def _reduced_costs(b: Chosen) -> Floats:
+def _reduced_costs(b: Incumbent) -> Floats:
     """(N,) how much dearer each configuration is than its row's cheapest one."""
     c = b.listed.configurations
     cost = c.price.copy()
@@ -136,7 +136,7 @@ def _reduced_costs(b: Chosen) -> Floats:
     return reduced
 
 
-def _improve(b: Chosen, end: float) -> bool:
+def _improve(b: Incumbent, end: float) -> bool:
     """Look for better choices of some rows at a time; whether that ran idle."""
     search, idle = b.local.search, 0
     while idle < MOST_IDLE and not search.proved and not search.over(end):
@@ -150,7 +150,7 @@ def _improve(b: Chosen, end: float) -> bool:
     return idle >= MOST_IDLE
 
 
-def _neighbourhood(b: Chosen, free: Ints) -> bool:
+def _neighbourhood(b: Incumbent, free: Ints) -> bool:
     """Find the best choice of some rows, the others as they are; whether it ended."""
     c, search = b.listed.configurations, b.local.search
     part, kept = b.listed.part(free)
@@ -170,7 +170,7 @@ def _neighbourhood(b: Chosen, free: Ints) -> bool:
             chosen, before = b.chosen.copy(), search.objective
             chosen[free] = kept[found_choice(tree)]
             b.offer(chosen)
-            # A choice that breaks a limit is no plan, and earns no further nodes.
+            # A choice that breaks a limit is not a plan, and earns no further nodes.
             if search.objective < before:
                 last = int(tree.counter[NODES_MADE]) + NODES
         tree.figure[CUTOFF] = search.objective - SLACK
@@ -178,7 +178,7 @@ def _neighbourhood(b: Chosen, free: Ints) -> bool:
     return bool(found == EXHAUSTED)
 
 
-def _raise_cutoffs(b: Chosen, end: float) -> bool:
+def _raise_cutoffs(b: Incumbent, end: float) -> bool:
     """Prove that nothing lies under a cutoff, ever higher ones; whether all ended."""
     search = b.local.search
     bound = search.bound
@@ -191,7 +191,7 @@ def _raise_cutoffs(b: Chosen, end: float) -> bool:
     return True
 
 
-def _exhaust_below(b: Chosen, cutoff: float, end: float) -> bool:
+def _exhaust_below(b: Incumbent, cutoff: float, end: float) -> bool:
     """Find every better plan under a cutoff; whether the search ended."""
     tree = new_tree(b.listed.configurations, b.listed.fixed, b.prices)
     tree.figure[CUTOFF] = cutoff

@@ -14,13 +14,13 @@ from typing import Final
 import numpy as np
 
 from model.snapshot.snapshot import Bools
-from solver.bounds.configurations import Listed
-from solver.bounds.incumbent import WORK_PER_OPERATION, Chosen
+from solver.bounds.configurations import ConfigurationList
+from solver.bounds.incumbent import WORK_PER_OPERATION, Incumbent
 from solver.kernels.node_bound import (
     CUTOFF,
     EFFORT,
     FLOOR,
-    Tree,
+    SearchTree,
     bound_node,
     new_tree,
 )
@@ -31,19 +31,25 @@ STIFFNESS: Final = 1e3
 COSTLY: Final = 0.5
 """Share of the price of a move from which on a configuration is counted."""
 
-NEAR: Final = 2
+PROMISING_DISTANCE: Final = 2
 """Where numbers so far from the most promising one are open at the root, so many are
 that it is no use to search their trees."""
 
 
-def prove_by_counts(best: Chosen, end: float) -> None:
+def prove_by_counts(best: Incumbent, end: float) -> None:
     """Search the trees of all numbers of moves, where few of those are open."""
     search = best.local.search
     if search.proved or search.stopped:
         return
     counts = _Counts.of(best)
     first = counts.lowest()
-    if min(counts.root(first - NEAR), counts.root(first + NEAR)) < best.goal:
+    if (
+        min(
+            counts.root(first - PROMISING_DISTANCE),
+            counts.root(first + PROMISING_DISTANCE),
+        )
+        < best.goal
+    ):
         return
     floor = counts.floor((first, 1), end)
     if floor is not None:
@@ -56,13 +62,13 @@ def prove_by_counts(best: Chosen, end: float) -> None:
 class _Counts:
     """The trees of R rows, by how many of them take a costly configuration."""
 
-    best: Chosen
-    listed: Listed
+    best: Incumbent
+    listed: ConfigurationList
     costly: Bools
     stiffness: float
 
     @classmethod
-    def of(cls, best: Chosen) -> "_Counts":
+    def of(cls, best: Incumbent) -> "_Counts":
         price = best.local.relaxation.price
         costly = best.listed.configurations.price >= COSTLY * price
         stiffness = float(np.sqrt(STIFFNESS * price))
@@ -104,12 +110,12 @@ class _Counts:
             return np.inf
         return self._bound(self._tree(k))
 
-    def _bound(self, tree: Tree) -> float:
+    def _bound(self, tree: SearchTree) -> float:
         bound = bound_node(self.listed.configurations, tree, 0, self.best.heat)
         self.best.local.search.work += float(tree.counter[EFFORT]) * WORK_PER_OPERATION
         return float(bound)
 
-    def _tree(self, k: int) -> Tree:
+    def _tree(self, k: int) -> SearchTree:
         v = self.listed.fixed.copy()
         v[-1] = -self.stiffness * k
         pi = np.append(self.best.prices, 0.0)

@@ -18,15 +18,9 @@ from solver.problem.problem import Problem
 from solver.problem.rack_rule import keeps_racks
 from solver.search.local_search import LocalSearch
 
-MOST_CONFIGURATIONS: Final = 20_000
-"""Sets of brokers with a leader, over all rows, up to which they are listed."""
-
-EQUALS: Final = 0.25
-"""Share of rows that may have an equal."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ConfigurationList:
     """What R rows with a choice may do, as far as the rules of each row go."""
 
     rows: Ints
@@ -52,7 +46,7 @@ class Listed:
         )
         return link_configurations(part), kept
 
-    def counted(self, counts: Bools, stiffness: float) -> "Listed":
+    def counted(self, counts: Bools, stiffness: float) -> "ConfigurationList":
         """With the number of rows whose configuration counts as one more deviation.
 
         It begins at 0; one row adds `stiffness` to it. counts: (N,)
@@ -61,7 +55,7 @@ class Listed:
         at, load = np.pad(c.at, ((0, 0), (0, 1))), np.pad(c.load, ((0, 0), (0, 1)))
         end = np.flatnonzero(counts), c.used[counts]
         at[end], load[end] = deviation, stiffness
-        return Listed(
+        return ConfigurationList(
             rows=self.rows,
             brokers=self.brokers,
             configurations=link_configurations(
@@ -73,7 +67,14 @@ class Listed:
         )
 
 
-def list_configurations(local: LocalSearch) -> Listed | None:
+MOST_CONFIGURATIONS: Final = 20_000
+"""Sets of brokers with a leader, over all rows, up to which they are listed."""
+
+EQUALS: Final = 0.25
+"""Share of rows that may have an equal."""
+
+
+def list_configurations(local: LocalSearch) -> ConfigurationList | None:
     """What no reduced cost rules out; rows without load stay.
 
     None where there are too many configurations, or many rows have an equal.
@@ -85,7 +86,7 @@ def list_configurations(local: LocalSearch) -> Listed | None:
     size = sum(comb(len(among[0][row]), int(problem.rf[row])) for row in rows)
     if not rows or size > MOST_CONFIGURATIONS or _equals(c, rows):
         return None
-    listed = [list(_listed(problem, row, among)) for row in rows]
+    listed = [list(_configurations_of(problem, row, among)) for row in rows]
     start = np.zeros(len(rows) + 1, np.int64)
     start[1:] = np.cumsum([len(each) for each in listed])
     brokers = np.full((start[-1], c.home.shape[1]), -1, np.int64)
@@ -95,7 +96,7 @@ def list_configurations(local: LocalSearch) -> Listed | None:
     others = np.ones(len(c.home), np.bool_)
     others[rows] = False
     root = np.sqrt(c.weight)
-    return Listed(
+    return ConfigurationList(
         rows=np.array(rows, np.int64),
         brokers=brokers,
         configurations=_linked(c, np.array(rows), start, brokers, price),
@@ -118,7 +119,7 @@ def _equals(c: Columns, rows: list[int]) -> bool:
     return sum(n for n in found.values() if n > 1) > len(rows) * EQUALS
 
 
-def _listed(
+def _configurations_of(
     problem: Problem, row: int, among: Choices
 ) -> Iterator[tuple[tuple[int, ...], float]]:
     """Configurations of a row that keep its own rules: brokers, price."""
@@ -128,12 +129,12 @@ def _listed(
     for held in combinations(holders, int(problem.rf[row])):
         if not keeps_racks(problem, row, held):
             continue
-        new = max(0, len(set(held) - home) - left) * problem.prices.replica[row]
+        new = max(0, len(set(held) - home) - left) * problem.costs.replica[row]
         for leader in held:
             if leader in leaders:
                 led = leader != problem.leader[row]
                 others = (b for b in held if b != leader)
-                price = float(new + led * problem.prices.leader)
+                price = float(new + led * problem.costs.leader)
                 yield (leader, *others), price
 
 

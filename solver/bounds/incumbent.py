@@ -6,15 +6,9 @@ from typing import Final
 import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
-from solver.bounds.configurations import Listed
+from solver.bounds.configurations import ConfigurationList
 from solver.bounds.reduced_cost_fixing import SLACK
-from solver.kernels.node_bound import (
-    CUTOFF,
-    EFFORT,
-    LEVEL,
-    Configurations,
-    Tree,
-)
+from solver.kernels.node_bound import CUTOFF, EFFORT, LEVEL, Configurations, SearchTree
 from solver.kernels.tree_exploration import EXHAUSTED, FOUND, explore
 from solver.problem.placement import Placement, is_allowed
 from solver.search.local_search import LocalSearch
@@ -40,11 +34,11 @@ FIRST_FREE: Final = 10
 
 
 @dataclass(slots=True, kw_only=True)
-class Chosen:
+class Incumbent:
     """The open rows' configurations, and the best choice of them."""
 
     local: LocalSearch
-    listed: Listed
+    listed: ConfigurationList
     prices: Floats
     """(J,) to start at."""
     chosen: Ints
@@ -75,7 +69,7 @@ class Chosen:
         if search.objective < before:
             self.chosen = chosen
 
-    def explore(self, c: Configurations, tree: Tree, nodes: int) -> int:
+    def explore(self, c: Configurations, tree: SearchTree, nodes: int) -> int:
         """Explore a tree for so many nodes, or until it is time to look at the limits.
 
         Returns what `solver.kernels.tree_exploration.explore` does.
@@ -87,7 +81,7 @@ class Chosen:
         search.work += made * WORK_PER_OPERATION
         return found
 
-    def exhaust(self, c: Configurations, tree: Tree, end: float) -> bool:
+    def exhaust(self, c: Configurations, tree: SearchTree, end: float) -> bool:
         """Offer every better plan under a tree's cutoff; whether it ended in time.
 
         The tree is of all rows.
@@ -115,12 +109,12 @@ class Chosen:
         return Placement(replicas=replicas, leader=leader)
 
 
-def begin(local: LocalSearch, listed: Listed) -> Chosen:
+def start_incumbent(local: LocalSearch, listed: ConfigurationList) -> Incumbent:
     """The best plan as a choice; some plan is known."""
     best = local.search.best
     assert best is not None  # noqa: S101  # asked for at the entrance
     root = np.sqrt(local.columns.weight)
-    return Chosen(
+    return Incumbent(
         local=local,
         listed=listed,
         prices=(local.relaxation.prices / root).ravel(),
@@ -129,13 +123,13 @@ def begin(local: LocalSearch, listed: Listed) -> Chosen:
     )
 
 
-def found_choice(tree: Tree) -> Ints:
+def found_choice(tree: SearchTree) -> Ints:
     """(R,) the choice that the tree has just found."""
     chosen: Ints = tree.chosen[tree.counter[LEVEL] + 1].copy()
     return chosen
 
 
-def _choice(listed: Listed, placement: Placement) -> Ints:
+def _choice(listed: ConfigurationList, placement: Placement) -> Ints:
     """(R,) configurations of a placement."""
     start = listed.configurations.start
     found: Ints = start[:-1].copy()

@@ -17,10 +17,10 @@ from typing import Final
 import numpy as np
 
 from model.snapshot.snapshot import Bools, Floats
-from solver.bounds.large_partitions import grow
+from solver.bounds.large_partitions import grow_tree
 from solver.bounds.single_replica_choices import (
     SLACK,
-    Choices,
+    RowChoices,
     find_choices,
     has_choices,
 )
@@ -29,13 +29,8 @@ from solver.kernels.broker_subproblems import (
     link_subproblems,
     solve_brokers,
 )
-from solver.kernels.row_prices import (
-    Master,
-    add_sets,
-    new_master,
-    solve_master,
-)
-from solver.kernels.single_broker_bnb import Tree, new_tree
+from solver.kernels.row_prices import BundleMaster, add_sets, new_master, solve_master
+from solver.kernels.single_broker_bnb import BrokerTree, new_tree
 from solver.search.local_search import LocalSearch
 
 METHOD: Final = "brokers kept whole"
@@ -52,7 +47,7 @@ MOST_NODES: Final = 64_000
 MOST_BRANCHED: Final = 64_000
 """Branchings between two looks at the limits."""
 
-EXACT: Final = 1e-3
+ACCURACY: Final = 1e-3
 """How exactly brokers and master are solved, in prices of a move."""
 
 KEPT_SETS: Final = 40
@@ -79,8 +74,8 @@ class Ascent:
 
     local: LocalSearch
     problems: Subproblems
-    tree: Tree
-    master: Master
+    tree: BrokerTree
+    master: BundleMaster
     decided: float
     mu: Floats
     """(R,) to be tried."""
@@ -111,17 +106,17 @@ def improve_bound(local: LocalSearch, work: float) -> None:
         return
     end = search.work + work
     if local.tree is not None:
-        grow(local.tree, work * LARGE_PARTITION_SHARE)
+        grow_tree(local.tree, work * LARGE_PARTITION_SHARE)
     if search.stopped or search.proved:
         return
     found = find_choices(search, c, r)
     if not len(found.rows):
         search.prove(search.objective, METHOD)
         return
-    _ascend(_begin(local, found), end)
+    _ascend(_new_ascent(local, found), end)
 
 
-def _begin(local: LocalSearch, o: Choices) -> Ascent:
+def _new_ascent(local: LocalSearch, o: RowChoices) -> Ascent:
     """The brokers' problems; the master knows the best plan's sets."""
     c, search = local.columns, local.search
     broker, row = np.nonzero(np.isfinite(o.cost).T)
@@ -177,7 +172,7 @@ def _unit(dims: int, parts: dict[int, int]) -> Floats:
 
 def _ascend(a: Ascent, end: float) -> None:
     """Try multipliers until the sets known promise no more, or the work is used up."""
-    search, small = a.local.search, EXACT * a.local.relaxation.price
+    search, small = a.local.search, ACCURACY * a.local.relaxation.price
     while a.null_steps < MOST_NULL_STEPS and not search.over(end):
         found = _evaluate(a, small)
         if found is None:
@@ -186,7 +181,7 @@ def _ascend(a: Ascent, end: float) -> None:
         search.prove(min(bound - SLACK, search.objective), METHOD)
         if search.proved:
             return
-        _judge(a, bound, open_)
+        _take_or_reject(a, bound, open_)
         promised = 0.0 if np.isinf(a.model) else 0.02 * (a.model - a.value)
         model, effort = solve_master(
             a.master, a.centre, a.reach, a.mu, max(small, promised)
@@ -217,7 +212,7 @@ def _evaluate(a: Ascent, small: float) -> tuple[float, float] | None:
     return a.decided + sum(a.mu.tolist()) + value, open_
 
 
-def _judge(a: Ascent, bound: float, open_: float) -> None:
+def _take_or_reject(a: Ascent, bound: float, open_: float) -> None:
     """Take the step or not; how far the next one goes, and how exact it is."""
     promised = a.model - a.value
     first = np.isinf(a.value)

@@ -18,36 +18,13 @@ from typing import Final
 import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
-from solver.bounds.single_replica_choices import SLACK, Choices, find_choices
+from solver.bounds.single_replica_choices import SLACK, RowChoices, find_choices
 from solver.kernels.branching import most_split, place_cheapest, relax, restore
 from solver.kernels.child_bounds import price_children
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.relaxed_point import Relaxed, new_relaxed
 from solver.search.dual import Relaxation
 from solver.search.search import Search
-
-METHOD: Final = "giants kept whole"
-
-WORK_PER_OPERATION: Final = 3e-9
-
-NODE_ACCURACY: Final = 0.003
-"""How exactly nodes are solved, as a share of the best F."""
-
-SMALL: Final = 1e-6
-"""What a row gains by a shift at least, in prices of a move."""
-
-MOST_LOOKS: Final = 300
-
-MOST_EFFORT: Final = 200_000_000
-"""Operations of one node at most, about 0.5 s: a bound of less is as valid."""
-
-WHOLE: Final = 3.0
-"""What splitting any row saves at most in a start, in prices of a move."""
-
-MOST_STARTS: Final = 6
-
-MOST_SOLVED: Final = 20_000
-"""Nodes solved at most, which bounds the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +72,11 @@ class Start:
 
 
 @dataclass(slots=True, kw_only=True)
-class Tree:
+class LargePartitionTree:
     """Nodes that wait; bounds are those of the choices, without what is decided."""
 
     search: Search
-    choices: Choices
+    choices: RowChoices
     relaxed: Relaxed
     price: float
     """A typical price of a move."""
@@ -113,7 +90,31 @@ class Tree:
     """Of least bound first."""
 
 
-def plant_tree(search: Search, c: Columns, r: Relaxation) -> Tree:
+METHOD: Final = "giants kept whole"
+
+WORK_PER_OPERATION: Final = 3e-9
+
+NODE_ACCURACY: Final = 0.003
+"""How exactly nodes are solved, as a share of the best F."""
+
+SMALL: Final = 1e-6
+"""What a row gains by a shift at least, in prices of a move."""
+
+MOST_LOOKS: Final = 300
+
+MOST_EFFORT: Final = 200_000_000
+"""Operations of one node at most, about 0.5 s: a bound of less is as valid."""
+
+MOST_SAVED: Final = 3.0
+"""What splitting any row saves at most in a start, in prices of a move."""
+
+MOST_STARTS: Final = 6
+
+MOST_SOLVED: Final = 20_000
+"""Nodes solved at most, which bounds the memory."""
+
+
+def plant_tree(search: Search, c: Columns, r: Relaxation) -> LargePartitionTree:
     """The tree with its root, at the prices of the relaxation.
 
     Rows must have one replica each (`choices.has_choices`).
@@ -124,7 +125,7 @@ def plant_tree(search: Search, c: Columns, r: Relaxation) -> Tree:
     )
     place_cheapest(relaxed, r.prices)
     root = Node(bound=-np.inf, point=_point(relaxed, r.prices))
-    return Tree(
+    return LargePartitionTree(
         search=search,
         choices=choices,
         relaxed=relaxed,
@@ -133,7 +134,7 @@ def plant_tree(search: Search, c: Columns, r: Relaxation) -> Tree:
     )
 
 
-def grow(tree: Tree, work: float) -> None:
+def grow_tree(tree: LargePartitionTree, work: float) -> None:
     """Branch within this much work, and prove what that proves.
 
     After the first node, the second, the fourth, and so on the cheapest child is
@@ -158,13 +159,13 @@ def grow(tree: Tree, work: float) -> None:
             return
 
 
-def _prove(tree: Tree) -> None:
+def _prove(tree: LargePartitionTree) -> None:
     open_ = tree.waiting[0][0] if tree.waiting else np.inf
     proved = min(open_, tree.least) + tree.choices.decided - SLACK
     tree.search.prove(min(proved, tree.search.objective), METHOD)
 
 
-def _branch(tree: Tree, node: Node) -> list[Node]:
+def _branch(tree: LargePartitionTree, node: Node) -> list[Node]:
     """Solve a node; its children, none where it need not be looked at again."""
     x, cut = tree.relaxed, tree.search.objective - tree.choices.decided
     solved = _solve(tree, node, cut) if node.bound < cut else node.bound
@@ -172,7 +173,7 @@ def _branch(tree: Tree, node: Node) -> list[Node]:
         tree.least = min(tree.least, node.bound)
         return []
     row, saved = most_split(x)
-    if saved < WHOLE * tree.price and not node.started:
+    if saved < MOST_SAVED * tree.price and not node.started:
         node.started = True
         _remember(tree, node)
     if row < 0:
@@ -196,7 +197,7 @@ def _branch(tree: Tree, node: Node) -> list[Node]:
     ]
 
 
-def _solve(tree: Tree, node: Node, cut: float) -> float:
+def _solve(tree: LargePartitionTree, node: Node, cut: float) -> float:
     """Relax a node; the bound that the prices left in `relaxed` prove."""
     x = tree.relaxed
     x.decided[:] = -1
@@ -229,7 +230,7 @@ def _point(x: Relaxed, prices: Floats) -> Point:
     )
 
 
-def _remember(tree: Tree, node: Node) -> None:
+def _remember(tree: LargePartitionTree, node: Node) -> None:
     start = Start(
         bound=node.bound,
         rows=tree.choices.rows,

@@ -61,5 +61,5 @@ def _reduced_costs(
     brokers = len(c.scale)
     hold, lead = np.empty(brokers), np.empty(brokers)
     q = np.ascontiguousarray((relaxation.prices * c.scale).T)
-    least = forced_costs(c, q, row, relaxation.room, hold, lead)
+    least = forced_costs(c, q, row, relaxation.scratch, hold, lead)
     return float(least), hold, lead

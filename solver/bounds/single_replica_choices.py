@@ -19,7 +19,7 @@ SLACK: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
+class RowChoices:
     """R rows that have a choice, and what is decided besides; rows by position."""
 
     rows: Ints
@@ -41,14 +41,14 @@ def has_choices(c: Columns, r: Relaxation) -> bool:
     return single and small and len(c.weight) > 0 and len(c.scale) > 1
 
 
-def find_choices(search: Search, c: Columns, r: Relaxation) -> Choices:
+def find_choices(search: Search, c: Columns, r: Relaxation) -> RowChoices:
     """Rows between whose brokers reduced costs do not decide."""
     cost = np.empty((len(r.rows), len(c.scale)))
-    choice_costs(c, r.rows, r.room, cost)
+    choice_costs(c, r.rows, r.scratch, cost)
     priced = cost + 0.0
     for d in range(len(c.weight)):
         priced += c.lead[r.rows, d][:, None] * (c.scale[:, d] * r.prices[:, d])
-    refund = float(search.problem.prices.refund.sum())
+    refund = float(search.problem.costs.refund.sum())
     within = search.objective + refund - r.bound + SLACK
     cost[priced - priced.min(axis=1)[:, None] > within] = np.inf
     may = np.isfinite(cost)
@@ -58,7 +58,7 @@ def find_choices(search: Search, c: Columns, r: Relaxation) -> Choices:
     others[r.rows] = False
     rest, done = np.flatnonzero(others), ~open_
     fixed = _loads(c, rest, c.home[rest, 0]) - c.holding[:, None]
-    return Choices(
+    return RowChoices(
         rows=r.rows[open_],
         cost=cost[open_],
         between=_between(priced[open_]),

@@ -41,7 +41,7 @@ costs by a unit of F at a time towards what they are, which can take 2^40 of the
 
 def pairs(problem: Problem) -> int:
     """Size of the exact model: choices of a broker for a row, roughly."""
-    return int(problem.may.alive.sum()) * int((problem.may.why_fixed == 0).sum())
+    return int(problem.may.alive.sum()) * int((problem.may.fixed_reason == 0).sum())
 
 
 def solve_exactly(search: Search) -> None:

@@ -17,12 +17,7 @@ from ortools.sat.python import cp_model
 
 from solver.cpsat.topic_terms import topic_terms, worst_topic_cost
 from solver.cpsat.variables import Known, Variables
-from solver.problem.placement import (
-    Placement,
-    deviations,
-    excess_price,
-    loads_of,
-)
+from solver.problem.placement import Placement, deviations, excess_price, loads_of
 from solver.problem.problem import Problem
 
 MEAN_UNITS: Final = 2**26
@@ -72,28 +67,28 @@ class Objective:
     def __init__(self, problem: Problem, variables: Variables, most: float) -> None:
         self._problem, self._variables = problem, variables
         if not math.isfinite(most):
-            most = _worst(problem)
-        returned = float(problem.prices.refund.sum())
-        self._dearest = most + returned + 1
-        room = MOST_BITS - math.ceil(math.log2(self._dearest))
+            most = worst_cost(problem)
+        returned = float(problem.costs.refund.sum())
+        self._cost_cap = most + returned + 1
+        room = MOST_BITS - math.ceil(math.log2(self._cost_cap))
         self.units: int = 2 ** min(
             room, _band_bits(problem) if problem.band else F_BITS
         )
         self.most = most
-        self.terms = [self._term(b, k) for b, k in self._wanted()]
+        self.terms = [self._term(b, k) for b, k in self._balanced()]
         for term in self.terms:
             if problem.band:
                 self._add_band(term)
             else:
                 for deviation in FIRST_TANGENTS:
                     self.add_tangent(term, deviation)
-        costs, coefficients, fixed = self._prices()
-        topics, uneven = topic_terms(problem, variables, self.units)
+        costs, coefficients, fixed = self._change_costs()
+        topics, imbalance = topic_terms(problem, variables, self.units)
         costs += [*(term.cost for term in self.terms), *topics]
         coefficients += [1] * (len(self.terms) + len(topics))
         total = cp_model.LinearExpr.weighted_sum(costs, coefficients)
         refund = math.ceil(returned * self.units)
-        variables.model.minimize(total + (fixed + uneven - refund))
+        variables.model.minimize(total + (fixed + imbalance - refund))
 
     def refine(self, placement: Placement) -> bool:
         """Add tangents where a placement lies; whether any was new."""
@@ -111,7 +106,7 @@ class Objective:
         # The floating-point sum of F is accurate to a share of 1e-13.
         return max(0.0, math.floor(value) * (1 - 1e-12) / self.units - 1e-12)
 
-    def _wanted(self) -> list[tuple[int, int]]:
+    def _balanced(self) -> list[tuple[int, int]]:
         holding = np.flatnonzero(self._problem.may.holding).tolist()
         weighed = np.flatnonzero(self._problem.weight > 0).tolist()
         return [(b, k) for b in holding for k in weighed]
@@ -198,7 +193,7 @@ class Objective:
             term.tangents[sign] = height
             self._variables.model.add(term.cost >= sign * term.deviation + height)
 
-    def _prices(self) -> tuple[list[cp_model.IntVar], list[int], int]:
+    def _change_costs(self) -> tuple[list[cp_model.IntVar], list[int], int]:
         """Variables, coefficients, constant.
 
         A replica that leaves is new elsewhere, so what stays at home is taken off.
@@ -206,9 +201,9 @@ class Objective:
         """
         problem, variables = self._problem, self._variables
         stay, each, fixed = [], [], 0
-        led = math.floor(min(self._dearest, problem.prices.leader) * self.units)
+        led = math.floor(min(self._cost_cap, problem.costs.leader) * self.units)
         for row in variables.rows:
-            each_new = min(self._dearest, float(problem.prices.replica[row]))
+            each_new = min(self._cost_cap, float(problem.costs.replica[row]))
             price = math.floor(each_new * self.units)
             fixed += price * int(problem.rf[row]) + led
             leader = int(problem.leader[row])
@@ -228,11 +223,11 @@ def _band_bits(problem: Problem) -> int:
     return SLOPE_BITS - math.ceil(math.log2(steepest)) if steepest > 0 else F_BITS
 
 
-def _worst(problem: Problem) -> float:
+def worst_cost(problem: Problem) -> float:
     """More than F can ever be: everything on one broker, everything moved."""
-    most = (problem.level * problem.may.holding.sum()) * problem.slope
+    most = (problem.mean_load * problem.may.holding.sum()) * problem.slope
     most = np.maximum(1, most)
     cost = excess_price(problem) * most if problem.band else most**2
-    moved = problem.prices.replica * problem.rf + problem.prices.leader
-    uneven = float((cost * problem.weight).sum()) + worst_topic_cost(problem)
-    return uneven + float(moved.sum()) + 1
+    moved = problem.costs.replica * problem.rf + problem.costs.leader
+    imbalance = float((cost * problem.weight).sum()) + worst_topic_cost(problem)
+    return imbalance + float(moved.sum()) + 1

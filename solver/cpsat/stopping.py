@@ -7,7 +7,7 @@ from ortools.sat.python import cp_model
 
 from solver.budget import Budget
 
-LOOK_S: Final = 0.05
+POLL_S: Final = 0.05
 """Between two looks whether the observer asks to stop."""
 
 FREE_SOLUTIONS: Final = 100
@@ -25,7 +25,7 @@ class Solutions(cp_model.CpSolverSolutionCallback):
         super().__init__()
         self.count = 0
         self.most = float("inf")
-        """Solutions that the search budget allows."""
+        """Number of solutions that the search budget allows."""
 
     @property
     def work(self) -> float:
@@ -57,13 +57,13 @@ def solve_stoppable(
     found = found or Solutions()
     found.most = FREE_SOLUTIONS + budget.work_left / WORK_OF_SOLUTION
     over = threading.Event()
-    look = threading.Thread(target=_look, args=(budget, solver, over), daemon=True)
-    look.start()
+    poller = threading.Thread(target=_poll, args=(budget, solver, over), daemon=True)
+    poller.start()
     try:
         return _solve(solver, model, found)
     finally:
         over.set()
-        look.join()
+        poller.join()
         budget.work += rate * solver.response_proto.deterministic_time + found.work
 
 
@@ -78,10 +78,10 @@ def _solve(
         return solver.solve(model, found)
 
 
-def _look(budget: Budget, solver: cp_model.CpSolver, over: threading.Event) -> None:
+def _poll(budget: Budget, solver: cp_model.CpSolver, over: threading.Event) -> None:
     while not budget.stops():
-        if over.wait(LOOK_S):
+        if over.wait(POLL_S):
             return
-    # Again and again, since it is heeded only once the solver has begun.
-    while not over.wait(LOOK_S):
+    # Repeat the request: it has no effect before the solver has started.
+    while not over.wait(POLL_S):
         solver.stop_search()

@@ -84,7 +84,7 @@ def equal_rows(problem: Problem, variables: Variables) -> list[list[int]]:
             bool(problem.may.forced[row]),
             topic[row].item() if by_topic else None,
             int(size[row]),
-            problem.prices.replica[row].item(),
+            problem.costs.replica[row].item(),
             variables.holders[row],
             variables.leaders[row],
         )

@@ -49,12 +49,12 @@ def worst_topic_cost(problem: Problem) -> float:
 class _Square:
     """height x ((count + fixed) / level - 1)^2, of a whole count."""
 
-    def __init__(self, height: float, level: float, fixed: int) -> None:
-        self._height, self._level, self._fixed = height, level, fixed
+    def __init__(self, height: float, mean: float, fixed: int) -> None:
+        self._height, self._mean, self._fixed = height, mean, fixed
 
     def of(self, count: Ints) -> Floats:
         """Its value at whole counts."""
-        relative = (count + self._fixed) / self._level - 1.0
+        relative = (count + self._fixed) / self._mean - 1.0
         value: Floats = self._height * relative * relative
         return value
 
@@ -76,14 +76,14 @@ def _term(
     def number(_: Placement, known: Known) -> int:
         return sum(known[i] for i in indices)
 
-    # Lines over the decisions themselves would be as many as they are, and as long.
+    # Lines over the decisions themselves would need quadratically many terms.
     count = variables.integer(0, len(held), f"count[{name}]", number)
     variables.model.add(count == cp_model.LinearExpr.sum(held))
 
     def value(_: Placement, known: Known) -> int:
         return max(0, *(s * known[count.index] + h for s, h in lines))
 
-    cost = variables.integer(0, highest, f"uneven[{name}]", value)
+    cost = variables.integer(0, highest, f"imbalance[{name}]", value)
     for slope, height in lines:
         variables.model.add(cost >= slope * count + height)
     return cost

@@ -118,7 +118,7 @@ def choices(problem: Problem) -> Choices:
     holders: dict[int, tuple[int, ...]] = {}
     leaders: dict[int, tuple[int, ...]] = {}
     may, rf = problem.may, problem.rf
-    for row in np.flatnonzero(may.why_fixed == 0).tolist():
+    for row in np.flatnonzero(may.fixed_reason == 0).tolist():
         hold, lead = problem.hold[row], problem.may_lead[row]
         if rf[row] == 1:
             hold = hold & lead

@@ -25,7 +25,7 @@ BUDGETS = (
 """Budgets by number; names of the fields of `Budgets`."""
 
 
-class Kind(IntEnum):
+class RequirementKind(IntEnum):
     """Kinds of things. Where sets are equally small, earlier kinds are named."""
 
     STATE = 0
@@ -56,14 +56,14 @@ class Kind(IntEnum):
 class Requirement:
     """One thing; brokers, racks and rows are meant by position."""
 
-    kind: Kind
+    kind: RequirementKind
     at: int = 0
     part: int = 0
 
 
-RACKS = Requirement(Kind.RACKS)
-RETURN = Requirement(Kind.RETURN)
-REPLICA_LIMIT = Requirement(Kind.REPLICA_LIMIT)
+RACKS = Requirement(RequirementKind.RACKS)
+RETURN = Requirement(RequirementKind.RETURN)
+REPLICA_LIMIT = Requirement(RequirementKind.REPLICA_LIMIT)
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,10 @@ class Barriers:
         may = self.problem.may
         home = broker in self.problem.replicas[row]
         if may.leaving[broker] or not (home or may.alive[broker]):
-            yield Requirement(Kind.STATE, broker)
+            yield Requirement(RequirementKind.STATE, broker)
         for pin in self._pins_of(row):
             if not self._pinned[pin, broker]:
-                yield Requirement(Kind.PIN, pin)
+                yield Requirement(RequirementKind.PIN, pin)
         if not home and broker in may.barred.get(row, ()):
             yield RETURN
 
@@ -93,23 +93,25 @@ class Barriers:
         for number in self._pins_of(row):
             pin = self.problem.goals.pins[number]
             if pin.brokers or (pin.racks and name not in pin.racks):
-                yield Requirement(Kind.PIN, number)
+                yield Requirement(RequirementKind.PIN, number)
 
     def of_leading(self, row: int, broker: int) -> Iterator[Requirement]:
         """Things that forbid a row to be led by a broker that holds it."""
         may = self.problem.may
         if not may.alive[broker] and self.problem.leader[row] != broker:
-            yield Requirement(Kind.STATE, broker)
+            yield Requirement(RequirementKind.STATE, broker)
 
     def stays(self, row: int) -> Requirement | None:
         """Why a row stays as it is, None if it may move."""
-        why = int(self.problem.may.why_fixed[row])
-        return Requirement(Kind.STAYS, why - 1) if why else None
+        why = int(self.problem.may.fixed_reason[row])
+        return Requirement(RequirementKind.STAYS, why - 1) if why else None
 
     def placements_of(self, row: int) -> tuple[Requirement, ...]:
         """The explicit placements that match a row; the first one binds it."""
         numbers = self._placements[self._topic(row)]
-        return tuple(Requirement(Kind.PLACEMENT, number) for number in numbers)
+        return tuple(
+            Requirement(RequirementKind.PLACEMENT, number) for number in numbers
+        )
 
     @cached_property
     def rack_mode(self) -> RackMode:

@@ -11,7 +11,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from model.plan.forced import rack_totals
-from solver.infeasible.assumptions import RACKS, Barriers, Kind, Requirement
+from solver.infeasible.assumptions import RACKS, Barriers, Requirement, RequirementKind
 from solver.problem.co_location import RackMode
 from solver.problem.problem import Problem
 
@@ -54,7 +54,7 @@ class Feasibility:
     @property
     def rules(self) -> list[Requirement]:
         """All things but rows, in order."""
-        return sorted(t for t in self.keeps if t.kind is not Kind.ROW)
+        return sorted(t for t in self.keeps if t.kind is not RequirementKind.ROW)
 
     @property
     def places(self) -> range:
@@ -65,22 +65,25 @@ class Feasibility:
         """Brokers that hold a row before the plan."""
         return [b for b in self.problem.replicas[row].tolist() if b >= 0]
 
-    def keep(self, thing: Requirement) -> cp_model.IntVar:
+    def keep(self, requirement: Requirement) -> cp_model.IntVar:
         """The decision to keep a thing."""
-        if thing not in self.keeps:
-            name = f"keep[{thing.kind.name.lower()},{thing.at},{thing.part}]"
-            self.keeps[thing] = self.model.new_bool_var(name)
-        return self.keeps[thing]
+        if requirement not in self.keeps:
+            kind, at, part = requirement.kind, requirement.at, requirement.part
+            name = f"keep[{kind.name.lower()},{at},{part}]"
+            self.keeps[requirement] = self.model.new_bool_var(name)
+        return self.keeps[requirement]
 
     def missing(self, row: int, variable: cp_model.IntVar) -> cp_model.IntVar:
         """At least 1 where a row is kept and a decision about it is not taken."""
         found = self.model.new_bool_var(f"not[{variable.name}]")
-        self.model.add(found >= self.keep(Requirement(Kind.ROW, row)) - variable)
+        self.model.add(
+            found >= self.keep(Requirement(RequirementKind.ROW, row)) - variable
+        )
         return found
 
-    def when(self, thing: Requirement, posted: cp_model.Constraint) -> None:
+    def when(self, requirement: Requirement, posted: cp_model.Constraint) -> None:
         """Let a constraint bind only where a thing is kept."""
-        posted.only_enforce_if(self.keep(thing))
+        posted.only_enforce_if(self.keep(requirement))
 
     def _choose(self, row: int) -> None:
         single = self.problem.rf[row] == 1
@@ -101,15 +104,15 @@ class Feasibility:
             yield from self._barriers.of(row, place)
             return
         rack = self.added[place - known]
-        yield Requirement(Kind.NEW_BROKER, rack)
+        yield Requirement(RequirementKind.NEW_BROKER, rack)
         yield from self._barriers.of_added(row, rack)
 
     def _keep_row(self, row: int) -> None:
         on = [self.on[row, b] for b in self.places]
         lead = [self.lead[row, b] for b in self.places]
-        thing = Requirement(Kind.ROW, row)
-        self.when(thing, self.model.add(sum(on) == int(self.problem.rf[row])))
-        self.when(thing, self.model.add(sum(lead) == 1))
+        requirement = Requirement(RequirementKind.ROW, row)
+        self.when(requirement, self.model.add(sum(on) == int(self.problem.rf[row])))
+        self.when(requirement, self.model.add(sum(lead) == 1))
         for leads, holds in zip(lead, on, strict=True):
             if leads is not holds:
                 self.model.add_implication(leads, holds)
@@ -119,7 +122,7 @@ class Feasibility:
         leader = int(self.problem.leader[row])
         held = [self.on[row, b] for b in self.home(row)]
         posted = self.model.add_bool_and(*held, self.lead[row, leader])
-        posted.only_enforce_if(self.keep(stays), self.keep(thing))
+        posted.only_enforce_if(self.keep(stays), self.keep(requirement))
 
     def _keep_racks(self, row: int) -> None:
         counts, dropped = self._by_rack(row), list[cp_model.LiteralT]()
@@ -157,7 +160,9 @@ class Feasibility:
         wanted, names = Counter(rack_totals(rule)), self.problem.may.spreading.racks
         for rack, count in enumerate(counts):
             posted = self.model.add(count == wanted.pop(names[rack] or "", 0))
-            posted.only_enforce_if(*binds, self.keep(Requirement(Kind.ROW, row)))
+            posted.only_enforce_if(
+                *binds, self.keep(Requirement(RequirementKind.ROW, row))
+            )
         if wanted:
             # No broker names such a rack.
             self.model.add_bool_or([~literal for literal in binds])

@@ -16,7 +16,12 @@ from ortools.sat.python import cp_model
 
 from model.goals.goals import Budgets
 from model.snapshot.snapshot import Floats, Ints, Resource
-from solver.infeasible.assumptions import BUDGETS, REPLICA_LIMIT, Kind, Requirement
+from solver.infeasible.assumptions import (
+    BUDGETS,
+    REPLICA_LIMIT,
+    Requirement,
+    RequirementKind,
+)
 from solver.infeasible.feasibility import Feasibility, Sum
 from solver.problem.problem import sum_loads
 
@@ -27,7 +32,9 @@ LOAD_UNITS: Final = 2**44
 ROOM_SLACK: Final = 2e-9
 """Share by which room is taken for larger; more than the plain check forgives."""
 
-BUDGET_OF: Final = {name: Requirement(Kind.BUDGET, i) for i, name in enumerate(BUDGETS)}
+BUDGET_OF: Final = {
+    name: Requirement(RequirementKind.BUDGET, i) for i, name in enumerate(BUDGETS)
+}
 
 Cells = Mapping[tuple[int, int], Sum]
 """Counts by row and broker."""
@@ -41,7 +48,7 @@ class LimitedSum:
     another limit x the sum may reach `nothing + each * x`.
     """
 
-    thing: Requirement
+    requirement: Requirement
     total: Sum
     room: int
     """By the limit, or as much as there is already."""
@@ -62,7 +69,7 @@ def keep_limits(feasibility: Feasibility) -> list[LimitedSum]:
     ]
     for limit in limits:
         posted = feasibility.model.add(limit.total <= limit.room)
-        feasibility.when(limit.thing, posted)
+        feasibility.when(limit.requirement, posted)
     return limits
 
 
@@ -132,19 +139,22 @@ class _Loads:
         for b, alive in enumerate(found.problem.may.alive.tolist()):
             if not alive:
                 most = math.ceil(before[b] / self._unit) + 1
-                found.when(Requirement(Kind.STATE, b), model.add(spare[b] <= most))
+                found.when(
+                    Requirement(RequirementKind.STATE, b), model.add(spare[b] <= most)
+                )
         self._keep_staying(spare)
         return spare
 
     def _keep_staying(self, spare: dict[int, cp_model.IntVar]) -> None:
         """Rows that stay are part of the mass, and not to be spread."""
         found = self._feasibility
-        why = found.problem.may.why_fixed[self._rest]
+        why = found.problem.may.fixed_reason[self._rest]
         reasons = np.unique(why[why > 0]).tolist()
         each = {r - 1: self._before(self._rest[why == r]) for r in reasons}
         for b in range(len(found.problem.brokers)):
             kept = [
-                found.keep(Requirement(Kind.STAYS, r)) * int(load[b] / self._unit)
+                found.keep(Requirement(RequirementKind.STAYS, r))
+                * int(load[b] / self._unit)
                 for r, load in each.items()
                 if load[b] > 0
             ]
@@ -176,7 +186,9 @@ def _capacities(feasibility: Feasibility) -> Iterator[LimitedSum]:
         loads = _Loads(feasibility, problem.lead[:, d], problem.follow[:, d], unit)
         for b, most in tight.items():
             yield LimitedSum(
-                thing=Requirement(Kind.CAPACITY, b, resources.index(resource)),
+                requirement=Requirement(
+                    RequirementKind.CAPACITY, b, resources.index(resource)
+                ),
                 total=loads.of(b),
                 room=math.ceil((most * (1 + ROOM_SLACK) - loads.stuck[b]) / unit),
                 nothing=math.ceil(-loads.stuck[b] / unit),
@@ -211,7 +223,7 @@ def _replica_limits(feasibility: Feasibility) -> Iterator[LimitedSum]:
     for b in feasibility.places:
         stuck = int(loads.stuck[b])
         yield LimitedSum(
-            thing=REPLICA_LIMIT,
+            requirement=REPLICA_LIMIT,
             total=loads.of(b),
             room=max(limit, held[b]) - stuck,
             nothing=-stuck,
@@ -235,7 +247,7 @@ def _budgets(feasibility: Feasibility) -> Iterator[LimitedSum]:
             now = math.ceil(limit / scale)
             for total in totals:
                 yield LimitedSum(
-                    thing=BUDGET_OF[name],
+                    requirement=BUDGET_OF[name],
                     total=total,
                     room=now,
                     nothing=0,

@@ -7,10 +7,22 @@ from model.exchange.confluent_placement import USER_TOPICS
 from model.goals.goals import RackRule
 from model.names import Names
 from model.snapshot.snapshot import BrokerState, Measure, Resource
-from model.units import bytes_text, count_text, percent_text, rate_text, seconds_text
-from solver.infeasible.assumptions import BUDGETS, Barriers, Kind, Requirement
+from model.units import (
+    bytes_text,
+    cores_text,
+    count_text,
+    percent_text,
+    rate_text,
+    seconds_text,
+)
+from solver.infeasible.assumptions import (
+    BUDGETS,
+    Barriers,
+    Requirement,
+    RequirementKind,
+)
 from solver.infeasible.minimal_conflict import Conflict
-from solver.problem.eligibility import WHY, FixedReason
+from solver.problem.eligibility import FIXED_REASONS, FixedReason
 from solver.problem.problem import Problem
 
 MOST_NAMED = 5
@@ -19,18 +31,18 @@ MOST_NAMED = 5
 ALL_TOPICS = Names(regex=(USER_TOPICS,))
 """What a placement file without topics is for: all but internal topics."""
 
-_OF_ONE_ROW = {Kind.STATE, Kind.PIN, Kind.RETURN}
+_OF_ONE_ROW = {RequirementKind.STATE, RequirementKind.PIN, RequirementKind.RETURN}
 
 
 def conflict_words(problem: Problem, conflict: Conflict) -> tuple[str, ...]:
     """What cannot all be kept, a clause for each thing."""
-    kinds = {t.kind for t in conflict.things}
+    kinds = {t.kind for t in conflict.requirements}
     if len(conflict.rows) == 1 and kinds <= _OF_ONE_ROW:
         return ("; ".join(_one_row(problem, conflict)),)
-    told = [_rows(problem, conflict.rows), *requirement_texts(problem, conflict)]
+    texts = [_rows(problem, conflict.rows), *requirement_texts(problem, conflict)]
     if not conflict.smallest:
-        told.append("a smaller conflict may exist")
-    return ("; ".join([*told, "not all of this can be kept"]),)
+        texts.append("a smaller conflict may exist")
+    return ("; ".join([*texts, "these requirements cannot all be met"]),)
 
 
 def _one_row(problem: Problem, conflict: Conflict) -> Iterator[str]:
@@ -41,20 +53,20 @@ def _one_row(problem: Problem, conflict: Conflict) -> Iterator[str]:
     able = [
         b
         for b in range(len(problem.brokers))
-        if not set(barriers.of(row, b)) & set(conflict.things)
+        if not set(barriers.of(row, b)) & set(conflict.requirements)
     ]
     states = {
         problem.snapshot.header.brokers[t.at].state
-        for t in conflict.things
-        if t.kind is Kind.STATE
+        for t in conflict.requirements
+        if t.kind is RequirementKind.STATE
     }
-    if {t.kind for t in conflict.things} == {Kind.STATE}:
+    if {t.kind for t in conflict.requirements} == {RequirementKind.STATE}:
         yield _left(problem, able, states)
     else:
         yield from requirement_texts(problem, conflict)
         ids = [str(problem.brokers[b]) for b in able]
         who = f"only {named('broker', ids)}" if able else "no broker"
-        yield f"{who} may hold one"
+        yield f"{who} may hold a replica"
     yield f"replication factor {rf} cannot be kept"
 
 
@@ -73,11 +85,14 @@ def _left(problem: Problem, able: Sequence[int], states: set[BrokerState]) -> st
     return f"{named('rack', racks)} {has} {brokers} that {_be(able)} {none}"
 
 
-def _be(things: Sequence[object]) -> str:
-    return "is" if len(things) == 1 else "are"
+def _be(requirements: Sequence[object]) -> str:
+    return "is" if len(requirements) == 1 else "are"
 
 
 def _rows(problem: Problem, rows: Sequence[int]) -> str:
+    if not rows:
+        # Partitions outside the model, whose load is pooled, conflict by themselves.
+        return "all partitions have to be placed"
     if len(rows) > MOST_NAMED:
         return f"{count_text(len(rows), 'partition')} have to be placed"
     names = [
@@ -89,53 +104,60 @@ def _rows(problem: Problem, rows: Sequence[int]) -> str:
 
 def requirement_texts(problem: Problem, conflict: Conflict) -> Iterator[str]:
     """A clause for each kind of thing in a conflict."""
-    by_kind: dict[Kind, list[Requirement]] = defaultdict(list)
-    for thing in conflict.things:
-        by_kind[thing.kind].append(thing)
-    for kind, things in sorted(by_kind.items()):
-        yield from _told(problem, kind, things, conflict.rows)
+    by_kind: dict[RequirementKind, list[Requirement]] = defaultdict(list)
+    for requirement in conflict.requirements:
+        by_kind[requirement.kind].append(requirement)
+    for kind, requirements in sorted(by_kind.items()):
+        yield from _requirement_texts(problem, kind, requirements, conflict.rows)
 
 
-def _told(
-    problem: Problem, kind: Kind, things: Sequence[Requirement], rows: Sequence[int]
+def _requirement_texts(
+    problem: Problem,
+    kind: RequirementKind,
+    requirements: Sequence[Requirement],
+    rows: Sequence[int],
 ) -> Iterator[str]:
     match kind:
-        case Kind.STATE:
-            yield from _states(problem, things)
-        case Kind.PIN:
-            yield from (pin_text(problem, t.at) for t in things)
-        case Kind.PLACEMENT:
-            yield from (placement_text(problem, t.at) for t in things)
-        case Kind.RACKS:
+        case RequirementKind.STATE:
+            yield from _states(problem, requirements)
+        case RequirementKind.PIN:
+            yield from (pin_text(problem, t.at) for t in requirements)
+        case RequirementKind.PLACEMENT:
+            yield from (placement_text(problem, t.at) for t in requirements)
+        case RequirementKind.RACKS:
             even = problem.goals.rack_rule is RackRule.EVEN
-            yield f"replicas lie {'evenly in' if even else 'spread over'} racks"
-        case Kind.RETURN:
+            yield f"replicas must be spread {'evenly ' if even else ''}over racks"
+        case RequirementKind.RETURN:
             yield from _returns(problem, rows)
-        case Kind.STAYS:
-            yield from (_staying(problem, t) for t in things)
-        case Kind.BUDGET:
-            yield from (f"the budget is {budget_text(problem, t)}" for t in things)
-        case Kind.REPLICA_LIMIT:
+        case RequirementKind.STAYS:
+            yield from (_staying(problem, t) for t in requirements)
+        case RequirementKind.BUDGET:
+            yield from (
+                f"the budget is {budget_text(problem, t)}" for t in requirements
+            )
+        case RequirementKind.REPLICA_LIMIT:
             limit = problem.goals.replicas_per_broker
-            yield f"a broker may hold {count_text(limit, 'replica')}"
+            yield f"a broker may hold at most {count_text(limit, 'replica')}"
         case _:
-            yield from _capacities(problem, things)
+            yield from _capacities(problem, requirements)
 
 
-def _states(problem: Problem, things: Sequence[Requirement]) -> Iterator[str]:
+def _states(problem: Problem, requirements: Sequence[Requirement]) -> Iterator[str]:
     by_state: dict[BrokerState, list[int]] = defaultdict(list)
-    for thing in things:
-        by_state[problem.snapshot.header.brokers[thing.at].state].append(thing.at)
+    for requirement in requirements:
+        by_state[problem.snapshot.header.brokers[requirement.at].state].append(
+            requirement.at
+        )
     for state, positions in sorted(by_state.items()):
         ids = [str(problem.brokers[b]) for b in positions]
         yield f"{named('broker', ids)} {_be(ids)} {state}"
 
 
-def _capacities(problem: Problem, things: Sequence[Requirement]) -> Iterator[str]:
+def _capacities(problem: Problem, requirements: Sequence[Requirement]) -> Iterator[str]:
     by_resource: dict[Resource, list[str]] = defaultdict(list)
-    for thing in things:
-        resource = problem.snapshot.header.resources[thing.part]
-        by_resource[resource].append(str(problem.brokers[thing.at]))
+    for requirement in requirements:
+        resource = problem.snapshot.header.resources[requirement.part]
+        by_resource[resource].append(str(problem.brokers[requirement.at]))
     for resource, ids in by_resource.items():
         limit = percent_text(problem.goals.limit_of(resource))
         yield f"{named('broker', ids)} may be filled to {limit} in {resource}"
@@ -145,7 +167,7 @@ def _returns(problem: Problem, rows: Sequence[int]) -> Iterator[str]:
     """Partitions among these that may not go back where they came from."""
     barred = [r for r in rows if r in problem.may.barred]
     if not barred or len(barred) > MOST_NAMED:
-        yield "partitions may not go back to brokers that they left lately"
+        yield "partitions may not return yet to brokers they left recently"
         return
     header = problem.snapshot.header
     for row in barred:
@@ -159,16 +181,16 @@ def _returns(problem: Problem, rows: Sequence[int]) -> Iterator[str]:
         )
 
 
-def _staying(problem: Problem, thing: Requirement) -> str:
-    count = int((problem.may.why_fixed == thing.at + 1).sum())
-    return staying_text(count, WHY[thing.at])
+def _staying(problem: Problem, requirement: Requirement) -> str:
+    count = int((problem.may.fixed_reason == requirement.at + 1).sum())
+    return staying_text(count, FIXED_REASONS[requirement.at])
 
 
 def staying_text(count: int, why: FixedReason) -> str:
     """`1 partition rests after a recent move`, `2 partitions have no leader`."""
     verb, _, rest = why.partition(" ")
     if count == 1:
-        verb = {"have": "has", "are": "is", "rest": "rests"}[verb]
+        verb = {"have": "has", "are": "is", "belong": "belongs"}[verb]
     return f"{count_text(count, 'partition')} {verb} {rest}"
 
 
@@ -206,9 +228,11 @@ def no_such_rack(problem: Problem, rack: str | None) -> str:
     return f"no broker is in rack {rack!r} ({texts})"
 
 
-def budget_text(problem: Problem, thing: Requirement, limit: int | None = None) -> str:
+def budget_text(
+    problem: Problem, requirement: Requirement, limit: int | None = None
+) -> str:
     """A budget with its unit: `10 moves`; as it is, or as it would be."""
-    name = BUDGETS[thing.at]
+    name = BUDGETS[requirement.at]
     most = getattr(problem.goals.budgets, name) if limit is None else limit
     moves = count_text(most, "replica move")
     changed = count_text(most, "changed partition")
@@ -265,4 +289,6 @@ def amount_text(measure: Measure, value: float) -> str:
     """A load with its unit."""
     if measure in (Resource.NET_IN, Resource.NET_OUT):
         return rate_text(value)
+    if measure is Resource.CPU:
+        return cores_text(value)
     return bytes_text(value) if measure is Resource.DISK else f"{value:.4g}"

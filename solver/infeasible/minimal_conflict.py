@@ -20,7 +20,7 @@ from ortools.sat.python import cp_model
 from solver.budget import Budget
 from solver.cpsat.model import new_solver
 from solver.cpsat.stopping import solve_stoppable
-from solver.infeasible.assumptions import Kind, Requirement
+from solver.infeasible.assumptions import Requirement, RequirementKind
 from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import keep_limits
 from solver.problem.problem import Problem
@@ -60,7 +60,7 @@ _ONE: Final = 1_000_000
 class Conflict:
     """Things that cannot all be kept."""
 
-    things: tuple[Requirement, ...]
+    requirements: tuple[Requirement, ...]
     """None of them can be left out."""
     rows: tuple[int, ...]
     """The rows that cannot all be placed under them."""
@@ -137,7 +137,7 @@ class _ConflictSearch:
     def __init__(self, feasibility: Feasibility, budget: Budget) -> None:
         self._feasibility, self._budget = feasibility, budget
         self._rules = feasibility.rules
-        self._rows = [Requirement(Kind.ROW, row) for row in feasibility.rows]
+        self._rows = [Requirement(RequirementKind.ROW, row) for row in feasibility.rows]
 
     def conflict(self) -> Conflict | None:
         if not self._conflicts([*self._rules, *self._rows]):
@@ -151,7 +151,7 @@ class _ConflictSearch:
             lambda: self._needed_rows(rules), (self._rows, False)
         )
         return Conflict(
-            things=tuple(sorted(rules)),
+            requirements=tuple(sorted(rules)),
             rows=tuple(sorted(t.at for t in rows)),
             smallest=least is not None,
             rows_needed=needed,
@@ -164,11 +164,11 @@ class _ConflictSearch:
         except _BudgetError:
             return otherwise
 
-    # ---- nothing can be left out
+    # ---- irreducible sets
 
     def _needed(
         self,
-        things: Sequence[Requirement],
+        requirements: Sequence[Requirement],
         conflicts: Callable[[Collection[Requirement]], bool],
         most: int | None = None,
     ) -> list[Requirement]:
@@ -196,9 +196,9 @@ class _ConflictSearch:
             later = search([*known, *first], bool(first), second)
             return search([*known, *later], bool(later), first) + later
 
-        if not things or conflicts([]):
+        if not requirements or conflicts([]):
             return []
-        return search([], False, things)
+        return search([], False, requirements)
 
     def _needed_rows(
         self, rules: Sequence[Requirement]
@@ -267,7 +267,7 @@ class _ConflictSearch:
             raise _BudgetError
         return {t for t in self._rules if solver.value(keeps[t])}
 
-    # ---- questions
+    # ---- feasibility checks
 
     def _conflicts(self, kept: Iterable[Requirement]) -> bool:
         """Whether these cannot all be kept, whatever else is dropped."""

@@ -1,30 +1,124 @@
 """Placement rules that no replica list can follow, in words."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 
+from model.goals.goals import SolveLimits
 from model.goals.rack_placement import ReplicaPlacement
+from model.snapshot.snapshot import Floats
 from model.units import count_text
+from solver.budget import Budget
 from solver.infeasible.assumptions import Barriers
 from solver.infeasible.messages import (
     MOST_NAMED,
+    amount_text,
+    broker_names,
+    conflict_words,
     no_such_rack,
     placement_text,
 )
+from solver.infeasible.minimal_conflict import conflict_of_rows
 from solver.problem.co_location import RackMode
-from solver.problem.problem import Problem
+from solver.problem.problem import Problem, sum_loads
 
 
-def placement_misfits(problem: Problem) -> Iterator[str]:
+def plain_reasons(problem: Problem, budget: Budget | None = None) -> tuple[str, ...]:
+    """Explain infeasibility that is evident row by row, without a search.
+
+    At most `MOST_NAMED` rows are explained and the others counted. Empty where no row
+    alone is impossible. Work is charged to `budget`, by default a new one.
+    """
+    if not problem.may.forced.any():
+        return ()
+    if not problem.may.alive.any():
+        return (f"{_emptying(problem)} must be emptied, but no alive broker is left",)
+    if misfits := tuple(_placement_misfits(problem)):
+        return misfits
+    stuck = _stuck(problem)
+    budget = budget or Budget(limits=SolveLimits())
+    texts = [_stuck_text(problem, rows[0], budget) for rows in stuck[:MOST_NAMED]]
+    more = sum(map(len, stuck)) - len(texts)
+    if more > 0:
+        texts.append(f"and {count_text(more, 'more partition')} like these")
+    return tuple(texts) or tuple(_insufficient_capacity(problem))
+
+
+def _emptying(problem: Problem) -> str:
+    full = np.unique(problem.replicas[problem.may.must_go]).tolist()
+    return broker_names(problem, full)
+
+
+def _stuck(problem: Problem) -> list[list[int]]:
+    """Rows that have to change and have no place, identical ones together."""
+    may, found = problem.may, dict[Hashable, list[int]]()
+    for row in np.flatnonzero(may.forced).tolist():
+        home = problem.replicas[row].tobytes(), int(problem.leader[row])
+        key = (home, int(may.spreading.group[row]), may.barred.get(row, ()))
+        found.setdefault(key, []).append(row)
+    return [rows for rows in found.values() if _has_no_place(problem, rows[0])]
+
+
+def _has_no_place(problem: Problem, row: int) -> bool:
+    may, rf = problem.may, int(problem.rf[row])
+    able = may.may_hold(row, problem.replicas[row])
+    led = able & may.may_lead(row, problem.replicas[row], int(problem.leader[row]))
+    able = led if rf == 1 else able
+    if able.sum() < rf or not led.any():
+        return True
+    spreading = may.spreading
+    group = spreading.group[row]
+    room = np.bincount(spreading.rack[able], minlength=len(spreading.racks))
+    if spreading.mode[group] == RackMode.EXACT:
+        wanted = spreading.wanted[group]
+        return bool(wanted.sum() != rf or (room < wanted).any())
+    return bool((room > 0).sum() < spreading.distinct[group])
+
+
+def _stuck_text(problem: Problem, row: int, budget: Budget) -> str:
+    found = conflict_of_rows(problem, [row], budget)
+    if found is None:
+        return f"{problem.snapshot.id(row)} has to move, but no broker may hold it"
+    return "; ".join(conflict_words(problem, found))
+
+
+def _insufficient_capacity(problem: Problem) -> Iterator[str]:
+    """Resources of which all brokers together have too little."""
+    held = problem.may.holding
+    allowed = np.where(held[:, None], problem.allowed, 0.0).sum(axis=0)
+    # Traffic to followers depends on the leader, but its sum does not.
+    total = problem.loads_before.sum(axis=0) - _staying_load(problem)[~held].sum(axis=0)
+    for d in np.flatnonzero(total > allowed * (1 + 1e-9)).tolist():
+        measure = problem.dimensions[d].measure
+        yield (
+            "the brokers that may hold load are allowed "
+            f"{amount_text(measure, allowed[d])} of {problem.dimensions[d].key} "
+            f"together, but they have to carry {amount_text(measure, total[d])}"
+        )
+
+
+def _staying_load(problem: Problem) -> Floats:
+    """(B, D) load of partitions that stay where they are, such as deferred ones."""
+    stays = (problem.may.fixed_reason > 0) & ~problem.may.forced
+    rows = np.flatnonzero(stays | (problem.leader < 0))
+    return sum_loads(
+        problem.replicas[rows],
+        problem.leader[rows],
+        problem.lead[rows],
+        problem.follow[rows],
+        len(problem.brokers),
+    )
+
+
+def _placement_misfits(problem: Problem) -> Iterator[str]:
     """Rules that leave partitions that must move no place, whatever else is allowed.
 
     Their counts do not sum to the replication factor, or no broker is in a rack.
     """
     found: dict[int, list[str]] = defaultdict(list)
     barriers = Barriers(problem)
-    for row in _rows(problem):
+    for row in _placed_rows(problem):
         number = barriers.placements_of(row)[0].at
         placement = problem.goals.placements[number].placement
         for words in _misfits(problem, row, placement):
@@ -35,7 +129,7 @@ def placement_misfits(problem: Problem) -> Iterator[str]:
             yield "; ".join([placement_text(problem, number), *_first(faults)])
 
 
-def _rows(problem: Problem) -> list[int]:
+def _placed_rows(problem: Problem) -> list[int]:
     """A row that an explicit placement binds and that must move, of each kind."""
     spreading, topic = problem.may.spreading, problem.snapshot.partitions.topic
     exact = spreading.mode[spreading.group] == RackMode.EXACT

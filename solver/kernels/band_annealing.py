@@ -13,26 +13,26 @@ from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.compiled import compiled, linked, reference_to
 from solver.kernels.move_deltas import (
     State,
-    affordable,
+    change_leader,
     fits,
-    hand_over,
     holds,
     may_lead,
     move,
     racks_hold,
+    within_budgets,
 )
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.xorshift import below
 
 
-class Walk(NamedTuple):
+class BandScratch(NamedTuple):
     """Working memory of one run."""
 
     cost: Floats
     """(B,) price of each broker's deviations."""
     most: Floats
     """(K,) price of one level outside the band."""
-    uneven: Floats
+    imbalance_price: Floats
     """(K,) price of a squared deviation, 0 where only the band counts."""
     tolerance: Floats
     """(K,)"""
@@ -51,23 +51,23 @@ class Walk(NamedTuple):
     """(1,) uint64 state of the generator."""
 
 
-WalkStruct, WalkReference = reference_to(Walk)
+BandScratchStruct, BandScratchReference = reference_to(BandScratch)
 
 
 @compiled
 def _link_scratch(parts: Any) -> Any:
-    return WalkReference(*parts)
+    return BandScratchReference(*parts)
 
 
-def new_walk(
-    c: Columns, most: Floats, uneven: Floats, tolerance: Floats, seed: int
-) -> Walk:
+def new_band_scratch(
+    c: Columns, most: Floats, imbalance_price: Floats, tolerance: Floats, seed: int
+) -> BandScratch:
     """Working memory for columns of this size."""
     n = len(c.rf)
-    record = Walk(
+    record = BandScratch(
         cost=np.zeros(len(c.scale)),
         most=most,
-        uneven=uneven,
+        imbalance_price=imbalance_price,
         tolerance=tolerance,
         changed=np.zeros(n, np.int64),
         place=np.full(n, -1, np.int64),
@@ -80,10 +80,10 @@ def new_walk(
 
 
 @compiled
-def walk(
+def anneal_band(
     c: Columns,
     s: State,
-    w: Walk,
+    w: BandScratch,
     row: Ints,
     broker: Ints,
     start: Ints,
@@ -123,7 +123,7 @@ def walk(
         delta, gained = _try(c, s, w, row, broker, start)
         hot = heat[step * len(heat) // steps]
         if gained and delta <= hot * noise[below(w.random, len(noise))]:
-            _settle(c, s, w)
+            _commit(c, s, w)
             value += delta
             if value < least - least_gain:
                 least = value
@@ -134,27 +134,29 @@ def walk(
 
 
 @compiled
-def begin_walk(c: Columns, s: State, w: Walk) -> float:
+def evaluate_start(c: Columns, s: State, w: BandScratch) -> float:
     """Work out what the brokers and the rows of a state cost; the sum of that."""
     value = 0.0
     for b in range(len(w.cost)):
-        w.cost[b] = _uneven(c, s, w, b)
+        w.cost[b] = _imbalance(c, s, w, b)
         value += w.cost[b]
     w.length[0] = 0
     for p in range(len(c.rf)):
         w.place[p] = -1
         value += _price(c, s, p)
-        _list(c, s, w, p)
+        _update_changed(c, s, w, p)
     return value
 
 
 @compiled
-def _uneven(c: Columns, s: State, w: Walk, b: int) -> float:
+def _imbalance(c: Columns, s: State, w: BandScratch, b: int) -> float:
     cost = 0.0
     for d in range(len(w.most)):
         if c.scale[b, d] > 0.0:
             v = abs(s.v[b, d])
-            cost += w.most[d] * max(0.0, v - w.tolerance[d]) + w.uneven[d] * v * v
+            cost += (
+                w.most[d] * max(0.0, v - w.tolerance[d]) + w.imbalance_price[d] * v * v
+            )
     return cost
 
 
@@ -179,7 +181,7 @@ def _at_home(c: Columns, p: int, b: int) -> bool:
 
 
 @compiled
-def _list(c: Columns, s: State, w: Walk, p: int) -> None:
+def _update_changed(c: Columns, s: State, w: BandScratch, p: int) -> None:
     """Keep the list of changed rows up to date for one row."""
     changed = s.at[p, 0] != c.home[p, 0]
     for k in range(c.rf[p]):
@@ -200,7 +202,7 @@ def _list(c: Columns, s: State, w: Walk, p: int) -> None:
 
 @compiled
 def _try(
-    c: Columns, s: State, w: Walk, row: Ints, broker: Ints, start: Ints
+    c: Columns, s: State, w: BandScratch, row: Ints, broker: Ints, start: Ints
 ) -> tuple[float, bool]:
     """Take one random step, or two; the change of cost, and whether it is allowed."""
     w.size[0] = 0
@@ -221,11 +223,13 @@ def _try(
         if not done:
             break
         delta += _price(c, s, p) - before
-    return _judged(c, s, w, delta, done)
+    return _evaluate_try(c, s, w, delta, done)
 
 
 @compiled
-def _random_broker(c: Columns, w: Walk, p: int, broker: Ints, start: Ints) -> int:
+def _random_broker(
+    c: Columns, w: BandScratch, p: int, broker: Ints, start: Ints
+) -> int:
     """One of the brokers that a row may use, those of its home among them."""
     listed = start[p + 1] - start[p]
     at = below(w.random, listed + c.rf[p])
@@ -234,40 +238,40 @@ def _random_broker(c: Columns, w: Walk, p: int, broker: Ints, start: Ints) -> in
 
 
 @compiled
-def _judged(
-    c: Columns, s: State, w: Walk, delta: float, done: bool
+def _evaluate_try(
+    c: Columns, s: State, w: BandScratch, delta: float, done: bool
 ) -> tuple[float, bool]:
     """The whole change of cost after the steps logged; whether all are allowed."""
     if not done:
         return 0.0, False
     for i in range(w.size[0]):
         p, k, came = w.log[i, 0], w.log[i, 1], w.log[i, 2]
-        # Only who gains can break a limit; who is over one already may still lose.
+        # Only brokers that gain load can break a limit.
         gains = s.at[p, k] if came >= 0 else s.at[p, 0]
         if not racks_hold(c, s, p) or not fits(c, s, gains):
             return 0.0, False
-        if not affordable(c, s, p, max(came, 0), gains):
+        if not within_budgets(c, s, p, max(came, 0), gains):
             return 0.0, False
     return delta + _deviations_change(c, s, w), True
 
 
 @compiled
-def _deviations_change(c: Columns, s: State, w: Walk) -> float:
+def _deviations_change(c: Columns, s: State, w: BandScratch) -> float:
     """How the cost of excess differs from `cost` on all brokers of the rows logged."""
     change = 0.0
     for i in range(w.size[0]):
         p, came = w.log[i, 0], w.log[i, 2]
         if came >= 0 and _first(s, w, c, i, came, True):
-            change += _uneven(c, s, w, came) - w.cost[came]
+            change += _imbalance(c, s, w, came) - w.cost[came]
         for j in range(c.rf[p]):
             b = s.at[p, j]
             if _first(s, w, c, i, b, False):
-                change += _uneven(c, s, w, b) - w.cost[b]
+                change += _imbalance(c, s, w, b) - w.cost[b]
     return change
 
 
 @compiled
-def _first(s: State, w: Walk, c: Columns, i: int, b: int, came: bool) -> bool:
+def _first(s: State, w: BandScratch, c: Columns, i: int, b: int, came: bool) -> bool:
     """Whether broker b is not among those of earlier log entries."""
     for h in range(i):
         if w.log[h, 2] == b or holds(s, w.log[h, 0], c.rf[w.log[h, 0]], b):
@@ -276,7 +280,7 @@ def _first(s: State, w: Walk, c: Columns, i: int, b: int, came: bool) -> bool:
 
 
 @compiled
-def _put(c: Columns, s: State, w: Walk, p: int, b: int) -> bool:
+def _put(c: Columns, s: State, w: BandScratch, p: int, b: int) -> bool:
     """Bring a replica of a row to a broker, or the leadership if it has one."""
     rf = c.rf[p]
     for k in range(rf):
@@ -297,7 +301,7 @@ def _put(c: Columns, s: State, w: Walk, p: int, b: int) -> bool:
 
 
 @compiled
-def _go_home(c: Columns, s: State, w: Walk, p: int) -> bool:
+def _go_home(c: Columns, s: State, w: BandScratch, p: int) -> bool:
     """Take a whole row home, if it may stay there."""
     rf = c.rf[p]
     if c.forced[p]:
@@ -317,7 +321,7 @@ def _go_home(c: Columns, s: State, w: Walk, p: int) -> bool:
 
 
 @compiled
-def _go(c: Columns, s: State, w: Walk, p: int, k: int, b: int) -> None:
+def _go(c: Columns, s: State, w: BandScratch, p: int, k: int, b: int) -> None:
     at = w.size[0]
     w.log[at, 0], w.log[at, 1], w.log[at, 2] = p, k, s.at[p, k]
     w.size[0] += 1
@@ -325,30 +329,30 @@ def _go(c: Columns, s: State, w: Walk, p: int, k: int, b: int) -> None:
 
 
 @compiled
-def _swap(c: Columns, s: State, w: Walk, p: int, k: int) -> None:
+def _swap(c: Columns, s: State, w: BandScratch, p: int, k: int) -> None:
     at = w.size[0]
     w.log[at, 0], w.log[at, 1], w.log[at, 2] = p, k, -1
     w.size[0] += 1
-    hand_over(c, s, p, k)
+    change_leader(c, s, p, k)
 
 
 @compiled
-def _undo(c: Columns, s: State, w: Walk) -> None:
+def _undo(c: Columns, s: State, w: BandScratch) -> None:
     for i in range(w.size[0] - 1, -1, -1):
         p, k, came = w.log[i, 0], w.log[i, 1], w.log[i, 2]
         if came < 0:
-            hand_over(c, s, p, k)
+            change_leader(c, s, p, k)
         else:
             move(c, s, p, k, came)
 
 
 @compiled
-def _settle(c: Columns, s: State, w: Walk) -> None:
+def _commit(c: Columns, s: State, w: BandScratch) -> None:
     """Make the steps logged last."""
     for i in range(w.size[0]):
         p, came = w.log[i, 0], w.log[i, 2]
         if came >= 0:
-            w.cost[came] = _uneven(c, s, w, came)
+            w.cost[came] = _imbalance(c, s, w, came)
         for j in range(c.rf[p]):
-            w.cost[s.at[p, j]] = _uneven(c, s, w, s.at[p, j])
-        _list(c, s, w, p)
+            w.cost[s.at[p, j]] = _imbalance(c, s, w, s.at[p, j])
+        _update_changed(c, s, w, p)

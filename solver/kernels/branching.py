@@ -75,7 +75,7 @@ def relaxed_value(x: Relaxed) -> float:
 
 
 @compiled
-def _look(x: Relaxed, small: float) -> tuple[float, int]:
+def _price_all_rows(x: Relaxed, small: float) -> tuple[float, int]:
     """The bound that the present prices prove; lists rows cheaper where they
     are not."""
     brokers, dims = x.fixed.shape
@@ -160,7 +160,7 @@ def relax(
     all_, one = x.cost.size * (len(x.weight) + 1), x.cost.shape[1] * len(x.weight)
     effort = all_
     for k in range(looks):
-        bound, many = _look(x, small)
+        bound, many = _price_all_rows(x, small)
         effort += all_
         if bound > best:
             best = bound

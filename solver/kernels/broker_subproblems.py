@@ -20,7 +20,7 @@ from solver.kernels.pricing import PricingScratch, price_row
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.single_broker_bnb import (
     LEAST_GAIN,
-    Tree,
+    BrokerTree,
     branch,
     descend,
     lift,
@@ -93,7 +93,7 @@ def solve_brokers(
     held: Bools,
     within: float,
     nodes: int,
-    t: Tree,
+    t: BrokerTree,
 ) -> tuple[float, float, int]:
     """Solve some brokers' problems at the multipliers mu (n,) of rows.
 
@@ -128,7 +128,7 @@ def solve_brokers(
 
 
 @compiled
-def _reduce(p: Subproblems, mu: Floats, eta: Floats, b: int, t: Tree) -> float:
+def _reduce(p: Subproblems, mu: Floats, eta: Floats, b: int, t: BrokerTree) -> float:
     """Reduced costs of a broker's choices; the base, which any set costs at least."""
     base = 0.0
     for d in range(len(p.weight)):
@@ -145,7 +145,7 @@ def _reduce(p: Subproblems, mu: Floats, eta: Floats, b: int, t: Tree) -> float:
 
 
 @compiled
-def _residual(p: Subproblems, eta: Floats, b: int, t: Tree, z: Floats) -> None:
+def _residual(p: Subproblems, eta: Floats, b: int, t: BrokerTree, z: Floats) -> None:
     """Residual (K,) of the set that the signs of the reduced costs choose."""
     first = p.start[b]
     for d in range(len(z)):
@@ -158,7 +158,7 @@ def _residual(p: Subproblems, eta: Floats, b: int, t: Tree, z: Floats) -> None:
 
 @compiled
 def _improve(
-    p: Subproblems, eta: Floats, b: int, held: Bools, t: Tree
+    p: Subproblems, eta: Floats, b: int, held: Bools, t: BrokerTree
 ) -> tuple[float, int]:
     """A good set for a broker; its value over the base, and the operations taken."""
     z = np.empty(len(p.weight))
@@ -181,7 +181,7 @@ def _prove(
     best: float,
     within: float,
     nodes: int,
-    t: Tree,
+    t: BrokerTree,
 ) -> tuple[float, float, int]:
     """Values over the base, proved and found, and the operations taken.
 
@@ -202,14 +202,14 @@ def _prove(
 
 
 @compiled
-def _write(p: Subproblems, b: int, held: Bools, t: Tree) -> None:
+def _write(p: Subproblems, b: int, held: Bools, t: BrokerTree) -> None:
     first = p.start[b]
     for i in range(p.start[b + 1] - first):
         held[first + i] = (t.reduced[i] < 0.0) != t.flipped[i]
 
 
 @compiled
-def _start(p: Subproblems, b: int, held: Bools, t: Tree, z: Floats) -> float:
+def _start(p: Subproblems, b: int, held: Bools, t: BrokerTree, z: Floats) -> float:
     """Start at the set given or at that of the signs; its value over the base."""
     first, count = p.start[b], p.start[b + 1] - p.start[b]
     plain, value = squares(p.weight, z), 0.0
@@ -232,7 +232,7 @@ def _start(p: Subproblems, b: int, held: Bools, t: Tree, z: Floats) -> float:
 
 
 @compiled
-def _gather(p: Subproblems, b: int, t: Tree, value: float, by_size: bool) -> int:
+def _gather(p: Subproblems, b: int, t: BrokerTree, value: float, by_size: bool) -> int:
     """List flips that a set better than `value` may make, and those made now."""
     first, count, dims = p.start[b], p.start[b + 1] - p.start[b], len(p.weight)
     key, found = np.empty(count), np.empty(count, np.int64)
@@ -258,7 +258,7 @@ def _gather(p: Subproblems, b: int, t: Tree, value: float, by_size: bool) -> int
 
 
 @compiled
-def _centre(p: Subproblems, eta: Floats, b: int, t: Tree, value: float) -> int:
+def _centre(p: Subproblems, eta: Floats, b: int, t: BrokerTree, value: float) -> int:
     """Move a broker's eta to where its base is highest; the operations that took.
 
     A pattern search over the grid, which is made finer where it finds nothing higher.

@@ -1,6 +1,8 @@
 """How the inner loops are compiled, and how they are handed their arrays."""
 
+import hashlib
 import logging
+from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import numba
@@ -15,8 +17,8 @@ log = logging.getLogger("plimsoll.solver")
 
 ONCE: Final = "compiling the planner's loops, once on this machine: up to a minute"
 ALWAYS: Final = (
-    "compiling the planner's loops: up to a minute, and again at every start, since no "
-    "folder can be written that would keep them; set NUMBA_CACHE_DIR"
+    "compiling the planner's loops takes up to a minute at every start, because no "
+    "folder can be written to cache them; set NUMBA_CACHE_DIR to a writable folder"
 )
 
 Array = NDArray[Any]
@@ -28,14 +30,14 @@ class _Wait(event.Listener):
     """Tells once what a plan waits for, when a loop is not on disk but compiled."""
 
     def __init__(self) -> None:
-        self.kept = True
-        self._told = False
+        self.cached = True
+        self._announced = False
 
     def on_start(self, _event: Any) -> None:
         """The compiler found no result on disk and begins."""
-        if not self._told:
-            self._told = True
-            log.warning(ONCE if self.kept else ALWAYS)
+        if not self._announced:
+            self._announced = True
+            log.warning(ONCE if self.cached else ALWAYS)
 
     def on_end(self, _event: Any) -> None:
         """A loop is compiled."""
@@ -46,18 +48,33 @@ _register: Any = event.register
 _register("numba:compile", _wait)
 
 
+def sources_version() -> str:
+    """Numba's version with a digest of the kernels' sources.
+
+    A cached loop contains the loops it calls, and numba checks only its own file.
+    """
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    return f"{numba.__version__} {digest.hexdigest()}"
+
+
+_VERSION: Final = sources_version()
+
+
 def compiled(function: F) -> F:
     """Compile at the first call, and keep the result on disk where one can be written.
 
     Strict IEEE arithmetic: without `fastmath` nothing is reordered or fused, so that
     every processor gives the same bits. The interpreter's lock is released.
     """
-    made = numba.njit(nogil=True, error_model="numpy")(cast("Any", function))
+    made: Any = numba.njit(nogil=True, error_model="numpy")(cast("Any", function))
     try:
         made.enable_caching()
+        made._cache._cache_file._version = _VERSION  # noqa: SLF001  # no public way
     except RuntimeError:
-        # Neither the folder of the source nor the user's cache folder can be written.
-        _wait.kept = False
+        # Neither the source folder nor the user's cache folder is writable.
+        _wait.cached = False
     return cast("F", made)
 
 

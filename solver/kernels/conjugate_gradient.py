@@ -71,13 +71,13 @@ def _project(x: Relaxed, row: Ints, broker: Ints, many: int, slope: Floats) -> f
 
 @compiled
 def _along(
-    x: Relaxed, row: Ints, broker: Ints, many: int, way: Floats, v: Floats
+    x: Relaxed, row: Ints, broker: Ints, many: int, direction: Floats, v: Floats
 ) -> float:
     """Fill v (B, K): deviations along a way; half of how much F bends there."""
     v[:, :] = 0.0
     for i in range(many):
         p, b = row[i], broker[i]
-        m = way[i] / x.size[p]
+        m = direction[i] / x.size[p]
         for d in range(len(x.weight)):
             v[b, d] += m * x.load[p, d] * x.scale[b, d]
     bend = 0.0
@@ -89,19 +89,25 @@ def _along(
 
 @compiled
 def _step(
-    x: Relaxed, row: Ints, broker: Ints, many: int, way: Floats, far: float, v: Floats
+    x: Relaxed,
+    row: Ints,
+    broker: Ints,
+    many: int,
+    direction: Floats,
+    far: float,
+    v: Floats,
 ) -> bool:
     """Go along a way until F is least, or a place is empty; whether one became so."""
     most = np.inf
     for i in range(many):
-        if way[i] < 0.0:
+        if direction[i] < 0.0:
             m = x.mass[row[i], broker[i]] * x.size[row[i]]
-            most = min(most, -m / way[i])
+            most = min(most, -m / direction[i])
     stopped = most <= far
     far = min(most, far)
     for i in range(many):
         p, b = row[i], broker[i]
-        x.mass[p, b] += far * way[i] / x.size[p]
+        x.mass[p, b] += far * direction[i] / x.size[p]
         if x.mass[p, b] < UNSPLIT:
             x.mass[p, b] = 0.0
             stopped = True

@@ -3,11 +3,11 @@
 from solver.kernels.compiled import compiled
 from solver.kernels.move_deltas import (
     State,
-    affordable,
+    change_leader,
     fits,
-    hand_over,
     lead_delta,
     may_lead,
+    within_budgets,
 )
 from solver.kernels.problem_arrays import Columns
 
@@ -47,9 +47,9 @@ def sweep_leaders(c: Columns, s: State, threshold: float) -> int:
         if change >= -threshold:
             continue
         before, after = s.at[p, 0], s.at[p, k]
-        hand_over(c, s, p, k)
-        if fits(c, s, after) and affordable(c, s, p, before, after):
+        change_leader(c, s, p, k)
+        if fits(c, s, after) and within_budgets(c, s, p, before, after):
             changed += 1
         else:
-            hand_over(c, s, p, k)
+            change_leader(c, s, p, k)
     return changed

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from solver.kernels.compiled import Array, compiled, linked, reference_to
-from solver.kernels.pricing import had, paid
+from solver.kernels.pricing import at_home, change_cost
 from solver.kernels.problem_arrays import Columns
 
 
@@ -111,7 +111,7 @@ def _count(c: Columns, s: State, p: int, sign: int) -> None:
     """Enter what row p changes into the budgets' counters, or take it out."""
     for k in range(c.rf[p]):
         b = s.at[p, k]
-        if not had(c, p, b):
+        if not at_home(c, p, b):
             s.spent[0] += sign
             s.spent[1] += sign * c.bytes_[p]
             s.topic_moves[c.topic[p]] += sign
@@ -128,7 +128,7 @@ def _count_changed(c: Columns, s: State, p: int, sign: int) -> None:
     """Count row p as changed, or take it out, if it has a new replica or leader."""
     changed = s.at[p, 0] != c.home[p, 0]
     for k in range(c.rf[p]):
-        changed |= not had(c, p, s.at[p, k])
+        changed |= not at_home(c, p, s.at[p, k])
     if changed:
         s.spent[3] += sign
         s.topic_changed[c.topic[p]] += sign
@@ -214,9 +214,9 @@ def move_delta(c: Columns, s: State, p: int, k: int, j: int) -> float:
         a = loads[p, d]
         x, y = -a * c.scale[i, d], a * c.scale[j, d]
         change += c.weight[d] * (x * (2 * s.v[i, d] + x) + y * (2 * s.v[j, d] + y))
-    if not had(c, p, j):
+    if not at_home(c, p, j):
         change += c.price[p]
-    if not had(c, p, i):
+    if not at_home(c, p, i):
         change -= c.price[p]
     if k == 0:
         h = c.home[p, 0]
@@ -263,14 +263,14 @@ def move(c: Columns, s: State, p: int, k: int, j: int) -> None:
     _carry(c, s, p, k, i, -1)
     _carry(c, s, p, k, j, 1)
     s.at[p, k] = j
-    if had(c, p, j):
+    if at_home(c, p, j):
         s.out[j] -= 1
     else:
         s.spent[0] += 1
         s.spent[1] += c.bytes_[p]
         s.topic_moves[c.topic[p]] += 1
         s.into[j] += 1
-    if had(c, p, i):
+    if at_home(c, p, i):
         s.out[i] += 1
     else:
         s.spent[0] -= 1
@@ -296,7 +296,7 @@ def lead_delta(c: Columns, s: State, p: int, k: int) -> float:
 
 
 @compiled
-def hand_over(c: Columns, s: State, p: int, k: int) -> None:
+def change_leader(c: Columns, s: State, p: int, k: int) -> None:
     """Let slot k of row p lead; slots 0 and k change places."""
     i, j = s.at[p, 0], s.at[p, k]
     _count_changed(c, s, p, -1)
@@ -320,7 +320,7 @@ def fits(c: Columns, s: State, b: int) -> bool:
 
 
 @compiled
-def affordable(c: Columns, s: State, p: int, i: int, j: int) -> bool:
+def within_budgets(c: Columns, s: State, p: int, i: int, j: int) -> bool:
     """Whether the budgets hold after row p has gone from i to j."""
     for x in range(4):
         if s.spent[x] > c.budgets[x]:
@@ -344,7 +344,7 @@ def racks_hold(c: Columns, s: State, p: int) -> bool:
     if mode != 3 and not c.forced[p]:
         moved = False
         for k in range(rf):
-            moved |= not had(c, p, s.at[p, k])
+            moved |= not at_home(c, p, s.at[p, k])
         if not moved:
             return True
     if mode == 1:
@@ -368,7 +368,7 @@ def racks_hold(c: Columns, s: State, p: int) -> bool:
         if mode == 3 and here != c.wanted[g, q]:
             return False
         most = max(most, here)
-        # A rack whose takers all hold a replica has no room for more.
+        # A rack whose eligible brokers all hold a replica has no room for more.
         if free > 0:
             least = min(least, here)
     return mode == 3 or most - least <= 1
@@ -384,7 +384,7 @@ def objective(c: Columns, s: State) -> float:
                 total += c.weight[d] * s.v[b, d] * s.v[b, d]
     for p in range(len(s.at)):
         if c.free[p]:
-            total += paid(c, p, s.at[p])
+            total += change_cost(c, p, s.at[p])
     for which in range(2):
         for t in range(s.topics.shape[1]):
             w, level = c.topic_weight[which, t], c.topic_level[which, t]

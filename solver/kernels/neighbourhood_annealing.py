@@ -13,9 +13,8 @@ import numpy as np
 from solver.kernels.compiled import Array, compiled, linked, reference_to
 from solver.kernels.move_deltas import (
     State,
-    affordable,
+    change_leader,
     fits,
-    hand_over,
     holds,
     interaction_delta,
     lead_delta,
@@ -23,6 +22,7 @@ from solver.kernels.move_deltas import (
     move_delta,
     racks_hold,
     reassign,
+    within_budgets,
 )
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.reduced_cost_candidates import HOLD, LEAD, Candidates
@@ -35,7 +35,7 @@ MANY = 1_000
 """Items of one subset up to which each gets the full effort."""
 
 
-class Room(NamedTuple):
+class AnnealingScratch(NamedTuple):
     """Working memory of one run."""
 
     sub: Array
@@ -67,12 +67,12 @@ class Room(NamedTuple):
     """(NOISE,) quantiles of the exponential distribution."""
 
 
-RoomStruct, RoomReference = reference_to(Room)
+AnnealingScratchStruct, AnnealingScratchReference = reference_to(AnnealingScratch)
 
 
 @compiled
 def _link_scratch(parts: Any) -> Any:
-    return RoomReference(*parts)
+    return AnnealingScratchReference(*parts)
 
 
 @compiled
@@ -84,13 +84,13 @@ def exponential_quantiles(count: int) -> Array:
     return found
 
 
-def new_annealing_scratch(c: Columns, x: Candidates, brokers: int) -> Room:
+def new_annealing_scratch(c: Columns, x: Candidates, brokers: int) -> AnnealingScratch:
     """Room for subsets of up to `brokers` brokers."""
     most, rows = c.home.shape[1], max(1, len(x.row))
     items = rows * most
     return linked(
         _link_scratch,
-        Room(
+        AnnealingScratch(
             sub=np.full(len(c.scale), -1, np.int64),
             item_row=np.empty(items, np.int64),
             item_slot=np.empty(items, np.int64),
@@ -111,7 +111,7 @@ def new_annealing_scratch(c: Columns, x: Candidates, brokers: int) -> Room:
 
 @compiled
 def _gather(
-    c: Columns, s: State, x: Candidates, mine: Array, subset: Array, w: Room
+    c: Columns, s: State, x: Candidates, mine: Array, subset: Array, w: AnnealingScratch
 ) -> int:
     """List the replicas on the subset that may go elsewhere in it."""
     for z in range(len(subset)):
@@ -141,14 +141,14 @@ def _gather(
 
 
 @compiled
-def _put(w: Room, item: int, z: int) -> None:
+def _put(w: AnnealingScratch, item: int, z: int) -> None:
     w.lists[z, w.length[z]] = item
     w.at[item] = w.length[z]
     w.length[z] += 1
 
 
 @compiled
-def _take(w: Room, item: int, z: int) -> None:
+def _take(w: AnnealingScratch, item: int, z: int) -> None:
     last = w.lists[z, w.length[z] - 1]
     w.lists[z, w.at[item]] = last
     w.at[last] = w.at[item]
@@ -175,7 +175,7 @@ def anneal(
     hot: float,
     cold: float,
     random: Array,
-    w: Room,
+    w: AnnealingScratch,
 ) -> tuple[float, int]:
     """Anneal on one subset of brokers, `effort` steps an item but at most `most`.
 
@@ -221,7 +221,7 @@ def anneal(
 
 
 @compiled
-def _keep(c: Columns, s: State, x: Candidates, i: int, w: Room) -> None:
+def _keep(c: Columns, s: State, x: Candidates, i: int, w: AnnealingScratch) -> None:
     """Note where a row that is about to change lies in the best state."""
     if w.epoch[i] != w.now[0]:
         w.epoch[i] = w.now[0]
@@ -239,7 +239,7 @@ def _try_leader(
     item: int,
     limit: float,
     random: Array,
-    w: Room,
+    w: AnnealingScratch,
 ) -> float:
     """Change the leader if that costs up to `limit`; the change of F."""
     i, k = w.item_row[item], w.item_slot[item]
@@ -253,16 +253,16 @@ def _try_leader(
     if change > limit:
         return 0.0
     _keep(c, s, x, i, w)
-    hand_over(c, s, p, k)
-    if not (fits(c, s, old) and fits(c, s, new) and affordable(c, s, p, old, new)):
-        hand_over(c, s, p, k)
+    change_leader(c, s, p, k)
+    if not (fits(c, s, old) and fits(c, s, new) and within_budgets(c, s, p, old, new)):
+        change_leader(c, s, p, k)
         return 0.0
     _swap_items(w, i, k, w.sub[old], w.sub[new])
     return change
 
 
 @compiled
-def _swap_items(w: Room, i: int, k: int, old: int, new: int) -> None:
+def _swap_items(w: AnnealingScratch, i: int, k: int, old: int, new: int) -> None:
     """Slots 0 and k of a row changed brokers: so do their items."""
     first, second = w.item_of[i, 0], w.item_of[i, k]
     w.lists[old, w.at[first]] = second
@@ -279,7 +279,7 @@ def _try_move(
     item: int,
     limit: float,
     random: Array,
-    w: Room,
+    w: AnnealingScratch,
 ) -> float:
     """Move a replica, or exchange two, if that costs up to `limit`; the change of F."""
     i, k = w.item_row[item], w.item_slot[item]
@@ -300,7 +300,7 @@ def _try_move(
     if (
         racks_hold(c, s, p)
         and fits(c, s, target)
-        and affordable(c, s, p, source, target)
+        and within_budgets(c, s, p, source, target)
     ):
         _take(w, item, w.sub[source])
         _put(w, item, z)
@@ -320,7 +320,7 @@ def _try_chain(
     change: float,
     limit: float,
     random: Array,
-    w: Room,
+    w: AnnealingScratch,
 ) -> float:
     """Bring an item to the broker of another one, which goes on.
 
@@ -351,8 +351,8 @@ def _try_chain(
         and racks_hold(c, s, q)
         and fits(c, s, target)
         and fits(c, s, last)
-        and affordable(c, s, p, source, target)
-        and affordable(c, s, q, target, last)
+        and within_budgets(c, s, p, source, target)
+        and within_budgets(c, s, q, target, last)
     ):
         z = w.sub[target]
         _take(w, item, w.sub[source])

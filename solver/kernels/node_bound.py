@@ -36,10 +36,10 @@ SMOOTHING = 10
 """Operations that the mass of one configuration takes."""
 
 LEVEL, FRESH, NODES, EFFORT = 0, 1, 2, 3
-"""Places in `Tree.counter`."""
+"""Places in `SearchTree.counter`."""
 
 CUTOFF, FLOOR, VALUE = 0, 1, 2
-"""Places in `Tree.figure`."""
+"""Places in `SearchTree.figure`."""
 
 
 class Configurations(NamedTuple):
@@ -57,7 +57,7 @@ class Configurations(NamedTuple):
     """(N,)"""
 
 
-class Tree(NamedTuple):
+class SearchTree(NamedTuple):
     """The nodes from the root to the present one, L = R + 1 at most."""
 
     rows: Array
@@ -102,7 +102,7 @@ class Tree(NamedTuple):
     """(J,)"""
     mean: Array
     """(J,) of one row's load."""
-    bend: Array
+    hessian: Array
     """(J, J)"""
     counter: Array
     """(4,) level, whether it is fresh, nodes, operations."""
@@ -111,7 +111,7 @@ class Tree(NamedTuple):
 
 
 ConfigurationsStruct, ConfigurationsReference = reference_to(Configurations)
-TreeStruct, TreeReference = reference_to(Tree)
+SearchTreeStruct, SearchTreeReference = reference_to(SearchTree)
 
 
 @compiled
@@ -121,7 +121,7 @@ def _link_configurations(parts: Any) -> Any:
 
 @compiled
 def _link_tree(parts: Any) -> Any:
-    return TreeReference(*parts)
+    return SearchTreeReference(*parts)
 
 
 def link_configurations(record: Configurations) -> Configurations:
@@ -129,11 +129,11 @@ def link_configurations(record: Configurations) -> Configurations:
     return linked(_link_configurations, record)
 
 
-def new_tree(c: Configurations, v: Array, pi: Array) -> Tree:
+def new_tree(c: Configurations, v: Array, pi: Array) -> SearchTree:
     """The root alone; (J,) deviations by all other rows and prices to start at."""
     rows, most, dims = len(c.start) - 1, len(c.price), len(v)
     deep = rows + 1
-    tree = Tree(
+    tree = SearchTree(
         rows=np.zeros((deep, rows), np.int64),
         open=np.zeros(deep, np.int64),
         start=np.zeros((deep, rows + 1), np.int64),
@@ -155,7 +155,7 @@ def new_tree(c: Configurations, v: Array, pi: Array) -> Tree:
         now=np.zeros(dims),
         step=np.zeros(dims),
         mean=np.zeros(dims),
-        bend=np.zeros((dims, dims)),
+        hessian=np.zeros((dims, dims)),
         counter=np.array([0, 1, 0, 0], np.int64),
         figure=np.full(3, np.inf),
     )
@@ -169,7 +169,7 @@ def new_tree(c: Configurations, v: Array, pi: Array) -> Tree:
 
 @compiled
 def _evaluate(
-    c: Configurations, t: Tree, level: int, pi: Array, heat: float
+    c: Configurations, t: SearchTree, level: int, pi: Array, heat: float
 ) -> tuple[float, float]:
     """Smoothed bound, whose slope and masses are left in the tree, and true bound."""
     total = t.decided[level]
@@ -188,7 +188,7 @@ def _evaluate(
 
 @compiled
 def _weigh(
-    c: Configurations, t: Tree, level: int, r: int, pi: Array, heat: float
+    c: Configurations, t: SearchTree, level: int, r: int, pi: Array, heat: float
 ) -> tuple[float, float]:
     """Costs and masses of an open row; its least cost, what smoothing takes off it."""
     first, end = t.start[level, r], t.start[level, r + 1]
@@ -215,18 +215,18 @@ def _weigh(
 
 
 @compiled
-def _direct(c: Configurations, t: Tree, level: int, heat: float) -> float:
+def _direct(c: Configurations, t: SearchTree, level: int, heat: float) -> float:
     """Newton's step from the slope; the ascent that it promises."""
     dims = len(t.slope)
-    t.bend[:] = 0.0
+    t.hessian[:] = 0.0
     for r in range(t.open[level]):
         _add_curvature(c, t, level, r)
     for j in range(dims):
         for k in range(j + 1):
-            t.bend[j, k] /= heat
-        t.bend[j, j] += 0.5
+            t.hessian[j, k] /= heat
+        t.hessian[j, j] += 0.5
         t.step[j] = t.slope[j]
-    _solve(t.bend, t.step)
+    _solve(t.hessian, t.step)
     t.counter[EFFORT] += dims * dims * dims // 3
     promised = 0.0
     for j in range(dims):
@@ -235,7 +235,7 @@ def _direct(c: Configurations, t: Tree, level: int, heat: float) -> float:
 
 
 @compiled
-def _add_curvature(c: Configurations, t: Tree, level: int, r: int) -> None:
+def _add_curvature(c: Configurations, t: SearchTree, level: int, r: int) -> None:
     """Add the covariance of a row's load to the lower half of `bend`."""
     first, end = t.start[level, r], t.start[level, r + 1]
     for s in range(first, end):
@@ -251,11 +251,11 @@ def _add_curvature(c: Configurations, t: Tree, level: int, r: int) -> None:
                 t.mean[j] += x
                 for y in range(z + 1):
                     k = c.at[i, y]
-                    t.bend[max(j, k), min(j, k)] += x * c.load[i, y]
+                    t.hessian[max(j, k), min(j, k)] += x * c.load[i, y]
     for j in range(len(t.mean)):
         if t.mean[j] != 0.0:
             for k in range(j + 1):
-                t.bend[j, k] -= t.mean[j] * t.mean[k]
+                t.hessian[j, k] -= t.mean[j] * t.mean[k]
 
 
 @compiled
@@ -282,7 +282,7 @@ def _solve(a: Array, x: Array) -> None:
 
 @compiled
 def _ascend(
-    c: Configurations, t: Tree, level: int, heat: float, best: float, small: float
+    c: Configurations, t: SearchTree, level: int, heat: float, best: float, small: float
 ) -> float:
     """Raise the bound at one temperature; `pi` of the level becomes the best one."""
     cutoff = t.figure[CUTOFF]
@@ -312,7 +312,7 @@ def _ascend(
 
 
 @compiled
-def _keep(t: Tree, level: int, pi: Array, bound: float, best: float) -> float:
+def _keep(t: SearchTree, level: int, pi: Array, bound: float, best: float) -> float:
     if bound > best:
         t.pi[level] = pi
         return bound
@@ -320,7 +320,7 @@ def _keep(t: Tree, level: int, pi: Array, bound: float, best: float) -> float:
 
 
 @compiled
-def bound_node(c: Configurations, t: Tree, level: int, heat: float) -> float:
+def bound_node(c: Configurations, t: SearchTree, level: int, heat: float) -> float:
     """The bound of a node; costs and masses at its prices are left in the tree."""
     t.now[:] = t.pi[level]
     best = _ascend(c, t, level, 10.0 * heat, -np.inf, 1e-2 * heat)

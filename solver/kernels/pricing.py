@@ -38,7 +38,7 @@ def _link_scratch(parts: Any) -> Any:
     return PricingScratchReference(*parts)
 
 
-def scratch(c: Columns) -> PricingScratch:
+def new_pricing_scratch(c: Columns) -> PricingScratch:
     """Room for columns of this size."""
     brokers, most, racks = len(c.scale), c.home.shape[1], c.usable.shape[1]
     return linked(
@@ -54,7 +54,7 @@ def scratch(c: Columns) -> PricingScratch:
 
 
 @compiled
-def had(c: Columns, p: int, b: int) -> bool:
+def at_home(c: Columns, p: int, b: int) -> bool:
     """Whether a replica of row p lies on broker b in the snapshot."""
     for k in range(c.rf[p]):
         if c.home[p, k] == b:
@@ -63,11 +63,11 @@ def had(c: Columns, p: int, b: int) -> bool:
 
 
 @compiled
-def paid(c: Columns, p: int, at: Array) -> float:
+def change_cost(c: Columns, p: int, at: Array) -> float:
     """What row p pays for changes to a configuration, (M,) leader first."""
     total = 0.0
     for k in range(c.rf[p]):
-        if not had(c, p, at[k]):
+        if not at_home(c, p, at[k]):
             total += c.price[p]
     if at[0] != c.home[p, 0]:
         total += c.leader_price
@@ -84,7 +84,7 @@ def lowest_prices(q: Array) -> Array:
 
 
 @compiled
-def less(price: float, discount: float) -> float:
+def discounted(price: float, discount: float) -> float:
     """A price less a discount, but not under half of it."""
     return max(0.5 * price, price - discount)
 
@@ -97,8 +97,8 @@ def price_row(c: Columns, q: Array, p: int, discount: float, r: PricingScratch) 
     """
     brokers = q.shape[1]
     g = c.group[p]
-    new = less(c.price[p], discount)
-    change = less(c.leader_price, discount)
+    new = discounted(c.price[p], discount)
+    change = discounted(c.leader_price, discount)
     single = c.rf[p] == 1
     for b in range(brokers):
         r.lead[b] = new + change
@@ -264,7 +264,7 @@ def stays_cheapest(
     rf = c.rf[p]
     if c.forced[p]:
         return False
-    new, change = less(c.price[p], discount), less(c.leader_price, discount)
+    new, change = discounted(c.price[p], discount), discounted(c.leader_price, discount)
     most = 0.0
     for k in range(rf):
         b = c.home[p, k]

@@ -13,8 +13,8 @@ from solver.kernels.compiled import Array, compiled, linked, reference_to
 from solver.kernels.move_deltas import may_lead, may_take
 from solver.kernels.pricing import (
     PricingScratch,
+    at_home,
     cheapest,
-    had,
     lowest_prices,
     price_row,
     stays_cheapest,
@@ -115,7 +115,7 @@ def _set_candidates(
             bits[b] |= HOLD
         if bits[b]:
             leads = bits[b] & LEAD and b != c.home[p, 0]
-            choices += 1 if leads or not had(c, p, b) else 0
+            choices += 1 if leads or not at_home(c, p, b) else 0
     return choices
 
 

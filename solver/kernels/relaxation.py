@@ -15,9 +15,9 @@ import numpy as np
 from solver.kernels.compiled import Array, compiled, linked, reference_to
 from solver.kernels.pricing import (
     PricingScratch,
+    change_cost,
     cheapest,
     lowest_prices,
-    paid,
     price_row,
     stays_cheapest,
 )
@@ -156,7 +156,9 @@ def _curvature(c: Columns, p: int, old: Array, new: Array) -> float:
 
 
 @compiled
-def begin(c: Columns, m: Masses, v: Array, q: Array, r: PricingScratch) -> bool:
+def place_forced_rows(
+    c: Columns, m: Masses, v: Array, q: Array, r: PricingScratch
+) -> bool:
     """Take rows that may not stay to their cheapest configuration."""
     lowest = np.full(v.shape[1], -np.inf)
     for p in range(len(c.home)):
@@ -226,7 +228,7 @@ def _exchange(
 
 
 @compiled
-def _whole(c: Columns, m: Masses, p: int) -> None:
+def _forget_if_whole(c: Columns, m: Masses, p: int) -> None:
     """A row that came home whole needs no node."""
     node = m.head[p]
     if c.forced[p] or m.at[node, 0] != c.home[p, 0]:
@@ -280,7 +282,7 @@ def drop_empty(c: Columns, m: Masses, rows: Array) -> None:
             node = following
         if m.head[p] != NONE and m.next[m.head[p]] == NONE:
             m.mass[m.head[p]] = 1.0
-            _whole(c, m, p)
+            _forget_if_whole(c, m, p)
 
 
 @compiled
@@ -290,7 +292,7 @@ def relaxed_prices(c: Columns, m: Masses) -> float:
     for p in range(len(m.head)):
         node = m.head[p]
         while node != NONE:
-            total += m.mass[node] * paid(c, p, m.at[node])
+            total += m.mass[node] * change_cost(c, p, m.at[node])
             node = m.next[node]
     return total
 

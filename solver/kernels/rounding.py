@@ -3,14 +3,8 @@
 import numpy as np
 
 from solver.kernels.compiled import Array, compiled
-from solver.kernels.move_deltas import (
-    State,
-    affordable,
-    fits,
-    racks_hold,
-    reassign,
-)
-from solver.kernels.pricing import PricingScratch, cheapest, paid, price_row
+from solver.kernels.move_deltas import State, fits, racks_hold, reassign, within_budgets
+from solver.kernels.pricing import PricingScratch, change_cost, cheapest, price_row
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.relaxation import NONE, Masses
 
@@ -35,7 +29,7 @@ def allowed_now(c: Columns, s: State, p: int) -> bool:
     for k in range(c.rf[p]):
         if not fits(c, s, s.at[p, k]):
             return False
-        if not affordable(c, s, p, c.home[p, k], s.at[p, k]):
+        if not within_budgets(c, s, p, c.home[p, k], s.at[p, k]):
             return False
     return True
 
@@ -57,9 +51,9 @@ def _switch_cost(c: Columns, s: State, p: int, to: Array, held: Array) -> float:
         if not seen:
             held[n] = b
             n += 1
-    before = _local_cost(c, s, held, n) + paid(c, p, s.at[p])
+    before = _local_cost(c, s, held, n) + change_cost(c, p, s.at[p])
     reassign(c, s, p, to)
-    return _local_cost(c, s, held, n) + paid(c, p, s.at[p]) - before
+    return _local_cost(c, s, held, n) + change_cost(c, p, s.at[p]) - before
 
 
 @compiled
@@ -146,7 +140,7 @@ def round_relaxed(c: Columns, m: Masses, s: State, order: Array, whole: Array) -
 
 
 @compiled
-def heaviest(m: Masses, rows: Array, whole: Array) -> None:
+def mark_nearly_whole(m: Masses, rows: Array, whole: Array) -> None:
     """Mark the rows that lie nearly whole in one configuration."""
     for i in range(len(rows)):
         node = m.head[rows[i]]
@@ -157,7 +151,7 @@ def heaviest(m: Masses, rows: Array, whole: Array) -> None:
 
 
 @compiled
-def bring(c: Columns, s: State, rows: Array, to: Array) -> None:
+def place_single_replicas(c: Columns, s: State, rows: Array, to: Array) -> None:
     """Bring rows of one replica to brokers, in this order, where that is allowed."""
     target = np.empty(c.home.shape[1], np.int64)
     for i in range(len(rows)):

@@ -22,7 +22,7 @@ MOST_EFFORT = 200_000_000
 """Operations after which no further round begins."""
 
 
-class Master(NamedTuple):
+class BundleMaster(NamedTuple):
     """Up to C sets of each of B brokers, of up to L rows each."""
 
     row: Ints
@@ -41,20 +41,20 @@ class Master(NamedTuple):
     """(B,) sets known."""
 
 
-MasterStruct, MasterReference = reference_to(Master)
+BundleMasterStruct, BundleMasterReference = reference_to(BundleMaster)
 
 
 @compiled
 def _link_master(parts: Any) -> Any:
-    return MasterReference(*parts)
+    return BundleMasterReference(*parts)
 
 
-def new_master(brokers: int, sets: int, length: int) -> Master:
+def new_master(brokers: int, sets: int, length: int) -> BundleMaster:
     """No set known yet."""
     shape = (brokers, sets)
     return linked(
         _link_master,
-        Master(
+        BundleMaster(
             row=np.zeros((*shape, length), np.int32),
             length=np.zeros(shape, np.int64),
             value=np.zeros(shape),
@@ -67,7 +67,7 @@ def new_master(brokers: int, sets: int, length: int) -> Master:
 
 
 @compiled
-def add_sets(m: Master, p: Subproblems, held: Bools) -> None:
+def add_sets(m: BundleMaster, p: Subproblems, held: Bools) -> None:
     """Learn the set that each broker holds, held: (I,); too long ones are left out."""
     for b in range(len(m.used)):
         length = 0
@@ -75,12 +75,12 @@ def add_sets(m: Master, p: Subproblems, held: Bools) -> None:
             length += held[i]
         if length > m.row.shape[2]:
             continue
-        j = _room(m, b)
+        j = _free_place(m, b)
         _fill(m, p, held, b, j)
 
 
 @compiled
-def _room(m: Master, b: int) -> int:
+def _free_place(m: BundleMaster, b: int) -> int:
     """A free place; else that of the set that was idle for longest."""
     j = m.used[b]
     if j < m.value.shape[1]:
@@ -104,7 +104,7 @@ def _room(m: Master, b: int) -> int:
 
 
 @compiled
-def _fill(m: Master, p: Subproblems, held: Bools, b: int, j: int) -> None:
+def _fill(m: BundleMaster, p: Subproblems, held: Bools, b: int, j: int) -> None:
     value, length = 0.0, 0
     v = p.fixed[b].copy()
     for i in range(p.start[b], p.start[b + 1]):
@@ -120,7 +120,7 @@ def _fill(m: Master, p: Subproblems, held: Bools, b: int, j: int) -> None:
 
 
 @compiled
-def _price(m: Master, mu: Floats, b: int) -> int:
+def _price(m: BundleMaster, mu: Floats, b: int) -> int:
     """What each set of a broker costs; the operations that took."""
     effort = 0
     for j in range(m.used[b]):
@@ -133,7 +133,7 @@ def _price(m: Master, mu: Floats, b: int) -> int:
 
 
 @compiled
-def _mix(m: Master, b: int, t: float, mu: Floats, mark: Ints) -> float:
+def _mix(m: BundleMaster, b: int, t: float, mu: Floats, mark: Ints) -> float:
     """Shift weight between two sets of a priced broker; what the mix cost too much.
 
     mark: (n,) zeros, left as zeros.
@@ -176,7 +176,7 @@ def _mix(m: Master, b: int, t: float, mu: Floats, mark: Ints) -> float:
 
 @compiled
 def solve_master(
-    m: Master, centre: Floats, t: float, mu: Floats, small: float
+    m: BundleMaster, centre: Floats, t: float, mu: Floats, small: float
 ) -> tuple[float, int]:
     """Fill mu (R,) with the best multipliers near the centre.
 

@@ -26,7 +26,7 @@ LEAST_GAIN = 1e-13
 ROUNDING = 1e-15
 
 
-class Tree(NamedTuple):
+class BrokerTree(NamedTuple):
     """Room for one broker's search: I choices, N nodes, G prices of the grid."""
 
     reduced: Floats
@@ -63,15 +63,15 @@ class Tree(NamedTuple):
     """(N,) whether the last flip decided was made."""
 
 
-TreeStruct, TreeReference = reference_to(Tree)
+BrokerTreeStruct, BrokerTreeReference = reference_to(BrokerTree)
 
 
 @compiled
 def _link_tree(parts: Any) -> Any:
-    return TreeReference(*parts)
+    return BrokerTreeReference(*parts)
 
 
-def new_tree(start: Ints, direction: Floats, nodes: int) -> Tree:
+def new_tree(start: Ints, direction: Floats, nodes: int) -> BrokerTree:
     """Room for the largest broker, and for so many nodes to be branched on.
 
     start: (B + 1,) first choice of each broker. direction: (G, K).
@@ -81,7 +81,7 @@ def new_tree(start: Ints, direction: Floats, nodes: int) -> Tree:
     room = 2 * nodes + 64 * most + 4
     return linked(
         _link_tree,
-        Tree(
+        BrokerTree(
             reduced=np.zeros(most),
             choice=np.zeros(most, np.int64),
             flip=np.zeros(most),
@@ -112,7 +112,7 @@ def squares(weight: Floats, z: Floats) -> float:
 
 
 @compiled
-def _change(weight: Floats, t: Tree, k: int, z: Floats) -> float:
+def _change(weight: Floats, t: BrokerTree, k: int, z: Floats) -> float:
     """Change of the value when listed flip k is made or taken back at residual z."""
     sign = -1.0 if t.flipped[t.choice[k]] else 1.0
     change = sign * t.flip[k]
@@ -123,7 +123,7 @@ def _change(weight: Floats, t: Tree, k: int, z: Floats) -> float:
 
 
 @compiled
-def _toggle(t: Tree, k: int, z: Floats) -> None:
+def _toggle(t: BrokerTree, k: int, z: Floats) -> None:
     i = t.choice[k]
     sign = -1.0 if t.flipped[i] else 1.0
     for d in range(len(z)):
@@ -133,7 +133,7 @@ def _toggle(t: Tree, k: int, z: Floats) -> None:
 
 @compiled
 def descend(
-    weight: Floats, t: Tree, many: int, z: Floats, value: float
+    weight: Floats, t: BrokerTree, many: int, z: Floats, value: float
 ) -> tuple[float, int]:
     """Single flips, the best first, while they lower the value.
 
@@ -158,7 +158,7 @@ def descend(
 
 @compiled
 def pair_up(
-    weight: Floats, t: Tree, many: int, z: Floats, value: float
+    weight: Floats, t: BrokerTree, many: int, z: Floats, value: float
 ) -> tuple[float, int]:
     """Two flips at a time among the first ones listed, while they lower the value."""
     effort = 0
@@ -185,7 +185,7 @@ def pair_up(
 
 
 @compiled
-def scale_grid(weight: Floats, value: float, t: Tree) -> None:
+def scale_grid(weight: Floats, value: float, t: BrokerTree) -> None:
     """Prices up to those of a residual that costs `value` alone."""
     for g in range(len(t.square)):
         t.square[g] = 0.0
@@ -195,7 +195,7 @@ def scale_grid(weight: Floats, value: float, t: Tree) -> None:
 
 
 @compiled
-def sum_rests(t: Tree, many: int) -> None:
+def sum_rests(t: BrokerTree, many: int) -> None:
     """Fill `t.rest`: at each price, what flips from the k-th on can take off."""
     for g in range(len(t.square)):
         t.rest[many, g] = 0.0
@@ -208,7 +208,9 @@ def sum_rests(t: Tree, many: int) -> None:
 
 
 @compiled
-def lift(weight: Floats, t: Tree, many: int, root: Floats, price: Floats) -> float:
+def lift(
+    weight: Floats, t: BrokerTree, many: int, root: Floats, price: Floats
+) -> float:
     """By how much the base rises when a broker's eta does by `price` (K,)."""
     found = 0.0
     for d in range(len(root)):
@@ -222,7 +224,7 @@ def lift(weight: Floats, t: Tree, many: int, root: Floats, price: Floats) -> flo
 
 
 @compiled
-def _bound(t: Tree, k: int, z: Floats, cost: float) -> float:
+def _bound(t: BrokerTree, k: int, z: Floats, cost: float) -> float:
     """Least value of any set after k decisions, with residual z and their cost."""
     best = 0.0
     for g in range(len(t.square)):
@@ -234,7 +236,7 @@ def _bound(t: Tree, k: int, z: Floats, cost: float) -> float:
 
 
 @compiled
-def _push(t: Tree, size: int, key: float, node: int) -> None:
+def _push(t: BrokerTree, size: int, key: float, node: int) -> None:
     i = size
     while i > 0 and t.key[(i - 1) // 2] > key:
         t.key[i], t.open_[i] = t.key[(i - 1) // 2], t.open_[(i - 1) // 2]
@@ -243,7 +245,7 @@ def _push(t: Tree, size: int, key: float, node: int) -> None:
 
 
 @compiled
-def _pop(t: Tree, size: int) -> int:
+def _pop(t: BrokerTree, size: int) -> int:
     """The node of least bound of a heap of this size, which then is one smaller."""
     found = t.open_[0]
     key, node = t.key[size - 1], t.open_[size - 1]
@@ -263,7 +265,7 @@ def _pop(t: Tree, size: int) -> int:
 @compiled
 def branch(
     weight: Floats,
-    t: Tree,
+    t: BrokerTree,
     many: int,
     root: Floats,
     best: float,
@@ -310,7 +312,7 @@ def branch(
 
 @compiled
 def _child(
-    weight: Floats, t: Tree, many: int, node: int, flip: int, at: int
+    weight: Floats, t: BrokerTree, many: int, node: int, flip: int, at: int
 ) -> tuple[float, float]:
     """Write a child of a node at a place; its set's value and its bound."""
     k = t.depth[node]
@@ -327,7 +329,7 @@ def _child(
 @compiled
 def _dive(
     weight: Floats,
-    t: Tree,
+    t: BrokerTree,
     many: int,
     node: int,
     best: float,
@@ -363,7 +365,7 @@ def _dive(
 
 
 @compiled
-def _take_over(t: Tree, many: int, node: int) -> None:
+def _take_over(t: BrokerTree, many: int, node: int) -> None:
     """Make the flips that lead to a node, none for -1."""
     if node < 0:
         return

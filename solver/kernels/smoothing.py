@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solver.kernels.compiled import Array, compiled, linked, reference_to
-from solver.kernels.pricing import paid
+from solver.kernels.pricing import change_cost
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.relaxation import NONE, Masses
 
@@ -122,7 +122,7 @@ def fill_options(c: Columns, m: Masses, rows: Array, o: Options) -> None:
                 for d in range(c.lead.shape[1]):
                     a = c.lead[p, d] if k == 0 else c.follow[p, d]
                     o.load[at, k, d] = a * c.scale[b, d]
-            o.cost[at] = paid(c, p, m.at[node])
+            o.cost[at] = change_cost(c, p, m.at[node])
             at += 1
             node = m.next[node]
     o.start[len(rows)] = at
@@ -132,7 +132,7 @@ def fill_options(c: Columns, m: Masses, rows: Array, o: Options) -> None:
 def smooth_dual(
     c: Columns,
     o: Options,
-    still: Array,
+    unsplit: Array,
     t: float,
     pi: Array,
     grad: Array,
@@ -149,8 +149,8 @@ def smooth_dual(
             x = pi[b, d]
             if c.holding[b]:
                 total -= x * x / (4.0 * c.weight[d]) + x
-                total += x * still[b, d]
-                grad[b, d] = -x / (2.0 * c.weight[d]) - 1.0 + still[b, d]
+                total += x * unsplit[b, d]
+                grad[b, d] = -x / (2.0 * c.weight[d]) - 1.0 + unsplit[b, d]
             else:
                 grad[b, d] = 0.0
     for i in range(len(o.start) - 1):
@@ -216,7 +216,7 @@ def _add(x: Array, factor: float, y: Array) -> None:
 def ascend(
     c: Columns,
     o: Options,
-    still: Array,
+    unsplit: Array,
     t: float,
     pi: Array,
     mass: Array,
@@ -237,7 +237,7 @@ def ascend(
     new_grad = np.zeros((brokers, dims))
     step = np.zeros((brokers, dims))
     trial = np.zeros((brokers, dims))
-    value = smooth_dual(c, o, still, t, pi, grad, mass)
+    value = smooth_dual(c, o, unsplit, t, pi, grad, mass)
     made, kept, evaluations = 0, 0, 1
     while evaluations < most:
         norm = 0.0
@@ -275,7 +275,7 @@ def ascend(
         for _ in range(30):
             _put(trial, 1.0, pi)
             _add(trial, -size, step)
-            found = smooth_dual(c, o, still, t, trial, new_grad, mass)
+            found = smooth_dual(c, o, unsplit, t, trial, new_grad, mass)
             evaluations += 1
             if found <= value - 1e-4 * size * slope:
                 accepted = True
@@ -295,5 +295,5 @@ def ascend(
         _put(pi, 1.0, trial)
         _put(grad, 1.0, new_grad)
         value = found
-    smooth_dual(c, o, still, t, pi, grad, mass)
+    smooth_dual(c, o, unsplit, t, pi, grad, mass)
     return evaluations

@@ -17,7 +17,7 @@ from solver.kernels.node_bound import (
     NODES,
     VALUE,
     Configurations,
-    Tree,
+    SearchTree,
     bound_node,
 )
 
@@ -30,7 +30,7 @@ TIE = 1e-3
 
 
 @compiled
-def _prune(c: Configurations, t: Tree, level: int, bound: float) -> None:
+def _prune(c: Configurations, t: SearchTree, level: int, bound: float) -> None:
     """Leave out what no better choice uses; find the row to branch on."""
     kept, rows, highest = 0, 0, -1.0
     for r in range(t.open[level]):
@@ -58,7 +58,7 @@ def _prune(c: Configurations, t: Tree, level: int, bound: float) -> None:
 
 
 @compiled
-def _decide(c: Configurations, t: Tree, level: int, row: int, i: int) -> None:
+def _decide(c: Configurations, t: SearchTree, level: int, row: int, i: int) -> None:
     t.chosen[level, row] = i
     t.decided[level] += c.price[i]
     for z in range(c.used[i]):
@@ -66,7 +66,7 @@ def _decide(c: Configurations, t: Tree, level: int, row: int, i: int) -> None:
 
 
 @compiled
-def _split(c: Configurations, t: Tree, level: int, first: int, end: int) -> float:
+def _split(c: Configurations, t: SearchTree, level: int, first: int, end: int) -> float:
     """Variance of a row's load under its masses; a little for its size."""
     t.mean[:] = 0.0
     total, size = 0.0, 0.0
@@ -84,7 +84,7 @@ def _split(c: Configurations, t: Tree, level: int, first: int, end: int) -> floa
 
 
 @compiled
-def _list_children(t: Tree, level: int, bound: float) -> None:
+def _list_children(t: SearchTree, level: int, bound: float) -> None:
     """List the configurations of the row branched on, cheapest first."""
     r = t.branch[level]
     first, end = t.start[level, r], t.start[level, r + 1]
@@ -100,7 +100,7 @@ def _list_children(t: Tree, level: int, bound: float) -> None:
 
 
 @compiled
-def _descend(c: Configurations, t: Tree, level: int) -> None:
+def _descend(c: Configurations, t: SearchTree, level: int) -> None:
     """Make the node of the next child."""
     i, r = t.child[level, t.tried[level]], t.branch[level]
     below = level + 1
@@ -121,7 +121,7 @@ def _descend(c: Configurations, t: Tree, level: int) -> None:
 
 
 @compiled
-def _enter(c: Configurations, t: Tree, level: int, heat: float) -> bool:
+def _enter(c: Configurations, t: SearchTree, level: int, heat: float) -> bool:
     """Bound a fresh node; whether it is a choice of all rows under the cutoff."""
     t.counter[FRESH] = 0
     t.counter[NODES] += 1
@@ -141,7 +141,9 @@ def _enter(c: Configurations, t: Tree, level: int, heat: float) -> bool:
 
 
 @compiled
-def explore(c: Configurations, t: Tree, nodes: int, effort: int, heat: float) -> int:
+def explore(
+    c: Configurations, t: SearchTree, nodes: int, effort: int, heat: float
+) -> int:
     """Continue until a choice under the cutoff is found, or for so many nodes.
 
     Parameters

@@ -5,17 +5,17 @@ arrive get a directory, and those that stay change theirs where that pays.
 """
 
 from solver.log_dirs.balance import (
-    Directories,
+    DirectoryAssignment,
     DirectoryUse,
+    balance_directories,
     keep_directories,
-    level_directories,
-    work_aside,
+    reserved_work,
 )
 
 __all__ = [
-    "Directories",
+    "DirectoryAssignment",
     "DirectoryUse",
+    "balance_directories",
     "keep_directories",
-    "level_directories",
-    "work_aside",
+    "reserved_work",
 ]

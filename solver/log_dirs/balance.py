@@ -14,27 +14,9 @@ from solver.log_dirs.broker_dirs import CLOSE, BrokerDirs, find_dirs
 from solver.log_dirs.dual_bound import price_bound
 from solver.log_dirs.exact_directories import fit, is_small, solve_exactly
 from solver.log_dirs.gains import BalancedBroker, change_words, gains, paths_of
-from solver.log_dirs.moves_and_swaps import improve, settle
+from solver.log_dirs.moves_and_swaps import improve, place_and_improve
 from solver.problem.placement import Placement
 from solver.problem.problem import Problem
-
-WORK_SHARE: Final = 0.05
-"""Share of the limit on work that directories may use, more where there are many."""
-
-MOST_SHARE: Final = 0.2
-"""The same at most."""
-
-WORK_OF_REPLICA: Final = 1e-4
-"""Work that one replica may take, whose broker has several directories."""
-
-FREE_WORK: Final = 0.25
-"""Work that moves and swaps may do beyond that."""
-
-BROKER_SHARE: Final = 0.25
-"""Share of what is left for one broker's exact model, so that each gets some."""
-
-LEAST_WORK: Final = 0.005
-"""With less an exact model ends before it finds anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +36,7 @@ class DirectoryUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Directories:
+class DirectoryAssignment:
     """What is chosen, what that is worth, and what is left to the brokers.
 
     All costs are in units of F, of the brokers whose directories are levelled.
@@ -79,7 +61,7 @@ class Directories:
     brokers included and others kept."""
     reason: dict[int, str]
     """By row with a replica that changes its directory: why, in words."""
-    homeless: tuple[tuple[int, BrokerId], ...] = ()
+    unplaced: tuple[tuple[int, BrokerId], ...] = ()
     """Row and broker of arrivals for which no directory has room."""
     work: float = 0.0
     """Deterministic work done."""
@@ -97,7 +79,26 @@ class Directories:
         return tuple(chosen.get(b, ANY_DIR) for b in replicas)
 
 
-def work_aside(problem: Problem, limits: SolveLimits) -> float:
+WORK_SHARE: Final = 0.05
+"""Share of the limit on work that directories may use, more where there are many."""
+
+MOST_SHARE: Final = 0.2
+"""The same at most."""
+
+WORK_OF_REPLICA: Final = 1e-4
+"""Work that one replica may take, whose broker has several directories."""
+
+FREE_WORK: Final = 0.25
+"""Work that moves and swaps may do beyond that."""
+
+BROKER_SHARE: Final = 0.25
+"""Share of what is left for one broker's exact model, so that each gets some."""
+
+LEAST_WORK: Final = 0.005
+"""With less an exact model ends before it finds anything."""
+
+
+def reserved_work(problem: Problem, limits: SolveLimits) -> float:
     """Work that directories may do after the brokers are settled."""
     if not problem.goals.level_directories:
         return 0.0
@@ -108,9 +109,9 @@ def work_aside(problem: Problem, limits: SolveLimits) -> float:
     return min(MOST_SHARE * limits.work, work) if replicas else 0.0
 
 
-def level_directories(
+def balance_directories(
     problem: Problem, placement: Placement, budget: Budget | None = None
-) -> Directories:
+) -> DirectoryAssignment:
     """Choose directories on every broker that may take load and has several.
 
     Each broker's are the best where few replicas may lie in several, elsewhere no
@@ -118,16 +119,16 @@ def level_directories(
     """
     whole = budget or Budget(limits=SolveLimits())
     part = whole.part(
-        max(WORK_SHARE * whole.limits.work, work_aside(problem, whole.limits))
+        max(WORK_SHARE * whole.limits.work, reserved_work(problem, whole.limits))
     )
-    levelled = [_level(dirs, part) for dirs in find_dirs(problem, placement)]
+    balanced = [_balance_broker(dirs, part) for dirs in find_dirs(problem, placement)]
     whole.spend(part)
-    return _gather(problem, placement, levelled, part.work)
+    return _gather(problem, placement, balanced, part.work)
 
 
 def keep_directories(
     problem: Problem, placement: Placement, moves: Iterable[Move]
-) -> Directories | None:
+) -> DirectoryAssignment | None:
     """The log directories that the moves name; all other replicas keep theirs.
 
     None if a directory would exceed its limit.
@@ -139,7 +140,7 @@ def keep_directories(
         if path != ANY_DIR
     }
     found = [_with_named(problem, d, named) for d in find_dirs(problem, placement)]
-    if not all(levelled.dirs.fits(levelled.where) for levelled in found):
+    if not all(balanced.dirs.fits(balanced.where) for balanced in found):
         return None
     return _gather(problem, placement, found, work=0.0)
 
@@ -156,23 +157,23 @@ def _with_named(
     return BalancedBroker(
         dirs=dirs.only(lies),
         where=where[lies],
-        homeless=tuple(dirs.row[~lies].tolist()),
+        unplaced=tuple(dirs.row[~lies].tolist()),
     )
 
 
-def _level(dirs: BrokerDirs, budget: Budget) -> BalancedBroker:
+def _balance_broker(dirs: BrokerDirs, budget: Budget) -> BalancedBroker:
     if not dirs.counts(dirs.total):
         stays = dirs.home >= 0
         return BalancedBroker(dirs=dirs.only(stays), where=dirs.home[stays])
     steps = budget.part(budget.work_left + FREE_WORK)
-    where = settle(dirs, steps)
+    where = place_and_improve(dirs, steps)
     work = budget.work_left * BROKER_SHARE
     small = is_small(dirs) and work >= LEAST_WORK
     exact = budget.part(work)
     if small and (where < 0).any():
         where = fit(dirs, where, exact)
-    homeless = dirs.row[where < 0]
-    if len(homeless):
+    unplaced = dirs.row[where < 0]
+    if len(unplaced):
         dirs, where = dirs.only(where >= 0), where[where >= 0]
         where = improve(dirs, where, steps)
     bound = price_bound(dirs, where, steps)
@@ -185,16 +186,16 @@ def _level(dirs: BrokerDirs, budget: Budget) -> BalancedBroker:
         dirs=dirs,
         where=where,
         bound=min(bound, dirs.objective(where)),
-        homeless=tuple(homeless.tolist()),
+        unplaced=tuple(unplaced.tolist()),
     )
 
 
 def _gather(
-    problem: Problem, placement: Placement, levelled: list[BalancedBroker], work: float
-) -> Directories:
+    problem: Problem, placement: Placement, balanced: list[BalancedBroker], work: float
+) -> DirectoryAssignment:
     chosen: dict[int, dict[BrokerId, str]] = {}
     reason: dict[int, str] = {}
-    for found in levelled:
+    for found in balanced:
         broker = problem.brokers[found.dirs.broker]
         paths = paths_of(problem, found.dirs)
         for i in np.flatnonzero(found.where != found.dirs.home).tolist():
@@ -203,20 +204,20 @@ def _gather(
         for i in np.flatnonzero(found.changed).tolist():
             row = int(found.dirs.row[i])
             reason.setdefault(row, change_words(problem, found, i))
-    return Directories(
+    return DirectoryAssignment(
         chosen=dict(sorted(chosen.items())),
-        use=tuple(use for found in levelled for use in _use(problem, found)),
+        use=tuple(use for found in balanced for use in _use(problem, found)),
         cost_before=_cost_before(problem),
-        cost=sum(found.dirs.uneven(found.used) for found in levelled),
-        price=sum(found.dirs.paid(found.where) for found in levelled),
-        bound=sum(found.bound for found in levelled),
-        changes=sum(int(found.changed.sum()) for found in levelled),
-        gain=gains(problem, placement, levelled),
+        cost=sum(found.dirs.imbalance(found.used) for found in balanced),
+        price=sum(found.dirs.change_cost(found.where) for found in balanced),
+        bound=sum(found.bound for found in balanced),
+        changes=sum(int(found.changed.sum()) for found in balanced),
+        gain=gains(problem, placement, balanced),
         reason=reason,
-        homeless=tuple(
+        unplaced=tuple(
             (row, problem.brokers[found.dirs.broker])
-            for found in levelled
-            for row in found.homeless
+            for found in balanced
+            for row in found.unplaced
         ),
         work=work,
     )
@@ -224,7 +225,7 @@ def _gather(
 
 def _cost_before(problem: Problem) -> float:
     home = Placement.home(problem)
-    return sum(dirs.uneven(dirs.before) for dirs in find_dirs(problem, home))
+    return sum(dirs.imbalance(dirs.before) for dirs in find_dirs(problem, home))
 
 
 def _use(problem: Problem, found: BalancedBroker) -> Iterator[DirectoryUse]:

@@ -7,13 +7,7 @@ from typing import Final
 import numpy as np
 
 from model.goals.goals import Goal
-from model.snapshot.snapshot import (
-    Bools,
-    Floats,
-    Ints,
-    Resource,
-    StorageKind,
-)
+from model.snapshot.snapshot import Bools, Floats, Ints, Resource, StorageKind
 from solver.problem.placement import Placement, excess_price
 from solver.problem.problem import Problem
 
@@ -107,7 +101,7 @@ class BrokerDirs:
         outside = np.abs(deviation) > self.tolerance
         return np.where(outside, np.sign(deviation) * self.weight * self.excess, 0.0)
 
-    def paid(self, where: Ints) -> float:
+    def change_cost(self, where: Ints) -> float:
         """Price of the replicas that change their directory."""
         return float(self.price[where != self.home].sum())
 
@@ -123,13 +117,13 @@ class BrokerDirs:
         relative: Floats = used * self.capacity.sum() / (self.capacity * total) - 1.0
         return relative
 
-    def uneven(self, used: Floats) -> float:
+    def imbalance(self, used: Floats) -> float:
         """Cost of all deviations."""
         return float(self.cost(self.deviation(used)).sum())
 
     def objective(self, where: Ints) -> float:
         """Cost of all deviations, and the prices."""
-        return self.uneven(self.used(where)) + self.paid(where)
+        return self.imbalance(self.used(where)) + self.change_cost(where)
 
     def only(self, keep: Bools) -> "BrokerDirs":
         """The same without some of the replicas. keep: (k,)"""
@@ -219,7 +213,7 @@ def _find_replicas(problem: Problem, placement: Placement) -> _Replicas:
     home = np.take_along_axis(_positions(problem), same.argmax(axis=2), axis=1)
     row, k = np.nonzero(after >= 0)
     broker, stays, home = after[row, k], stays[row, k], home[row, k]
-    movable = (problem.may.why_fixed[row] == 0) & (home >= 0)
+    movable = (problem.may.fixed_reason[row] == 0) & (home >= 0)
     may = (~stays | movable) & (_sizes(problem)[row] > 0) & ~_shared(problem)[row]
     order = np.argsort(broker, kind="stable")
     return _Replicas(
@@ -252,7 +246,7 @@ def _broker(
         row=row,
         size=sizes[row],
         home=home,
-        price=np.where(home >= 0, problem.prices.replica[row], 0.0),
+        price=np.where(home >= 0, problem.costs.replica[row], 0.0),
         fixed=np.bincount(
             here.home[stuck], sizes[here.row[stuck]], minlength=len(listed)
         ).astype(np.float64),

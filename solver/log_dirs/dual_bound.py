@@ -6,12 +6,7 @@ import numpy as np
 
 from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.budget import Budget
-from solver.log_dirs.broker_dirs import (
-    CLOSE,
-    WORK_OF_CALL,
-    WORK_OF_PLACE,
-    BrokerDirs,
-)
+from solver.log_dirs.broker_dirs import CLOSE, WORK_OF_CALL, WORK_OF_PLACE, BrokerDirs
 
 STEPS: Final = 100
 """Steps of the ascent; more than 100 gain next to nothing."""
@@ -50,9 +45,9 @@ class _Dual:
         self._dirs, self._slope = dirs, dirs.slope
         places = np.arange(len(dirs.fixed))
         stays: Bools = dirs.home[:, None] == places
-        fee = np.where(stays, 0.0, dirs.price[:, None])
+        change_cost = np.where(stays, 0.0, dirs.price[:, None])
         may = dirs.allowed(np.arange(len(dirs.row)))
-        self._fee: Floats = np.where(may, fee, np.inf)
+        self._change_cost: Floats = np.where(may, change_cost, np.inf)
         self._fixed: Floats = dirs.fixed * dirs.slope - 1.0
 
     def value(self, price: Floats) -> tuple[float, Floats]:
@@ -62,7 +57,7 @@ class _Dual:
         deviates as pays most.
         """
         dirs = self._dirs
-        each = dirs.size[:, None] * (price * self._slope) + self._fee
+        each = dirs.size[:, None] * (price * self._slope) + self._change_cost
         at = each.argmin(axis=1)
         least = np.take_along_axis(each, at[:, None], axis=1).sum()
         brought = np.bincount(at, dirs.size, minlength=len(price)) * self._slope

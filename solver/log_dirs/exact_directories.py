@@ -13,12 +13,7 @@ from ortools.sat.python import cp_model
 from model.snapshot.snapshot import Ints
 from solver.budget import Budget
 from solver.cpsat.model import new_solver
-from solver.cpsat.objective import (
-    F_BITS,
-    FIRST_TANGENTS,
-    MEAN_UNITS,
-    MOST_BITS,
-)
+from solver.cpsat.objective import F_BITS, FIRST_TANGENTS, MEAN_UNITS, MOST_BITS
 from solver.cpsat.stopping import solve_stoppable
 from solver.log_dirs.broker_dirs import CLOSE, BrokerDirs
 

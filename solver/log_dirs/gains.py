@@ -22,7 +22,7 @@ class BalancedBroker:
     where: Ints
     """(k,) directory of each replica."""
     bound: float = 0.0
-    homeless: tuple[int, ...] = ()
+    unplaced: tuple[int, ...] = ()
     """Rows that fit nowhere."""
 
     @property
@@ -58,48 +58,48 @@ def change_words(problem: Problem, found: BalancedBroker, item: int) -> str:
 
 
 def gains(
-    problem: Problem, placement: Placement, levelled: list[BalancedBroker]
+    problem: Problem, placement: Placement, balanced: list[BalancedBroker]
 ) -> dict[int, float]:
     """By changed row: what cost and prices would rise by if it stayed as it was."""
-    used = {found.dirs.broker: found.used for found in levelled}
-    cost = {f.dirs.broker: f.dirs.uneven(f.used) for f in levelled}
-    of_broker = {found.dirs.broker: found.dirs for found in levelled}
-    told, price = _told(levelled)
+    used = {found.dirs.broker: found.used for found in balanced}
+    cost = {f.dirs.broker: f.dirs.imbalance(f.used) for f in balanced}
+    of_broker = {found.dirs.broker: found.dirs for found in balanced}
+    chosen, price = _chosen_dirs(balanced)
     gain = {}
-    for row in sorted({*changed_rows(problem, placement), *told}):
+    for row in sorted({*changed_rows(problem, placement), *chosen}):
         back: dict[int, Floats] = {}
-        for broker, j, size in _reverted(problem, placement, row, told[row]):
+        for broker, j, size in _reverted(problem, placement, row, chosen[row]):
             if broker in used:
                 back.setdefault(broker, used[broker].copy())[j] += size
-        rise = sum(of_broker[b].uneven(u) - cost[b] for b, u in back.items())
+        rise = sum(of_broker[b].imbalance(u) - cost[b] for b, u in back.items())
         gain[row] = rise - price[row]
     return gain
 
 
-def _told(
-    levelled: list[BalancedBroker],
+def _chosen_dirs(
+    balanced: list[BalancedBroker],
 ) -> tuple[dict[int, dict[int, int]], dict[int, float]]:
     """By row: the directory told on each broker, by position; prices paid."""
-    told: dict[int, dict[int, int]] = defaultdict(dict)
+    chosen: dict[int, dict[int, int]] = defaultdict(dict)
     price: dict[int, float] = defaultdict(float)
-    for found in levelled:
+    for found in balanced:
         for i in np.flatnonzero(found.where != found.dirs.home).tolist():
             row = int(found.dirs.row[i])
-            told[row][found.dirs.broker] = int(found.where[i])
+            chosen[row][found.dirs.broker] = int(found.where[i])
             price[row] += float(found.dirs.price[i])
-    return told, price
+    return chosen, price
 
 
 def _reverted(
-    problem: Problem, placement: Placement, row: int, told: dict[int, int]
+    problem: Problem, placement: Placement, row: int, chosen: dict[int, int]
 ) -> Iterator[tuple[int, int, float]]:
     """Broker, directory and bytes that it would have more if a row stayed."""
     size = max(0.0, float(problem.snapshot.partitions.local_bytes[row]))
-    for broker, j in told.items():
+    for broker, j in chosen.items():
         yield broker, j, -size
     after = set(placement.holders(row))
     for broker, j in _home_dirs(problem, row):
-        if broker in told or broker not in after:
+        if broker in chosen or broker not in after:
             yield broker, j, size
 
 

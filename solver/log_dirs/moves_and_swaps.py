@@ -13,14 +13,14 @@ SWAPPED: Final = 512
 """Replicas of each of two directories that are tried in swaps, the most hopeful first:
 where there are more, moves of small ones level as well."""
 
-WORTH: Final = 1e-7
+LEAST_GAIN: Final = 1e-7
 """Gains of swaps under this are not looked for: there is no end of them."""
 
 STEPS_PER_REPLICA: Final = 4
 """Moves and swaps after which a search ends: far more than are ever useful."""
 
 
-def settle(dirs: BrokerDirs, budget: Budget) -> Ints:
+def place_and_improve(dirs: BrokerDirs, budget: Budget) -> Ints:
     """(k,) a directory for each replica; -1 for arrivals that fit nowhere."""
     search = _Search(dirs, dirs.home, budget)
     search.place()
@@ -112,7 +112,7 @@ class _Search:
             return False
         delta = self._swap_deltas(j, k, a, b)
         best = int(np.argmin(delta))
-        if delta.flat[best] >= -WORTH:
+        if delta.flat[best] >= -LEAST_GAIN:
             return False
         first, second = divmod(best, len(b))
         self._move(int(a[first]), k)
@@ -148,8 +148,8 @@ class _Search:
         )
         least_a, least_b = promised_a.min(), promised_b.min()
         return (
-            _most_promising(a, promised_a, -WORTH - least_b),
-            _most_promising(b, promised_b, -WORTH - least_a),
+            _most_promising(a, promised_a, -LEAST_GAIN - least_b),
+            _most_promising(b, promised_b, -LEAST_GAIN - least_a),
         )
 
     def _tradable(self, j: int, k: int) -> Ints:

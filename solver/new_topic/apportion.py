@@ -115,7 +115,7 @@ class _Leaders:
         self.count = np.zeros(len(rules.cap), np.int64)
         self.leader: list[int] = []
         self.looks = 0
-        """Rows that chains were looked for in."""
+        """Number of rows in which chains were searched for."""
         self._led: list[set[int]] = [set() for _ in rules.cap]
         for row, choices in enumerate(able):
             first = min(choices, key=self._next)

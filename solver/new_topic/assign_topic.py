@@ -16,28 +16,17 @@ import numpy as np
 from model.errors import ConfigError
 from model.goals.goals import Goals, SolveLimits
 from model.ids import NO_BROKER
-from model.snapshot.snapshot import (
-    Bools,
-    Ints,
-    Partitions,
-    Snapshot,
-    Topic,
-)
+from model.snapshot.snapshot import Bools, Ints, Partitions, Snapshot, Topic
 from model.units import count_text
 from solver.budget import Budget
 from solver.infeasible.messages import no_such_rack
-from solver.new_topic.apportion import (
-    Leadership,
-    choose_leaders,
-    deal,
-    ordered,
-)
+from solver.new_topic.apportion import Leadership, choose_leaders, deal, ordered
 from solver.new_topic.load import TopicLoad, expected_load
 from solver.new_topic.replica_counts import (
-    Room,
+    CountLimits,
+    allocate_counts,
     greatest_lowest,
     least_highest,
-    level,
 )
 from solver.new_topic.topic_problem import (
     Evenness,
@@ -86,7 +75,7 @@ class _Group:
     """(Q,) how many of them are observers."""
 
 
-def place(
+def assign_replicas(
     snapshot: Snapshot,
     goals: Goals,
     topic: NewTopic,
@@ -116,7 +105,7 @@ def place(
     groups = () if reasons else tuple(_groups(problem, topic))
     rooms = [_room(group, topic, load) for group in groups]
     for group, room in zip(groups, rooms, strict=True):
-        reasons += tuple(_short(problem, topic, group, room))
+        reasons += tuple(_missing_room(problem, topic, group, room))
     able = problem.may.alive
     if groups:
         able = np.any([group.able for group in groups], axis=0)
@@ -125,10 +114,10 @@ def place(
         return TopicAssignment(topic=topic, brokers=brokers, reasons=reasons)
     lists = _lists(problem, topic, groups, load, budget)
     if lists is None:
-        words = "no leaders were found that keep every limit; place fewer partitions"
+        words = "no leaders were found that keep every limit; assign fewer partitions"
         limited = f" ({_limited(budget)})" if budget.over() else ""
         return TopicAssignment(topic=topic, brokers=brokers, reasons=(words + limited,))
-    found = _judged(problem, topic, load, groups, lists)
+    found = _compare_with_bounds(problem, topic, load, groups, lists)
     return replace(found, limited_by=_limited(budget) if budget.over() else "")
 
 
@@ -210,11 +199,11 @@ def _rack_shares(
     return np.minimum(size, steps[-1]), np.minimum(size, steps[-1] + 1)
 
 
-def _room(group: _Group, topic: NewTopic, load: TopicLoad) -> Room:
+def _room(group: _Group, topic: NewTopic, load: TopicLoad) -> CountLimits:
     """What the rules leave to one group."""
     rows = len(group.numbers)
     cap = np.where(group.able, np.clip(load.cap, 0, rows), 0)
-    return Room(
+    return CountLimits(
         cap=cap,
         rack=group.rack,
         least=group.least * rows,
@@ -223,8 +212,8 @@ def _room(group: _Group, topic: NewTopic, load: TopicLoad) -> Room:
     )
 
 
-def _short(
-    problem: Problem, topic: NewTopic, group: _Group, room: Room
+def _missing_room(
+    problem: Problem, topic: NewTopic, group: _Group, room: CountLimits
 ) -> Iterator[str]:
     """Racks or brokers with too little room for one group, in words."""
     rule = problem.goals.placement_of(topic.name)
@@ -269,7 +258,7 @@ def _lists(
         room = _room(group, topic, now)
         if not room.enough:
             return None
-        count = level(room, now.replica)
+        count = allocate_counts(room, now.replica)
         dealt = _best_deal(count, group, now, budget)
         if dealt is None:
             return None
@@ -289,7 +278,7 @@ def _best_deal(
     lead_room = _lead_room((group,), load)
     if not lead_room.enough:
         return None
-    bound = load.leader.cost(level(lead_room, load.leader))
+    bound = load.leader.cost(allocate_counts(lead_room, load.leader))
     found = []
     for seed in range(DEALS):
         if seed and budget.over():
@@ -308,7 +297,7 @@ def _best_deal(
     return replicas, leader
 
 
-def _judged(
+def _compare_with_bounds(
     problem: Problem,
     topic: NewTopic,
     load: TopicLoad,
@@ -332,25 +321,29 @@ def _judged(
     )
 
 
-def _all_room(groups: tuple[_Group, ...], topic: NewTopic, load: TopicLoad) -> Room:
+def _all_room(
+    groups: tuple[_Group, ...], topic: NewTopic, load: TopicLoad
+) -> CountLimits:
     """What the rules leave to all groups at once, where racks bind them alike."""
     rooms = [_room(group, topic, load) for group in groups]
     if len(rooms) == 1:
         return rooms[0]
     total = sum(room.total for room in rooms)
     cap = np.minimum(sum(room.cap for room in rooms), np.maximum(0, load.cap))
-    return _free(cap, total)
+    return _without_racks(cap, total)
 
 
-def _lead_room(groups: tuple[_Group, ...], load: TopicLoad) -> Room:
+def _lead_room(groups: tuple[_Group, ...], load: TopicLoad) -> CountLimits:
     most = sum(len(group.numbers) * group.leads for group in groups)
     cap = np.minimum(np.minimum(most, load.lead_cap), np.maximum(0, load.cap))
-    return _free(np.maximum(0, cap), sum(len(group.numbers) for group in groups))
+    return _without_racks(
+        np.maximum(0, cap), sum(len(group.numbers) for group in groups)
+    )
 
 
-def _free(cap: Ints, total: int) -> Room:
+def _without_racks(cap: Ints, total: int) -> CountLimits:
     """Room without racks."""
-    return Room(
+    return CountLimits(
         cap=cap,
         rack=np.zeros_like(cap),
         least=np.zeros(1, np.int64),
@@ -359,7 +352,7 @@ def _free(cap: Ints, total: int) -> Room:
     )
 
 
-def _evenness(count: Ints, room: Room) -> Evenness:
+def _evenness(count: Ints, room: CountLimits) -> Evenness:
     able = count[room.cap > 0]
     return Evenness(
         least=int(able.min(initial=room.total)),
@@ -370,16 +363,18 @@ def _evenness(count: Ints, room: Room) -> Evenness:
 
 
 def _load_evenness(
-    load: TopicLoad, replicas: tuple[Ints, Room], leaders: tuple[Ints, Room]
+    load: TopicLoad,
+    replicas: tuple[Ints, CountLimits],
+    leaders: tuple[Ints, CountLimits],
 ) -> LoadEvenness | None:
     if load.before is None:
         return None
     cost = bound = load.before
     for slopes, (count, room), counts in (
-        (load.replica, replicas, load.levels_replicas),
-        (load.leader, leaders, load.levels_leaders),
+        (load.replica, replicas, load.balances_replicas),
+        (load.leader, leaders, load.balances_leaders),
     ):
         if counts:
             cost += slopes.cost(count)
-            bound += slopes.cost(level(room, slopes))
+            bound += slopes.cost(allocate_counts(room, slopes))
     return LoadEvenness(cost=cost, bound=bound)

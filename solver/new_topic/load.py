@@ -23,9 +23,9 @@ class TopicLoad:
     """Cost of replicas: of their load, or of their number where none is expected."""
     leader: Slopes
     """Cost of leaders alike; nothing where a partition is its leader alone."""
-    levels_replicas: bool
+    balances_replicas: bool
     """Whether the replicas' load is levelled, rather than their number."""
-    levels_leaders: bool
+    balances_leaders: bool
     before: float | None
     """Cost with no piece of the topic placed; None where no expected load is
     levelled."""
@@ -61,8 +61,8 @@ def expected_load(problem: Problem, topic: NewTopic) -> TopicLoad:
         lead_cap=_fitting(problem, Resource.NET_OUT, topic.served),
         replica=_slopes(held, fill),
         leader=_slopes(led, fill),
-        levels_replicas=bool(held),
-        levels_leaders=bool(led),
+        balances_replicas=bool(held),
+        balances_leaders=bool(led),
         before=sum(t.before for t in terms) if terms else None,
     )
 
@@ -89,7 +89,7 @@ def _terms(
     for k, column in enumerate(problem.column.tolist()):
         if problem.dimensions[column].measure is not resource or not load:
             continue
-        total = float(problem.level[k]) * holding
+        total = float(problem.mean_load[k]) * holding
         whole = total + pieces * load
         slope = problem.slope[:, k] * (total / whole)
         at = np.where(

@@ -17,7 +17,7 @@ from model.snapshot.snapshot import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class CountLimits:
     """What B brokers in Q racks must and may get of a total."""
 
     cap: Ints
@@ -60,7 +60,7 @@ class Slopes:
         return float(pairs.sum())
 
 
-def level(room: Room, slopes: Slopes) -> Ints:
+def allocate_counts(room: CountLimits, slopes: Slopes) -> Ints:
     """(B,) counts of the least cost; among equal costs the racks' counts are even.
 
     `room.enough` must hold.
@@ -80,7 +80,7 @@ def level(room: Room, slopes: Slopes) -> Ints:
 class _Rack:
     """The brokers of one rack, the cheapest next one first."""
 
-    def __init__(self, room: Room, slopes: Slopes, number: int) -> None:
+    def __init__(self, room: CountLimits, slopes: Slopes, number: int) -> None:
         self.most = int(room.most[number])
         self.taken = 0
         self._cap, self._slopes = room.cap, slopes
@@ -110,7 +110,7 @@ class _Rack:
 # ---- the proof
 
 
-def least_highest(room: Room) -> int:
+def least_highest(room: CountLimits) -> int:
     """The highest count of a broker under every placement is at least this."""
     return _first(
         range(room.total + 1),
@@ -118,7 +118,7 @@ def least_highest(room: Room) -> int:
     )
 
 
-def greatest_lowest(room: Room) -> int:
+def greatest_lowest(room: CountLimits) -> int:
     """The lowest count of a broker that may get any is at most this."""
     able = room.cap[room.cap > 0]
     if not len(able):
@@ -143,8 +143,8 @@ def _first(among: range, holds: Callable[[int], bool]) -> int:
     return low
 
 
-def _capped(room: Room, most: int) -> Room:
-    return Room(
+def _capped(room: CountLimits, most: int) -> CountLimits:
+    return CountLimits(
         cap=np.minimum(room.cap, most),
         rack=room.rack,
         least=room.least,
@@ -153,7 +153,7 @@ def _capped(room: Room, most: int) -> Room:
     )
 
 
-def _has_floor(room: Room, least: int) -> bool:
+def _has_floor(room: CountLimits, least: int) -> bool:
     """Whether every broker that may get any can get so many."""
     floor = room.in_racks(np.minimum(room.cap, least))
     fits = bool((floor <= room.most).all())

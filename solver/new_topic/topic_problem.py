@@ -32,18 +32,18 @@ class NewTopic:
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name) or self.name in (".", ".."):
             raise ConfigError(
-                f"{self.name!r} is no topic name; take 1 to 249 letters, digits, dots, "
-                "underscores and hyphens"
+                f"{self.name!r} is not a valid topic name; use 1 to 249 letters, "
+                "digits, dots, underscores and hyphens"
             )
         if not 1 <= self.partitions <= MOST_PARTITIONS:
             raise ConfigError(
-                f"{self.partitions} partitions cannot be placed; say 1 to "
+                f"{self.partitions} partitions cannot be assigned; give 1 to "
                 f"{MOST_PARTITIONS:,}"
             )
         if self.replication_factor < 1:
             raise ConfigError(
-                f"a replication factor of {self.replication_factor} cannot be kept; "
-                "say 1 or more"
+                f"a replication factor of {self.replication_factor} is not possible; "
+                "give 1 or more"
             )
         for name, load in (("in", self.net_in), ("out", self.net_out)):
             if load is not None and not 0 <= load <= MOST_LOAD:

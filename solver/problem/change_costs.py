@@ -10,7 +10,7 @@ from solver.problem.eligibility import Eligibility
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class ChangeCosts:
     """Prices of new replicas and new leaders."""
 
     move: float
@@ -25,7 +25,7 @@ class Prices:
 
 def find_change_costs(
     snapshot: Snapshot, goals: Goals, counted: tuple[Goal, ...], may: Eligibility
-) -> Prices:
+) -> ChangeCosts:
     """Prices from the goals, or the defaults of docs/explanation/planning.md."""
     move = goals.move_price
     if move is None and goals.objective is ObjectiveKind.BAND:
@@ -35,7 +35,7 @@ def find_change_costs(
         partitions = len(snapshot.partitions.topic)
         move = tolerance * int(may.holding.sum()) / max(1, partitions)
     replica = move * _copy_shares(snapshot, goals)
-    return Prices(
+    return ChangeCosts(
         move=move,
         replica=replica,
         leader=move * goals.leader_price_share,

@@ -11,13 +11,7 @@ import numpy as np
 
 from model.goals.goals import Goals, Pin, RackRule
 from model.goals.rack_placement import ReplicaPlacement
-from model.snapshot.snapshot import (
-    Bools,
-    Broker,
-    BrokerState,
-    Ints,
-    Snapshot,
-)
+from model.snapshot.snapshot import Bools, Broker, BrokerState, Ints, Snapshot
 
 
 class RackMode(IntEnum):
@@ -72,10 +66,12 @@ class Spreading:
             (count > 0).sum(axis=1) < self.distinct[self.group]
         )
         if (mode == RackMode.EVEN).any():
-            found |= (mode == RackMode.EVEN) & self._uneven(replicas, count, takes)
+            found |= (mode == RackMode.EVEN) & self._rack_imbalance(
+                replicas, count, takes
+            )
         return found
 
-    def _uneven(self, replicas: Ints, count: Ints, takes: Bools) -> Bools:
+    def _rack_imbalance(self, replicas: Ints, count: Ints, takes: Bools) -> Bools:
         """(n,) rows with two replicas more in a rack than in one with a taker free."""
         able = self.allow & takes
         mine = (replicas >= 0) & able[self.group[:, None], replicas]

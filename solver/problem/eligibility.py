@@ -33,14 +33,14 @@ class FixedReason(StrEnum):
     """Why partitions stay, as what is said of several of them."""
 
     NO_LEADER = "have no leader"
-    EXCLUDED = "are of excluded topics"
-    INTERNAL = "are of internal topics"
-    UNKNOWN = "have a load that is not known yet"
-    IN_COOLDOWN = "rest after a recent move"
-    KEPT = "are to stay"
+    EXCLUDED = "belong to excluded topics"
+    INTERNAL = "belong to internal topics"
+    UNKNOWN = "have an unknown load"
+    IN_COOLDOWN = "are in cooldown after a recent move"
+    KEPT = "are kept in place by the goals"
 
 
-WHY = tuple(FixedReason)
+FIXED_REASONS = tuple(FixedReason)
 """Reasons by number - 1; 0 stands for a row that may move."""
 
 
@@ -61,7 +61,7 @@ class Eligibility:
     as it is."""
     least_new: Ints
     """(n,) new replicas that every allowed placement has at least; they are free."""
-    why_fixed: Ints
+    fixed_reason: Ints
     """(n,) 0 for rows that may move, else 1 + position in `WHY`."""
     spreading: Spreading
     """Pins and racks: where the replicas of each row may lie together."""
@@ -71,13 +71,17 @@ class Eligibility:
     @property
     def fixed(self) -> dict[int, FixedReason]:
         """Rows that stay, and why."""
-        rows = np.flatnonzero(self.why_fixed).tolist()
-        return {row: WHY[self.why_fixed[row] - 1] for row in rows}
+        rows = np.flatnonzero(self.fixed_reason).tolist()
+        return {row: FIXED_REASONS[self.fixed_reason[row] - 1] for row in rows}
 
     def fixed_counts(self) -> Counter[FixedReason]:
         """How many rows stay for each reason."""
-        found = np.bincount(self.why_fixed, minlength=len(WHY) + 1)[1:].tolist()
-        return Counter({why: c for why, c in zip(WHY, found, strict=True) if c})
+        found = np.bincount(self.fixed_reason, minlength=len(FIXED_REASONS) + 1)[
+            1:
+        ].tolist()
+        return Counter(
+            {why: c for why, c in zip(FIXED_REASONS, found, strict=True) if c}
+        )
 
     def may_take(self, row: int) -> Bools:
         """(B,) brokers that may get a new replica of a row."""
@@ -111,7 +115,7 @@ def find_eligibility(
     leaving = _in_states(snapshot, LEAVING)
     spreading = find_spreading(snapshot, goals, alive)
     must_go = _must_go(spreading, replicas, leaving)
-    # A row without a leader has nobody to copy it from; a deferred one has time.
+    # A row without a leader cannot be copied; a deferred one need not move yet.
     free = leader >= 0
     free[list(_rows(snapshot, goals.deferred))] = False
     must_go &= free[:, None]
@@ -125,7 +129,7 @@ def find_eligibility(
         must_go=must_go,
         forced=forced,
         least_new=least_new.astype(np.int64),
-        why_fixed=_why_fixed(snapshot, goals, leader, forced),
+        fixed_reason=_why_fixed(snapshot, goals, leader, forced),
         spreading=spreading,
         barred=_barred(snapshot, goals),
     )
@@ -154,9 +158,9 @@ def _why_fixed(snapshot: Snapshot, goals: Goals, leader: Ints, forced: Ints) -> 
     )
     why = by_topic[topic] if len(topic) else np.zeros(0, np.int64)
     why[(why == 0) & _unknown(snapshot, goals)] = _number(FixedReason.UNKNOWN)
-    resting = np.zeros(len(why), np.bool_)
-    resting[list(_resting(snapshot, goals))] = True
-    why[(why == 0) & resting] = _number(FixedReason.IN_COOLDOWN)
+    in_cooldown = np.zeros(len(why), np.bool_)
+    in_cooldown[list(_in_cooldown(snapshot, goals))] = True
+    why[(why == 0) & in_cooldown] = _number(FixedReason.IN_COOLDOWN)
     kept = np.zeros(len(why), np.bool_)
     kept[list(_rows(snapshot, (*goals.stay, *goals.deferred)))] = True
     why[(why == 0) & kept] = _number(FixedReason.KEPT)
@@ -166,7 +170,7 @@ def _why_fixed(snapshot: Snapshot, goals: Goals, leader: Ints, forced: Ints) -> 
 
 
 def _number(why: FixedReason) -> int:
-    return 1 + WHY.index(why)
+    return 1 + FIXED_REASONS.index(why)
 
 
 def _why_topic(goals: Goals, name: str, storage: StorageKind, *, internal: bool) -> int:
@@ -196,7 +200,7 @@ def _rows(snapshot: Snapshot, stays: Iterable[Stay]) -> Iterator[int]:
                 yield row
 
 
-def _resting(snapshot: Snapshot, goals: Goals) -> Iterator[int]:
+def _in_cooldown(snapshot: Snapshot, goals: Goals) -> Iterator[int]:
     return (
         row
         for row, cooldown, age_s, _ in _recent(snapshot, goals)

@@ -5,15 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.goals.goals import Goal, Goals
-from model.snapshot.snapshot import (
-    Count,
-    Floats,
-    Measure,
-    Resource,
-    Snapshot,
-)
+from model.snapshot.snapshot import Count, Floats, Measure, Resource, Snapshot
 
-PER_TOPIC = frozenset({Count.TOPIC_REPLICAS, Count.TOPIC_LEADERS})
+TOPIC_MEASURES = frozenset({Count.TOPIC_REPLICAS, Count.TOPIC_LEADERS})
 """Measures that are levelled topic by topic; they are no columns."""
 
 CPU_OF_LEADER_IN = 0.7
@@ -23,7 +17,7 @@ CPU_OF_FOLLOWER_IN = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dimension:
+class LoadColumn:
     """One column of loads."""
 
     measure: Measure
@@ -33,29 +27,29 @@ class Dimension:
     """Its name in plans: `net_in`, `net_in@monday 9h`."""
 
 
-def find_load_columns(snapshot: Snapshot, goals: Goals) -> tuple[Dimension, ...]:
+def find_load_columns(snapshot: Snapshot, goals: Goals) -> tuple[LoadColumn, ...]:
     """Measured resources that a goal or a capacity asks for, at each slot; counts."""
     header = snapshot.header
     wanted = {goal.resource for goal in goals.balance}
     limited = {r for broker in header.brokers for r in broker.capacity}
     found = [
-        Dimension(measure=resource, slot=0, key=str(resource))
+        LoadColumn(measure=resource, slot=0, key=str(resource))
         for resource in header.resources
     ]
     found += [
-        Dimension(measure=resource, slot=1 + i, key=f"{resource}@{slot}")
+        LoadColumn(measure=resource, slot=1 + i, key=f"{resource}@{slot}")
         for resource in header.resources
         if resource in wanted or resource in limited
         for i, slot in enumerate(header.slots)
     ]
-    counts = [m for m in wanted if isinstance(m, Count) and m not in PER_TOPIC]
+    counts = [m for m in wanted if isinstance(m, Count) and m not in TOPIC_MEASURES]
     for count in sorted(counts):
         if count is not Count.LEADER_NET_IN:
-            found.append(Dimension(measure=count, slot=0, key=str(count)))
+            found.append(LoadColumn(measure=count, slot=0, key=str(count)))
         elif Resource.NET_IN in header.resources:
-            found.append(Dimension(measure=count, slot=0, key=str(count)))
+            found.append(LoadColumn(measure=count, slot=0, key=str(count)))
             found += [
-                Dimension(measure=count, slot=1 + i, key=f"{count}@{slot}")
+                LoadColumn(measure=count, slot=1 + i, key=f"{count}@{slot}")
                 for i, slot in enumerate(header.slots)
             ]
     return tuple(found)
@@ -69,7 +63,7 @@ def column_weight(goal: Goal, snapshot: Snapshot) -> float:
 
 
 def replica_loads(
-    snapshot: Snapshot, dimensions: tuple[Dimension, ...]
+    snapshot: Snapshot, dimensions: tuple[LoadColumn, ...]
 ) -> tuple[Floats, Floats]:
     """What each row loads its leader's broker with, and each follower's.
 
@@ -84,7 +78,7 @@ def replica_loads(
     return lead, follow
 
 
-def _loads(snapshot: Snapshot, dimension: Dimension) -> tuple[Floats, Floats]:
+def _loads(snapshot: Snapshot, dimension: LoadColumn) -> tuple[Floats, Floats]:
     measure = dimension.measure
     n = len(snapshot.partitions.topic)
     none = np.zeros(n)
@@ -107,15 +101,7 @@ def _loads(snapshot: Snapshot, dimension: Dimension) -> tuple[Floats, Floats]:
 
 def _known(snapshot: Snapshot, resource: Resource, slot: int) -> Floats:
     """(n,) loads of one resource at one slot; 0 where it is not known."""
-    columns, resources = snapshot.partitions, snapshot.header.resources
-    if resource not in resources:
-        return np.zeros(len(columns.topic))
-    at = resources.index(resource)
-    later = columns.slot_loads
-    loads = (
-        columns.loads[:, at] if later is None or not slot else later[:, slot - 1, at]
-    )
-    known: Floats = np.nan_to_num(loads, nan=0.0)
+    known: Floats = np.nan_to_num(_measured(snapshot, resource, slot), nan=0.0)
     return known
 
 
@@ -128,16 +114,16 @@ def _served(snapshot: Snapshot, consumers: Floats, slot: int) -> Floats:
 
 def _follower_share(snapshot: Snapshot, slot: int) -> Floats:
     """Cruise Control's estimate of a follower's CPU as a share of its leader's."""
-    taken = _found(snapshot, Resource.NET_IN, slot)
+    taken = _measured(snapshot, Resource.NET_IN, slot)
     followers = np.diff(snapshot.partitions.replica_start) - 1
-    served = _found(snapshot, Resource.NET_OUT, slot) + followers * taken
+    served = _measured(snapshot, Resource.NET_OUT, slot) + followers * taken
     whole = CPU_OF_LEADER_IN * taken + CPU_OF_LEADER_OUT * served
     share = CPU_OF_FOLLOWER_IN * taken / np.where(whole > 0, whole, 1.0)
     known: Floats = np.minimum(1.0, np.where(whole > 0, share, 0.0))
     return known
 
 
-def _found(snapshot: Snapshot, resource: Resource, slot: int) -> Floats:
+def _measured(snapshot: Snapshot, resource: Resource, slot: int) -> Floats:
     """(n,) loads of one resource at one slot; NaN where it is not known."""
     columns, resources = snapshot.partitions, snapshot.header.resources
     if resource not in resources:

@@ -8,12 +8,7 @@ import numpy as np
 
 from model.snapshot.snapshot import Bools, Count, Floats, Ints
 from solver.budget import Budget
-from solver.problem.problem import (
-    CAPACITY_SLACK,
-    Problem,
-    membership,
-    sum_loads,
-)
+from solver.problem.problem import CAPACITY_SLACK, Problem, membership, sum_loads
 from solver.problem.rack_rule import keeps_racks
 
 WORK_OF_GAIN: Final = 2e-4
@@ -114,8 +109,8 @@ def deviations(problem: Problem, loads: Floats) -> Floats:
 
 def objective(problem: Problem, placement: Placement) -> float:
     """F: the cost of unevenness and the prices."""
-    uneven = deviation_cost(problem, loads_of(problem, placement))
-    return uneven + topic_cost(problem, placement) + price_of(problem, placement)
+    imbalance = deviation_cost(problem, loads_of(problem, placement))
+    return imbalance + topic_cost(problem, placement) + change_cost(problem, placement)
 
 
 def deviation_cost(problem: Problem, loads: Floats) -> float:
@@ -135,7 +130,7 @@ def broker_costs(problem: Problem, relative: Floats) -> Floats:
 
 def excess_price(problem: Problem) -> float:
     """Cost of a deviation of one level beyond the band, in units of F."""
-    return problem.goals.excess_price * problem.prices.move
+    return problem.goals.excess_price * problem.costs.move
 
 
 def topic_cost(problem: Problem, placement: Placement) -> float:
@@ -178,20 +173,20 @@ def topic_counts(problem: Problem, placement: Placement, measure: Count) -> Ints
     return found.reshape(topics, brokers)
 
 
-def price_of(problem: Problem, placement: Placement) -> float:
+def change_cost(problem: Problem, placement: Placement) -> float:
     """The part of F that is prices."""
     rows = changed_rows(problem, placement)
-    return float(prices_of(problem, placement, rows).sum())
+    return float(change_costs(problem, placement, rows).sum())
 
 
-def prices_of(problem: Problem, placement: Placement, changed: list[int]) -> Floats:
+def change_costs(problem: Problem, placement: Placement, changed: list[int]) -> Floats:
     """(changed,) price of each changed row; replicas new in any case are free."""
     rows = np.array(changed, np.int64)
     new = _new(problem, placement, rows).sum(axis=1)
     free = problem.may.least_new[rows]
-    paid: Floats = np.maximum(0, new - free) * problem.prices.replica[rows]
+    paid: Floats = np.maximum(0, new - free) * problem.costs.replica[rows]
     led = placement.leader[rows] != problem.leader[rows]
-    paid += led * problem.prices.leader
+    paid += led * problem.costs.leader
     return paid
 
 
@@ -199,7 +194,7 @@ def gains(problem: Problem, placement: Placement) -> dict[int, float]:
     """What F would rise by with one changed row left as it was, others kept."""
     relative = deviations(problem, loads_of(problem, placement))
     rows = changed_rows(problem, placement)
-    prices = prices_of(problem, placement, rows)
+    prices = change_costs(problem, placement, rows)
     topics = topic_gains(problem, placement, rows)
     found = {}
     for row, price, topic in zip(rows, prices.tolist(), topics, strict=True):

@@ -20,11 +20,11 @@ from model.snapshot.snapshot import (
     Snapshot,
     StorageKind,
 )
-from solver.problem.change_costs import Prices, find_change_costs
+from solver.problem.change_costs import ChangeCosts, find_change_costs
 from solver.problem.eligibility import Eligibility, find_eligibility
 from solver.problem.load_columns import (
-    PER_TOPIC,
-    Dimension,
+    TOPIC_MEASURES,
+    LoadColumn,
     column_weight,
     find_load_columns,
     replica_loads,
@@ -46,7 +46,7 @@ class Problem:
     goals: Goals
     brokers: tuple[BrokerId, ...]
     """(B,) ids; every other figure refers to brokers by position in here."""
-    dimensions: tuple[Dimension, ...]
+    dimensions: tuple[LoadColumn, ...]
     """(D,)"""
     replicas: Ints
     """(n, M) who holds each row in the snapshot, in the order of its replica list;
@@ -66,7 +66,7 @@ class Problem:
     slope: Floats
     """(B, K) deviation per unit of load: 1 / (capacity x level); 0 for brokers that
     are not levelled."""
-    level: Floats
+    mean_load: Floats
     """(K,) mean load per holding broker."""
     topic_goals: tuple[Goal, ...]
     """Goals levelled topic by topic that count."""
@@ -77,7 +77,7 @@ class Problem:
     allowed_replicas: Ints
     """(B,)"""
     may: Eligibility
-    prices: Prices
+    costs: ChangeCosts
     loads_before: Floats
     """(B, D)"""
     start: tuple[Ints, Ints] | None = None
@@ -182,13 +182,13 @@ def compile_problem(snapshot: Snapshot, goals: Goals) -> Problem:
         column=column,
         weight=np.array([column_weight(g, snapshot) for g, _ in counted], np.float64),
         slope=_slopes(snapshot, dimensions, column, total, may.holding),
-        level=total[column] / max(1, int(may.holding.sum())),
+        mean_load=total[column] / max(1, int(may.holding.sum())),
         topic_goals=topics,
         limit=limit,
         allowed=np.where(np.isfinite(limit), np.maximum(limit, before), np.inf),
         allowed_replicas=np.maximum(goals.replicas_per_broker, held).astype(np.int64),
         may=may,
-        prices=find_change_costs(
+        costs=find_change_costs(
             snapshot, goals, (*(g for g, _ in counted), *topics), may
         ),
         loads_before=before,
@@ -233,7 +233,7 @@ def _placement(snapshot: Snapshot) -> tuple[Ints, Ints]:
 
 
 def _counted(
-    goals: Goals, dimensions: tuple[Dimension, ...], totals: Floats, holding: int
+    goals: Goals, dimensions: tuple[LoadColumn, ...], totals: Floats, holding: int
 ) -> list[tuple[Goal, int]]:
     """Goals and columns of what is measured and reaches its goal's floor."""
     return [
@@ -258,7 +258,7 @@ def _topic_goals(
     return tuple(
         g
         for g in goals.balance
-        if g.resource in PER_TOPIC
+        if g.resource in TOPIC_MEASURES
         and holding
         and total[Count(g.resource)]
         and total[Count(g.resource)] / holding >= g.floor
@@ -267,7 +267,7 @@ def _topic_goals(
 
 def _slopes(
     snapshot: Snapshot,
-    dimensions: tuple[Dimension, ...],
+    dimensions: tuple[LoadColumn, ...],
     column: Ints,
     total: Floats,
     holding: Bools,
@@ -281,15 +281,15 @@ def _slopes(
             known = [b.capacity.get(measure, np.nan) for b in brokers]
             if not np.isnan(np.array(known)[holding]).any():
                 capacity = np.array(known)
-        level = total[d] / capacity[holding].sum()
-        slope[holding, k] = 1.0 / (capacity[holding] * level)
+        mean = total[d] / capacity[holding].sum()
+        slope[holding, k] = 1.0 / (capacity[holding] * mean)
     return slope
 
 
 def _limits(
     snapshot: Snapshot,
     goals: Goals,
-    dimensions: tuple[Dimension, ...],
+    dimensions: tuple[LoadColumn, ...],
     holding: Bools,
 ) -> Floats:
     """(B, D) limit x capacity of brokers that may hold load."""

@@ -88,17 +88,15 @@ def rack_violations(
     found = []
     for row in before.tolist():
         pid = problem.snapshot.id(row)
-        why = (
-            REASON_NOT_REPAIRED[fixed[row]]
-            if row in fixed
-            else reasons.get(row, NOT_ASKED)
-        )
+        reason = reasons.get(row, NOT_ASKED)
+        if row in fixed:
+            reason = REASON_NOT_REPAIRED[fixed[row]]
         found.append(
             RackViolation(
                 topic=pid.topic,
                 partition=pid.partition,
                 repaired=not after[row],
-                reason=why if after[row] else "",
+                reason=reason if after[row] else "",
             )
         )
     return tuple(found)

@@ -16,7 +16,7 @@ from model.goals.goals import SolveLimits
 from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.cpsat.model import pairs
 from solver.kernels.move_deltas import State, new_state, reassign
-from solver.kernels.pricing import PricingScratch, scratch
+from solver.kernels.pricing import PricingScratch, new_pricing_scratch
 from solver.kernels.problem_arrays import (
     NO_BUDGET,
     Columns,
@@ -35,12 +35,7 @@ from solver.kernels.repair_moves import (
     swap,
 )
 from solver.kernels.rounding import place_forced
-from solver.problem.placement import (
-    NOTHING,
-    Placement,
-    is_allowed,
-    loads_of,
-)
+from solver.problem.placement import NOTHING, Placement, is_allowed, loads_of
 from solver.problem.problem import Problem
 from solver.problem.remaining_violations import ROUNDING, excess, held, sharing
 from solver.repair.exact_repair import repair_exactly
@@ -70,8 +65,8 @@ MOST_EXPLAINED: Final = 1_000
 
 REASONS_UNREPAIRED: Final = {
     "budgets": "the budgets of the plan leave no move for it",
-    "limits": "no broker in another rack has room below its limits",
-    "both": "no broker in another rack has room within limits and budgets",
+    "limits": "no broker in another rack has scratch below its limits",
+    "both": "no broker in another rack has scratch within limits and budgets",
     "brokers": "no broker in another rack may take it",
     "work": "the search budget was exhausted before it was repaired",
 }
@@ -109,7 +104,7 @@ def find_repair(
         return Repair(problem=problem)
     task = _RepairSearch(problem, broken, limits.work * SHARE, observer)
     found = task.run()
-    proved = found is not None and _complete(problem, broken, found)
+    proved = found is not None and _is_complete(problem, broken, found)
     if not proved and pairs(problem) <= EXACT_PAIRS and not task.ended:
         exact = repair_exactly(problem, broken, found, limits, observer, task.left)
         found, proved, task.work = exact.placement, exact.proved, task.work + exact.work
@@ -122,7 +117,7 @@ def find_repair(
     left = np.flatnonzero(broken & sharing(problem, found.replicas))
     return Repair(
         problem=kept,
-        proved=proved or _least(problem, broken, found),
+        proved=proved or _is_proved_by_sums(problem, broken, found),
         unrepaired=dict(zip(left.tolist(), task.reasons(found, left), strict=True)),
         work=task.work,
     )
@@ -139,7 +134,9 @@ def repairable(problem: Problem) -> Bools:
     """(n,) rows that share racks and may move."""
     if not problem.goals.repair_racks:
         return np.zeros(len(problem.leader), np.bool_)
-    return np.asarray(sharing(problem, problem.replicas) & (problem.may.why_fixed == 0))
+    return np.asarray(
+        sharing(problem, problem.replicas) & (problem.may.fixed_reason == 0)
+    )
 
 
 def _keeping_repairs(problem: Problem, broken: Bools, found: Placement) -> Problem:
@@ -161,14 +158,14 @@ def _keeping_repairs(problem: Problem, broken: Bools, found: Placement) -> Probl
     )
 
 
-def _complete(problem: Problem, broken: Bools, found: Placement) -> bool:
+def _is_complete(problem: Problem, broken: Bools, found: Placement) -> bool:
     """Whether everything is repaired."""
     loads, count = loads_of(problem, found), held(problem, found.replicas)
     left = bool((broken & sharing(problem, found.replicas)).any())
     return not left and excess(problem, loads, count) == 0.0
 
 
-def _least(problem: Problem, broken: Bools, found: Placement) -> bool:
+def _is_proved_by_sums(problem: Problem, broken: Bools, found: Placement) -> bool:
     """Whether sums alone show that no placement repairs more.
 
     A broker keeps what may not move; and all holding brokers together carry at least
@@ -215,10 +212,11 @@ class _RepairSearch:
         problem = self._problem
         c = find_columns(problem)
         state = new_state(c, c.home)
-        forced, room = largest_first(c, np.flatnonzero(c.forced)), scratch(c)
+        forced = largest_first(c, np.flatnonzero(c.forced))
+        scratch = new_pricing_scratch(c)
         for start in range(0, len(forced), ROWS_AT_ONCE):
             rows = forced[start : start + ROWS_AT_ONCE]
-            if self.ended or not place_forced(c, state, rows, room):
+            if self.ended or not place_forced(c, state, rows, scratch):
                 return None
         state = self._racks(state)
         state = self._limits(state)
@@ -233,11 +231,11 @@ class _RepairSearch:
         if not len(rows):
             return state
         c = find_columns(_forced_to_change(problem, rows))
-        state, room = new_state(c, state.at), scratch(c)
+        state, scratch = new_state(c, state.at), new_pricing_scratch(c)
         for row in _order(c, rows).tolist():
             if self.ended:
                 break
-            self._repair_row(c, state, row, room)
+            self._repair_row(c, state, row, scratch)
         return state
 
     def _limits(self, state: State) -> State:
@@ -292,33 +290,39 @@ class _RepairSearch:
         problem = _forced_to_change(self._problem, rows)
         c = find_columns(problem)
         at = leader_first(c, found.replicas, found.leader)
-        ways = {
-            name: (changed, new_state(changed, at), scratch(changed))
-            for name, changed in _without(c)
+        relaxed = {
+            name: (changed, new_state(changed, at), new_pricing_scratch(changed))
+            for name, changed in _relaxed_columns(c)
         }
         for i, row in enumerate(rows.tolist()):
             words = "work" if self.ended or i >= MOST_EXPLAINED else "brokers"
             if words == "brokers":
-                able = (n for n, way in ways.items() if self._can_repair(way, row))
+                able = (
+                    n
+                    for n, relaxed_columns in relaxed.items()
+                    if self._can_repair(relaxed_columns, row)
+                )
                 words = next(able, words)
             yield REASONS_UNREPAIRED[words]
 
-    def _can_repair(self, way: tuple[Columns, State, PricingScratch], row: int) -> bool:
+    def _can_repair(
+        self, relaxed_columns: tuple[Columns, State, PricingScratch], row: int
+    ) -> bool:
         """Whether a row can be mended; it is left as it is."""
-        c, state, room = way
+        c, state, scratch = relaxed_columns
         back = state.at[row].copy()
-        could = self._repair_row(c, state, row, room)
+        could = self._repair_row(c, state, row, scratch)
         if could:
             reassign(c, state, row, back)
         return could
 
     def _repair_row(
-        self, c: Columns, state: State, row: int, room: PricingScratch
+        self, c: Columns, state: State, row: int, scratch: PricingScratch
     ) -> bool:
         """Move one replica of a row, else all it takes; whether that was allowed."""
         self.work += WORK_PER_TRY * c.scale.shape[0] * c.home.shape[1]
         rows = np.array([row], np.int64)
-        return bool(spread(c, state, row) or place_forced(c, state, rows, room))
+        return bool(spread(c, state, row) or place_forced(c, state, rows, scratch))
 
 
 def ruled_out(problem: Problem, placement: Placement) -> str:
@@ -335,14 +339,14 @@ def ruled_out(problem: Problem, placement: Placement) -> str:
         "limits": "limits of capacity or replicas rule out the moves that would pay",
         "both": "limits and budgets together rule out the moves that would pay",
     }
-    for name, changed in _without(c):
+    for name, changed in _relaxed_columns(c):
         if single_move_pays(changed, new_state(changed, at), NOTHING):
-            # One that pays as it is was not found, but nothing rules it out.
+            # A move that pays with all constraints was missed, not ruled out.
             return words.get(name, "")
     return ""
 
 
-def _without(c: Columns) -> Iterator[tuple[str, Columns]]:
+def _relaxed_columns(c: Columns) -> Iterator[tuple[str, Columns]]:
     """The columns as they are, without budgets, without limits, without both."""
     free = np.full_like(c.budgets, NO_BUDGET)
     most = np.full_like(c.most_replicas, NO_BUDGET)
@@ -378,7 +382,7 @@ def _limits_of(problem: Problem, c: Columns) -> Limits:
 
 def _placement(problem: Problem, state: State) -> Placement:
     """The placement of a state of all rows."""
-    free = problem.may.why_fixed == 0
+    free = problem.may.fixed_reason == 0
     return Placement(
         replicas=np.where(free[:, None], state.at, problem.replicas).astype(np.int64),
         leader=np.where(free, state.at[:, 0], problem.leader).astype(np.int64),

@@ -4,21 +4,13 @@ from collections.abc import Iterator
 from decimal import ROUND_FLOOR, Context
 from typing import Final
 
-import numpy as np
-
 from model.files import DIGITS, rounded
 from model.goals.goals import Goal
 from model.ids import BrokerId
-from model.plan.plan import (
-    ANY_DIR,
-    BrokerChange,
-    Move,
-    Plan,
-    PlanStatus,
-)
+from model.plan.plan import ANY_DIR, BrokerChange, Move, Plan, PlanStatus
 from model.plan.warnings import plan_warnings
-from model.snapshot.snapshot import BrokerState, Count, Floats, Ints
-from solver.log_dirs import Directories, level_directories
+from model.snapshot.snapshot import BrokerState, Count, Floats
+from solver.log_dirs import DirectoryAssignment, balance_directories
 from solver.problem.placement import (
     Placement,
     deviations,
@@ -29,7 +21,7 @@ from solver.problem.placement import (
 )
 from solver.problem.problem import Problem
 from solver.problem.rack_rule import observers_last
-from solver.problem.remaining_violations import over_limits, rack_violations
+from solver.problem.remaining_violations import held, over_limits, rack_violations
 from solver.report.proof_status import limited_by
 from solver.report.reasons import Reasons
 from solver.search.leaders_only import plan_leaders_only
@@ -42,7 +34,7 @@ def build_plan(
     search: Search,
     placement: Placement,
     status: PlanStatus,
-    directories: Directories | None = None,
+    directories: DirectoryAssignment | None = None,
 ) -> Plan:
     """The sealed plan that leads to a placement.
 
@@ -72,7 +64,7 @@ def build_plan(
         price_bound=float(_DOWN.create_decimal_from_float(search.price_bound)),
         bound_method=search.method,
         limited_by=limited_by(search),
-        move_price=rounded(problem.prices.move),
+        move_price=rounded(problem.costs.move),
         levels=_levels(problem),
         brokers=_broker_changes(search, placement),
         moves=moves,
@@ -86,15 +78,15 @@ def build_plan(
     ).seal()
 
 
-def _directories(search: Search, placement: Placement) -> Directories:
+def _directories(search: Search, placement: Placement) -> DirectoryAssignment:
     if not search.problem.goals.level_directories:
-        return Directories(chosen={}, gain={}, reason={})
-    return level_directories(search.problem, placement, search)
+        return DirectoryAssignment(chosen={}, gain={}, reason={})
+    return balance_directories(search.problem, placement, search)
 
 
 def _levels(problem: Problem) -> dict[str, float]:
     """Mean load per holding broker of what counts."""
-    levels = dict(zip(problem.keys, problem.level.tolist(), strict=True))
+    levels = dict(zip(problem.keys, problem.mean_load.tolist(), strict=True))
     holding = int(problem.may.holding.sum())
     for goal in problem.topic_goals:
         total = topic_totals(problem, Count(goal.resource)).sum()
@@ -116,7 +108,7 @@ def ignored_goals(problem: Problem) -> Iterator[tuple[Goal, float]]:
 
 
 def _moves(
-    problem: Problem, placement: Placement, directories: Directories
+    problem: Problem, placement: Placement, directories: DirectoryAssignment
 ) -> tuple[Move, ...]:
     """Forced moves first, internal topics last, then by gain."""
     gain = gains(problem, placement)
@@ -133,7 +125,9 @@ def _moves(
     )
 
 
-def _move(reasons: Reasons, row: int, gain: float, directories: Directories) -> Move:
+def _move(
+    reasons: Reasons, row: int, gain: float, directories: DirectoryAssignment
+) -> Move:
     problem, placement = reasons.problem, reasons.placement
     partition = problem.snapshot.row(row)
     leader = problem.brokers[int(placement.leader[row])]
@@ -170,8 +164,8 @@ def _now(problem: Problem, loads: Floats) -> dict[str, float]:
 
 def _log_dirs_before(problem: Problem, row: int) -> tuple[str, ...]:
     snapshot = problem.snapshot
-    held = range(len(snapshot.replicas(row)))
-    return tuple(snapshot.log_dir(row, index) or ANY_DIR for index in held)
+    count = len(snapshot.replicas(row))
+    return tuple(snapshot.log_dir(row, index) or ANY_DIR for index in range(count))
 
 
 def _replicas_after(
@@ -189,8 +183,8 @@ def _broker_changes(search: Search, placement: Placement) -> tuple[BrokerChange,
     problem = search.problem
     before, after = problem.loads_before, loads_of(problem, placement)
     now = {d.key: i for i, d in enumerate(problem.dimensions) if d.slot == 0}
-    held_before = _held(problem, problem.replicas)
-    held_after = _held(problem, placement.replicas)
+    held_before = held(problem, problem.replicas).tolist()
+    held_after = held(problem, placement.replicas).tolist()
     counted = problem.keys
 
     def deviation(loads: Floats, b: int) -> dict[str, float]:
@@ -215,12 +209,6 @@ def _broker_changes(search: Search, placement: Placement) -> tuple[BrokerChange,
         )
         for b, broker in enumerate(problem.snapshot.header.brokers)
     )
-
-
-def _held(problem: Problem, replicas: Ints) -> list[int]:
-    """(B,) replicas on each broker."""
-    size = len(problem.brokers)
-    return list(np.bincount(replicas[replicas >= 0], minlength=size).tolist())
 
 
 def _bound_prices(search: Search, b: int) -> dict[str, float]:

@@ -11,19 +11,19 @@ from model.plan.proposal import Change, Proposal
 from model.snapshot.snapshot import Snapshot
 from solver.problem.placement import (
     Placement,
+    change_costs,
     deviations,
     loads_of,
-    prices_of,
     row_shift,
 )
 from solver.problem.problem import Problem
-from solver.report.reasons import deviation_text, served
+from solver.report.reasons import deviation_text, main_effect
 
 # ---- moves that are made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class DeviationEffect:
     """One broker in one dimension, as deviations from its level."""
 
     broker: BrokerId
@@ -52,7 +52,7 @@ class MoveValue:
     goal: str | None
     """The dimension that it serves most."""
     reason: str
-    effects: tuple[Effect, ...]
+    effects: tuple[DeviationEffect, ...]
     """The brokers that it touches; empty where they are not levelled."""
 
 
@@ -82,17 +82,17 @@ def move_values(
         row = problem.snapshot.row_of[move.id]
         brokers, shift = row_shift(problem, placement, row)
         without = after[brokers] - shift[:, problem.column] * problem.slope[brokers]
-        found = served(problem, placement, row)
+        found = main_effect(problem, placement, row)
         yield MoveValue(
             number=number,
             partition=move.id,
             gain=move.gain,
-            price=float(prices_of(problem, placement, [row])[0]),
+            price=float(change_costs(problem, placement, [row])[0]),
             relieved=problem.brokers[found.source] if found else None,
             goal=problem.keys[found.goal] if found else None,
             reason=move.reason,
             effects=tuple(
-                Effect(
+                DeviationEffect(
                     broker=problem.brokers[b],
                     dimension=key,
                     before=float(before[b, k]),
@@ -137,7 +137,7 @@ def why_not(snapshot: Snapshot, plan: Plan, row: int, broker: BrokerId) -> WhyNo
     tried = [
         (_new_faults(found, known), found, change)
         for change in _alternatives(planned, row, broker)
-        for found in [_with(planned, change)]
+        for found in [_evaluate_with(planned, change)]
     ]
     if not tried:
         return _already_there(planned, row, broker)
@@ -178,7 +178,7 @@ def _alternatives(proposal: Proposal, row: int, broker: BrokerId) -> Iterator[Ch
             yield Change(row, (leader, *rest), leader)
 
 
-def _with(proposal: Proposal, change: Change) -> Evaluation:
+def _evaluate_with(proposal: Proposal, change: Change) -> Evaluation:
     """The plan with one row changed otherwise."""
     others = [c for c in proposal.changes if c.row != change.row]
     here = proposal.snapshot.row(change.row)
@@ -191,7 +191,7 @@ def _already_there(proposal: Proposal, row: int, broker: BrokerId) -> WhyNot:
     pid = proposal.snapshot.id(row)
     moved = row in proposal.changed
     where = (
-        "the plan sends it there" if moved else "it lies there, and the plan leaves it"
+        "the plan moves it there" if moved else "it is there already, and stays there"
     )
     words = f"{pid} is led by broker {broker} after the plan: {where}"
     return WhyNot(
@@ -218,9 +218,7 @@ def _answer(
     even = cost - price
     if set(change.replicas) == set(proposal.snapshot.replicas(change.row)):
         yield f"it would undo the plan's move of {pid}"
-    parts = (
-        f"{even:+.3g} by how even the brokers are, {price:+.3g} by the price of moves"
-    )
+    parts = f"{even:+.3g} from imbalance, {price:+.3g} from the cost of moves"
     how = f"allowed{_in_place(proposal, change)}"
     if cost > 0:
         yield f"{how}, and F would rise by {cost:.3g}: {parts}"

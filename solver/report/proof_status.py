@@ -31,10 +31,10 @@ def verdict(search: Search, placement: Placement) -> tuple[PlanStatus, tuple[str
         return PlanStatus.ALREADY_BALANCED, (*idle, *_remaining(search, placement))
     if within_band(problem):
         return PlanStatus.ALREADY_BALANCED, (_band(problem), *_staying(problem), *left)
-    if search.objective - search.bound > max(problem.prices.move, search.limits.gap):
+    if search.objective - search.bound > max(problem.costs.move, search.limits.gap):
         return PlanStatus.NONE_IN_TIME, (_unproved(search), *_staying(problem), *left)
     reasons = [ruled_out(problem, placement) or _not_worth_it(search)]
-    if problem.may.why_fixed.all():
+    if problem.may.fixed_reason.all():
         reasons = []
     return PlanStatus.NO_IMPROVEMENT, (*reasons, *_staying(problem), *left)
 
@@ -106,8 +106,8 @@ def _floor(resource: Measure, floor: float, known: dict[Measure, float]) -> str:
 
 def _band(problem: Problem) -> str:
     bands = zip(problem.keys, problem.tolerance.tolist(), strict=True)
-    told = [f"{percent_text(tolerance)} in {key}" for key, tolerance in bands]
-    return f"every broker lies within its band: {', '.join(told)}"
+    listed = [f"{percent_text(tolerance)} in {key}" for key, tolerance in bands]
+    return f"every broker is within its tolerance band: {', '.join(listed)}"
 
 
 def _staying(problem: Problem) -> Iterator[str]:
@@ -117,13 +117,13 @@ def _staying(problem: Problem) -> Iterator[str]:
 
 
 def _not_worth_it(search: Search) -> str:
-    prices = search.problem.prices
+    prices = search.problem.costs
     if search.proved:
         price = f"{prices.move + prices.leader:.3g}"
-        return f"no allowed move gains more than its price, {price} of F"
+        return f"no allowed move gains more than its cost, {price} of F"
     return (
-        f"all that may still be gained, {search.objective - search.bound:.3g}, is less "
-        f"than the price of one move, {prices.move:.3g} of F"
+        f"at most {search.objective - search.bound:.3g} can still be gained, less than "
+        f"the cost of one move, {prices.move:.3g} of F"
     )
 
 
@@ -137,6 +137,6 @@ def _stopped(search: Search) -> str:
 def _unproved(search: Search) -> str:
     return (
         f"no better plan was found within {work_text(search.limits.work)}; F is "
-        f"{search.objective:.4g}, and down to {search.bound:.4g} none is ruled out: "
-        "allow more work"
+        f"{search.objective:.4g} and the proved bound is {search.bound:.4g}; "
+        "raise the search budget to search further"
     )

@@ -151,7 +151,7 @@ def _racks(problem: Problem, row: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class MainEffect:
     """What a changed row does most for."""
 
     source: int
@@ -162,7 +162,7 @@ class Served:
     """The counted dimension that gains most, 0 to K - 1."""
 
 
-def served(problem: Problem, placement: Placement, row: int) -> Served | None:
+def main_effect(problem: Problem, placement: Placement, row: int) -> MainEffect | None:
     """Whom a changed row relieves and fills; None where no broker's load changes.
 
     Brokers are judged as they are before the plan.
@@ -174,7 +174,7 @@ def served(problem: Problem, placement: Placement, row: int) -> Served | None:
     where = problem.deviations_before[brokers]
     gained = -(shift * where * problem.weight).sum(axis=0)
     k = int(np.argmax(np.where(np.any(shift, axis=0), gained, -np.inf)))
-    return Served(
+    return MainEffect(
         source=brokers[int(np.argmax(np.where(shift[:, k] < 0, where[:, k], -np.inf)))],
         target=brokers[int(np.argmin(np.where(shift[:, k] > 0, where[:, k], np.inf)))],
         goal=k,
@@ -182,7 +182,7 @@ def served(problem: Problem, placement: Placement, row: int) -> Served | None:
 
 
 def _balance(problem: Problem, placement: Placement, row: int) -> str:
-    found = served(problem, placement, row)
+    found = main_effect(problem, placement, row)
     if found is None and problem.topic_share:
         return f"spreads topic {problem.snapshot.id(row).topic}"
     if found is None:

@@ -39,7 +39,7 @@ class Result:
         if not plan.moves:
             return f"{self.status}: {why or 'nothing has to move'}"
         return (
-            f"{self.status}: {count_text(len(plan.moves), 'move')}, objective "
+            f"{self.status}: {count_text(len(plan.moves), 'move')}, imbalance "
             f"{plan.objective_before:.4g} -> {plan.objective:.4g}, "
             f"bound {plan.bound:.4g}"
         ) + (f"; {why}" if why else "")

@@ -14,19 +14,13 @@ import numpy as np
 
 from model.snapshot.snapshot import LEAVING, TAKING, Bools, Floats, Ints
 from solver.infeasible.messages import named, staying_text
-from solver.problem.eligibility import WHY, FixedReason
+from solver.problem.eligibility import FIXED_REASONS, FixedReason
 from solver.problem.placement import deviations
 from solver.problem.problem import Problem, sum_loads
 
-REPORTED_SHARE: Final = 0.1
-"""Share of the imbalance that is told, where it cannot be removed."""
-
-_HALVINGS: Final = 200
-"""Steps of the search for the common height; enough for the last digit of a float."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class UnmovableImbalance:
     """Imbalance that one cause leaves, beside the causes before it."""
 
     cause: str
@@ -35,13 +29,20 @@ class Left:
     """Weighted sum of squared deviations, in units of F."""
 
 
+REPORTED_SHARE: Final = 0.1
+"""Share of the imbalance above which the unmovable part is reported."""
+
+_HALVINGS: Final = 200
+"""Steps of the search for the common height; enough for the last digit of a float."""
+
+
 def imbalance(problem: Problem) -> float:
     """Weighted sum of squared deviations as the snapshot has it."""
     squares = deviations(problem, problem.loads_before) ** 2 * problem.weight
     return float(squares.sum())
 
 
-def unmovable(problem: Problem) -> tuple[Left, ...]:
+def unmovable(problem: Problem) -> tuple[UnmovableImbalance, ...]:
     """Causes that leave any imbalance, in the order in which they are counted."""
     found, stays = [], np.zeros(len(problem.leader), np.bool_)
     least = 0.0
@@ -49,7 +50,7 @@ def unmovable(problem: Problem) -> tuple[Left, ...]:
         stays |= rows
         with_it = least_deviation(problem, stays, states_bind=states)
         if with_it - least > 1e-9:
-            found.append(Left(cause=cause, deviation=with_it - least))
+            found.append(UnmovableImbalance(cause=cause, deviation=with_it - least))
         least = max(least, with_it)
     return tuple(found)
 
@@ -132,8 +133,8 @@ def _loads(problem: Problem, rows: Ints) -> Floats:
 def _causes(problem: Problem) -> Iterator[tuple[str, Bools, bool]]:
     """Words, the rows that stay for this cause, and whether broker states bind."""
     none = np.zeros(len(problem.leader), np.bool_)
-    why = problem.may.why_fixed
-    lost = why == 1 + WHY.index(FixedReason.NO_LEADER)
+    why = problem.may.fixed_reason
+    lost = why == 1 + FIXED_REASONS.index(FixedReason.NO_LEADER)
     if lost.any():
         yield staying_text(int(lost.sum()), FixedReason.NO_LEADER), lost, False
     closed = [
@@ -145,7 +146,7 @@ def _causes(problem: Problem) -> Iterator[tuple[str, Bools, bool]]:
         names = named("broker", [f"{b.id} ({b.state})" for b in closed])
         takes = "takes" if len(closed) == 1 else "take"
         yield f"{names} {takes} no new load", none, True
-    for reason in WHY:
-        rows = why == 1 + WHY.index(reason)
+    for reason in FIXED_REASONS:
+        rows = why == 1 + FIXED_REASONS.index(reason)
         if rows.any() and reason is not FixedReason.NO_LEADER:
             yield staying_text(int(rows.sum()), reason), rows, True

@@ -13,14 +13,14 @@ import numpy as np
 
 from model.files import rounded
 from model.snapshot.snapshot import Floats, Ints
-from solver.kernels.pricing import PricingScratch, scratch
+from solver.kernels.pricing import PricingScratch, new_pricing_scratch
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.relaxation import (
     Masses,
-    begin,
     drop_empty,
     dual_value,
     new_masses,
+    place_forced_rows,
     price_all,
     relaxed_prices,
     sweep,
@@ -69,7 +69,7 @@ class Relaxation:
     price: float
     """A typical price of a move; of those that are not free, as empty logs are."""
     rng: np.random.Generator
-    room: PricingScratch
+    scratch: PricingScratch
     stops: Callable[[], bool] = lambda: False
     """Whether whoever follows the solve asks to stop."""
     bound: float = -np.inf
@@ -105,11 +105,11 @@ def new_relaxation(
         rows=rows,
         price=float(np.sort(prices)[len(prices) // 2]) if len(prices) else 1.0,
         rng=np.random.default_rng(seed),
-        room=scratch(c),
+        scratch=new_pricing_scratch(c),
         stops=stops,
     )
     q = unit_prices(c, 2.0 * c.weight * found.v)
-    found.impossible = not begin(c, found.masses, found.v, q, found.room)
+    found.impossible = not place_forced_rows(c, found.masses, found.v, q, found.scratch)
     return found
 
 
@@ -140,25 +140,25 @@ def warm_up(r: Relaxation, work: float = float("inf")) -> None:
             if r.work >= end or r.stops():
                 break
             part = order[first : first + size]
-            _spend(r, sweep(r.columns, r.masses, r.v, q, part, r.room))
+            _spend(r, sweep(r.columns, r.masses, r.v, q, part, r.scratch))
     drop_empty(r.columns, r.masses, r.rows)
 
 
 def _at_temperature(r: Relaxation, pi: Floats, t: float, end: float) -> None:
     """Column generation at one temperature; the best bound is kept."""
     for _ in range(MOST_ROUNDS):
-        made = _price(r, pi, min(3.0 * t, 0.1 * r.price))
+        made = _price_rows(r, pi, min(3.0 * t, 0.1 * r.price))
         _solve_restricted(r, pi, t)
         if made <= len(r.rows) // 500 or r.work >= end or r.stops():
             break
-    prove(r, pi)
+    prove_bound(r, pi)
     drop_empty(r.columns, r.masses, r.rows)
 
 
-def _price(r: Relaxation, pi: Floats, near: float) -> int:
+def _price_rows(r: Relaxation, pi: Floats, near: float) -> int:
     """Price all rows; whether that made nodes."""
     q = unit_prices(r.columns, pi)
-    made, priced = price_all(r.columns, r.masses, q, r.rows, near, r.room)
+    made, priced = price_all(r.columns, r.masses, q, r.rows, near, r.scratch)
     _spend(r, priced + len(r.rows) // 20)
     return int(made)
 
@@ -173,14 +173,14 @@ def _solve_restricted(r: Relaxation, pi: Floats, t: float) -> None:
     fill_options(c, m, split, options)
     mass = np.zeros(count)
     small = 1e-3 * r.price * t
-    still = _still(r, split)
-    made = ascend(c, options, still, t, pi, mass, MOST_EVALUATIONS, small)
+    unsplit = _unsplit_loads(r, split)
+    made = ascend(c, options, unsplit, t, pi, mass, MOST_EVALUATIONS, small)
     r.work += made * count * most * dims * WORK_PER_OPTION
     m.mass[options.node] = mass
-    r.v[:] = _deviations(c, options, mass, still)
+    r.v[:] = _deviations(c, options, mass, unsplit)
 
 
-def _still(r: Relaxation, split: Ints) -> Floats:
+def _unsplit_loads(r: Relaxation, split: Ints) -> Floats:
     """(B, K) loads, in levels, of all rows that stay whole at home."""
     c = r.columns
     whole = np.ones(len(c.home), np.bool_)
@@ -195,9 +195,9 @@ def _still(r: Relaxation, split: Ints) -> Floats:
     return found * c.scale
 
 
-def _deviations(c: Columns, o: Options, mass: Floats, still: Floats) -> Floats:
+def _deviations(c: Columns, o: Options, mass: Floats, unsplit: Floats) -> Floats:
     """(B, K) of the relaxed placement."""
-    found = still.copy()
+    found = unsplit.copy()
     for k in range(o.broker.shape[1]):
         at = np.flatnonzero(o.broker[:, k] >= 0)
         for d in range(found.shape[1]):
@@ -206,13 +206,13 @@ def _deviations(c: Columns, o: Options, mass: Floats, still: Floats) -> Floats:
     return np.where(c.holding[:, None], found - 1.0, 0.0)
 
 
-def prove(r: Relaxation, pi: Floats) -> None:
+def prove_bound(r: Relaxation, pi: Floats) -> None:
     """The bound of the present prices, as they will stand in a file."""
-    told = np.array([[rounded(x) for x in row] for row in pi.tolist()])
-    bound = dual_value(r.columns, told, r.room)
+    in_file = np.array([[rounded(x) for x in row] for row in pi.tolist()])
+    bound = dual_value(r.columns, in_file, r.scratch)
     _spend(r, len(r.rows) // 4)
     if bound > r.bound:
-        r.bound, r.prices = bound, told
+        r.bound, r.prices = bound, in_file
 
 
 def _spend(r: Relaxation, priced: int) -> None:

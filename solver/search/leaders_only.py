@@ -17,7 +17,7 @@ from solver.search.local_search import placement_of
 THRESHOLD_RATIO: Final = 0.5
 """Ratio of two successive thresholds: profitable changes are made first."""
 
-LEAST: Final = 0.01
+LAST_THRESHOLD: Final = 0.01
 """The last threshold, as a share of the cost of a leader change."""
 
 MOST_SWEEPS: Final = 40
@@ -29,10 +29,10 @@ def plan_leaders_only(problem: Problem, planned: Placement) -> LeadersOnly | Non
     None where it would not lower F, where a partition has to move in any case, or
     where the plan itself moves no replica. A broker over a limit gets no worse.
     """
-    if not _moves(problem, planned) or int(problem.rf.max(initial=0)) < 2:
+    if not _moves_replicas(problem, planned) or int(problem.rf.max(initial=0)) < 2:
         return None
     if problem.start is not None:
-        # What a repair binds plans to may take new replicas.
+        # Keeping a repair may require new replicas.
         problem = compile_problem(problem.snapshot, problem.goals)
     if problem.may.forced.any():
         return None
@@ -44,7 +44,7 @@ def plan_leaders_only(problem: Problem, planned: Placement) -> LeadersOnly | Non
     return LeadersOnly(leader_changes=changes, objective=rounded(value))
 
 
-def _moves(problem: Problem, planned: Placement) -> bool:
+def _moves_replicas(problem: Problem, planned: Placement) -> bool:
     """Whether a replica moves to another broker; the order of a list does not count."""
     before, after = (
         _sorted_replicas(problem.replicas),
@@ -63,8 +63,8 @@ def _descend(problem: Problem) -> Placement:
     state = new_state(c, c.home)
     threshold = largest_gain(c, state)
     for _ in range(MOST_SWEEPS):
-        threshold = max(THRESHOLD_RATIO * threshold, LEAST * c.leader_price)
+        threshold = max(THRESHOLD_RATIO * threshold, LAST_THRESHOLD * c.leader_price)
         changed = sweep_leaders(c, state, threshold)
-        if not changed and threshold <= LEAST * c.leader_price:
+        if not changed and threshold <= LAST_THRESHOLD * c.leader_price:
             break
     return placement_of(problem, c, state)

@@ -9,25 +9,20 @@ from typing import Final
 
 import numpy as np
 
-from solver.bounds.large_partitions import Tree, grow, plant_tree
+from solver.bounds.large_partitions import LargePartitionTree, grow_tree, plant_tree
 from solver.bounds.single_replica_choices import has_choices
 from solver.kernels.move_deltas import State, copied, new_state, objective
 from solver.kernels.problem_arrays import Columns, find_columns, leader_first
-from solver.kernels.rounding import bring, heaviest, place_forced, round_relaxed
+from solver.kernels.rounding import (
+    mark_nearly_whole,
+    place_forced,
+    place_single_replicas,
+    round_relaxed,
+)
 from solver.problem.placement import NOTHING, Placement, is_allowed
 from solver.problem.problem import Problem
-from solver.search.dual import (
-    Relaxation,
-    new_relaxation,
-    solve_relaxation,
-    warm_up,
-)
-from solver.search.neighbourhoods import (
-    Arm,
-    Draw,
-    Neighbourhoods,
-    largest_first,
-)
+from solver.search.dual import Relaxation, new_relaxation, solve_relaxation, warm_up
+from solver.search.neighbourhoods import Arm, Draw, Neighbourhoods, largest_first
 from solver.search.search import Search
 
 WARM_SHARE: Final = 2.0
@@ -45,10 +40,10 @@ TRIAL_EFFORT: Final = 300
 
 WORK_PER_STEP: Final = 3e-7
 
-GIANT: Final = 0.2
+LARGE_LOAD: Final = 0.2
 """Load of a partition, in levels, from which it is large against a broker."""
 
-GIANTS: Final = 0.05
+DECISIVE_SHARE: Final = 0.05
 """Share of all load from which on giants decide how good a plan can be."""
 
 OFFER_EVERY: Final = 0.02
@@ -64,10 +59,10 @@ EARLY_CHECK: Final = 8
 """Rounds between two looks at whether the first arm gets there alone, where there are
 many brokers with one replica of each row: others can gain ten times as much then."""
 
-MANY: Final = 48
+MANY_BROKERS: Final = 48
 """Brokers that are many."""
 
-SLOW: Final = 0.02
+SLOW_SHARE: Final = 0.02
 """Share of F - bound; less gain than that asks for more arms and more effort."""
 
 ARMS: Final = (
@@ -105,7 +100,7 @@ class LocalSearch:
     relaxation: Relaxation
     state: State
     around: Neighbourhoods
-    tree: Tree | None = None
+    tree: LargePartitionTree | None = None
     """Of branch and bound on giants, where there are any."""
 
 
@@ -135,10 +130,10 @@ def search_locally(search: Search, work: float) -> LocalSearch | None:
         ),
     )
     with local.around.threads:
-        return local if _found(local, work) else None
+        return local if _search_within(local, work) else None
 
 
-def _found(local: LocalSearch, work: float) -> bool:
+def _search_within(local: LocalSearch, work: float) -> bool:
     search, relaxation = local.search, local.relaxation
     if relaxation.impossible:
         return False
@@ -147,9 +142,9 @@ def _found(local: LocalSearch, work: float) -> bool:
         offer(local)
     home = copied(local.state)
     warm_up(relaxation, WARM_SHARE * work)
-    _round(local, home)
-    _price(local, work)
-    _round(local, home)
+    _round_relaxed(local, home)
+    _solve_dual(local, work)
+    _round_relaxed(local, home)
     if search.best is None:
         return False
     if has_large_partitions(local.columns):
@@ -171,26 +166,26 @@ def _evacuate_forced(local: LocalSearch) -> bool:
         return True
     c = local.columns
     rows = largest_first(c, np.flatnonzero(c.forced))
-    return bool(place_forced(c, local.state, rows, local.relaxation.room))
+    return bool(place_forced(c, local.state, rows, local.relaxation.scratch))
 
 
-def _price(local: LocalSearch, work: float) -> None:
+def _solve_dual(local: LocalSearch, work: float) -> None:
     search, relaxation, c = local.search, local.relaxation, local.columns
     solve_relaxation(relaxation, work * DUAL_SHARE)
     search.work += relaxation.work
-    refund = float(search.problem.prices.refund.sum())
+    refund = float(search.problem.costs.refund.sum())
     prices = np.zeros((len(c.scale), len(search.problem.weight)))
     prices[:, search.problem.weight > 0] = relaxation.prices
     search.prove_by_prices(relaxation.bound - refund, prices)
 
 
-def _round(local: LocalSearch, home: State) -> None:
+def _round_relaxed(local: LocalSearch, home: State) -> None:
     """Round the relaxed placement off from home, and keep it if it is better."""
     c, relaxation = local.columns, local.relaxation
     state = copied(home)
     split = np.flatnonzero(relaxation.masses.head >= 0)
     whole = np.zeros(len(c.home), np.bool_)
-    heaviest(relaxation.masses, split, whole)
+    mark_nearly_whole(relaxation.masses, split, whole)
     round_relaxed(c, relaxation.masses, state, largest_first(c, split), whole)
     none = local.search.best is None
     if none or objective(c, state) < objective(c, local.state):
@@ -207,7 +202,7 @@ def _branch_on_large(local: LocalSearch, work: float) -> None:
     if not has_choices(c, r):
         return
     local.tree = plant_tree(search, c, r)
-    grow(local.tree, TREE_SHARE * work)
+    grow_tree(local.tree, TREE_SHARE * work)
     plain, found = local.state, [(local.state, r.prices)]
     middle = (search.bound + search.objective) / 2 - local.tree.choices.decided
     for start in (s for s in local.tree.starts if s.bound < middle):
@@ -218,15 +213,15 @@ def _branch_on_large(local: LocalSearch, work: float) -> None:
         size = c.lead[start.rows].max(axis=1, initial=0.0)
         order = np.argsort(-size, kind="stable")
         for _ in range(2):
-            bring(c, local.state, start.rows[order], start.at[order])
-        _try(local, ARMS + LARGE_PARTITION_ARMS, START_SHARE * work)
+            place_single_replicas(c, local.state, start.rows[order], start.at[order])
+        _anneal_briefly(local, ARMS + LARGE_PARTITION_ARMS, START_SHARE * work)
         found.append((local.state, start.prices))
     local.state, prices = min(found, key=lambda f: objective(c, f[0]))
     local.around.follow(prices)
     offer(local)
 
 
-def _try(local: LocalSearch, arms: tuple[Arm, ...], work: float) -> None:
+def _anneal_briefly(local: LocalSearch, arms: tuple[Arm, ...], work: float) -> None:
     """Some rounds of annealing."""
     end = local.search.work + work
     for turn in range(TRIALS):
@@ -238,7 +233,7 @@ def _try(local: LocalSearch, arms: tuple[Arm, ...], work: float) -> None:
 def has_large_partitions(c: Columns) -> bool:
     """Whether large partitions decide, of which prices say little where they belong."""
     size = c.lead.max(axis=1, initial=0.0)
-    return bool(size[size > GIANT].sum() > GIANTS * c.holding.sum())
+    return bool(size[size > LARGE_LOAD].sum() > DECISIVE_SHARE * c.holding.sum())
 
 
 def _better_start(local: LocalSearch, one: State, other: State) -> State:
@@ -246,7 +241,9 @@ def _better_start(local: LocalSearch, one: State, other: State) -> State:
     found = []
     for start in (one, other):
         local.state = copied(start)
-        _try(local, LARGE_PARTITION_ARMS, TRIAL_SHARE * local.search.limits.work)
+        _anneal_briefly(
+            local, LARGE_PARTITION_ARMS, TRIAL_SHARE * local.search.limits.work
+        )
         found.append(local.state)
     return min(found, key=lambda s: objective(local.columns, s))
 
@@ -279,9 +276,11 @@ def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
     stages = [(among[:1] + large, EFFORTS[0]), *((among + large, e) for e in EFFORTS)]
     arms, effort = stages.pop(0)
     profit = dict.fromkeys(ARMS + large, np.inf)
-    gained, turn, told = 0.0, 0, search.work
-    glance, since = 0.0, search.work
-    hasty = len(local.columns.scale) >= MANY and local.columns.home.shape[1] == 1
+    gained, turn, offered_at = 0.0, 0, search.work
+    recent_gain, checked_at = 0.0, search.work
+    early_check_pending = (
+        len(local.columns.scale) >= MANY_BROKERS and local.columns.home.shape[1] == 1
+    )
     while not search.proved and not search.over(end):
         arm = max(arms, key=lambda a: profit[a])
         if turn % ROUND_ROBIN == ROUND_ROBIN - 1:
@@ -291,24 +290,24 @@ def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
         rate = gain / max(1e-9, search.work - before)
         profit[arm] = rate if np.isinf(profit[arm]) else (profit[arm] + rate) / 2
         gained += gain
-        glance += gain
+        recent_gain += gain
         turn += 1
-        if hasty and turn % EARLY_CHECK == 0:
+        if early_check_pending and turn % EARLY_CHECK == 0:
             left, gap = end - search.work, search.objective - search.bound
-            if glance * left < gap * (search.work - since):
+            if recent_gain * left < gap * (search.work - checked_at):
                 arms, effort = stages.pop(0)
-                hasty, gained = False, 0.0
-            glance, since = 0.0, search.work
+                early_check_pending, gained = False, 0.0
+            recent_gain, checked_at = 0.0, search.work
         if turn % CHECK_EVERY == 0:
-            if stages and gained < SLOW * (search.objective - search.bound):
+            if stages and gained < SLOW_SHARE * (search.objective - search.bound):
                 arms, effort = stages.pop(0)
-                hasty = False
+                early_check_pending = False
             elif gained <= NOTHING:
                 break
             gained = 0.0
-        if search.work - told > OFFER_EVERY * search.limits.work:
+        if search.work - offered_at > OFFER_EVERY * search.limits.work:
             offer(local)
-            told = search.work
+            offered_at = search.work
     local.state = new_state(local.columns, local.state.at)
     offer(local)
 

@@ -15,7 +15,11 @@ import numpy as np
 from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.compiled import twin
 from solver.kernels.move_deltas import State, adopt, copied
-from solver.kernels.neighbourhood_annealing import Room, anneal, new_annealing_scratch
+from solver.kernels.neighbourhood_annealing import (
+    AnnealingScratch,
+    anneal,
+    new_annealing_scratch,
+)
 from solver.kernels.problem_arrays import NO_BUDGET, Columns
 from solver.kernels.reduced_cost_candidates import (
     Candidates,
@@ -43,7 +47,7 @@ CACHE_LINE: Final = 16
 MOST_CANDIDATE_PAIRS: Final = 50_000_000
 """Pairs of row and broker that candidates are kept for, a byte each."""
 
-WORTH: Final = 0.04
+CURABLE_DEVIATION: Final = 0.04
 """Deviation that a giant's move cures at most: its gain is under 4 x this x its load
 (docs/explanation/solving.md), so smaller ones cannot pay their price."""
 
@@ -78,11 +82,11 @@ class Draw:
 
 
 @dataclass(slots=True, kw_only=True)
-class Field:
+class ArmWorkspace:
     """An arm's candidates, and room for each of its concurrent annealings."""
 
     candidates: Candidates
-    rooms: SimpleQueue[Room]
+    spaces: SimpleQueue[AnnealingScratch]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,7 +101,7 @@ class Neighbourhoods:
     )
     guide: Floats | None = None
     """(B, K) prices that candidates are found at; None for those of the relaxation."""
-    ready: dict[tuple[float | None, int], Field] = field(default_factory=dict)
+    ready: dict[tuple[float | None, int], ArmWorkspace] = field(default_factory=dict)
     """By reduced cost and brokers of an arm."""
 
     def follow(self, guide: Floats) -> None:
@@ -129,7 +133,7 @@ class Neighbourhoods:
         most = max(1, min(MOST_STEPS, draw.most // groups))
 
         def run(s: State, batch: range) -> None:
-            random, room = np.zeros(CACHE_LINE, np.uint64), ready.rooms.get()
+            random, room = np.zeros(CACHE_LINE, np.uint64), ready.spaces.get()
             own, x = twin(c), twin(ready.candidates)
             for g in batch:
                 random[0] = seeds[g]
@@ -139,7 +143,7 @@ class Neighbourhoods:
                 done[g] = anneal(
                     own, s, x, *among, draw.effort, most, *heat, random, room
                 )
-            ready.rooms.put(room)
+            ready.spaces.put(room)
 
         threads = min(THREADS, groups) if _no_shared_totals(c) else 1
         batches = [range(t, groups, threads) for t in range(threads)]
@@ -151,21 +155,21 @@ class Neighbourhoods:
             for s, batch in zip(states, batches, strict=True):
                 rows = np.concatenate([ready.candidates.row[mine[g]] for g in batch])
                 adopt(state, s, rows, np.concatenate([subsets[g] for g in batch]))
-        # One after the other, so that no number of threads shows in the last bit.
+        # Summed in a fixed order: the number of threads must not affect rounding.
         change = sum(done[:, 0].tolist())
         return change, int(done[:, 1].sum()) + len(ready.candidates.row)
 
-    def _ready(self, arm: Arm) -> Field:
+    def _ready(self, arm: Arm) -> ArmWorkspace:
         """Candidates and rooms of an arm; arms that differ in their heat share."""
         key = arm.reduced_cost, arm.brokers
         found = self.ready.get(key)
         if found is None:
             candidates = self._candidates(arm.reduced_cost)
-            rooms: SimpleQueue[Room] = SimpleQueue()
+            spaces: SimpleQueue[AnnealingScratch] = SimpleQueue()
             for _ in range(THREADS):
                 largest = min(2 * arm.brokers, len(self.columns.scale))
-                rooms.put(new_annealing_scratch(self.columns, candidates, largest))
-            found = self.ready[key] = Field(candidates=candidates, rooms=rooms)
+                spaces.put(new_annealing_scratch(self.columns, candidates, largest))
+            found = self.ready[key] = ArmWorkspace(candidates=candidates, spaces=spaces)
         return found
 
     def _candidates(self, reduced_cost: float | None) -> Candidates:
@@ -178,13 +182,13 @@ class Neighbourhoods:
         row = np.zeros(most, np.int64)
         may = np.zeros((most, len(c.scale)), np.uint8)
         if reduced_cost is None:
-            found = large_rows(c, rows, r.price / (4 * WORTH), row, may)
+            found = large_rows(c, rows, r.price / (4 * CURABLE_DEVIATION), row, may)
         else:
             within = reduced_cost * r.price
             single = c.home.shape[1] == 1
             leading = within if single else min(within, LEADER_REDUCED_COST * r.price)
             q = unit_prices(c, r.prices if self.guide is None else self.guide)
-            found = find_candidates(c, q, rows, within, leading, r.room, row, may)
+            found = find_candidates(c, q, rows, within, leading, r.scratch, row, may)
         return new_candidates(row[:found].copy(), may[:found].copy())
 
 

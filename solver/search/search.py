@@ -20,11 +20,11 @@ class Search(Budget):
     """Proved: no allowed placement has an F below this."""
     infeasible: bool = False
     """Proved that there is no allowed placement."""
-    set_aside: float = 0.0
+    reserved: float = 0.0
     """Work that is kept for the steps after the search."""
     exhausted: bool = False
     """The search has done all the work that it may."""
-    for_reasons: float = 0.0
+    reserved_for_reasons: float = 0.0
     """The same while no placement is known: to find out why there is none."""
     price_bound: float = 0.0
     """The part of the bound that prices prove alone."""
@@ -45,7 +45,7 @@ class Search(Budget):
     @property
     def work_left(self) -> float:
         """Deterministic work that the search may still do."""
-        kept = self.set_aside + (self.for_reasons if self.best is None else 0.0)
+        kept = self.reserved + (self.reserved_for_reasons if self.best is None else 0.0)
         return max(0.0, self.limits.work - kept - self.work)
 
     def offer(self, placement: Placement) -> None:

@@ -15,7 +15,7 @@ from model.snapshot.snapshot import Bools, BrokerState
 from model.units import count_text
 from solver.budget import Budget
 from solver.cpsat.stopping import solve_stoppable
-from solver.infeasible.assumptions import Kind, Requirement
+from solver.infeasible.assumptions import Requirement, RequirementKind
 from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import LimitedSum, keep_limits
 from solver.infeasible.messages import budget_text, names_text, pin_text
@@ -25,7 +25,7 @@ from solver.infeasible.minimal_conflict import (
     modelled_rows,
     quick_solver,
 )
-from solver.problem.eligibility import WHY, FixedReason
+from solver.problem.eligibility import FIXED_REASONS, FixedReason
 from solver.problem.problem import Problem
 
 MOST_REPORTED: Final = 3
@@ -40,15 +40,15 @@ MOST_WORK: Final = 1.0
 _STEPS: Final = 100
 """Parts of a budget of bytes in which more of it is counted."""
 
-COST: Final[Mapping[Kind, int]] = {
-    Kind.BUDGET: 5,
-    Kind.REPLICA_LIMIT: 5,
-    Kind.CAPACITY: 10,
-    Kind.RETURN: 30,
-    Kind.PIN: 80,
-    Kind.PLACEMENT: 80,
-    Kind.RACKS: 120,
-    Kind.NEW_BROKER: 150,
+COST: Final[Mapping[RequirementKind, int]] = {
+    RequirementKind.BUDGET: 5,
+    RequirementKind.REPLICA_LIMIT: 5,
+    RequirementKind.CAPACITY: 10,
+    RequirementKind.RETURN: 30,
+    RequirementKind.PIN: 80,
+    RequirementKind.PLACEMENT: 80,
+    RequirementKind.RACKS: 120,
+    RequirementKind.NEW_BROKER: 150,
 }
 """What it costs an operator to give a thing up, in moves of a budget."""
 
@@ -64,15 +64,15 @@ COST_OF_STAYING: Final = {
 }
 _OTHER: Final = 60
 
-COST_OF_MORE: Final = {Kind.CAPACITY: 2}
+COST_OF_MORE: Final = {RequirementKind.CAPACITY: 2}
 """Of one more percent; one more move, replica or part of a budget of bytes costs 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RuleChange:
     """One thing that is given up, or whose limit is raised."""
 
-    thing: Requirement
+    requirement: Requirement
     limit: int | None = None
     """The new limit: percent of capacity, moves, replicas or bytes."""
 
@@ -83,13 +83,17 @@ def relaxations(problem: Problem, budget: Budget) -> tuple[str, ...]:
     Empty where none was found within the search budget.
     """
     whole = len(modelled_rows(problem)) == int((problem.leader >= 0).sum())
-    # Where not all rows are placed anew, more may be needed than is found here.
+    # Unless all rows were placed again, further changes may be needed.
     start = "it would be feasible" if whole else "it may become feasible"
-    ways = (map(partial(_words, problem), way) for way in ways_out(problem, budget))
+    ways = (
+        map(partial(_words, problem), way) for way in cheapest_changes(problem, budget)
+    )
     return tuple(f"{start} {' and '.join(words)}" for words in ways)
 
 
-def ways_out(problem: Problem, budget: Budget) -> tuple[tuple[Step, ...], ...]:
+def cheapest_changes(
+    problem: Problem, budget: Budget
+) -> tuple[tuple[RuleChange, ...], ...]:
     """Ways out of an infeasible problem, the cheapest first; all steps are needed."""
     rows = modelled_rows(problem)
     if not rows or not affordable(problem, rows, budget):
@@ -132,32 +136,32 @@ class _RelaxedRules:
         self._given_up = self._groups()
         self._minimize()
 
-    def ways(self) -> Iterator[tuple[Step, ...]]:
+    def ways(self) -> Iterator[tuple[RuleChange, ...]]:
         """Ways out, the cheapest first; single changes where that cannot be proved."""
         found = list(itertools.islice(self._cheapest_ways(), MOST_REPORTED))
         yield from found or itertools.islice(self._single_ways(), MOST_REPORTED)
 
-    def _cheapest_ways(self) -> Iterator[tuple[Step, ...]]:
+    def _cheapest_ways(self) -> Iterator[tuple[RuleChange, ...]]:
         """The cheapest; then the cheapest without all that those before change."""
         while solver := self._solve():
             used = [t for t, gone in self._given_up.items() if solver.value(gone)]
             if not used:
                 return
             yield self._steps(used, solver)
-            for thing in used:
-                self._allow(thing, most=0)
+            for requirement in used:
+                self._allow(requirement, most=0)
 
-    def _single_ways(self) -> Iterator[tuple[Step, ...]]:
+    def _single_ways(self) -> Iterator[tuple[RuleChange, ...]]:
         """Changes of one thing, the cheapest kinds first."""
         order = sorted(self._given_up, key=lambda t: (self._cost(t), t))
-        for thing in order:
-            self._allow(thing, most=0)
-        for thing in order[:MOST_TRIED]:
-            self._allow(thing, most=1)
+        for requirement in order:
+            self._allow(requirement, most=0)
+        for requirement in order[:MOST_TRIED]:
+            self._allow(requirement, most=1)
             solver = self._solve()
-            if solver is not None and solver.value(self._given_up[thing]):
-                yield self._steps([thing], solver)
-            self._allow(thing, most=0)
+            if solver is not None and solver.value(self._given_up[requirement]):
+                yield self._steps([requirement], solver)
+            self._allow(requirement, most=0)
 
     def _solve(self) -> cp_model.CpSolver | None:
         """A solver with the cheapest way out, None where none was proved."""
@@ -170,38 +174,43 @@ class _RelaxedRules:
         found = solve_stoppable(self._budget, solver, self._model, rate=WORK_OF_TIME)
         return solver if found == cp_model.OPTIMAL else None
 
-    def _allow(self, thing: Requirement, most: int) -> None:
+    def _allow(self, requirement: Requirement, most: int) -> None:
         """Let a thing be given up, or not."""
-        self._model.proto.variables[self._given_up[thing].index].domain[1] = most
+        self._model.proto.variables[self._given_up[requirement].index].domain[1] = most
 
     def _steps(
         self, used: Sequence[Requirement], solver: cp_model.CpSolver
-    ) -> tuple[Step, ...]:
+    ) -> tuple[RuleChange, ...]:
         raised = self._raised
         return tuple(
-            Step(t, self._needed(t, solver) if t in raised else None) for t in used
+            RuleChange(t, self._needed(t, solver) if t in raised else None)
+            for t in used
         )
 
-    def _may_give_up(self, thing: Requirement) -> bool:
-        added = thing.kind is Kind.CAPACITY and thing.at >= len(self._problem.brokers)
-        return thing.kind is not Kind.ROW and not added
+    def _may_give_up(self, requirement: Requirement) -> bool:
+        added = requirement.kind is RequirementKind.CAPACITY and requirement.at >= len(
+            self._problem.brokers
+        )
+        return requirement.kind is not RequirementKind.ROW and not added
 
     def _let_rise(self, limit: LimitedSum) -> None:
         """Beyond its limit a sum may go as far as a raised limit lets it."""
-        group = _group(limit.thing)
+        group = _group(limit.requirement)
         if group not in self._raised:
             step = math.ceil(limit.now / _STEPS) if limit.scale > 1 else 1
             step = max(step, 1)
-            highest = 100 - limit.now if group.kind is Kind.CAPACITY else 10**6
+            highest = (
+                100 - limit.now if group.kind is RequirementKind.CAPACITY else 10**6
+            )
             more = self._model.new_int_var(0, highest, f"more[{group}]")
             self._raised[group] = _Limit(more=more, step=step)
         raised = self._raised[group]
         raised.sums.append(limit)
         most = limit.nothing + limit.each * (limit.now + raised.more * raised.step)
         posted = self._model.add(limit.total <= most)
-        posted.only_enforce_if(~self._feasibility.keep(limit.thing))
+        posted.only_enforce_if(~self._feasibility.keep(limit.requirement))
         unmet = self._model.add(limit.unlimited == 0)
-        unmet.only_enforce_if(~self._feasibility.keep(limit.thing))
+        unmet.only_enforce_if(~self._feasibility.keep(limit.requirement))
 
     def _groups(self) -> dict[Requirement, cp_model.IntVar]:
         """By what an operator changes: whether any of its things is given up."""
@@ -224,64 +233,64 @@ class _RelaxedRules:
         ]
         self._model.minimize(cp_model.LinearExpr.sum(costs))
 
-    def _cost(self, thing: Requirement) -> int:
-        if thing.kind is Kind.STATE:
-            state = self._problem.snapshot.header.brokers[thing.at].state
+    def _cost(self, requirement: Requirement) -> int:
+        if requirement.kind is RequirementKind.STATE:
+            state = self._problem.snapshot.header.brokers[requirement.at].state
             return COST_OF_STATE.get(state, _OTHER)
-        if thing.kind is Kind.STAYS:
-            return COST_OF_STAYING.get(WHY[thing.at], _OTHER)
-        return COST[thing.kind]
+        if requirement.kind is RequirementKind.STAYS:
+            return COST_OF_STAYING.get(FIXED_REASONS[requirement.at], _OTHER)
+        return COST[requirement.kind]
 
-    def _needed(self, thing: Requirement, solver: cp_model.CpSolver) -> int:
+    def _needed(self, requirement: Requirement, solver: cp_model.CpSolver) -> int:
         """The least limit that the found placement keeps."""
         found = 0
-        for limit in self._raised[thing].sums:
-            if not solver.value(self._feasibility.keep(limit.thing)):
+        for limit in self._raised[requirement].sums:
+            if not solver.value(self._feasibility.keep(limit.requirement)):
                 reached = int(solver.value(limit.total)) - limit.nothing
                 found = max(found, -(-reached // limit.each) * limit.scale)
         return found
 
 
-def _words(problem: Problem, step: Step) -> str:
+def _words(problem: Problem, step: RuleChange) -> str:
     """`with a budget of 14 moves`, `without draining broker 3`."""
-    thing = step.thing
+    requirement = step.requirement
     if step.limit is not None:
-        return _raised_words(problem, thing, step.limit)
-    match thing.kind:
-        case Kind.STATE:
-            return _without_state(problem, thing.at)
-        case Kind.PIN:
-            pin = pin_text(problem, thing.at).removeprefix("a pin keeps ")
+        return _raised_words(problem, requirement, step.limit)
+    match requirement.kind:
+        case RequirementKind.STATE:
+            return _without_state(problem, requirement.at)
+        case RequirementKind.PIN:
+            pin = pin_text(problem, requirement.at).removeprefix("a pin keeps ")
             return f"without the pin of {pin}"
-        case Kind.PLACEMENT:
-            names = names_text(problem.goals.placements[thing.at].topics)
+        case RequirementKind.PLACEMENT:
+            names = names_text(problem.goals.placements[requirement.at].topics)
             return f"without the placement of {names}"
-        case Kind.RACKS:
+        case RequirementKind.RACKS:
             return "without the rack rule"
-        case Kind.RETURN:
+        case RequirementKind.RETURN:
             return "without the return window"
-        case Kind.STAYS:
-            return _without_staying(problem, WHY[thing.at])
+        case RequirementKind.STAYS:
+            return _without_staying(problem, FIXED_REASONS[requirement.at])
         case _:
-            rack = problem.may.spreading.racks[thing.at]
+            rack = problem.may.spreading.racks[requirement.at]
             return "with one more broker" + (f" in rack {rack}" if rack else "")
 
 
-def _raised_words(problem: Problem, thing: Requirement, limit: int) -> str:
-    if thing.kind is Kind.BUDGET:
-        return f"with a budget of {budget_text(problem, thing, limit)}"
-    if thing.kind is Kind.REPLICA_LIMIT:
+def _raised_words(problem: Problem, requirement: Requirement, limit: int) -> str:
+    if requirement.kind is RequirementKind.BUDGET:
+        return f"with a budget of {budget_text(problem, requirement, limit)}"
+    if requirement.kind is RequirementKind.REPLICA_LIMIT:
         return f"with {count_text(limit, 'replica')} per broker"
-    resource = problem.snapshot.header.resources[thing.part]
+    resource = problem.snapshot.header.resources[requirement.part]
     now = 100 * problem.goals.limit_of(resource)
     return f"with a capacity limit of {limit} % in {resource} (now {now:.4g} %)"
 
 
-def _group(thing: Requirement) -> Requirement:
+def _group(requirement: Requirement) -> Requirement:
     """What an operator changes at once: a capacity limit holds for all brokers."""
-    if thing.kind is Kind.CAPACITY:
-        return Requirement(Kind.CAPACITY, 0, thing.part)
-    return thing
+    if requirement.kind is RequirementKind.CAPACITY:
+        return Requirement(RequirementKind.CAPACITY, 0, requirement.part)
+    return requirement
 
 
 def _without_state(problem: Problem, broker: int) -> str:
@@ -294,12 +303,12 @@ def _without_state(problem: Problem, broker: int) -> str:
 
 
 def _without_staying(problem: Problem, why: FixedReason) -> str:
-    count = int((problem.may.why_fixed == 1 + WHY.index(why)).sum())
+    count = int((problem.may.fixed_reason == 1 + FIXED_REASONS.index(why)).sum())
     partitions = count_text(count, "partition")
     return {
         FixedReason.EXCLUDED: f"with {partitions} of excluded topics free to move",
         FixedReason.INTERNAL: f"with {partitions} of internal topics free to move",
-        FixedReason.KEPT: f"with {partitions} free to move that are to stay",
+        FixedReason.KEPT: f"with {partitions} no longer kept in place by the goals",
         FixedReason.UNKNOWN: f"once the load of {partitions} is known",
-        FixedReason.IN_COOLDOWN: f"once {partitions} have rested",
+        FixedReason.IN_COOLDOWN: f"once the cooldown of {partitions} has ended",
     }.get(why, f"if {partitions} could move")

@@ -17,26 +17,40 @@ from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId
 from model.plan.remaining import load_text
 from model.snapshot.snapshot import Bools, Floats, Ints, Snapshot
-from model.snapshot.what_if import (
-    AddedBrokers,
-    FewestBrokers,
-    Scenario,
-    suppose,
-)
+from model.snapshot.what_if import AddedBrokers, FewestBrokers, Scenario, suppose
 from model.units import count_text
 from solver.budget import Budget
 from solver.problem.co_location import RackMode
 from solver.problem.placement import deviations, loads_of
-from solver.problem.problem import (
-    CAPACITY_SLACK,
-    Problem,
-    compile_problem,
-)
+from solver.problem.problem import CAPACITY_SLACK, Problem, compile_problem
 from solver.problem.remaining_violations import excess, held
 from solver.report.result import Result
 from solver.search.observer import SolveObserver
 from solver.search.search import Search
 from solver.solve import find_placement, solve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerBound:
+    """A number of brokers that nothing goes below, and why."""
+
+    brokers: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fewest:
+    """The answer: a number with its proof, and the plan that reaches it."""
+
+    need: BrokerBound
+    answer: FewestBrokers | None
+    """None where no number of brokers was found that can do."""
+    snapshot: Snapshot
+    """What the plan is of: some brokers drain, or some have joined."""
+    result: Result
+    limited_by: str
+    """What ended the search for fewer brokers before it was decided; else empty."""
+
 
 FIRST_PLAN: Final = 1e9
 """A gap that any plan closes: a solve that ends with the first one."""
@@ -57,28 +71,6 @@ MOST_SIZES: Final = 256
 """Sizes that the bound for large partitions is computed at."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
-    """A number of brokers that nothing goes below, and why."""
-
-    brokers: int
-    words: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fewest:
-    """The answer: a number with its proof, and the plan that reaches it."""
-
-    need: Need
-    answer: FewestBrokers | None
-    """None where no number of brokers was found that can do."""
-    snapshot: Snapshot
-    """What the plan is of: some brokers drain, or some have joined."""
-    result: Result
-    limited_by: str
-    """What ended the search for fewer brokers before it was decided; else empty."""
-
-
 def fewest_brokers(
     snapshot: Snapshot,
     goals: Goals,
@@ -96,7 +88,7 @@ def fewest_brokers(
     need, order = broker_lower_bound(problem), removal_order(problem)
     too_large = _too_large(problem)
     if too_large:
-        need = Need(brokers=need.brokers, words=too_large)
+        need = BrokerBound(brokers=need.brokers, words=too_large)
 
     def at(brokers: int) -> Snapshot:
         return _with(snapshot, problem, order, brokers)
@@ -246,29 +238,32 @@ def _fill(problem: Problem) -> list[float]:
 # ---- the bound
 
 
-def broker_lower_bound(problem: Problem) -> Need:
+def broker_lower_bound(problem: Problem) -> BrokerBound:
     """The strongest of all counts that prove that fewer brokers cannot do."""
-    needs = [Need(brokers=1, words="a cluster has a broker"), *_needs(problem)]
+    needs = [
+        BrokerBound(brokers=1, words="a cluster has at least one broker"),
+        *_bounds(problem),
+    ]
     need = max(needs, key=lambda need: need.brokers)
     if np.isfinite(problem.limit).any():
         return need
     words = f"{need.words}; no capacity is known, so loads limit nothing"
-    return Need(brokers=need.brokers, words=words)
+    return BrokerBound(brokers=need.brokers, words=words)
 
 
-def _needs(problem: Problem) -> Iterator[Need]:
+def _bounds(problem: Problem) -> Iterator[BrokerBound]:
     carried = problem.leader >= 0
     if not carried.any():
         return
     most = int(problem.rf[carried].max())
     words = f"a partition has {count_text(most, 'replica')} on distinct brokers"
-    yield Need(brokers=most, words=words)
+    yield BrokerBound(brokers=most, words=words)
     everywhere = problem.may.holding
     replicas = int(problem.rf[carried].sum())
     few = _enough(_most_replicas(problem), everywhere, replicas)
     limit = count_text(problem.goals.replicas_per_broker, "replica")
     words = f"{count_text(replicas, 'replica')} at {limit} per broker"
-    yield Need(brokers=few, words=words)
+    yield BrokerBound(brokers=few, words=words)
     for d, dimension in enumerate(problem.dimensions):
         allowed, items = problem.limit[:, d], _items(problem, d, carried)
         total = float(items.sum())
@@ -276,10 +271,10 @@ def _needs(problem: Problem) -> Iterator[Need]:
         room = _words_of_room(problem, d)
         load = load_text(dimension.key, total)
         words = f"{load} of {dimension.key} have to be carried, {room}"
-        yield Need(brokers=few, words=words)
+        yield BrokerBound(brokers=few, words=words)
         large = too_large_to_share(items, _largest(problem, allowed))
         words = f"partitions too large in {dimension.key} to share a broker, {room}"
-        yield Need(brokers=large, words=words)
+        yield BrokerBound(brokers=large, words=words)
     yield _rack_bound(problem, carried)
 
 
@@ -356,17 +351,17 @@ def _bins(items: Floats, room: float, size: float) -> int:
     return alone + len(apart) + max(0, math.ceil(over / room - CAPACITY_SLACK))
 
 
-def _rack_bound(problem: Problem, carried: Bools) -> Need:
+def _rack_bound(problem: Problem, carried: Bools) -> BrokerBound:
     """Brokers of all racks together, where rules say what each rack must hold."""
     racks = problem.may.spreading.racks
     each = [_needed_in(problem, carried, q) for q in range(len(racks))]
-    told = [
+    shares = [
         f"{count} in rack {rack}"
         for rack, count in zip(racks, each, strict=True)
         if count
     ]
-    words = f"the racks have to hold their share: {', '.join(told)}"
-    return Need(brokers=sum(each), words=words)
+    words = f"the racks have to hold their share: {', '.join(shares)}"
+    return BrokerBound(brokers=sum(each), words=words)
 
 
 def _needed_in(problem: Problem, carried: Bools, rack: int) -> int:

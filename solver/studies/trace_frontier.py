@@ -1,9 +1,9 @@
-"""Traces the frontier: plans at many prices, and the lines that their bounds prove.
+"""The frontier of balance and cost: plans at many move costs, and proved bounds.
 
-A plan that is best at the price p of a move is one of the best for what it costs. And
-whatever bounds F at the price p from below bounds the balance of every plan: the
-balance is at least that bound less p x the plan's cost (a Lagrangian relaxation of a
-budget; Everett, 1963). So every solve gives a point and a line.
+A plan that is optimal at the cost p of a move is Pareto optimal. And whatever bounds F
+from below at cost p bounds the balance of every plan: the balance is at least that
+bound minus p x the plan's cost (Lagrangian relaxation of a budget; Everett, 1963). So
+every solve gives a point and a line.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,20 +36,21 @@ from solver.search.observer import SolveObserver
 from solver.solve import solve
 
 FACTORS: Final = (100.0, 50.0, 25.0, 12.0, 6.0, 3.0, 1.5, 1.0, 0.5, 0.2)
-"""Prices tried, over the present one."""
+"""Costs of a move that are tried, as multiples of the present one."""
 
 WORK_OF_ROW: Final = 4e-5
-"""Work of compiling a problem and judging its plan, by partition; measured."""
+"""Work units for compiling a problem and evaluating its plan, per partition;
+measured."""
 
 MOST_BUDGETS: Final = 10
-"""Budgets of 1, 2, 4, ... moves that are tried besides, where the model is exact."""
+"""Budgets of 1, 2, 4, ... moves tried in addition, where the model is exact."""
 
 _DOWN: Final = Context(prec=DIGITS, rounding=ROUND_FLOOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Try:
-    """One solve: its price and budget, and the answer."""
+    """One solve: its cost of a move, its budget and the result."""
 
     price: float
     budget: int | None
@@ -57,9 +58,9 @@ class _Try:
 
 
 def trace_frontier(snapshot: Snapshot, goals: Goals, limits: SolveLimits) -> Frontier:
-    """Points and proved lines, from no move to nearly all that gain anything.
+    """Trace points and proved lines, from no move to nearly all that gain anything.
 
-    limits: their work is shared among all solves. Equal arguments give an equal
+    The work of `limits` is shared among all solves. Equal arguments give an equal
     frontier.
     """
     return trace_plans(snapshot, goals, limits, SolveObserver())[0]
@@ -68,9 +69,10 @@ def trace_frontier(snapshot: Snapshot, goals: Goals, limits: SolveLimits) -> Fro
 def trace_plans(
     snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
 ) -> tuple[Frontier, tuple[Result | None, ...]]:
-    """The frontier, and the answer behind each point; None for no move at all.
+    """Trace the frontier, with the result behind each point; None for the present
+    state.
 
-    observer: of each solve; where it stops one, those that follow are cut short too.
+    When `observer` stops one solve, no further solves are started.
     """
     problem = compile_problem(snapshot, goals)
     exact = pairs(problem) <= MAX_PAIRS
@@ -84,14 +86,14 @@ def trace_plans(
         whole.work += found.result.work + WORK_OF_ROW * len(snapshot)
         return found
 
-    # The present price first: whatever ends the trace, its plan is there.
+    # The present cost first, so that its plan exists however early the trace ends.
     made: dict[float, _Try] = {}
     for factor in sorted(FACTORS, key=lambda f: f != 1.0):
         if not made or not whole.over():
             made[factor] = attempt(factor * present, None)
     tries = [made[factor] for factor in FACTORS if factor in made]
     skipped = len(FACTORS) - len(tries)
-    # A budget would leave broken what the bounds of the others repair.
+    # Under a budget, plans may repair less than the bounds assume.
     if exact and not _stuck(tries) and not is_broken(problem):
         price = FACTORS[-1] * present
         most = max(_count(t.result) for t in tries)
@@ -104,7 +106,7 @@ def trace_plans(
 
 
 def _limited(whole: Budget, tries: list[_Try], skipped: int) -> str:
-    """What ended solves before their proof, in words; empty where nothing did."""
+    """What ended solves before optimality was proved; empty if nothing did."""
     if whole.stops():
         return "stopped"
     open_ = sum(t.result.exhausted for t in tries) + skipped
@@ -115,13 +117,13 @@ def _limited(whole: Budget, tries: list[_Try], skipped: int) -> str:
 
 
 def _present_price(problem: Problem) -> float:
-    """The price of one move in units of the balance, as the goals mean it.
+    """The cost of one move in units of the balance, under the goals.
 
-    Under `band` excess comes first whatever it costs, so there the price at which a
-    move pays for itself is tried around what an average partition brings.
+    Under `band` any excess outweighs the cost of moves, so costs are tried around what
+    moving an average partition gains.
     """
     if not problem.band:
-        return problem.prices.move
+        return problem.costs.move
     tolerance = min((g.tolerance for g in problem.counted), default=0.1)
     brokers = int(problem.may.holding.sum())
     return tolerance * max(1, brokers) / max(1, len(problem.leader))
@@ -151,7 +153,8 @@ def _count(result: Result) -> int:
 
 
 def _budgets(problem: Problem, goals: Goals, most: int) -> Iterator[int]:
-    """1, 2, 4, ... moves beside the forced ones, under what was found without."""
+    """1, 2, 4, ... moves besides the forced ones, below what was found without a
+    budget."""
     forced = int(problem.may.forced.sum())
     for step in range(MOST_BUDGETS):
         budget = forced + 2**step
@@ -200,7 +203,7 @@ def _frontier(
 def _home(
     before: float, present: float, lines: tuple[FrontierLine, ...]
 ) -> FrontierPoint:
-    """The cluster as it is."""
+    """The point of the present state."""
     proved = max((line.at(0.0) for line in lines), default=0.0)
     return FrontierPoint(
         cost=0.0,
@@ -215,7 +218,7 @@ def _home(
 
 
 def _corners(lines: tuple[FrontierLine, ...], most: float) -> Iterator[FrontierCorner]:
-    """The lower bound in the figures of a file; corners that these merge, once."""
+    """The lower bound, rounded as in a file, without corners that this merges."""
     last = None
     for corner in lower_bound(lines, most):
         kept = FrontierCorner(cost=rounded(corner.cost), balance=_down(corner.balance))
@@ -225,7 +228,7 @@ def _corners(lines: tuple[FrontierLine, ...], most: float) -> Iterator[FrontierC
 
 
 def _lines(goals: Goals, tries: Iterable[_Try]) -> tuple[FrontierLine, ...]:
-    """One of each price; a budget's bound says nothing of plans without it."""
+    """One line per cost; a budget's bound says nothing about plans without it."""
     band = goals.objective is ObjectiveKind.BAND
     return tuple(
         FrontierLine(
@@ -257,7 +260,8 @@ def point_at(
     lines: Iterable[FrontierLine],
     move_price: float,
 ) -> FrontierPoint:
-    """The point of a plan, found at a price, over the lines proved for its goals."""
+    """Compute the frontier point of a plan found at a cost, with the bound of the
+    proved lines."""
     balance, cost = _balance(snapshot, goals, moves)
     proved = max((line.at(cost) for line in lines), default=0.0)
     return FrontierPoint(
@@ -284,7 +288,7 @@ def _balance(
 def _nearest(
     points: tuple[FrontierPoint, ...], asked: list[FrontierPoint]
 ) -> int | None:
-    """The point that the present price asked for, or the one that beats it."""
+    """Position of the plan at the present cost, or of the point that dominates it."""
     for wanted in asked:
         at = [i for i, p in enumerate(points) if p.cost <= wanted.cost]
         if at:
@@ -293,5 +297,5 @@ def _nearest(
 
 
 def _down(value: float) -> float:
-    """Rounded towards less, so that what is proved stays proved."""
+    """Round down, so that a bound remains valid."""
     return float(_DOWN.create_decimal_from_float(value))

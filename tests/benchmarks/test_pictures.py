@@ -7,7 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+from tests.support.paths import ROOT
+
+PICTURES = ROOT / "docs" / "pictures"
 SVG = "{http://www.w3.org/2000/svg}"
 IDENTIFIER = re.compile(r"-?[A-Za-z_][A-Za-z0-9_-]*")
 """The ASCII part of CSS 2.2, section 4.1.3."""

@@ -6,12 +6,7 @@ from pathlib import Path
 import pytest
 
 from clients.client_properties import read_client_properties
-from clients.connection import (
-    ClientProperties,
-    Connection,
-    Login,
-    TokenSource,
-)
+from clients.connection import ClientProperties, Connection, Login, TokenSource
 from model.errors import ConfigError
 from tests.support.tls_certificates import Authority
 
@@ -164,52 +159,61 @@ TOKENS = ("security.protocol=SASL_SSL", "sasl.mechanism=OAUTHBEARER")
 
 
 @pytest.mark.parametrize(
-    ("lines", "words"),
+    ("lines", "message"),
     [
         # unknown
         (
             (*SSL, "ssl.trustore.location={ca}"),
-            r"line 2: ssl.trustore.location: no key that plimsoll knows; did you mean "
-            r"'ssl.truststore.location'",
+            r"line 2: ssl.trustore.location: plimsoll does not know this key; did you "
+            r"mean 'ssl.truststore.location'",
         ),
-        (("security.protocol=TLS",), r"line 1: security.protocol: it is one of PLAIN"),
+        (
+            ("security.protocol=TLS",),
+            r"line 1: security.protocol: it must be one of PLAIN",
+        ),
         # contradictory
         (
             ("security.protocol=PLAINTEXT", "sasl.mechanism=PLAIN", LOGIN),
-            r"line 2: sasl.mechanism: nobody would log in, since security.protocol is "
-            r"PLAINTEXT; say SASL_SSL",
+            r"line 2: sasl.mechanism: plimsoll would not log in, because "
+            r"security.protocol is PLAINTEXT; set it to SASL_SSL",
         ),
-        ((LOGIN,), r"sasl.jaas.config: nobody would log in, since .* is missing"),
+        (
+            (LOGIN,),
+            r"sasl.jaas.config: plimsoll would not log in, because .* is missing",
+        ),
         (
             ("security.protocol=SASL_PLAINTEXT", "ssl.truststore.location={ca}"),
             r"line 2: ssl.truststore.location: nothing would be encrypted",
         ),
         (
             (*SASL_SSL, LOGIN, "sasl.username=bob"),
-            r"line 4: sasl.username: it says what sasl.jaas.config says, too",
+            r"line 4: sasl.username: sasl.jaas.config sets the same",
         ),
         (
             (*SASL_SSL, LOGIN.replace(PLAIN, SCRAM)),
-            r"its ScramLoginModule does not go with the mechanism PLAIN, whose login "
-            r"module is PlainLoginModule",
+            r"its login module ScramLoginModule does not fit the mechanism PLAIN, "
+            r"which needs PlainLoginModule",
         ),
-        ((*SASL_SSL, LOGIN, URL), r"token.endpoint.url: it does not go with .* PLAIN"),
+        ((*SASL_SSL, LOGIN, URL), r"token.endpoint.url: it does not fit .* PLAIN"),
         (
             (*SSL, "ssl.ca.location={ca}", "ssl.truststore.location={ca}"),
-            r"line 2: ssl.ca.location: it says what ssl.truststore.location says, too",
+            r"line 2: ssl.ca.location: it means the same as ssl.truststore.location",
         ),
         # missing
         (
             ("security.protocol=SASL_SSL", LOGIN),
             r"sasl.mechanism is missing, and Kafka's default, GSSAPI, is not supported",
         ),
-        (SASL_SSL, r"sasl.username is missing; PLAIN needs a name and a password"),
+        (SASL_SSL, r"sasl.username is missing; PLAIN needs a user name and a password"),
         ((*SASL_SSL, "sasl.username=a", "sasl.password="), "line 4: sasl.pass.* empty"),
         (
             (*SASL_SSL, f'sasl.jaas.config={PLAIN} required password="{SECRET}";'),
             r'line 3: sasl.jaas.config: username="..." is missing in it',
         ),
-        (TOKENS, r"sasl.oauthbearer.token.endpoint.url is missing; plimsoll gets its"),
+        (
+            TOKENS,
+            r"sasl.oauthbearer.token.endpoint.url is missing; plimsoll fetches its",
+        ),
         ((*TOKENS, URL), r"client.id or sasl.oauthbearer.client.id is missing"),
         (
             (*SSL, "ssl.certificate.location={client}"),
@@ -230,8 +234,8 @@ TOKENS = ("security.protocol=SASL_SSL", "sasl.mechanism=OAUTHBEARER")
         # not supported
         (
             (*SSL, "ssl.truststore.type=JKS", "ssl.truststore.location=/etc/t.jks"),
-            r"line 2: ssl.truststore.type: .* type PEM only, not JKS; convert yours "
-            r"by `keytool -list -rfc -keystore /etc/t.jks > truststore.pem`",
+            r"line 2: ssl.truststore.type: .* type PEM, not JKS; convert yours "
+            r"with `keytool -list -rfc -keystore /etc/t.jks > truststore.pem`",
         ),
         (
             (*SSL, "ssl.keystore.type=pkcs12", "ssl.keystore.location=/etc/k.p12"),
@@ -239,7 +243,7 @@ TOKENS = ("security.protocol=SASL_SSL", "sasl.mechanism=OAUTHBEARER")
         ),
         (
             (*SSL, "ssl.truststore.location={here}/jks"),
-            r"jks holds no certificate as PEM; convert a store of Java's by `keytool",
+            r"jks contains no certificate in PEM; convert a Java store with `keytool",
         ),
         (
             ("security.protocol=SASL_SSL", "sasl.mechanism=GSSAPI"),
@@ -247,11 +251,12 @@ TOKENS = ("security.protocol=SASL_SSL", "sasl.mechanism=OAUTHBEARER")
         ),
         (
             (*SASL_SSL, "sasl.username=a", "sasl.password=${{env:PASSWORD}}"),
-            r"line 4: sasl.password: plimsoll does not look up \$\{...\}",
+            r"line 4: sasl.password: plimsoll does not support Java's config providers "
+            r"\(\$\{...\}\)",
         ),
         (
             (*SSL, "ssl.endpoint.identification.algorithm=LDAPS"),
-            r"line 2: ssl.endpoint.identification.algorithm: it is `https`, or empty",
+            r"line 2: ssl.endpoint.identification.algorithm: it must be `https`, or",
         ),
         # damaged
         (
@@ -260,15 +265,18 @@ TOKENS = ("security.protocol=SASL_SSL", "sasl.mechanism=OAUTHBEARER")
         ),
         (
             (*SASL_SSL, LOGIN.replace(";", "")),
-            r"line 3: sasl.jaas.config: end it with a semicolon",
+            r"line 3: sasl.jaas.config: it must end with a semicolon",
         ),
-        ((*TOKENS, "sasl.oauthbearer.token.endpoint.url=file:///t"), "no address that"),
+        (
+            (*TOKENS, "sasl.oauthbearer.token.endpoint.url=file:///t"),
+            "not an address that",
+        ),
     ],
 )
-def test_what_cannot_be_used_is_told_with_key_and_file(
-    stores: Stores, lines: tuple[str, ...], words: str
+def test_an_unusable_property_is_reported_with_key_and_file(
+    stores: Stores, lines: tuple[str, ...], message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=words) as caught:
+    with pytest.raises(ConfigError, match=message) as caught:
         stores.read(*lines)
     assert str(stores.folder / "client.properties") in str(caught.value)
     assert SECRET not in str(caught.value)
@@ -281,9 +289,9 @@ def test_a_damaged_certificate_is_reported(stores: Stores) -> None:
         stores.read(*SSL, f"ssl.truststore.certificates={text}")
 
 
-def test_a_key_of_another_certificate_is_told(stores: Stores) -> None:
+def test_a_key_that_does_not_match_its_certificate_is_reported(stores: Stores) -> None:
     other = Authority.make("other").issue(stores.folder / "other.pem", "alice")
-    with pytest.raises(ConfigError, match="damaged, or not that of the certificate"):
+    with pytest.raises(ConfigError, match="damaged, or belongs to another certificate"):
         stores.read(
             *SSL,
             "ssl.certificate.location={client}",

@@ -8,8 +8,8 @@ from model.errors import ClusterUnreachable, ConfigError
 
 
 @pytest.mark.parametrize("text", ["", "kafka", "kafka:", ":9092", "a:x", "a:1,,b:2"])
-def test_what_is_no_address_is_refused_with_its_text(text: str) -> None:
-    with pytest.raises(ConfigError, match="is no host:port") as caught:
+def test_an_invalid_address_is_rejected_with_its_text(text: str) -> None:
+    with pytest.raises(ConfigError, match="is not host:port") as caught:
         Connection(text)
     assert repr(text) in str(caught.value)
 

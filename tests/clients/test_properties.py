@@ -53,9 +53,9 @@ def test_a_property_has_the_line_of_its_key(tmp_path: Path) -> None:
     assert {k: p.line for k, p in read_properties(file).items()} == {"a": 2, "b": 5}
 
 
-def test_a_malformed_escape_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_malformed_escape_is_reported_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigError, match=r"client\.properties, line 2: \\u wants four"
+        ConfigError, match=r"client\.properties, line 2: \\u needs four"
     ):
         read(tmp_path, "a=b\nc=\\u12g4\n")
 
@@ -89,18 +89,18 @@ def test_blanks_quotes_and_comments_are_as_in_java(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
-        ("", "begin it with the login module"),
-        (f"{MODULE};", "begin it with the login module"),
-        (f'{MODULE} required password="hush"', "end it with a semicolon"),
+        ("", "it must begin with the login module"),
+        (f"{MODULE};", "it must begin with the login module"),
+        (f'{MODULE} required password="hush"', "it must end with a semicolon"),
         (f'{MODULE} required password="hush;', "a quote in it is not closed"),
         (f'{MODULE} required password "hush";', "write its options as name="),
         (f"{MODULE} required password=;", "write its options as name="),
         (f"{MODULE} required; {MODULE} required;", "write its options as name="),
     ],
 )
-def test_what_is_wrong_is_said_without_the_password(text: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words) as caught:
+def test_errors_do_not_contain_the_password(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
         parse_jaas(text)
     assert "hush" not in str(caught.value)

@@ -51,11 +51,13 @@ def test_a_repeated_write_recognises_that_the_lost_answer_succeeded(
     assert host.bucket.put_new("x", b"mine") is not None
 
 
-def test_two_writes_that_meet_are_repeated(host: Host) -> None:
+def test_two_conflicting_writes_are_repeated(host: Host) -> None:
     host.wire.fault = {0: Fault.CONFLICT, 1: Fault.CONFLICT}.get
     assert host.bucket.put_new("x", b"mine") is not None
     host.wire.fault = lambda _: Fault.CONFLICT
-    with pytest.raises(ArchiveUnreachable, match="Others write s3://archive/"):
+    with pytest.raises(
+        ArchiveUnreachable, match="Other writers keep changing s3://archive/"
+    ):
         host.bucket.put_new("y", b"mine")
 
 
@@ -72,7 +74,7 @@ def at(endpoint: str | None, bucket: str = "archive") -> S3Settings:
 
 
 @pytest.mark.parametrize(
-    ("url", "bucket", "error", "words"),
+    ("url", "bucket", "error", "message"),
     [
         ("{here}", "another", ConfigError, "bucket does not exist"),
         ("{here}", "not a bucket", ConfigError, "Invalid bucket name"),
@@ -81,17 +83,17 @@ def at(endpoint: str | None, bucket: str = "archive") -> S3Settings:
     ],
 )
 def test_a_bucket_that_cannot_be_used_is_named(
-    endpoint: str, url: str, bucket: str, error: type[PlimsollError], words: str
+    endpoint: str, url: str, bucket: str, error: type[PlimsollError], message: str
 ) -> None:
     (port,) = free_ports(1)
     settings = at(url.format(here=endpoint, nobody=f"{HOST}:{port}"), bucket)
-    found = Bucket(settings)
+    result = Bucket(settings)
     for call in (
-        lambda: found.get("x"),
-        lambda: found.put_new("x", b""),
-        lambda: found.put_over("x", b"", '"0"'),
-        lambda: found.folders(""),
-        lambda: found.sizes(""),
+        lambda: result.get("x"),
+        lambda: result.put_new("x", b""),
+        lambda: result.put_over("x", b"", '"0"'),
+        lambda: result.folders(""),
+        lambda: result.sizes(""),
     ):
-        with pytest.raises(error, match=f"^Cannot .* s3://{bucket}/.*{words}"):
+        with pytest.raises(error, match=f"^Cannot .* s3://{bucket}/.*{message}"):
             call()

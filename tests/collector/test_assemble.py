@@ -33,8 +33,8 @@ def vectors(*rows: tuple[str, int, int], net_in: float = 5.0) -> pa.Table:
     )
 
 
-def snapshot(state: ClusterState, found: pa.Table) -> Snapshot:
-    return assemble(state, found, window_s=15.0)
+def snapshot(state: ClusterState, result: pa.Table) -> Snapshot:
+    return assemble(state, result, window_s=15.0)
 
 
 def test_loads_belong_to_their_partitions() -> None:
@@ -114,16 +114,17 @@ def reported(number: int, **other: object) -> dict[str, Any]:
     return vector(topic="a", partition=number, **(of_reporters | other))
 
 
-def test_cpu_and_requests_are_there_where_any_partition_has_them() -> None:
+def test_cpu_and_requests_are_present_if_any_partition_has_them() -> None:
     state = cluster(topic("a", [[1], [2]]))
     unknown = {"cpu": math.nan, "requests": math.nan}
     nobody = dict.fromkeys(("cpu_by", "requests_by"), NOBODY)
-    found = snapshot(state, load_table([reported(0), reported(1, **unknown, **nobody)]))
-    assert found.header.resources == (*RESOURCES, Resource.CPU, Resource.REQUESTS)
-    # In percent of one core, as capacities are.
-    assert found.partitions.loads[0].tolist() == [5.0, 7.0, 1000.0, 25.0, 30.0]
-    assert np.isnan(found.partitions.loads[1, 3:]).all()
-    assert found.partitions.measured.tolist() == [[True, True, True, False, False]] * 2
+    result = snapshot(
+        state, load_table([reported(0), reported(1, **unknown, **nobody)])
+    )
+    assert result.header.resources == (*RESOURCES, Resource.CPU, Resource.REQUESTS)
+    assert result.partitions.loads[0].tolist() == [5.0, 7.0, 1000.0, 0.25, 30.0]
+    assert np.isnan(result.partitions.loads[1, 3:]).all()
+    assert result.partitions.measured.tolist() == [[True, True, True, False, False]] * 2
     alone = snapshot(
         state, load_table([reported(0, cpu=math.nan), reported(1, cpu=math.nan)])
     )
@@ -149,9 +150,9 @@ def test_each_source_has_its_own_age_samples_and_share() -> None:
     assert [s.measured_share for s in result.header.sources] == [0.3, 0.2, 0.0]
 
 
-def test_cores_are_known_of_brokers_whose_capacity_tells_them() -> None:
+def test_cores_are_known_for_brokers_with_a_capacity() -> None:
     brokers = [
-        Broker(id=BrokerId(1), capacity={Resource.CPU: 400.0}),
+        Broker(id=BrokerId(1), capacity={Resource.CPU: 4.0}),
         Broker(id=BrokerId(2), capacity={Resource.DISK: 1e12}),
     ]
     assert cores_of(brokers) == {1: 4.0}

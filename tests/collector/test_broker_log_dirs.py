@@ -7,7 +7,7 @@ import pytest
 
 from collector.broker_log_dirs import (
     SAME_ROOM,
-    Directories,
+    BrokerLogDirs,
     read_directories,
     with_capacities,
     with_directories,
@@ -24,7 +24,7 @@ from model.snapshot.snapshot import (
     Resource,
     StorageKind,
 )
-from tests.support.collector import admin_responses as answers
+from tests.support.collector import admin_responses
 from tests.support.collector.sample_rows import cluster, topic
 
 
@@ -41,8 +41,8 @@ def folder(
     }
 
 
-def read(folders: Sequence[Mapping[str, Any]]) -> Directories:
-    return read_directories(log_dirs(answers.log_dirs(folders)))
+def read(folders: Sequence[Mapping[str, Any]]) -> BrokerLogDirs:
+    return read_directories(log_dirs(admin_responses.log_dirs(folders)))
 
 
 def test_directories_are_in_the_order_of_their_paths() -> None:

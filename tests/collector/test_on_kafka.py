@@ -9,7 +9,7 @@ import numpy as np
 import psutil
 import pytest
 
-from clients.admin_connection import Client
+from clients.admin_connection import AdminConnection
 from clients.connection import Connection
 from clients.jvm.jars import default_cache_dir
 from collector.collector import Collector
@@ -98,20 +98,20 @@ def whole_window(watcher: Collector) -> Snapshot:
     return result
 
 
-def check_loads(found: Snapshot, watched: Watched) -> None:
+def check_loads(result: Snapshot, watched: Watched) -> None:
     """The partitions' shares closely, their sum roughly.
 
     A producer that was held up sends what it owes in one go, to all partitions alike,
     so that a busy machine changes the sum within one window, but not the shares.
     """
-    rows = [found.row_of[place] for place in watched.places()]
-    net_in, net_out, disk = found.partitions.loads[rows].T
+    rows = [result.row_of[place] for place in watched.places()]
+    net_in, net_out, disk = result.partitions.loads[rows].T
     shares = np.array(RATES) / sum(RATES)
     for rates, tolerance in ((net_in, 0.1), (net_out, 0.2)):
         np.testing.assert_allclose(rates / rates.sum(), shares, rtol=tolerance)
         assert rates.sum() == pytest.approx(sum(RATES), rel=0.3)
     assert ((disk > 0) & (disk < 16 * 2**20)).all()
-    assert (found.partitions.size_bytes[rows] >= disk).all()
+    assert (result.partitions.size_bytes[rows] >= disk).all()
 
 
 @pytest.mark.spark
@@ -144,7 +144,7 @@ def test_samples_may_go_through_a_topic(watched: Watched, tmp_path: Path) -> Non
     assert own.internal
 
 
-def test_the_samples_topic_is_made_once_and_as_documented(
+def test_the_samples_topic_is_created_once_as_documented(
     local_cluster: LocalCluster,
 ) -> None:
     from kafka.admin import ConfigResource, ConfigResourceType
@@ -161,7 +161,7 @@ def test_the_samples_topic_is_made_once_and_as_documented(
     rows = (state.topic == position).nonzero()[0]
     assert len(rows) == PARTITIONS
     assert (state.replica_start[rows + 1] - state.replica_start[rows] == 3).all()
-    client = Client(connection)
+    client = AdminConnection(connection)
     with client.calling("describe configs", "DESCRIBE_CONFIGS") as admin:
         resource = ConfigResource(ConfigResourceType.TOPIC, name)
         configs = admin.describe_configs([resource])["topic"][name]

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clients.connection import Connection
-from collector.brokers.fetch import BrokerProbe, Look, Told
-from collector.brokers.partition_index import Placement
-from collector.brokers.response_layout import Answer
+from collector.brokers.fetch import BrokerFigures, BrokerProbe, BrokerResponses
+from collector.brokers.partition_index import PartitionIndex
+from collector.brokers.response_layout import RawResponse
 from collector.metadata import ClusterState
 from collector.probe import IDLE_AGE_S, Probe, build_samples
 from collector.samples import MOVING, NEW
 from model.snapshot.snapshot import StorageKind
-from tests.support.collector import admin_responses as answers
+from tests.support.collector import admin_responses
 from tests.support.collector.admin_responses import Place
 from tests.support.collector.sample_rows import START_MS, cluster, topic
 
@@ -19,46 +19,54 @@ BOTH = {("orders", 0): 100, ("orders", 1): 50}
 FIRST = ("orders", 0)
 
 
-def told(
+def responses(
     *,
     sizes: Mapping[Place, int] | None = None,
     earliest: Mapping[Place, int] | None = None,
-    commits: Sequence[Answer] | None = None,
+    commits: Sequence[RawResponse] | None = None,
     **other: Any,
-) -> Told:
+) -> BrokerResponses:
     """Of two partitions; only of the first, how large it is and where it begins."""
-    kinds = [answers.offsets(BOTH), answers.offsets({FIRST: 30})]
+    kinds = [admin_responses.offsets(BOTH), admin_responses.offsets({FIRST: 30})]
     if earliest is not None:
-        kinds.append(answers.offsets(earliest))
+        kinds.append(admin_responses.offsets(earliest))
     folder = {"path": "/a", "sizes": {FIRST: 7000} if sizes is None else sizes, **other}
-    return Told(
+    return BrokerResponses(
         time_ms=START_MS,
-        log_dirs=answers.log_dirs([folder]),
+        log_dirs=admin_responses.log_dirs([folder]),
         offsets=kinds,
         commits=commits,
     )
 
 
-def look(state: ClusterState, found: Told | None = None, broker: int = 1) -> Look:
+def look(
+    state: ClusterState, result: BrokerResponses | None = None, broker: int = 1
+) -> BrokerFigures:
     asked = BrokerProbe(broker, lambda: 0.0)
-    if found is not None and found.commits is not None:
-        asked.expect(len(found.commits))
-    return asked.read(told() if found is None else found, Placement(state))
+    if result is not None and result.commits is not None:
+        asked.expect(len(result.commits))
+    return asked.read(responses() if result is None else result, PartitionIndex(state))
 
 
-def samples(state: ClusterState, looks: Mapping[int, Look]) -> list[dict[str, Any]]:
-    commits = [c for found in looks.values() for c in found.commits or ()]
-    known = all(found.commits is not None for found in looks.values())
+def samples(
+    state: ClusterState, broker_figures: Mapping[int, BrokerFigures]
+) -> list[dict[str, Any]]:
+    commits = [c for result in broker_figures.values() for c in result.commits or ()]
+    known = all(result.commits is not None for result in broker_figures.values())
     flags = Probe(Connection("x:1"))._flags(state)
-    table = build_samples(Placement(state), looks, commits if known else None, flags)
+    table = build_samples(
+        PartitionIndex(state), broker_figures, commits if known else None, flags
+    )
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 
 
-def test_a_sample_holds_what_the_leader_said() -> None:
+def test_a_sample_contains_the_answer_of_the_leader() -> None:
     state = cluster(topic("orders", [[1]]))
-    groups = answers.commits({"g": {FIRST: 100}, "h": {FIRST: 90}, "new": {FIRST: -1}})
-    (row,) = samples(state, {1: look(state, told(commits=[groups]))})
+    groups = admin_responses.commits(
+        {"g": {FIRST: 100}, "h": {FIRST: 90}, "new": {FIRST: -1}}
+    )
+    (row,) = samples(state, {1: look(state, responses(commits=[groups]))})
     assert row == {
         "topic": "orders",
         "partition": 0,
@@ -82,17 +90,17 @@ def test_missing_figures_are_absent_and_not_zero() -> None:
     assert [result[1][name] for name in names] == [-1] * 5
 
 
-def test_all_groups_that_have_committed_nothing_are_none() -> None:
+def test_groups_without_commits_count_as_none() -> None:
     state = cluster(topic("orders", [[1]]))
-    (row,) = samples(state, {1: look(state, told(commits=[]))})
+    (row,) = samples(state, {1: look(state, responses(commits=[]))})
     assert (row["groups"], row["group_offsets"]) == (0, 0)
 
 
-def test_a_tiered_partition_does_not_take_its_local_size_for_the_whole() -> None:
+def test_the_size_of_a_tiered_partition_is_not_its_local_size() -> None:
     state = cluster(topic("orders", [[1]]), storage=StorageKind.TIERED)
     (row,) = samples(state, {1: look(state)})
     assert (row["earliest"], row["total_bytes"]) == (-1, -1)
-    (row,) = samples(state, {1: look(state, told(earliest={FIRST: 5}))})
+    (row,) = samples(state, {1: look(state, responses(earliest={FIRST: 5}))})
     assert row["earliest"] == 5
 
 
@@ -111,35 +119,35 @@ def test_answers_of_a_broker_that_does_not_lead_a_partition_are_ignored() -> Non
     assert [row["partition"] for row in result] == [1]
 
 
-def test_a_copy_into_another_directory_is_no_size() -> None:
+def test_a_copy_into_another_directory_does_not_count_as_size() -> None:
     state = cluster(topic("orders", [[1]]))
-    copied = told(future=[FIRST])
+    copied = responses(future=[FIRST])
     assert samples(state, {1: look(state, copied)})[0]["local_bytes"] == -1
 
 
-def test_topics_whose_names_differ_in_dots_and_underscores_are_kept_apart() -> None:
+def test_topics_whose_names_differ_in_dots_and_underscores_are_distinguished() -> None:
     state = cluster(topic("a.b", [[1]]), topic("a_b", [[1]]))
-    found = Told(
+    result = BrokerResponses(
         time_ms=START_MS,
-        log_dirs=answers.log_dirs(
+        log_dirs=admin_responses.log_dirs(
             [{"path": "/a", "sizes": {("a.b", 0): 1, ("a_b", 0): 2}}]
         ),
-        offsets=[answers.offsets({("a_b", 0): 20, ("a.b", 0): 10})],
+        offsets=[admin_responses.offsets({("a_b", 0): 20, ("a.b", 0): 10})],
     )
-    rows = samples(state, {1: look(state, found)})
-    kept = [(r["topic"], r["latest"], r["local_bytes"]) for r in rows]
-    assert kept == [("a.b", 10, 1), ("a_b", 20, 2)]
+    rows = samples(state, {1: look(state, result)})
+    remaining = [(r["topic"], r["latest"], r["local_bytes"]) for r in rows]
+    assert remaining == [("a.b", 10, 1), ("a_b", 20, 2)]
 
 
-def test_topics_without_partitions_and_unknown_ones_are_passed_over() -> None:
+def test_topics_without_partitions_and_unknown_ones_are_skipped() -> None:
     state = cluster(topic("none", []), topic("orders", [[1]]))
-    gone = answers.offsets({("gone", 0): 5, **BOTH})
-    found = Told(
+    gone = admin_responses.offsets({("gone", 0): 5, **BOTH})
+    result = BrokerResponses(
         time_ms=START_MS,
-        log_dirs=answers.log_dirs([{"path": "/a", "sizes": {("gone", 0): 5}}]),
+        log_dirs=admin_responses.log_dirs([{"path": "/a", "sizes": {("gone", 0): 5}}]),
         offsets=[gone],
     )
-    (row,) = samples(state, {1: look(state, found)})
+    (row,) = samples(state, {1: look(state, result)})
     assert (row["topic"], row["latest"]) == ("orders", 100)
 
 
@@ -150,14 +158,14 @@ def test_a_cluster_without_partitions_gives_an_empty_sample() -> None:
 
 def test_the_next_answer_is_read_like_the_first() -> None:
     state = cluster(topic("orders", [[1]]))
-    placement, asked = Placement(state), BrokerProbe(1, lambda: 0.0)
+    placement, asked = PartitionIndex(state), BrokerProbe(1, lambda: 0.0)
     for latest, size in ((100, 7000), (200, 9000)):
-        found = Told(
+        result = BrokerResponses(
             time_ms=START_MS,
-            log_dirs=answers.log_dirs([{"path": "/a", "sizes": {FIRST: size}}]),
-            offsets=[answers.offsets({FIRST: latest})],
+            log_dirs=admin_responses.log_dirs([{"path": "/a", "sizes": {FIRST: size}}]),
+            offsets=[admin_responses.offsets({FIRST: latest})],
         )
-        read = asked.read(found, placement)
+        read = asked.read(result, placement)
         assert read.latest.values.tolist() == [latest]
         assert read.sizes.values.tolist() == [size]
 
@@ -167,16 +175,16 @@ def test_another_placement_is_read_by_its_own_rows() -> None:
     after = cluster(topic("added", [[1]]), topic("orders", [[1]]))
     asked = BrokerProbe(1, lambda: 0.0)
     rows = [
-        asked.read(told(), Placement(state)).latest.rows.tolist()
+        asked.read(responses(), PartitionIndex(state)).latest.rows.tolist()
         for state in (before, after)
     ]
     assert rows == [[0], [1]]
 
 
-def test_groups_that_went_to_another_coordinator_are_not_known() -> None:
+def test_groups_that_moved_to_another_coordinator_are_unknown() -> None:
     state = cluster(topic("orders", [[1]]))
-    moved = answers.commits({"g": {}}, {"g": 16})
-    assert look(state, told(commits=[moved])).commits is None
+    moved = admin_responses.commits({"g": {}}, {"g": 16})
+    assert look(state, responses(commits=[moved])).commits is None
 
 
 def test_brokers_without_leaders_are_queried_occasionally_and_when_new() -> None:

@@ -13,12 +13,8 @@ import pytest
 
 from collector.assemble import assemble
 from collector.parquet import MOST_ROWS
-from collector.recorded_state import (
-    Recorder,
-    canonical,
-    read_recording,
-    to_bytes,
-)
+from collector.recorded_state import Recorder, canonical, read_recording
+from collector.spark.arrow_transfer import to_bytes
 from collector.spark.vectors import OLDEST, Window, load_vectors
 from model import __version__
 from model.errors import ConfigError
@@ -201,7 +197,7 @@ def test_a_failing_disk_is_reported_at_the_end(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def cut(path: Path) -> None:
+def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-40])
 
 
@@ -246,7 +242,7 @@ def with_long_name(path: Path) -> None:
     pq.write_table(table.set_column(0, "topic", names), path)
 
 
-def said(**fields: object) -> Callable[[Path], None]:
+def with_fields(**fields: object) -> Callable[[Path], None]:
     def change(path: Path) -> None:
         path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
@@ -254,15 +250,19 @@ def said(**fields: object) -> Callable[[Path], None]:
 
 
 @pytest.mark.parametrize(
-    ("name", "harm", "words"),
+    ("name", "harm", "message"),
     [
         ("samples.parquet", Path.unlink, r"samples.parquet is missing; copy the whole"),
-        ("samples.parquet", cut, r"samples.parquet is no Parquet file .* is cut off"),
-        ("samples.parquet", scramble, r"samples.parquet is no Parquet file"),
+        (
+            "samples.parquet",
+            truncate,
+            r"samples.parquet is not a Parquet file .* is truncated",
+        ),
+        ("samples.parquet", scramble, r"samples.parquet is not a Parquet file"),
         ("samples.parquet", without("groups"), r"samples.parquet lacks .* groups: ano"),
         ("samples.parquet", without("batch"), r"samples.parquet lacks .* batch: anoth"),
         ("samples.parquet", emptied, r"samples.parquet holds no samples; record"),
-        ("samples.parquet", as_text, r"samples.parquet is no Parquet file of a record"),
+        ("samples.parquet", as_text, r"samples.parquet is not a Parquet file of a rec"),
         (
             "samples.parquet",
             bloated,
@@ -271,28 +271,44 @@ def said(**fields: object) -> Callable[[Path], None]:
         ("samples.parquet", with_long_name, r"batch 0 the name of a topic with more"),
         ("vectors.parquet", bloated, r"vectors.parquet holds 17,825,792 rows, more"),
         ("vectors.parquet", Path.unlink, r"vectors.parquet is missing"),
-        ("vectors.parquet", cut, r"vectors.parquet is no Parquet file"),
+        ("vectors.parquet", truncate, r"vectors.parquet is not a Parquet file"),
         ("vectors.parquet", without("net_in"), r"vectors.parquet lacks .* net_in"),
-        ("snapshot.json", cut, r"snapshot.json is no plimsoll.snapshot file"),
+        ("snapshot.json", truncate, r"snapshot.json is not a plimsoll.snapshot file"),
         ("snapshot.json", Path.unlink, r"cannot read .*snapshot.json: No such file"),
         ("state.json", Path.unlink, r"cannot read .*state.json: No such file"),
-        ("state.json", cut, r"state.json is no plimsoll.state file"),
+        ("state.json", truncate, r"state.json is not a plimsoll.state file"),
         (
             "state.json",
-            said(kind="plimsoll.plan"),
-            r"no plimsoll.state file \(its",
+            with_fields(kind="plimsoll.plan"),
+            r"not a plimsoll.state file \(its",
         ),
-        ("state.json", said(schema_version="2.0"), r"has schema version 2.0; .* newer"),
-        ("state.json", said(schema_version="old"), r"the schema version 'old', not a"),
-        ("state.json", said(window_ms=0), r"window_ms: Input should be greater than 0"),
-        ("state.json", said(cluster_id="c2"), r"mixes two states: .*c1, .* of c2"),
+        (
+            "state.json",
+            with_fields(schema_version="2.0"),
+            r"has schema version 2.0; .* newer",
+        ),
+        (
+            "state.json",
+            with_fields(schema_version="old"),
+            r"the schema version 'old', not a",
+        ),
+        (
+            "state.json",
+            with_fields(window_ms=0),
+            r"window_ms: Input should be greater than 0",
+        ),
+        (
+            "state.json",
+            with_fields(cluster_id="c2"),
+            r"mixes two states: .*c1, .* of c2",
+        ),
     ],
 )
-def test_a_state_that_cannot_be_used_is_refused_by_name(
-    state: Path, name: str, harm: Callable[[Path], None], words: str
+def test_an_unusable_state_is_rejected_by_name(
+    state: Path, name: str, harm: Callable[[Path], None], message: str
 ) -> None:
     harm(state / name)
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match=message):
         read_recording(state).samples(0)
 
 
@@ -300,50 +316,52 @@ def test_a_state_that_cannot_be_used_is_refused_by_name(
     ("column", "value"),
     [("latest", -7), ("topic", None), ("flags", 4711)],
 )
-def test_what_the_probe_cannot_have_seen_is_refused_with_its_batch(
+def test_impossible_samples_are_rejected_with_their_batch(
     state: Path, column: str, value: object
 ) -> None:
     path = state / "samples.parquet"
-    found = pq.ParquetFile(path).read()
-    values = [*found[column].to_pylist()[:-1], value]
-    field = found.schema.field(column)
-    at = found.column_names.index(column)
-    pq.write_table(found.set_column(at, field, pa.array(values, field.type)), path)
+    result = pq.ParquetFile(path).read()
+    values = [*result[column].to_pylist()[:-1], value]
+    field = result.schema.field(column)
+    at = result.column_names.index(column)
+    pq.write_table(result.set_column(at, field, pa.array(values, field.type)), path)
     recording = read_recording(state)
     assert recording.samples(0).num_rows == 6
-    with pytest.raises(ConfigError, match="holds in batch 1 what is no sample: a fig"):
+    with pytest.raises(ConfigError, match="an invalid sample in batch 1: a figure is"):
         recording.samples(1)
 
 
 def test_a_newer_minor_schema_is_read(state: Path) -> None:
-    said(schema_version="1.9", colour="blue")(state / "state.json")
+    with_fields(schema_version="1.9", colour="blue")(state / "state.json")
     path = state / "samples.parquet"
-    found = pq.ParquetFile(path).read()
-    pq.write_table(found.append_column("colour", pa.nulls(len(found))), path)
+    result = pq.ParquetFile(path).read()
+    pq.write_table(result.append_column("colour", pa.nulls(len(result))), path)
     assert read_recording(state).samples(1).equals(samples(3, 9))
 
 
-def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_folder_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for name in ("file", "missing"):
-        with pytest.raises(ConfigError, match=f"{name} is no recorded state; name a"):
+        with pytest.raises(
+            ConfigError, match=f"{name} is not a recorded state; name a"
+        ):
             read_recording(tmp_path / name)
 
 
 def test_directories_keep_their_replicas_under_pseudonyms(tmp_path: Path) -> None:
     """By what lies beside it, for the paths are others, in another order."""
-    found = snapshot(load_vectors(samples(0, 9), WINDOW))
+    result = snapshot(load_vectors(samples(0, 9), WINDOW))
     dirs = tuple(LogDir(path=f"/data/{i}", capacity_bytes=1.0 + i) for i in range(5))
     brokers = tuple(
-        b.model_copy(update={"log_dirs": dirs}) for b in found.header.brokers
+        b.model_copy(update={"log_dirs": dirs}) for b in result.header.brokers
     )
     homes = np.array([4, 1, -1])
     plain = Snapshot(
-        found.header.model_copy(update={"brokers": brokers}),
-        type(found.partitions)(
+        result.header.model_copy(update={"brokers": brokers}),
+        type(result.partitions)(
             **{
-                name: getattr(found.partitions, name)
-                for name in found.partitions.__slots__
+                name: getattr(result.partitions, name)
+                for name in result.partitions.__slots__
                 if name != "replica_dir"
             },
             replica_dir=homes,
@@ -354,14 +372,14 @@ def test_directories_keep_their_replicas_under_pseudonyms(tmp_path: Path) -> Non
     paths = [d.path for d in hidden.header.brokers[0].log_dirs]
     assert paths == sorted(paths)
 
-    def rooms(state: Snapshot, name: str) -> list[float | None]:
+    def dir_capacities(state: Snapshot, name: str) -> list[float | None]:
         (row,) = [i for i, pid in enumerate(state.ids) if pid.topic == name]
         by_path = {d.path: d for b in state.header.brokers for d in b.log_dirs}
         places = [state.log_dir(row, i) for i in range(len(state.replicas(row)))]
         return [by_path[p].capacity_bytes if p else None for p in places]
 
     for name in (SECRET, "__consumer_offsets"):
-        assert rooms(hidden, names.topic(name)) == rooms(plain, name)
+        assert dir_capacities(hidden, names.topic(name)) == dir_capacities(plain, name)
 
 
 def test_a_recorded_snapshot_is_an_ordinary_one(state: Path) -> None:

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from collector.samples import SAMPLES, decode, encode, not_ahead
 from tests.support.collector.sample_rows import START_MS, sample, table
+from tests.support.paths import ROOT
 
 GOLDEN = {
     "01000000018bcfe5680000000003000000010000000100000000000003e800000000000000c8"
@@ -50,15 +51,10 @@ def test_the_documented_vectors_are_written_and_read(
     assert result.skipped == {}
 
 
-def test_the_document_shows_the_golden_vectors() -> None:
-    from pathlib import Path
+def test_the_document_contains_the_golden_vectors() -> None:
 
-    text = (
-        Path(__file__)
-        .parents[2]
-        .joinpath("docs", "reference", "samples.md")
-        .read_text("utf-8")
-    )
+    document = ROOT / "docs" / "reference" / "samples.md"
+    text = document.read_text("utf-8")
     assert all(f"`{hexadecimal}`" in text for hexadecimal in GOLDEN)
 
 

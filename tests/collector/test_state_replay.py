@@ -3,7 +3,6 @@
 import itertools
 import re
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,17 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clients.jvm.java import find_java
 from collector.assemble import assemble, newest_vectors
-from collector.history.vector_files import History
-from collector.recorded_state import (
-    Recorder,
-    canonical,
-    read_recording,
-    to_bytes,
-)
+from collector.history.vector_files import VectorFiles
+from collector.recorded_state import Recorder, canonical, read_recording
 from collector.samples import SAMPLES
-from collector.spark.session import Spark
+from collector.spark.arrow_transfer import to_bytes
 from collector.spark.stream import Job, LoadStream, SpoolSource
 from collector.spark.vectors import OLDEST, VECTORS, Window, load_vectors
 from collector.spool import Spool
@@ -31,14 +24,14 @@ from collector.state_replay import Replayed, replay_in
 from model.errors import ConfigError
 from model.snapshot.file import read_snapshot, write_snapshot
 from model.snapshot.pseudonyms import Pseudonyms
-from tests.support import cli_offline as offline
+from tests.support import cli_offline
 from tests.support.collector.sample_rows import START_MS, cluster, sample, table, topic
+from tests.support.paths import FIXTURES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-FIXTURES = Path(__file__).parents[2] / "fixtures"
 WINDOW = Window(window_ms=8_000, fan_out=1.5)
 PATIENCE_S = 300.0
 NAMES = Pseudonyms(b"a key of 16 bytes or more")
@@ -77,37 +70,27 @@ class Live:
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    log_file = tmp_path_factory.mktemp("spark") / "spark.log"
-    spark = Spark(find_java(), master="local[2]", log_file=log_file)
-    try:
-        yield spark.start()
-    finally:
-        spark.close()
-
-
-@pytest.fixture(scope="module")
 def live(session: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Live:
     """One write to the spool after the other, each a batch of its own."""
-    found = Live(tmp_path_factory.mktemp("live"))
+    result = Live(tmp_path_factory.mktemp("live"))
     came = threading.Semaphore(0)
-    plain = Recorder(found.folder / "plain")
-    hidden = Recorder(found.folder / "hidden", NAMES)
+    plain = Recorder(result.folder / "plain")
+    hidden = Recorder(result.folder / "hidden", NAMES)
 
     def take(samples: pa.Table, vectors: pa.Table) -> None:
-        found.vectors.append(vectors)
+        result.vectors.append(vectors)
         plain.add(samples, vectors)
         hidden.add(samples, vectors)
         came.release()
 
-    spool = Spool(found.folder / "spool")
+    spool = Spool(result.folder / "spool")
     job = Job(
         source=SpoolSource(spool.folder),
-        checkpoint=found.folder / "checkpoint",
+        checkpoint=result.folder / "checkpoint",
         window=WINDOW,
         interval_s=0.1,
     )
-    history = History(found.folder / "history", every_ms=1)
+    history = VectorFiles(result.folder / "history", every_ms=1)
     stream = LoadStream(session, job, history, take)
     thread = threading.Thread(target=stream.run)
     thread.start()
@@ -119,14 +102,14 @@ def live(session: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> L
         stream.stop()
         thread.join()
     newest = VECTORS.empty_table()
-    for vectors in found.vectors:
+    for vectors in result.vectors:
         newest = newest_vectors(newest, vectors)
     state = cluster(*(topic(name, [[1], [2], [3]] * 2 + [[1]]) for name in TOPICS))
     snapshot = assemble(state, newest, window_s=8.0)
     with plain, hidden:
         plain.finish(snapshot, WINDOW)
         hidden.finish(snapshot, WINDOW)
-    return found
+    return result
 
 
 def recorded(state: Path) -> list[bytes]:
@@ -140,10 +123,10 @@ def snapshot_bytes(state: Path, folder: Path) -> bytes:
     return (folder / "recorded.json").read_bytes()
 
 
-def check(state: Path, found: Replayed, folder: Path) -> None:
+def check(state: Path, result: Replayed, folder: Path) -> None:
     """All batches, and the snapshot, byte for byte."""
-    assert found.as_recorded == found.batches == len(read_recording(state).batches)
-    write_snapshot(folder / "again.json", found.snapshot)
+    assert result.as_recorded == result.batches == len(read_recording(state).batches)
+    write_snapshot(folder / "again.json", result.snapshot)
     assert (folder / "again.json").read_bytes() == snapshot_bytes(state, folder)
 
 
@@ -155,14 +138,14 @@ def test_a_replay_gives_the_vectors_of_the_live_job_byte_by_byte(
     check(state, replay_in(session, read_recording(state), tmp_path), tmp_path)
 
 
-def test_a_real_cluster_that_was_recorded_is_replayed_by_the_command(
+def test_the_command_replays_a_recorded_real_cluster(
     tmp_path: Path,
 ) -> None:
     """In a process of its own, for there is one Spark in each."""
     state = FIXTURES / "recorded"
-    run = offline.plimsoll(tmp_path, "replay", str(state), "--out", "again.json")
+    run = cli_offline.plimsoll(tmp_path, "replay", str(state), "--out", "again.json")
     assert (run.returncode, run.stdout) == (0, ""), run.stderr
-    assert "replayed; its loads are those recorded, byte for byte" in run.stderr
+    assert "replayed; the loads equal the recorded ones, byte for byte" in run.stderr
     assert (tmp_path / "again.json").read_bytes() == snapshot_bytes(state, tmp_path)
     assert {p.name for p in (tmp_path / "state").iterdir()} == {"spark.log"}
 
@@ -226,12 +209,12 @@ def harmed(live: Live, folder: Path, column: str, value: object) -> Path:
     return state
 
 
-def test_a_replay_ends_with_a_sentence_where_a_later_batch_cannot_be_used(
+def test_a_replay_explains_an_unusable_later_batch(
     session: "SparkSession", live: Live, tmp_path: Path
 ) -> None:
     state = harmed(live, tmp_path, "latest", -7)
-    words = re.escape("samples.parquet holds in batch 7 what is no sample")
-    with pytest.raises(ConfigError, match=words):
+    message = re.escape("samples.parquet contains an invalid sample in batch 7")
+    with pytest.raises(ConfigError, match=message):
         replay_in(session, read_recording(state), tmp_path)
 
 

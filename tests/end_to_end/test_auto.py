@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.load.load_generator import Load, LoadOrder
-from lab.load.weights import DEMO_WEIGHTS
+from lab.load.load_generator import DEMO_WEIGHTS, Load, LoadOrder
 from lab.local_cluster.local_cluster import LocalCluster
 from tests.support.cli_on_cluster import Shell
 

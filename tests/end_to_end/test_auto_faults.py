@@ -26,12 +26,11 @@ from tests.support.cli_on_cluster import (
 )
 from tests.support.executor.plan_builders import ids
 from tests.support.executor.topic_records import fill
+from tests.support.kafka_marks import FAILING_BROKERS
 
 pytestmark = [
-    pytest.mark.kafka,
     pytest.mark.spark,
-    # Where it waits in vain, kafka-python leaves its socket to the garbage collector.
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    *FAILING_BROKERS,
 ]
 
 VICTIM = BrokerId(3)
@@ -155,12 +154,12 @@ def test_auto_waits_for_the_end_of_a_foreign_reassignment(site: Site) -> None:
         for broker in ids([1, 2, 3]):
             site.admin.alter_broker_configs(broker, dict.fromkeys(RATES))
         site.admin.delete_topic_configs(site.topic, list(every))
-        running.wait_for(lambda text: times(text, "level") == 1)
+        running.wait_for(lambda text: times(text, "balanced") == 1)
         assert site.is_balanced()
         wait_until(site.is_clean, RUN_S)
 
 
-def test_auto_restores_what_a_failed_run_left_and_balances_afterwards(
+def test_auto_restores_settings_of_a_failed_run_and_balances_afterwards(
     site: Site,
 ) -> None:
     fill(site.cluster.bootstrap, site.topic, [MEGABYTES] * 6)
@@ -171,7 +170,7 @@ def test_auto_restores_what_a_failed_run_left_and_balances_afterwards(
         running.wait_for(lambda text: left in text)
         site.cluster.restart_broker(VICTIM)
         running.wait_for(lambda text: "its throttle is gone" in text)
-        running.wait_for(lambda text: times(text, "level") == 1)
+        running.wait_for(lambda text: times(text, "balanced") == 1)
         assert site.is_balanced()
         wait_until(site.is_clean, RUN_S)
 
@@ -186,7 +185,7 @@ def test_a_flapping_broker_does_not_cause_a_plan_per_flap(site: Site) -> None:
                 os.kill(pid, signal.SIGSTOP)
                 wait_until(lambda: site.serves(VICTIM) is False, RUN_S)
                 if not flap:
-                    running.wait_for(lambda text: "brokers came or went" in text)
+                    running.wait_for(lambda text: "brokers joined or left" in text)
                 os.kill(pid, signal.SIGCONT)
                 wait_until(lambda: site.serves(VICTIM) is True, RUN_S)
         finally:

@@ -9,8 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from control.cli.main import app
-from tests.support.cli_offline import usual
+from tests.support.cli_offline import enter
 from tests.support.cluster_files import described
+from tests.support.paths import FIXTURES
 
 PLACES = ((1, 2), (2, 1), (1, 2), (2, 3), (1, 3))
 LONG = "a" * 249
@@ -20,9 +21,7 @@ Document = dict[str, Any]
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with a cluster as files."""
-    monkeypatch.chdir(tmp_path)
-    for name, value in usual(tmp_path).items():
-        monkeypatch.setenv(name, value)
+    enter(monkeypatch, tmp_path)
     write_topic("orders")
     Path("brokers.csv").write_text(brokers("alive", "alive", "alive"))
     return tmp_path
@@ -101,11 +100,11 @@ def test_loads_of_zero_are_balanced() -> None:
 
 
 @pytest.mark.parametrize("state", ["draining", "dead"])
-def test_all_brokers_cannot_leave(state: str) -> None:
+def test_removing_all_brokers_is_infeasible(state: str) -> None:
     Path("brokers.csv").write_text(brokers(state, state, state))
-    code, told = plan()
+    code, output = plan()
     assert code == 4
-    assert "must empty and no alive broker is left" in told
+    assert "must be emptied, but no alive broker is left" in output
 
 
 @pytest.mark.parametrize("size", [0, "0", "-1", "NaN", "1e400", None, []])
@@ -204,10 +203,10 @@ def test_a_regular_expression_cannot_exhaust_the_processor() -> None:
 
 
 @pytest.mark.parametrize("expression", ["(", "(a{1000}){1000}", "(?=a)", "\\\\1"])
-def test_what_is_no_regular_expression_is_named(expression: str) -> None:
-    code, told = goals(f'excluded_topics = ["{expression}"]\n')
+def test_an_invalid_regular_expression_is_named(expression: str) -> None:
+    code, output = goals(f'excluded_topics = ["{expression}"]\n')
     assert code == 2
-    assert "is no regular expression" in told
+    assert "is not a valid regular expression" in output
 
 
 @pytest.mark.parametrize("objective", ["variance", "band"])
@@ -225,14 +224,14 @@ def test_two_partitions_on_a_thousand_brokers_are_planned(objective: str) -> Non
 
 def snapshot(change: Callable[[Document, Document], object]) -> tuple[int, str]:
     """Plan a snapshot of eight partitions on broker 2 of three, altered."""
-    fixture = Path(__file__).parents[2] / "fixtures" / "tutorial.json"
+    fixture = FIXTURES / "tutorial.json"
     document = json.loads(fixture.read_text())
     change(document["header"], document["partitions"])
     Path("s.json").write_text(json.dumps(document))
-    code, told = run("plan", "--snapshot", "s.json", "--out", "plan.json")
+    code, output = run("plan", "--snapshot", "s.json", "--out", "plan.json")
     if code == 0:
         assert run("verify", "plan.json", "--snapshot", "s.json")[0] == 0
-    return code, told
+    return code, output
 
 
 @pytest.mark.parametrize("load", [-1.0, 1e31, "x", True])

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli_offline import plimsoll
-
-CASES = Path(__file__).parents[1] / "cases"
+from tests.support.paths import CASES
 
 
 def files(case: str, *more: str) -> list[str]:

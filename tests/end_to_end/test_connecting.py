@@ -52,7 +52,7 @@ from tests.support.tls_certificates import Authority
 pytestmark = pytest.mark.kafka
 TOPIC = "orders"
 CHANGE = ("--allow-changes", "--yes", "--throttle", "50MB/s")
-LOOK = ("elect", "--topic", TOPIC, "--dry-run")
+LOOK = ("elect-leaders", "--topic", TOPIC, "--dry-run")
 """A command that does little more than connect."""
 
 
@@ -71,16 +71,18 @@ def commit(bootstrap: str) -> None:
     consumer.close()
 
 
-Said = subprocess.CompletedProcess[str]
+Completed = subprocess.CompletedProcess[str]
 
 
-def plimsoll(folder: Path, properties: Path, *arguments: str) -> Said:
+def plimsoll(folder: Path, properties: Path, *arguments: str) -> Completed:
     """A command with a client.properties and nothing else; it keeps the password."""
-    said = Shell(folder, "").plimsoll(*arguments, "--command-config", str(properties))
-    assert PASSWORD not in said.stdout + said.stderr
-    assert "Traceback" not in said.stderr
+    process = Shell(folder, "").plimsoll(
+        *arguments, "--command-config", str(properties)
+    )
+    assert PASSWORD not in process.stdout + process.stderr
+    assert "Traceback" not in process.stderr
     assert_no_secret_in(folder / "state")
-    return said
+    return process
 
 
 def assert_no_secret_in(folder: Path) -> None:
@@ -162,27 +164,27 @@ def test_a_missing_right_to_move_is_named_and_nothing_is_moved(
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         (
             {"sasl.password": "wrong"},
-            r"refused the login of mover \(PLAIN\); check name, password and sasl.mech",
+            r"refused the login of mover \(PLAIN\)\. Check the user name, the password",
         ),
         (
             {"sasl.mechanism": "SCRAM-SHA-256"},
-            r"refused the login of mover \(SCRAM-SHA-256\); check name, password",
+            r"refused the login of mover \(SCRAM-SHA-256\)\. Check the user name",
         ),
         (
             {"security.protocol": "PLAINTEXT"},
-            r"127.0.0.1:\d+ speaks TLS; say security.protocol=SSL\.",
+            r"127.0.0.1:\d+ requires TLS; set security.protocol=SSL\.",
         ),
         (
             {"security.protocol": "SASL_PLAINTEXT"},
-            r"127.0.0.1:\d+ speaks TLS; say security.protocol=SASL_SSL\.",
+            r"127.0.0.1:\d+ requires TLS; set security.protocol=SASL_SSL\.",
         ),
         (
             {"security.protocol": "SSL"},
-            r"127.0.0.1:\d+ wants a login \(it offers .*PLAIN.*\); say security.protoc",
+            r"127.0.0.1:\d+ requires a login \(it offers .*PLAIN.*\); set security",
         ),
         (
             {"ssl.truststore.location": "{other}"},
@@ -194,17 +196,17 @@ def test_a_missing_right_to_move_is_named_and_nothing_is_moved(
         ),
         (
             {"bootstrap.servers": "{tls}"},
-            r"127.0.0.1:\d+ refused TLS \(.*certificate.*\); if it asks for a cert",
+            r"127.0.0.1:\d+ refused TLS \(.*certificate.*\); if it requires a client",
         ),
         (
             {"bootstrap.servers": "{inner}", "security.protocol": "SASL_PLAINTEXT"},
-            r"127.0.0.1:\d+ takes no login; say security.protocol=PLAINTEXT",
+            r"127.0.0.1:\d+ accepts no login; set security.protocol=PLAINTEXT",
         ),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
-def test_why_it_is_not_let_in_is_said(
-    site: Guarded, tmp_path: Path, changes: dict[str, str], words: str
+def test_the_reason_for_a_refused_login_is_reported(
+    site: Guarded, tmp_path: Path, changes: dict[str, str], message: str
 ) -> None:
     kafka = site.cluster.kafka
     known = {
@@ -219,7 +221,7 @@ def test_why_it_is_not_let_in_is_said(
             values |= dict.fromkeys(KEYS[area], "")
     refused = plimsoll(tmp_path, site.properties(tmp_path, "mover", **values), *LOOK)
     assert refused.returncode == 2, refused.stderr
-    assert re.search(words, refused.stderr), refused.stderr
+    assert re.search(message, refused.stderr), refused.stderr
     assert refused.stderr.count("\n") == 1
 
 
@@ -276,11 +278,11 @@ def test_a_login_by_tokens_works(site: Guarded, tmp_path: Path) -> None:
     assert server.forms
 
 
-def test_a_token_that_is_refused_is_said(site: Guarded, tmp_path: Path) -> None:
+def test_a_refused_token_is_reported(site: Guarded, tmp_path: Path) -> None:
     with tokens(site, "another") as server:
         refused = plimsoll(tmp_path, by_tokens(site, tmp_path, server), *LOOK)
     assert refused.returncode == 2
-    assert f"{server.url} gave no token to the client {TOKEN_USER}" in refused.stderr
+    assert f"{server.url} refused a token to the client {TOKEN_USER}" in refused.stderr
 
 
 @pytest.fixture(scope="module")
@@ -297,12 +299,12 @@ def report(site: Guarded, topic: str) -> None:
     producer.flush()
 
 
-def source(said: Said) -> dict[str, Any]:
+def source(process: Completed) -> dict[str, Any]:
     """What `info` found of Cruise Control's reporter."""
-    assert said.returncode == 0, said.stderr
-    found: dict[str, Any] = json.loads(said.stdout)["sources"][2]
-    assert found["name"] == "cruise-control"
-    return found
+    assert process.returncode == 0, process.stderr
+    result: dict[str, Any] = json.loads(process.stdout)["sources"][2]
+    assert result["name"] == "cruise-control"
+    return result
 
 
 def test_without_the_right_to_read_reports_the_probe_continues_alone(

@@ -69,52 +69,54 @@ def led_by_one(cluster: LocalCluster, topic: str) -> None:
 
 
 @pytest.mark.kafka
-def test_preferred_leaders_are_elected_only_when_that_is_allowed(
+def test_preferred_leaders_are_elected_only_with_consent(
     local_cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
     led_by_one(local_cluster, topic)
     shell = Shell(tmp_path, local_cluster.bootstrap)
-    refused = shell.plimsoll("elect", "--topic", topic)
+    refused = shell.plimsoll("elect-leaders", "--topic", topic)
     assert refused.returncode == 5
-    assert "say --allow-changes to elect" in refused.stderr
-    told = shell.plimsoll("elect", "--topic", topic, "--dry-run")
-    assert told.stdout.splitlines() == [
+    assert "add --allow-changes to elect" in refused.stderr
+    process = shell.plimsoll("elect-leaders", "--topic", topic, "--dry-run")
+    assert process.stdout.splitlines() == [
         f"ElectLeaders preferred {topic}-0: 2",
         f"ElectLeaders preferred {topic}-1: 3",
     ]
-    unasked = shell.plimsoll("elect", "--topic", topic, "--allow-changes")
+    unasked = shell.plimsoll("elect-leaders", "--topic", topic, "--allow-changes")
     assert unasked.returncode == 5
-    assert "say --yes to hold these elections" in unasked.stderr
+    assert "add --yes to hold these elections" in unasked.stderr
     assert leaders(shell.bootstrap, topic) == [1, 1, 1]
 
-    held = shell.plimsoll("elect", "--topic", topic, *CHANGE)
-    assert held.returncode == 0, held.stderr
-    assert [line.split() for line in held.stdout.splitlines()[1:]] == [
+    command = shell.plimsoll("elect-leaders", "--topic", topic, *CHANGE)
+    assert command.returncode == 0, command.stderr
+    assert [line.split() for line in command.stdout.splitlines()[1:]] == [
         [f"{topic}-0", "1", "2", "elected"],
         [f"{topic}-1", "1", "3", "elected"],
     ]
     wait_until(lambda: are_leading(shell.bootstrap, topic, [2, 3, 1]))
-    again = shell.plimsoll("elect", "--topic", topic, *CHANGE)
+    again = shell.plimsoll("elect-leaders", "--topic", topic, *CHANGE)
     assert again.returncode == 0
-    words = "the first replica leads each of 3 partitions; nothing to elect"
-    assert (again.stdout, again.stderr) == ("", f"plimsoll: {words}\n")
+    message = "the preferred replica leads each of 3 partitions; nothing to elect"
+    assert (again.stdout, again.stderr) == ("", f"plimsoll: {message}\n")
 
 
 @pytest.mark.kafka
-def test_kafkas_own_tool_elects_what_plimsoll_writes(
+def test_kafkas_own_tool_accepts_the_election_file(
     local_cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
     led_by_one(local_cluster, topic)
     shell = Shell(tmp_path, local_cluster.bootstrap)
-    written = shell.plimsoll("elect", "--topic", topic, "--out", "election.json")
+    written = shell.plimsoll(
+        "elect-leaders", "--topic", topic, "--out", "election.json"
+    )
     assert written.returncode == 0, written.stderr
     file = tmp_path / "election.json"
     rows = [{"topic": topic, "partition": number} for number in (0, 1)]
     assert json.loads(file.read_text()) == {"partitions": rows}
     assert leaders(shell.bootstrap, topic) == [1, 1, 1]
     election = ("--election-type", "preferred", "--path-to-json-file", file)
-    said = stock_tool(ELECT, shell.bootstrap, *election)
-    assert "Successfully completed leader election (PREFERRED)" in said
+    output = stock_tool(ELECT, shell.bootstrap, *election)
+    assert "Successfully completed leader election (PREFERRED)" in output
     wait_until(lambda: are_leading(shell.bootstrap, topic, [2, 3, 1]))
 
 
@@ -127,12 +129,12 @@ def test_only_the_partitions_of_a_file_are_elected(
     rows = [{"topic": topic, "partition": number} for number in (1, 2)]
     document = {"version": 1, "partitions": rows}
     (tmp_path / "e.json").write_text(json.dumps(document, indent=2))
-    held = shell.plimsoll("elect", "--from", "e.json", *CHANGE, "-o", "json")
-    assert held.returncode == 0, held.stderr
-    told = json.loads(held.stdout)
-    assert told["cluster_id"] == local_cluster.cluster_id
-    assert told["partitions_looked_at"] == 2
-    assert told["elections"] == [
+    process = shell.plimsoll("elect-leaders", "--from", "e.json", *CHANGE, "-o", "json")
+    assert process.returncode == 0, process.stderr
+    answer = json.loads(process.stdout)
+    assert answer["cluster_id"] == local_cluster.cluster_id
+    assert answer["partitions_looked_at"] == 2
+    assert answer["elections"] == [
         {
             "topic": topic,
             "partition": 1,
@@ -147,22 +149,22 @@ def test_only_the_partitions_of_a_file_are_elected(
 
 @pytest.mark.kafka
 @pytest.mark.parametrize(
-    ("rows", "words"),
+    ("rows", "message"),
     [
         ('{"topic":"TOPIC","partition":3}', "the cluster has no partition TOPIC-3"),
         ('{"topic":"gone","partition":0}', "the cluster has no partition gone-0"),
     ],
 )
 def test_a_partition_that_does_not_exist_is_named_and_none_is_elected(
-    local_cluster: LocalCluster, topic: str, tmp_path: Path, rows: str, words: str
+    local_cluster: LocalCluster, topic: str, tmp_path: Path, rows: str, message: str
 ) -> None:
     led_by_one(local_cluster, topic)
     shell = Shell(tmp_path, local_cluster.bootstrap)
     text = f'{{"partitions":[{{"topic":"{topic}","partition":0}},{rows}]}}'
     (tmp_path / "e.json").write_text(text.replace("TOPIC", topic))
-    refused = shell.plimsoll("elect", "--from", "e.json", *CHANGE)
+    refused = shell.plimsoll("elect-leaders", "--from", "e.json", *CHANGE)
     assert refused.returncode == 2
-    assert words.replace("TOPIC", topic) in refused.stderr
+    assert message.replace("TOPIC", topic) in refused.stderr
     assert leaders(shell.bootstrap, topic) == [1, 1, 1]
 
 
@@ -172,13 +174,13 @@ def test_a_topic_that_does_not_exist_is_named(
 ) -> None:
     local_cluster.create_topic(topic, [[1]])
     shell = Shell(tmp_path, local_cluster.bootstrap)
-    refused = shell.plimsoll("elect", "--topic", f"{topic}x", *CHANGE)
+    refused = shell.plimsoll("elect-leaders", "--topic", f"{topic}x", *CHANGE)
     assert refused.returncode == 2
     assert f"no topic '{topic}x'; did you mean '{topic}'?" in refused.stderr
 
 
 @pytest.mark.kafka
-def test_a_broker_that_was_away_leads_again_once_it_is_back_in_sync(
+def test_a_returned_broker_leads_again_once_it_is_in_sync(
     own_cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
     """Meanwhile a move to it hangs, and is left alone as well."""
@@ -187,12 +189,12 @@ def test_a_broker_that_was_away_leads_again_once_it_is_back_in_sync(
     own_cluster.kill_broker(AWAY)
     wait_until(lambda: are_leading(shell.bootstrap, topic, [1, 1]))
     reassign(shell.bootstrap, topic, {1: [2, 3]})
-    away = shell.plimsoll("elect", "--topic", topic, *CHANGE)
+    away = shell.plimsoll("elect-leaders", "--topic", topic, *CHANGE)
     assert away.returncode == 0
     assert away.stderr.splitlines() == [
-        f"plimsoll: left alone: {topic}-0: broker 3, the first of its replicas, is "
+        f"plimsoll: skipped: {topic}-0: broker 3, the first of its replicas, is "
         "dead or fenced",
-        f"plimsoll: left alone: {topic}-1: it is being moved to [2, 3]",
+        f"plimsoll: skipped: {topic}-1: it is being moved to [2, 3]",
         "plimsoll: no other election can be held now",
     ]
     assert leaders(shell.bootstrap, topic) == [1, 1]
@@ -200,7 +202,7 @@ def test_a_broker_that_was_away_leads_again_once_it_is_back_in_sync(
     own_cluster.restart_broker(AWAY)
     wait_until(lambda: AWAY in views(shell.bootstrap, topic)[0].in_sync)
     wait_until(lambda: views(shell.bootstrap, topic)[1].replicas == ids([2, 3]))
-    back = shell.plimsoll("elect", *CHANGE)
+    back = shell.plimsoll("elect-leaders", *CHANGE)
     assert back.returncode == 0, back.stderr
     wait_until(lambda: are_leading(shell.bootstrap, topic, [3, 2]))
 
@@ -211,6 +213,6 @@ def test_on_automq_there_is_nothing_to_elect(
 ) -> None:
     automq_cluster.create_topic(topic, [[1], [2]])
     shell = Shell(tmp_path, automq_cluster.bootstrap)
-    told = shell.plimsoll("elect", *CHANGE)
-    assert told.returncode == 0, told.stderr
-    assert "has a second replica, as none has on AutoMQ" in told.stderr
+    process = shell.plimsoll("elect-leaders", *CHANGE)
+    assert process.returncode == 0, process.stderr
+    assert "has a second replica, as none has on AutoMQ" in process.stderr

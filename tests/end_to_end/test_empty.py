@@ -8,8 +8,7 @@ import pytest
 from clients.jvm.jars import default_cache_dir
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from tests.support.cli_on_cluster import Shell
-
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+from tests.support.paths import FIXTURES
 
 
 @pytest.fixture(scope="module")
@@ -21,18 +20,18 @@ def empty_cluster() -> Iterator[LocalCluster]:
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.parametrize("command", [("status",), ("plan",), ("run", "--once")])
-def test_an_empty_cluster_is_answered_at_once(
+def test_an_empty_cluster_gets_an_answer_at_once(
     empty_cluster: LocalCluster, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     run = Shell(tmp_path, empty_cluster.bootstrap).plimsoll(*command)
     assert run.returncode == 0, run.stderr
     assert "Traceback" not in run.stderr
-    words = {
+    message = {
         "status": "1 broker, 0 partitions",
         "plan": "level already: the cluster has no partitions",
-        "run": "level: no resource is loaded enough to be balanced",
+        "run": "balanced: no resource is loaded enough to be balanced",
     }
-    assert words[command[0]] in run.stdout + run.stderr
+    assert message[command[0]] in run.stdout + run.stderr
 
 
 @pytest.mark.kafka

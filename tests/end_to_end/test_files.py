@@ -70,10 +70,10 @@ def test_a_topic_is_spread_without_knowing_any_load(folder: Path) -> None:
     assert "brokers skewed 66.7 % -> 0.0 %" in run.stdout
 
 
-def test_without_loads_it_says_what_to_do(folder: Path) -> None:
+def test_without_loads_the_message_names_the_remedy(folder: Path) -> None:
     run = plimsoll(folder, "plan", "--from", "describe.txt")
     assert run.returncode == 0
-    assert "say --loads FILE" in run.stderr
+    assert "give them with --loads FILE" in run.stderr
 
 
 def test_a_broker_without_replicas_gets_some_once_it_is_listed(folder: Path) -> None:

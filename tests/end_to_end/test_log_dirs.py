@@ -13,24 +13,18 @@ from kafka import KafkaAdminClient
 
 from clients.jvm.jars import default_cache_dir
 from executor.client.kafka_admin import KafkaAdmin
-from executor.platforms.replica_log_dirs import coming
+from executor.platforms.replica_log_dirs import dirs_receiving
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import read_plan, write_plan
-from tests.support.cli_on_cluster import (
-    HANG_S,
-    Running,
-    Shell,
-    placement,
-    wait_until,
-)
+from tests.support.cli_on_cluster import HANG_S, Running, Shell, placement, wait_until
 from tests.support.executor.log_dir_plans import (
     IO_RATE,
-    other,
+    other_dir,
     place,
     places,
     plan_to,
-    turned,
+    swapped_dirs,
 )
 from tests.support.executor.topic_records import contents, fill
 
@@ -67,7 +61,7 @@ def topic(cluster: LocalCluster, admin: KafkaAdmin) -> Iterator[str]:
 def kill_while_it_copies(running: Running, admin: KafkaAdmin, topic: str) -> None:
     pid = PartitionId(TopicName(topic), 0)
     deadline = time.monotonic() + HANG_S
-    while not coming(pid, admin.log_dirs(BrokerId(1), [pid])):
+    while not dirs_receiving(pid, admin.log_dirs(BrokerId(1), [pid])):
         assert time.monotonic() < deadline
     running.process.send_signal(signal.SIGKILL)
     running.process.wait(HANG_S)
@@ -78,11 +72,14 @@ def test_a_killed_run_is_resumed_and_rolled_back_to_the_old_directories(
 ) -> None:
     cluster.create_topic(topic, list(BEFORE.values()))
     fill(cluster.bootstrap, topic, [20, 2, 2])
-    before, held = places(admin, topic, BEFORE), contents(cluster.bootstrap, topic, 3)
-    wanted = turned(cluster, before)
+    before, records = (
+        places(admin, topic, BEFORE),
+        contents(cluster.bootstrap, topic, 3),
+    )
+    targets = swapped_dirs(cluster, before)
     (new, _) = map(str, cluster.kafka.brokers[BrokerId(3)].log_dirs)
-    wanted[1][3] = wanted[2][3] = new
-    plan = plan_to(cluster, topic, AFTER, before, wanted)
+    targets[1][3] = targets[2][3] = new
+    plan = plan_to(cluster, topic, AFTER, before, targets)
     write_plan(tmp_path / "plan.json", plan)
     shell = Shell(tmp_path, cluster.bootstrap)
 
@@ -101,32 +98,32 @@ def test_a_killed_run_is_resumed_and_rolled_back_to_the_old_directories(
     report = json.loads(again.stdout)
     assert {m["state"] for m in report["moves"]} == {"done"}
     assert placement(cluster.bootstrap, topic) == AFTER
-    found = places(admin, topic, AFTER)
-    assert found == {p: {b: wanted[p][b] for b in AFTER[p]} for p in AFTER}
-    assert contents(cluster.bootstrap, topic, 3) == held
+    result = places(admin, topic, AFTER)
+    assert result == {p: {b: targets[p][b] for b in AFTER[p]} for p in AFTER}
+    assert contents(cluster.bootstrap, topic, 3) == records
 
     back = shell.plimsoll("rollback", "--allow-changes", "--yes")
     assert back.returncode == 0, back.stderr
     assert placement(cluster.bootstrap, topic) == BEFORE
     assert places(admin, topic, BEFORE) == before
-    assert contents(cluster.bootstrap, topic, 3) == held
+    assert contents(cluster.bootstrap, topic, 3) == records
 
 
-def test_a_replica_that_somebody_sent_elsewhere_makes_the_plan_outdated(
+def test_a_replica_moved_by_someone_else_outdates_the_plan(
     cluster: LocalCluster, admin: KafkaAdmin, topic: str, tmp_path: Path
 ) -> None:
     cluster.create_topic(topic, [[1]])
     before = places(admin, topic, {0: [1]})
-    plan = plan_to(cluster, topic, {0: [1]}, before, turned(cluster, before))
+    plan = plan_to(cluster, topic, {0: [1]}, before, swapped_dirs(cluster, before))
     write_plan(tmp_path / "plan.json", plan)
-    away = other(cluster, 1, before[0][1])
+    away = other_dir(cluster, 1, before[0][1])
     pid = plan.moves[0].id
     admin.alter_log_dirs(BrokerId(1), {pid: away})
     wait_until(lambda: place(admin, pid, 1) == away)
     shell = Shell(tmp_path, cluster.bootstrap)
     refused = shell.plimsoll("apply", "plan.json", "--allow-changes", "--yes")
     assert refused.returncode == 7
-    assert f"{pid} lies in {away} of broker 1, the plan expects" in refused.stderr
+    assert f"{pid} is in {away} of broker 1, the plan expects" in refused.stderr
     assert shell.runs() == []
 
 

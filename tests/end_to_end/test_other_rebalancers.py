@@ -33,7 +33,7 @@ def beside(cluster: LocalCluster, topic: str) -> Iterator[None]:
             wait_until(lambda: TopicName(topic) not in admin.topics())
 
 
-def test_a_plan_is_carried_out_beside_cruise_control_with_a_warning(
+def test_a_plan_is_executed_beside_cruise_control_with_a_warning(
     local_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     topic = f"beside-{uuid.uuid4().hex[:6]}"
@@ -44,13 +44,15 @@ def test_a_plan_is_carried_out_beside_cruise_control_with_a_warning(
     assert alone.returncode == 0
     assert METRICS not in alone.stderr
     with beside(local_cluster, METRICS):
-        words = f"plimsoll: The topic {METRICS} is of Cruise Control. Let it start no"
-        told = shell.plimsoll("apply", "plan.json", "--dry-run")
-        assert told.returncode == 0
-        assert words in told.stderr
+        message = (
+            f"plimsoll: The topic {METRICS} belongs to Cruise Control. Let it start no"
+        )
+        process = shell.plimsoll("apply", "plan.json", "--dry-run")
+        assert process.returncode == 0
+        assert message in process.stderr
         done = shell.plimsoll("apply", "plan.json", "--allow-changes", "--yes")
         assert done.returncode == 0, done.stderr
-        assert words in done.stderr
+        assert message in done.stderr
         assert placement(shell.bootstrap, topic) == {0: [2]}
         back = shell.plimsoll("rollback", "--dry-run")
-        assert words in back.stderr
+        assert message in back.stderr

@@ -16,7 +16,7 @@ from tests.support.cli_on_cluster import Shell
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 TOPIC = "record-acme.orders"
 RATES = (400_000, 200_000, 100_000, 50_000)
-AS_RECORDED = "replayed; its loads are those recorded, byte for byte"
+AS_RECORDED = "replayed; the loads equal the recorded ones, byte for byte"
 
 
 @pytest.fixture(scope="module")

@@ -15,12 +15,7 @@ from model.ids import BrokerId, TopicName
 from model.plan.plan import Plan, write_plan
 from model.snapshot.snapshot import StorageKind
 from tests.support.automq import AutoMQCluster
-from tests.support.cli_on_cluster import (
-    Shell,
-    kill_after,
-    placement,
-    wait_until,
-)
+from tests.support.cli_on_cluster import Shell, kill_after, placement, wait_until
 from tests.support.executor.plan_builders import plan_for
 from tests.support.executor.topic_records import fill
 
@@ -137,7 +132,7 @@ def test_a_rollback_removes_the_throttle_of_a_killed_run(
 
 
 @pytest.mark.kafka
-def test_a_throttle_that_a_killed_run_left_is_cleaned_up(
+def test_a_cleanup_removes_the_throttle_of_a_killed_run(
     local_cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
     shell = throttled_and_killed(local_cluster, tmp_path, topic, 20)
@@ -148,7 +143,7 @@ def test_a_throttle_that_a_killed_run_left_is_cleaned_up(
         assert "its throttle is gone" in cleaned.stdout
         wait_until_nothing_is_set(admin, topic)
     again = shell.plimsoll("cleanup", "--allow-changes")
-    assert again.stdout == "no run has left anything set\n"
+    assert again.stdout == "no run has left settings changed\n"
     resumed = shell.plimsoll("run", "--resume", "--allow-changes")
     assert resumed.returncode == 0, resumed.stderr
     assert placement(shell.bootstrap, topic) == {0: [3, 2]}

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli_offline import plimsoll
+from tests.support.paths import FIXTURES
 
 pytestmark = pytest.mark.search
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
 TUTORIAL = ("--snapshot", str(FIXTURES / "tutorial.json"))
 SIX = ("--snapshot", str(FIXTURES / "replicated.json.gz"))
 
@@ -22,7 +22,7 @@ def test_a_scenario_is_planned_and_cannot_be_applied(tmp_path: Path) -> None:
     apply = ("apply", "w.json", "-b", "127.0.0.1:1", "--allow-changes", "--yes")
     refused = plimsoll(tmp_path, *apply)
     assert refused.returncode == 2
-    assert "w.json is no plimsoll.plan file" in refused.stderr
+    assert "w.json is not a plimsoll.plan file" in refused.stderr
 
 
 def test_the_fewest_brokers_are_found(tmp_path: Path) -> None:
@@ -34,9 +34,9 @@ def test_the_fewest_brokers_are_found(tmp_path: Path) -> None:
 
 def test_a_new_topic_is_placed(tmp_path: Path) -> None:
     ask = ("-p", "12", "-r", "3", "--out", "a.json")
-    run = plimsoll(tmp_path, "place", "new", *SIX, *ask)
+    run = plimsoll(tmp_path, "assign", "new", *SIX, *ask)
     assert run.returncode == 0, run.stderr
-    assert "replicas per broker: 6; no placement is more even" in run.stdout
+    assert "replicas per broker: 6; proved optimal" in run.stdout
     document = json.loads((tmp_path / "a.json").read_text())
     assert document["version"] == 1
     assert len(document["partitions"]) == 12
@@ -53,20 +53,23 @@ def test_the_frontier_is_drawn_identically_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
-        (("what-if", *TUTORIAL), "nothing is supposed"),
+        (("what-if", *TUTORIAL), "no what-if scenario is given"),
         (("what-if", *TUTORIAL, "--remove-broker", "9"), "no broker 9 to remove"),
-        (("place", "orders", *TUTORIAL, "-p", "1", "-r", "1"), "orders exists"),
-        (("place", "a b", *TUTORIAL, "-p", "1", "-r", "1"), "'a b' is no topic name"),
-        (("frontier",), "no cluster is named"),
+        (("assign", "orders", *TUTORIAL, "-p", "1", "-r", "1"), "orders exists"),
+        (
+            ("assign", "a b", *TUTORIAL, "-p", "1", "-r", "1"),
+            "'a b' is not a valid topic name",
+        ),
+        (("frontier",), "no cluster is configured"),
     ],
 )
-def test_a_mistake_is_one_sentence(
-    tmp_path: Path, arguments: tuple[str, ...], words: str
+def test_a_mistake_is_reported_in_one_sentence(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     run = plimsoll(tmp_path, *arguments)
     assert run.returncode == 2
-    assert words in run.stderr
+    assert message in run.stderr
     assert len(run.stderr.splitlines()) == 1
     assert run.stdout == ""

@@ -42,7 +42,9 @@ def hosts(local_cluster: LocalCluster, config: str, tmp_path: Path) -> list[Shel
 
 
 @pytest.mark.kafka
-def test_on_the_local_kafka(local_cluster: LocalCluster, hosts: list[Shell]) -> None:
+def test_a_killed_run_is_resumed_on_another_host(
+    local_cluster: LocalCluster, hosts: list[Shell]
+) -> None:
     a, b = hosts
     topic = f"takeover-{uuid.uuid4().hex[:6]}"
     local_cluster.create_topic(topic, [[1, 2]] * PARTITIONS)
@@ -73,7 +75,7 @@ def test_on_the_local_kafka(local_cluster: LocalCluster, hosts: list[Shell]) -> 
     assert back.returncode == 0, back.stderr
     assert placement(a.bootstrap, topic) == before
     assert a.plimsoll("cleanup", "--allow-changes").stdout == (
-        "no run has left anything set\n"
+        "no run has left settings changed\n"
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from executor.client.kafka_admin import KafkaAdmin
 from executor.executor import Executor, connect
 from lab.local_cluster.local_cluster import LocalCluster
-from tests.support.executor.proxied_cluster import Proxied
+from tests.support.executor.proxied_cluster import Proxied, proxied
 from tests.support.executor.real_runs import TIMEOUT_S
 
 
@@ -36,6 +36,13 @@ def admin(bootstrap: str) -> Iterator[KafkaAdmin]:
 def executor(bootstrap: str) -> Iterator[Executor]:
     with connect(bootstrap, timeout_s=TIMEOUT_S) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def behind_proxy(request: pytest.FixtureRequest) -> Iterator[Proxied]:
+    """A cluster with the properties `BROKER_PROPERTIES` of the module, if any."""
+    with proxied(getattr(request.module, "BROKER_PROPERTIES", {})) as started:
+        yield started
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from executor.client.cluster_admin import Admin
-from executor.client.responses import Verdict
+from executor.client.cluster_admin import ClusterAdmin
+from executor.client.responses import ResponseStatus
 from executor.executor import Executor
 from executor.journal.run_history import read_journal
 from executor.platforms.automq_wal import LITTLE, AutoMQWal
@@ -32,8 +32,8 @@ pytestmark = pytest.mark.automq
 
 ENABLE = "autobalancer.controller.enable"
 THRESHOLDS = tuple(
-    f"autobalancer.controller.network.{way}.usage.distribution.detect.threshold"
-    for way in ("in", "out")
+    f"autobalancer.controller.network.{direction}.usage.distribution.detect.threshold"
+    for direction in ("in", "out")
 )
 WAL = """
 [wal]
@@ -61,7 +61,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 class NodeSettings:
     """Dynamic settings of one node; what was set is deleted at the end."""
 
-    def __init__(self, bootstrap: str, admin: Admin) -> None:
+    def __init__(self, bootstrap: str, admin: ClusterAdmin) -> None:
         self._client = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
         self._admin = admin
         self._set: set[str] = set()
@@ -81,7 +81,7 @@ class NodeSettings:
 
 
 @pytest.fixture
-def node(automq_cluster: AutoMQCluster, admin: Admin) -> Iterator[NodeSettings]:
+def node(automq_cluster: AutoMQCluster, admin: ClusterAdmin) -> Iterator[NodeSettings]:
     with closing(NodeSettings(automq_cluster.bootstrap, admin)) as settings:
         yield settings
 
@@ -89,7 +89,7 @@ def node(automq_cluster: AutoMQCluster, admin: Admin) -> Iterator[NodeSettings]:
 def test_eight_partitions_on_one_node_are_spread_and_no_record_is_lost(
     automq_cluster: AutoMQCluster,
     executor: Executor,
-    admin: Admin,
+    admin: ClusterAdmin,
     processes: Processes,
     topic: str,
     tmp_path: Path,
@@ -108,7 +108,7 @@ def test_eight_partitions_on_one_node_are_spread_and_no_record_is_lost(
         (MoveState.DONE, 0)
     ] * 6
     for moved in report.moves:
-        # A hand-over lasts for several looks.
+        # A hand-over lasts for several polls.
         least, most = moved.stall_at_least_s or 0.0, moved.stall_at_most_s or 0.0
         assert 0.0 < least < most
         assert (moved.requests, moved.retries) == (1, 0)
@@ -144,22 +144,22 @@ def test_the_bucket_shows_that_sources_have_uploaded_their_logs(
         assert record.detail["wal_bytes_left"] < LITTLE
 
 
-def test_its_topics_are_recognised_as_shared(
-    automq_cluster: AutoMQCluster, admin: Admin, topic: str
+def test_automq_topics_are_recognised_as_shared(
+    automq_cluster: AutoMQCluster, admin: ClusterAdmin, topic: str
 ) -> None:
     automq_cluster.create_topic(topic, [[2]])
     name = TopicName(topic)
     assert storage_kinds(admin, [name]) == {name: StorageKind.SHARED}
 
 
-def test_its_own_balancer_must_stand_down_on_every_node(
+def test_automqs_balancer_must_be_suspended_on_every_node(
     automq_cluster: AutoMQCluster, executor: Executor, node: NodeSettings, topic: str
 ) -> None:
     """A value set on one node counts, and both thresholds quiet it too."""
     automq_cluster.create_topic(topic, [[2]])
     plan = plan_for(automq_cluster.bootstrap, topic, {0: [0]})
     node.set(**{ENABLE: "true"})
-    with pytest.raises(GuardrailRefused, match=r"is on at broker 1 .* Say --stand"):
+    with pytest.raises(GuardrailRefused, match=r"is on at broker 1 .* Say --suspend"):
         executor.dry_run(plan)
     node.set(**dict.fromkeys(THRESHOLDS, str(10**15)))
     assert len(executor.dry_run(plan)) == 1
@@ -174,12 +174,12 @@ def test_a_second_replica_is_refused_before_anything_is_sent(
         executor.dry_run(plan)
 
 
-def test_a_refusal_comes_back_in_automqs_words(
-    automq_cluster: AutoMQCluster, admin: Admin, topic: str
+def test_a_refusal_has_automqs_message(
+    automq_cluster: AutoMQCluster, admin: ClusterAdmin, topic: str
 ) -> None:
     automq_cluster.create_topic(topic, [[2], [2]])
     good, bad = (PartitionId(TopicName(topic), i) for i in range(2))
     answers = admin.reassign({good: ids([0]), bad: ids([77])})
-    assert answers[good].verdict is Verdict.ACCEPTED
-    assert answers[bad].verdict is Verdict.REFUSED
+    assert answers[good].status is ResponseStatus.ACCEPTED
+    assert answers[bad].status is ResponseStatus.REFUSED
     assert "no such broker" in answers[bad].reason

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from executor.client.cluster_admin import Admin, OffsetKind, local_bytes
-from executor.client.responses import Verdict
+from executor.client.cluster_admin import ClusterAdmin, OffsetKind, local_bytes
+from executor.client.responses import ResponseStatus
 from executor.executor import Executor, connect
 from executor.journal.run_history import read_journal, recent_moves
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
@@ -74,8 +74,8 @@ def test_an_idle_tiered_partition_is_copied_completely_and_noted(
     assert "are copied: its local retention keeps every segment" in move.note
 
 
-def test_a_throttle_holds_while_a_run_copies_and_is_gone_after_it(
-    local_cluster: LocalCluster, admin: Admin, topic: str, tmp_path: Path
+def test_a_throttle_applies_during_a_run_and_is_removed_after_it(
+    local_cluster: LocalCluster, admin: ClusterAdmin, topic: str, tmp_path: Path
 ) -> None:
     rate = 3_000_000
     local_cluster.create_topic(topic, [[1, 2]] * 2)
@@ -106,7 +106,7 @@ def test_a_throttle_holds_while_a_run_copies_and_is_gone_after_it(
 def test_replicas_and_leaders_end_exactly_as_planned(
     local_cluster: LocalCluster,
     executor: Executor,
-    admin: Admin,
+    admin: ClusterAdmin,
     topic: str,
     tmp_path: Path,
 ) -> None:
@@ -139,13 +139,13 @@ def test_a_plan_for_another_cluster_is_refused(
     plan = plan_for(local_cluster.bootstrap, topic, {0: [2]})
     other = plan.model_copy(update={"cluster_id": "another"}).seal()
     with pytest.raises(
-        GuardrailRefused, match=f"another, and this is {plan.cluster_id}"
+        GuardrailRefused, match=f"another, but this is {plan.cluster_id}"
     ):
         execute(executor, other, tmp_path)
 
 
 def test_a_dry_run_shows_the_requests_and_sends_none(
-    local_cluster: LocalCluster, executor: Executor, admin: Admin, topic: str
+    local_cluster: LocalCluster, executor: Executor, admin: ClusterAdmin, topic: str
 ) -> None:
     local_cluster.create_topic(topic, [[1, 2]])
     plan = plan_for(local_cluster.bootstrap, topic, {0: [3, 2]})
@@ -157,8 +157,8 @@ def test_a_dry_run_shows_the_requests_and_sends_none(
     assert view.replicas == ids([1, 2])
 
 
-def test_refusals_come_back_per_partition_in_the_brokers_words(
-    local_cluster: LocalCluster, admin: Admin, topic: str
+def test_refusals_have_the_brokers_message_per_partition(
+    local_cluster: LocalCluster, admin: ClusterAdmin, topic: str
 ) -> None:
     local_cluster.create_topic(topic, [[1], [1]])
     good, unknown, wider = (
@@ -166,26 +166,26 @@ def test_refusals_come_back_per_partition_in_the_brokers_words(
         for name, number in [(topic, 0), ("no-such-topic", 0), (topic, 1)]
     )
     answers = admin.reassign({good: ids([2]), unknown: ids([2]), wider: ids([1, 2])})
-    assert answers[good].verdict is Verdict.ACCEPTED
-    assert answers[unknown].verdict is Verdict.REFUSED
-    assert answers[wider].verdict is Verdict.REFUSED
+    assert answers[good].status is ResponseStatus.ACCEPTED
+    assert answers[unknown].status is ResponseStatus.REFUSED
+    assert answers[wider].status is ResponseStatus.REFUSED
     assert "replication factor" in answers[wider].reason
 
 
 def test_offsets_and_sizes_are_those_of_an_empty_partition(
-    local_cluster: LocalCluster, admin: Admin, topic: str
+    local_cluster: LocalCluster, admin: ClusterAdmin, topic: str
 ) -> None:
     local_cluster.create_topic(topic, [[1]], TIERED)
     pid = PartitionId(TopicName(topic), 0)
-    found = {k: admin.offsets(BrokerId(1), [pid], k).get(pid) for k in OffsetKind}
-    assert found[OffsetKind.LATEST] == found[OffsetKind.EARLIEST] == 0
-    assert found[OffsetKind.LATEST_TIERED] == -1
+    result = {k: admin.offsets(BrokerId(1), [pid], k).get(pid) for k in OffsetKind}
+    assert result[OffsetKind.LATEST] == result[OffsetKind.EARLIEST] == 0
+    assert result[OffsetKind.LATEST_TIERED] == -1
     assert local_bytes(admin, BrokerId(1), [pid]) == {pid: 0}
     assert local_bytes(admin, BrokerId(2), [pid]) == {}
 
 
-def test_what_brokers_have_set_for_themselves_is_not_taken_for_the_topics_own(
-    local_cluster: LocalCluster, admin: Admin, topic: str
+def test_broker_overrides_are_not_mistaken_for_topic_overrides(
+    local_cluster: LocalCluster, admin: ClusterAdmin, topic: str
 ) -> None:
     """It shows through in the topic, and would be set there in restoring it."""
     key, size = "segment.bytes", str(64 * SEGMENT_BYTES)

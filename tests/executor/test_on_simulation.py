@@ -12,14 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executor.timing import RunLimits
-from lab.simulated_cluster.curves import steady, tide
+from lab.simulated_cluster.cluster_state import steady, tide
 from lab.simulated_cluster.faults import Lost
 from model.errors import ConfigError, PlimsollError
 from model.ids import BrokerId, PartitionId
 from model.run import MoveState, RunReport, RunState
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import ids
-from tests.support.executor.simulated_runs import MB, TOPIC, Killed, Site, cut_off
+from tests.support.executor.simulated_runs import (
+    MB,
+    TOPIC,
+    Killed,
+    SimulatedRun,
+    interrupted_runs,
+)
 
 SHARED = dict.fromkeys(range(4), (1,)), {0: (2,), 1: (3,), 2: (2,), 3: (4,)}
 REPLICATED = (
@@ -41,17 +47,17 @@ def site(
     lag_s: float = 0.0,
     dirs: bool = False,
     tide_s: float = 0.0,
-) -> Site:
+) -> SimulatedRun:
     """Brokers that lag do so by fifths of `lag_s`; producers rise once in `tide_s`."""
     before, after = SHARED if storage is StorageKind.SHARED else REPLICATED
-    return Site(
+    return SimulatedRun(
         folder=folder,
         before=before,
         after=after,
         storage=storage,
         leads={} if storage is StorageKind.SHARED else {4: 1},
         limits=RunLimits(
-            moves_in_flight=2, throttle_bytes_per_s=throttle, shorten_segments=True
+            moves_in_flight=2, throttle_bytes_per_s=throttle, lower_segments=True
         ),
         lags_s={b: b * lag_s / 5 for b in range(1, 6)} if lag_s else {},
         log_dirs=("/a", "/b") if dirs else ("/data",),
@@ -60,7 +66,7 @@ def site(
     )
 
 
-def planned(of: Site) -> dict[int, tuple[tuple[int, ...], int]]:
+def planned(of: SimulatedRun) -> dict[int, tuple[tuple[int, ...], int]]:
     return {n: (tuple(to), to[0]) for n, to in of.after.items()}
 
 
@@ -84,7 +90,7 @@ CASES = pytest.mark.parametrize(
 def test_killed_at_any_call_a_run_is_resumed_to_its_end(
     tmp_path: Path, case: dict[str, Any], made: bool
 ) -> None:
-    for cut in cut_off(tmp_path, partial(site, **case), made=made):
+    for cut in interrupted_runs(tmp_path, partial(site, **case), made=made):
         report = cut.resume()
         assert (report.state, report.reason) == (RunState.DONE, "")
         assert cut.placement == planned(cut)
@@ -94,11 +100,11 @@ def test_killed_at_any_call_a_run_is_resumed_to_its_end(
 
 @CASES
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
-def test_killed_at_any_call_a_run_is_rolled_back_to_its_beginning(
+def test_killed_at_any_call_a_run_is_rolled_back_completely(
     tmp_path: Path, case: dict[str, Any], made: bool
 ) -> None:
-    for cut in cut_off(tmp_path, partial(site, **case), made=made):
-        # What was asked for goes on without anybody; AutoMQ wants a minute of calm.
+    for cut in interrupted_runs(tmp_path, partial(site, **case), made=made):
+        # Requested moves continue by themselves; AutoMQ needs a minute of rest.
         cut.cluster.advance(100.0)
         cut.executor().clean_up(cut.folder)
         cut.cluster.advance(100.0)
@@ -111,8 +117,8 @@ def test_killed_at_any_call_a_run_is_rolled_back_to_its_beginning(
         assert cut.is_clean
 
 
-def lie_in(found: Sequence[str], wanted: Sequence[str]) -> bool:
-    pairs = zip(found, wanted, strict=True)
+def lie_in(result: Sequence[str], expected: Sequence[str]) -> bool:
+    pairs = zip(result, expected, strict=True)
     return all(new in ("any", path) for path, new in pairs)
 
 
@@ -123,12 +129,12 @@ class Event(Enum):
     BROKER_RETURNS = "it comes back"
     NOBODY_ANSWERS = "the connection is cut"
     ALL_ANSWER = "and back"
-    FOREIGN_MOVE = "somebody else moves a partition of the plan"
+    FOREIGN_MOVE = "someone else moves a partition of the plan"
     TOPIC_GROWS = "records keep coming, faster"
     STOP = "the operator stops it"
 
 
-def happen(at: Site, event: Event) -> None:
+def happen(at: SimulatedRun, event: Event) -> None:
     match event:
         case Event.BROKER_DIES:
             at.cluster.kill(BrokerId(4))
@@ -213,7 +219,7 @@ def test_any_faults_end_in_a_legal_and_honest_state(
     assert at.is_clean
 
 
-def ended(at: Site) -> RunReport | None:
+def ended(at: SimulatedRun) -> RunReport | None:
     """How a run ended; None where it raised, in plimsoll's own words, or was killed."""
     with suppress(PlimsollError, Killed):
         return at.run()
@@ -235,10 +241,10 @@ def test_changed_partitions_are_skipped_and_the_rest_continues(
     assert report.state is RunState.FAILED
 
 
-def test_a_throttle_that_a_copy_cannot_keep_up_under_is_raised_and_said(
+def test_a_throttle_too_low_for_a_copy_is_raised_and_reported(
     tmp_path: Path,
 ) -> None:
-    at = Site(
+    at = SimulatedRun(
         folder=tmp_path,
         before={0: (1, 2)},
         after={0: (1, 3)},
@@ -248,13 +254,13 @@ def test_a_throttle_that_a_copy_cannot_keep_up_under_is_raised_and_said(
     at.cluster.after(5.0, lambda: setattr(partition, "bytes_in", steady(40.0 * MB)))
     report = at.run()
     assert report.state is RunState.DONE
-    assert "fell behind what is produced" in report.moves[0].note
+    assert "fell behind its producers" in report.moves[0].note
     assert at.is_clean
 
 
-def test_a_move_waits_until_its_target_has_room(tmp_path: Path) -> None:
+def test_a_move_waits_for_disk_space_on_its_target(tmp_path: Path) -> None:
     """All at once they would fill the disk of broker 2, which then halts."""
-    at = Site(
+    at = SimulatedRun(
         folder=tmp_path,
         before={0: (1,), 1: (1,), 2: (2,)},
         after={0: (2,), 1: (2,), 2: (3,)},
@@ -266,8 +272,8 @@ def test_a_move_waits_until_its_target_has_room(tmp_path: Path) -> None:
     assert not at.cluster.dead
 
 
-def test_a_move_that_never_fits_is_dropped_with_the_figures(tmp_path: Path) -> None:
-    at = Site(
+def test_a_move_that_never_fits_is_skipped_with_the_figures(tmp_path: Path) -> None:
+    at = SimulatedRun(
         folder=tmp_path,
         before={0: (1,), 1: (3,), 2: (2,)},
         after={0: (2,), 1: (4,)},
@@ -277,13 +283,13 @@ def test_a_move_that_never_fits_is_dropped_with_the_figures(tmp_path: Path) -> N
     )
     report = at.run()
     assert report.moves[0].note == (
-        "broker 2 has room for 350 MB beside its reserve, and orders-0 needs 600 MB"
+        "broker 2 has 350 MB free beyond its reserve, and orders-0 needs 600 MB"
     )
     assert report.moves[1].state is MoveState.DONE
 
 
-def test_a_broker_that_dies_beside_the_plan_stops_the_run(tmp_path: Path) -> None:
-    at = Site(
+def test_a_dead_broker_outside_the_plan_stops_the_run(tmp_path: Path) -> None:
+    at = SimulatedRun(
         folder=tmp_path,
         before={0: (1,), 1: (1,), 9: (6, 7)},
         after={0: (2,), 1: (3,)},

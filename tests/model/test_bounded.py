@@ -40,7 +40,7 @@ def test_json_is_read_like_in_the_standard_library(document: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("[" * 100_000, "line 1: recursion limit"),
         ("[" * 300 + "]" * 300, "recursion limit"),
@@ -52,14 +52,17 @@ def test_json_is_read_like_in_the_standard_library(document: object) -> None:
         ("9" * 5000, "out of range"),
         (r'{"a": "\ud800"}', "line 1: unexpected end of hex escape"),
         (b'"\xff"', "line 1"),
+        (b"\x89PNG\x00\x01", "it is a binary file, not text"),
+        (b"hello", "line 1: a value is expected$"),
+        (b"[NaN]", "NaN and Infinity are not JSON"),
         ("", "line 1"),
         ("{} {}", "trailing"),
     ],
 )
-def test_what_is_not_json_or_out_of_range_is_refused(
-    text: str | bytes, words: str
+def test_invalid_or_out_of_range_json_is_refused(
+    text: str | bytes, message: str
 ) -> None:
-    with pytest.raises(InvalidJson, match=words):
+    with pytest.raises(InvalidJson, match=message):
         parse_json(text)
 
 
@@ -68,7 +71,7 @@ def test_digits_in_text_are_not_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("a = " + "[" * 50_000, "nested too deeply"),
         ("a." * 2_000 + "a = nan", "nested too deeply"),
@@ -81,10 +84,10 @@ def test_digits_in_text_are_not_numbers() -> None:
         ("a = \n", "line 1"),
     ],
 )
-def test_toml_is_bounded_alike(text: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=words) as told:
+def test_toml_is_bounded_too(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
         parse_toml(Path("x.toml"), text)
-    assert "x.toml" in str(told.value)
+    assert "x.toml" in str(caught.value)
 
 
 @pytest.mark.parametrize("time", [-2, 1e18, 2**62])

@@ -2,8 +2,7 @@
 
 import pytest
 
-from model.directories import directory_cost
-from model.evaluate import evaluate_proposal
+from model.evaluate import directory_cost, evaluate_proposal
 from model.goals.goals import Goal, Goals, ObjectiveKind
 from model.snapshot.snapshot import BrokerState, LogDir, Resource, Snapshot
 from tests.support.model.clusters import brokers, change, propose, wide

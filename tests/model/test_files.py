@@ -92,20 +92,20 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
-        ({"kind": "other"}, "is no plimsoll.thing file"),
+        ({"kind": "other"}, "is not a plimsoll.thing file"),
         ({"schema_version": "2.0"}, "reads plimsoll.thing files up to 1.x"),
         ({"schema_version": "x"}, "not a number"),
         ({"schema_version": None}, "not a number"),
     ],
 )
-def test_another_kind_or_version_is_refused(
-    tmp_path: Path, change: dict, words: str
+def test_another_kind_or_version_of_document_is_refused(
+    tmp_path: Path, change: dict, message: str
 ) -> None:
     path = tmp_path / "x.json"
     write_document(path, DOCUMENT | change)
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match=message):
         read_document(path, KIND, major=1)
 
 

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from model.private import tighten
+from tests.support.paths import ROOT
 
 PLIMSOLL = Path(sys.executable).with_name("plimsoll")
 STATE = """
 import sys
 from pathlib import Path
-from control.cli.options import load_settings
+from control.cli.invocation import load_settings
 from executor.journal.run_journal import Action, RunJournal
 from executor.timing import Timing
 from collector.state_dir import claim
@@ -49,7 +50,7 @@ def run(folder: Path, *command: str, **more: str) -> None:
     subprocess.run(
         command,
         cwd=folder,
-        env=known | own | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        env=known | own | {"PYTHONPATH": str(ROOT)},
         check=True,
         umask=0o022,
         timeout=300,

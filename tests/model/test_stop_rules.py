@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from model.stop_rules import Reaction, Rule, StopRules
+from model.stop_rules import Reaction, StopRule, StopRules
 
 
 def local(text: str) -> float:
@@ -46,14 +46,14 @@ def test_an_end_without_a_zone_is_local() -> None:
     assert not rules.is_open(local("06:00"))
 
 
-def test_a_way_back_is_not_rolled_back_itself_and_has_no_window() -> None:
+def test_a_rollback_is_not_rolled_back_itself_and_has_no_window() -> None:
     rules = StopRules(
         offline=Reaction.ROLL_BACK, disk=Reaction.PAUSE, window=Reaction.ROLL_BACK
     ).for_rollback()
-    assert rules.reaction(Rule.OFFLINE) is Reaction.STOP
-    assert rules.reaction(Rule.DISK) is Reaction.PAUSE
-    assert rules.reaction(Rule.WINDOW) is Reaction.OFF
+    assert rules.reaction(StopRule.OFFLINE) is Reaction.STOP
+    assert rules.reaction(StopRule.DISK) is Reaction.PAUSE
+    assert rules.reaction(StopRule.WINDOW) is Reaction.OFF
 
 
-def test_somebody_elses_moves_always_stop_a_run() -> None:
-    assert StopRules().reaction(Rule.FOREIGN) is Reaction.STOP
+def test_moves_of_someone_else_always_stop_a_run() -> None:
+    assert StopRules().reaction(StopRule.FOREIGN) is Reaction.STOP

@@ -6,6 +6,7 @@ from model.units import (
     bytes_of,
     bytes_text,
     count_text,
+    deviation_text,
     percent_text,
     rate_of,
     rate_text,
@@ -130,3 +131,18 @@ def test_a_span_is_read_with_and_without_a_unit(text: str, seconds: float) -> No
 def test_an_invalid_time_span_is_reported_with_a_reason(text: str) -> None:
     with pytest.raises(ValueError, match="is not a time span; use seconds"):
         span_of(text)
+
+
+@pytest.mark.parametrize(
+    ("share", "digits", "text"),
+    [
+        (0.124, 0, "+12 %"),
+        (-0.5, 0, "-50 %"),
+        (-0.004, 0, "+0 %"),
+        (-0.004, 1, "-0.4 %"),
+    ],
+)
+def test_a_deviation_has_a_sign_but_is_never_minus_zero(
+    share: float, digits: int, text: str
+) -> None:
+    assert deviation_text(share, digits) == text

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -16,8 +15,8 @@ from model.plan.plan import Plan, PlanStatus
 from model.snapshot.file import read_snapshot
 from model.snapshot.snapshot import Resource, Snapshot
 from solver.solve import solve
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 NAMES = ("tutorial.json", "demo.json", "replicated.json.gz")
 
 

@@ -7,14 +7,7 @@ from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import PlanStatus
 from model.snapshot.snapshot import BrokerState, Snapshot, StorageKind
 from solver.solve import solve
-from tests.support.solver.exact_oracle import (
-    Row,
-    broker,
-    cluster,
-    goals,
-    least,
-    moved,
-)
+from tests.support.solver.exact_oracle import Row, broker, cluster, goals, least, moved
 
 pytestmark = pytest.mark.search
 
@@ -172,7 +165,7 @@ CASES: dict[str, tuple[Snapshot, Goals]] = {
         ),
         goals(0.3, placements=placed("ab", "a")),
     ),
-    "what nobody can copy takes no room elsewhere": (
+    "replicas that cannot be copied use no space elsewhere": (
         cluster(
             [
                 broker(1, state=BrokerState.DRAINING, capacity=100),

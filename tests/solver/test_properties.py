@@ -17,7 +17,7 @@ from solver.search.local_search import search_locally
 from solver.search.observer import SolveObserver
 from solver.search.search import Search
 from solver.solve import solve
-from tests.support.solver.exact_oracle import least, ways
+from tests.support.solver.exact_oracle import least, placement_count
 from tests.support.solver.random_problems import clusters, random_goals
 
 pytestmark = pytest.mark.search
@@ -28,10 +28,10 @@ MOST_WAYS = 3_000
 
 
 @settings(max_examples=60, deadline=None)
-@given(snapshot=clusters(most_rows=8), wanted=random_goals())
-def test_every_plan_passes_the_evaluator(snapshot: Snapshot, wanted: Goals) -> None:
+@given(snapshot=clusters(most_rows=8), goals=random_goals())
+def test_every_plan_passes_the_evaluator(snapshot: Snapshot, goals: Goals) -> None:
     """Same F, same levels, no violation, and a bound that is not above F."""
-    result = solve(snapshot, wanted, LIMITS)
+    result = solve(snapshot, goals, LIMITS)
     assert (result.best is None) == (
         result.status in (PlanStatus.INFEASIBLE, PlanStatus.NONE_IN_TIME)
     )
@@ -40,7 +40,7 @@ def test_every_plan_passes_the_evaluator(snapshot: Snapshot, wanted: Goals) -> N
         return
     assert result.objective is not None
     assert result.bound is not None
-    evaluation = evaluate(snapshot, wanted, result.best.moves)
+    evaluation = evaluate(snapshot, goals, result.best.moves)
     assert evaluation.violations == ()
     refuse_broken(snapshot, result.best)
     assert evaluation.objective == pytest.approx(result.objective, rel=1e-9, abs=1e-9)
@@ -51,12 +51,12 @@ def test_every_plan_passes_the_evaluator(snapshot: Snapshot, wanted: Goals) -> N
 
 
 @settings(max_examples=100, deadline=None)
-@given(snapshot=clusters(), wanted=random_goals())
-def test_no_placement_beats_the_bound(snapshot: Snapshot, wanted: Goals) -> None:
+@given(snapshot=clusters(), goals=random_goals())
+def test_no_placement_beats_the_bound(snapshot: Snapshot, goals: Goals) -> None:
     """The bound holds for all placements; none is missed, none is made up."""
-    assume(ways(snapshot, wanted) <= MOST_WAYS)
-    result = solve(snapshot, wanted, LIMITS)
-    best = least(snapshot, wanted, result.best)
+    assume(placement_count(snapshot, goals) <= MOST_WAYS)
+    result = solve(snapshot, goals, LIMITS)
+    best = least(snapshot, goals, result.best)
     if best is None:
         assert result.status is PlanStatus.INFEASIBLE
         return
@@ -83,16 +83,16 @@ def bound_of(plan: Plan, snapshot: Snapshot) -> float:
 
 
 @settings(max_examples=100, deadline=None)
-@given(snapshot=clusters(), wanted=random_goals())
-def test_what_is_too_large_to_be_exact_keeps_rules_and_bounds_too(
-    snapshot: Snapshot, wanted: Goals
+@given(snapshot=clusters(), goals=random_goals())
+def test_searched_plans_keep_rules_and_bounds_too(
+    snapshot: Snapshot, goals: Goals
 ) -> None:
     """The way of large clusters on small ones, where all placements are known."""
-    wanted = wanted.model_copy(update={"objective": ObjectiveKind.VARIANCE})
-    problem = compile_problem(snapshot, wanted)
+    goals = goals.model_copy(update={"objective": ObjectiveKind.VARIANCE})
+    problem = compile_problem(snapshot, goals)
     assume(not plain_reasons(problem))
-    assume(ways(snapshot, wanted) <= MOST_WAYS)
-    best = least(snapshot, wanted)
+    assume(placement_count(snapshot, goals) <= MOST_WAYS)
+    best = least(snapshot, goals)
     search = Search(problem=problem, limits=LIMITS, observer=SolveObserver())
     search_locally(search, work=0.2)
     if best is None:
@@ -101,7 +101,9 @@ def test_what_is_too_large_to_be_exact_keeps_rules_and_bounds_too(
     assert search.bound <= best
     if search.best is not None:
         plan = build_plan(search, search.best, PlanStatus.IMPROVED)
-        found = evaluate(snapshot, wanted, plan.moves)
-        assert found.violations == ()
-        assert found.objective == pytest.approx(search.objective, rel=1e-9, abs=1e-9)
+        evaluation = evaluate(snapshot, goals, plan.moves)
+        assert evaluation.violations == ()
+        assert evaluation.objective == pytest.approx(
+            search.objective, rel=1e-9, abs=1e-9
+        )
         assert bound_of(plan, snapshot) <= best

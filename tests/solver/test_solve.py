@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,6 +13,7 @@ from solver.cpsat.model import MAX_PAIRS
 from solver.report.result import Result
 from solver.search.observer import SolveObserver
 from solver.solve import solve
+from tests.support.paths import ROOT
 from tests.support.solver.exact_oracle import Row, broker, cluster, goals, moved
 from tests.support.solver.zipf_clusters import synthetic
 
@@ -22,8 +22,8 @@ EIGHT_ON_ONE = [Row(replicas=(1,))] * 8
 DRAINING = BrokerState.DRAINING
 
 
-def answer(snapshot: Snapshot, wanted: Goals | None = None) -> Result:
-    return solve(snapshot, wanted or goals(), LIMITS)
+def answer(snapshot: Snapshot, given_goals: Goals | None = None) -> Result:
+    return solve(snapshot, given_goals or goals(), LIMITS)
 
 
 def test_no_brokers_or_no_partitions_are_balanced() -> None:
@@ -44,12 +44,13 @@ def test_loads_under_the_floor_are_balanced_already() -> None:
     )
 
 
-def test_an_even_cluster_is_level() -> None:
+def test_an_even_cluster_is_balanced_already() -> None:
     rows = [Row(replicas=(i % 2 + 1,)) for i in range(8)]
     result = answer(cluster([broker(1), broker(2)], rows))
     assert result.status is PlanStatus.ALREADY_BALANCED
     assert result.reasons == (
-        "every broker lies within its band: 10.0 % in net_in, 10.0 % in net_out",
+        "every broker is within its tolerance band: 10.0 % in net_in, 10.0 % in "
+        "net_out",
     )
     assert result.objective == result.bound == 0.0
 
@@ -60,7 +61,7 @@ def test_moves_that_cost_more_than_they_gain_are_not_made() -> None:
     assert result.status is PlanStatus.NO_IMPROVEMENT
     assert result.best is not None
     assert result.best.moves == ()
-    assert result.reasons == ("no allowed move gains more than its price, 10.5 of F",)
+    assert result.reasons == ("no allowed move gains more than its cost, 10.5 of F",)
 
 
 def test_a_broker_that_died_with_its_data_does_not_prevent_balancing() -> None:
@@ -73,20 +74,20 @@ def test_a_broker_that_died_with_its_data_does_not_prevent_balancing() -> None:
     assert [m.replicas_after for m in result.best.moves] == [(3,)] * 4
 
 
-def test_a_resting_cluster_says_so() -> None:
+def test_a_cluster_in_cooldown_is_reported() -> None:
     recent = [moved(i, 2, 60) for i in range(8)]
     snapshot = cluster([broker(1), broker(2)], EIGHT_ON_ONE, recent=recent)
     result = answer(snapshot)
     assert result.status is PlanStatus.NO_IMPROVEMENT
     assert result.reasons == (
-        "8 of 8 partitions rest after a recent move",
+        "8 of 8 partitions are in cooldown after a recent move",
         "no allowed move removes 4 of the imbalance 4 (100 %): 4 since 8 partitions "
-        "rest after a recent move",
+        "are in cooldown after a recent move",
     )
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "wanted", "words"),
+    ("snapshot", "given_goals", "message"),
     [
         (
             cluster([broker(1), broker(2)], [Row(replicas=(1,), leader=-1)] * 2),
@@ -96,12 +97,12 @@ def test_a_resting_cluster_says_so() -> None:
         (
             cluster([broker(1), broker(2)], EIGHT_ON_ONE),
             goals(excluded_topics=("orders",)),
-            "8 of 8 partitions are of excluded topics",
+            "8 of 8 partitions belong to excluded topics",
         ),
         (
             cluster([broker(1), broker(2)], EIGHT_ON_ONE),
             goals(stay=[{"topic": "orders", "partitions": list(range(8))}]),
-            "8 of 8 partitions are to stay",
+            "8 of 8 partitions are kept in place by the goals",
         ),
         (
             cluster(
@@ -111,22 +112,22 @@ def test_a_resting_cluster_says_so() -> None:
                 internal=True,
             ),
             goals(),
-            "8 of 8 partitions are of internal topics",
+            "8 of 8 partitions belong to internal topics",
         ),
     ],
 )
-def test_partitions_that_stay_are_counted(
-    snapshot: Snapshot, wanted: Goals, words: str
+def test_excluded_partitions_are_counted(
+    snapshot: Snapshot, given_goals: Goals, message: str
 ) -> None:
-    assert answer(snapshot, wanted).reasons[0] == words
+    assert answer(snapshot, given_goals).reasons[0] == message
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "words"),
+    ("snapshot", "message"),
     [
         (
             cluster([broker(1, state=DRAINING)], EIGHT_ON_ONE),
-            "broker 1 (draining) must empty and no alive broker is left",
+            "broker 1 (draining) must be emptied, but no alive broker is left",
         ),
         (
             cluster([broker(1, state=DRAINING), broker(2)], [Row(replicas=(1, 2))]),
@@ -135,8 +136,8 @@ def test_partitions_that_stay_are_counted(
         ),
         (
             cluster([broker(1, state=DRAINING), broker(2, capacity=8)], EIGHT_ON_ONE),
-            "the brokers that may hold load are allowed 7 B/s of net_in together, and "
-            "8 B/s has to be carried",
+            "the brokers that may hold load are allowed 7 B/s of net_in together, but "
+            "they have to carry 8 B/s",
         ),
         (
             cluster(
@@ -145,17 +146,17 @@ def test_partitions_that_stay_are_counted(
             ),
             "orders-0 (1 replica), orders-1 (1 replica) and orders-2 (1 replica) have "
             "to be placed; broker 1 is draining; brokers 2 and 3 may be filled to "
-            "85.0 % in net_in; not all of this can be kept",
+            "85.0 % in net_in; these requirements cannot all be met",
         ),
     ],
 )
-def test_what_is_impossible_is_named(snapshot: Snapshot, words: str) -> None:
+def test_infeasibility_is_explained(snapshot: Snapshot, message: str) -> None:
     result = answer(snapshot)
     assert result.status is PlanStatus.INFEASIBLE
     assert result.best is None
     assert result.objective is None
-    assert words in result.reasons
-    assert words in result.summary()
+    assert message in result.reasons
+    assert message in result.summary()
 
 
 def test_a_drained_broker_ends_empty() -> None:
@@ -278,11 +279,11 @@ except KeyboardInterrupt:
 """
 
 
-def test_a_solve_leaves_the_handling_of_ctrl_c_alone() -> None:
+def test_a_solve_does_not_change_the_handling_of_ctrl_c() -> None:
     """CP-SAT can catch SIGINT, and then leaves its default action behind."""
     run = subprocess.run(
         [sys.executable, "-c", AFTER_A_SOLVE],
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
         capture_output=True,
         text=True,
     )

@@ -58,7 +58,7 @@ class Patient(SolveObserver):
 
 
 @contextmanager
-def cut_off(cpu_s: float) -> Iterator[None]:
+def cpu_limit(cpu_s: float) -> Iterator[None]:
     """Fail once so much CPU time is used, so that no endless loop hangs the suite."""
 
     def fail(*_: object) -> None:
@@ -85,7 +85,7 @@ def least_of(measure: Callable[[], float], enough: float) -> float:
 
 def cpu_of(name: str, case: tuple[Snapshot, Goals], work: float) -> float:
     """CPU seconds of one run of a mode, all threads."""
-    with cut_off(HOPELESS * (FACTOR * work + FREE_S) + 120):
+    with cpu_limit(HOPELESS * (FACTOR * work + FREE_S) + 120):
         before = time.process_time()
         MODES[name](*case, SolveLimits(work=work), SolveObserver())
         return time.process_time() - before
@@ -94,7 +94,7 @@ def cpu_of(name: str, case: tuple[Snapshot, Goals], work: float) -> float:
 def cpu_after_stop(name: str, case: tuple[Snapshot, Goals], looks: int) -> float:
     """CPU seconds from the request to stop to the end; 0 where nobody asked."""
     asking = Asking(looks)
-    with cut_off(HOPELESS * FREE_S + 120):
+    with cpu_limit(HOPELESS * FREE_S + 120):
         MODES[name](*case, SolveLimits(work=20.0), asking)
         now = time.process_time()
     return 0.0 if asking.asked_at_s is None else now - asking.asked_at_s

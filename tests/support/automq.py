@@ -10,9 +10,10 @@ from typing import Self
 
 from clients.jvm.java import find_java
 from clients.s3 import S3Settings
-from lab.local_cluster.broker_admin import Admin
+from lab.local_cluster.broker_admin import BrokerAdmin
 from lab.local_cluster.processes import Processes
 from lab.local_cluster.tcp_ports import free_ports, is_free
+from tests.support.paths import ROOT
 
 NODES = 3
 START_S = 300.0
@@ -26,7 +27,7 @@ SMALL = (
 
 def automq_home() -> Path | None:
     """PLIMSOLL_AUTOMQ_HOME, or `../shared/automq` beside the repository."""
-    beside = Path(__file__).parents[3] / "shared" / "automq"
+    beside = ROOT.parent / "shared" / "automq"
     home = Path(os.environ.get("PLIMSOLL_AUTOMQ_HOME", beside))
     return home if (home / "up.py").is_file() else None
 
@@ -61,15 +62,15 @@ class AutoMQCluster:
         """Return when all nodes serve."""
         end_s = time.monotonic() + START_S
         while not self.bootstrap:
-            assert self._processes.exit_code("automq") is None, self._said()
-            assert time.monotonic() < end_s, self._said()
+            assert self._processes.exit_code("automq") is None, self._log_tail()
+            assert time.monotonic() < end_s, self._log_tail()
             for line in self._processes.log("automq").read_text().splitlines():
                 if line.startswith('{"bootstrap"'):
-                    told = json.loads(line)
-                    self.bootstrap = told["bootstrap"]
+                    document = json.loads(line)
+                    self.bootstrap = document["bootstrap"]
                     self.bucket = S3Settings(
-                        endpoint_url=told["s3"],
-                        bucket=told["bucket"],
+                        endpoint_url=document["s3"],
+                        bucket=document["bucket"],
                         access_key=KEY,
                         secret_key=KEY,
                     )
@@ -78,13 +79,13 @@ class AutoMQCluster:
 
     def create_topic(self, name: str, assignment: Sequence[Sequence[int]]) -> None:
         """A topic with this one replica per partition."""
-        Admin(self.bootstrap).create_topic(name, assignment, {}, timeout_s=30.0)
+        BrokerAdmin(self.bootstrap).create_topic(name, assignment, {}, timeout_s=30.0)
 
     def close(self) -> None:
         """Kill the nodes and remove their folder."""
         self._processes.close()
 
-    def _said(self) -> str:
+    def _log_tail(self) -> str:
         return self._processes.log_tail("automq", 30)
 
 

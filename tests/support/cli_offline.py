@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PLIMSOLL = Path(sys.executable).with_name("plimsoll")
 RUN_S = 900.0
 """The planner's loops may have to be compiled first."""
@@ -18,6 +20,15 @@ def usual(folder: Path) -> dict[str, str]:
         "PLIMSOLL_TIMEOUT_S": "2",
         "XDG_CONFIG_HOME": str(folder / "config"),
     }
+
+
+def enter(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Let commands in this process use only the folder, as the current one."""
+    for name in [n for n in os.environ if n.startswith("PLIMSOLL_")]:
+        monkeypatch.delenv(name)
+    for name, value in usual(folder).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(folder)
 
 
 def plimsoll(

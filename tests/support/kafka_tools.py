@@ -20,18 +20,18 @@ RUN_S: Final = 300.0
 
 def stock_tool(main: str, bootstrap: str, *arguments: str | Path) -> str:
     """What a tool prints; it is not told that plimsoll exists."""
-    return _said([*_java(main), "--bootstrap-server", bootstrap, *arguments], {})
+    return _output([*_java(main), "--bootstrap-server", bootstrap, *arguments], {})
 
 
 def in_a_shell(commands: str, folder: Path) -> str:
     """What a shell prints that knows the tools by the names that Kafka gives them."""
     for name, main in NAMES.items():
         script = folder / name
-        words = " ".join(shlex.quote(part) for part in _java(main))
-        script.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        message = " ".join(shlex.quote(part) for part in _java(main))
+        script.write_text(f'#!/bin/sh\nexec {message} "$@"\n')
         script.chmod(0o755)
     path = f"{folder}:{os.environ['PATH']}"
-    return _said(["bash", "-ec", commands], {"PATH": path}, folder)
+    return _output(["bash", "-ec", commands], {"PATH": path}, folder)
 
 
 def _java(main: str) -> list[str]:
@@ -40,7 +40,7 @@ def _java(main: str) -> list[str]:
     return [str(find_java().executable), *JVM_FLAGS, "-cp", jars, main]
 
 
-def _said(
+def _output(
     command: list[str | Path], more: dict[str, str], folder: Path | None = None
 ) -> str:
     run = subprocess.run(

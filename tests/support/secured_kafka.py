@@ -20,7 +20,7 @@ from kafka.admin import (
 
 from clients.jvm.jars import default_cache_dir
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
-from lab.local_cluster.secured_cluster import Guard
+from lab.local_cluster.secured_cluster import ClientSecurity
 from tests.support.cli_on_cluster import wait_until
 from tests.support.oauth_server import Signer
 from tests.support.tls_certificates import Authority
@@ -72,7 +72,7 @@ RIGHTS: Mapping[str, Collection[Right]] = {
     SCRAM_USER: OBSERVE,
     "CN=certified": OBSERVE,
     TOKEN_USER: OBSERVE | SAMPLE,
-    # To alter implies to describe, so who lacks that may do neither.
+    # The right to alter implies that to describe, so both are missing.
     **{without(right): OBSERVE - {right} for right in OBSERVE},
     **{without(right): EVERY - {right} for right in MOVE | THROTTLE},
     **{without(right): (OBSERVE | SAMPLE) - {right} for right in SAMPLE},
@@ -118,7 +118,7 @@ def guarded(folder: Path) -> Iterator[Guarded]:
     authority, signer = Authority.make("authority"), Signer.make()
     key_set = folder / "keys.json"
     key_set.write_text(signer.key_set())
-    guard = Guard(
+    guard = ClientSecurity(
         keystore=authority.issue(folder / "broker.pem", "broker"),
         truststore=authority.write(folder / "ca.pem"),
         users={user: PASSWORD for user in RIGHTS if "=" not in user},

@@ -1,17 +1,14 @@
 """Keys put in the place of others by the configuration."""
 
-from pathlib import Path
-
 import pytest
 
 from model.errors import ConfigError
+from tests.support.paths import ROOT
 from tests.support.tui.app_harness import stage
 from tests.support.tui.loop_views import plan_ready
 from tui.keymap import checked_keys, known_bindings
 from tui.screens.approve import ApproveScreen
 from tui.widgets.mode_bar import ModeBar
-
-ROOT = Path(__file__).parents[2]
 
 
 async def test_a_redefined_key_works_and_is_shown() -> None:
@@ -35,7 +32,7 @@ def test_an_unknown_id_is_named_with_the_one_that_may_be_meant() -> None:
 
 @pytest.mark.parametrize("key", ["", "ctrl+", "foo", "x,bar", "hyper+zap"])
 def test_an_unknown_key_is_named_with_how_to_write_one(key: str) -> None:
-    with pytest.raises(ConfigError, match="is no key; write x"):
+    with pytest.raises(ConfigError, match="is not a key; write x"):
         checked_keys({"table.sort": key})
 
 
@@ -44,15 +41,15 @@ def test_keys_of_every_kind_are_taken(key: str) -> None:
     assert checked_keys({"table.sort": key}) == {"table.sort": key}
 
 
-def test_what_changes_a_cluster_gets_no_key_that_is_typed_by_accident() -> None:
-    with pytest.raises(ConfigError, match="typed by accident; write 'Y' or 'ctrl\\+y'"):
+def test_actions_that_change_the_cluster_need_deliberate_keys() -> None:
+    with pytest.raises(ConfigError, match="typed by accident; use 'Y' or 'ctrl\\+y'"):
         checked_keys({"plan.approve": "y"})
 
 
-def test_two_things_on_one_key_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"run.stop and plan.solve are both on 'Z'"):
+def test_two_actions_on_one_key_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"run.stop and plan.solve are both 'Z'"):
         checked_keys({"run.stop": "Z", "plan.solve": "x,Z"})
-    with pytest.raises(ConfigError, match=r"are both on 'question_mark'"):
+    with pytest.raises(ConfigError, match=r"are both 'question_mark'"):
         checked_keys({"plan.solve": "?"})
 
 

@@ -15,12 +15,12 @@ from tests.support.tui.loop_views import (
     NAME,
     UNREACHABLE,
     balanced_after_run,
+    competing_rebalancer,
     disconnected,
     estimated,
     failed,
     measuring,
     no_partitions,
-    other_authority,
     plan_ready,
 )
 from tui.themes import COLOUR_BLIND, ascii_text
@@ -32,7 +32,7 @@ STATES = {
     "measuring": measuring(),
     "no_partitions": no_partitions(),
     "estimated": estimated(),
-    "other_authority": other_authority(),
+    "competing_rebalancer": competing_rebalancer(),
     "level": replace(balanced_after_run(), run=None),
     "failed": failed(),
 }

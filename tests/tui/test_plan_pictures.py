@@ -51,7 +51,7 @@ async def test_the_overview_beside_a_what_if(picture: SnapshotAssertion) -> None
         assert await picture_of(on) == picture
 
 
-async def test_what_is_laid_over_the_plan(picture: SnapshotAssertion) -> None:
+async def test_overlays_of_the_plan_screen(picture: SnapshotAssertion) -> None:
     async with stage(plan_ready(of=loaded_plan()), size=(120, 40)) as on:
         await on.press("2", "enter")
         assert await picture_of(on) == picture(name="move")
@@ -73,7 +73,7 @@ def _still(asked: Input) -> None:
     asked.cursor_blink = False
 
 
-async def test_what_a_plan_leaves_broken_on_a_small_screen(
+async def test_violations_after_a_plan_on_a_small_screen(
     picture: SnapshotAssertion,
 ) -> None:
     async with stage(leaving_faults(), size=(80, 24)) as on:

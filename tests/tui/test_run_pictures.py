@@ -15,8 +15,8 @@ from tests.support.tui.app_harness import Stage, stage
 from tests.support.tui.loop_views import (
     NAME,
     balanced_after_run,
+    competing_rebalancer,
     moves,
-    other_authority,
     plan,
     plan_ready,
     progress,
@@ -37,9 +37,9 @@ class State:
     """What the run screen is to show."""
 
     run: RunProgress | None
-    goes_on: bool = True
+    is_running: bool = True
     asked: AskedRate | None = None
-    cut_off: PastRun | None = None
+    interrupted: PastRun | None = None
     view: LoopView = field(default_factory=running)
 
 
@@ -56,7 +56,7 @@ def _with(state: MoveState, note: str) -> RunProgress:
 
 def _ended(state: RunState, reason: str = "") -> State:
     run = replace(progress(state), reason=reason)
-    return State(run=run, goes_on=False, view=balanced_after_run())
+    return State(run=run, is_running=False, view=balanced_after_run())
 
 
 STATES = {
@@ -76,31 +76,34 @@ STATES = {
         )
     ),
     "move_stuck": State(run=_with(MoveState.STUCK, "nothing arrived for 10 min")),
-    "move_failed": State(run=_with(MoveState.DROPPED, "somebody else moves orders-1")),
+    "move_failed": State(run=_with(MoveState.DROPPED, "someone else moves orders-1")),
     "stopped": _ended(RunState.STOPPED, "stopped by the operator"),
     "failed": _ended(RunState.FAILED, "broker 3 does not serve any more"),
     "refused": State(
         run=replace(
             progress(RunState.REFUSED),
             moves=tuple(MoveProgress(move=move) for move in moves()),
-            reason=other_authority().message,
+            reason=competing_rebalancer().message,
         ),
-        goes_on=False,
+        is_running=False,
         view=plan_ready(),
     ),
     "finished": _ended(RunState.DONE),
-    "cut_off": State(
-        run=None, goes_on=False, cut_off=past(RunState.INTERRUPTED), view=plan_ready()
+    "interrupted": State(
+        run=None,
+        is_running=False,
+        interrupted=past(RunState.INTERRUPTED),
+        view=plan_ready(),
     ),
-    "no_run": State(run=None, goes_on=False, view=plan_ready()),
+    "no_run": State(run=None, is_running=False, view=plan_ready()),
 }
 
 
 async def _show(on: Stage, state: State) -> None:
-    on.loop.past.cut_off = state.cut_off
+    on.loop.previous_runs.interrupted = state.interrupted
     on.loop.steering._asked = state.asked
-    await on.show(replace(state.view, run=state.run), running=state.goes_on)
-    # A table that grows is laid out once more when it knows its rows.
+    await on.show(replace(state.view, run=state.run), running=state.is_running)
+    # A growing table is laid out once more after it has its rows.
     await on.settle()
 
 
@@ -119,7 +122,7 @@ async def test_questions_about_a_run(picture: SnapshotAssertion) -> None:
         await on.press(*"quick", "enter")
         assert drawn(on) == picture(name="throttle")
         await on.press("escape")
-        on.loop.past.back = (plan(), ["orders-7 was deleted"])
+        on.loop.previous_runs.back = (plan(), ["orders-7 was deleted"])
         await on.show(balanced_after_run())
         await on.press("B")
         await on.settle()
@@ -135,7 +138,7 @@ async def test_run_and_history(
     size: tuple[int, int], theme: str, picture: SnapshotAssertion
 ) -> None:
     async with stage(running(), size=size, theme=theme, running=True) as on:
-        on.loop.past.listed = _rolled_back()
+        on.loop.previous_runs.listed = _rolled_back()
         await on.press("3")
         await on.settle()
         assert drawn(on) == picture(name="run")
@@ -157,8 +160,8 @@ async def test_a_replay_and_an_empty_history(picture: SnapshotAssertion) -> None
         await on.press("5")
         await on.settle()
         assert drawn(on) == picture(name="no_history")
-        on.loop.past.listed = (past(),)
-        on.loop.past.replayed = replay()
+        on.loop.previous_runs.listed = (past(),)
+        on.loop.previous_runs.replayed = replay()
         await on.press("1", "5")
         await on.press("enter")
         await on.settle()

@@ -50,17 +50,17 @@ async def test_read_only_no_key_and_no_action_reaches_approve() -> None:
         assert not on.loop.steering.paused
 
 
-async def test_the_palette_offers_what_is_allowed() -> None:
+async def test_the_palette_offers_only_allowed_actions() -> None:
     async with stage(plan_ready()) as on:
         for view, titles in (
-            (plan_ready(Mode.READ_ONLY), {"Solve again"}),
-            (plan_ready(), {"Solve again", "Approve"}),
+            (plan_ready(Mode.READ_ONLY), {"Replan"}),
+            (plan_ready(), {"Replan", "Approve"}),
             (running(), {"Stop run", "Pause", "Throttle"}),
             (failed(), set()),
         ):
             await on.show(view)
             offered = {c.title for c in on.app.get_system_commands(on.app.screen)}
-            ours = {"Solve again", "Approve", "Stop run", "Pause", "Throttle"}
+            ours = {"Replan", "Approve", "Stop run", "Pause", "Throttle"}
             assert offered & ours == titles
 
 
@@ -73,21 +73,21 @@ async def test_read_only_keys_are_greyed_with_the_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "keys", "why"),
+    ("mode", "keys", "reason"),
     [
         (Mode.READ_ONLY, ("A",), "start it with --allow-changes"),
-        (Mode.APPROVE, ("P",), "no run goes on"),
-        (Mode.APPROVE, ("3", "T"), "no run goes on"),
-        (Mode.APPROVE, ("2", "u"), "nothing was asked"),
+        (Mode.APPROVE, ("P",), "no run is in progress"),
+        (Mode.APPROVE, ("3", "T"), "no run is in progress"),
+        (Mode.APPROVE, ("2", "u"), "there is no request to undo"),
     ],
 )
-async def test_a_greyed_key_that_is_pressed_says_once_why_nothing_happens(
-    mode: Mode, keys: tuple[str, ...], why: str
+async def test_pressing_a_greyed_key_shows_the_reason_once(
+    mode: Mode, keys: tuple[str, ...], reason: str
 ) -> None:
     async with stage(plan_ready(mode)) as on:
         await on.press(*keys)
-        (told,) = on.app._notifications
-        assert why in told.message
+        (answer,) = on.app._notifications
+        assert reason in answer.message
         assert len(on.app.screen_stack) == 1
 
 
@@ -112,11 +112,11 @@ async def test_a_wrong_name_leaves_the_button_dead() -> None:
         assert on.loop.approved == []
 
 
-async def test_enter_on_a_wrong_name_says_that_it_is_wrong() -> None:
+async def test_enter_on_a_wrong_name_is_refused() -> None:
     async with stage(plan_ready()) as on:
         await on.press("A", *NAME[:-1], "enter")
-        told = [toast.message for toast in on.app._notifications]
-        assert told == ["that is not the cluster's name"]
+        reported = [toast.message for toast in on.app._notifications]
+        assert reported == ["This is not the cluster's name."]
 
 
 async def test_no_confirmation_is_accepted_on_a_terminal_too_small() -> None:
@@ -176,16 +176,14 @@ async def test_a_letter_taken_back_disarms_the_button_and_escape_is_always_no() 
         assert len(on.app.screen_stack) == 1
 
 
-async def test_a_plan_replaced_meanwhile_is_not_approved_and_the_question_says_so() -> (
-    None
-):
+async def test_a_replaced_plan_is_not_approved_and_the_dialog_explains_it() -> None:
     async with stage(plan_ready()) as on:
         await on.press("A")
         await _type_name(on)
         await on.show(plan_ready(of=plan(NEWER_HASH)))
         assert not on.can_confirm()
         refused = str(on.asking.query_one("#refused").render())
-        assert f"replaced by {NEWER_HASH[:12]}" in refused
+        assert f"A newer plan, {NEWER_HASH[:12]}" in refused
         await on.press("enter", "tab", "tab", "enter")
         assert on.loop.approved == []
 
@@ -204,12 +202,14 @@ async def test_a_plan_that_was_replaced_cannot_be_approved_when_it_returns() -> 
 
 async def test_a_refusal_of_the_loop_is_a_sentence_and_nothing_typed_is_lost() -> None:
     async with stage(plan_ready()) as on:
-        on.loop.refuses = GuardrailRefused("a run goes on; wait for its end or stop it")
+        on.loop.refuses = GuardrailRefused(
+            "a run is in progress; wait for its end or stop it"
+        )
         await on.press("A")
         await _type_name(on)
         await on.press("enter")
         refused = on.asking.query_one("#refused")
-        assert "a run goes on; wait for its end" in str(refused.render())
+        assert "a run is in progress; wait for its end" in str(refused.render())
         assert refused.display
         assert on.name.value == NAME
         assert on.can_confirm()
@@ -268,11 +268,11 @@ async def test_quitting_during_a_run_asks_first() -> None:
         assert on.app.is_running
 
 
-async def test_quit_after_the_run_stops_it_and_leaves_when_it_has_ended() -> None:
+async def test_quitting_stops_the_run_and_ends_when_it_has_stopped() -> None:
     async with stage(running(), running=True) as on:
         await on.press("q", "tab", "enter")
         assert on.loop.steering.stopping.is_set()
-        assert "leaving when it has stopped" in on.header
+        assert "quitting once the run has stopped" in on.header
         assert on.app.is_running
         await on.show(solving(), running=False)
         assert not on.app.is_running
@@ -308,46 +308,46 @@ async def test_r_replans_except_during_a_run() -> None:
         assert on.loop.plans_wanted == 1
 
 
-async def test_the_question_shows_what_it_is_about_and_waits_for_the_name() -> None:
+async def test_the_dialog_describes_the_plan_and_waits_for_the_name() -> None:
     async with stage(plan_ready()) as on:
         await on.press("A")
         assert on.app.focused is on.name
         text = "\n".join(str(w.render()) for w in on.asking.query("Static, Label"))
-        for words in (
+        for message in (
             HASH[:12],
             "4 moves, 4 leader changes, 33.5 MB to copy",
-            "1 gives 4; 2 gets 2; 3 gets 2",
+            "1: 4 outgoing; 2: 2 incoming; 3: 2 incoming",
             f"cluster {NAME}, id {skewed().header.cluster_id}",
         ):
-            assert words in text
+            assert message in text
 
 
-async def test_the_question_shows_duration_peak_disk_and_balance() -> None:
+async def test_the_dialog_shows_duration_peak_disk_use_and_deviation() -> None:
     async with stage(plan_ready()) as on:
         await on.press("A")
         text = "\n".join(str(w.render()) for w in on.asking.query("Static, Label"))
-        for words in (
+        for message in (
             "duration: about 75.0 s",
-            "peak disk: broker 2 +18.0 MB of 50.0 GB free, broker 3 +7 B",
-            "worst deviation: in 200% → ",
+            "peak disk use: broker 2 +18.0 MB of 50.0 GB free, broker 3 +7 B",
+            "largest deviation: in 200% → ",
         ):
-            assert words in text
+            assert message in text
 
 
 @pytest.mark.parametrize(
-    "why",
+    "reason",
     [
         GuardrailRefused("Confluent's Self-Balancing is on"),
         PlanOutdated("The cluster has changed since the plan was made"),
     ],
 )
 async def test_a_plan_that_cannot_start_is_refused_before_it_is_approved(
-    why: PlimsollError,
+    reason: PlimsollError,
 ) -> None:
     async with stage(plan_ready()) as on:
-        on.loop.forecast = why
+        on.loop.forecast = reason
         await on.press("A", *NAME, "enter")
-        assert str(why) in str(on.asking.query_one("#refused").render())
+        assert str(reason) in str(on.asking.query_one("#refused").render())
         assert on.loop.approved == []
         assert not on.app._notifications
 

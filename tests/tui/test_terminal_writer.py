@@ -13,12 +13,12 @@ PIECE = "x" * 4096
 LONG_S = 300.0
 
 
-def _read_until(end: int, words: bytes) -> bytes:
-    found = b""
-    while not found.endswith(words):
+def _read_until(end: int, expected: bytes) -> bytes:
+    result = b""
+    while not result.endswith(expected):
         assert select.select([end], [], [], LONG_S)[0], "nothing more is written"
-        found += os.read(end, 1 << 16)
-    return found
+        result += os.read(end, 1 << 16)
+    return result
 
 
 def _stalled(

@@ -13,11 +13,11 @@ from tests.support.tui.loop_views import plan_ready
 from tui.themes import COLOUR_BLIND, ascii_text, wants_ascii
 from tui.viewmodel.brokers.bars import (
     ADDED,
+    AVERAGE_MARK,
     BAND_MARK,
     EIGHTHS,
-    GOES,
     HEIGHTS,
-    LEVEL_MARK,
+    REMOVED,
 )
 from tui.viewmodel.cells import Role
 from tui.widgets.keyed_table import KeyedTable
@@ -56,14 +56,14 @@ def test_ascii_text_is_ascii_and_as_wide_as_before(text: str) -> None:
     assert cell_len(plain) == cell_len(text)
 
 
-def test_what_bars_are_made_of_can_still_be_told_apart() -> None:
-    parts = [EIGHTHS[-1], GOES, ADDED, LEVEL_MARK, BAND_MARK, " "]
+def test_the_characters_of_bars_remain_distinguishable_in_ascii() -> None:
+    parts = [EIGHTHS[-1], REMOVED, ADDED, AVERAGE_MARK, BAND_MARK, " "]
     assert len({ascii_text(part) for part in parts}) == len(parts)
     assert len({ascii_text(height) for height in HEIGHTS}) == len(HEIGHTS)
 
 
 @pytest.mark.parametrize(
-    ("environment", "wanted"),
+    ("environment", "expected"),
     [
         ({}, False),
         ({"LANG": "de_DE.UTF-8"}, False),
@@ -74,9 +74,9 @@ def test_what_bars_are_made_of_can_still_be_told_apart() -> None:
     ],
 )
 def test_a_locale_that_is_not_utf_8_gets_ascii(
-    environment: dict[str, str], wanted: bool
+    environment: dict[str, str], expected: bool
 ) -> None:
-    assert wants_ascii(environment) is wanted
+    assert wants_ascii(environment) is expected
 
 
 def _luminance(colour: Color | None) -> float:

@@ -25,8 +25,8 @@ from tui.viewmodel.plan.approval import (
     touched,
 )
 
-UNKNOWN: Final = "duration and peak disk: unknown"
-ESTIMATING: Final = "duration and peak disk: being estimated"
+UNKNOWN: Final = "duration and peak disk use: unknown"
+ESTIMATING: Final = "duration and peak disk use: being estimated"
 
 
 class ApproveScreen(NamedDialog):
@@ -62,40 +62,40 @@ class ApproveScreen(NamedDialog):
             refused="Not approved",
         )
         self._plan, self._preview = plan, preview
-        self._gone = ""
+        self._stale = ""
         """Why the plan can no longer be approved; empty while it can."""
 
     def on_mount(self) -> None:
         self.watch(self.app, "moment", self._arrived)
-        self._look()
+        self._estimate()
 
     @work
-    async def _look(self) -> None:
+    async def _estimate(self) -> None:
         """Ask the cluster what the plan takes, and whether it could begin now."""
         try:
-            found = await asyncio.to_thread(self._preview, self._plan)
+            estimate = await asyncio.to_thread(self._preview, self._plan)
         except (GuardrailRefused, PlanOutdated) as exc:
             self._refuse(f"This plan cannot start now: {exc}")
             words = UNKNOWN
         except PlimsollError as exc:
             words = f"{UNKNOWN} ({exc})"
         else:
-            words = takes(found)
+            words = takes(estimate)
         if self.is_current:
             self.query_one("#takes", Static).update(words)
             self.show_focus()
 
-    def _refuse(self, why: str) -> None:
-        if not (self._gone or self._sent) and self.is_current:
-            self._gone = why
-            self.say(why)
+    def _refuse(self, reason: str) -> None:
+        if not (self._stale or self._sent) and self.is_current:
+            self._stale = reason
+            self.say(reason)
             self.arm()
 
     def _arrived(self, moment: Moment) -> None:
-        if self._gone or self._sent:
+        if self._stale or self._sent:
             return
-        if why := replaced(moment.view, self._plan):
-            self._refuse(why)
+        if reason := replaced(moment.view, self._plan):
+            self._refuse(reason)
 
     def details(self) -> ComposeResult:
         """What is known a moment later."""
@@ -104,4 +104,4 @@ class ApproveScreen(NamedDialog):
     @property
     def armed(self) -> bool:
         """Also, whether the plan can still be approved."""
-        return super().armed and not self._gone
+        return super().armed and not self._stale

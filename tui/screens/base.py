@@ -4,7 +4,7 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from textual import work
 from textual.app import ComposeResult
@@ -14,15 +14,13 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from model.errors import PlimsollError
+from tui.host import Host
 from tui.screen_state import Moment
 from tui.screens.too_small import LEAST_COLUMNS, LEAST_LINES, TOO_SMALL
 from tui.viewmodel.disabled_reasons import ACTIONS, refusal
 from tui.widgets.header_bar import HeaderBar
 from tui.widgets.key_bar import KeyBar
 from tui.widgets.mode_bar import ModeBar
-
-if TYPE_CHECKING:
-    from tui.app import PlimsollApp
 
 FREEZE = "screen.freeze"
 PAUSE = "run.pause"
@@ -33,7 +31,7 @@ class LiveScreen(Screen[None]):
 
     MODE: ClassVar[str]
     """Its name in `PlimsollApp.MODES`."""
-    # Dialogs have none, for each class that changes styles all of a screen anew.
+    # Not for dialogs: each class that changes restyles the whole screen.
     HORIZONTAL_BREAKPOINTS = [
         (0, "-tiny"),
         (LEAST_COLUMNS, "-narrow"),
@@ -51,7 +49,7 @@ class LiveScreen(Screen[None]):
             "space",
             "freeze",
             "Freeze",
-            tooltip="Hold what is shown while the loop goes on; again, and it follows",
+            tooltip="Keep what is shown while the loop continues; again to follow it",
             id=FREEZE,
         )
     ]
@@ -67,7 +65,7 @@ class LiveScreen(Screen[None]):
         yield ModeBar(self.MODE)
         with Vertical(id="body"):
             yield from self.body()
-        yield Static(f"{TOO_SMALL}, or leave by ctrl+c.", id="too-small")
+        yield Static(f"{TOO_SMALL}, or quit with ctrl+c.", id="too-small")
         yield KeyBar()
 
     @abstractmethod
@@ -106,8 +104,8 @@ class LiveScreen(Screen[None]):
     def action_freeze(self) -> None:
         """Hold what is shown, or follow the loop again."""
         self.frozen = not self.frozen
-        done = "freeze" if self.frozen else "unfreeze"
-        cast("PlimsollApp", self.app).acted(f"{done} the {self.MODE} screen")
+        change = "freeze" if self.frozen else "unfreeze"
+        cast("Host", self.app).log_action(f"{change} the {self.MODE} screen")
         since_ms = self.moment.now_ms if self.frozen and self.moment else None
         self.query_one(ModeBar).show(frozen_ms=since_ms)
         self.refresh_bindings()
@@ -125,16 +123,16 @@ class LiveScreen(Screen[None]):
             self.show(moment)
 
     @work(group="ask", exclusive=True)
-    async def _request(self, call: Callable[[], None], words: str = "") -> None:
+    async def _request(self, call: Callable[[], None], done: str = "") -> None:
         """Ask the loop for something, then say so; or say why it was refused."""
         try:
-            # The loop may hold its lock for a moment; the screen goes on meanwhile.
+            # Off the event loop: the loop may hold its lock for a moment.
             await asyncio.to_thread(call)
         except PlimsollError as exc:
             self.notify(str(exc), severity="warning", timeout=8, markup=False)
         else:
-            if words:
-                self.notify(words, timeout=3, markup=False)
+            if done:
+                self.notify(done, timeout=3, markup=False)
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
@@ -142,9 +140,9 @@ class LiveScreen(Screen[None]):
 
         The key that freezes is called by what it does next.
         """
-        return {key: self._told(b) for key, b in super().active_bindings.items()}
+        return {key: self._labelled(b) for key, b in super().active_bindings.items()}
 
-    def _told(self, binding: ActiveBinding) -> ActiveBinding:
+    def _labelled(self, binding: ActiveBinding) -> ActiveBinding:
         if self.frozen and binding.binding.id == FREEZE:
             return binding._replace(
                 binding=replace(binding.binding, description="Follow")
@@ -152,10 +150,10 @@ class LiveScreen(Screen[None]):
         if self._newest is None:
             return binding
         if binding.binding.id == PAUSE and self._newest.paused:
-            # The key beside it resumes; this one still does, too.
+            # The key beside it resumes; this one still does as well.
             return binding._replace(binding=replace(binding.binding, show=False))
-        words = refusal(binding.binding.action, self._newest)
-        return binding._replace(tooltip=words) if words else binding
+        reason = refusal(binding.binding.action, self._newest)
+        return binding._replace(tooltip=reason) if reason else binding
 
 
 def _refusals(moment: Moment) -> list[str | bool | None]:

@@ -34,28 +34,28 @@ class Dialog(Covered[None]):
         """Do what is asked for."""
 
     async def attempt(
-        self, act: Callable[[], None], words: Callable[[PlimsollError], str] = str
+        self, act: Callable[[], None], text: Callable[[PlimsollError], str] = str
     ) -> bool:
         """Whether this could be done, in a thread; then closes, or says why not."""
         try:
-            # The loop may hold its lock for a moment; the screen goes on meanwhile.
+            # Off the event loop: the loop may hold its lock for a moment.
             await asyncio.to_thread(act)
         except PlimsollError as exc:
             if self.is_current:
-                self.say(words(exc))
+                self.say(text(exc))
             else:
-                self.app.notify(words(exc), severity="error", markup=False)
+                self.app.notify(text(exc), severity="error", markup=False)
             return False
-        # Whoever has closed it meanwhile sees another screen, which stays.
+        # If the user has closed it in the meantime, another screen is current.
         if self.is_current:
             self.dismiss()
         return True
 
-    def say(self, sentence: str) -> None:
+    def say(self, message: str) -> None:
         """Say why not; nothing where there is no sentence."""
         refused = self.query_one("#refused", Static)
-        refused.update(sentence)
-        refused.display = bool(sentence)
+        refused.update(message)
+        refused.display = bool(message)
         self.show_focus()
 
 
@@ -115,7 +115,7 @@ class NamedDialog(Dialog):
         if self.armed:
             self.send()
         elif event.value and event.value != self._cluster_name:
-            self.app.notify("that is not the cluster's name", severity="warning")
+            self.app.notify("This is not the cluster's name.", severity="warning")
 
     @property
     def armed(self) -> bool:

@@ -11,40 +11,39 @@ from tui.screen_state import Moment
 from tui.screens.base import LiveScreen
 from tui.viewmodel.log import kept_lines, lines_since, next_level, why_no_lines
 from tui.viewmodel.sort_filter import Filter
-from tui.widgets.filter_bar import FILTER_KEYS, FilterBar
+from tui.widgets.filter_bar import Filterable, FilterBar
 from tui.widgets.log_pane import LogPane
 from tui.widgets.titles import entitle
 
 
-class LogScreen(LiveScreen):
+class LogScreen(Filterable, LiveScreen):
     """All lines that are kept, the newest last, or those of a level that match."""
 
     MODE = "log"
     AUTO_FOCUS = "LogPane"
     BINDINGS = [
-        *FILTER_KEYS,
         Binding(
             "l",
             "level",
             "Level",
-            tooltip="Show all lines, or warnings and errors, or errors alone",
+            tooltip="Show all lines, warnings and errors, or errors only",
             id="log.level",
         ),
         Binding(
             "end",
             "newest",
             "Newest",
-            tooltip="Go to the newest line, and follow",
+            tooltip="Go to the latest line and follow",
             show=False,
             id="log.newest",
         ),
     ]
 
+    FILTERED = LogPane
     level = "info"
-    wanted = Filter()
+    filter = Filter()
     seen: LogLine | None = None
     """The newest line when the end was last in sight."""
-    _said: str | None = None
 
     def body(self) -> ComposeResult:
         with Vertical(classes="main"):
@@ -58,37 +57,28 @@ class LogScreen(LiveScreen):
 
     def show(self, moment: Moment) -> None:
         pane = self.query_one(LogPane)
-        lines = kept_lines(moment.view.log, self.level, self.wanted)
+        lines = kept_lines(moment.view.log, self.level, self.filter)
         if pane.at_end or not pane.shown:
             self.seen = lines[-1] if lines else None
         pane.show(lines)
         entitle(pane, "Log", f"level {self.level} and above")
-        self._say(lines, why_no_lines(moment.view.log))
+        self._update_note(lines, why_no_lines(moment.view.log))
 
-    def _say(self, lines: tuple[LogLine, ...], why_none: str) -> None:
+    def _update_note(self, lines: tuple[LogLine, ...], why_none: str) -> None:
         missed = lines_since(lines, self.seen)
-        words = "" if lines else why_none
+        text = "" if lines else why_none
         if lines and missed:
             new = count_text(missed, "new line")
-            words = f"{new} below; the key `end` shows them"
-        words = self.wanted.fault or words
-        if words != self._said:
-            self._said = words
-            note = self.query_one(".note", Static)
-            note.display = bool(words)
-            note.update(words)
+            text = f"{new} below; press `end` to see them"
+        self.show_note(self.filter.fault or text)
 
     def _scrolled(self) -> None:
         pane = self.query_one(LogPane)
         if pane.at_end and pane.shown:
             self.seen = pane.shown[-1]
-            self._say(pane.shown, "")
+            self._update_note(pane.shown, "")
 
-    # ---- what a person asks for
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Escape clears a filter while there is one, and else goes back."""
-        return action != "clear" or any(b.display for b in self.query(FilterBar))
+    # ---- actions of the operator
 
     def action_level(self) -> None:
         """Show less, or all again."""
@@ -99,31 +89,15 @@ class LogScreen(LiveScreen):
         """Follow the end again."""
         self.query_one(LogPane).anchor()
 
-    def action_filter(self) -> None:
-        """Ask for a filter."""
-        self.query_one(FilterBar).open()
-
-    def action_clear(self) -> None:
-        """Show all lines again."""
-        self.query_one(FilterBar).value = ""
-        self._close()
-
-    def _close(self) -> None:
-        self.query_one(FilterBar).close()
-        self.query_one(LogPane).focus()
-
     def on_input_changed(self, event: Input.Changed) -> None:
-        self.wanted = Filter(event.value)
+        self.filter = Filter(event.value)
         self._refresh_lines()
-
-    def on_input_submitted(self, _event: Input.Submitted) -> None:
-        self._close()
 
     def _refresh_lines(self) -> None:
         """What was left out is not new."""
         if self.moment is not None:
             pane = self.query_one(LogPane)
-            lines = kept_lines(self.moment.view.log, self.level, self.wanted)
+            lines = kept_lines(self.moment.view.log, self.level, self.filter)
             self.seen = lines[-1] if lines else None
             pane.anchor()
             self.show(self.moment)

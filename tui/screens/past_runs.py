@@ -1,13 +1,14 @@
 """Earlier runs."""
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 
 from model.errors import PlimsollError
+from tui.host import Host, Runs
 from tui.screen_state import Moment
 from tui.screens.base import LiveScreen
 from tui.screens.run_replay import ReplayScreen
@@ -16,11 +17,6 @@ from tui.viewmodel.run.past_runs import Listed, history_table, why_no_runs
 from tui.viewmodel.sort_filter import Wish
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.table_pane import TablePane
-
-if TYPE_CHECKING:
-    from tui.app import PlimsollApp
-    from tui.run_actions import RunDesk
-
 
 MARGINS = 3
 """Columns beside the table that are blank, or its scroll bar."""
@@ -34,8 +30,8 @@ class HistoryScreen(LiveScreen):
     HELP = """\
 ## History
 
-`off level` is how far the broker was from its level that was farthest: before the run,
-as the plan wanted it, and as the moves that were made have left it.
+`imbalance` is the largest deviation of any broker from the average: before the run, as
+planned, and as achieved by the moves that were made.
 
 Enter replays a run from its journal.
 """
@@ -44,7 +40,7 @@ Enter replays a run from its journal.
             "B",
             "roll_back",
             "Roll back",
-            tooltip="Move back what the run under the cursor has moved",
+            tooltip="Roll back the selected run",
             id="history.rollback",
         )
     ]
@@ -81,8 +77,8 @@ Enter replays a run from its journal.
                 self._replay(run)
 
     @property
-    def _past(self) -> "RunDesk":
-        return cast("PlimsollApp", self.app).desk
+    def _past(self) -> Runs:
+        return cast("Host", self.app).past_runs
 
     @work(exclusive=True, group="history")
     async def _read(self) -> None:

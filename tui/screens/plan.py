@@ -1,7 +1,7 @@
 """What plimsoll wants to do, and why; what a person wants otherwise."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from textual.app import ComposeResult
 from textual.widgets import ContentSwitcher
@@ -14,6 +14,7 @@ from control.render.plan_export import (
     write_files,
 )
 from model.errors import PlimsollError
+from tui.host import Host
 from tui.loop_port import Asking
 from tui.plan_actions import PLAN_KEYS
 from tui.screen_state import Moment
@@ -34,9 +35,6 @@ from tui.viewmodel.plan.shown_plan import WHAT_IF, shown
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.moves_panel import MovesPanel
 from tui.widgets.plan_side import BrokersAfter, FrontierPlot, MoveDetail
-
-if TYPE_CHECKING:
-    from tui.app import PlimsollApp
 
 
 class PlanScreen(LiveScreen):
@@ -62,12 +60,12 @@ class PlanScreen(LiveScreen):
 
     @property
     def _asking(self) -> Asking:
-        return cast("PlimsollApp", self.app).asking
+        return cast("Host", self.app).proposals
 
     @property
     def _now(self) -> Moment:
         if self.moment is None:
-            raise PlimsollError("internal error: the screen shows no moment")
+            raise PlimsollError("internal error: the screen has no state to show")
         return self.moment
 
     # ---- moves
@@ -92,7 +90,7 @@ class PlanScreen(LiveScreen):
         move = self.query_one(MovesPanel).move
         if move is not None:
             asks = self._now.view.proposed.asks.dropping(move.id)
-            self._request(lambda: self._asking.ask(asks), f"{move.id} is to stay")
+            self._request(lambda: self._asking.ask(asks), f"removing {move.id}")
 
     def action_pin_partition(self) -> None:
         """Ask where the partition under the cursor is to lie."""
@@ -109,7 +107,7 @@ class PlanScreen(LiveScreen):
             pin_lines(move),
             check=lambda typed: pin_of(move, typed),
             submit=submit,
-            done="Plan again",
+            done="Replan",
         )
 
     def action_take_back(self) -> None:
@@ -135,7 +133,7 @@ class PlanScreen(LiveScreen):
             goals_lines(before, snapshot),
             check=lambda typed: goals_of(before, typed),
             submit=submit,
-            done="Plan again",
+            done="Replan",
         )
 
     def action_use_best(self) -> None:
@@ -164,16 +162,18 @@ class PlanScreen(LiveScreen):
         event.stop()
         point = event.point
         if not self.refused("choose"):
-            self._request(lambda: self._asking.choose(point), "the plan is cut there")
+            self._request(
+                lambda: self._asking.choose(point), "using the plan at this point"
+            )
 
     def action_what_if(self) -> None:
         """Ask what is to be supposed."""
         self._fill_in(
-            f"{WHAT_IF}: what is supposed? Nothing is changed",
+            f"{WHAT_IF}: which brokers and traffic? Nothing is changed",
             WHAT_IF_LINES,
             check=scenario_of,
             submit=lambda typed: self._asking.suppose(scenario_of(typed)),
-            done="Plan what is supposed",
+            done="Plan the what-if",
         )
 
     def action_back(self) -> None:
@@ -183,9 +183,9 @@ class PlanScreen(LiveScreen):
         elif self.query_one("#side", ContentSwitcher).current == "frontier":
             self._switch("brokers-after")
         else:
-            cast("PlimsollApp", self.app).action_show_mode("overview")
+            cast("Host", self.app).action_show_mode("overview")
 
-    # ---- out
+    # ---- export
 
     def action_export(self) -> None:
         """Ask for a folder, and write the plan there."""
@@ -195,7 +195,7 @@ class PlanScreen(LiveScreen):
         if plan is None:
             return
         if in_browser():
-            words = "in a browser no files are written; say plimsoll plan --out FILE"
+            words = "no files are written from a browser; use plimsoll plan --out FILE"
             self.notify(words, severity="warning", timeout=8, markup=False)
             return
 
@@ -222,9 +222,9 @@ class PlanScreen(LiveScreen):
         view = self._now.view
         if view.plan is not None:
             self.app.copy_to_clipboard(shell_commands(view.plan, view.bootstrap))
-            self.notify("copied, as kafka-reassign-partitions takes it", timeout=3)
+            self.notify("copied as kafka-reassign-partitions commands", timeout=3)
 
-    # ---- asking
+    # ---- forms
 
     def _fill_in(
         self,

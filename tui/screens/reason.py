@@ -36,7 +36,7 @@ class ReasonScreen(ModalScreen[None]):
                 f"replicas  {listed(move.replicas_before)} → "
                 f"{listed(move.replicas_after)}\n"
                 f"leader    {move.leader_before} → {move.leader_after}\n"
-                f"copies    {bytes_text(move.bytes_to_copy)} ({move.storage} storage)"
+                f"to copy   {bytes_text(move.bytes_to_copy)} ({move.storage} storage)"
                 + _gain(move)
                 + (cost_line(move, shown) if shown is not None else ""),
                 markup=False,
@@ -54,5 +54,5 @@ def _gain(move: Move) -> str:
     """A line on the objective; empty for a rollback move, which has no gain."""
     if not move.gain:
         return ""
-    words = "the objective would rise by it without this move"
+    words = "without this move the imbalance score would be higher by this"
     return f"\ngain      {move.gain:.4g}: {words}"

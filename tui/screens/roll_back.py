@@ -32,7 +32,7 @@ class RollBackScreen(NamedDialog):
             lambda: roll_back(plan),
             title=f"Roll back run {run_id}?",
             texts=[text, f"Left alone: {'; '.join(left)}"] if left else [text],
-            aim="go back",
+            aim="roll back",
             yes="Roll back",
             refused="Not rolled back",
         )

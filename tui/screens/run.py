@@ -23,7 +23,7 @@ class RunScreen(LiveScreen):
             "B",
             "app.roll_back",
             "Roll back",
-            tooltip="Move back what this run has moved, after one question",
+            tooltip="Roll this run back, after a confirmation",
             id="run.rollback",
         ),
     ]

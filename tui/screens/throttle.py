@@ -24,17 +24,18 @@ class ThrottleScreen(Dialog):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog", can_focus=False):
-            yield Label("Let moves copy at another rate?", classes="title")
+            yield Label("Change the throttle?", classes="title")
             yield Static(f"Now: {self._now}.", markup=False)
             yield Static(
-                "Bytes per second into a broker and out of it, as 50MB/s; none for no "
-                "throttle, auto to follow what clients leave free."
+                "Bytes per second into and out of each broker, for example 50MB/s. "
+                "`none` removes the throttle, `auto` follows what clients leave free.",
+                markup=False,
             )
             yield Input(placeholder="50MB/s", max_length=40)
             yield Static(id="refused", markup=False)
             with Horizontal(classes="buttons"):
                 yield Button("Cancel", id="no", variant="primary")
-                yield Button("Ask for it", id="yes", variant="warning")
+                yield Button("Apply", id="yes", variant="warning")
 
     def on_input_submitted(self, _event: Input.Submitted) -> None:
         if not self.is_covered:

@@ -9,7 +9,7 @@ T = TypeVar("T")
 LEAST_COLUMNS: Final = 60
 LEAST_LINES: Final = 16
 TOO_SMALL: Final = (
-    f"Too small: make this terminal {LEAST_COLUMNS} columns by {LEAST_LINES} lines"
+    f"Terminal too small: enlarge it to {LEAST_COLUMNS} columns by {LEAST_LINES} lines"
 )
 
 
@@ -23,7 +23,7 @@ class Covered(ModalScreen[T]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._small = Static(f"{TOO_SMALL}; escape says no.", id="too-small")
+        self._small = Static(f"{TOO_SMALL}; escape answers no.", id="too-small")
 
     def on_resize(self) -> None:
         if self.is_covered and self._small.parent is None:

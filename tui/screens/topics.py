@@ -1,7 +1,7 @@
 """Load and skew of topics, and the partitions of one of them."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -9,6 +9,7 @@ from textual.containers import Vertical
 from textual.markup import escape
 
 from model.ids import TopicName
+from tui.host import Host
 from tui.screen_state import Moment
 from tui.screens.base import LiveScreen
 from tui.viewmodel.cells import Table
@@ -18,9 +19,6 @@ from tui.viewmodel.topics.topics import topic_table
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.table_pane import TablePane
 
-if TYPE_CHECKING:
-    from tui.app import PlimsollApp
-
 
 class TopicPanel(Vertical):
     """All topics."""
@@ -28,15 +26,15 @@ class TopicPanel(Vertical):
     HELP = """\
 ## Topics
 
-The figures are Kafka Manager's. `skew b/l`: the share of the topic's brokers that have
-more replicas of it, and more leaders, than the average over its brokers. `spread`: the
-share of all brokers that have any of it. `pref`: the share of partitions that their
-preferred leader leads.
+The figures are those of CMAK (Kafka Manager). `skew b/l`: the share of the topic's
+brokers that have more of its replicas, and more of its leaders, than the average over
+its brokers. `spread`: the share of all brokers that have a replica of it. `pref`: the
+share of its partitions led by their preferred leader.
 
-`per broker`: fewest and most replicas on a broker, and how many each would have if they
-were even; `!` where they are not.
+`per broker`: the fewest and most replicas on a broker, and how many each would have if
+they were spread evenly; `!` if they are not.
 
-Enter shows the partitions; `t` plans with the topic under the cursor alone.
+Enter shows the partitions; `t` plans the selected topic alone.
 """
 
     def compose(self) -> ComposeResult:
@@ -52,8 +50,9 @@ class PartitionPanel(Vertical):
     HELP = """\
 ## Partitions
 
-Replicas stand in their order, the preferred leader first; `2, not 1` is a leader that
-is not preferred. A partition that was moved rests for a while, and stays.
+Replicas are listed in order, the preferred leader first; `2, not 1` means that the
+leader is not the preferred one. A partition that was moved is in cooldown for a while
+and is not moved again.
 """
 
     BINDINGS = [Binding("escape", "screen.close", "Close", id="topics.close")]
@@ -87,7 +86,7 @@ class TopicsScreen(LiveScreen):
             "t",
             "plan_topic",
             "Plan topic",
-            tooltip="Make a plan that moves partitions of this topic alone",
+            tooltip="Make a plan that moves only partitions of this topic",
             id="topics.plan",
         )
     ]
@@ -114,9 +113,9 @@ class TopicsScreen(LiveScreen):
         key = self.query_one(TopicPanel).query_one(TablePane).table.key_at_cursor
         if key is None or self.moment is None:
             return
-        app = cast("PlimsollApp", self.app)
+        app = cast("Host", self.app)
         asks = replace(self.moment.view.proposed.asks, topics=(TopicName(key),))
-        self._request(lambda: app.asking.ask(asks), f"a plan for {key} was asked for")
+        self._request(lambda: app.proposals.ask(asks), f"planning {key} alone")
         app.action_show_mode("plan")
 
     def action_close(self) -> None:

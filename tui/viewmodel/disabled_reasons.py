@@ -30,9 +30,9 @@ def refusal(action: str, moment: Moment) -> str | None:
             return _not_of_plan(action, moment)
 
 
-HYPOTHETICAL = "a what-if is shown; escape on the plan screen ends it"
+HYPOTHETICAL = "a what-if is shown; press escape on the plan screen to end it"
 READ_ONLY = "plimsoll is read-only; start it with --allow-changes"
-RECORDING = "this is a recording: what it shows has been"
+RECORDING = "this is a recording; it cannot be changed"
 
 
 def _not_approve(moment: Moment) -> str | None:
@@ -42,22 +42,22 @@ def _not_approve(moment: Moment) -> str | None:
     if view.proposed.supposed is not None:
         return HYPOTHETICAL
     if view.phase is Phase.FAILED:
-        return "plimsoll has stopped; quit and start it again"
+        return "plimsoll has stopped; quit and restart it"
     if moment.running:
-        return "a run goes on; wait for its end or stop it"
+        return "a run is in progress; wait for it to end, or stop it"
     if view.plan is None or not view.plan.moves:
         return "there is no plan with moves to approve"
     if view.proposed.awaited:
-        return "another plan was asked for and is being made; wait for it"
+        return "another plan is being computed; wait for it"
     if view.proposed.changes:
-        return f"the cluster changed since this plan: {view.proposed.changes[0]}"
+        return f"the cluster has changed since this plan: {view.proposed.changes[0]}"
     return None
 
 
 def _not_stop(moment: Moment) -> str | None:
     if moment.view.mode is Mode.READ_ONLY:
         return READ_ONLY
-    return None if moment.running else "no run goes on"
+    return None if moment.running else "no run is in progress"
 
 
 def _not_pause(moment: Moment) -> str | None:
@@ -69,11 +69,11 @@ def _not_pause(moment: Moment) -> str | None:
 
 def _not_solve(moment: Moment) -> str | None:
     if moment.view.phase is Phase.FAILED:
-        return "plimsoll has stopped; quit and start it again"
+        return "plimsoll has stopped; quit and restart it"
     if moment.running:
-        return "a run goes on; there will be a new answer after it"
+        return "a run is in progress; a new plan follows it"
     if moment.view.snapshot is None:
-        return "loads are not known yet"
+        return "no loads have been measured yet"
     return None
 
 
@@ -103,14 +103,14 @@ def _not_of_plan(action: str, moment: Moment) -> str | None:
     view, proposed = moment.view, moment.view.proposed
     if action in OF_THE_REAL and proposed.supposed is not None:
         return HYPOTHETICAL
-    if action in WHILE_IDLE and (why := _not_solve(moment)):
-        return why
+    if action in WHILE_IDLE and (reason := _not_solve(moment)):
+        return reason
     if action in OF_MOVES and shown(view).plan is None:
         return "there is no plan with moves"
     if action == "take_back" and not proposed.asks.words():
-        return "nothing was asked"
+        return "there is no request to undo"
     if action == "use_best" and not _solves(view):
-        return "no plan is being made"
+        return "no plan is being computed"
     return None
 
 
@@ -129,7 +129,7 @@ def _not_resume(moment: Moment) -> str | None:
         return reason
     run = moment.view.run
     unfinished = run is not None and _is_unfinished(run)
-    return None if unfinished or moment.cut_off else "no run was left unfinished"
+    return None if unfinished or moment.interrupted else "no run is unfinished"
 
 
 def _is_unfinished(run: RunProgress) -> bool:
@@ -143,5 +143,9 @@ def _not_begin(moment: Moment) -> str | None:
     if moment.view.mode is Mode.READ_ONLY:
         return READ_ONLY
     if moment.view.phase is Phase.FAILED:
-        return "plimsoll has stopped; quit and start it again"
-    return "a run goes on; wait for its end or stop it" if moment.running else None
+        return "plimsoll has stopped; quit and restart it"
+    return (
+        "a run is in progress; wait for it to end, or stop it"
+        if moment.running
+        else None
+    )

@@ -27,24 +27,24 @@ PHASE_ROLES = {
     Phase.FAILED: Role.ALARM,
     Phase.NO_PLAN: Role.UNDER,
     Phase.PLAN_READY: Role.UNDER,
-    Phase.LEVEL: Role.GOOD,
+    Phase.BALANCED: Role.GOOD,
 }
 
 
 def header(moment: Moment, width: int) -> tuple[Cell, ...]:
     """What cluster, who may change it, how fresh the data; what happens and why."""
-    roomy, lacking = width >= ROOMY, moment.view.replication
-    wrong = _lacking(lacking)
+    roomy, replication = width >= ROOMY, moment.view.replication
+    degraded = _degraded(replication)
     items = (
         _cluster(moment.view, roomy=roomy),
         _mode(moment.view.mode),
-        *wrong,
+        *degraded,
         *_data(moment),
-        *_whole(lacking, roomy=roomy),
+        *_whole(replication, roomy=roomy),
         *_objective(moment.view),
     )
     lines = flow(items, width)
-    return (*lines[: 2 if wrong else 1], *_what_if(moment, width))
+    return (*lines[: 2 if degraded else 1], *_what_if(moment, width))
 
 
 def _cluster(view: LoopView, *, roomy: bool) -> Cell:
@@ -82,10 +82,10 @@ def _data(moment: Moment) -> tuple[Cell, ...]:
 def _objective(view: LoopView) -> tuple[Cell, ...]:
     if view.evaluation is None:
         return ()
-    return (cell(f"objective {view.evaluation.objective:.4g}"),)
+    return (cell(f"imbalance {view.evaluation.objective:.4g}"),)
 
 
-def _lacking(found: Replication | None) -> tuple[Cell, ...]:
+def _degraded(found: Replication | None) -> tuple[Cell, ...]:
     """Partitions that are not whole; nothing is cut off for them."""
     if found is None:
         return ()
@@ -110,8 +110,8 @@ def _what_if(moment: Moment, width: int) -> tuple[Cell, ...]:
         return _state(moment, width)
     words = (
         f"{supposed.words},",
-        "on the plan screen alone;",
-        "nobody can approve it;",
+        "on the plan screen only;",
+        "it cannot be approved;",
         "escape there ends it",
     )
     items = [cell(f" {WHAT_IF} ", Role.ALARM), *(cell(f" {w}") for w in words)]
@@ -132,7 +132,7 @@ def _state(moment: Moment, width: int) -> tuple[Cell, ...]:
     role = PHASE_ROLES.get(view.phase, Role.STRONG)
     message = view.sentence(moment.now_ms)
     if moment.leaving:
-        message = "leaving when it has stopped"
+        message = "quitting once the run has stopped"
     room = max(20, width - len(word) - 3)
     first, *more = textwrap.wrap(message, room) or [""]
     if more and view.phase not in SHOWN_IN_FULL:

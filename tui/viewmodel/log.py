@@ -25,15 +25,13 @@ def log_line(line: LogLine) -> Cell:
     return (Span(f"{clock_text(line.at_ms)} ", Role.MUTED), Span(words, role))
 
 
-def kept_lines(
-    log: Sequence[LogLine], least: str, wanted: Filter
-) -> tuple[LogLine, ...]:
+def kept_lines(log: Sequence[LogLine], least: str, by: Filter) -> tuple[LogLine, ...]:
     """The lines of this level and above that a filter keeps."""
     levels = LEVELS[LEVELS.index(least) :]
     return tuple(
         line
         for line in log
-        if line.level in levels and wanted.keeps(f"{line.level} {line.text}")
+        if line.level in levels and by.keeps(f"{line.level} {line.text}")
     )
 
 
@@ -53,5 +51,5 @@ def lines_since(log: Sequence[LogLine], last: LogLine | None) -> int:
 def why_no_lines(log: Sequence[LogLine]) -> str:
     """Why no line is shown."""
     if log:
-        return "No line is of this level and matches the filter; escape clears it."
-    return "Nothing was decided yet. What plimsoll decides is told here, with its time."
+        return "No line of this level matches the filter; escape clears it."
+    return "No decisions yet. They appear here with their time."

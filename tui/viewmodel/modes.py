@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Mode(NamedTuple):
+class ScreenMode(NamedTuple):
     """One of the screens that a key leads to."""
 
     name: str
@@ -18,10 +18,10 @@ class Mode(NamedTuple):
 
 
 MODES = (
-    Mode("overview", "Overview", "Which broker is over what, and why"),
-    Mode("plan", "Plan", "What plimsoll wants to do, why, and what it costs"),
-    Mode("run", "Run", "How far the moves are, and what would stop them"),
-    Mode("topics", "Topics", "Load and skew of each topic, and what is left alone"),
-    Mode("history", "History", "Earlier runs: what was planned and what came of it"),
-    Mode("log", "Log", "What plimsoll decided, line by line"),
+    ScreenMode("overview", "Overview", "Load and balance of each broker"),
+    ScreenMode("plan", "Plan", "The proposed moves, their reasons and their cost"),
+    ScreenMode("run", "Run", "Progress of the moves, and what would stop them"),
+    ScreenMode("topics", "Topics", "Load and skew of each topic, and what is excluded"),
+    ScreenMode("history", "History", "Previous runs: what was planned and achieved"),
+    ScreenMode("log", "Log", "plimsoll's decisions, line by line"),
 )

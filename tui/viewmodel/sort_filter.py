@@ -26,8 +26,8 @@ class Filter:
         try:
             _ = self._compiled
         except re2.error as exc:
-            told = exc.args[0].decode() if exc.args else "it cannot be read"
-            return f"This is no regular expression: {told}."
+            detail = exc.args[0].decode() if exc.args else "cannot be parsed"
+            return f"This is not a valid regular expression: {detail}."
         return ""
 
     def keeps(self, words: str) -> bool:

@@ -26,7 +26,7 @@ class BrokerDetail(Lines):
             return
         if broker is None:
             entitle(self, "Broker")
-            words = "Put the cursor on a broker to see its course and its replicas."
+            words = "Select a broker to see its recent loads and its replicas."
             lines = textwrap.wrap(words, width)
             self.show([cell(line, Role.MUTED) for line in lines])
         else:

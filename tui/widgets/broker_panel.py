@@ -7,7 +7,7 @@ from textual.events import Resize
 from control.loop.view import Phase
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.brokers import broker_table
-from tui.viewmodel.brokers.headline import headline, levels_line, scale_words
+from tui.viewmodel.brokers.headline import averages_line, headline, scale_words
 from tui.viewmodel.cells import Table
 from tui.viewmodel.sort_filter import Wish, arranged
 from tui.viewmodel.staleness import is_stale
@@ -22,13 +22,13 @@ class BrokerPanel(Vertical):
     HELP = """\
 ## Brokers
 
-A full bar is the broker's capacity where it is known, else twice the level; `»` goes
-beyond. `│` on a bar is the level: what each broker would carry if all were level; `╎`
-to both sides of it are the ends of the band, `┼` the level with an end in its cell.
+A full bar is the broker's capacity if known, else twice the average; `»` exceeds it.
+`│` on a bar is the average: the broker's load if the cluster were balanced; `╎` on both
+sides are the ends of the tolerance band, `┼` is the average with an end in its cell.
 
-`▒` is what the plan would take from a broker, `░` what it would bring.
+`▒` is load that the plan would remove from a broker, `░` load that it would add.
 
-`!` is over the band, or over what a broker may carry; `<` is under the band.
+`!` is above the tolerance band or a limit; `<` is below the tolerance band.
 """
 
     moment: Moment | None = None
@@ -43,11 +43,11 @@ to both sides of it are the ends of the band, `┼` the level with an end in its
         view, goals = moment.view, moment.goals
         self._show_headline()
         self.query_one(TablePane).show(moment)
-        gone = view.phase is Phase.UNREACHABLE
-        self.set_class(gone or is_stale(view, moment.now_ms), "-stale")
-        real = " of the cluster there is" if view.proposed.supposed is not None else ""
+        unreachable = view.phase is Phase.UNREACHABLE
+        self.set_class(unreachable or is_stale(view, moment.now_ms), "-stale")
+        real = " of the real cluster" if view.proposed.supposed is not None else ""
         scale = scale_words(view, goals)
-        entitle(self, f"Brokers{real}{scale}", levels_line(view, goals))
+        entitle(self, f"Brokers{real}{scale}", averages_line(view, goals))
 
     def on_resize(self, _event: Resize) -> None:
         self._show_headline()

@@ -28,7 +28,7 @@ class HelpPanel(VerticalScroll):
     """
 
     def compose(self) -> Iterator[Widget]:
-        self._shown = self._found()
+        self._shown = self._content()
         yield Static(_drawn(*self._shown))
 
     def on_mount(self) -> None:
@@ -39,11 +39,13 @@ class HelpPanel(VerticalScroll):
         self.call_after_refresh(self._renew)
 
     def _renew(self) -> None:
-        if self.screen.focused is not self and self._shown != (found := self._found()):
-            self._shown = found
-            self.query_one(Static).update(_drawn(*found))
+        if self.screen.focused is not self and self._shown != (
+            content := self._content()
+        ):
+            self._shown = content
+            self.query_one(Static).update(_drawn(*content))
 
-    def _found(self) -> tuple[str, list[tuple[str, Text]]]:
+    def _content(self) -> tuple[str, list[tuple[str, Text]]]:
         """The help for the focus; for each action its keys, and what it does."""
         nodes = (self.screen.focused or self.screen).ancestors_with_self
         helps = (n.HELP for n in nodes if isinstance(n, Widget) and n.HELP)
@@ -52,7 +54,7 @@ class HelpPanel(VerticalScroll):
             if not found.binding.system:
                 actions.setdefault(found.binding.action, []).append(found)
         return next(helps, ""), [
-            (self._keys(same), _told(same[0])) for same in actions.values()
+            (self._keys(same), _description(same[0])) for same in actions.values()
         ]
 
     def _keys(self, same: Iterable[ActiveBinding]) -> str:
@@ -68,7 +70,7 @@ def _drawn(help_text: str, keys: Iterable[tuple[str, Text]]) -> Group:
     return Group(*_explained(help_text), table)
 
 
-def _told(found: ActiveBinding) -> Text:
+def _description(found: ActiveBinding) -> Text:
     words = found.tooltip or found.binding.tooltip
     name = Text(found.binding.description, style="" if found.enabled else MUTED)
     return name.append(f" {words}" if words else "", MUTED)

@@ -82,7 +82,7 @@ class KeyBar(Widget):
             found.tooltip,
         )
 
-    # ---- what is drawn
+    # ---- rendering
 
     def render_line(self, y: int) -> Strip:
         base, width = self.rich_style, self.size.width

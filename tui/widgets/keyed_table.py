@@ -45,10 +45,10 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
     COMPONENT_CLASSES = {"keyed-table--cursor"}
     BINDINGS = [
         Binding("enter", "select", "Open", show=False, id="table.open"),
-        Binding("up", "move(-1)", "Row before", show=False, id="table.up"),
-        Binding("down", "move(1)", "Row after", show=False, id="table.down"),
-        Binding("pageup", "page(-1)", "Page before", show=False, id="table.page_up"),
-        Binding("pagedown", "page(1)", "Page after", show=False, id="table.page_down"),
+        Binding("up", "move(-1)", "Previous row", show=False, id="table.up"),
+        Binding("down", "move(1)", "Next row", show=False, id="table.down"),
+        Binding("pageup", "page(-1)", "Previous page", show=False, id="table.page_up"),
+        Binding("pagedown", "page(1)", "Next page", show=False, id="table.page_down"),
         Binding("home,ctrl+home", "ends(0)", "First row", show=False, id="table.first"),
         Binding("end,ctrl+end", "ends(-1)", "Last row", show=False, id="table.last"),
         Binding("left", "scroll_left", "Left", show=False, id="table.left"),
@@ -94,7 +94,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
             return None
         return self.rows_shown[self.cursor_row].key
 
-    # ---- what is shown
+    # ---- content
 
     def show(self, table: Table) -> None:
         """Show this table instead."""
@@ -125,7 +125,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         if at != self.cursor_row:
             self.cursor_row = at
         elif self.key_at_cursor != key:
-            self.call_later(self._tell)
+            self.call_later(self._report)
 
     @property
     def _visible_size(self) -> Size:
@@ -176,10 +176,10 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh_line(before + HEAD)
         self.refresh_line(after + HEAD)
         self._scroll_to_row(after)
-        self.call_later(self._tell)
+        self.call_later(self._report)
 
-    def _tell(self) -> None:
-        # Later, for a message that a parent's handler sends goes no further than it.
+    def _report(self) -> None:
+        # Deferred: a message sent from a parent's handler would stop at the parent.
         self.post_message(self.RowHighlighted(self, self.key_at_cursor))
 
     def _scroll_to_row(self, at: int) -> None:
@@ -194,7 +194,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
     def on_blur(self) -> None:
         self.refresh_line(self.cursor_row + HEAD)
 
-    # ---- what a person asks for
+    # ---- actions of the operator
 
     def action_move(self, rows: int) -> None:
         """Move the cursor by so many rows."""

@@ -18,7 +18,7 @@ class LogPane(VerticalScroll):
     HELP = """\
 ## Log
 
-What plimsoll decided and why, what the operator did, and each move; times are UTC.
+plimsoll's decisions and their reasons, the operator's actions, and each move, in UTC.
 """
 
     shown: tuple[LogLine, ...] = ()

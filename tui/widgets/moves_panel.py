@@ -24,16 +24,16 @@ class MovesPanel(Vertical):
     HELP = """\
 ## Plan
 
-The objective is 0 when all brokers carry what they should and nothing is moved. No
-allowed plan has an objective below the bound; the gap is what could at most still be
-gained.
+The imbalance score includes the cost of moves; it is 0 if the brokers are balanced and
+nothing is moved. No plan that obeys the rules scores below the bound; the gap is the
+most that could still be gained.
 
-`gain` is what the objective would rise by without this move. Enter shows its whole
-reason, what it costs, and what is lost without it.
+`gain` is how much higher the score would be without this move. Enter shows the whole
+reason of a move, its cost, and the effect of removing it.
 
-`d` removes the move under the cursor: the partition stays, and the other moves are kept
-as they are wherever the rules allow. `p` pins the partition to brokers of your choice,
-`u` undoes the last request and restores the plan from before it.
+`d` removes the selected move: the partition is not moved, and the other moves are kept
+as far as the rules allow. `p` pins the partition to brokers of your choice, `u` undoes
+the last request and restores the plan from before it.
 """
 
     moment: Moment | None = None

@@ -47,8 +47,8 @@ class BrokersAfter(Vertical):
     HELP = """\
 ## Brokers now and after
 
-How far each broker is off its level now, and how far it would be after the plan; `!` is
-over the band, `<` under it.
+Each broker's deviation from the average now and after the plan; `!` is above the
+tolerance band, `<` below it.
 """
 
     def compose(self) -> ComposeResult:
@@ -71,9 +71,9 @@ class FrontierPlot(Lines, can_focus=True):
     HELP = """\
 ## Frontier
 
-Each point is a plan: the further right, the more moves; the lower, the more even. No
-plan can reach the shaded part. Left and right pick a point, enter lets the plan that
-is cut there be the plan, by its own hash.
+Each point is a plan: further right means more moves, lower means better balance. No
+plan can reach the shaded area. Left and right pick a point; enter makes its plan the
+current one, with a hash of its own.
 """
     BINDINGS = [
         Binding(
@@ -93,8 +93,8 @@ is cut there be the plan, by its own hash.
         Binding(
             "enter",
             "choose",
-            "Cut here",
-            tooltip="Let the plan behind the picked point be the plan",
+            "Use point",
+            tooltip="Make the plan of the picked point the current plan",
             id="frontier.choose",
         ),
     ]
@@ -128,7 +128,7 @@ is cut there be the plan, by its own hash.
             words = f"Tracing the frontier for {since}. Press b to end it now."
             self.show([cell(words, Role.MUTED)])
         else:
-            words = "There is no frontier of this plan; f traces one."
+            words = "There is no frontier of this plan; press f to trace it."
             self.show([cell(words, Role.MUTED)])
 
     @property

@@ -32,11 +32,11 @@ class RunPanel(Vertical):
     HELP = """\
 ## Run
 
-`copied` is what has arrived on new replicas. `no leader` is how long nobody led the
-partition at most. Moves that are stuck or were dropped stand on top, then those under
-way, then those that wait, then those that are done.
+`copied` is what has arrived on new replicas. `no leader` is the longest time in which
+the partition had no leader. Moves that are stuck or were skipped come first, then those
+in flight, waiting and done.
 
-Enter shows a move in full, and why it is made.
+Enter shows a move in full, with its reason.
 """
 
     moment: Moment | None = None

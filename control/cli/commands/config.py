@@ -1,115 +1,31 @@
-"""`plimsoll config show`: every setting, and where its value comes from."""
+"""`plimsoll config show`: every setting, its value and where it comes from."""
 
-import re
 import sys
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any, Final
-
-from pydantic import BaseModel
-from pydantic_core import to_jsonable_python
+from typing import Any
 
 from control.cli.exit_codes import Exit
-from control.cli.output import json_of
+from control.cli.options import Output
 from control.cli.output_format import Form
-from control.cli.output_types import ConfigAnswer, SettingAnswer
-from control.loop.membership import NEVER
-from control.render.plan_text import json_text, table
-from control.settings.settings import OFF, Settings, settings_of, sources
-from control.settings.sources import FLAGS, Kind, Source, Sources
-from model.exchange.validation_messages import places_of
-
-MASK: Final = "****"
-_SECRET: Final = re.compile("(?i)secret|password|token|credential|key")
-"""Spark's properties that are not shown; the rest of its own rule is narrower."""
-
-Place = tuple[str, ...]
 
 
-def show(
-    flags: Mapping[str, Any],
-    *,
-    config: Path | None,
-    profile: str | None,
-    output: Form,
-) -> int:
-    """Print the settings.
+def show(*, setting_flags: dict[str, Any], output: Output = Form.TABLE) -> int:
+    """Print the settings as the other commands would use them; create nothing."""
+    from control.cli import logs
+    from control.render.settings_table import settings_answer, settings_text
+    from control.render.text import json_text
 
-    flags: what was typed, by the setting; None where nothing was.
-    """
-    found = sources(config, profile)
-    typed = {name: value for name, value in flags.items() if value is not None}
-    settings = settings_of(found, {k: v for k, v in typed.items() if "." not in k})
-    rows = [
-        _answer(place, typed.get(".".join(place), value), _source(found, typed, place))
-        for place, value in _leaves(settings, ())
-    ]
-    answer = ConfigAnswer(
-        file=None if found.path is None else str(found.path),
-        profile=found.profile,
-        settings=tuple(rows),
-    )
+    given = setting_flags
+    logs.configure(verbose=given["verbose"], file=given["log_file"])
+    flags = {
+        "bootstrap_server": given["bootstrap_server"],
+        "client_properties": given["client_properties"],
+        "spark_master": given["spark_master"],
+        "screen.ascii": given["ascii_only"] or None,
+        "screen.theme": given["theme"],
+    }
+    answer = settings_answer(flags, config=given["config"], profile=given["profile"])
     if output is Form.JSON:
         sys.stdout.write(json_text(answer.model_dump(mode="json")))
     else:
-        sys.stdout.write(_text(answer))
+        sys.stdout.write(settings_text(answer))
     return Exit.DONE
-
-
-def _source(found: Sources, typed: Mapping[str, Any], place: Place) -> Source:
-    name = ".".join(place)
-    if name in typed:
-        return Source(kind=Kind.FLAG, place=FLAGS[name])
-    given = map(found.of, places_of(Settings, place))
-    default = Source(kind=Kind.DEFAULT)
-    return next((s for s in given if s.kind is not Kind.DEFAULT), default)
-
-
-def _answer(place: Place, value: Any, source: Source) -> SettingAnswer:
-    return SettingAnswer(
-        name=".".join(place),
-        # JSON has no infinity; what waits for ever is written as in a file.
-        value=OFF if value == NEVER else to_jsonable_python(value),
-        source=source.kind.value,
-        place=source.place,
-    )
-
-
-def _leaves(model: BaseModel, above: Place) -> Iterator[tuple[Place, Any]]:
-    """Every setting that holds no other one; secrets are masked."""
-    for name, field in type(model).model_fields.items():
-        value, place = getattr(model, name), (*above, name)
-        if isinstance(value, BaseModel):
-            yield from _leaves(value, place)
-        elif isinstance(value, dict) and value:
-            yield from _entries(value, place, secret=field.repr is False)
-        else:
-            yield place, MASK if value and field.repr is False else value
-
-
-def _entries(
-    table: Mapping[Any, Any], above: Place, *, secret: bool
-) -> Iterator[tuple[Place, Any]]:
-    for key, value in table.items():
-        place = (*above, str(key))
-        if isinstance(value, BaseModel):
-            yield from _leaves(value, place)
-        else:
-            yield place, MASK if secret and _SECRET.search(str(key)) else value
-
-
-def _text(answer: ConfigAnswer) -> str:
-    file = answer.file or "none"
-    profile = f", profile {answer.profile}" if answer.profile else ""
-    rows = [
-        [s.name, _value_text(s.value), f"{s.source} {s.place}".rstrip()]
-        for s in answer.settings
-    ]
-    head = f"configuration file: {file}{profile}\n\n"
-    return head + table(["setting", "value", "source"], rows)
-
-
-def _value_text(value: Any) -> str:
-    if value is None:
-        return "-"
-    return value if isinstance(value, str) else json_of(value)

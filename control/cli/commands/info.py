@@ -1,31 +1,40 @@
-"""`plimsoll info`: by what a cluster is measured, and why by that."""
+"""`plimsoll info`: the metric sources of a cluster, and which loads they provide."""
 
 import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from control import compose
-from control.cli.commands.status import silence_text
 from control.cli.exit_codes import Exit
+from control.cli.invocation import with_overrides
+from control.cli.options import Capacity, Output
 from control.cli.output_format import Form
-from control.render.metric_sources import Info, info_document, info_text
-from control.render.plan_text import json_text
-from control.settings.capacity_table import capacities_of
-from control.settings.settings import Settings
-from model.snapshot.capacities import capacity_notes
 
 if TYPE_CHECKING:
     from collector.collector import Collector
+    from control.settings.settings import Settings
     from model.snapshot.snapshot import Snapshot
 
 SETTLE_S: Final = 60.0
-"""How long after the first loads to wait for what reporters tell at first."""
-_LOOK_S: Final = 0.2
+"""Longest wait, after the first loads, for the first reports of metric reporters."""
+_POLL_S: Final = 0.2
 
 
-def show(settings: Settings, *, output: Form) -> int:
-    """Print once what was found."""
-    given = capacities_of(settings)
+def info(
+    *,
+    settings: "Settings",
+    capacity: Capacity = None,
+    output: Output = Form.TABLE,
+) -> int:
+    """Print once which sources were detected and which load comes from which."""
+    from control import compose
+    from control.render.cluster_status import silence_text
+    from control.render.metric_sources import Info, info_document, info_text
+    from control.render.text import json_text
+    from control.settings.capacity_table import capacities_of
+    from model.snapshot.capacities import capacity_notes
+
+    settings = with_overrides(settings, capacity=capacity)
+    given = capacities_of(settings.capacities, settings.capacity_file)
     with compose.observer(settings, capacities=given) as collector:
         snapshot = _settled(collector)
         found = Info(
@@ -50,14 +59,14 @@ def show(settings: Settings, *, output: Form) -> int:
 
 
 def _settled(collector: "Collector") -> "Snapshot":
-    """The first snapshot with which reporters that are there have had a say."""
+    """The first snapshot that includes the reports of all detected reporters."""
     collector.wait()
     end_s = time.monotonic() + SETTLE_S
     while not collector.reporters.are_settled() and time.monotonic() < end_s:
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
     before = collector.wait()
     while (found := collector.wait()) is before:
         if time.monotonic() > end_s:
             break
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
     return found

@@ -1,56 +1,86 @@
-"""`plimsoll journal verify` and `repair`: journals judged, and what is intact kept."""
+"""`plimsoll journal`: check the journals of runs, and repair a damaged one."""
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from control import compose
+import typer
+
+from control.cli.completion import run_ids
 from control.cli.exit_codes import Exit
+from control.cli.options import Output
 from control.cli.output_format import Form
-from control.render.plan_text import json_text, table
-from control.settings.settings import Settings
-from executor.timing import Timing
 
 if TYPE_CHECKING:
-    from executor.journal.journal_repair import Verdict
+    from control.settings.settings import Settings
+    from executor.journal.journal_repair import JournalCheck
 
 
-def verify(settings: Settings, run_id: str | None, *, output: Form) -> int:
-    """Judge the journals in the state folder; the exit code says if all are intact."""
+def verify(
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN",
+            autocompletion=run_ids,
+            help="The run, or the first characters of its id. By default all runs.",
+        ),
+    ] = None,
+    *,
+    settings: "Settings",
+    output: Output = Form.TABLE,
+) -> int:
+    """Check the journals in the state folder; USAGE if any is damaged."""
+    from control import compose
     from executor.journal.journal_repair import check_journals
 
-    found = check_journals(compose.journal_dir(settings), run_id or "")
-    _show(found, output)
+    found = check_journals(compose.journal_dir(settings), run or "")
+    _print(found, output)
     return Exit.USAGE if any(v.is_damaged for v in found) else Exit.DONE
 
 
-def repair(settings: Settings, run_id: str, *, output: Form) -> int:
-    """Write a damaged journal again from its intact records; the original is kept."""
+def repair(
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN",
+            autocompletion=run_ids,
+            help="The run, or the first characters of its id.",
+        ),
+    ],
+    *,
+    settings: "Settings",
+    output: Output = Form.TABLE,
+) -> int:
+    """Rewrite a damaged journal from its intact records, keeping the original."""
+    from control import compose
     from executor.journal.journal_repair import check_journals, repaired
+    from executor.timing import Timing
 
     folder = compose.journal_dir(settings)
-    before, original = repaired(folder, run_id, Timing())
-    for words in before.may_be_set:
-        sys.stderr.write(f"plimsoll: {words}\n")
+    before, original = repaired(folder, run, Timing())
+    for sentence in before.may_be_set:
+        sys.stderr.write(f"plimsoll: {sentence}\n")
     sys.stderr.write(
         f"plimsoll: {before.path} was repaired; the original is {original}\n"
     )
-    _show(check_journals(folder, before.run_id), output)
+    _print(check_journals(folder, before.run_id), output)
     return Exit.USAGE if before.plan_problem else Exit.DONE
 
 
-def _show(found: "Sequence[Verdict]", output: Form) -> None:
+def _print(found: "Sequence[JournalCheck]", output: Form) -> None:
+    from control.render.text import json_text, table
+
     if output is Form.JSON:
         sys.stdout.write(json_text({"journals": [_document(v) for v in found]}))
         return
     headers = ["run", "cluster", "records", "state"]
     sys.stdout.write(table(headers, [_row(v) for v in found]))
     for verdict in found:
-        for words in _problems(verdict):
-            sys.stdout.write(f"{verdict.run_id}: {words}\n")
+        for problem in _problems(verdict):
+            sys.stdout.write(f"{verdict.run_id}: {problem}\n")
 
 
-def _row(verdict: "Verdict") -> list[str]:
+def _row(verdict: "JournalCheck") -> list[str]:
     return [
         verdict.run_id,
         verdict.cluster_id or "unknown",
@@ -59,7 +89,7 @@ def _row(verdict: "Verdict") -> list[str]:
     ]
 
 
-def _state(verdict: "Verdict") -> str:
+def _state(verdict: "JournalCheck") -> str:
     if verdict.is_damaged:
         return "damaged"
     if verdict.content.repaired:
@@ -69,14 +99,14 @@ def _state(verdict: "Verdict") -> str:
     return "intact" if verdict.content.intact else "no records"
 
 
-def _problems(verdict: "Verdict") -> list[str]:
+def _problems(verdict: "JournalCheck") -> list[str]:
     losses = verdict.content.repaired if not verdict.is_damaged else ()
     damage = map(str, (*verdict.content.damage, *losses))
     plan = [verdict.plan_problem] if verdict.plan_problem else []
     return [*damage, *plan, *verdict.may_be_set]
 
 
-def _document(verdict: "Verdict") -> dict[str, Any]:
+def _document(verdict: "JournalCheck") -> dict[str, Any]:
     content = verdict.content
     return {
         "run_id": verdict.run_id,

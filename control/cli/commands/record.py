@@ -1,54 +1,85 @@
-"""`plimsoll record`: what is observed of a cluster, as a recorded state."""
+"""`plimsoll record`: what is measured on a cluster, written as a recorded state."""
 
 import datetime as dt
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Final
 
-from control import compose
+import typer
+
 from control.cli.exit_codes import Exit
+from control.cli.options import Output, output_option, parsed
 from control.cli.output_format import Form
-from control.planning.validate import with_recent_moves
-from control.render.plan_text import json_text
-from control.settings.settings import Settings
 from model.errors import ClusterUnreachable, ConfigError
-from model.snapshot.snapshot import Snapshot
-from model.units import count_text, seconds_text
+from model.units import count_text, seconds_text, span_of
 
 if TYPE_CHECKING:
     from collector.collector import Collector
+    from control.settings.settings import Settings
+    from model.snapshot.snapshot import Snapshot
 
-_LOOK_S = 0.5
-"""A watch that ends early is noticed after this."""
+_POLL_S: Final = 0.5
+"""How soon an observation that fails early is noticed."""
 
 
-def watch(
-    settings: Settings,
+def record(
     *,
-    span_s: float,
-    out: Path | None,
-    anonymise: bool,
-    key_file: Path | None,
-    output: Form,
+    settings: "Settings",
+    span: Annotated[
+        float,
+        typer.Option(
+            "--for",
+            help="How long, counted from the first loads: 60s, 5m, 1h30m.",
+            parser=parsed(span_of),
+            metavar="TIME",
+        ),
+    ] = "60s",  # type: ignore[assignment]  # the parser reads defaults, too
+    out: Annotated[
+        Path | None,
+        output_option(
+            metavar="DIR", help="Folder to write. By default named after the time."
+        ),
+    ] = None,
+    anonymise: Annotated[
+        bool,
+        typer.Option(
+            "--anonymise",
+            help="Replace names of topics, racks and paths by pseudonyms.",
+        ),
+    ] = False,
+    anonymise_key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --anonymise: a file with the key, instead of the stored one.",
+        ),
+    ] = None,
+    output: Output = Form.TABLE,
 ) -> int:
-    """Watch the cluster for so long, counted from the first loads, then write."""
-    from collector.recorded_state import Recorder
+    """Record a cluster for `span` seconds from the first loads, then write the folder.
 
-    if key_file is not None and not anonymise:
-        raise ConfigError("--anonymise-key goes with --anonymise; say that too")
+    Raises ClusterUnreachable where nothing was measured in that time.
+    """
+    from collector.recorded_state import Recorder
+    from control import compose
+    from control.planning.validate import with_recent_moves
+    from control.render.text import json_text
+
+    if anonymise_key is not None and not anonymise:
+        raise ConfigError("--anonymise-key needs --anonymise; add it")
     bootstrap = compose.bootstrap_of(settings)
-    names = compose.pseudonyms(settings, key_file) if anonymise else None
+    names = compose.pseudonyms(settings, anonymise_key) if anonymise else None
     out = out or Path(f"plimsoll-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%SZ}")
     with Recorder(out, names) as recorder:
         with compose.observer(settings, recorder=recorder) as collector:
-            snapshot = _observed(collector, span_s)
+            snapshot = _observed(collector, span)
         if not recorder.batches:
             raise ClusterUnreachable(
-                f"Nothing was measured at {bootstrap} within {seconds_text(span_s)}, "
-                "and nothing is written. Record for longer, or look at the log (-v)."
+                f"Nothing was measured at {bootstrap} within {seconds_text(span)}, "
+                "so nothing was written. Record for longer, or see the log (-v)."
             )
-        # Of the last batch, now that no other can come.
+        # The last batch: no other can arrive now.
         snapshot = collector.snapshot() or snapshot
         read = compose.recent_moves(settings)
         snapshot = with_recent_moves(snapshot, settings.goals, read)
@@ -71,12 +102,12 @@ def watch(
     return Exit.DONE
 
 
-def _observed(collector: "Collector", span_s: float) -> Snapshot:
+def _observed(collector: "Collector", span_s: float) -> "Snapshot":
     snapshot = collector.wait()
     if not len(snapshot):
         raise ConfigError("the cluster has no partitions; there is nothing to record")
     end_s = time.monotonic() + span_s
     while (left_s := end_s - time.monotonic()) > 0:
-        time.sleep(min(_LOOK_S, left_s))
+        time.sleep(min(_POLL_S, left_s))
         snapshot = collector.wait()
     return snapshot

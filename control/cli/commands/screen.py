@@ -1,26 +1,100 @@
-"""`plimsoll`: the screen."""
+"""`plimsoll` without a command: the screen, live or from a recording."""
 
 import contextlib
+import inspect
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from control import compose
-from control.cli import console as terminal
-from control.cli import logs
-from control.cli.exit_codes import Exit, exit_of
-from control.loop.loop import Loop
-from control.loop.view import Mode
-from control.settings.settings import Settings
+import typer
+
+from control.cli.command_errors import guarded
+from control.cli.command_group import pass_options
+from control.cli.console import can_show_screen
+from control.cli.invocation import with_overrides, with_settings
+from control.cli.options import (
+    AllowChanges,
+    Capacity,
+    RecordScreen,
+)
+from model import __version__
 from model.errors import ConfigError
 
+if TYPE_CHECKING:
+    from control.loop.loop import Loop
+    from control.settings.settings import Settings
 
-def show(settings: Settings, *, allow_changes: bool, record: Path | None) -> int:
-    """Show the cluster until the user leaves, and write down what was shown.
 
-    Raises
-    ------
-    ConfigError
-        There is no terminal, or no cluster is named.
+def _version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"plimsoll {__version__}\n")
+        raise typer.Exit(0)
+
+
+def _screen(
+    *,
+    settings: "Settings",
+    allow_changes: AllowChanges = False,
+    capacity: Capacity = None,
+    record: RecordScreen = None,
+    play: Annotated[
+        Path | None,
+        typer.Option("--play", metavar="FILE", help="Show a recorded screen."),
+    ] = None,
+    speed: Annotated[
+        float,
+        typer.Option(
+            min=0.1, max=1000, metavar="FACTOR", help="With --play: speed-up factor."
+        ),
+    ] = 1.0,
+) -> int:
+    if play is not None:
+        return _play(play, settings, speed=speed)
+    settings = with_overrides(settings, capacity=capacity)
+    return _live(settings, allow_changes=allow_changes, record=record)
+
+
+_shown: Final = with_settings(_screen)
+
+
+def screen(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Show the version and exit.",
+        ),
+    ] = False,
+    **options: Any,
+) -> None:
+    """Show the screen unless a command follows, which then gets the options."""
+    del version
+    if context.invoked_subcommand is not None:
+        pass_options(context)
+        return
+    guarded(_shown)(**options)
+
+
+_own = list(inspect.signature(screen).parameters.values())[:2]
+_offered = [*_own, *inspect.signature(_shown).parameters.values()]
+# typer reads the options from here; `settings` stands for several of them.
+screen.__signature__ = inspect.Signature(_offered)  # type: ignore[attr-defined]
+screen.__annotations__ = {p.name: p.annotation for p in _offered}
+
+
+def _live(settings: "Settings", *, allow_changes: bool, record: Path | None) -> int:
+    """Show the cluster until the user quits; record what was shown if asked to.
+
+    Raises ConfigError without a terminal or a cluster.
     """
+    from control import compose
+    from control.cli import logs
+    from control.cli.exit_codes import Exit, exit_of
+    from control.loop.view import Mode
+
     compose.bootstrap_of(settings)
     _require_terminal()
     mode = Mode.APPROVE if allow_changes else Mode.READ_ONLY
@@ -32,14 +106,13 @@ def show(settings: Settings, *, allow_changes: bool, record: Path | None) -> int
     return exit_of(loop.error) if loop.error is not None else Exit.DONE
 
 
-def play(file: Path, settings: Settings, *, speed: float) -> int:
-    """Show a recorded screen until the user leaves.
+def _play(file: Path, settings: "Settings", *, speed: float) -> int:
+    """Show a recorded screen until the user quits.
 
-    Raises
-    ------
-    ConfigError
-        There is no terminal, or the file is no recording.
+    Raises ConfigError without a terminal, or where the file is not a recording.
     """
+    from control import compose
+    from control.cli import logs
     from control.session_recording.playback import Playback
 
     playback = Playback(file, settings, speed=speed)
@@ -49,13 +122,13 @@ def play(file: Path, settings: Settings, *, speed: float) -> int:
         compose.front_end()(playback)
     if playback.error is not None:
         raise playback.error
-    return Exit.DONE
+    return 0
 
 
 def recorded(
-    loop: Loop, file: Path | None
+    loop: "Loop", file: Path | None
 ) -> contextlib.AbstractContextManager[object]:
-    """While entered, what the loop shows is written down, if a file is named."""
+    """A context that records what the loop shows to a file, if one is named."""
     if file is None:
         return contextlib.nullcontext()
     from control.session_recording.recorder import ScreenRecorder
@@ -64,7 +137,7 @@ def recorded(
 
 
 def _require_terminal() -> None:
-    if not terminal.is_there():
+    if not can_show_screen():
         raise ConfigError(
             "the screen needs a terminal; without one, use `plimsoll status` or "
             "`plimsoll run --auto`"

@@ -3,43 +3,70 @@
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Annotated, Final
+
+import typer
 
 from control.cli.exit_codes import Exit
+from control.cli.options import Ascii, Output, Theme
 from control.cli.output_format import Form
 from lab.local_cluster.tcp_ports import HOST, claim
 from model.errors import ConfigError
 
 MAIN: Final = "from control.cli.main import main; main()"
 WHY: Final = (
-    "plimsoll listens on {host} alone, and shows without changing anything: whoever "
-    "reaches the port is let in, since it asks nobody for a name. From another "
-    "machine, use ssh -L {port}:{host}:{port} HOST and open http://{host}:{port} there."
+    "plimsoll listens on {host} only and is read-only, since there is no login: anyone "
+    "who reaches the port can connect. From another machine, use "
+    "ssh -L {port}:{host}:{port} HOST and open http://{host}:{port} there."
 )
 
 
-def show(
-    arguments: Sequence[str], *, port: int, sessions: int = 4, output: Form = Form.TABLE
+def serve(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- ARGUMENTS]",
+            help="What to show: options of the screen, or demo --simulated.",
+        ),
+    ] = None,
+    *,
+    ascii_only: Ascii = False,
+    theme: Theme = None,
+    port: Annotated[
+        int,
+        typer.Option(
+            min=1, max=65535, metavar="PORT", help="Port on this machine (loopback)."
+        ),
+    ] = 8000,
+    sessions: Annotated[
+        int,
+        typer.Option(
+            min=1, max=100, metavar="N", help="Greatest number of open windows."
+        ),
+    ] = 4,
+    output: Output = Form.TABLE,
 ) -> int:
-    """Serve the screen until interrupted; each browser gets a plimsoll of its own.
+    """Serve the screen until interrupted; each window runs a plimsoll of its own.
 
     Raises
     ------
     ConfigError
-        textual-serve is missing, the port is taken, or what is to be shown is no
-        screen, or one that changes a cluster.
+        textual-serve is missing, the port is taken, or the arguments do not open a
+        screen, or open one that may change a cluster.
     """
-    _refuse(arguments)
+    shown = [*(arguments or []), *(["--ascii"] if ascii_only else [])]
+    shown += ["--theme", theme] if theme is not None else []
+    _refuse(shown)
     try:
         from control.cli.web import OwnPage
     except ImportError as exc:
         raise ConfigError(
-            "the browser needs textual-serve, which is not installed; say make web in "
-            "a clone, else pip install 'WHEEL[web]' with the wheel of plimsoll"
+            "serve needs textual-serve, which is not installed; run make web in a "
+            "clone, or pip install 'WHEEL[web]' with the wheel of plimsoll"
         ) from exc
     claim(port, "the screen in a browser")
     sys.stderr.write(WHY.format(port=port, host=HOST) + "\n")
-    served = command(arguments)
+    served = command(shown)
     page = OwnPage(
         served, port=port, title="plimsoll", sessions=sessions, output=output
     )
@@ -48,19 +75,19 @@ def show(
 
 
 def command(arguments: Sequence[str]) -> str:
-    """What each browser starts, for a shell."""
+    """The shell command that each window starts."""
     return shlex.join([sys.executable, "-P", "-c", MAIN, *arguments])
 
 
 def _refuse(arguments: Sequence[str]) -> None:
     if "--allow-changes" in arguments:
         raise ConfigError(
-            "in a browser nothing is changed, since whoever reaches the port could do "
-            "so; leave --allow-changes away, and approve in a terminal"
+            "the screen in a browser is read-only, since anyone who reaches the port "
+            "can connect; omit --allow-changes, and approve in a terminal"
         )
     simulated = arguments[:1] == ["demo"] and "--simulated" in arguments
     if arguments and not arguments[0].startswith("-") and not simulated:
         raise ConfigError(
-            f"{arguments[0]!r} opens no screen; say options of the screen, such as "
-            "-b HOST:PORT or --play FILE, or demo --simulated"
+            f"{arguments[0]!r} does not open a screen; give options of the screen, "
+            "such as -b HOST:PORT or --play FILE, or demo --simulated"
         )

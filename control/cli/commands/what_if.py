@@ -1,130 +1,127 @@
-"""`plimsoll what-if`: a plan of a cluster that is only supposed."""
+"""`plimsoll what-if`: a plan for a hypothetical cluster."""
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from control.cli.commands.plan import EXITS
-from control.cli.exit_codes import Exit
-from control.cli.input_source import (
-    Origin,
-    check_racks,
-    goals_of,
-    plannable,
-    with_placements,
-)
-from control.cli.output_files import check_file
+import typer
+
+from control.cli.exit_codes import Exit, exit_of_plan
+from control.cli.options import GoalsFile, Output, output_option
 from control.cli.output_format import Form
-from control.cli.progress_line import PLAN, shown
-from control.planning.scenario_flags import Question, judged
-from control.render.plan_text import json_text, plan_text
-from control.settings.settings import Settings
-from model.files import write_document
-from model.goals.goals import Goals, SolveLimits
-from model.snapshot.snapshot import Snapshot
-from model.snapshot.what_if import (
-    KIND,
-    FewestBrokers,
-    Scenario,
-    WhatIf,
-    lost_partitions,
-    suppose,
-)
-from model.units import count_text
-from solver.solve import solve
-from solver.studies.min_brokers import fewest_brokers
+
+if TYPE_CHECKING:
+    from control.cli.input_source import Origin
+    from control.settings.settings import Settings
+    from model.goals.goals import Goals, SolveLimits
+    from model.snapshot.snapshot import Snapshot
+    from model.snapshot.what_if import Scenario, WhatIf
 
 
-def make(
-    settings: Settings,
-    origin: Origin,
-    question: Question,
+def what_if(
     *,
-    goals_file: Path | None,
-    out: Path | None,
-    output: Form,
+    add_broker: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COUNT[:RACK]", help="Add this many brokers. Repeatable."),
+    ] = None,
+    remove_broker: Annotated[
+        list[int] | None,
+        typer.Option(metavar="ID", help="Remove this broker. Repeatable."),
+    ] = None,
+    traffic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FACTOR[:PATTERN]",
+            help="Multiply the traffic of topics. Repeatable.",
+        ),
+    ] = None,
+    lose_rack: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RACK", help="Lose this rack. Repeatable."),
+    ] = None,
+    fewest_brokers: Annotated[
+        bool,
+        typer.Option(
+            "--fewest-brokers", help="Find the smallest sufficient number of brokers."
+        ),
+    ] = False,
+    settings: "Settings",
+    origin: "Origin",
+    goals: GoalsFile = None,
+    out: Annotated[
+        Path | None,
+        output_option(metavar="FILE", help="Write the answer here (.json, .json.gz)."),
+    ] = None,
+    output: Output = Form.TABLE,
 ) -> int:
-    """Plan what would be, and print or write the answer; changes nothing.
+    """Plan for the cluster after the given changes; print or write the answer."""
+    from control.cli.input_source import check_racks, goals_of
+    from control.cli.output_files import check_file
+    from control.planning.scenario_flags import ScenarioFlags
+    from control.render.text import json_text
+    from control.render.what_if_answer import answer_text
+    from model.files import write_document
+    from model.snapshot.what_if import KIND
 
-    Options: `--add-broker COUNT[:RACK]`, `--remove-broker ID`, `--traffic
-    FACTOR[:PATTERN]`, `--lose-rack RACK`, each repeatable; `--fewest-brokers`; what
-    `plan` takes for the cluster and its goals; `--out FILE`.
-    """
-    scenario = question.scenario()
+    scenario = ScenarioFlags(
+        add_broker=add_broker or (),
+        remove_broker=remove_broker or (),
+        traffic=traffic or (),
+        lose_rack=lose_rack or (),
+        fewest_brokers=fewest_brokers,
+    ).scenario()
     check_file(out, KIND)
-    goals = goals_of(settings, goals_file, origin)
+    wanted = goals_of(settings, goals, origin)
     snapshot = origin.read(settings)
-    check_racks(snapshot, goals, None)
-    answer = _answer(snapshot, scenario, goals, settings.solve, question)
+    check_racks(snapshot, wanted, None)
+    ask = _fewest_brokers if fewest_brokers else _plan
+    answer = ask(snapshot, scenario, wanted, settings.solve)
+    document = answer.model_dump(mode="json")
     if out is not None:
-        write_document(out, answer.model_dump(mode="json"))
-    if output is Form.JSON:
-        sys.stdout.write(json_text(answer.model_dump(mode="json")))
-    else:
-        sys.stdout.write(_text(answer))
-    return EXITS.get(answer.status, Exit.DONE)
+        write_document(out, document)
+    text = json_text(document) if output is Form.JSON else answer_text(answer)
+    sys.stdout.write(text)
+    return exit_of_plan(answer.status) or Exit.DONE
 
 
-def _answer(
-    snapshot: Snapshot,
-    scenario: Scenario,
-    goals: Goals,
-    limits: SolveLimits,
-    question: Question,
-) -> WhatIf:
-    supposed = suppose(snapshot, scenario)
-    lost = len(lost_partitions(snapshot, supposed))
-    if not question.fewest_brokers:
-        goals = plannable(goals, supposed)
-        result = shown(
-            lambda observer: solve(supposed, goals, limits, observer), kept=PLAN
-        )
-        return judged(supposed, scenario, result, lost)
-    # Brokers that are added may take what has no place now, so nothing is deferred.
-    goals = with_placements(goals, supposed)
+def _plan(
+    snapshot: "Snapshot", scenario: "Scenario", goals: "Goals", limits: "SolveLimits"
+) -> "WhatIf":
+    from control.cli.input_source import plannable
+    from control.cli.progress_line import PLAN, shown
+    from control.planning.scenario_flags import judged
+    from model.snapshot.what_if import lost_partitions, suppose
+    from solver.solve import solve
+
+    changed = suppose(snapshot, scenario)
+    goals = plannable(goals, changed)
+    result = shown(lambda observer: solve(changed, goals, limits, observer), kept=PLAN)
+    return judged(changed, scenario, result, len(lost_partitions(snapshot, changed)))
+
+
+def _fewest_brokers(
+    snapshot: "Snapshot", scenario: "Scenario", goals: "Goals", limits: "SolveLimits"
+) -> "WhatIf":
+    from control.cli.input_source import with_placements
+    from control.cli.progress_line import PLAN, shown
+    from control.planning.scenario_flags import judged
+    from model.snapshot.what_if import lost_partitions, suppose
+    from solver.studies.min_brokers import fewest_brokers
+
+    changed = suppose(snapshot, scenario)
+    # Added brokers may take partitions that fit nowhere now, so nothing is deferred.
+    goals = with_placements(goals, changed)
     fewest = shown(
-        lambda observer: fewest_brokers(supposed, goals, limits, observer), kept=PLAN
+        lambda observer: fewest_brokers(changed, goals, limits, observer), kept=PLAN
     )
-    result, reasons = fewest.result, fewest.result.reasons
+    reasons = fewest.result.reasons
     if fewest.answer is None:
-        words = f"no number of brokers was found that can do; {fewest.need.words}"
-        reasons = (words, *reasons)
-    found = judged(fewest.snapshot, scenario, result, lost)
+        found_none = f"no sufficient number of brokers was found; {fewest.need.words}"
+        reasons = (found_none, *reasons)
     if fewest.limited_by:
         reasons = (*reasons, f"search for fewer brokers: {fewest.limited_by}")
-    told = {"fewest_brokers": fewest.answer, "reasons": reasons}
-    return found.model_copy(update=told)
-
-
-# ---- words
-
-
-def _text(answer: WhatIf) -> str:
-    lines = [f"what if: {answer.words}; hypothetical, nothing here can be applied"]
-    if answer.lost:
-        gone = count_text(answer.lost, "partition")
-        lines.append(f"{gone} would have no replica left and stay offline")
-    if answer.fewest_brokers is not None:
-        lines += _fewest_words(answer.fewest_brokers)
-    reasons = "; ".join(answer.reasons)
-    if answer.plan is None:
-        lines.append(f"{answer.status}: {reasons or 'no reason known'}")
-        return "\n".join(lines) + "\n"
-    summary = f"{answer.status}: {count_text(len(answer.plan.moves), 'move')}"
-    if reasons:
-        summary += f"; {reasons}"
-    return "\n".join(lines) + "\n" + plan_text(answer.plan, summary)
-
-
-def _fewest_words(found: FewestBrokers) -> list[str]:
-    count = count_text(found.fewest, "broker")
-    enough = f"{count} can carry it; there are {found.present}"
-    if found.fewest == found.bound:
-        proof = f"fewer cannot: {found.binding}"
-    else:
-        proof = f"fewer than {found.bound} cannot: {found.binding}"
-    lines = [f"{enough}; {proof}"]
-    if found.removed:
-        lines.append(f"drained: {', '.join(map(str, found.removed))}")
-    if found.added:
-        lines.append(f"added: {', '.join(map(str, found.added))}")
-    return lines
+    lost = len(lost_partitions(snapshot, changed))
+    answer = judged(fewest.snapshot, scenario, fewest.result, lost)
+    return answer.model_copy(
+        update={"fewest_brokers": fewest.answer, "reasons": reasons}
+    )

@@ -20,7 +20,7 @@ LARGEST: Final = 2.0
 
 
 @dataclass(frozen=True)
-class CapacityLimit:
+class CapacityConstraints:
     """Load stays under the limit; a broker over it does not get worse.
 
     Guards `capacity of broker ID in DIMENSION`.
@@ -50,7 +50,7 @@ class CapacityLimit:
 
 
 @dataclass(frozen=True)
-class ReplicaLimit:
+class ReplicaCountConstraints:
     """A broker holds at most so many replicas; one over it does not get more.
 
     Guards `replicas per broker on broker ID`.

@@ -20,7 +20,7 @@ def unguarded(_: str) -> cp_model.IntVar | None:
     return None
 
 
-class ExactRule(Protocol):
+class ExactConstraint(Protocol):
     """A hard rule in its CP-SAT form."""
 
     @property

@@ -15,7 +15,7 @@ Sums = tuple[list[cp_model.IntVar], list[int], int]
 
 
 @dataclass(frozen=True)
-class WithinBudgets:
+class BudgetConstraints:
     """Moves, bytes and changes of leader stay within what one plan may change.
 
     A replica that leaves one broker is new on another: what leaves is counted, which
@@ -31,14 +31,16 @@ class WithinBudgets:
         self, problem: Problem, variables: Variables, guard: Guard = unguarded
     ) -> None:
         """One sum for each budget that could be overdrawn."""
-        for thing, most, (of, each, constant) in _wanted(problem, variables):
+        for thing, most, (of, each, constant) in _limited_sums(problem, variables):
             high = constant + sum(c for c in each if c > 0)
             if high > most:
                 total = cp_model.LinearExpr.weighted_sum(of, each) + constant
                 enforce(variables.model.add(total <= most), guard(f"budget of {thing}"))
 
 
-def _wanted(problem: Problem, variables: Variables) -> Iterator[tuple[str, int, Sums]]:
+def _limited_sums(
+    problem: Problem, variables: Variables
+) -> Iterator[tuple[str, int, Sums]]:
     budgets, rows = problem.goals.budgets, variables.rows
     if budgets.replica_moves is not None:
         yield (
@@ -47,13 +49,17 @@ def _wanted(problem: Problem, variables: Variables) -> Iterator[tuple[str, int, 
             _moved(problem, variables, rows, lambda _: 1),
         )
     if budgets.bytes is not None:
-        # One copy over the budget is too much already; more need not be counted.
+        # One copy over the budget is already too much, so larger sizes are capped.
         most = budgets.bytes + 1
         size = [min(most, v) for v in problem.copied_bytes.tolist()]
         moved = _moved(problem, variables, rows, lambda row: size[row])
         yield "bytes", budgets.bytes, moved
     if budgets.leader_changes is not None:
-        yield "leader changes", budgets.leader_changes, _led(problem, variables)
+        yield (
+            "leader changes",
+            budgets.leader_changes,
+            _leader_changes(problem, variables),
+        )
     if budgets.replica_moves_per_topic is not None:
         for topic, members in _by_topic(problem, rows).items():
             moved = _moved(problem, variables, members, lambda _: 1)
@@ -140,7 +146,7 @@ def _moved(
     return stay, each, constant
 
 
-def _led(problem: Problem, variables: Variables) -> Sums:
+def _leader_changes(problem: Problem, variables: Variables) -> Sums:
     led = [(row, int(problem.leader[row])) for row in variables.rows]
     stay = [variables.lead[key] for key in led if key in variables.lead]
     return stay, [-1] * len(stay), len(led)

@@ -22,7 +22,7 @@ When = tuple[Literal | None, ...]
 
 
 @dataclass(frozen=True)
-class RackSpread:
+class RackConstraints:
     """Rack spread, even racks and explicit placements.
 
     Guards `racks of TOPIC-PARTITION` and `placement of TOPIC-PARTITION`.

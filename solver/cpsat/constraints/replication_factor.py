@@ -8,7 +8,7 @@ from solver.problem.problem import Problem
 
 
 @dataclass(frozen=True)
-class Replicas:
+class ReplicationFactor:
     """One variable per broker makes replicas distinct; their number is kept.
 
     Guards `replication factor of TOPIC-PARTITION`: without it a row may lose

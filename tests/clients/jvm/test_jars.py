@@ -12,8 +12,8 @@ import pytest
 
 from clients.jvm.jars import (
     SPARK_KAFKA_PINS,
+    JarPin,
     JarProgress,
-    Pin,
     default_cache_dir,
     fetch,
     read_pins,
@@ -52,8 +52,8 @@ def repository(
         server.shutdown()
 
 
-def pin_of(content: bytes, coordinate: str = "org.example:thing:1.0") -> Pin:
-    return Pin(
+def pin_of(content: bytes, coordinate: str = "org.example:thing:1.0") -> JarPin:
+    return JarPin(
         coordinate=coordinate,
         size_bytes=len(content),
         sha256=hashlib.sha256(content).hexdigest(),

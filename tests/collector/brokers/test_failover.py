@@ -10,7 +10,7 @@ from kafka.errors import (
     NodeNotReadyError,
 )
 
-from collector.brokers import failover as anyone
+from collector.brokers import failover
 from collector.brokers.failover import STAYS_S, AnyBroker
 from collector.brokers.fan_out import ANSWER_S
 
@@ -28,7 +28,7 @@ class Cluster:
         brokers = [SimpleNamespace(node_id=b) for b in (1, 2, 3)]
         known = SimpleNamespace(brokers=lambda: brokers)
         self._admin: Any = SimpleNamespace(_manager=SimpleNamespace(cluster=known))
-        monkeypatch.setattr(anyone, "send", self._send)
+        monkeypatch.setattr(failover, "send_request", self._send)
 
     def ask(self) -> int:
         answer: int = self._anyone.ask(self._admin, "request")

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from kafka.errors import KafkaConnectionError, UnknownBrokerIdError
 
-from collector.brokers.fan_out import AT_ONCE, Asking
+from collector.brokers.fan_out import AT_ONCE, BrokerFanOut
 from model.errors import AccessRefused
 
 SOON_S = 0.05
@@ -22,7 +22,9 @@ class Cluster:
         self.asked: list[int] = []
         self.waiting: dict[int, Future[int]] = {}
         self.now_s = 100.0
-        self.asking: Asking[int] = Asking(lambda: self.now_s, answer_s=SOON_S)
+        self.asking: BrokerFanOut[int] = BrokerFanOut(
+            lambda: self.now_s, answer_s=SOON_S
+        )
 
     def ask(self, *brokers: int) -> list[int]:
         def question(broker: int) -> Future[int]:

@@ -66,10 +66,10 @@ def watching(cluster: Brokers, timeout_s: float = 10.0) -> Iterator[Watch]:
             yield watch
 
 
-def row(found: pa.Table, topic: str, partition: int) -> dict[str, Any]:
+def row(result: pa.Table, topic: str, partition: int) -> dict[str, Any]:
     (one,) = [
         r
-        for r in found.to_pylist()
+        for r in result.to_pylist()
         if (r["topic"], r["partition"]) == (topic, partition)
     ]
     return dict(one)

@@ -14,15 +14,15 @@ from collector.brokers.response_layout import (
     OFFSET,
     PARTITION,
     SIZE,
-    Answer,
     Figure,
-    Layout,
     MalformedResponse,
+    RawResponse,
+    ResponseLayout,
     commits,
     list_offsets,
     log_dirs,
 )
-from tests.support.collector import admin_responses as answers
+from tests.support.collector import admin_responses
 from tests.support.collector.admin_responses import Place
 
 NAMES = ("orders", "a.b", "a_b", "größe", "x" * 249)
@@ -33,7 +33,7 @@ PLACES = st.dictionaries(
 ).map(lambda found: dict(sorted(found.items())))
 
 
-def told(layout: Layout, figure: Figure) -> list[tuple[Place, int]]:
+def figures(layout: ResponseLayout, figure: Figure) -> list[tuple[Place, int]]:
     names = [layout.names[at] for at in layout.topic.tolist()]
     places = zip(names, layout.read(PARTITION).tolist(), strict=True)
     return list(zip(places, layout.read(figure).tolist(), strict=True))
@@ -43,9 +43,9 @@ def told(layout: Layout, figure: Figure) -> list[tuple[Place, int]]:
 @settings(max_examples=30)
 def test_offsets_of_every_version_are_read(values: Any, version: int) -> None:
     errors = dict.fromkeys(list(values)[::2], 6)
-    found = list_offsets(answers.offsets(values, errors, version))
-    assert told(found, OFFSET) == list(values.items())
-    assert told(found, ERROR) == [(place, errors.get(place, 0)) for place in values]
+    result = list_offsets(admin_responses.offsets(values, errors, version))
+    assert figures(result, OFFSET) == list(values.items())
+    assert figures(result, ERROR) == [(place, errors.get(place, 0)) for place in values]
 
 
 @given(first=PLACES, second=PLACES, version=st.integers(1, 5))
@@ -54,21 +54,21 @@ def test_log_directories_of_every_version_are_read(
     first: Any, second: Any, version: int
 ) -> None:
     future = list(second)[::2]
-    answer = answers.log_dirs(
+    answer = admin_responses.log_dirs(
         [
             {"path": "/a", "sizes": first, "total_bytes": 7, "usable_bytes": 5},
             {"path": "/b", "sizes": second, "future": future, "is_cordoned": True},
         ],
         version,
     )
-    found = log_dirs(answer)
-    assert told(found, SIZE) == [*first.items(), *second.items()]
-    assert found.folder.tolist() == [0] * len(first) + [1] * len(second)
-    assert told(found, FUTURE)[len(first) :] == [(p, p in future) for p in second]
-    assert [f.path for f in found.folders] == ["/a", "/b"]
-    rooms = [(7, 5), (-1, -1)] if version >= 4 else [(-1, -1)] * 2
-    assert [found.room(f) for f in found.folders] == rooms
-    assert [f.cordoned for f in found.folders] == [False, version >= 5]
+    result = log_dirs(answer)
+    assert figures(result, SIZE) == [*first.items(), *second.items()]
+    assert result.folder.tolist() == [0] * len(first) + [1] * len(second)
+    assert figures(result, FUTURE)[len(first) :] == [(p, p in future) for p in second]
+    assert [f.path for f in result.folders] == ["/a", "/b"]
+    disk_bytes = [(7, 5), (-1, -1)] if version >= 4 else [(-1, -1)] * 2
+    assert [result.room(f) for f in result.folders] == disk_bytes
+    assert [f.cordoned for f in result.folders] == [False, version >= 5]
 
 
 @given(
@@ -80,61 +80,72 @@ def test_log_directories_of_every_version_are_read(
 def test_commits_of_every_version_are_read(
     values: Any, version: int, metadata: str | None
 ) -> None:
-    found = commits(answers.commits({"g": values}, None, metadata, version))
-    assert told(found, COMMITTED) == list(values.items())
-    assert found.errors == ()
+    result = commits(admin_responses.commits({"g": values}, None, metadata, version))
+    assert figures(result, COMMITTED) == list(values.items())
+    assert result.errors == ()
 
 
-def test_commits_of_several_groups_come_one_after_the_other() -> None:
+def test_commits_of_several_groups_follow_one_another() -> None:
     groups = {"g": {("a", 0): 5}, "h": {("a", 0): 7, ("b", 1): 9}, "none": {}}
-    found = commits(answers.commits(groups))
-    assert told(found, COMMITTED) == [(("a", 0), 5), (("a", 0), 7), (("b", 1), 9)]
+    result = commits(admin_responses.commits(groups))
+    assert figures(result, COMMITTED) == [(("a", 0), 5), (("a", 0), 7), (("b", 1), 9)]
 
 
-def test_the_error_of_a_group_is_told() -> None:
-    answer = answers.commits({"g": {}, "h": {("a", 0): 1}}, {"g": 16})
+def test_the_error_of_a_group_is_reported() -> None:
+    answer = admin_responses.commits({"g": {}, "h": {("a", 0): 1}}, {"g": 16})
     assert commits(answer).errors == (16,)
 
 
-def test_a_layout_is_that_of_the_next_answer_if_only_figures_differ() -> None:
-    known = list_offsets(answers.offsets({("a", 0): 5, ("a", 1): 6}))
-    found = known.of(answers.offsets({("a", 0): 50, ("a", 1): 60}))
-    assert found is not None
-    assert told(found, OFFSET) == [(("a", 0), 50), (("a", 1), 60)]
-    assert told(known, OFFSET) == [(("a", 0), 5), (("a", 1), 6)]
+def test_a_layout_fits_the_next_answer_if_only_figures_differ() -> None:
+    known = list_offsets(admin_responses.offsets({("a", 0): 5, ("a", 1): 6}))
+    result = known.of(admin_responses.offsets({("a", 0): 50, ("a", 1): 60}))
+    assert result is not None
+    assert figures(result, OFFSET) == [(("a", 0), 50), (("a", 1), 60)]
+    assert figures(known, OFFSET) == [(("a", 0), 5), (("a", 1), 6)]
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        answers.offsets({("a", 0): 5, ("b", 1): 6}),
-        answers.offsets({("a", 0): 5, ("a", 2): 6}),
-        answers.offsets({("a", 0): 5, ("a", 1): 6}, {("a", 1): 3}),
-        answers.offsets({("a", 0): 5}),
+        admin_responses.offsets({("a", 0): 5, ("b", 1): 6}),
+        admin_responses.offsets({("a", 0): 5, ("a", 2): 6}),
+        admin_responses.offsets({("a", 0): 5, ("a", 1): 6}, {("a", 1): 3}),
+        admin_responses.offsets({("a", 0): 5}),
     ],
     ids=["topic", "partition", "error", "length"],
 )
-def test_a_layout_is_not_that_of_an_answer_about_something_else(other: Answer) -> None:
-    assert list_offsets(answers.offsets({("a", 0): 5, ("a", 1): 6})).of(other) is None
+def test_a_layout_does_not_fit_an_answer_about_other_partitions(
+    other: RawResponse,
+) -> None:
+    assert (
+        list_offsets(admin_responses.offsets({("a", 0): 5, ("a", 1): 6})).of(other)
+        is None
+    )
 
 
-def test_the_room_of_a_directory_may_change_in_the_same_layout() -> None:
-    def answer(room: int) -> Answer:
-        return answers.log_dirs(
-            [{"path": "/a", "sizes": {("a", 0): room}, "usable_bytes": room}]
+def test_the_free_space_of_a_directory_may_change_within_a_layout() -> None:
+    def answer(usable_bytes: int) -> RawResponse:
+        return admin_responses.log_dirs(
+            [
+                {
+                    "path": "/a",
+                    "sizes": {("a", 0): usable_bytes},
+                    "usable_bytes": usable_bytes,
+                }
+            ]
         )
 
-    found = log_dirs(answer(5)).of(answer(9))
-    assert found is not None
-    assert found.room(found.folders[0]) == (-1, 9)
+    result = log_dirs(answer(5)).of(answer(9))
+    assert result is not None
+    assert result.room(result.folders[0]) == (-1, 9)
 
 
 WHOLE = [
-    (list_offsets, answers.offsets({("a", 0): 5, ("größe", 1): 6})),
-    (log_dirs, answers.log_dirs([{"path": "/a", "sizes": {("a", 0): 5}}])),
-    (commits, answers.commits({"g": {("a", 0): 5}}, None, "mine")),
-    (list_offsets, answers.offsets({("a", 0): 5}, version=1)),
-    (commits, answers.commits({"g": {("a", 0): 5}}, version=2)),
+    (list_offsets, admin_responses.offsets({("a", 0): 5, ("größe", 1): 6})),
+    (log_dirs, admin_responses.log_dirs([{"path": "/a", "sizes": {("a", 0): 5}}])),
+    (commits, admin_responses.commits({"g": {("a", 0): 5}}, None, "mine")),
+    (list_offsets, admin_responses.offsets({("a", 0): 5}, version=1)),
+    (commits, admin_responses.commits({"g": {("a", 0): 5}}, version=2)),
 ]
 
 
@@ -145,7 +156,7 @@ WHOLE = [
     byte=st.integers(0, 255),
 )
 @settings(max_examples=200)
-def test_a_damaged_answer_is_read_or_garbled_and_nothing_else(
+def test_a_damaged_answer_is_either_read_or_reported_as_garbled(
     which: Any, cut: int, at: int, byte: int
 ) -> None:
     parse, answer = which
@@ -153,11 +164,11 @@ def test_a_damaged_answer_is_read_or_garbled_and_nothing_else(
     if at < len(body):
         body[at] = byte
     with suppress(MalformedResponse):
-        parse(Answer(bytes(body), answer.version, answer.flexible))
+        parse(RawResponse(bytes(body), answer.version, answer.flexible))
 
 
 @pytest.mark.parametrize(("parse", "answer"), WHOLE)
-def test_an_answer_that_is_cut_off_is_garbled(parse: Any, answer: Answer) -> None:
+def test_a_truncated_answer_is_garbled(parse: Any, answer: RawResponse) -> None:
     for size in range(len(answer.body)):
         with pytest.raises(MalformedResponse):
-            parse(Answer(answer.body[:size], answer.version, answer.flexible))
+            parse(RawResponse(answer.body[:size], answer.version, answer.flexible))

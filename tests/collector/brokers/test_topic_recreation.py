@@ -22,34 +22,36 @@ def vectors(*rows: tuple[str, int]) -> pa.Table:
     return pa.Table.from_pylist(made, schema=VECTORS)
 
 
-def kept(births: TopicRecreations, *rows: tuple[str, int]) -> list[tuple[str, int]]:
-    found = births.own(vectors(*rows)).to_pylist()
-    return [(v["topic"], (v["time_ms"] - START_MS) // 1000) for v in found]
+def own_vectors(
+    recreations: TopicRecreations, *rows: tuple[str, int]
+) -> list[tuple[str, int]]:
+    result = recreations.own(vectors(*rows)).to_pylist()
+    return [(v["topic"], (v["time_ms"] - START_MS) // 1000) for v in result]
 
 
 OLD, OTHER = topic("orders", [[1]]), topic("other", [[1]])
 NEW = {**OLD, "topic_id": "another"}
 
 
-def test_what_is_there_at_first_is_not_new() -> None:
-    births = TopicRecreations()
-    assert births.see(at(0, OLD, OTHER)) == frozenset()
-    assert kept(births, ("orders", -5)) == [("orders", -5)]
+def test_topics_in_the_first_state_are_not_new() -> None:
+    recreations = TopicRecreations()
+    assert recreations.see(at(0, OLD, OTHER)) == frozenset()
+    assert own_vectors(recreations, ("orders", -5)) == [("orders", -5)]
 
 
-def test_a_topic_with_another_id_has_no_load_of_before() -> None:
-    births = TopicRecreations()
-    births.see(at(0, OLD, OTHER))
-    assert births.see(at(5, NEW, OTHER)) == {"orders"}
+def test_a_topic_with_another_id_has_no_earlier_load() -> None:
+    recreations = TopicRecreations()
+    recreations.see(at(0, OLD, OTHER))
+    assert recreations.see(at(5, NEW, OTHER)) == {"orders"}
     rows = (("orders", 4), ("orders", 5), ("other", 4))
-    assert kept(births, *rows) == [("orders", 5), ("other", 4)]
+    assert own_vectors(recreations, *rows) == [("orders", 5), ("other", 4)]
 
 
-def test_a_topic_that_was_away_has_no_load_of_before() -> None:
-    births = TopicRecreations()
+def test_a_topic_that_was_absent_has_no_earlier_load() -> None:
+    recreations = TopicRecreations()
     for second, topics in ((0, (OLD,)), (5, ()), (9, (NEW,))):
-        births.see(at(second, *topics))
-    assert kept(births, ("orders", 4), ("orders", 9)) == [("orders", 9)]
+        recreations.see(at(second, *topics))
+    assert own_vectors(recreations, ("orders", 4), ("orders", 9)) == [("orders", 9)]
 
 
 def test_a_recreation_is_forgotten_once_earlier_vectors_are_too_old_anyway() -> None:

@@ -25,7 +25,7 @@ from collector.history.weekly_forecast import (
     WeeklyForecast,
     read_weekly_forecast,
 )
-from collector.history.weekly_profile import Terms, week_of
+from collector.history.weekly_profile import ForecastPeriod, week_of
 from collector.samples import SAMPLES
 from collector.spark.vectors import VECTORS
 from collector.state_dir import claim
@@ -40,7 +40,7 @@ NOW_HOUR = FIRST_HOUR + DAYS * DAY + 2
 PARTITIONS = [("night", 0), ("night", 1), ("office", 0), ("steady", 0)]
 
 
-def outlook(days: int = DAYS, **other: Any) -> WeeklyForecast:
+def weekly_forecast(days: int = DAYS, **other: Any) -> WeeklyForecast:
     """Topics with their peaks at 3:00 and at 15:00, and one without any."""
     hours = days * DAY
     loads = np.stack(
@@ -51,7 +51,7 @@ def outlook(days: int = DAYS, **other: Any) -> WeeklyForecast:
             np.full(hours, 1e6),
         ]
     )
-    terms = Terms(
+    terms = ForecastPeriod(
         calendar=Calendar.of(FIRST_HOUR, hours, dt.UTC),
         ahead=Calendar.of(FIRST_HOUR + hours, WEEK, dt.UTC),
         forecaster=SeasonalTrend(),
@@ -93,37 +93,37 @@ def snapshot() -> Snapshot:
     return assemble(cluster(*TOPICS), now(), window_s=15.0)
 
 
-def loads_of(found: Snapshot) -> Floats:
-    assert found.partitions.slot_loads is not None
-    return found.partitions.slot_loads
+def loads_of(result: Snapshot) -> Floats:
+    assert result.partitions.slot_loads is not None
+    return result.partitions.slot_loads
 
 
-def test_the_peak_and_an_hour_unlike_it_are_chosen_with_their_reasons() -> None:
-    told = coming(outlook(), NOW_HOUR, Horizon.DAY, NET).forecast
-    assert not told.unused
-    peak = next(s for s in told.slots if s.name == "mon-15")
+def test_the_peak_and_a_dissimilar_hour_are_chosen_with_their_reasons() -> None:
+    forecast = coming(weekly_forecast(), NOW_HOUR, Horizon.DAY, NET).forecast
+    assert not forecast.unused
+    peak = next(s for s in forecast.slots if s.name == "mon-15")
     assert peak.why.startswith("the most net_in, ")
     assert "; the most net_out, " in peak.why
     assert peak.begins_ms == 3_600_000 * (NOW_HOUR + 13)
-    others = [s for s in told.slots if s is not peak]
+    others = [s for s in forecast.slots if s is not peak]
     assert others
     assert all("of the load in other topics than at" in s.why for s in others)
     assert {s.topic for s in others} <= {"night", "office", "steady"}
 
 
-def test_slots_are_in_the_order_of_time_and_few() -> None:
+def test_slots_are_few_and_in_chronological_order() -> None:
     for horizon, hours in ((Horizon.DAY, DAY), (Horizon.WEEK, WEEK)):
-        told = coming(outlook(), NOW_HOUR, horizon, NET).forecast
-        begins = [s.begins_ms // 3_600_000 for s in told.slots]
+        forecast = coming(weekly_forecast(), NOW_HOUR, horizon, NET).forecast
+        begins = [s.begins_ms // 3_600_000 for s in forecast.slots]
         assert begins == sorted(set(begins))
         assert begins[0] > NOW_HOUR
         assert begins[-1] < NOW_HOUR + hours
         assert 1 <= len(begins) <= MOST_SLOTS
 
 
-def test_a_slot_has_the_loads_that_are_foretold_for_its_hour() -> None:
-    found = coming(outlook(), NOW_HOUR, Horizon.DAY, NET)
-    shown = with_slots(snapshot(), outlook(), found)
+def test_a_slot_has_the_loads_forecast_for_its_hour() -> None:
+    result = coming(weekly_forecast(), NOW_HOUR, Horizon.DAY, NET)
+    shown = with_slots(snapshot(), weekly_forecast(), result)
     at = shown.header.slots.index("mon-15")
     office = loads_of(shown)[2, at].tolist()
     assert office[:2] == pytest.approx([54e6, 54e6], rel=0.01)
@@ -131,35 +131,47 @@ def test_a_slot_has_the_loads_that_are_foretold_for_its_hour() -> None:
     assert office[2] == 1000.0
 
 
-def test_partitions_with_too_little_history_count_as_now() -> None:
-    found = coming(outlook(), NOW_HOUR, Horizon.DAY, NET)
-    shown = with_slots(snapshot(), outlook(), found)
-    told = shown.header.forecast
-    assert told is not None
-    assert (told.partitions, told.as_now) == (5, 1)
+def test_partitions_with_too_little_history_keep_their_present_loads() -> None:
+    result = coming(weekly_forecast(), NOW_HOUR, Horizon.DAY, NET)
+    shown = with_slots(snapshot(), weekly_forecast(), result)
+    forecast = shown.header.forecast
+    assert forecast is not None
+    assert (forecast.partitions, forecast.as_now) == (5, 1)
     assert loads_of(shown)[3].tolist() == [[5.0, 7.0, 1000.0]] * len(shown.header.slots)
 
 
 @pytest.mark.parametrize(
-    ("made", "horizon", "words"),
+    ("made", "horizon", "message"),
     [
-        (outlook(2), Horizon.DAY, "2 of the 3 days of history that a look at the"),
-        (outlook(5), Horizon.WEEK, "5 of the 8 days of history that a look at the"),
-        (outlook(newest_day="2026-02-01"), Horizon.DAY, "newest day of history is 20"),
+        (
+            weekly_forecast(2),
+            Horizon.DAY,
+            "2 of the 3 days of history that a look at the",
+        ),
+        (
+            weekly_forecast(5),
+            Horizon.WEEK,
+            "5 of the 8 days of history that a look at the",
+        ),
+        (
+            weekly_forecast(newest_day="2026-02-01"),
+            Horizon.DAY,
+            "newest day of history is 20",
+        ),
     ],
 )
-def test_history_that_does_not_suffice_gives_no_slots_and_says_why(
-    made: WeeklyForecast, horizon: Horizon, words: str
+def test_too_little_history_gives_no_slots_but_a_reason(
+    made: WeeklyForecast, horizon: Horizon, message: str
 ) -> None:
-    found = coming(made, NOW_HOUR, horizon, NET)
-    assert words in found.forecast.unused
-    shown = with_slots(snapshot(), made, found)
+    result = coming(made, NOW_HOUR, horizon, NET)
+    assert message in result.forecast.unused
+    shown = with_slots(snapshot(), made, result)
     assert shown.header.slots == ()
     assert shown.partitions.slot_loads is None
 
 
-def test_a_forecast_that_misses_no_less_than_as_now_is_not_used() -> None:
-    made = outlook()
+def test_a_forecast_no_more_accurate_than_the_present_loads_is_not_used() -> None:
+    made = weekly_forecast()
     worse = [
         made.table[f"{r}_missed_as_now"].to_numpy() + 1.0 for r in ("net_in", "net_out")
     ]
@@ -167,19 +179,19 @@ def test_a_forecast_that_misses_no_less_than_as_now_is_not_used() -> None:
     for resource, column in zip(("net_in", "net_out"), worse, strict=True):
         at = table.schema.get_field_index(f"{resource}_missed")
         table = table.set_column(at, f"{resource}_missed", pa.array(column))
-    found = coming(replace(made, table=table), NOW_HOUR, Horizon.DAY, NET)
-    assert "missed no less than the last hour" in found.forecast.unused
+    result = coming(replace(made, table=table), NOW_HOUR, Horizon.DAY, NET)
+    assert "missed no less than the last hour" in result.forecast.unused
 
 
-def test_without_outlook_or_horizon_a_snapshot_stays_as_it_is(tmp_path: Path) -> None:
+def test_without_forecast_or_horizon_a_snapshot_is_unchanged(tmp_path: Path) -> None:
     plain = snapshot()
     assert SlotForecaster(Horizon.DAY, lambda: 0.0).add(plain) is plain
     off = SlotForecaster(Horizon.OFF, lambda: 3600.0 * NOW_HOUR)
-    off.learn(outlook(), tmp_path)
+    off.learn(weekly_forecast(), tmp_path)
     assert off.add(plain) is plain
 
 
-def test_an_outlook_is_there_after_the_next_start(tmp_path: Path) -> None:
+def test_a_forecast_survives_a_restart(tmp_path: Path) -> None:
     def clock() -> float:
         return 3600.0 * NOW_HOUR
 
@@ -187,16 +199,16 @@ def test_an_outlook_is_there_after_the_next_start(tmp_path: Path) -> None:
         SlotForecaster(Horizon.DAY, clock),
         SlotForecaster(Horizon.DAY, clock),
     )
-    before.learn(outlook(), tmp_path)
+    before.learn(weekly_forecast(), tmp_path)
     after.recall(tmp_path)
-    wanted, found = before.add(snapshot()), after.add(snapshot())
-    assert found.header == wanted.header
-    assert found.header.slots
-    assert np.array_equal(loads_of(found), loads_of(wanted), equal_nan=True)
+    expected, result = before.add(snapshot()), after.add(snapshot())
+    assert result.header == expected.header
+    assert result.header.slots
+    assert np.array_equal(loads_of(result), loads_of(expected), equal_nan=True)
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_a_collector_goes_by_the_outlook_in_its_clusters_folder(
+def test_a_collector_uses_the_forecast_in_its_clusters_folder(
     tmp_path: Path, beside: bool
 ) -> None:
     settings = CollectorSettings(state_dir=tmp_path, cache_dir=tmp_path)
@@ -204,19 +216,19 @@ def test_a_collector_goes_by_the_outlook_in_its_clusters_folder(
     try:
         folder = tmp_path / "clusters" / "c1"
         folder.mkdir(parents=True, exist_ok=True)
-        outlook().write(folder / "outlook.parquet")
+        weekly_forecast().write(folder / "outlook.parquet")
         watcher = Collector(
             Connection("127.0.0.1:1"), settings, clock=lambda: 3600.0 * NOW_HOUR
         )
         watcher._see(cluster(*TOPICS))
         watcher._take(SAMPLES.empty_table(), now())
-        found = watcher.snapshot()
+        result = watcher.snapshot()
         watcher.close()
     finally:
         if other is not None:
             other.release()
-    assert found is not None
-    assert "mon-15" in found.header.slots
+    assert result is not None
+    assert "mon-15" in result.header.slots
 
 
 def test_an_unreadable_forecast_is_ignored(tmp_path: Path) -> None:

@@ -14,14 +14,14 @@ from collector.history.forecasters import (
     backtest,
     held_back,
 )
-from collector.history.slots import DAY, WEEK, Calendar, Past
+from collector.history.slots import DAY, WEEK, Calendar, LoadHistory
 from tests.support.collector.seasonal_loads import FIRST_HOUR, daily
 
 
-def past_of(mean: NDArray[np.float64]) -> Past:
+def past_of(mean: NDArray[np.float64]) -> LoadHistory:
     week = Calendar.of(FIRST_HOUR, mean.shape[1], dt.UTC).week
     samples = np.where(np.isnan(mean), 0.0, 10.0)
-    return Past(mean=mean, p95=mean, largest=mean, samples=samples, week=week)
+    return LoadHistory(mean=mean, p95=mean, largest=mean, samples=samples, week=week)
 
 
 def two_weeks(seed: int = 1) -> NDArray[np.float64]:
@@ -33,9 +33,9 @@ def two_weeks(seed: int = 1) -> NDArray[np.float64]:
     return 1e6 * np.stack(cycles) * noise
 
 
-def missed(forecaster: Forecaster, past: Past) -> float:
-    found = backtest(forecaster, past)
-    return float(found.missed.sum() / found.carried.sum())
+def missed(forecaster: Forecaster, past: LoadHistory) -> float:
+    result = backtest(forecaster, past)
+    return float(result.missed.sum() / result.carried.sum())
 
 
 def test_on_a_daily_cycle_the_forecast_has_a_third_of_the_error_of_present_loads() -> (

@@ -13,7 +13,7 @@ from collector.history.history_settings import HistorySettings, Horizon
 from collector.history.retention import HistoryKeeper, url_of
 from collector.history.weekly_forecast import WeeklyForecast
 from model.errors import PlimsollError
-from tests.collector.history.test_forecast_slots import outlook
+from tests.collector.history.test_forecast_slots import weekly_forecast
 
 SESSION: Any = SimpleNamespace(
     sparkContext=SimpleNamespace(setLocalProperty=lambda _name, _value: None)
@@ -34,10 +34,10 @@ class TwoRounds(threading.Event):
         return self.is_set()
 
 
-def test_a_store_that_is_away_is_named_and_tried_again_in_an_hour(
+def test_an_unreachable_store_is_named_and_tried_again_in_an_hour(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = outlook()
+    made = weekly_forecast()
     answers: list[WeeklyForecast | PlimsollError] = [PlimsollError("S3 is away."), made]
 
     def renew(*_: object) -> WeeklyForecast:
@@ -52,7 +52,7 @@ def test_a_store_that_is_away_is_named_and_tried_again_in_an_hour(
     with caplog.at_level(logging.WARNING, "plimsoll.collector"):
         keeper.run(SESSION, closing, ahead)
     assert "S3 is away. It is tried again in an hour." in caplog.text
-    assert ahead.outlook is made
+    assert ahead.forecast is made
     # Five minutes after the next hour begins.
     assert closing.waits == [3600 - 600 + 300] * 2
 

@@ -9,8 +9,8 @@ import pytest
 
 from collector.history.forecasters import SeasonalTrend
 from collector.history.hours import HOUR_MS, hourly
-from collector.history.slots import WEEK, Calendar, Past, load_histories, slots
-from collector.history.weekly_profile import Terms, week_of
+from collector.history.slots import WEEK, Calendar, LoadHistory, load_histories, slots
+from collector.history.weekly_profile import ForecastPeriod, week_of
 from tests.support.collector.seasonal_loads import (
     FIRST_HOUR,
     daily,
@@ -27,12 +27,12 @@ def calendar(hours: int) -> Calendar:
     return Calendar.of(FIRST_HOUR, hours, dt.UTC)
 
 
-def past_of(*weeks: float) -> Past:
+def past_of(*weeks: float) -> LoadHistory:
     """One partition whose every hour of a week has that load; NaN for none."""
     mean = np.repeat(np.array([weeks]), WEEK, axis=1)
     samples = np.where(np.isnan(mean), 0.0, 10.0)
     week = np.tile(np.arange(WEEK), len(weeks))
-    return Past(mean=mean, p95=mean, largest=mean, samples=samples, week=week)
+    return LoadHistory(mean=mean, p95=mean, largest=mean, samples=samples, week=week)
 
 
 def test_an_hours_vectors_become_one_row() -> None:
@@ -96,10 +96,10 @@ def test_hours_of_the_week_follow_the_clocks_of_the_zone() -> None:
     assert night.tolist() == [145, 147, 148]
 
 
-def test_the_same_bits_however_partitions_are_cut() -> None:
+def test_results_have_the_same_bits_however_partitions_are_divided() -> None:
     random = np.random.default_rng(3)
     hours = hours_of([ORDERS, AUDIT], random.exponential(1e6, (2, 500)))
-    terms = Terms(
+    terms = ForecastPeriod(
         calendar=calendar(504), ahead=calendar(WEEK), forecaster=SeasonalTrend()
     )
     whole = week_of(hours, terms).sort_by("topic")

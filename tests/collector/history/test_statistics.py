@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.history.statistics import dense, statistics
-from tests.support.collector import statistics_oracle as oracle
+from tests.support.collector import statistics_oracle
 
 VALUES = st.floats(width=32, allow_nan=True, allow_infinity=True)
 ROWS = st.lists(st.tuples(st.integers(0, 9), VALUES), max_size=60)
@@ -14,18 +14,18 @@ ROWS = st.lists(st.tuples(st.integers(0, 9), VALUES), max_size=60)
 
 @settings(deadline=None)
 @given(ROWS)
-def test_statistics_are_those_of_each_groups_loads(
+def test_statistics_are_computed_for_each_groups_loads(
     rows: list[tuple[int, float]],
 ) -> None:
     group = np.array([g for g, _ in rows], np.int64)
-    found = statistics(group, np.array([v for _, v in rows], np.float64), 10)
-    known = oracle.statistics(rows)
+    result = statistics(group, np.array([v for _, v in rows], np.float64), 10)
+    known = statistics_oracle.statistics(rows)
     for number in range(10):
         mean, p95, largest, count = known.get(number, (np.nan, np.nan, np.nan, 0))
-        assert found.samples[number] == count
-        assert found.mean[number] == pytest.approx(mean, rel=1e-6, nan_ok=True)
-        assert found.p95[number] == pytest.approx(p95, rel=0, nan_ok=True)
-        assert found.largest[number] == pytest.approx(largest, rel=0, nan_ok=True)
+        assert result.samples[number] == count
+        assert result.mean[number] == pytest.approx(mean, rel=1e-6, nan_ok=True)
+        assert result.p95[number] == pytest.approx(p95, rel=0, nan_ok=True)
+        assert result.largest[number] == pytest.approx(largest, rel=0, nan_ok=True)
 
 
 def test_p95_is_exact_where_interpolation_would_not_be() -> None:

@@ -8,23 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from clients.jvm.java import find_java
-from collector.history.vector_files import KEPT_DAYS, History
+from collector.history.vector_files import KEPT_DAYS, VectorFiles
 from collector.samples import decode
-from collector.spark.batching import (
-    EAGER_SAMPLES,
-    SETTLED_SAMPLES,
-    SampleBatch,
-)
+from collector.spark.batching import EAGER_SAMPLES, SETTLED_SAMPLES, SampleBatch
 from collector.spark.deployment import LOCAL
 from collector.spark.session import Spark
 from collector.spark.vectors import OLDEST, PROBE, VECTORS
 from collector.spool import KEPT_S, Spool
-from collector.state_dir import (
-    CHECKPOINT_AGE_S,
-    claim,
-    discard_old,
-    scratch,
-)
+from collector.state_dir import CHECKPOINT_AGE_S, claim, discard_old, scratch
 from model.errors import ClusterUnreachable, ConfigError
 from tests.support.collector.sample_rows import (
     START_MS,
@@ -114,13 +105,13 @@ def test_after_a_failed_write_samples_are_written_one_by_one_until_one_succeeds(
 
 
 def test_history_is_read_back_oldest_first(tmp_path: Path) -> None:
-    history = History(tmp_path, every_ms=15_000)
+    history = VectorFiles(tmp_path, every_ms=15_000)
     times = [START_MS, START_MS + DAY_MS, START_MS + 2 * DAY_MS]
     for batch, time_ms in enumerate(times):
         history.append(vectors(time_ms), "q", batch)
-    found = History(tmp_path, every_ms=15_000).read(times[0], times[1])
-    assert found["time_ms"].to_pylist() == times[:2]
-    assert found.schema == VECTORS
+    result = VectorFiles(tmp_path, every_ms=15_000).read(times[0], times[1])
+    assert result["time_ms"].to_pylist() == times[:2]
+    assert result.schema == VECTORS
     assert {p.name for p in tmp_path.iterdir()} == {
         "date=2023-11-14",
         "date=2023-11-15",
@@ -128,48 +119,48 @@ def test_history_is_read_back_oldest_first(tmp_path: Path) -> None:
     }
 
 
-def test_history_of_before_there_were_reporters_is_read(tmp_path: Path) -> None:
+def test_history_from_before_there_were_reporters_is_read(tmp_path: Path) -> None:
     folder = tmp_path / "date=2023-11-14"
     folder.mkdir()
     pq.write_table(vectors(START_MS).select(OLDEST), folder / "q-1.parquet")
-    (found,) = figures(History(tmp_path, every_ms=1).read(START_MS, START_MS))
-    assert found == {
+    (result,) = figures(VectorFiles(tmp_path, every_ms=1).read(START_MS, START_MS))
+    assert result == {
         **figures(vectors(START_MS))[0],
         **dict.fromkeys(("records_in", "cpu", "requests")),
         **dict.fromkeys(("in_by", "out_by", "total_by"), PROBE),
     }
 
 
-def test_a_history_file_of_something_else_is_passed_over(tmp_path: Path) -> None:
+def test_an_unrelated_history_file_is_ignored(tmp_path: Path) -> None:
     folder = tmp_path / "date=2023-11-14"
     folder.mkdir()
     pq.write_table(vectors(START_MS).drop(["net_in"]), folder / "q-1.parquet")
-    assert History(tmp_path, every_ms=1).read(START_MS, START_MS).num_rows == 0
+    assert VectorFiles(tmp_path, every_ms=1).read(START_MS, START_MS).num_rows == 0
 
 
 def test_a_batch_that_is_repeated_after_a_restart_counts_once(tmp_path: Path) -> None:
     for _ in range(2):
-        History(tmp_path, every_ms=15_000).append(vectors(START_MS), "q", 4)
-    found = History(tmp_path, every_ms=1).read(START_MS, START_MS + 1)
-    assert found.num_rows == 1
+        VectorFiles(tmp_path, every_ms=15_000).append(vectors(START_MS), "q", 4)
+    result = VectorFiles(tmp_path, every_ms=1).read(START_MS, START_MS + 1)
+    assert result.num_rows == 1
 
 
 def test_history_keeps_one_batch_per_window(tmp_path: Path) -> None:
-    history = History(tmp_path, every_ms=15_000)
+    history = VectorFiles(tmp_path, every_ms=15_000)
     for batch in range(31):
         history.append(vectors(START_MS + 1000 * batch), "q", batch)
     assert history.read(START_MS, START_MS + DAY_MS).num_rows == 3
 
 
 def test_old_days_are_removed(tmp_path: Path) -> None:
-    history = History(tmp_path, every_ms=1)
+    history = VectorFiles(tmp_path, every_ms=1)
     for day in range(KEPT_DAYS + 3):
         history.append(vectors(START_MS + day * DAY_MS), "q", day)
     assert len(list(tmp_path.iterdir())) == KEPT_DAYS + 1
 
 
-def test_a_damaged_history_file_is_passed_over(tmp_path: Path) -> None:
-    history = History(tmp_path, every_ms=1)
+def test_a_damaged_history_file_is_ignored(tmp_path: Path) -> None:
+    history = VectorFiles(tmp_path, every_ms=1)
     history.append(vectors(START_MS), "q", 0)
     (tmp_path / "date=2023-11-14" / "q-1.parquet").write_bytes(b"PAR1 torn")
     assert history.read(START_MS, START_MS).num_rows == 1

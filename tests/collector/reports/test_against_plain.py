@@ -35,7 +35,7 @@ def case(seed: int) -> Case:
     few = dice.sample(places, dice.randint(1, len(places)))
     return Case(
         vectors=[seen(dice, *place) for place in few],
-        reports=[said(dice) for _ in range(dice.choice((3, 10, 30)))],
+        reports=[random_report(dice) for _ in range(dice.choice((3, 10, 30)))],
         cores={b: dice.choice((1.0, 4.0)) for b in BROKERS if dice.random() < 0.7},
     )
 
@@ -59,10 +59,10 @@ def seen(dice: random.Random, topic: str, number: int) -> dict[str, Any]:
     )
 
 
-def said(dice: random.Random) -> dict[str, Any]:
+def random_report(dice: random.Random) -> dict[str, Any]:
     """A report with one figure or several."""
     topic = dice.choice((None, *TOPICS, *TOPICS, "gone"))
-    found = report(
+    result = report(
         dice.choice(SOURCES),
         dice.choice(SECONDS),
         broker=dice.choice((*BROKERS, *BROKERS, 9)),
@@ -71,7 +71,7 @@ def said(dice: random.Random) -> dict[str, Any]:
     )
     names = dice.sample(FIGURES, dice.randint(0, len(FIGURES)))
     values = RATES if dice.random() < 0.95 else (*RATES, -1.0, math.inf, 1e300)
-    return found | {name: dice.choice(values) for name in names}
+    return result | {name: dice.choice(values) for name in names}
 
 
 def test_columns_agree_with_one_object_at_a_time() -> None:

@@ -3,7 +3,6 @@
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.reports import automq_metrics, cruise_control_metrics
-from tests.support.collector import metrics_oracle as oracle
+from tests.support.collector import metrics_oracle
+from tests.support.paths import FIXTURES
 
-FIXTURE = Path(__file__).parents[3] / "fixtures" / "automq-metrics.bin"
+FIXTURE = FIXTURES / "automq-metrics.bin"
 AUTOMQ_PARTITION = bytes.fromhex(
     "00000000018bcfe56800000000010000000000000001740000000300000003004130000000000000"
     "014140000000000000020000000000000000"
@@ -43,16 +43,18 @@ class Layout:
 
     def check(self, records: list[bytes]) -> None:
         """The decoder finds what the reader of single records finds."""
-        found = self.decode(pa.array(records, pa.binary()))
-        rows, skipped = oracle.expected(self.read, records)
-        assert oracle.rows_of(found.metrics) == rows
-        assert found.skipped == skipped
+        result = self.decode(pa.array(records, pa.binary()))
+        rows, skipped = metrics_oracle.expected(self.read, records)
+        assert metrics_oracle.rows_of(result.metrics) == rows
+        assert result.skipped == skipped
 
 
-AUTOMQ = Layout(automq_metrics.decode, oracle.automq, (AUTOMQ_PARTITION, AUTOMQ_BROKER))
+AUTOMQ = Layout(
+    automq_metrics.decode, metrics_oracle.automq, (AUTOMQ_PARTITION, AUTOMQ_BROKER)
+)
 CRUISE = Layout(
     cruise_control_metrics.decode,
-    oracle.cruise_control,
+    metrics_oracle.cruise_control,
     (CRUISE_BROKER, CRUISE_TOPIC, CRUISE_PARTITION),
 )
 both = pytest.mark.parametrize("layout", [AUTOMQ, CRUISE], ids=["automq", "cruise"])
@@ -96,9 +98,9 @@ def test_golden_records_of_cruise_control() -> None:
 @pytest.mark.parametrize("padding", [275 - 58, 340 - 60, 1])
 def test_padding_after_the_entries_changes_nothing(padding: int) -> None:
     padded = [record + bytes(padding) for record in AUTOMQ.golden]
-    assert oracle.rows_of(
+    assert metrics_oracle.rows_of(
         automq_metrics.decode(pa.array(padded)).metrics
-    ) == oracle.rows_of(automq_metrics.decode(pa.array(AUTOMQ.golden)).metrics)
+    ) == metrics_oracle.rows_of(automq_metrics.decode(pa.array(AUTOMQ.golden)).metrics)
 
 
 def test_records_of_a_real_automq_are_decoded() -> None:
@@ -145,14 +147,16 @@ def test_a_record_with_an_invalid_value_is_omitted(
 
 
 @both
-def test_nulls_slices_and_chunks_are_read_alike(layout: Layout) -> None:
+def test_nulls_slices_and_chunks_are_read_equally(layout: Layout) -> None:
     records = pa.array([b"x", *layout.golden, None, *layout.golden, b"y"], pa.binary())
     middle = layout.decode(records.slice(1, len(records) - 2))
     assert middle.skipped == {"short": 1}
     assert len(middle.metrics) == 2 * len(layout.golden)
     chunked = pa.chunked_array([records.slice(0, 2), records.slice(2)])
     whole = layout.decode(records).metrics
-    assert oracle.rows_of(layout.decode(chunked).metrics) == oracle.rows_of(whole)
+    assert metrics_oracle.rows_of(
+        layout.decode(chunked).metrics
+    ) == metrics_oracle.rows_of(whole)
 
 
 @both

@@ -49,7 +49,7 @@ class Brokers(MetricsClient):
         self.texts |= {url.removeprefix("_"): text for url, text in texts.items()}
 
 
-def told(size: float, **traffic: float) -> str:
+def page_with(size: float, **traffic: float) -> str:
     lines = [f'traffic_total{{topic="{t}",way="in"}} {v}' for t, v in traffic.items()]
     return "\n".join(["# TYPE traffic_total counter", *lines, f"size {size}", ""])
 
@@ -74,11 +74,11 @@ def broker(number: int, **figures: object) -> dict[str, object]:
     return {"broker": number, "partition": -1, **figures}
 
 
-def test_counters_become_rates_from_the_second_scrape_on() -> None:
-    brokers = Brokers({"1": told(5, a=100, b=7), "2": told(6, a=50)})
+def test_counters_become_rates_from_the_second_scrape() -> None:
+    brokers = Brokers({"1": page_with(5, a=100, b=7), "2": page_with(6, a=50)})
     exporters = brokers.exporters()
     assert rows(exporters) == [broker(1, size_bytes=5.0), broker(2, size_bytes=6.0)]
-    brokers.later(20, _1=told(8, a=300, b=7), _2=told(6, a=60))
+    brokers.later(20, _1=page_with(8, a=300, b=7), _2=page_with(6, a=60))
     assert rows(exporters) == [
         broker(1, size_bytes=8.0),
         broker(1, topic="a", bytes_in=10.0),
@@ -88,13 +88,13 @@ def test_counters_become_rates_from_the_second_scrape_on() -> None:
     ]
 
 
-def test_a_counter_that_began_anew_has_no_rate_once() -> None:
-    brokers = Brokers({"1": told(1, a=100, b=100)})
+def test_a_counter_that_was_reset_has_no_rate_for_one_scrape() -> None:
+    brokers = Brokers({"1": page_with(1, a=100, b=100)})
     exporters = brokers.exporters()
     exporters.read()
-    brokers.later(10, _1=told(1, a=40, b=200))
+    brokers.later(10, _1=page_with(1, a=40, b=200))
     assert rows(exporters)[1:] == [broker(1, topic="b", bytes_in=10.0)]
-    brokers.later(10, _1=told(1, a=90, b=200))
+    brokers.later(10, _1=page_with(1, a=90, b=200))
     assert rows(exporters)[1] == broker(1, topic="a", bytes_in=5.0)
 
 
@@ -115,37 +115,37 @@ def test_a_sum_with_a_reset_summand_is_absent() -> None:
     assert rows(exporters) == [broker(1, requests=3.0)]
 
 
-def test_a_series_that_is_new_waits_for_its_second_scrape() -> None:
-    brokers = Brokers({"1": told(1)})
+def test_a_new_series_waits_for_its_second_scrape() -> None:
+    brokers = Brokers({"1": page_with(1)})
     exporters = brokers.exporters({"bytes_in": (selector("rate(traffic_total)"),)})
     missing = "broker 1: 1 has no series for bytes_in (traffic_total); check preset"
     assert rows(exporters, f"{missing} and metrics.") == []
-    brokers.later(10, _1=told(1, a=1_000_000))
+    brokers.later(10, _1=page_with(1, a=1_000_000))
     assert rows(exporters) == []
-    brokers.later(10, _1=told(1, a=1_000_010))
+    brokers.later(10, _1=page_with(1, a=1_000_010))
     assert rows(exporters) == [broker(1, topic="a", bytes_in=1.0)]
 
 
-def test_an_increase_over_a_long_silence_is_no_rate_of_now() -> None:
-    brokers = Brokers({"1": told(1, a=0)})
+def test_an_increase_over_a_long_silence_gives_no_rate() -> None:
+    brokers = Brokers({"1": page_with(1, a=0)})
     exporters = brokers.exporters()
     exporters.read()
-    brokers.later(600, _1=told(1, a=600))
+    brokers.later(600, _1=page_with(1, a=600))
     assert rows(exporters) == [broker(1, size_bytes=1.0)]
 
 
-def test_brokers_that_do_not_answer_leave_the_others() -> None:
-    brokers = Brokers({str(i): told(i) for i in range(6)})
+def test_brokers_that_do_not_answer_do_not_affect_the_others() -> None:
+    brokers = Brokers({str(i): page_with(i) for i in range(6)})
     exporters = brokers.exporters({"size_bytes": (selector("size"),)})
-    brokers.later(1, _0=None, _2="<html>log in</html>\n", _4=told(4)[:-2])
-    found = rows(
+    brokers.later(1, _0=None, _2="<html>log in</html>\n", _4=page_with(4)[:-2])
+    result = rows(
         exporters,
         "broker 0: 0 was not read: nobody.",
         "broker 2: 2 has no series for size_bytes (size); check preset and metrics.",
         "broker 4: 4 did not answer in Prometheus' text format; is it the address of "
         "an exporter?",
     )
-    assert [row["broker"] for row in found] == [1, 3, 5]
+    assert [row["broker"] for row in result] == [1, 3, 5]
 
 
 def test_invalid_figures_are_absent_and_counted() -> None:
@@ -181,8 +181,8 @@ def test_a_recorded_automq_exporter_gives_the_known_rates() -> None:
     "text",
     ["size", "size x\n", "size{ 1\n", 'size{a="b} 1\n', "size\n", 'size{a="b"c} 1\n'],
 )
-def test_text_that_is_no_metrics_is_no_series(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no end|no sample"):
+def test_text_without_metrics_gives_no_series(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no end|not a sample"):
         parse(text, [selector("size")])
 
 
@@ -227,14 +227,14 @@ def test_output_of_the_reference_client_is_read_unchanged(
 
 
 @pytest.mark.parametrize("time", ["9" * 400, "-1e999", "nan", "1 2", "x"])
-def test_an_absurd_time_of_one_exporter_costs_no_other_its_figures(time: str) -> None:
-    brokers = Brokers({"1": f"size 4 {time}\n", "2": told(5.0)})
+def test_an_absurd_time_of_one_exporter_does_not_affect_others(time: str) -> None:
+    brokers = Brokers({"1": f"size 4 {time}\n", "2": page_with(5.0)})
     answer = brokers.exporters({"size_bytes": FIGURES["size_bytes"]}).read()
     assert 2 in answer.reports["broker"].to_pylist()
-    assert all("broker 1" in words for words in answer.failures)
+    assert all("broker 1" in message for message in answer.failures)
 
 
-def test_a_value_that_is_no_number_costs_no_other_exporter_its_figures() -> None:
-    brokers = Brokers({"1": "size " + "9" * 5000 + "\n", "2": told(5.0)})
+def test_a_nan_value_of_one_exporter_does_not_affect_others() -> None:
+    brokers = Brokers({"1": "size " + "9" * 5000 + "\n", "2": page_with(5.0)})
     answer = brokers.exporters({"size_bytes": FIGURES["size_bytes"]}).read()
     assert answer.reports["broker"].to_pylist() == [2]

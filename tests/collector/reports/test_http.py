@@ -38,7 +38,7 @@ def test_a_page_is_returned_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "words"),
+    ("status", "message"),
     [
         (401, "wants a login, or refuses the one it was given; check username and"),
         (403, "lets the user that was given not read (HTTP 403)"),
@@ -46,8 +46,8 @@ def test_a_page_is_returned_unchanged() -> None:
         (503, "did not answer (HTTP 503)"),
     ],
 )
-def test_a_refusal_is_told_with_what_to_do(status: int, words: str) -> None:
-    assert words in refusal(Page(b"<html>", status))
+def test_a_refusal_is_reported_with_a_remedy(status: int, message: str) -> None:
+    assert message in refusal(Page(b"<html>", status))
 
 
 def test_an_error_of_prometheus_is_reported_with_its_text() -> None:

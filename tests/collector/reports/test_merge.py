@@ -17,13 +17,7 @@ from collector.reports.report_columns import (
     PROMETHEUS,
     REPORTS,
 )
-from collector.spark.vectors import (
-    ASSUMED,
-    NOBODY,
-    ORIGINS,
-    PROBE,
-    VECTORS,
-)
+from collector.spark.vectors import ASSUMED, NOBODY, ORIGINS, PROBE, VECTORS
 from tests.collector.reports.test_automq_metrics import recorded
 from tests.support.collector.report_rows import (
     Row,
@@ -68,8 +62,8 @@ def metered(bytes_in: float, bytes_out: float, **other: Any) -> tuple[Row, Row]:
     return automq(-20, bytes_in=0.0, bytes_out=0.0), automq(-10, **rates)
 
 
-def by(found: Row, name: str) -> str:
-    return ORIGINS[found[name]]
+def by(result: Row, name: str) -> str:
+    return ORIGINS[result[name]]
 
 
 def test_without_reports_nothing_changes() -> None:

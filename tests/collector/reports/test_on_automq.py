@@ -24,10 +24,10 @@ RATES = {0: 100, 1: 200, 2: 400}
 """Records per second; consumers commit nothing, so that only AutoMQ knows of them."""
 
 
-def loads(found: Snapshot, resource: Resource) -> np.ndarray[tuple[int], np.dtype]:
-    rows = [found.row_of[PartitionId(TopicName(TOPIC), p)] for p in RATES]
-    column = found.header.resources.index(resource)
-    return found.partitions.loads[rows, column]
+def loads(result: Snapshot, resource: Resource) -> np.ndarray[tuple[int], np.dtype]:
+    rows = [result.row_of[PartitionId(TopicName(TOPIC), p)] for p in RATES]
+    column = result.header.resources.index(resource)
+    return result.partitions.loads[rows, column]
 
 
 def sources_of_bytes_out(watcher: Collector) -> set[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from clients.admin_connection import Client
+from clients.admin_connection import AdminConnection
 from clients.connection import Connection
 from clients.jvm.jars import default_cache_dir
 from collector.collector import Collector
@@ -18,7 +18,7 @@ from collector.reports.report_columns import CRUISE_CONTROL
 from collector.reports.reporters import ReporterState
 from collector.spark.vectors import ORIGINS
 from lab.local_cluster.local_cluster import LocalCluster
-from tests.support.collector import reporter_records as writing
+from tests.support.collector import reporter_records
 from tests.support.collector.topic_traffic import Traffic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -37,10 +37,13 @@ class Reporter:
 
     def write(self, *more: bytes) -> None:
         now_ms = int(1000 * time.time())
-        figures = ((writing.PRODUCED, PRODUCED), (writing.FETCHED, FETCHED))
+        figures = (
+            (reporter_records.PRODUCED, PRODUCED),
+            (reporter_records.FETCHED, FETCHED),
+        )
         for broker in BROKERS:
             for metric, value in figures:
-                record = writing.cruise(metric, now_ms, broker, value)
+                record = reporter_records.cruise(metric, now_ms, broker, value)
                 self._producer.produce(METRICS, record, str(broker))
         for record in more:
             self._producer.produce(METRICS, record, "1")
@@ -74,7 +77,7 @@ def eventually(
         time.sleep(0.5)
 
 
-def go_on(watcher: Collector) -> None:
+def wait_for_loads(watcher: Collector) -> None:
     """Wait until loads of from now on are there."""
     now_ms = int(1000 * time.time())
     eventually(
@@ -85,13 +88,13 @@ def go_on(watcher: Collector) -> None:
 
 
 def delete(cluster: LocalCluster, topic: str) -> None:
-    client = Client(Connection(cluster.bootstrap))
+    client = AdminConnection(Connection(cluster.bootstrap))
     with client.calling("delete a topic", "DELETE") as admin:
         admin.delete_topics([topic])
     client.close()
 
 
-def test_a_metric_topic_may_come_and_go_and_be_made_anew_while_loads_go_on(
+def test_a_metric_topic_may_appear_vanish_and_be_recreated_while_loads_continue(
     local_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     local_cluster.create_topic(LOADED, [[1], [2], [3]])
@@ -109,28 +112,30 @@ def test_a_metric_topic_may_come_and_go_and_be_made_anew_while_loads_go_on(
         assert requests_by_broker(watcher) == {}
 
         local_cluster.create_topic(METRICS, [[1], [2], [3], [1]])
-        told = dict.fromkeys(BROKERS, PRODUCED + FETCHED)
+        origins = dict.fromkeys(BROKERS, PRODUCED + FETCHED)
         eventually(
             watcher,
-            lambda: requests_by_broker(watcher) == pytest.approx(told),
+            lambda: requests_by_broker(watcher) == pytest.approx(origins),
             reporter.write,
         )
         assert state_of(watcher).why == ""
 
         delete(local_cluster, METRICS)
         eventually(watcher, lambda: not state_of(watcher).found, lambda: None)
-        go_on(watcher)
+        wait_for_loads(watcher)
 
         before = state_of(watcher).records
         local_cluster.create_topic(METRICS, [[2]])
-        newer = writing.cruise(writing.CPU, int(1000 * time.time()), 1, 0.5, version=1)
+        newer = reporter_records.cruise(
+            reporter_records.CPU, int(1000 * time.time()), 1, 0.5, version=1
+        )
         eventually(
             watcher,
             lambda: state_of(watcher).records > before + 2,
             lambda: reporter.write(newer, b"?"),
         )
         state = state_of(watcher)
-        go_on(watcher)
+        wait_for_loads(watcher)
     assert set(state.left_out) == {"version", "short"}
     assert state.readable
     delete(local_cluster, METRICS)

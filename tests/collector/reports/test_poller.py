@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from collector.reports.aggregate import Answer, ReportBuilder
+from collector.reports.aggregate import MetricsResult, ReportBuilder
 from collector.reports.poller import Poller
 from collector.reports.report_columns import PROMETHEUS, REPORTS
 
@@ -35,10 +35,10 @@ class Script:
     place = "the lab"
     needed = 2
 
-    def __init__(self, *answers: Answer | Exception) -> None:
+    def __init__(self, *answers: MetricsResult | Exception) -> None:
         self._left = list(answers)
 
-    def read(self) -> Answer:
+    def read(self) -> MetricsResult:
         answer = self._left.pop(0) if len(self._left) > 1 else self._left[0]
         if isinstance(answer, Exception):
             raise answer
@@ -55,8 +55,8 @@ def test_an_unreported_figure_is_nan() -> None:
     assert math.isnan(of_topic["cpu_cores"])
 
 
-def test_before_the_first_answer_there_is_nothing() -> None:
-    poller = Poller(Script(Answer(reports=reports(1), failures=())), INTERVAL_S)
+def test_there_are_no_reports_before_the_first_answer() -> None:
+    poller = Poller(Script(MetricsResult(reports=reports(1), failures=())), INTERVAL_S)
     assert poller.reports().equals(REPORTS.empty_table())
     state = poller.state()
     assert (state.read_at_ms, state.brokers, state.failures) == (None, (), ())
@@ -64,8 +64,8 @@ def test_before_the_first_answer_there_is_nothing() -> None:
 
 
 def test_reports_are_read_in_the_background_again_and_again() -> None:
-    first = Answer(reports=reports(1_000, 1, 2), failures=())
-    second = Answer(reports=reports(2_000, 1, 2), failures=("one is missing",))
+    first = MetricsResult(reports=reports(1_000, 1, 2), failures=())
+    second = MetricsResult(reports=reports(2_000, 1, 2), failures=("one is missing",))
     script = Script(first, second)
     with Poller(script, 0.01, lambda: 2.0) as poller:
         poller.start()
@@ -76,8 +76,10 @@ def test_reports_are_read_in_the_background_again_and_again() -> None:
     assert state.failures == ("one is missing",)
 
 
-def test_what_breaks_a_look_is_told_and_the_next_is_taken() -> None:
-    script = Script(KeyError("hush"), Answer(reports=reports(1_000, 4), failures=()))
+def test_an_error_in_a_poll_is_reported_and_the_next_poll_follows() -> None:
+    script = Script(
+        KeyError("hush"), MetricsResult(reports=reports(1_000, 4), failures=())
+    )
     with Poller(script, 0.01, lambda: 1.0) as poller:
         poller.start()
         eventually(lambda: bool(poller.state().brokers))
@@ -92,14 +94,14 @@ def test_an_error_in_a_poll_is_reported_without_its_content() -> None:
         assert poller.state().failures == ("the lab was not read: KeyError.",)
 
 
-def test_reports_are_given_out_for_three_intervals() -> None:
+def test_reports_are_returned_for_three_intervals() -> None:
     now_s = [1000.0]
-    idle = Script(Answer(reports=reports(0), failures=()))
+    idle = Script(MetricsResult(reports=reports(0), failures=()))
     poller = Poller(idle, INTERVAL_S, lambda: now_s[0])
 
     def take(*brokers: int) -> list[int]:
-        found = reports(int(1000 * now_s[0]), *brokers)
-        poller.take(Answer(reports=found, failures=()))
+        result = reports(int(1000 * now_s[0]), *brokers)
+        poller.take(MetricsResult(reports=result, failures=()))
         now_s[0] += INTERVAL_S
         return sorted(set(poller.reports()["broker"].to_pylist()))
 
@@ -112,8 +114,8 @@ def test_reports_are_given_out_for_three_intervals() -> None:
     assert (state.read_at_ms, state.brokers) == (1_040_000, ())
 
 
-def test_it_is_settled_once_as_many_looks_were_taken_as_are_needed() -> None:
-    failed = Answer(reports=reports(0), failures=("nobody there",))
+def test_it_is_settled_after_the_required_number_of_polls() -> None:
+    failed = MetricsResult(reports=reports(0), failures=("nobody there",))
     poller = Poller(Script(failed), INTERVAL_S)
     settled = []
     for _ in range(3):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.reports.aggregate import Answer
+from collector.reports.aggregate import MetricsResult
 from collector.reports.http import Access, MetricsClient
 from collector.reports.prometheus import PrometheusServer, ServerSettings
 from collector.reports.report_columns import REPORTS
@@ -31,18 +31,22 @@ def server(url: str, **own: Any) -> PrometheusServer:
     return PrometheusServer(ServerSettings(url=url, **values), web, lambda: NOW_S)
 
 
-def read(answers: Callable[[str], Page] | Mapping[str, Page], **own: Any) -> Answer:
+def read(
+    answers: Callable[[str], Page] | Mapping[str, Page], **own: Any
+) -> MetricsResult:
     """One look at a server that answers queries so, and others with nothing."""
     by_query = answers if callable(answers) else lambda q: answers.get(q, vector())
     with pages(lambda path: by_query(query_of(path))) as at:
-        found = server(at.url, **own).read()
-        return Answer(
-            reports=found.reports,
-            failures=tuple(words.replace(at.url, "URL") for words in found.failures),
+        result = server(at.url, **own).read()
+        return MetricsResult(
+            reports=result.reports,
+            failures=tuple(
+                message.replace(at.url, "URL") for message in result.failures
+            ),
         )
 
 
-def rows(answer: Answer) -> list[dict[str, Any]]:
+def rows(answer: MetricsResult) -> list[dict[str, Any]]:
     """Reports without the figures that they have not."""
     assert answer.reports.schema == REPORTS
     return [
@@ -123,13 +127,13 @@ def test_the_configured_pattern_extracts_broker_ids() -> None:
     assert [row["broker"] for row in rows(result)] == [0, 12]
 
 
-@pytest.mark.parametrize("told", ["kafka-0:9404", "", "-1", "9" * 12, "²"])
-def test_a_label_that_is_no_id_is_named_and_never_guessed(told: str) -> None:
-    found = read({CPU: vector(({"id": told}, "1"), ({"id": "3"}, "2"))})
-    assert rows(found) == [report(3, cpu_cores=2.0)]
-    assert found.failures[0] == (
-        f"URL: cpu_total has id={json.dumps(told, ensure_ascii=False)}, which is no "
-        "broker's id; check broker_label and broker_pattern."
+@pytest.mark.parametrize("label", ["kafka-0:9404", "", "-1", "9" * 12, "²"])
+def test_a_label_that_is_not_an_id_is_named_and_never_guessed(label: str) -> None:
+    result = read({CPU: vector(({"id": label}, "1"), ({"id": "3"}, "2"))})
+    assert rows(result) == [report(3, cpu_cores=2.0)]
+    assert result.failures[0] == (
+        f"URL: cpu_total has id={json.dumps(label, ensure_ascii=False)}, which is not "
+        "a broker's id; check broker_label and broker_pattern."
     )
 
 

@@ -7,14 +7,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from collector.reports.decoding import DECODERS
+from collector.reports.convert import DECODERS
 from collector.reports.metric_topics import AUTOMQ_TOPIC, metric_topics
 from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, REPORTS
 from collector.reports.reporters import ASIDE_S, Reporters, ReporterState
 from collector.spark.arrow_transfer import Unpacked, packer, unpack
 from collector.spark.vectors import ORIGINS, Window, load_vectors
 from tests.collector.reports.test_automq_metrics import AUTOMQ_PARTITION, CRUISE_BROKER
-from tests.support.collector import reporter_records as writing
+from tests.support.collector import reporter_records
 from tests.support.collector.report_rows import automq, report_table
 from tests.support.collector.sample_rows import START_MS, cluster, sample, table, topic
 
@@ -231,15 +231,15 @@ def test_reports_complete_the_vectors_of_their_leader() -> None:
     assert ORIGINS[result["in_by"]] == "probe"
 
 
-def test_tables_come_out_of_spark_as_they_went_in() -> None:
+def test_tables_pass_through_spark_unchanged() -> None:
     time_ms = START_MS
     records = [AUTOMQ_PARTITION, b"", b"\x00\x07" * 20]
-    records.append(writing.automq_partition(time_ms, 2, "größe", 7, {0: 1.5}))
+    records.append(reporter_records.automq_partition(time_ms, 2, "größe", 7, {0: 1.5}))
     batch = pa.record_batch([pa.array(records, pa.binary())], ["value"])
     packed = pa.Table.from_batches(packer(AUTOMQ, DECODERS[AUTOMQ])(iter([batch] * 2)))
-    found = unpack(packed)[AUTOMQ]
-    assert (found.records, found.left_out) == (8, {"short": 2, "version": 2})
-    rows = pa.concat_tables(found.tables).to_pylist()
+    result = unpack(packed)[AUTOMQ]
+    assert (result.records, result.left_out) == (8, {"short": 2, "version": 2})
+    rows = pa.concat_tables(result.tables).to_pylist()
     assert [(r["topic"], r["partition"]) for r in rows] == [("t", 3), ("größe", 7)] * 2
 
 

@@ -28,8 +28,8 @@ def test_a_selector_is_a_name_with_labels_or_a_rate_of_it(
     "text",
     ["", "1a", "a b", "rate(a", "a)", "a{b}", 'a{b!="c"}', 'a{b="c" d="e"}', "sum(a)"],
 )
-def test_what_is_no_selector_is_refused_with_how_to_say_it(text: str) -> None:
-    with pytest.raises(ConfigError, match="names no series; say NAME, or NAME") as no:
+def test_an_invalid_selector_is_rejected_with_an_example(text: str) -> None:
+    with pytest.raises(ConfigError, match="is not a series; use NAME, or NAME") as no:
         selector(text)
     assert repr(text) in str(no.value)
 

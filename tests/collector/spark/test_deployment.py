@@ -15,16 +15,11 @@ from pyspark.errors import PySparkRuntimeError
 
 from clients.jvm.java import find_java
 from collector.collector_settings import CollectorSettings
-from collector.reports.decoding import DECODERS
+from collector.reports.convert import DECODERS
 from collector.reports.report_columns import REPORTS
 from collector.samples import encode, read_samples
-from collector.spark.arrow_transfer import closed, opened, packer, unpack
-from collector.spark.deployment import (
-    SparkSite,
-    is_local,
-    master_of,
-    settings_of,
-)
+from collector.spark.arrow_transfer import from_bytes, packer, to_bytes, unpack
+from collector.spark.deployment import SparkSite, is_local, master_of, settings_of
 from collector.spark.lasting_faults import lasting_fault
 from collector.spark.py_files import pack
 from collector.spark.session import Spark
@@ -61,14 +56,14 @@ def records_of(samples: pa.Table) -> pa.RecordBatch:
     return pa.record_batch([pa.array(encode(samples), pa.binary())], names=["value"])
 
 
-def test_what_workers_run_needs_numpy_pyarrow_and_the_zip_alone(
+def test_code_of_workers_needs_only_numpy_pyarrow_and_the_zip(
     tmp_path: Path,
 ) -> None:
     samples = rows(0, 6)
     metrics = pa.record_batch([pa.array([AUTOMQ_PARTITION, CRUISE_BROKER])], ["value"])
     tasks = [
         (packer("samples", read_samples), records_of(samples)),
-        (_windower(WINDOW), pa.record_batch([[closed(samples)]], ["content"])),
+        (_windower(WINDOW), pa.record_batch([[to_bytes(samples)]], ["content"])),
         *((packer(source, DECODERS[source]), metrics) for source in DECODERS),
     ]
     lines = [cloudpickle.dumps(task).hex() + "\n" for task in tasks]  # type: ignore[no-untyped-call]
@@ -88,8 +83,8 @@ def test_what_workers_run_needs_numpy_pyarrow_and_the_zip_alone(
         for line in run.stdout.splitlines()
     )
     assert unpack(pa.table(decoded))["samples"].tables[0].equals(samples)
-    assert opened(vectors["content"][0].as_py()).schema == VECTORS
-    assert opened(vectors["content"][0].as_py()).num_rows == 4
+    assert from_bytes(vectors["content"][0].as_py()).schema == VECTORS
+    assert from_bytes(vectors["content"][0].as_py()).num_rows == 4
     for source, packed in zip(DECODERS, reports, strict=True):
         assert unpack(pa.table(packed))[source].tables[0].schema == REPORTS
 
@@ -109,8 +104,8 @@ def test_masters_of_spark_are_accepted(master: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "nonsense", "local[x]", "spark://a", "sc://a:15002", "mesos://a:5050"]
 )
-def test_other_masters_are_refused_with_those_there_are(text: str) -> None:
-    with pytest.raises(ValueError, match=r"say local\[\*\], spark://HOST:PORT, yarn"):
+def test_other_masters_are_rejected_with_the_valid_ones(text: str) -> None:
+    with pytest.raises(ValueError, match=r"use local\[\*\], spark://HOST:PORT, yarn"):
         master_of(text)
 
 

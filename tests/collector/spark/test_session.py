@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from clients.jvm.java import find_java
-from collector.history.vector_files import History
+from collector.history.vector_files import VectorFiles
 from collector.spark.session import Spark
 from collector.spark.stream import Job, LoadStream, SpoolSource
 from collector.spool import Spool
@@ -42,7 +42,7 @@ def stream(session: "SparkSession", folder: Path) -> LoadStream:
         window=WINDOW,
         interval_s=0.1,
     )
-    history = History(folder / "history", every_ms=1)
+    history = VectorFiles(folder / "history", every_ms=1)
     return LoadStream(session, job, history, lambda *_: None)
 
 

@@ -14,20 +14,14 @@ import pytest
 
 import control
 from clients.jvm.java import find_java
-from collector.history.vector_files import History
+from collector.history.vector_files import VectorFiles
 from collector.spark.session import spark_home
 from collector.spark.vectors import load_vectors
 from collector.spool import Spool
 from lab.local_cluster.local_spark import LocalSpark, java_home
 from lab.local_cluster.processes import Processes
 from model.snapshot.file import read_snapshot
-from tests.support.collector.sample_rows import (
-    START_MS,
-    WINDOW,
-    figures,
-    rows,
-    written,
-)
+from tests.support.collector.sample_rows import START_MS, WINDOW, figures, rows, written
 from tests.support.collector.spool_watcher import SMALL
 
 pytestmark = pytest.mark.spark
@@ -91,27 +85,27 @@ def test_workers_cannot_import_plimsoll_by_themselves() -> None:
     assert "No module named 'collector'" in run.stderr
 
 
-def test_a_job_whose_driver_and_worker_were_killed_gives_what_an_undisturbed_one_gives(
+def test_a_job_survives_the_death_of_its_driver_and_worker_with_the_same_result(
     spark: LocalSpark, processes: Processes, tmp_path: Path
 ) -> None:
-    spool, found = Spool(tmp_path / "spool"), tmp_path / "watched"
+    spool, result = Spool(tmp_path / "spool"), tmp_path / "watched"
     spool.write(rows(0, 6))
     driver = watching(processes, spark, tmp_path, hold=8, last=23)
-    eventually((found / "out" / "5.parquet").exists)
+    eventually((result / "out" / "5.parquet").exists)
     spool.write(rows(6, 9))
-    eventually((found / "out" / "8.parquet").exists)
-    # Handed out and not yet committed: the batch has to be done again.
+    eventually((result / "out" / "8.parquet").exists)
+    # Published and not yet committed: the batch has to be repeated.
     processes.kill(driver)
     processes.kill(spark.workers[0])
-    before = vectors_of(found)
+    before = vectors_of(result)
     spool.write(rows(9, 12))
     watching(processes, spark, tmp_path, hold=-1, last=23)
-    eventually((found / "out" / "11.parquet").exists)
+    eventually((result / "out" / "11.parquet").exists)
     spark.launch_worker(spark.workers[0])
     spool.write(rows(12, 24))
     eventually((tmp_path / "undisturbed" / "out" / "23.parquet").exists)
 
-    after = vectors_of(found)
+    after = vectors_of(result)
     assert {5, 8, 11, 23} <= set(after)
     for second, vectors in after.items():
         expected = load_vectors(rows(0, second + 1), WINDOW)
@@ -119,11 +113,11 @@ def test_a_job_whose_driver_and_worker_were_killed_gives_what_an_undisturbed_one
     assert figures(after[8]) == figures(before[8])
     undisturbed = vectors_of(tmp_path / "undisturbed")
     assert figures(after[23]) == figures(undisturbed[23])
-    kept = History(found / "history", every_ms=1).read(0, START_MS + 60_000)
-    assert kept.num_rows == 4 * len(after)
+    remaining = VectorFiles(result / "history", every_ms=1).read(0, START_MS + 60_000)
+    assert remaining.num_rows == 4 * len(after)
 
 
-def test_spark_submit_runs_a_command_on_the_master_it_was_given(
+def test_spark_submit_runs_a_command_on_the_given_master(
     spark: LocalSpark, tmp_path: Path
 ) -> None:
     written(tmp_path / "recorded")
@@ -155,7 +149,7 @@ def test_spark_submit_runs_a_command_on_the_master_it_was_given(
         check=False,
     )
     # Spark shows what a job writes to either on stdout.
-    assert "its loads are those recorded, byte for byte" in run.stdout, run.stderr
+    assert "the loads equal the recorded ones, byte for byte" in run.stdout, run.stderr
     assert run.returncode == 0
     assert f"Connecting to master {spark.master}" in run.stderr
     again = read_snapshot(tmp_path / "snapshot.json")

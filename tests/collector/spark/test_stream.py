@@ -13,16 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clients.jvm.java import find_java
-from collector.history.vector_files import History
+from collector.history.vector_files import VectorFiles
 from collector.spark import stream as stream_module
-from collector.spark.session import OPENED, Spark
-from collector.spark.stream import (
-    Job,
-    LoadStream,
-    SpoolSource,
-    TopicSource,
-)
+from collector.spark.session import OPENED
+from collector.spark.stream import Job, LoadStream, SpoolSource, TopicSource
 from collector.spark.vectors import load_vectors
 from collector.spool import RECORDS, Spool
 from model.errors import ConfigError, PlimsollError
@@ -43,16 +37,6 @@ pytestmark = pytest.mark.spark
 PATIENCE_S = 300.0
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    log_file = tmp_path_factory.mktemp("spark") / "spark.log"
-    spark = Spark(find_java(), master="local[2]", log_file=log_file)
-    try:
-        yield spark.start()
-    finally:
-        spark.close()
-
-
 @contextmanager
 def running(
     session: "SparkSession", folder: Path, take: Callable[[pa.Table, pa.Table], None]
@@ -65,7 +49,7 @@ def running(
             window=WINDOW,
             interval_s=0.1,
         ),
-        History(folder / "history", every_ms=1),
+        VectorFiles(folder / "history", every_ms=1),
         take,
     )
     thread = threading.Thread(target=stream.run)
@@ -121,7 +105,7 @@ def test_the_job_gives_the_same_result_as_numpy(
     assert result.num_rows == 4
 
 
-def test_a_restart_goes_on_without_reading_twice(
+def test_a_restart_continues_without_reading_twice(
     session: "SparkSession", tmp_path: Path
 ) -> None:
     spool, before, after = Spool(tmp_path / "spool"), Taken(), Taken()
@@ -131,18 +115,17 @@ def test_a_restart_goes_on_without_reading_twice(
         eventually((tmp_path / "checkpoint" / "commits" / "0").exists)
     spool.write(rows(6, 12))
     with running(session, tmp_path, after):
-        found = after.until(11)
-    assert figures(found) == figures(load_vectors(rows(0, 12), WINDOW))
+        result = after.until(11)
+    assert figures(result) == figures(load_vectors(rows(0, 12), WINDOW))
     assert len(after.tables) == 1
-    kept = History(tmp_path / "history", every_ms=1).read(0, START_MS + 60_000)
+    remaining = VectorFiles(tmp_path / "history", every_ms=1).read(0, START_MS + 60_000)
     assert (
-        kept["time_ms"].to_pylist() == [START_MS + 5000] * 4 + [START_MS + 11_000] * 4
+        remaining["time_ms"].to_pylist()
+        == [START_MS + 5000] * 4 + [START_MS + 11_000] * 4
     )
 
 
-def test_a_batch_that_is_done_again_counts_once(
-    session: "SparkSession", tmp_path: Path
-) -> None:
+def test_a_repeated_batch_counts_once(session: "SparkSession", tmp_path: Path) -> None:
     spool, taken = Spool(tmp_path / "spool"), Taken()
     spool.write(rows(0, 6))
     with running(session, tmp_path, taken):
@@ -151,13 +134,13 @@ def test_a_batch_that_is_done_again_counts_once(
         commit.unlink()
     with running(session, tmp_path, taken):
         spool.write(rows(6, 12))
-        found = taken.until(11)
-    assert figures(found) == figures(load_vectors(rows(0, 12), WINDOW))
-    kept = History(tmp_path / "history", every_ms=1).read(0, START_MS + 60_000)
-    assert kept.num_rows == 8
+        result = taken.until(11)
+    assert figures(result) == figures(load_vectors(rows(0, 12), WINDOW))
+    remaining = VectorFiles(tmp_path / "history", every_ms=1).read(0, START_MS + 60_000)
+    assert remaining.num_rows == 8
 
 
-def test_records_that_are_no_samples_are_left_out_and_named(
+def test_records_that_are_not_samples_are_omitted_and_named(
     session: "SparkSession", tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     taken = Taken()
@@ -168,13 +151,13 @@ def test_records_that_are_no_samples_are_left_out_and_named(
     pq.write_table(bad, folder / f"{int(1000 * time.time())}-9.parquet")
     Spool(folder).write(rows(0, 6))
     with caplog.at_level(logging.WARNING), running(session, tmp_path, taken):
-        found = taken.until(5)
-    assert figures(found) == figures(load_vectors(rows(0, 6), WINDOW))
-    assert "2 of 26 records are no samples" in caplog.text
+        result = taken.until(5)
+    assert figures(result) == figures(load_vectors(rows(0, 6), WINDOW))
+    assert "2 of 26 records are not samples" in caplog.text
     assert re.search("'short': 1.*'version': 1", caplog.text)
 
 
-def test_a_job_that_keeps_failing_says_so(
+def test_a_job_that_keeps_failing_reports_it(
     session: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream_module, "_RETRY_S", 0)
@@ -193,7 +176,7 @@ def test_a_job_that_keeps_failing_says_so(
             window=WINDOW,
             interval_s=0.1,
         ),
-        History(tmp_path / "history", every_ms=1),
+        VectorFiles(tmp_path / "history", every_ms=1),
         fail,
     )
     with pytest.raises(PlimsollError, match="streaming job ended"):
@@ -201,7 +184,7 @@ def test_a_job_that_keeps_failing_says_so(
     assert len(tries) == 3
 
 
-def test_a_spark_without_the_connector_says_how_to_get_it(
+def test_a_spark_without_the_connector_names_the_remedy(
     session: "SparkSession", tmp_path: Path
 ) -> None:
     options = {"kafka.bootstrap.servers": "127.0.0.1:1"}
@@ -213,7 +196,7 @@ def test_a_spark_without_the_connector_says_how_to_get_it(
             window=WINDOW,
             interval_s=0.1,
         ),
-        History(tmp_path / "history", every_ms=1),
+        VectorFiles(tmp_path / "history", every_ms=1),
         lambda *_: None,
     )
     with pytest.raises(ConfigError, match="no connector to Kafka"):

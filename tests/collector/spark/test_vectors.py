@@ -5,13 +5,7 @@ from typing import Any
 import pytest
 
 from collector.samples import NEW
-from collector.spark.vectors import (
-    ASSUMED,
-    NOBODY,
-    PROBE,
-    Window,
-    load_vectors,
-)
+from collector.spark.vectors import ASSUMED, NOBODY, PROBE, Window, load_vectors
 from tests.support.collector.sample_rows import START_MS, figures, sample, table
 
 WINDOW = Window(window_ms=15_000)
@@ -266,11 +260,11 @@ def test_samples_of_a_clock_that_is_five_minutes_behind_do_not_count() -> None:
     assert vector(*steady(), *behind) == vector(*steady())
 
 
-@pytest.mark.parametrize("kept", [0.5, 0.05])
-def test_gaps_in_offsets_do_not_bend_the_bytes(kept: float) -> None:
+@pytest.mark.parametrize("remaining", [0.5, 0.05])
+def test_gaps_in_offsets_do_not_distort_the_bytes(remaining: float) -> None:
     """Compaction and transactions: the log grows by less than offsets tell."""
-    rows = [sample(s, local_bytes=int(100_000 * kept * s)) for s in range(16)]
-    assert vector(*rows)["net_in"] == pytest.approx(100_000 * kept)
+    rows = [sample(s, local_bytes=int(100_000 * remaining * s)) for s in range(16)]
+    assert vector(*rows)["net_in"] == pytest.approx(100_000 * remaining)
 
 
 def test_a_compacted_log_that_shrinks_does_not_distort_the_rate() -> None:

@@ -1,6 +1,9 @@
 """Options before and after a command's name, and the help that lists them."""
 
+import functools
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,14 +12,16 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from control.cli import invocation
 from control.cli.main import app
 from model.plan.plan import read_plan
 from model.snapshot.file import write_snapshot
-from tests.support import cli_offline as offline
+from tests.support import cli_offline
 from tests.support.control.loop_parts import MB, cluster
+from tests.support.paths import ROOT
 
 GROUP: Any = typer.main.get_command(app)
-CHANGING = {"apply", "rollback", "cleanup", "elect", "run"}
+CHANGING = {"apply", "rollback", "cleanup", "elect-leaders", "elect", "run"}
 
 
 def commands(group: Any = GROUP) -> Iterator[tuple[str, Any]]:
@@ -29,9 +34,7 @@ def commands(group: Any = GROUP) -> Iterator[tuple[str, Any]]:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, value in offline.usual(tmp_path).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(tmp_path)
+    cli_offline.enter(monkeypatch, tmp_path)
     write_snapshot(tmp_path / "s.json", cluster([2] * 4, [MB] * 4))
     (tmp_path / "own.toml").write_text("[solve]\nwork = 1.5\n")
     (tmp_path / "other.toml").write_text("[solve]\nwork = 2.5\n")
@@ -54,7 +57,7 @@ def test_an_option_before_the_command_is_passed_to_it(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "words"),
+    ("before", "message"),
     [
         (("--profile", "x"), "no configuration file for profile 'x'"),
         (("--capacity", "nowhere.json"), "cannot read nowhere.json"),
@@ -64,11 +67,11 @@ def test_an_option_before_the_command_is_passed_to_it(here: Path) -> None:
     ],
 )
 def test_no_option_before_the_command_is_ignored(
-    here: Path, before: tuple[str, ...], words: str
+    here: Path, before: tuple[str, ...], message: str
 ) -> None:
     run = CliRunner().invoke(app, [*before, "plan", "--snapshot", "s.json"])
     assert run.exit_code == 2
-    assert words in run.stderr
+    assert message in run.stderr
 
 
 @pytest.mark.parametrize(
@@ -85,30 +88,31 @@ def test_an_option_that_the_command_does_not_have_is_refused(
 ) -> None:
     run = CliRunner().invoke(app, list(arguments))
     assert run.exit_code == 2
-    assert f"has no option {flag}; leave it out" in run.stderr
+    assert f"has no option {flag}; omit it" in run.stderr
     assert run.stdout == ""
 
 
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize("looks", [["--ascii"], ["--theme", "nord"]])
 @pytest.mark.parametrize("name", ["plan", "demo", "serve"])
-def test_looks_are_given_before_and_after_the_command(
+def test_display_options_are_accepted_before_and_after_the_command(
     here: Path, monkeypatch: pytest.MonkeyPatch, name: str, looks: list[str], place: int
 ) -> None:
     seen: list[str] = []
+    real = invocation.load_settings
 
-    def loading(settings: Any, *_: object, **__: object) -> int:
-        screen = settings.screen
+    @functools.wraps(real)
+    def loading(**options: Any) -> Any:
+        screen = real(**options).screen
         seen.append("--ascii" if screen.ascii else f"--theme {screen.theme}")
-        return 0
+        raise typer.Exit(0)
 
-    def serving(arguments: list[str], **_: object) -> int:
+    def serving(arguments: list[str]) -> None:
         seen.append(" ".join(arguments))
-        return 0
+        raise typer.Exit(0)
 
-    monkeypatch.setattr("control.cli.commands.demo.show", loading)
-    monkeypatch.setattr("control.cli.commands.plan.make", loading)
-    monkeypatch.setattr("control.cli.commands.serve.show", serving)
+    monkeypatch.setattr(invocation, "load_settings", loading)
+    monkeypatch.setattr("control.cli.commands.serve._refuse", serving)
     arguments = [name]
     arguments[place:place] = looks
     run = CliRunner().invoke(app, arguments)
@@ -193,3 +197,86 @@ def test_help_lists_commands_and_options_in_groups() -> None:
     common = "Settings, logging and appearance:"
     assert heads == ["Options:", "Cluster:", "Output:", common]
     assert plan.index("--goals") < plan.index("--snapshot") < plan.index("--out")
+
+
+FORMER_COMMANDS = {
+    "place": "assign",
+    "elect": "elect-leaders",
+    "synthesise": "generate",
+}
+
+
+@pytest.mark.parametrize("former", FORMER_COMMANDS)
+def test_a_former_name_of_a_command_is_a_hidden_alias(former: str) -> None:
+    old, new = GROUP.commands[former], GROUP.commands[FORMER_COMMANDS[former]]
+    assert [p.opts for p in old.params] == [p.opts for p in new.params]
+    assert (old.hidden, new.hidden) == (True, False)
+    assert CliRunner().invoke(app, [former, "--help"]).exit_code == 0
+    assert f"\n  {former} " not in CliRunner().invoke(app, ["--help"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "former", "present"),
+    [
+        ("plan", "--stock", "--reassignment-json"),
+        ("verify", "--work", "--search-budget"),
+        *(
+            (name, *options)
+            for name in ("apply", "rollback", "run")
+            for options in (
+                ("--stand-down-balancer", "--suspend-balancer"),
+                ("--shorten-segments", "--lower-segment-bytes"),
+            )
+        ),
+    ],
+)
+def test_a_former_name_of_an_option_is_a_hidden_alias(
+    command: str, former: str, present: str
+) -> None:
+    opts = [p.opts for p in GROUP.commands[command].params if former in p.opts]
+    assert opts == [[present, former]]
+    words = CliRunner().invoke(app, [command, "--help"]).stdout.split()
+    assert present in words
+    assert former not in words
+
+
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [
+        ("apply", "dry-run"),
+        ("rollback", "dry-run"),
+        ("elect-leaders", "dry-run"),
+        ("status", "watch"),
+        ("plan", "detailed-exitcode"),
+    ],
+)
+def test_the_negation_of_a_flag_is_accepted_but_not_listed(
+    command: str, flag: str
+) -> None:
+    (param,) = (p for p in GROUP.commands[command].params if f"--{flag}" in p.opts)
+    assert param.secondary_opts == [f"--no-{flag}"]
+    text = CliRunner().invoke(app, [command, "--help"]).stdout
+    assert f"  --{flag} " in text
+    assert f"no-{flag}" not in text
+
+
+def test_an_unknown_command_is_refused() -> None:
+    run = CliRunner().invoke(app, ["plans"])
+    assert run.exit_code == 2
+    assert "No such command 'plans'" in run.stderr
+
+
+MODULES = [p.stem for p in (ROOT / "control/cli/commands").glob("[!_]*.py")]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_command_loads_nothing_heavy_for_its_help(module: str) -> None:
+    heavy = {"textual", "pyspark", "ortools", "kafka", "numpy", "pydantic", "rich"}
+    code = (
+        f"import control.cli.commands.{module}, sys; "
+        f"print(*({heavy!r} & {{*sys.modules}}))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, check=True, text=True
+    )
+    assert run.stdout.split() == []

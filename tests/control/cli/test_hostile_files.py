@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clients.client_properties import read_client_properties
-from control.session_recording.format import Film, RecordingHeader
+from control.session_recording.format import RecordingHeader, RecordingWriter
 from control.session_recording.reader import read_recording
 from control.settings.settings import load
 from model.errors import PlimsollError
@@ -51,7 +51,7 @@ class Reader:
     good: bytes
 
 
-def _film(path: Path) -> None:
+def _read_recording(path: Path) -> None:
     for _ in read_recording(path)[1]:
         pass
 
@@ -64,7 +64,7 @@ def _recorded(path: Path) -> bytes:
         throttle=None,
         stop_rules=StopRules(),
     )
-    film = Film(path, header)
+    film = RecordingWriter(path, header)
     film.add(plan_ready(), after_s=0.0, running=False, report=None)
     film.add(running(), after_s=1.0, running=True, report=None)
     film.close()
@@ -105,7 +105,7 @@ def readers(folder: Path) -> Iterator[Reader]:
     yield Reader("p.json", read_plan, (folder / "plan.json").read_bytes())
     yield Reader("s.json", read_snapshot, snapshot)
     yield Reader("t.json", read_state, canonical(STATE.model_dump(mode="json")))
-    yield Reader("screen.jsonl", _film, _recorded(folder / "f.jsonl"))
+    yield Reader("screen.jsonl", _read_recording, _recorded(folder / "f.jsonl"))
     yield Reader("c.json", read_capacities, canonical(CAPACITY))
     yield Reader("r.json", read_reassignment, canonical(MOVES))
     yield Reader("e.json", read_election, canonical(MOVES))
@@ -133,7 +133,7 @@ def readers(folder: Path) -> Iterator[Reader]:
     )
 
 
-def _nodes(document: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+def _nodes(document: Any, result: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Every member of every object and list: its parent and its key."""
     members: Any = ()
     if isinstance(document, dict):
@@ -141,9 +141,9 @@ def _nodes(document: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]
     elif isinstance(document, list):
         members = enumerate(document)
     for key, value in members:
-        found.append((document, key))
-        _nodes(value, found)
-    return found
+        result.append((document, key))
+        _nodes(value, result)
+    return result
 
 
 def _with_other_value(dice: random.Random, line: bytes) -> bytes:
@@ -227,12 +227,12 @@ def test_a_reader_rejects_a_file_by_its_name_or_reads_it(
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"size_bytes": [-2, 0]}, "orders-0 has the size_bytes -2"),
         ({"local_bytes": [0, -9]}, "orders-1 has the local_bytes -9"),
         ({"partition": [0, 2**31]}, "has the number 2147483648"),
-        ({"partition": [0, 0]}, "stands in the snapshot twice"),
+        ({"partition": [0, 0]}, "is listed twice"),
         ({"replicas": [[1], []]}, "has the replicas"),
         ({"replicas": [[1], [True]]}, "valid integer"),
         ({"leader": [1, 2.5]}, "valid integer"),
@@ -240,30 +240,30 @@ def test_a_reader_rejects_a_file_by_its_name_or_reads_it(
     ],
 )
 def test_a_meaningless_partition_is_named(
-    known: dict[str, Reader], tmp_path: Path, change: dict[str, Any], words: str
+    known: dict[str, Reader], tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     document = json.loads(known["s.json"].good)
     document["partitions"] |= change
-    _refused(tmp_path, document, words)
+    _refused(tmp_path, document, message)
 
 
 @pytest.mark.parametrize(
-    ("member", "value", "words"),
+    ("member", "value", "message"),
     [
         ("taken_at_ms", 2**62, "header.taken_at_ms is .* not a time"),
         ("taken_at_ms", -5, "not a time"),
-        ("topics.0.name", "a/../b", "'a/../b' is not the name of a topic"),
-        ("topics.0.name", "x" * 250, "is not the name of a topic"),
-        ("topics.0.name", "..", "is not the name of a topic"),
+        ("topics.0.name", "a/../b", "'a/../b' is not a legal topic name"),
+        ("topics.0.name", "x" * 250, "is not a legal topic name"),
+        ("topics.0.name", "..", "is not a legal topic name"),
         ("brokers.0.id", -3, "a broker has the number -3"),
         ("brokers.0.id", True, "valid integer"),
-        ("brokers.1.id", 1, "not listed once each"),
-        ("sources.0.measured_share", 7.0, "the source 'probe' has a share"),
+        ("brokers.1.id", 1, "each listed once"),
+        ("sources.0.measured_share", 7.0, "the source 'probe' has an impossible"),
         ("sources.0.samples", -1, "the source 'probe'"),
     ],
 )
 def test_a_meaningless_header_is_named(
-    known: dict[str, Reader], tmp_path: Path, member: str, value: object, words: str
+    known: dict[str, Reader], tmp_path: Path, member: str, value: object, message: str
 ) -> None:
     document = json.loads(known["s.json"].good)
     *parents, last = member.split(".")
@@ -271,19 +271,19 @@ def test_a_meaningless_header_is_named(
     for step in parents:
         place = place[int(step) if step.isdigit() else step]
     place[last] = value
-    _refused(tmp_path, document, words)
+    _refused(tmp_path, document, message)
 
 
-def _refused(folder: Path, document: dict[str, Any], words: str) -> None:
+def _refused(folder: Path, document: dict[str, Any], message: str) -> None:
     path = folder / "s.json"
     path.write_text(json.dumps(document))
-    with pytest.raises(PlimsollError, match=words) as told:
+    with pytest.raises(PlimsollError, match=message) as caught:
         read_snapshot(path)
-    assert str(path) in str(told.value)
+    assert str(path) in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "words"),
+    ("field", "value", "message"),
     [
         ("topic", "a b", "Kafka allows no topic of this name"),
         ("partition", -1, "its number is not from 0"),
@@ -295,11 +295,11 @@ def _refused(folder: Path, document: dict[str, Any], words: str) -> None:
     ],
 )
 def test_a_meaningless_move_is_named(
-    known: dict[str, Reader], tmp_path: Path, field: str, value: object, words: str
+    known: dict[str, Reader], tmp_path: Path, field: str, value: object, message: str
 ) -> None:
     document = json.loads(known["p.json"].good)
     document["moves"][0][field] = value
     path = tmp_path / "p.json"
     path.write_text(json.dumps(document))
-    with pytest.raises(PlimsollError, match=words):
+    with pytest.raises(PlimsollError, match=message):
         _plan_of(path)

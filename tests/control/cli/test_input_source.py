@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from control.cli.commands import assign as place
-from control.cli.commands import frontier, plan, what_if
+from control.cli.commands.assign import assign
+from control.cli.commands.frontier import frontier
+from control.cli.commands.plan import plan
+from control.cli.commands.what_if import what_if
 from control.cli.input_source import Origin
 from control.cli.output_format import Form
-from control.planning.scenario_flags import Question
 from control.settings.settings import Settings
 from model.errors import GuardrailRefused
 from model.goals.goals import SolveLimits
-from model.ids import TopicName
-from solver.new_topic.topic_problem import NewTopic
 from tests.support.cluster_files import write_cluster_files
 
 SETTINGS = Settings(solve=SolveLimits(work=1.0))
@@ -44,14 +43,8 @@ def origin(folder: Path, table: str | None = None, *, no_racks: bool = False) ->
 
 
 def make(folder: Path, given: Origin, **options: Any) -> int:
-    usual: dict[str, Any] = {
-        "goals_file": None,
-        "topics": (),
-        "leaders_only": False,
-        "out": folder / "plan.json",
-    }
-    usual |= {"reassignment_json": None, "output": Form.JSON}
-    return plan.make(SETTINGS, given, **(usual | options))
+    usual: dict[str, Any] = {"out": folder / "plan.json", "output": Form.JSON}
+    return plan(settings=SETTINGS, origin=given, **(usual | options))
 
 
 def warned(folder: Path) -> list[str]:
@@ -82,13 +75,13 @@ def test_unknown_racks_are_warned_of_and_no_reassignment_is_written(
 
 
 @pytest.mark.parametrize("topics", [(), ("orders",)])
-def test_who_consents_to_no_racks_gets_the_reassignment(
+def test_consent_to_unknown_racks_allows_the_reassignment(
     folder: Path, topics: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = origin(folder, no_racks=True)
-    make(folder, given, topics=topics, reassignment_json=folder / "out")
-    told = capsys.readouterr()
-    assert told.err == ""
+    make(folder, given, topic=list(topics), reassignment_json=folder / "out")
+    captured = capsys.readouterr()
+    assert captured.err == ""
     assert warned(folder) == []
     assert (folder / "out" / "reassignment.json").exists()
 
@@ -100,7 +93,7 @@ def test_goals_without_a_rack_rule_are_consent(
     make(
         folder,
         origin(folder),
-        goals_file=folder / "goals.toml",
+        goals=folder / "goals.toml",
         reassignment_json=folder / "out",
     )
     assert capsys.readouterr().err == ""
@@ -131,16 +124,16 @@ def test_partitions_with_one_replica_need_no_racks(
 def test_a_new_topic_is_not_exported_without_racks(
     folder: Path, replicas: int, refused: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    topic = NewTopic(
-        name=TopicName("new"),
-        partitions=3,
-        replication_factor=replicas,
-        net_in=None,
-        net_out=None,
-    )
-
     def ask(given: Origin, out: Path | None, output: Form = Form.TABLE) -> None:
-        place.make(SETTINGS, given, topic, goals_file=None, out=out, output=output)
+        assign(
+            "new",
+            partitions=3,
+            replication_factor=replicas,
+            settings=SETTINGS,
+            origin=given,
+            out=out,
+            output=output,
+        )
 
     out = folder / "new.json"
     if refused:
@@ -158,23 +151,16 @@ def test_a_new_topic_is_not_exported_without_racks(
     assert out.exists()
 
 
-def test_a_frontier_and_a_what_if_warn_too(
+def test_frontier_and_what_if_also_warn(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given, table = origin(folder), Form.TABLE
-    frontier.make(SETTINGS, given, goals_file=None, out=None, svg=None, output=table)
+    given = origin(folder)
+    frontier(settings=SETTINGS, origin=given)
     assert "racks of all brokers are unknown" in capsys.readouterr().err
-    question = Question(
-        add_broker=(),
-        remove_broker=(),
-        traffic=("2",),
-        lose_rack=(),
-        fewest_brokers=False,
-    )
-    what_if.make(SETTINGS, given, question, goals_file=None, out=None, output=table)
-    told = capsys.readouterr()
-    assert "racks of all brokers are unknown" in told.err
-    assert "warning: the racks of all brokers are unknown" in told.out
+    what_if(settings=SETTINGS, origin=given, traffic=["2"])
+    captured = capsys.readouterr()
+    assert "racks of all brokers are unknown" in captured.err
+    assert "warning: the racks of all brokers are unknown" in captured.out
 
 
 def test_a_goal_without_data_or_under_its_floor_is_reported(
@@ -184,7 +170,7 @@ def test_a_goal_without_data_or_under_its_floor_is_reported(
         NO_RACKS + "[[balance]]\nresource = 'net_in'\n[[balance]]\nresource = 'cpu'\n"
         "[[balance]]\nresource = 'disk'\nfloor = 1e12\n"
     )
-    make(folder, origin(folder), goals_file=folder / "goals.toml")
+    make(folder, origin(folder), goals=folder / "goals.toml")
     assert warned(folder) == [
         "the goal cpu is ignored: no partition's cpu is known",
         "the goal disk is ignored: 2.46 GB per broker on average, and its floor is "

@@ -16,25 +16,25 @@ def _as_before() -> Iterator[None]:
     root.handlers[:], root.level, root.propagate = before
 
 
-def _told() -> list[str]:
-    told: list[str] = []
+def _passed_warnings() -> list[str]:
+    reported: list[str] = []
     logs.configure(verbose=False, file=None)
     logs.silence_stderr()
-    logs.pass_warnings(told.append)
-    return told
+    logs.pass_warnings(reported.append)
+    return reported
 
 
-def test_what_is_warned_of_is_told_to_the_screen_and_not_to_its_terminal(
+def test_warnings_go_to_the_screen_rather_than_the_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    told = _told()
+    messages = _passed_warnings()
     logging.getLogger("plimsoll.executor").warning("broker %d lags", 3)
     logging.getLogger("plimsoll.solver").info("nothing to warn of")
-    assert told == ["broker 3 lags"]
+    assert messages == ["broker 3 lags"]
     assert capsys.readouterr().err == ""
 
 
-def test_what_the_loop_says_is_not_told_twice() -> None:
-    told = _told()
+def test_messages_of_the_loop_are_not_repeated() -> None:
+    messages = _passed_warnings()
     logging.getLogger("plimsoll.control").warning("the loop has this in its log")
-    assert told == []
+    assert messages == []

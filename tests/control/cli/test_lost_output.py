@@ -11,7 +11,7 @@ import pytest
 
 from model.run import RunState
 from tests.control.render.test_run_report import REPORT
-from tests.support import cli_offline as offline
+from tests.support import cli_offline
 
 NARRATES = """
 import sys
@@ -27,13 +27,13 @@ print("done")
 TELLS = """
 import sys
 import typer
-from control.cli.commands.apply import told
+from control.cli.plan_execution import print_report
 from control.cli.output_format import Form
 from control.cli.command_errors import guarded
 from model.run import RunReport
 report = RunReport.model_validate_json(sys.argv[1])
 try:
-    guarded(lambda: told(report, Form(sys.argv[2])))()
+    guarded(lambda: print_report(report, Form(sys.argv[2])))()
 except typer.Exit as end:
     sys.exit(end.exit_code)
 """
@@ -75,7 +75,7 @@ def _python(
         stdout=stdout,
         stderr=stderr,
         text=True,
-        timeout=offline.RUN_S,
+        timeout=cli_offline.RUN_S,
     )
 
 

@@ -1,7 +1,6 @@
 """The command line as a user meets it: sentences, streams and exit codes."""
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -16,12 +15,13 @@ from control.cli.exit_codes import Exit
 from control.cli.main import app
 from model.exchange.json_schemas import FILES
 from model.snapshot.file import write_snapshot
-from tests.support import cli_offline as offline
+from tests.support import cli_offline
 from tests.support.cluster_files import write_cluster_files
 from tests.support.control.loop_parts import MB, cluster
+from tests.support.paths import ROOT
 
 FROM = ("plan", "--from", "describe.txt", "--loads", "loads.csv")
-SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
+SCHEMAS = ROOT / "docs" / "schemas"
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,7 @@ def here(planned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     """The same in a folder of the test's own, which is the current one."""
     folder = tmp_path / "here"
     shutil.copytree(planned, folder)
-    monkeypatch.chdir(folder)
-    for name in [n for n in os.environ if n.startswith("PLIMSOLL_")]:
-        monkeypatch.delenv(name)
-    for name, value in offline.usual(folder).items():
-        monkeypatch.setenv(name, value)
+    cli_offline.enter(monkeypatch, folder)
     return folder
 
 
@@ -66,14 +62,14 @@ def plimsoll(*arguments: str) -> Ran:
 
 def process(folder: Path, *arguments: str, **environment: str) -> Ran:
     """A command in a process of its own."""
-    run = offline.plimsoll(folder, *arguments, **environment)
+    run = cli_offline.plimsoll(folder, *arguments, **environment)
     return Ran(run.returncode, run.stdout, run.stderr)
 
 
-def refused(run: Ran, code: int, words: str) -> None:
+def refused(run: Ran, code: int, message: str) -> None:
     """One sentence on stderr, nothing on stdout, no traceback."""
     assert run.returncode == code, run.stderr
-    assert words in run.stderr
+    assert message in run.stderr
     assert run.stdout == ""
     assert "Traceback" not in run.stderr
     assert len(run.stderr.splitlines()) == 1
@@ -82,16 +78,16 @@ def refused(run: Ran, code: int, words: str) -> None:
 def test_help_names_every_command_and_every_exit_code(here: Path) -> None:
     run = plimsoll("--help")
     assert run.returncode == 0
-    words = "status plan verify explain frontier what-if place schema apply run demo"
-    words += " record replay synthesise"
-    for word in (*words.split(), "10 moves proposed", "130"):
+    message = "status plan verify explain frontier what-if assign schema apply run demo"
+    message += " record replay generate elect-leaders"
+    for word in (*message.split(), "10 moves proposed", "130"):
         assert word in run.stdout
 
 
 def test_a_plan_of_a_snapshot_goes_to_stdout(here: Path) -> None:
     run = plimsoll("plan", "--snapshot", "uneven.json")
     assert run.returncode == 0
-    assert run.stdout.startswith("optimal: 5 moves, objective 12 -> ")
+    assert run.stdout.startswith("optimal: 5 moves, imbalance 12 -> ")
     assert run.stderr == ""
 
 
@@ -158,11 +154,11 @@ def test_apply_to_an_unreachable_cluster_changes_nothing(here: Path) -> None:
 @pytest.mark.parametrize(
     ("ask", "way_out"),
     [
-        (("run", "--resume"), "say --allow-changes to resume the run\n"),
+        (("run", "--resume"), "add --allow-changes to resume the run\n"),
         (("rollback",), "or --dry-run to see its requests"),
     ],
 )
-def test_a_run_is_neither_resumed_nor_undone_without_its_cluster(
+def test_a_run_is_neither_resumed_nor_rolled_back_without_its_cluster(
     here: Path, ask: tuple[str, ...], way_out: str
 ) -> None:
     here_alone = (*ask, "-b", "127.0.0.1:1")
@@ -170,17 +166,19 @@ def test_a_run_is_neither_resumed_nor_undone_without_its_cluster(
     refused(plimsoll(*here_alone, "--allow-changes"), 3, "127.0.0.1:1")
 
 
-def test_no_leader_is_elected_without_leave_or_without_its_cluster(here: Path) -> None:
-    elect = ("elect", "-b", "127.0.0.1:1")
-    refused(plimsoll(*elect), 5, "say --allow-changes to elect")
+def test_no_leader_is_elected_without_consent_or_without_its_cluster(
+    here: Path,
+) -> None:
+    elect = ("elect-leaders", "-b", "127.0.0.1:1")
+    refused(plimsoll(*elect), 5, "add --allow-changes to elect")
     refused(plimsoll(*elect, "--allow-changes", "--yes"), 3, "127.0.0.1:1")
     refused(plimsoll(*elect, "--out", "e.json"), 3, "127.0.0.1:1")
     assert not (here / "e.json").exists()
 
 
-def test_apply_is_read_only_unless_told_otherwise(here: Path) -> None:
+def test_apply_is_read_only_by_default(here: Path) -> None:
     run = plimsoll("apply", "p.json", "-b", "127.0.0.1:1")
-    refused(run, 5, "say --allow-changes")
+    refused(run, 5, "add --allow-changes")
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
@@ -202,13 +200,13 @@ def test_a_snapshot_of_a_newer_schema_is_refused(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (("plan", "--snapshot", "gone.json"), "gone.json: No such file"),
-        (("plan",), "no cluster is named; say --bootstrap-server"),
+        (("plan",), "no cluster is configured; give --bootstrap-server"),
         (("plan", "--snapshot", "uneven.json", "--out", "no/p.json"), "no/p.json"),
-        (("plan", "--snapshot", "uneven.json", "-b", "x:1"), "name one of them"),
-        (("plan", "--loads", "loads.csv"), "--loads goes with --from DESCRIBE"),
+        (("plan", "--snapshot", "uneven.json", "-b", "x:1"), "use only one"),
+        (("plan", "--loads", "loads.csv"), "--loads needs --from FILE"),
         ((*FROM, "--snapshot", "s.json"), "--snapshot and --from each name a cluster"),
         ((*FROM, "--storage", "sharde"), "unknown kind 'sharde'; did you mean 'shared"),
         ((*FROM, "--topic", "order"), "no topic 'order'; did you mean 'orders'?"),
@@ -223,23 +221,29 @@ def test_a_snapshot_of_a_newer_schema_is_refused(here: Path) -> None:
         (("plan", "--from", "loads.csv"), "loads.csv, line 1: "),
         (("schema", "plans"), "there is no schema 'plans'; did you mean 'plan'?"),
         (("verify",), "nothing to verify; name a plan file"),
-        (("verify", "uneven.json"), "is no plimsoll.plan file"),
-        (("what-if", "--snapshot", "uneven.json"), "nothing is supposed; say"),
-        (("place", "a b", "-p", "1", "-r", "1"), "'a b' is no topic name"),
+        (("verify", "uneven.json"), "is not a plimsoll.plan file"),
+        (("what-if", "--snapshot", "uneven.json"), "no what-if scenario is given"),
+        (("assign", "a b", "-p", "1", "-r", "1"), "'a b' is not a valid topic name"),
         (("explain", "p.json", "--to", "1"), "--to needs a partition"),
         (("frontier", "--snapshot", "gone.json"), "gone.json: No such file"),
-        (("apply", "uneven.json", "-b", "x:1"), "is no plimsoll.plan file"),
+        (("apply", "uneven.json", "-b", "x:1"), "is not a plimsoll.plan file"),
         (
-            ("elect", "--from", "gone.json", "-b", "x:1"),
+            ("elect-leaders", "--from", "gone.json", "-b", "x:1"),
             "cannot read gone.json: No such",
         ),
         (
-            ("elect", "--from", "loads.csv", "-b", "x:1"),
+            ("elect-leaders", "--from", "loads.csv", "-b", "x:1"),
             "line 1: this is not valid JSON",
         ),
-        (("elect", "--from", "uneven.json", "-b", "x:1"), "partitions: Input should"),
-        (("elect", "--from", "e", "--topic", "a", "-b", "x:1"), "name one of them"),
-        (("elect", "--allow-changes"), "no cluster is named; say --bootstrap-server"),
+        (
+            ("elect-leaders", "--from", "uneven.json", "-b", "x:1"),
+            "partitions: Input should",
+        ),
+        (("elect-leaders", "--from", "e", "--topic", "a", "-b", "x:1"), "use only one"),
+        (
+            ("elect-leaders", "--allow-changes"),
+            "no cluster is configured; give --bootstrap-server",
+        ),
         (("run", "--auto", "-b", "x:1"), "only with every limit set"),
         (("run", "--auto", "--limits", "brave", "-b", "x:1"), "limits named 'brave'"),
         (("run", "--auto", "--limits", "", "-b", "x:1"), "no limits named ''"),
@@ -247,16 +251,16 @@ def test_a_snapshot_of_a_newer_schema_is_refused(here: Path) -> None:
         (("-b", "x:1"), "the screen needs a terminal"),
     ],
 )
-def test_what_cannot_be_used_is_named(
-    here: Path, arguments: tuple[str, ...], words: str
+def test_unusable_arguments_are_named(
+    here: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    refused(plimsoll(*arguments), 2, words)
+    refused(plimsoll(*arguments), 2, message)
 
 
-def test_an_excluded_topic_cannot_be_the_one_that_moves(here: Path) -> None:
+def test_an_excluded_topic_cannot_be_the_only_one_to_move(here: Path) -> None:
     (here / "goals.toml").write_text('excluded_topics = ["ord.*"]\n')
     run = plimsoll(*FROM, "--goals", "goals.toml", "--topic", "orders")
-    refused(run, 2, "topic orders is among the excluded topics of the goals")
+    refused(run, 2, "the goals exclude topic orders")
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
@@ -264,9 +268,9 @@ def test_a_schema_is_printed_as_published(here: Path, name: str) -> None:
     assert plimsoll("schema", name).stdout == (SCHEMAS / f"{name}.json").read_text()
 
 
-def test_auto_needs_leave_to_change_the_cluster(here: Path) -> None:
+def test_auto_needs_consent_to_change_the_cluster(here: Path) -> None:
     run = plimsoll("run", "--auto", "--limits", "eager", "-b", "127.0.0.1:1")
-    refused(run, 5, "say --allow-changes")
+    refused(run, 5, "add --allow-changes")
 
 
 def test_an_unknown_key_is_named_with_file_line_and_the_nearest(here: Path) -> None:
@@ -276,11 +280,11 @@ def test_an_unknown_key_is_named_with_file_line_and_the_nearest(here: Path) -> N
 
 
 @pytest.mark.parametrize("command", ["plan", "status", "run"])
-def test_two_places_that_tell_capacities_are_named(here: Path, command: str) -> None:
+def test_two_sources_of_capacities_are_named(here: Path, command: str) -> None:
     (here / "own.toml").write_text("[capacities.default]\ncpu = 4\n")
     given = ("-b", "127.0.0.1:1", "--capacity", "c.json", "--config", "own.toml")
     run = plimsoll(command, *given)
-    refused(run, 2, "both c.json and [capacities] of the settings tell what brokers")
+    refused(run, 2, "both c.json and [capacities] of the settings give broker")
 
 
 def test_a_capacity_of_the_wrong_unit_is_named(here: Path) -> None:
@@ -306,12 +310,12 @@ def test_the_demo_on_a_taken_port_names_it(planned: Path) -> None:
     assert "Traceback" not in run.stderr
 
 
-def test_a_master_that_is_none_of_sparks_is_refused_with_those_there_are(
+def test_an_invalid_spark_master_is_rejected_with_the_valid_ones(
     here: Path,
 ) -> None:
     run = plimsoll("status", "--spark-master", "sc://a:15002")
     assert run.returncode == 2
-    assert "is no master of Spark; say local[*], spark://HOST:PORT, yarn" in run.stderr
+    assert "is not a Spark master; use local[*], spark://HOST:PORT, yarn" in run.stderr
 
 
 def test_a_read_only_cleanup_names_an_option_that_exists() -> None:
@@ -323,13 +327,13 @@ def test_a_read_only_cleanup_names_an_option_that_exists() -> None:
 
 def with_stdout(where: str, folder: Path, command: str) -> tuple[int, str]:
     """Exit code and stderr of a command whose stdout a shell redirects."""
-    script = f"exec '{offline.PLIMSOLL}' {command} {where}"
+    script = f"exec '{cli_offline.PLIMSOLL}' {command} {where}"
     run = subprocess.run(
         ["/bin/sh", "-c", script],
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=offline.RUN_S,
+        timeout=cli_offline.RUN_S,
     )
     return run.returncode, run.stderr
 

@@ -10,10 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from control.cli import logs
-from control.cli.commands.apply import RunNarrator
-from control.cli.commands.run import narrate
 from control.cli.exit_codes import Exit
 from control.cli.main import app
+from control.cli.narration import RunNarrator, narrate
 from control.cli.output_format import Form
 from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import Loop
@@ -23,7 +22,7 @@ from model.plan.plan import Plan
 from model.run import MoveProgress, MoveState, RunProgress, RunReport, RunState
 from model.snapshot.snapshot import Snapshot
 from solver.solve import solve
-from tests.support.cli_offline import usual
+from tests.support.cli_offline import enter
 from tests.support.control.loop_parts import (
     EASY,
     START_MS,
@@ -144,9 +143,7 @@ def test_each_event_of_a_loop_without_a_screen_is_printed_once(
 def test_a_cluster_that_cannot_be_reached_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, value in usual(tmp_path).items():
-        monkeypatch.setenv(name, value)
-    found = CliRunner().invoke(app, ["run", "--once", "-b", "127.0.0.1:1"])
-    assert found.exit_code == Exit.UNREACHABLE
-    assert found.stderr.count("No Kafka broker answers at 127.0.0.1:1") == 1
+    enter(monkeypatch, tmp_path)
+    result = CliRunner().invoke(app, ["run", "--once", "-b", "127.0.0.1:1"])
+    assert result.exit_code == Exit.UNREACHABLE
+    assert result.stderr.count("No Kafka broker answers at 127.0.0.1:1") == 1

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from control.cli.output import drawn, json_of, safe_streams
 from model.files import canonical
 from model.snapshot.file import as_document
 from model.snapshot.snapshot import Snapshot
-from tests.support import cli_offline as offline
+from tests.support import cli_offline
 from tests.support.cluster_files import write_cluster_files
 from tests.support.control.loop_parts import MB, cluster
 from tests.support.hostile_names import HOSTILE, SURROGATE, unprintable
@@ -32,11 +31,7 @@ NAMES = pytest.mark.parametrize(
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for variable in [n for n in os.environ if n.startswith("PLIMSOLL_")]:
-        monkeypatch.delenv(variable)
-    for variable, value in offline.usual(tmp_path).items():
-        monkeypatch.setenv(variable, value)
+    cli_offline.enter(monkeypatch, tmp_path)
     return tmp_path
 
 
@@ -86,7 +81,15 @@ OF_A_SNAPSHOT = (
     ("frontier", "--snapshot", "s.json", "--svg", "f.svg"),
     ("what-if", "--snapshot", "s.json", "--drain", "2"),
     ("what-if", "--snapshot", "s.json", "--rack-fails", "a"),
-    ("place", "--snapshot", "s.json", "--partitions", "3", "--replication-factor", "1"),
+    (
+        "assign",
+        "--snapshot",
+        "s.json",
+        "--partitions",
+        "3",
+        "--replication-factor",
+        "1",
+    ),
 )
 
 
@@ -121,7 +124,7 @@ ANYWHERE = (
     ("verify",),
     ("apply",),
     ("replay",),
-    ("elect", "-b", "127.0.0.1:1", "--from"),
+    ("elect-leaders", "-b", "127.0.0.1:1", "--from"),
     ("status", "-b", "127.0.0.1:1", "--command-config"),
     ("status", "-b", "127.0.0.1:1", "--config"),
     ("status", "--profile"),
@@ -130,12 +133,12 @@ ANYWHERE = (
     ("run", "-b", "127.0.0.1:1", "--auto", "--limits"),
     ("rollback", "-b", "127.0.0.1:1"),
     ("explain", "--snapshot", "s.json"),
-    ("place", "--snapshot", "s.json", "--topic"),
+    ("assign", "--snapshot", "s.json", "--topic"),
     ("schema",),
     ("serve", "--"),
     ("--play",),
     ("--theme",),
-    ("synthesise", "--out"),
+    ("generate", "--out"),
     ("no-such-command",),
     ("--no-such-option",),
 )

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from control.cli.main import app
 from control.cli.output_files import check_folder
 from model.errors import ConfigError
 from model.snapshot.file import write_snapshot
-from tests.support import cli_offline as offline
+from tests.support import cli_offline
 from tests.support.control.loop_parts import MB, cluster
 
 FOLDER = "--reassignment-json"
@@ -22,15 +23,13 @@ WRITING = {
     "--svg": ("frontier",),
     "frontier --out": ("frontier",),
     "what-if --out": ("what-if", "--add-broker", "1"),
-    "place --out": ("place", "new", "-p", "2", "-r", "1"),
+    "assign --out": ("assign", "new", "-p", "2", "-r", "1"),
 }
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, value in offline.usual(tmp_path).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(tmp_path)
+    cli_offline.enter(monkeypatch, tmp_path)
     write_snapshot(tmp_path / "s.json", cluster([2] * 4, [MB] * 4))
     (tmp_path / "notes.txt").write_text("mine\n")
     (tmp_path / "mine.json").write_text('{"kind": "note"}\n')
@@ -43,15 +42,17 @@ def unsolved(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test in which nothing may be solved."""
 
     def never(*_: object, **__: object) -> None:
-        raise AssertionError("it was solved before the file was looked at")
+        raise AssertionError("the search began before the file was checked")
 
-    for place in (
-        "plan.solve",
-        "what_if.solve",
-        "frontier.trace_plans",
-        "assign.place",
+    # Modules that import these functions must be loaded before they are replaced.
+    for module in ("solver.studies.trace_frontier", "solver.studies.min_brokers"):
+        import_module(module)
+    for call in (
+        "solve.solve",
+        "studies.trace_frontier.trace_plans",
+        "new_topic.assign_topic.assign_replicas",
     ):
-        monkeypatch.setattr(f"control.cli.commands.{place}", never)
+        monkeypatch.setattr(f"solver.{call}", never)
 
 
 def run(option: str, target: str) -> tuple[int, str]:
@@ -63,7 +64,7 @@ def run(option: str, target: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("option", [o for o in WRITING if o != FOLDER])
 @pytest.mark.parametrize(
-    ("target", "words"),
+    ("target", "message"),
     [
         ("nowhere/p.json", "there is no folder nowhere"),
         ("notes.txt/p.json", "notes.txt is not a folder"),
@@ -74,14 +75,14 @@ def run(option: str, target: str) -> tuple[int, str]:
         ("s.json", "s.json exists and is not a"),
     ],
 )
-def test_what_cannot_be_written_is_refused_before_the_solve(
-    here: Path, unsolved: None, option: str, target: str, words: str
+def test_an_unwritable_file_is_rejected_before_the_solve(
+    here: Path, unsolved: None, option: str, target: str, message: str
 ) -> None:
     before = {p: p.read_bytes() for p in here.glob("*.*")}
-    code, said = run(option, target)
+    code, output = run(option, target)
     assert code == 2
-    assert words in said
-    assert len(said.splitlines()) == 1
+    assert message in output
+    assert len(output.splitlines()) == 1
     assert {p: p.read_bytes() for p in here.glob("*.*")} == before
 
 
@@ -156,13 +157,13 @@ def test_an_impossible_file_name_is_rejected(
     assert run.stderr == f"plimsoll: cannot use {LONG}: File name too long\n"
 
 
-def test_logs_are_appended_to_logs_alone(here: Path) -> None:
+def test_logs_are_appended_only_to_logs(here: Path) -> None:
     plan = ("plan", "--snapshot", "s.json", "--log-file")
     for name in ("s.json", "mine.json", "notes.txt"):
         before = Path(name).read_bytes()
         run = CliRunner().invoke(app, [*plan, name])
         assert run.exit_code == 2
-        assert f"{name} exists and is not a log of plimsoll" in run.stderr
+        assert f"{name} exists and is not a plimsoll log" in run.stderr
         assert Path(name).read_bytes() == before
     Path("new.log").touch()
     for name in ("new.log", "new.log", "/dev/null"):

@@ -10,20 +10,20 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from control.cli.commands import apply
-from control.cli.commands.status import cluster_text
 from control.cli.main import app
 from control.cli.output_format import Form
-from control.cli.output_types import ANSWERS
+from control.cli.output_types import ANSWERS, FORMER_ANSWERS
+from control.cli.plan_execution import requests_text
+from control.render.cluster_status import cluster_text
 from control.render.metric_sources import info_document
-from executor.run.elections import Election, Elections
+from executor.run.elections import LeaderElection, LeaderElections
 from model.exchange.json_schemas import FILES, schema_of
 from model.goals.goals import Goals
 from model.ids import BrokerId, PartitionId, TopicName
 from model.snapshot.file import write_snapshot
 from tests.control.cli.commands.test_info import info, reporter
 from tests.model.exchange.test_goals_file import SCHEMAS
-from tests.support import cli_offline as offline
+from tests.support import cli_offline
 from tests.support.control.loop_parts import MB, cluster
 
 GROUP: Any = typer.main.get_command(app)
@@ -39,15 +39,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_snapshot(folder / "s.json", cluster([2] * 8, [MB] * 8))
     (folder / "tight.toml").write_text("[solve]\nwork = 1e-3\n")
     wrote = ("--out", "p.json", "--reassignment-json", "kafka")
-    run = offline.plimsoll(folder, "plan", *FROM, *wrote)
+    run = cli_offline.plimsoll(folder, "plan", *FROM, *wrote)
     assert run.returncode == 0, run.stderr
     return folder
 
 
 @pytest.fixture
 def here(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, value in offline.usual(tmp_path).items():
-        monkeypatch.setenv(name, value)
+    cli_offline.enter(monkeypatch, tmp_path)
     monkeypatch.chdir(folder)
     return tmp_path
 
@@ -66,9 +65,9 @@ def checked(text: str, name: str) -> dict[str, Any]:
         (("plan", *FROM, "--topic", "orders"), "plan-output"),
         (("frontier", *FROM), "frontier"),
         (("what-if", "--add-broker", "1", *FROM), "what-if"),
-        (("place", "new", "-p", "4", "-r", "2", *FROM), "place-output"),
-        (("place", "new", "-p", "4", "-r", "9", *FROM), "place-output"),
-        (("place", "new", "-p", "99", "-r", "2", *FROM, *TIGHT), "place-output"),
+        (("assign", "new", "-p", "4", "-r", "2", *FROM), "assign-output"),
+        (("assign", "new", "-p", "4", "-r", "9", *FROM), "assign-output"),
+        (("assign", "new", "-p", "99", "-r", "2", *FROM, *TIGHT), "assign-output"),
         (("verify", "p.json", *FROM), "verify-output"),
         (
             ("verify", "--reassignment", "kafka/reassignment.json", *FROM),
@@ -80,7 +79,7 @@ def checked(text: str, name: str) -> dict[str, Any]:
         (("config", "show"), "config-output"),
     ],
 )
-def test_a_command_prints_what_its_schema_says(
+def test_the_output_of_a_command_fits_its_schema(
     here: Path, arguments: tuple[str, ...], name: str
 ) -> None:
     run = CliRunner().invoke(app, [*arguments, "-o", "json"])
@@ -88,13 +87,13 @@ def test_a_command_prints_what_its_schema_says(
     checked(run.stdout, name)
 
 
-def test_a_made_up_cluster_is_described(here: Path) -> None:
+def test_a_synthetic_cluster_is_described(here: Path) -> None:
     size = ("--brokers", "3", "--partitions", "9", "--days", "1")
-    arguments = ["synthesise", *size, "--out", str(here / "made"), "-o", "json"]
+    arguments = ["generate", *size, "--out", str(here / "made"), "-o", "json"]
     run = CliRunner().invoke(app, arguments)
     assert run.exit_code == 0, run.stderr
-    found = checked(run.stdout, "synthesise-output")
-    assert (found["brokers"], found["partitions"]) == (3, 9)
+    result = checked(run.stdout, "generate-output")
+    assert (result["brokers"], result["partitions"]) == (3, 9)
 
 
 @pytest.mark.parametrize("in_one_line", [False, True])
@@ -110,17 +109,17 @@ def test_info_lists_every_kind_of_source() -> None:
     checked(json.dumps(result), "info-output")
 
 
-ELECTIONS = Elections(
+ELECTIONS = LeaderElections(
     cluster_id="c1",
-    looked_at=2,
+    checked=2,
     replicated=2,
-    found=(
-        Election(
+    needed=(
+        LeaderElection(
             id=PartitionId(TopicName("orders"), 0),
             leader=BrokerId(1),
             preferred=BrokerId(2),
         ),
-        Election(
+        LeaderElection(
             id=PartitionId(TopicName("orders"), 1),
             leader=BrokerId(1),
             preferred=BrokerId(3),
@@ -133,10 +132,10 @@ ELECTIONS = Elections(
 class FakeExecutor:
     """An executor of a cluster in which two leaders are not the preferred ones."""
 
-    def elections(self, *_: object, **__: object) -> Elections:
+    def elections(self, *_: object, **__: object) -> LeaderElections:
         return ELECTIONS
 
-    def elect(self, *_: object, **__: object) -> tuple[Election, ...]:
+    def elect(self, *_: object, **__: object) -> tuple[LeaderElection, ...]:
         return ()
 
     def clean_up(self, *_: object, **__: object) -> list[str]:
@@ -152,13 +151,13 @@ class FakeExecutor:
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
-        (("elect", "--allow-changes", "--yes"), "elect-output"),
-        (("elect", "--dry-run"), "dry-run-output"),
-        (("elect", "--out", "OUT"), "file-output"),
+        (("elect-leaders", "--allow-changes", "--yes"), "elect-leaders-output"),
+        (("elect-leaders", "--dry-run"), "dry-run-output"),
+        (("elect-leaders", "--out", "OUT"), "file-output"),
         (("cleanup", "--allow-changes"), "cleanup-output"),
     ],
 )
-def test_a_command_on_a_live_cluster_prints_what_its_schema_says(
+def test_the_output_of_a_command_on_a_live_cluster_fits_its_schema(
     here: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: tuple[str, ...],
@@ -171,9 +170,9 @@ def test_a_command_on_a_live_cluster_prints_what_its_schema_says(
     checked(run.stdout, name)
 
 
-def test_requests_that_are_not_sent_are_a_document() -> None:
-    checked(apply.requests_text(["AlterX"], Form.JSON), "dry-run-output")
-    assert apply.requests_text(["AlterX", "B"], Form.TABLE) == "AlterX\nB\n"
+def test_requests_that_are_not_sent_form_a_document() -> None:
+    checked(requests_text(["AlterX"], Form.JSON), "dry-run-output")
+    assert requests_text(["AlterX", "B"], Form.TABLE) == "AlterX\nB\n"
 
 
 def test_an_error_leaves_stdout_empty(here: Path) -> None:
@@ -215,5 +214,15 @@ def test_every_published_schema_has_its_type() -> None:
 
 def test_the_documentation_names_the_schema_of_every_command() -> None:
     text = (SCHEMAS.parent / "reference" / "files.md").read_text()
-    linked = set(re.findall(r"\(../schemas/([\w-]+)\.json\)", text))
+    linked = set(re.findall(r"\(\.\./schemas/([\w-]+)\.json\)", text))
     assert linked == {**FILES, **ANSWERS}.keys()
+
+
+@pytest.mark.parametrize("former", FORMER_ANSWERS)
+def test_a_former_name_of_a_schema_still_prints_it(former: str) -> None:
+    old, new = (
+        CliRunner().invoke(app, ["schema", name]).stdout
+        for name in (former, FORMER_ANSWERS[former])
+    )
+    assert old == new
+    assert json.loads(old)

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from control.cli.commands.apply import steered_by_signals
+from control.cli.plan_execution import steered_by_signals
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -22,8 +22,8 @@ def test_it_stops_then_aborts_then_interrupts(
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)
     first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith("plimsoll: stopping; moves that run are let finish")
-    assert second == "plimsoll: aborting; moves that run are cancelled"
+    assert first.startswith("plimsoll: stopping; waiting for in-flight moves")
+    assert second == "plimsoll: aborting; cancelling in-flight moves"
 
 
 def test_a_terminal_that_vanishes_stops_a_run_and_never_aborts_it() -> None:

@@ -15,10 +15,11 @@ from model.snapshot.file import write_snapshot
 from solver.search.observer import SolveObserver
 from tests.support.cli_offline import plimsoll, usual
 from tests.support.control.loop_parts import MB, cluster
+from tests.support.paths import FIXTURES
 from tests.support.tui.terminals import LONG_S, in_terminal, read_until
 
 MAIN = "from control.cli.main import main\nmain()\n"
-LARGE = Path(__file__).parents[3] / "fixtures" / "replicated.json.gz"
+LARGE = FIXTURES / "replicated.json.gz"
 ENDLESS = "[solve]\nwork = 1e6\n"
 """Nobody waits for the end of this search."""
 
@@ -148,22 +149,22 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("command", "words", "code"),
+    ("command", "output", "code"),
     [
-        (("explain", "{plan}"), b"stopped before it was found", 0),
+        (("explain", "{plan}"), b"stopped before the share of each was known", 0),
         (("verify", "{plan}", "--prove", "--work", "1e6"), b"stopped when ", 0),
         (("what-if", "--fewest-brokers"), b"stopped", 6),
     ],
 )
-def test_ctrl_c_keeps_what_other_commands_have_found(
-    planned: Path, command: tuple[str, ...], words: bytes, code: int
+def test_ctrl_c_keeps_the_findings_of_other_commands(
+    planned: Path, command: tuple[str, ...], output: bytes, code: int
 ) -> None:
     arguments = [a.replace("{plan}", str(planned / "p.json")) for a in command]
     arguments += ["--snapshot", str(LARGE), "--config", str(planned / "long.toml")]
     with in_terminal(MAIN, *arguments, **usual(planned)) as (child, master):
         read_until(master, b"Ctrl-C keeps")
         child.send_signal(signal.SIGINT)
-        read_until(master, words)
+        read_until(master, output)
         os.set_blocking(master, False)
         while child.poll() is None:
             _drain(master)

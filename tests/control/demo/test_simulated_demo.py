@@ -13,8 +13,8 @@ from control.loop.loop import Loop
 from control.loop.view import LoopView, Mode, Phase
 from control.settings.settings import Settings
 from model.run import MoveState, RunReport, RunState
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 LONG_S = 300.0
 MAIN = "from control.cli.main import main"
 
@@ -42,11 +42,11 @@ def _approve(loop: Loop) -> None:
     loop.approve(plan.hash, by="ann")
 
 
-def test_the_screen_over_it_waits_for_nothing_heavy() -> None:
+def test_the_screen_over_the_demo_does_not_wait_for_heavy_imports() -> None:
     heavy = {"pyspark", "ortools", "kafka", "boto3", "pyarrow", "confluent_kafka"}
     code = (
-        "import sys, control.demo.simulated_demo, control.cli.commands.simulated; "
-        "import tui.app; "
+        "import sys, control.demo.simulated_demo, tui.app; "
+        "import control.cli.commands.demo; "
         f"print(*({heavy!r} & {{*sys.modules}}))"
     )
     run = subprocess.run(
@@ -67,20 +67,20 @@ def _is_logged(loop: Loop, *parts: str) -> None:
         assert any(part in line for line in lines), part
 
 
-def test_a_run_is_paused_stopped_gone_on_with_and_rolled_back(loop: Loop) -> None:
+def test_a_run_is_paused_stopped_resumed_and_rolled_back(loop: Loop) -> None:
     _approve(loop)
     loop.steering.throttle(200_000_000)
     loop.steering.pause()
     paused = _wait(loop, lambda v: v.run is not None and v.run.state is RunState.PAUSED)
     assert paused.run is not None
     assert paused.run.reason == "paused by the operator"
-    loop.steering.go_on()
+    loop.steering.resume()
     loop.steering.stop()
     stopped = _ended(loop, 1)
     assert stopped.state is RunState.STOPPED
     done = sum(move.state is MoveState.DONE for move in stopped.moves)
-    words = f"run {stopped.run_id} stopped: {done} of {len(stopped.moves)} moves; "
-    assert any(words in line.text for line in loop.view.log)
+    message = f"run {stopped.run_id} stopped: {done} of {len(stopped.moves)} moves; "
+    assert any(message in line.text for line in loop.view.log)
     _is_logged(
         loop,
         f"{loop.settings.operator}: change the throttle to 200 MB/s",
@@ -88,19 +88,19 @@ def test_a_run_is_paused_stopped_gone_on_with_and_rolled_back(loop: Loop) -> Non
         f"run {stopped.run_id} paused: paused by the operator",
         f"{loop.settings.operator}: resume the run",
         f"{loop.settings.operator}: stop the run after in-flight moves",
-        words,
+        message,
     )
 
-    loop.past.resume("bob")
+    loop.previous_runs.resume("bob")
     resumed = _ended(loop, 2)
     assert (resumed.run_id, resumed.state) == (stopped.run_id, RunState.DONE)
 
-    plan, left = loop.past.plan_rollback(resumed.run_id)
+    plan, left = loop.previous_runs.plan_rollback(resumed.run_id)
     assert not left
-    loop.past.roll_back(plan, "ann")
+    loop.previous_runs.roll_back(plan, "ann")
     back = _ended(loop, 3)
     assert (back.plan_hash, back.state) == (plan.hash, RunState.DONE)
-    undoing, undone = loop.past.runs()
+    undoing, undone = loop.previous_runs.runs()
     assert (undoing.by, undone.by) == ("ann", "bob")
     assert undoing.plan.limited_by == f"what run {undone.run_id} had moved"
     _wait(loop, lambda v: v.phase is Phase.PLAN_READY)
@@ -125,19 +125,19 @@ def test_the_demo_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (["demo", "--simulated", "--port", "9092"], "a simulated cluster has no ports"),
-        (["demo", "--simulated", "--plain"], "--plain is of the local cluster"),
+        (["demo", "--simulated", "--plain"], "--plain needs the local cluster"),
         (["demo", "--throttle", "quick"], "'quick' is not a rate"),
         (["demo", "--brokers", "5"], "the local cluster has three brokers"),
         (["demo", "--simulated", "--brokers", "61"], "less than or equal to 60"),
         (["--play", "missing.jsonl"], "cannot read the recording missing.jsonl"),
-        (["--play", "README.md"], "README.md, line 1, is not the start"),
+        (["--play", "README.md"], "README.md, line 1, is not the header"),
     ],
 )
-def test_what_does_not_go_together_is_refused_in_words(
-    arguments: list[str], words: str
+def test_incompatible_options_are_rejected_with_a_reason(
+    arguments: list[str], message: str
 ) -> None:
     run = subprocess.run(
         [sys.executable, "-P", "-c", f"{MAIN}; main()", *arguments],
@@ -147,5 +147,5 @@ def test_what_does_not_go_together_is_refused_in_words(
         check=False,
     )
     assert run.returncode == 2
-    assert words in run.stderr
+    assert message in run.stderr
     assert "Traceback" not in run.stderr

@@ -25,7 +25,7 @@ from model.run import MoveState, RunState
 from model.stop_rules import Reaction, StopRules
 from tests.support.executor.plan_builders import CLUSTER_ID
 from tests.support.executor.simulated_runs import Killed
-from tests.support.executor.simulated_runs import Site as ExecutionSite
+from tests.support.executor.simulated_runs import SimulatedRun as ExecutionSite
 
 LONG_S = 300.0
 RULES = StopRules(no_progress_s=60.0, slow_requests=Reaction.OFF)
@@ -33,7 +33,7 @@ LIMITS = RunLimits(throttle_bytes_per_s=60_000_000, poll_s=1.0, stop_rules=RULES
 
 
 @dataclass(frozen=True)
-class Site:
+class SimulatedRun:
     """A loop over a cluster that lives."""
 
     live: LiveCluster
@@ -66,7 +66,7 @@ class Site:
 
 
 @contextmanager
-def looping(folder: Path) -> Iterator[Site]:
+def looping(folder: Path) -> Iterator[SimulatedRun]:
     world = DemoClusterOptions(brokers=8, seed=7, now_s=1_700_000_000.0)
     settings = LoopSettings(
         bootstrap="simulated",
@@ -88,13 +88,13 @@ def looping(folder: Path) -> Iterator[Site]:
             steady=live.now_s,
         )
         with Loop(settings, parts) as loop:
-            yield Site(live, loop)
+            yield SimulatedRun(live, loop)
 
 
 class Killer:
     """Kills the broker that the first move copies to, once, as soon as it copies."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: SimulatedRun) -> None:
         self._site = site
         self.victim: BrokerId | None = None
 
@@ -169,15 +169,17 @@ def test_a_throttle_stays_while_its_replicas_are_copied(left: ExecutionSite) -> 
     assert left.is_clean
 
 
-def test_it_is_tried_for_each_plan_and_else_ever_later(left: ExecutionSite) -> None:
-    leftovers = CleanupSchedule(left.folder)
-    assert leftovers.due(CLUSTER_ID, 0.0)
-    assert not leftovers.due(CLUSTER_ID, FIRST_S - 1)
-    assert leftovers.due(CLUSTER_ID, FIRST_S - 1, "plan 1")
-    assert not leftovers.due(CLUSTER_ID, FIRST_S - 1, "plan 1")
-    leftovers.expect(FIRST_S)
-    assert leftovers.due(CLUSTER_ID, FIRST_S, "plan 1")
-    assert not leftovers.due("another cluster", 100 * FIRST_S)
+def test_a_cleanup_is_tried_for_each_plan_and_otherwise_with_growing_delays(
+    left: ExecutionSite,
+) -> None:
+    schedule = CleanupSchedule(left.folder)
+    assert schedule.due(CLUSTER_ID, 0.0)
+    assert not schedule.due(CLUSTER_ID, FIRST_S - 1)
+    assert schedule.due(CLUSTER_ID, FIRST_S - 1, "plan 1")
+    assert not schedule.due(CLUSTER_ID, FIRST_S - 1, "plan 1")
+    schedule.run_failed(FIRST_S)
+    assert schedule.due(CLUSTER_ID, FIRST_S, "plan 1")
+    assert not schedule.due("another cluster", 100 * FIRST_S)
 
 
 def test_without_remaining_settings_no_cleanup_is_tried(left: ExecutionSite) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import RETRY_S, Loop
-from control.loop.ports import Planner
 from control.loop.view import LoopView, Mode, Phase, Retry
+from control.planning.planner import Planner
 from control.settings.auto_limits import (
     CONSERVATIVE,
     EAGER,
@@ -54,6 +54,7 @@ from tests.support.control.loop_parts import (
     constrained,
     one_of_twelve_dead,
 )
+from tests.support.paths import CASES
 from tests.support.tui.terminals import LONG_S
 
 UNEVEN = cluster([2] * 8, [MB] * 8)
@@ -66,7 +67,7 @@ class Clock:
     def __init__(self) -> None:
         self.now_s = START_MS / 1000
         self.set_by_s = 0.0
-        """How far somebody has set it."""
+        """Seconds by which the clock was adjusted."""
 
     def __call__(self) -> float:
         return self.now_s + self.set_by_s
@@ -140,26 +141,26 @@ def in_phase(phase: Phase) -> Callable[[LoopView], bool]:
     return lambda view: view.phase is phase
 
 
-def test_a_level_cluster_is_left_alone(build: Build) -> None:
+def test_a_balanced_cluster_is_left_alone(build: Build) -> None:
     bench = build(LEVEL, mode=Mode.AUTO)
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        assert loop.wait(in_phase(Phase.BALANCED), LONG_S)
     assert bench.executor.plans == []
     assert bench.observer.closed
 
 
 @pytest.mark.parametrize("mode", [Mode.AUTO, Mode.APPROVE])
-def test_a_level_cluster_with_unknown_loads_is_not_called_level_alone(
+def test_a_balanced_cluster_with_unknown_loads_is_not_simply_called_balanced(
     build: Build, mode: Mode
 ) -> None:
     unknown = cluster([1, 2, 1], [MB, MB, math.nan])
     with build(unknown, mode=mode).loop as loop:
-        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
-        words = "the load of 1 partition is unknown and counts as 0"
-        assert words in loop.view.message
+        assert loop.wait(in_phase(Phase.BALANCED), LONG_S)
+        message = "the load of 1 partition is unknown and counts as 0"
+        assert message in loop.view.message
 
 
-def test_auto_carries_out_one_plan_and_then_rests(build: Build) -> None:
+def test_auto_executes_one_plan_and_then_pauses(build: Build) -> None:
     """The run levels the cluster; later loads are judged, not those of before."""
     nine = cluster([2] * 9, [MB] * 9)
     bench = build(nine, mode=Mode.AUTO)
@@ -171,7 +172,7 @@ def test_auto_carries_out_one_plan_and_then_rests(build: Build) -> None:
         bench.clock.now_s += 60
         taken = int(1000 * bench.clock.now_s)
         bench.observer.snapshots[:] = [cluster(homes, [MB] * 9, taken_at_ms=taken)]
-        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        assert loop.wait(in_phase(Phase.BALANCED), LONG_S)
         assert len(loop.reports) == 1
     assert len(bench.executor.plans) == 1
 
@@ -195,21 +196,21 @@ def test_auto_acts_on_elapsed_time_however_the_clock_is_set(
 
 
 @pytest.mark.parametrize("set_by_s", [3600.0, -3600.0])
-def test_loads_of_before_a_run_settle_nothing_however_the_clock_is_set(
+def test_loads_from_before_a_run_confirm_nothing_however_the_clock_is_set(
     build: Build, set_by_s: float
 ) -> None:
     bench = build(UNEVEN)
     with bench.loop as loop:
         assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
         assert loop.view.plan is not None
-        loop.approve(loop.view.plan.hash, by="a person")
+        loop.approve(loop.view.plan.hash, by="an operator")
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
         bench.clock.set_by_s = set_by_s
         bench.clock.now_s += 1
         assert loop.wait(in_phase(Phase.SETTLING), LONG_S)
         taken = int(1000 * bench.clock())
         bench.observer.snapshots[:] = [cluster([2] * 8, [MB] * 8, taken_at_ms=taken)]
-        assert loop.wait(lambda view: "alone in 14 s" in view.message, LONG_S)
+        assert loop.wait(lambda view: "waiting 14 s for loads" in view.message, LONG_S)
 
 
 def test_auto_moves_the_replicas_of_a_dead_broker_only_after_the_threshold(
@@ -244,24 +245,24 @@ def test_a_broker_that_returns_in_time_keeps_its_replicas(build: Build) -> None:
         assert loop.wait(lambda view: "unless it returns" in view.message, LONG_S)
         bench.clock.now_s += 59
         bench.observer.snapshots[:] = [one_of_twelve_dead(BrokerState.ALIVE)]
-        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        assert loop.wait(in_phase(Phase.BALANCED), LONG_S)
         bench.clock.now_s += 3600
         bench.observer.snapshots[:] = [one_of_twelve_dead()]
         assert loop.wait(lambda view: "unless it returns" in view.message, LONG_S)
     assert bench.executor.plans == []
 
 
-def test_new_placement_constraints_make_auto_move_what_they_do_not_allow(
+def test_new_placement_constraints_make_auto_move_replicas_they_forbid(
     build: Build,
 ) -> None:
     """The cluster is balanced, so its load alone calls for nothing."""
     bench = build(LEVEL, mode=Mode.AUTO, confirm_s=3600.0)
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        assert loop.wait(in_phase(Phase.BALANCED), LONG_S)
         bench.observer.snapshots[:] = [constrained(LEVEL, a=1)]
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
-        why = "pins or placement constraints do not hold for 2 partitions"
-        assert any(why in line.text for line in loop.view.log)
+        reason = "pins or placement constraints are violated by 2 partitions"
+        assert any(reason in line.text for line in loop.view.log)
     (plan,) = bench.executor.plans
     assert {m.partition: m.replicas_after for m in plan.moves} == {1: (1,), 2: (1,)}
 
@@ -281,17 +282,19 @@ def test_a_person_must_approve(build: Build) -> None:
         assert bench.executor.plans == []
         plan = loop.view.plan
         assert plan is not None
-        loop.approve(plan.hash, by="a person")
+        loop.approve(plan.hash, by="an operator")
         assert loop.wait(lambda _view: bool(loop.reports), LONG_S)
     assert [p.hash for p in bench.executor.plans] == [plan.hash]
 
 
-def test_another_plan_than_the_newest_is_refused(build: Build) -> None:
+def test_a_plan_other_than_the_newest_is_refused(build: Build) -> None:
     bench = build(UNEVEN)
     with bench.loop as loop:
         assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
-        with pytest.raises(GuardrailRefused, match="replaced by a newer one"):
-            loop.approve("0" * 64, by="a person")
+        with pytest.raises(
+            GuardrailRefused, match="a newer plan has replaced this one"
+        ):
+            loop.approve("0" * 64, by="an operator")
     assert bench.executor.plans == []
 
 
@@ -302,10 +305,10 @@ def test_read_only_has_no_executor_to_approve_for(build: Build) -> None:
         plan = loop.view.plan
         assert plan is not None
         with pytest.raises(GuardrailRefused, match="--allow-changes"):
-            loop.approve(plan.hash, by="a person")
+            loop.approve(plan.hash, by="an operator")
 
 
-def test_a_run_refused_by_the_executor_is_told_and_planned_anew(build: Build) -> None:
+def test_a_run_refused_by_the_executor_is_reported_and_replanned(build: Build) -> None:
     def drifted(_plan: Plan) -> None:
         raise PlanOutdated("orders-7 is on [3], the plan expects [2]")
 
@@ -314,15 +317,15 @@ def test_a_run_refused_by_the_executor_is_told_and_planned_anew(build: Build) ->
         assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
         plan = loop.view.plan
         assert plan is not None
-        loop.approve(plan.hash, by="a person")
-        told = "orders-7 is on [3]"
+        loop.approve(plan.hash, by="an operator")
+        message = "orders-7 is on [3]"
         assert loop.wait(
-            lambda view: any(told in line.text for line in view.log), LONG_S
+            lambda view: any(message in line.text for line in view.log), LONG_S
         )
         assert loop.reports == ()
 
 
-def test_a_run_that_was_not_begun_goes_on_to_say_why(build: Build) -> None:
+def test_a_run_that_did_not_start_keeps_its_reason(build: Build) -> None:
     """The phase tells of it for a moment only, and whoever balances stays there."""
     bench = build(UNEVEN)
 
@@ -334,7 +337,7 @@ def test_a_run_that_was_not_begun_goes_on_to_say_why(build: Build) -> None:
             moves=tuple(MoveProgress(move=m) for m in plan.moves),
             started_at_ms=START_MS,
         )
-        bench.loop.run_progressed(checking)
+        bench.loop._run_progressed(checking)
         raise GuardrailRefused("Confluent's Self-Balancing is on")
 
     bench.executor.on_execute = refuse
@@ -342,7 +345,7 @@ def test_a_run_that_was_not_begun_goes_on_to_say_why(build: Build) -> None:
         assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
         plan = loop.view.plan
         assert plan is not None
-        loop.approve(plan.hash, by="a person")
+        loop.approve(plan.hash, by="an operator")
         assert loop.wait(in_phase(Phase.SETTLING), LONG_S)
         run = loop.view.run
         assert run is not None
@@ -353,7 +356,7 @@ def test_a_run_that_was_not_begun_goes_on_to_say_why(build: Build) -> None:
 def test_an_unreachable_cluster_ends_an_impatient_loop(build: Build) -> None:
     bench = build(ClusterUnreachable("127.0.0.1:1 does not answer"))
     with bench.loop as loop:
-        assert not loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        assert not loop.wait(in_phase(Phase.BALANCED), LONG_S)
         assert isinstance(loop.error, ClusterUnreachable)
         assert loop.view.phase is Phase.FAILED
 
@@ -386,7 +389,7 @@ def interrupted(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("mode", [Mode.APPROVE, Mode.AUTO])
-def test_after_an_interruption_nothing_is_decided_by_the_loads_before_it(
+def test_after_an_interruption_earlier_loads_decide_nothing(
     build: Build, monkeypatch: pytest.MonkeyPatch, mode: Mode
 ) -> None:
     monkeypatch.setattr("control.loop.loop.RETRY_S", 0.01)
@@ -399,7 +402,7 @@ def test_after_an_interruption_nothing_is_decided_by_the_loads_before_it(
         ticks += 1
 
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        assert loop.wait(in_phase(Phase.BALANCED), LONG_S)
         interrupted(bench)
         assert loop.wait(in_phase(Phase.MEASURING), LONG_S)
         logged = len(loop.view.log)
@@ -414,7 +417,7 @@ def test_after_an_interruption_nothing_is_decided_by_the_loads_before_it(
         assert loop.wait(lambda _: planner.solves == 1, LONG_S)
 
 
-def test_a_run_is_told_to_go_on_after_an_interruption(
+def test_a_run_is_reported_as_continuing_after_an_interruption(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("control.loop.loop.RETRY_S", 0.01)
@@ -430,7 +433,7 @@ def test_a_run_is_told_to_go_on_after_an_interruption(
         finish.set()
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
         later(bench, 600, partial(cluster, [1, 2, 3], [MB] * 3))
-        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        assert loop.wait(in_phase(Phase.BALANCED), LONG_S)
 
 
 def assert_in_time(event: threading.Event) -> None:
@@ -446,7 +449,7 @@ def test_a_view_counts_degraded_partitions(build: Build) -> None:
         )
 
 
-def test_a_plan_that_breaks_a_rule_reaches_nobody(build: Build) -> None:
+def test_a_plan_that_breaks_a_rule_is_not_published(build: Build) -> None:
     """The independent evaluator stands between the solver and everyone else."""
     bench = build(UNEVEN)
 
@@ -463,7 +466,7 @@ def test_a_plan_that_breaks_a_rule_reaches_nobody(build: Build) -> None:
     with loop:
         assert not loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
         assert loop.error is not None
-        assert "a plan is wrong" in str(loop.error)
+        assert "the plan is invalid" in str(loop.error)
 
 
 @dataclasses.dataclass
@@ -492,7 +495,7 @@ def later(bench: Bench, passed_s: float, snapshot: Callable[..., Snapshot]) -> S
     return result
 
 
-def test_auto_carries_out_the_best_plan_within_its_limits(build: Build) -> None:
+def test_auto_executes_the_best_plan_within_its_limits(build: Build) -> None:
     """Six moves balance the cluster; two may be made at once, so three runs do it."""
     two = EAGER.model_copy(update={"replica_moves": 2})
     nine = cluster([2] * 9, [MB] * 9)
@@ -507,7 +510,7 @@ def test_auto_carries_out_the_best_plan_within_its_limits(build: Build) -> None:
             for move in bench.executor.plans[-1].moves:
                 homes[move.partition] = move.replicas_after[0]
             later(bench, 60, at_homes)
-        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        assert loop.wait(in_phase(Phase.BALANCED), LONG_S)
     assert [len(plan.moves) for plan in bench.executor.plans] == [2, 2, 2]
 
 
@@ -572,11 +575,11 @@ def test_auto_replans_a_shifted_load_but_not_a_fluctuating_one(
     "error",
     [
         PlanOutdated("orders-7 is on [3], the plan expects [2]"),
-        GuardrailRefused("somebody else moves partitions: orders-1"),
+        GuardrailRefused("someone else moves partitions: orders-1"),
         RightsMissing("ALTER on the cluster"),
     ],
 )
-def test_a_failed_run_does_not_end_auto_and_is_tried_again_ever_later(
+def test_a_failed_run_does_not_end_auto_and_is_retried_with_growing_delays(
     build: Build, error: PlimsollError
 ) -> None:
     def fails(_plan: Plan) -> None:
@@ -587,14 +590,14 @@ def test_a_failed_run_does_not_end_auto_and_is_tried_again_ever_later(
     with bench.loop as loop:
         for attempt in range(1, 5):
             assert loop.wait(
-                lambda view, n=attempt: len(plans) == n and "trying" in view.message,  # type: ignore[misc]  # a default binds it
+                lambda view, n=attempt: len(plans) == n and "retrying" in view.message,  # type: ignore[misc]  # a default binds it
                 LONG_S,
             )
             assert str(error) in loop.view.message
             wait_s = loop._state.failures.wait_s
             waits.append(wait_s)
             bench.clock.now_s += wait_s - 1
-            assert loop.wait(lambda view: "again in 1.00 s" in view.message, LONG_S)
+            assert loop.wait(lambda view: "retrying in 1.00 s" in view.message, LONG_S)
             assert len(plans) == attempt
             bench.clock.now_s += 600 + 2
         assert loop.error is None
@@ -662,7 +665,7 @@ def test_a_repair_larger_than_the_limits_takes_several_runs(build: Build) -> Non
             for move in bench.executor.plans[-1].moves:
                 placed[move.id] = move.replicas_after
             later(bench, 60, repaired)
-        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        assert loop.wait(in_phase(Phase.BALANCED), LONG_S)
     assert [spent_of(p)["replica_moves"] for p in bench.executor.plans] == [10, 10, 2]
     assert not any(11 in replicas for replicas in placed.values())
 
@@ -686,7 +689,8 @@ def test_conservative_limits_balance_an_uneven_cluster_in_several_runs(
         for run in range(1, MOST_RUNS):
             assert loop.wait(
                 lambda view, n=run: (  # type: ignore[misc]  # a default binds it
-                    len(loop.reports) == n or view.phase in (Phase.LEVEL, Phase.NO_PLAN)
+                    len(loop.reports) == n
+                    or view.phase in (Phase.BALANCED, Phase.NO_PLAN)
                 ),
                 120,
             )
@@ -699,7 +703,7 @@ def test_conservative_limits_balance_an_uneven_cluster_in_several_runs(
                     leader=move.leader_after,
                 )
             later(bench, 60, moved)
-        assert loop.view.phase is Phase.LEVEL, loop.view.message
+        assert loop.view.phase is Phase.BALANCED, loop.view.message
     assert len(plans) >= 2
     for plan in plans:
         assert not refusals(plan, CONSERVATIVE)
@@ -756,7 +760,6 @@ def one_of_three_dead(homes: list[int], *, taken_at_ms: int = START_MS) -> Snaps
 
 
 MOST_RUNS = 8
-CASES = Path(__file__).parents[2] / "cases"
 
 
 def m6() -> Snapshot:
@@ -773,19 +776,19 @@ def bench_row(row: int) -> PartitionRow:
     return one_of_twelve_dead().row(row)
 
 
-def test_a_competing_rebalancer_is_told_once_when_the_plan_is_ready(
+def test_a_competing_rebalancer_is_reported_once_when_the_plan_is_ready(
     build: Build,
 ) -> None:
-    bench, words = build(UNEVEN), "The topic x is of Cruise Control."
-    bench.executor.rivals = (words,)
+    bench, message = build(UNEVEN), "The topic x belongs to Cruise Control."
+    bench.executor.rivals = (message,)
     with bench.loop as loop:
-        assert loop.wait(lambda view: view.proposed.rivals == (words,), LONG_S)
+        assert loop.wait(lambda view: view.proposed.rivals == (message,), LONG_S)
         assert loop.view.plan is not None
         loop.preview(loop.view.plan)
-        # What the checks of a run warn of comes in here, too.
-        loop.warn(words)
+        # Warnings of the run's checks arrive here too.
+        loop.warn(message)
         bench.clock.now_s += 61.0
-        bench.executor.rivals = (words, "Another one.")
+        bench.executor.rivals = (message, "Another one.")
         assert loop.wait(lambda view: len(view.proposed.rivals) == 2, LONG_S)
-        said = [line.text for line in loop.view.log if line.level == "warning"]
-    assert said == [words, "Another one."]
+        messages = [line.text for line in loop.view.log if line.level == "warning"]
+    assert messages == [message, "Another one."]

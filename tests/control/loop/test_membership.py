@@ -1,11 +1,6 @@
 """How long brokers have been dead, and how steady the set of live brokers is."""
 
-from control.loop.membership import (
-    MOST_QUIET_S,
-    NEVER,
-    REMEMBERED_S,
-    Membership,
-)
+from control.loop.membership import MOST_QUIET_S, NEVER, REMEMBERED_S, Membership
 from model.ids import BrokerId
 from model.snapshot.snapshot import Broker, BrokerState
 

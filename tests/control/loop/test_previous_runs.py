@@ -1,21 +1,21 @@
 """Runs of before, over a simulated cluster: found, gone on with, undone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from control.loop.previous_runs import Past
-from control.loop.run_thread import Runner
+from control.loop.previous_runs import PreviousRuns
+from control.loop.run_thread import RunEvents, Runner
 from control.loop.view import LoopView
 from executor.journal.lock import sole_writer
 from executor.timing import RunLimits
 from model.errors import ConfigError, GuardrailRefused, PlimsollError
-from model.run import RunProgress, RunReport, RunState
+from model.run import RunReport, RunState
 from model.snapshot.snapshot import Snapshot
 from tests.support.executor.plan_builders import CLUSTER_ID
-from tests.support.executor.simulated_runs import Killed, Site
+from tests.support.executor.simulated_runs import Killed, SimulatedRun
 from tests.support.tui.loop_views import skewed, solving
 
 BEFORE = {0: (1, 2), 1: (1, 2), 2: (2, 1)}
@@ -28,44 +28,41 @@ def _view() -> LoopView:
 
 
 @dataclass
-class Host:
+class FakeLoop:
     """A loop that does nothing but let runs begin."""
 
     view: LoopView = field(default_factory=_view)
     busy: bool = False
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     reports: list[RunReport] = field(default_factory=list)
     errors: list[PlimsollError] = field(default_factory=list)
-    warned: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
-    def begin(self, words: str, start: Callable[[], None]) -> None:
+    def begin(self, message: str, start: Callable[[], None]) -> None:
         if self.busy:
-            raise GuardrailRefused("a run goes on; wait for its end or stop it")
-        self.said.append(words)
+            raise GuardrailRefused("a run is in progress")
+        self.messages.append(message)
         start()
 
-    def warn(self, text: str) -> None:
-        self.warned.append(text)
+    @property
+    def events(self) -> RunEvents:
+        return RunEvents(
+            progressed=lambda _: None,
+            ended=self.reports.append,
+            failed=self.errors.append,
+            cleaned_up=lambda _done, _error: None,
+        )
 
-    def run_progressed(self, progress: RunProgress) -> None:
-        pass
-
-    def run_ended(self, report: RunReport) -> None:
-        self.reports.append(report)
-
-    def run_failed(self, error: PlimsollError) -> None:
-        self.errors.append(error)
-
-    def cleaned_up(self, done: Sequence[str], error: PlimsollError | None) -> None:
-        self.warned += [*done, *([str(error)] if error else [])]
+    def previous_runs(self, runner: Runner | None, folder: Path) -> PreviousRuns:
+        return PreviousRuns(runner, folder, begin=self.begin, warn=self.warnings.append)
 
 
-def _site(folder: Path) -> Site:
+def _site(folder: Path) -> SimulatedRun:
     one_by_one = RunLimits(moves_in_flight=1)
-    return Site(folder=folder, before=BEFORE, after=AFTER, limits=one_by_one)
+    return SimulatedRun(folder=folder, before=BEFORE, after=AFTER, limits=one_by_one)
 
 
-def _interrupted(folder: Path) -> Site:
+def _interrupted(folder: Path) -> SimulatedRun:
     """Its process has died when the second request had been sent."""
     at = _site(folder)
     at.kill_at(1, made=True)
@@ -75,142 +72,145 @@ def _interrupted(folder: Path) -> Site:
     return at
 
 
-def _past(at: Site, host: Host) -> tuple[Past, Runner]:
-    runner = Runner(at.executor, host, journal_dir=at.folder, moves_in_flight=4)
-    return Past(host, runner, at.folder), runner
+def _previous(at: SimulatedRun, loop: FakeLoop) -> tuple[PreviousRuns, Runner]:
+    runner = Runner(at.executor, loop.events, journal_dir=at.folder, moves_in_flight=4)
+    return loop.previous_runs(runner, at.folder), runner
 
 
-def _joined(runner: Runner, host: Host) -> RunReport:
+def _joined(runner: Runner, loop: FakeLoop) -> RunReport:
     runner.join()
-    assert not host.errors
-    return host.reports[-1]
+    assert not loop.errors
+    return loop.reports[-1]
 
 
-def test_a_run_that_was_cut_off_is_found_with_the_first_view(tmp_path: Path) -> None:
-    at, host = _interrupted(tmp_path), Host()
-    past, _ = _past(at, host)
-    past(host.view)
-    assert past.cut_off is not None
-    assert past.cut_off.state is RunState.INTERRUPTED
+def test_an_interrupted_run_is_found_with_the_first_view(tmp_path: Path) -> None:
+    at, loop = _interrupted(tmp_path), FakeLoop()
+    previous, _ = _previous(at, loop)
+    previous(loop.view)
+    assert previous.interrupted is not None
+    assert previous.interrupted.state is RunState.INTERRUPTED
 
 
-def test_one_that_another_process_carries_out_is_not(tmp_path: Path) -> None:
-    at, host = _interrupted(tmp_path), Host()
-    past, _ = _past(at, host)
+def test_a_run_of_another_process_is_not_interrupted(tmp_path: Path) -> None:
+    at, loop = _interrupted(tmp_path), FakeLoop()
+    previous, _ = _previous(at, loop)
     with sole_writer(tmp_path, CLUSTER_ID):
-        past(host.view)
-        (run,) = past.runs()
+        previous(loop.view)
+        (run,) = previous.runs()
         assert run.state is RunState.RUNNING
-    assert past.cut_off is None
-    (run,) = past.runs()
+    assert previous.interrupted is None
+    (run,) = previous.runs()
     assert run.state is RunState.INTERRUPTED
 
 
-def test_settings_that_are_still_in_force_are_warned_of_once(tmp_path: Path) -> None:
-    at, host = _site(tmp_path), Host()
+def test_settings_left_in_force_are_reported_once(tmp_path: Path) -> None:
+    at, loop = _site(tmp_path), FakeLoop()
     at.limits = RunLimits(throttle_bytes_per_s=50_000_000)
     at.kill_at(6, made=True)
     with pytest.raises(Killed):
         at.run()
     at.stop_killing()
-    past, _ = _past(at, host)
-    past(host.view)
-    past(host.view)
-    (words,) = host.warned
-    assert "has not restored all that it set: a throttle (leader." in words
-    assert "plimsoll cleanup --allow-changes" in words
+    previous, _ = _previous(at, loop)
+    previous(loop.view)
+    previous(loop.view)
+    (message,) = loop.warnings
+    assert "has not restored all settings: a throttle (leader." in message
+    assert "plimsoll cleanup --allow-changes" in message
 
 
-def test_neither_is_one_that_has_ended_nor_one_of_another_cluster(
+def test_complete_runs_and_other_clusters_are_not_interrupted(
     tmp_path: Path,
 ) -> None:
-    at, host = _site(tmp_path), Host()
+    at, loop = _site(tmp_path), FakeLoop()
     at.run()
-    past, _ = _past(at, host)
-    past(host.view)
-    assert past.cut_off is None
+    previous, _ = _previous(at, loop)
+    previous(loop.view)
+    assert previous.interrupted is None
     other = _interrupted(tmp_path / "other")
-    past, _ = _past(other, elsewhere := Host(view=solving()))
-    past(elsewhere.view)
-    assert past.cut_off is None
+    previous, _ = _previous(other, elsewhere := FakeLoop(view=solving()))
+    previous(elsewhere.view)
+    assert previous.interrupted is None
 
 
-def test_it_is_gone_on_with_under_the_name_of_who_asked(tmp_path: Path) -> None:
-    at, host = _interrupted(tmp_path), Host()
-    past, runner = _past(at, host)
-    past(host.view)
-    past.resume("ann")
-    assert _joined(runner, host).state is RunState.DONE
+def test_a_resumed_run_is_recorded_under_the_name_of_the_operator(
+    tmp_path: Path,
+) -> None:
+    at, loop = _interrupted(tmp_path), FakeLoop()
+    previous, runner = _previous(at, loop)
+    previous(loop.view)
+    previous.resume("ann")
+    assert _joined(runner, loop).state is RunState.DONE
     assert {n: r for n, (r, _) in at.placement.items()} == AFTER
-    assert past.cut_off is None
-    (run,) = past.runs()
+    assert previous.interrupted is None
+    (run,) = previous.runs()
     assert (run.by, run.state) == ("ann", RunState.DONE)
 
 
-def test_it_is_rolled_back_by_exactly_the_plan_that_was_shown(tmp_path: Path) -> None:
-    at, host = _interrupted(tmp_path), Host()
-    past, runner = _past(at, host)
-    past(host.view)
-    assert past.cut_off is not None
+def test_a_rollback_executes_exactly_the_plan_shown(tmp_path: Path) -> None:
+    at, loop = _interrupted(tmp_path), FakeLoop()
+    previous, runner = _previous(at, loop)
+    previous(loop.view)
+    assert previous.interrupted is not None
     at.cluster.advance(600.0)
-    undone = past.cut_off.run_id
-    plan, left = past.plan_rollback(undone)
+    undone = previous.interrupted.run_id
+    plan, left = previous.plan_rollback(undone)
     assert not left
-    past.roll_back(plan, "ann")
-    report = _joined(runner, host)
+    previous.roll_back(plan, "ann")
+    report = _joined(runner, loop)
     assert (report.state, report.plan_hash) == (RunState.DONE, plan.hash)
-    assert host.said == [
-        f"moving back what run {undone} had moved: plan {plan.hash[:12]}, "
+    assert loop.messages == [
+        f"rolling back what run {undone} had moved: plan {plan.hash[:12]} "
         "approved by ann"
     ]
     assert {n: r for n, (r, _) in at.placement.items()} == BEFORE
     assert at.is_clean
 
 
-def test_why_it_cannot_be_rolled_back_now_stays_in_the_log(tmp_path: Path) -> None:
-    at, host = _interrupted(tmp_path), Host()
-    past, _ = _past(at, host)
+def test_the_reason_a_rollback_is_refused_is_logged(tmp_path: Path) -> None:
+    at, loop = _interrupted(tmp_path), FakeLoop()
+    previous, _ = _previous(at, loop)
     with pytest.raises(ConfigError) as refused:
-        past.plan_rollback("20260101T000000000-00000000")
-    (words,) = host.warned
-    assert str(refused.value) in words
+        previous.plan_rollback("20260101T000000000-00000000")
+    (message,) = loop.warnings
+    assert str(refused.value) in message
 
 
-def test_nothing_begins_while_a_run_goes_on(tmp_path: Path) -> None:
-    at, host = _interrupted(tmp_path), Host(busy=True)
-    past, runner = _past(at, host)
-    past(host.view)
-    with pytest.raises(GuardrailRefused, match="a run goes on"):
-        past.resume("ann")
-    assert past.cut_off is not None
+def test_no_run_begins_while_another_is_in_progress(tmp_path: Path) -> None:
+    at, loop = _interrupted(tmp_path), FakeLoop(busy=True)
+    previous, runner = _previous(at, loop)
+    previous(loop.view)
+    with pytest.raises(GuardrailRefused, match="a run is in progress"):
+        previous.resume("ann")
+    assert previous.interrupted is not None
     assert not runner.running
 
 
-def test_without_a_client_that_changes_all_is_refused_but_to_look(
+def test_read_only_allows_only_listing(
     tmp_path: Path,
 ) -> None:
-    at, host = _interrupted(tmp_path), Host()
-    past = Past(host, None, at.folder)
-    past(host.view)
-    assert past.cut_off is not None
-    (run,) = past.runs()
+    at, loop = _interrupted(tmp_path), FakeLoop()
+    previous = loop.previous_runs(None, at.folder)
+    previous(loop.view)
+    assert previous.interrupted is not None
+    (run,) = previous.runs()
     for attempt in (
-        lambda: past.resume("ann"),
-        lambda: past.plan_rollback(run.run_id),
-        lambda: past.roll_back(run.plan, "ann"),
+        lambda: previous.resume("ann"),
+        lambda: previous.plan_rollback(run.run_id),
+        lambda: previous.roll_back(run.plan, "ann"),
     ):
         with pytest.raises(GuardrailRefused, match="--allow-changes"):
             attempt()
 
 
-def test_runs_are_listed_newest_first_with_how_they_ended(tmp_path: Path) -> None:
-    at, host = _site(tmp_path), Host()
+def test_runs_are_listed_newest_first_with_their_final_state(tmp_path: Path) -> None:
+    at, loop = _site(tmp_path), FakeLoop()
     at.run()
     at.cluster.advance(600.0)
     at.reset_steering()
     at.roll_back()
-    past, _ = _past(at, host)
-    newest, oldest = past.runs()
+    previous, _ = _previous(at, loop)
+    previous(loop.view)
+    newest, oldest = previous.runs()
     assert newest.started_at_ms > oldest.started_at_ms
     assert newest.plan.limited_by == f"what run {oldest.run_id} had moved"
     assert [newest.state, oldest.state] == [RunState.DONE, RunState.DONE]

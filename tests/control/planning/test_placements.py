@@ -1,7 +1,6 @@
 """Placement constraints on the command line, and those of topics' own configs."""
 
 import json
-import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from typer.testing import CliRunner, Result
 from control.cli.exit_codes import Exit
 from control.cli.main import app
 from model.plan.plan import Plan, read_plan
-from tests.support import cli_offline as offline
+from tests.support import cli_offline
 
 RACKS = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}
 FROM = ("--from", "describe.txt", "--brokers", "brokers.csv", "--loads", "loads.csv")
@@ -28,11 +27,7 @@ def constraints(racks: dict[str, int]) -> str:
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Six brokers in three racks, and one topic, as files of the current folder."""
-    monkeypatch.chdir(tmp_path)
-    for name in [n for n in os.environ if n.startswith("PLIMSOLL_")]:
-        monkeypatch.delenv(name)
-    for name, value in offline.usual(tmp_path).items():
-        monkeypatch.setenv(name, value)
+    cli_offline.enter(monkeypatch, tmp_path)
     describe(tmp_path, "")
     brokers = "".join(f"{b},{rack}\n" for b, rack in RACKS.items())
     (tmp_path / "brokers.csv").write_text("id,rack\n" + brokers)
@@ -92,8 +87,8 @@ def test_a_plan_honours_the_placement_file() -> None:
     assert racks_after(plan) != [{"a", "b"}] * 4
 
 
-def test_a_new_topic_honours_the_file_of_placement() -> None:
-    new = ("place", "new", "-p", "6", "-r", "2", *FROM, "-o", "json")
+def test_a_new_topic_honours_the_placement_file() -> None:
+    new = ("assign", "new", "-p", "6", "-r", "2", *FROM, "-o", "json")
     for extra, honoured in ((("--placement", "ab.json"), True), ((), False)):
         run = plimsoll(*new, *extra)
         assert run.exit_code == 0, run.stderr
@@ -117,19 +112,19 @@ def test_a_placement_that_matches_no_topic_is_a_warning(
 def test_a_placement_that_does_not_match_the_new_topic_is_a_warning(
     topics: str, warned: bool
 ) -> None:
-    new = ("place", "new", "-p", "6", "-r", "2", *FROM)
+    new = ("assign", "new", "-p", "6", "-r", "2", *FROM)
     run = plimsoll(*new, "--placement", f"{topics}=ab.json")
     assert run.exit_code == 0, run.stderr
-    words = f"warning: the placement of /{topics}/ does not match topic new\n"
-    assert (words in run.stderr) == warned
+    message = f"warning: the placement of /{topics}/ does not match topic new\n"
+    assert (message in run.stderr) == warned
 
 
 def test_a_new_topic_is_placed_with_a_warning_of_ignored_goals() -> None:
     """As a plan is: the loads tell nothing of net_out."""
-    words = "warning: the goal net_out is ignored: no partition's net_out is known"
-    run = plimsoll("place", "new", "-p", "6", "-r", "2", *FROM)
+    message = "warning: the goal net_out is ignored: no partition's net_out is known"
+    run = plimsoll("assign", "new", "-p", "6", "-r", "2", *FROM)
     assert run.exit_code == 0, run.stderr
-    assert words in run.stderr
+    assert message in run.stderr
     assert "the goal net_in is ignored" not in run.stderr
 
 
@@ -154,7 +149,7 @@ def test_a_placement_that_fits_no_replica_list_is_named(
 
 def test_a_new_topic_names_the_rack_that_no_broker_is_in(folder: Path) -> None:
     (folder / "wrong.json").write_text(constraints({"a": 1, "x": 1}))
-    new = ("place", "new", "-p", "6", "-r", "2", *FROM, "--placement", "wrong.json")
+    new = ("assign", "new", "-p", "6", "-r", "2", *FROM, "--placement", "wrong.json")
     run = plimsoll(*new)
     assert run.exit_code == Exit.INFEASIBLE
     assert "no broker is in rack 'x' (racks: a, b and c)" in run.stdout

@@ -7,13 +7,8 @@ from itertools import chain, repeat
 import numpy as np
 import pytest
 
-from control.planning.plan_inputs import (
-    AVERAGED_WINDOWS,
-    Answered,
-    Figure,
-    Inputs,
-)
-from control.planning.plan_needs import Need, Reason
+from control.planning.plan_inputs import AVERAGED_WINDOWS, Figure, Inputs, SolvedInputs
+from control.planning.plan_needs import PlanNeed, Reason
 from model.evaluate import evaluate
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState, RecentMove, Snapshot
@@ -27,15 +22,15 @@ from tests.support.control.loop_parts import (
 )
 
 HOMES = [2] * 4 + [1, 3]
-UNEVEN = Need(reason=Reason.OUT_OF_TOLERANCE, message="out of tolerance")
-DEAD = Need(reason=Reason.DEAD_BROKER, message="broker 3 is dead")
-OVER_LIMIT = Need(reason=Reason.OVER_LIMIT, message="over its limit", repairs=True)
+UNEVEN = PlanNeed(reason=Reason.OUT_OF_TOLERANCE, message="out of tolerance")
+DEAD = PlanNeed(reason=Reason.DEAD_BROKER, message="broker 3 is dead")
+OVER_LIMIT = PlanNeed(reason=Reason.OVER_LIMIT, message="over its limit", repairs=True)
 WINDOW_S = 15.0
 SPAN_S = WINDOW_S * AVERAGED_WINDOWS
 BEFORE = cluster(HOMES, [MB] * 6)
 
 
-def inputs(snapshot: Snapshot, *needs: Need) -> Inputs:
+def inputs(snapshot: Snapshot, *needs: PlanNeed) -> Inputs:
     evaluation = evaluate(snapshot, EASY, ())
     return Inputs.of(snapshot, EASY, evaluation, needs or (UNEVEN,))
 
@@ -64,10 +59,10 @@ def moved(age_s: int) -> Snapshot:
 
 
 def differs(
-    now: Snapshot, *needs: Need, before: Snapshot = BEFORE, looks: int = 40
+    now: Snapshot, *needs: PlanNeed, before: Snapshot = BEFORE, looks: int = 40
 ) -> bool:
     """Whether a change that lasts for so many windows calls for another answer."""
-    answered = Answered.of(inputs(before), 0.0)
+    answered = SolvedInputs.of(inputs(before), 0.0)
     seen = inputs(now, *needs)
     for look in range(1, looks + 1):
         answered = answered.seen(seen.loads, WINDOW_S * look, SPAN_S, EASY)
@@ -103,7 +98,7 @@ def test_inputs_differ_by_reason_and_by_the_end_of_a_cooldown() -> None:
 
 def test_a_reason_that_comes_and_goes_is_answered_once() -> None:
     """Noise brings a broker over its limit and back."""
-    answered = Answered.of(inputs(BEFORE, OVER_LIMIT, UNEVEN), 0.0)
+    answered = SolvedInputs.of(inputs(BEFORE, OVER_LIMIT, UNEVEN), 0.0)
     assert not answered.differs(inputs(BEFORE, UNEVEN), SPAN_S, EASY)
     assert not answered.differs(inputs(BEFORE, OVER_LIMIT), SPAN_S, EASY)
 
@@ -121,7 +116,7 @@ def solves(courses: Iterable[Loads], *, sigma: float, seed: int) -> list[int]:
     """Windows at which something is solved again, under white noise of each broker."""
     same = inputs(BEFORE)
     noise, at = np.random.default_rng(seed), list[int]()
-    answered: Answered | None = None
+    answered: SolvedInputs | None = None
     for window, loads in enumerate(courses):
         now_s = WINDOW_S * window
         each = noise.normal(0.0, sigma, len(loads)).tolist()
@@ -133,7 +128,7 @@ def solves(courses: Iterable[Loads], *, sigma: float, seed: int) -> list[int]:
         if answered is not None:
             answered = answered.seen(seen, now_s, SPAN_S, EASY)
         if answered is None or answered.differs(now, SPAN_S, EASY):
-            answered = Answered.of(now, now_s, answered)
+            answered = SolvedInputs.of(now, now_s, answered)
             at.append(window)
     return at[1:]
 

@@ -16,13 +16,11 @@ from tests.support.control.loop_parts import (
     constrained,
     one_of_twelve_dead,
 )
-from tests.support.model import clusters as tests_model
+from tests.support.model import clusters
 
-ONE_RACK = tests_model.snapshot(tests_model.brokers(4, "aabb"), [(1, 2), (3, 4)])
-FULL = tests_model.snapshot(
-    tests_model.brokers(2, capacity={1: 1.0, 2: 9.0}), [(1,), (2,)]
-)
-TWO_RACKS = tests_model.snapshot(tests_model.brokers(4, "aabb"), [(1, 3), (2, 4)])
+ONE_RACK = clusters.snapshot(clusters.brokers(4, "aabb"), [(1, 2), (3, 4)])
+FULL = clusters.snapshot(clusters.brokers(2, capacity={1: 1.0, 2: 9.0}), [(1,), (2,)])
+TWO_RACKS = clusters.snapshot(clusters.brokers(4, "aabb"), [(1, 3), (2, 4)])
 LAST = frozenset({BrokerId(11)})
 
 

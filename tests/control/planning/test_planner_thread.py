@@ -13,7 +13,7 @@ from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import Loop
 from control.loop.view import LoopView, Mode, Phase
 from control.planning.frontier_points import point_of
-from control.planning.plan_overrides import Asks
+from control.planning.plan_overrides import PlanOverrides
 from control.planning.snapshot_changes import changes
 from control.session_recording.recorder import ScreenRecorder
 from control.settings.auto_limits import EAGER
@@ -89,13 +89,13 @@ class Bench:
     executor: RecordingExecutor
     planner: HeldPlanner
 
-    def ready(self, asks: Asks | None = None) -> Plan:
+    def ready(self, asks: PlanOverrides | None = None) -> Plan:
         """The plan, once there is one that was made as `asks` has it."""
 
         def is_ready(view: LoopView) -> bool:
             asked = view.proposed.asks if asks is None else asks
             done = view.phase is Phase.PLAN_READY and not view.proposed.solving
-            return done and view.proposed.asks == asked and not self._wanted
+            return done and view.proposed.asks == asked and not self._is_pending
 
         assert self.loop.wait(is_ready, MANY_S)
         plan = self.loop.view.plan
@@ -103,10 +103,10 @@ class Bench:
         return plan
 
     @property
-    def _wanted(self) -> bool:
+    def _is_pending(self) -> bool:
         return self.loop.proposals.wanted or self.loop.proposals.solving
 
-    def ask(self, asks: Asks) -> Plan:
+    def ask(self, asks: PlanOverrides) -> Plan:
         self.loop.proposals.ask(asks)
         return self.ready(asks)
 
@@ -143,53 +143,53 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield made
 
 
-def test_a_dropped_move_is_not_in_the_next_plan_which_is_marked(bench: Bench) -> None:
+def test_a_removed_move_is_not_in_the_next_plan_which_is_marked(bench: Bench) -> None:
     dropped = bench.ready().moves[0].id
-    asks = Asks().dropping(dropped)
+    asks = PlanOverrides().dropping(dropped)
     plan = bench.ask(asks)
     assert plan.moves
     assert dropped not in [m.id for m in plan.moves]
-    assert bench.loop.view.proposed.asks.words() == (f"{dropped} stays",)
+    assert bench.loop.view.proposed.asks.words() == (f"{dropped} excluded",)
     bench.loop.approve(plan.hash, by="ann")
     assert bench.loop.wait(lambda _: bool(bench.executor.plans), MANY_S)
     assert bench.executor.plans == [plan]
 
 
-def test_while_another_plan_is_awaited_the_one_before_is_not_approved(
+def test_while_another_plan_is_awaited_the_previous_one_cannot_be_approved(
     bench: Bench,
 ) -> None:
     before = bench.ready()
     bench.planner.held = True
     pin = Pin(topics=Names(exact=(ORDERS,)), partitions=(3,), brokers=(BrokerId(3),))
-    bench.loop.proposals.ask(Asks().pinning(pin))
+    bench.loop.proposals.ask(PlanOverrides().pinning(pin))
     assert [bench.loop.view.proposed.awaited] == [True]
-    with pytest.raises(GuardrailRefused, match="another plan was asked for"):
+    with pytest.raises(GuardrailRefused, match="another plan has been requested"):
         bench.loop.approve(before.hash, by="ann")
-    bench.loop.proposals.ask(Asks())
+    bench.loop.proposals.ask(PlanOverrides())
     assert [bench.loop.view.proposed.awaited] == [False]
     bench.loop.approve(before.hash, by="ann")
     assert bench.loop.wait(lambda _: bench.executor.plans == [before], MANY_S)
 
 
-def test_the_same_asks_give_the_same_plan(bench: Bench) -> None:
-    asks = Asks().dropping(bench.ready().moves[0].id)
+def test_equal_requests_give_equal_plans(bench: Bench) -> None:
+    asks = PlanOverrides().dropping(bench.ready().moves[0].id)
     first = bench.ask(asks)
-    bench.ask(Asks())
+    bench.ask(PlanOverrides())
     assert bench.ask(asks).hash == first.hash
 
 
 def test_removing_a_move_keeps_the_others_as_they_are(bench: Bench) -> None:
     before = bench.ready()
     removed = before.moves[0].id
-    plan = bench.ask(Asks().dropping(removed))
-    kept = [m.replicas_after for m in before.moves if m.id != removed]
-    assert [m.replicas_after for m in plan.moves] == kept
+    plan = bench.ask(PlanOverrides().dropping(removed))
+    remaining = [m.replicas_after for m in before.moves if m.id != removed]
+    assert [m.replicas_after for m in plan.moves] == remaining
     assert len(bench.planner.asked) == 1
     assert before.hash[:12] in plan.limited_by
 
 
-def test_a_plan_that_was_edited_can_be_made_again_from_scratch(bench: Bench) -> None:
-    plan = bench.ask(Asks().dropping(bench.ready().moves[0].id))
+def test_an_edited_plan_can_be_recomputed_from_scratch(bench: Bench) -> None:
+    plan = bench.ask(PlanOverrides().dropping(bench.ready().moves[0].id))
     bench.loop.plan_again()
     again = bench.ready(bench.loop.view.proposed.asks)
     assert len(bench.planner.asked) == 2
@@ -198,7 +198,7 @@ def test_a_plan_that_was_edited_can_be_made_again_from_scratch(bench: Bench) -> 
 
 def test_undo_restores_exactly_the_previous_plan(bench: Bench) -> None:
     plans = [bench.ready()]
-    asks = Asks()
+    asks = PlanOverrides()
     for _ in range(3):
         asks = asks.dropping(plans[-1].moves[0].id)
         plans.append(bench.ask(asks))
@@ -207,7 +207,7 @@ def test_undo_restores_exactly_the_previous_plan(bench: Bench) -> None:
         bench.loop.proposals.undo()
         assert bench.loop.view.plan is plan
         assert not bench.loop.view.proposed.awaited
-    assert bench.loop.view.proposed.asks == Asks()
+    assert bench.loop.view.proposed.asks == PlanOverrides()
     assert len(bench.planner.asked) == solves
     bench.loop.approve(plans[0].hash, by="ann")
     assert bench.loop.wait(lambda _: bench.executor.plans == [plans[0]], MANY_S)
@@ -222,7 +222,7 @@ def test_undo_restores_the_plan_from_before_a_request_that_was_not_answered(
         Pin(topics=Names(exact=(ORDERS,)), partitions=(p,), brokers=(BrokerId(3),))
         for p in (3, 4)
     ]
-    first = Asks().pinning(pins[0])
+    first = PlanOverrides().pinning(pins[0])
     bench.loop.proposals.ask(first)
     bench.loop.proposals.ask(first.pinning(pins[1]))
     bench.loop.proposals.undo()
@@ -244,7 +244,7 @@ def test_undo_keeps_the_frontier_whose_point_was_picked_and_no_other(
     assert view.plan is before
     assert view.proposed.traced is not None
     assert point_of(view.proposed.traced, before) is not None
-    bench.ask(Asks().dropping(before.moves[0].id))
+    bench.ask(PlanOverrides().dropping(before.moves[0].id))
     bench.loop.proposals.trace()
     assert bench.loop.wait(lambda v: v.proposed.traced is not None, MANY_S)
     bench.loop.proposals.undo()
@@ -253,7 +253,7 @@ def test_undo_keeps_the_frontier_whose_point_was_picked_and_no_other(
 
 def test_undo_replans_where_the_cluster_has_changed(bench: Bench) -> None:
     before = bench.ready()
-    bench.ask(Asks().dropping(before.moves[0].id))
+    bench.ask(PlanOverrides().dropping(before.moves[0].id))
     bench.observer.snapshots[:] = [cluster([2] * 7 + [1], [MB] * 8)]
     assert bench.loop.wait(
         lambda view: (
@@ -265,11 +265,11 @@ def test_undo_replans_where_the_cluster_has_changed(bench: Bench) -> None:
         MANY_S,
     )
     bench.loop.proposals.undo()
-    plan = bench.ready(Asks())
+    plan = bench.ready(PlanOverrides())
     assert plan.snapshot_fingerprint != before.snapshot_fingerprint
 
 
-def test_the_log_says_who_asked_what_of_a_plan(bench: Bench) -> None:
+def test_the_log_names_who_requested_each_edit(bench: Bench) -> None:
     first = bench.ready()
     pid = first.moves[0].id
     bench.ask(bench.loop.view.proposed.asks.dropping(pid))
@@ -286,27 +286,27 @@ def test_the_log_says_who_asked_what_of_a_plan(bench: Bench) -> None:
     assert bench.loop.wait(lambda v: v.proposed.traced is not None, MANY_S)
     bench.loop.proposals.choose(1)
     who = bench.loop.settings.operator
-    said = [x.text for x in bench.loop.view.log if x.text.startswith(f"{who}: ")]
-    assert said[:-1] == [
-        f"{who}: {words}"
-        for words in (
+    messages = [x.text for x in bench.loop.view.log if x.text.startswith(f"{who}: ")]
+    assert messages[:-1] == [
+        f"{who}: {message}"
+        for message in (
             f"remove the move of {pid}",
             f"undo: remove the move of {pid}",
             "pin orders-0 on broker 1",
             "edit the goals",
-            "plan again",
+            "replan",
             "what-if: broker 3 removed",
             "end the what-if",
             "trace the frontier",
         )
     ]
-    assert said[-1].startswith(f"{who}: choose the point of the frontier with ")
+    assert messages[-1].startswith(f"{who}: choose the point of the frontier with ")
 
 
 def test_a_pinned_partition_goes_where_it_is_pinned(bench: Bench) -> None:
     bench.ready()
     pin = Pin(topics=Names(exact=(ORDERS,)), partitions=(3,), brokers=(BrokerId(3),))
-    plan = bench.ask(Asks().pinning(pin))
+    plan = bench.ask(PlanOverrides().pinning(pin))
     (move,) = (m for m in plan.moves if m.id == of_orders(3))
     assert move.replicas_after == (3,)
     assert bench.loop.view.proposed.asks.words() == ("orders-3 on broker 3",)
@@ -342,20 +342,20 @@ def test_a_second_pin_of_a_partition_replaces_the_first() -> None:
         Pin(topics=Names(exact=(ORDERS,)), partitions=(3,), brokers=(BrokerId(b),))
         for b in (1, 3)
     ]
-    assert Asks().pinning(pins[0]).pinning(pins[1]).pins == (pins[1],)
+    assert PlanOverrides().pinning(pins[0]).pinning(pins[1]).pins == (pins[1],)
 
 
 def test_edited_goals_are_those_of_the_plan(bench: Bench) -> None:
     bench.ready()
     goals = EASY.model_copy(update={"move_price": 0.7})
-    assert bench.ask(Asks(goals=goals)).goals.move_price == 0.7
+    assert bench.ask(PlanOverrides(goals=goals)).goals.move_price == 0.7
 
 
-def test_a_plan_for_one_topic_levels_its_counts(bench: Bench) -> None:
+def test_a_plan_for_one_topic_balances_its_counts(bench: Bench) -> None:
     bench.ready()
-    plan = bench.ask(Asks(topics=(ORDERS,)))
-    levelled = {goal.resource for goal in plan.goals.balance}
-    assert {Count.TOPIC_REPLICAS, Count.TOPIC_LEADERS} <= levelled
+    plan = bench.ask(PlanOverrides(topics=(ORDERS,)))
+    balanced = {goal.resource for goal in plan.goals.balance}
+    assert {Count.TOPIC_REPLICAS, Count.TOPIC_LEADERS} <= balanced
 
 
 def draining() -> Snapshot:
@@ -368,25 +368,33 @@ def draining() -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    ("asks", "words"),
+    ("asks", "message"),
     [
-        (Asks(topics=(TopicName("oders"),)), "no topic 'oders'; did you mean 'orders'"),
         (
-            Asks().pinning(Pin(topics=Names(exact=(ORDERS,)), brokers=(BrokerId(9),))),
-            "no broker 9; known: 1, 2, 3",
+            PlanOverrides(topics=(TopicName("oders"),)),
+            "no topic 'oders'; did you mean 'orders'",
         ),
-        (Asks().dropping(of_orders(0)), "orders-0 cannot stay: a draining"),
+        (
+            PlanOverrides().pinning(
+                Pin(topics=Names(exact=(ORDERS,)), brokers=(BrokerId(9),))
+            ),
+            "no broker 9; the cluster has: 1, 2, 3",
+        ),
+        (
+            PlanOverrides().dropping(of_orders(0)),
+            "the move of orders-0 cannot be removed: a draining",
+        ),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_words(
-    tmp_path: Path, asks: Asks, words: str
+def test_an_impossible_request_is_refused_with_a_reason(
+    tmp_path: Path, asks: PlanOverrides, message: str
 ) -> None:
     with looping(draining(), tmp_path) as bench:
         plan = bench.ready()
-        with pytest.raises(ConfigError, match=words):
+        with pytest.raises(ConfigError, match=message):
             bench.loop.proposals.ask(asks)
         assert bench.loop.view.plan == plan
-        assert bench.loop.view.proposed.asks == Asks()
+        assert bench.loop.view.proposed.asks == PlanOverrides()
 
 
 def test_the_cluster_is_watched_while_the_solver_works(bench: Bench) -> None:
@@ -416,13 +424,13 @@ def test_the_best_so_far_is_shown_and_can_be_used(bench: Bench) -> None:
     assert len(bench.planner.asked) == 1
 
 
-def test_an_ask_during_a_solve_begins_anew_and_the_first_is_not_shown(
+def test_a_request_during_a_solve_restarts_it_and_the_first_result_is_not_shown(
     bench: Bench,
 ) -> None:
     bench.planner.held = True
     assert bench.planner.waits.wait(MANY_S)
     bench.planner.held = False
-    asks = Asks().dropping(of_orders(0))
+    asks = PlanOverrides().dropping(of_orders(0))
     plan = bench.ask(asks)
     assert of_orders(0) not in [m.id for m in plan.moves]
 
@@ -532,13 +540,13 @@ def test_a_point_of_the_frontier_becomes_the_plan_by_its_own_hash(
     assert fewer.hash != asked.hash
     bench.loop.proposals.choose(point)
     assert bench.ready().hash == fewer.hash
-    assert bench.loop.view.proposed.asks.words()[0].startswith("cut at ")
+    assert bench.loop.view.proposed.asks.words()[0].startswith("frontier point with ")
     with pytest.raises(GuardrailRefused, match="replaced"):
         bench.loop.approve(asked.hash, by="ann")
     bench.loop.approve(fewer.hash, by="ann")
     assert bench.loop.wait(lambda view: view.phase is Phase.SETTLING, MANY_S)
     assert bench.executor.plans == [fewer]
-    assert bench.loop.view.proposed.asks == Asks()
+    assert bench.loop.view.proposed.asks == PlanOverrides()
 
 
 def test_tracing_a_frontier_can_be_stopped_with_its_points_so_far(
@@ -570,7 +578,7 @@ def test_the_cluster_as_it_is_and_an_outdated_point_cannot_be_chosen(
     bench.ready()
     plans = traced(bench)
     assert plans[0] is None
-    with pytest.raises(ConfigError, match="the cluster as it is"):
+    with pytest.raises(ConfigError, match="the current placement"):
         bench.loop.proposals.choose(0)
     bench.observer.snapshots[:] = [cluster([2] * 7 + [1], [MB] * 8)]
     assert bench.loop.wait(lambda view: bool(view.proposed.changes), MANY_S)
@@ -680,43 +688,43 @@ def test_an_impossible_scenario_is_refused_with_a_reason(bench: Bench) -> None:
         bench.loop.proposals.suppose(Scenario(remove=(BrokerId(9),)))
 
 
-def test_an_answer_without_moves_is_kept_with_its_reasons(bench: Bench) -> None:
+def test_an_answer_without_moves_has_its_reasons(bench: Bench) -> None:
     bench.ready()
-    dear = EASY.model_copy(update={"move_price": 100.0})
-    bench.loop.proposals.ask(Asks(goals=dear))
+    expensive = EASY.model_copy(update={"move_price": 100.0})
+    bench.loop.proposals.ask(PlanOverrides(goals=expensive))
 
-    def said(view: LoopView) -> bool:
+    def is_answered(view: LoopView) -> bool:
         result = view.proposed.result
         return result is not None and result.status is PlanStatus.NO_IMPROVEMENT
 
-    assert bench.loop.wait(said, MANY_S)
+    assert bench.loop.wait(is_answered, MANY_S)
     result = bench.loop.view.proposed.result
     assert result is not None
-    assert "gains more than its price" in " ".join(result.reasons)
+    assert "gains more than its cost" in " ".join(result.reasons)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_one_point_of_the_frontier_always_is_the_plan(
+def test_one_point_of_the_frontier_is_always_the_plan(
     tmp_path: Path, seed: int
 ) -> None:
     """Also after a move was removed; points stay in order along the curve."""
     loads = np.random.default_rng(seed).pareto(1.5, 9) + 0.2
     with looping(cluster([2] * 9, [MB * x for x in loads]), tmp_path) as bench:
         plan = bench.ready()
-        for asks in (Asks(), Asks().dropping(plan.moves[0].id)):
+        for asks in (PlanOverrides(), PlanOverrides().dropping(plan.moves[0].id)):
             plan = bench.ask(asks)
             bench.loop.proposals.trace()
             assert bench.loop.wait(lambda v: v.proposed.traced is not None, MANY_S)
-            found = bench.loop.view.proposed.traced
-            assert found is not None
-            at = point_of(found, plan)
+            result = bench.loop.view.proposed.traced
+            assert result is not None
+            at = point_of(result, plan)
             assert at is not None
-            points = found.frontier.points
-            assert len(points) == len(found.answers)
+            points = result.frontier.points
+            assert len(points) == len(result.answers)
             assert points[at].moves == sum(len(m.added) for m in plan.moves)
             assert [p.cost for p in points] == sorted(p.cost for p in points)
-            for named in (found.frontier.knee, found.frontier.chosen):
-                assert named is None or found.answers[named] is not None
+            for named in (result.frontier.knee, result.frontier.chosen):
+                assert named is None or result.answers[named] is not None
 
 
 def test_partitions_that_cannot_leave_a_dead_broker_do_not_prevent_a_plan(

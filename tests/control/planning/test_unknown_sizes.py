@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from control.cli.commands import frontier, plan
+from control.cli.commands.frontier import frontier
+from control.cli.commands.plan import plan
 from control.cli.input_source import Origin
 from control.cli.output_format import Form
 from control.render.plan_text import forecast_text
@@ -47,30 +48,19 @@ def planned(
     return best
 
 
-def test_plan_and_frontier_say_unknown(
+def test_plan_and_frontier_report_unknown_sizes(
     origin: Origin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = Settings(solve=WORK)
     for output in (Form.TABLE, Form.JSON):
-        plan.make(
-            settings,
-            origin,
-            goals_file=None,
-            topics=(),
-            out=None,
-            reassignment_json=None,
-            leaders_only=False,
-            output=output,
-        )
+        plan(settings=settings, origin=origin, output=output)
     text, _, document = capsys.readouterr().out.partition("\n{")
     assert "unknown to copy" in text
     assert "will copy a partition of unknown size" in text
     moves = json.loads("{" + document)["plan"]["moves"]
     assert [m for m in moves if m["bytes_to_copy"] is None]
     out = tmp_path / "frontier.json"
-    frontier.make(
-        settings, origin, goals_file=None, out=out, svg=None, output=Form.TABLE
-    )
+    frontier(settings=settings, origin=origin, out=out)
     assert "unknown" in capsys.readouterr().out
     points = json.loads(out.read_text())["points"]
     for point in points:
@@ -107,9 +97,9 @@ def test_limits_of_bytes_do_not_approve_unknown_bytes(origin: Origin) -> None:
     assert not any("unknown size" in w for w in refusals(within, CONSERVATIVE))
 
 
-def test_a_forecast_says_what_it_leaves_out(origin: Origin) -> None:
-    found = planned(origin)
-    unknown = sum(m.bytes_to_copy is None for m in found.moves)
-    told = forecast(found, RunLimits(), Pace.of([]))
-    assert told.unknown == unknown > 0
-    assert "is unknown and left out" in forecast_text(told)
+def test_a_forecast_reports_what_it_omits(origin: Origin) -> None:
+    result = planned(origin)
+    unknown = sum(m.bytes_to_copy is None for m in result.moves)
+    estimate = forecast(result, RunLimits(), Pace.of([]))
+    assert estimate.unknown == unknown > 0
+    assert "of unknown size not included" in forecast_text(estimate)

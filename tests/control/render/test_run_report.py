@@ -48,18 +48,19 @@ REPORT = RunReport(
 )
 
 
-def test_a_run_is_told_with_its_price_and_what_it_achieved() -> None:
+def test_a_report_has_the_cost_and_the_achieved_balance() -> None:
     assert run_text(REPORT) == (
         "run run-1 of plan aaaaaaaaaaaa: stopped (stopped by the operator)\n"
-        "took 4.00 s; 2.00 s of preparation; 4.00 MB copied; none without a leader "
-        "for over 1.55 s\n"
+        "took 4.00 s; 2.00 s of preparation; 4.00 MB copied; no partition "
+        "without a leader for over 1.55 s\n"
         "\n"
-        "partition  brokers  state    time       no leader   copied    requests  note\n"
+        "partition  brokers  state    time       no leader   copied    requests"
+        "  reason\n"
         "orders-0    1 -> 2  done   1.60 s  1.20 to 1.55 s  2.00 MB  3, 1 retry\n"
         "orders-1    1 -> 2  done   1.60 s               -  2.00 MB  3, 1 retry\n"
         "\n"
-        "broker       net_in before           planned            achieved\n"
-        "     1  3.00 MB/s (+200 %)  1.00 MB/s (+0 %)  2.00 MB/s (+100 %)\n"
+        "broker  load                before           planned            achieved\n"
+        "     1  net_in  3.00 MB/s (+200 %)  1.00 MB/s (+0 %)  2.00 MB/s (+100 %)\n"
     )
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from control.render.plan_text import measure_text, skew_document, skew_text
+from control.render.plan_text import skew_document, skew_text
+from control.render.text import measure_text
 from model.snapshot.topic_skew import topic_skew
 from tests.support.model.clusters import TOPIC, brokers, move, snapshot
 
@@ -38,7 +39,7 @@ def test_programs_get_the_same_figures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dimension", "words"),
+    ("dimension", "message"),
     [
         ("net_in", "1.50 MB/s"),
         ("net_out@monday 9h", "1.50 MB/s"),
@@ -47,5 +48,5 @@ def test_programs_get_the_same_figures() -> None:
         ("replicas", "1,500,000"),
     ],
 )
-def test_a_figure_has_the_unit_of_its_dimension(dimension: str, words: str) -> None:
-    assert measure_text(dimension, 1_500_000.0) == words
+def test_a_figure_has_the_unit_of_its_dimension(dimension: str, message: str) -> None:
+    assert measure_text(dimension, 1_500_000.0) == message

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from control.loop.view import LoopView, Mode, Phase
-from control.session_recording.format import Film, RecordingHeader
+from control.session_recording.format import RecordingHeader, RecordingWriter
 from control.session_recording.playback import Playback
-from control.session_recording.reader import Scene, read_recording
+from control.session_recording.reader import RecordedView, read_recording
 from control.session_recording.recorder import ScreenRecorder
 from control.settings.settings import Settings
 from model.errors import ConfigError, GuardrailRefused
@@ -66,99 +66,99 @@ def _header() -> RecordingHeader:
 
 
 def _write_recording(path: Path, views: tuple[LoopView, ...] = SHOW) -> Path:
-    film = Film(path, _header())
+    recording = RecordingWriter(path, _header())
     for number, view in enumerate(views):
-        film.add(view, after_s=0.1 * number, running=False, report=None)
-    film.close()
+        recording.add(view, after_s=0.1 * number, running=False, report=None)
+    recording.close()
     return path
 
 
 @pytest.fixture(scope="module")
-def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _write_recording(tmp_path_factory.mktemp("film") / "screen.jsonl")
 
 
-def _scenes(path: Path) -> list[Scene]:
+def _recorded_views(path: Path) -> list[RecordedView]:
     return list(read_recording(path)[1])
 
 
-def _assert_same(found: LoopView, expected: LoopView) -> None:
-    bare = [replace(v, snapshot=None, evaluation=None) for v in (found, expected)]
+def _assert_same(result: LoopView, expected: LoopView) -> None:
+    bare = [replace(v, snapshot=None, evaluation=None) for v in (result, expected)]
     assert bare[0] == bare[1]
     if expected.snapshot is None:
-        assert found.snapshot is None
+        assert result.snapshot is None
         return
-    assert found.snapshot is not None
-    assert found.snapshot.fingerprint == expected.snapshot.fingerprint
+    assert result.snapshot is not None
+    assert result.snapshot.fingerprint == expected.snapshot.fingerprint
     loads = expected.snapshot.partitions.loads
-    np.testing.assert_allclose(found.snapshot.partitions.loads, loads, rtol=1e-3)
-    assert found.snapshot.header.taken_at_ms == expected.snapshot.header.taken_at_ms
+    np.testing.assert_allclose(result.snapshot.partitions.loads, loads, rtol=1e-3)
+    assert result.snapshot.header.taken_at_ms == expected.snapshot.header.taken_at_ms
 
 
-def test_what_was_shown_is_shown_again(film: Path) -> None:
-    scenes = _scenes(film)
+def test_recorded_views_are_shown_again(recording: Path) -> None:
+    scenes = _recorded_views(recording)
     assert len(scenes) == len(SHOW)
     for scene, view in zip(scenes, SHOW, strict=True):
         _assert_same(scene.view, view)
 
 
-def test_the_loads_are_judged_anew(film: Path) -> None:
-    scenes = _scenes(film)
+def test_the_loads_are_evaluated_again(recording: Path) -> None:
+    scenes = _recorded_views(recording)
     judged = scenes[2].view.evaluation
     assert judged is not None
     assert judged.objective == pytest.approx(solving().evaluation.objective)  # type: ignore[union-attr]
 
 
-def test_a_line_has_no_more_than_what_differs(film: Path) -> None:
-    lines = [json.loads(line) for line in film.read_text().splitlines()]
+def test_a_line_has_only_the_differences(recording: Path) -> None:
+    lines = [json.loads(line) for line in recording.read_text().splitlines()]
     louder, paused = lines[4], lines[7]
     assert set(louder) == {"after_s", "at_ms", "running", "loads", "taken_at_ms"}
     assert set(paused["run_changes"]) == {"state"}
 
 
-def test_a_packed_film_is_the_same(tmp_path: Path, film: Path) -> None:
+def test_a_compressed_recording_is_the_same(tmp_path: Path, recording: Path) -> None:
     packed = _write_recording(tmp_path / "screen.jsonl.gz")
-    assert gzip.decompress(packed.read_bytes()) == film.read_bytes()
-    assert len(_scenes(packed)) == len(SHOW)
+    assert gzip.decompress(packed.read_bytes()) == recording.read_bytes()
+    assert len(_recorded_views(packed)) == len(SHOW)
 
 
-# ---- what is no recording
+# ---- invalid recordings
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
-        (lambda lines: ["", *lines], "line 1, is not the start of a recording"),
-        (lambda lines: lines[1:], "line 1, is not the start of a recording"),
+        (lambda lines: ["", *lines], "line 1, is not the header of a recording"),
+        (lambda lines: lines[1:], "line 1, is not the header of a recording"),
         (
             lambda lines: [lines[0], "{}", *lines[1:]],
             "line 2, .*after_s: Field",
         ),
-        (lambda lines: [lines[0], lines[4]], "line 2, .*lacks a part of the view"),
+        (lambda lines: [lines[0], lines[4]], "line 2, .*lacks a field"),
         (
             lambda lines: [*lines[:4], "half a li", *lines[4:]],
             "line 5, .*not valid JSON",
         ),
-        (lambda lines: [lines[0], *lines[1:3], lines[4]], "loads come before"),
-        (lambda lines: [*lines[:3], lines[7]], "a run changes before it begins"),
+        (lambda lines: [lines[0], *lines[1:3], lines[4]], "there are loads before"),
+        (lambda lines: [*lines[:3], lines[7]], "a run changes before it starts"),
         (lambda lines: [lines[0].replace('"1.0"', '"2.0"', 1)], "use a newer plimsoll"),
     ],
 )
 def test_a_bad_line_is_named(
-    tmp_path: Path, film: Path, change: object, words: str
+    tmp_path: Path, recording: Path, change: object, message: str
 ) -> None:
     bad = tmp_path / "bad.jsonl"
     assert callable(change)
-    lines = change(film.read_text().splitlines())
+    lines = change(recording.read_text().splitlines())
     bad.write_text("".join(f"{line}\n" for line in lines))
-    with pytest.raises(ConfigError, match=words):
-        _scenes(bad)
+    with pytest.raises(ConfigError, match=message):
+        _recorded_views(bad)
 
 
-def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path, film: Path) -> None:
+def test_a_truncated_last_line_is_ignored(tmp_path: Path, recording: Path) -> None:
     torn = tmp_path / "torn.jsonl"
-    torn.write_bytes(film.read_bytes()[:-20])
-    assert len(_scenes(torn)) == len(SHOW) - 1
+    torn.write_bytes(recording.read_bytes()[:-20])
+    assert len(_recorded_views(torn)) == len(SHOW) - 1
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"{}\n", b"[]\n", b"7\n"])
@@ -179,7 +179,7 @@ def test_a_missing_or_uncompressed_file_is_named(tmp_path: Path) -> None:
             Playback(path, Settings(), speed=1.0)
 
 
-# ---- playing
+# ---- replays
 
 
 def _ends(playback: Playback) -> None:
@@ -189,34 +189,34 @@ def _ends(playback: Playback) -> None:
         time.sleep(0.01)
 
 
-def test_played_it_shows_each_view_as_a_recording_and_stays_at_the_end(
-    film: Path,
+def test_a_replay_marks_each_view_as_a_recording_and_stays_at_the_end(
+    recording: Path,
 ) -> None:
     shown: list[LoopView] = []
-    playback = Playback(film, Settings(), speed=100.0)
+    playback = Playback(recording, Settings(), speed=100.0)
     playback.subscribe(shown.append)
     with playback:
         _ends(playback)
     assert {view.mode for view in shown} == {Mode.RECORDING}
-    assert [v.phase for v in shown][-1] is Phase.LEVEL
+    assert [v.phase for v in shown][-1] is Phase.BALANCED
     assert len(shown) == len(SHOW)
     assert playback.view.log[-1].text == "the recording ends here"
 
 
-def test_a_recording_can_be_asked_for_nothing(film: Path) -> None:
-    playback = Playback(film, Settings(), speed=1.0)
+def test_a_recording_refuses_every_request(recording: Path) -> None:
+    playback = Playback(recording, Settings(), speed=1.0)
     with pytest.raises(GuardrailRefused):
         playback.approve("0" * 64, by="ann")
     with pytest.raises(GuardrailRefused):
-        playback.past.resume("ann")
-    assert playback.past.runs() == ()
+        playback.previous_runs.resume("ann")
+    assert playback.previous_runs.runs() == ()
 
 
-def test_a_bad_line_further_down_ends_the_playing_and_is_told(
-    tmp_path: Path, film: Path
+def test_a_bad_line_further_down_ends_the_replay_and_is_reported(
+    tmp_path: Path, recording: Path
 ) -> None:
     bad = tmp_path / "bad.jsonl"
-    bad.write_bytes(film.read_bytes() + b"{}\n")
+    bad.write_bytes(recording.read_bytes() + b"{}\n")
     with Playback(bad, Settings(), speed=100.0) as playback:
         _ends(playback)
     assert f"line {len(SHOW) + 2}" in str(playback.error)
@@ -226,28 +226,28 @@ def test_a_bad_line_further_down_ends_the_playing_and_is_told(
 # ---- recording
 
 
-def test_a_loop_is_recorded_while_it_goes_on(tmp_path: Path, film: Path) -> None:
+def test_a_loop_is_recorded_while_it_runs(tmp_path: Path, recording: Path) -> None:
     again = tmp_path / "again.jsonl"
-    playback = Playback(film, Settings(), speed=100.0)
+    playback = Playback(recording, Settings(), speed=100.0)
     with ScreenRecorder(playback, again), playback:
         _ends(playback)
-    phases = [scene.view.phase for scene in _scenes(again)]
+    phases = [scene.view.phase for scene in _recorded_views(again)]
     assert phases[0] is Phase.CONNECTING
     assert {*phases} == {view.phase for view in SHOW}
-    _assert_same(_scenes(again)[-1].view, playback.view)
+    _assert_same(_recorded_views(again)[-1].view, playback.view)
 
 
-def test_a_file_that_cannot_be_written_is_refused_at_once(film: Path) -> None:
-    playback = Playback(film, Settings(), speed=100.0)
+def test_a_file_that_cannot_be_written_is_refused_at_once(recording: Path) -> None:
+    playback = Playback(recording, Settings(), speed=100.0)
     with pytest.raises(ConfigError, match="No space left"):
         ScreenRecorder(playback, Path("/dev/full"))
 
 
-def test_a_disk_that_fills_ends_the_recording_and_not_the_loop(
-    tmp_path: Path, film: Path
+def test_a_full_disk_ends_the_recording_and_not_the_loop(
+    tmp_path: Path, recording: Path
 ) -> None:
     """The largest file that this process may write stands for the disk."""
-    playback = Playback(film, Settings(), speed=100.0)
+    playback = Playback(recording, Settings(), speed=100.0)
     written = tmp_path / "screen.jsonl"
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     recorder = ScreenRecorder(playback, written)
@@ -260,4 +260,4 @@ def test_a_disk_that_fills_ends_the_recording_and_not_the_loop(
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         recorder.close()
     assert playback.error is None
-    assert len(_scenes(written)) == 1
+    assert len(_recorded_views(written)) == 1

@@ -29,7 +29,7 @@ def test_a_plan_inside_every_limit_is_not_refused(five_moves: Plan) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("changed", "message"),
     [
         ({"replica_moves": 4}, "the plan has replica_moves = 5, the limit is 4"),
         ({"partitions_per_topic": 3}, "partitions_per_topic = 5, the limit is 3"),
@@ -37,11 +37,11 @@ def test_a_plan_inside_every_limit_is_not_refused(five_moves: Plan) -> None:
     ],
 )
 def test_a_plan_outside_a_limit_is_refused_with_its_figure(
-    five_moves: Plan, changed: dict[str, float], words: str
+    five_moves: Plan, changed: dict[str, float], message: str
 ) -> None:
     limits = EAGER.model_copy(update=changed)
     (reason,) = refusals(five_moves, limits)
-    assert words in reason
+    assert message in reason
 
 
 def test_bytes_count_against_their_limit(five_moves: Plan) -> None:

@@ -6,24 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from control.loop.decision_log import CapacityNotes
 from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import Loop
 from control.loop.view import Mode
-from control.render.capacity import capacity_text
-from control.render.plan_text import status_document
+from control.render.cluster_status import capacity_text, status_document
 from control.settings.auto_limits import EAGER
-from control.settings.capacity_table import CapacityNotes, capacities_of
-from control.settings.settings import load
+from control.settings.capacity_table import capacities_of
+from control.settings.settings import Settings, load
 from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.ids import BrokerId
 from model.snapshot.capacities import Capacities
-from model.snapshot.snapshot import (
-    Broker,
-    CapacitySource,
-    Resource,
-    Snapshot,
-)
+from model.snapshot.snapshot import Broker, CapacitySource, Resource, Snapshot
 from tests.support.control.loop_parts import EASY, MB, WORK, CannedObserver, cluster
 
 TABLE = """
@@ -49,12 +44,16 @@ def given(text: str) -> Capacities | None:
     """By a configuration file that is named."""
     path = Path("plimsoll.toml")
     path.write_text(text)
-    return capacities_of(load({}, config=path))
+    return of_settings(load({}, config=path))
 
 
-def limits(found: Capacities | None, broker: int) -> dict[Resource, float]:
-    assert found is not None
-    return found.of(Broker(id=BrokerId(broker))).capacity
+def of_settings(settings: Settings) -> Capacities | None:
+    return capacities_of(settings.capacities, settings.capacity_file)
+
+
+def limits(result: Capacities | None, broker: int) -> dict[Resource, float]:
+    assert result is not None
+    return result.of(Broker(id=BrokerId(broker))).capacity
 
 
 def sized(*capacity: dict[Resource, float]) -> Snapshot:
@@ -78,14 +77,14 @@ def test_a_table_gives_every_broker_its_capacity() -> None:
         Resource.NET_IN: 125e6,
         Resource.NET_OUT: 125e6,
         Resource.DISK: 1e12,
-        Resource.CPU: 400.0,
+        Resource.CPU: 4.0,
     }
 
 
-def test_a_brokers_own_table_goes_before_the_default_one_by_one() -> None:
-    found = limits(given(TABLE), 3)
-    assert (found[Resource.DISK], found[Resource.CPU]) == (2e12, 50.0)
-    assert found[Resource.NET_IN] == 125e6
+def test_a_brokers_own_table_overrides_the_default_entry_by_entry() -> None:
+    result = limits(given(TABLE), 3)
+    assert (result[Resource.DISK], result[Resource.CPU]) == (2e12, 0.5)
+    assert result[Resource.NET_IN] == 125e6
 
 
 def test_a_variable_gives_a_capacity_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +98,7 @@ def test_a_capacity_that_is_not_given_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ('default.net_in = "0"', "default.net_in: .*'0' is not a rate; use bytes"),
         ("default.net_in = -5", "default.net_in: .*greater than or equal to 1"),
@@ -122,8 +121,8 @@ def test_a_capacity_that_is_not_given_is_unknown() -> None:
         ("defalt.cpu = 1", "line [12]: unknown key 'capacities.defalt'; did you mean"),
     ],
 )
-def test_what_cannot_be_a_capacity_is_named(text: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+def test_an_impossible_capacity_is_named(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         given(f"[capacities]\n{text}\n")
 
 
@@ -138,17 +137,14 @@ def test_a_file_is_named_by_setting_or_flag() -> None:
     path = capacity_file()
     assert limits(given(f'capacity_file = "{path}"\n'), 1)[Resource.NET_IN] == 1_024_000
     Path("plimsoll.toml").unlink()
-    assert limits(capacities_of(load({"capacity_file": path})), 1)
+    assert limits(of_settings(load({"capacity_file": path})), 1)
 
 
-def test_file_and_table_are_not_taken_both() -> None:
+def test_a_file_beside_a_table_is_refused() -> None:
     path = capacity_file()
     Path("plimsoll.toml").write_text(TABLE)
-    for both, flag in ((load({"capacity_file": path}), None), (load({}), path)):
-        with pytest.raises(
-            ConfigError, match=r"both capacity\.json and \[capacities\]"
-        ):
-            capacities_of(both, flag)
+    with pytest.raises(ConfigError, match=r"both capacity\.json and \[capacities\]"):
+        of_settings(load({"capacity_file": path}))
 
 
 def test_an_unreadable_file_is_named() -> None:
@@ -156,11 +152,11 @@ def test_an_unreadable_file_is_named() -> None:
         given('capacity_file = "gone.json"\n')
 
 
-def test_status_shows_each_capacity_its_use_and_who_told_it() -> None:
-    state = sized({Resource.NET_IN: 4e6, Resource.CPU: 400.0}, {}, {})
+def test_status_shows_each_capacity_its_use_and_its_source() -> None:
+    state = sized({Resource.NET_IN: 4e6, Resource.CPU: 4.0}, {}, {})
     text = capacity_text(state, evaluate(state, EASY, ()))
     assert "25.0 % of 4.00 MB/s (log directories)" in text
-    assert "400 % (log directories)" in text
+    assert "4 cores (log directories)" in text
     assert text.count("unknown") == 4
 
 
@@ -181,7 +177,7 @@ def test_status_has_capacities_for_programs() -> None:
     assert second["capacity"] == second["capacity_from"] == {}
 
 
-def test_the_loops_log_says_once_what_is_lacking(tmp_path: Path) -> None:
+def test_the_log_names_missing_capacities_once(tmp_path: Path) -> None:
     """And again where it was otherwise in between."""
     partial, whole = sized({Resource.NET_IN: 4e6}, {}, {}), sized({}, {}, {})
     order = LoopSettings(
@@ -200,8 +196,10 @@ def test_the_loops_log_says_once_what_is_lacking(tmp_path: Path) -> None:
         recent_moves=lambda *_: (),
     )
     loop = Loop(order, parts)
-    teller = CapacityNotes(loop, None)
+    teller = CapacityNotes(loop.warn, None)
     for snapshot in (partial, partial, dataclasses.replace(partial), whole, partial):
         teller(dataclasses.replace(loop.view, snapshot=snapshot))
-    said = [line for line in loop.view.log if line.text.startswith("net_in: no cap")]
-    assert [line.level for line in said] == ["warning"] * 2
+    messages = [
+        line for line in loop.view.log if line.text.startswith("net_in: no cap")
+    ]
+    assert [line.level for line in messages] == ["warning"] * 2

@@ -49,7 +49,7 @@ def test_without_servers_the_error_names_both_ways_to_set_them() -> None:
         compose.bootstrap_of(load({"client_properties": Path("c.properties")}))
 
 
-def test_keys_of_no_use_are_named_in_one_warning(
+def test_unused_keys_are_named_in_one_warning(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logger = logging.getLogger("plimsoll")
@@ -57,21 +57,22 @@ def test_keys_of_no_use_are_named_in_one_warning(
     monkeypatch.setattr(logger, "propagate", True)
     Path("c.properties").write_text("bootstrap.servers=a:1\ngroup.id=g\nacks=all\n")
     compose.executor(load({"client_properties": Path("c.properties")})).close()
-    assert caplog.messages == ["c.properties: of no use to plimsoll: group.id, acks"]
+    assert caplog.messages == ["c.properties: plimsoll does not use: group.id, acks"]
 
 
 @pytest.mark.parametrize(
-    "command", ["", "status", "plan", "rollback", "elect", "cleanup", "run --auto"]
+    "command",
+    ["", "status", "plan", "rollback", "elect-leaders", "cleanup", "run --auto"],
 )
-def test_commands_that_connect_take_the_file(command: str) -> None:
+def test_commands_that_connect_accept_the_file(command: str) -> None:
     typed = [*command.split(), "--command-config", "none.properties"]
-    found = CliRunner().invoke(app, typed)
-    assert found.exit_code == 2
-    assert "cannot read none.properties: No such file" in found.stderr
+    result = CliRunner().invoke(app, typed)
+    assert result.exit_code == 2
+    assert "cannot read none.properties: No such file" in result.stderr
 
 
-def test_a_cluster_in_files_takes_no_such_file() -> None:
+def test_commands_on_files_reject_a_connection_file() -> None:
     typed = ["plan", "--snapshot", "s.json", "--command-config", "a.properties"]
-    found = CliRunner().invoke(app, typed)
-    assert found.exit_code == 2
-    assert "--command-config is for a live cluster, and --snapshot" in found.stderr
+    result = CliRunner().invoke(app, typed)
+    assert result.exit_code == 2
+    assert "--command-config is for a live cluster, but --snapshot" in result.stderr

@@ -24,108 +24,123 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def told(text: str) -> PrometheusSettings:
+def settings_of(text: str) -> PrometheusSettings:
     path = Path("prometheus.toml")
     path.write_text(f"[prometheus]\n{text}\n")
-    found = load({}, config=path).prometheus
-    assert found is not None
-    return found
+    result = load({}, config=path).prometheus
+    assert result is not None
+    return result
 
 
 def test_without_a_table_no_metrics_are_read() -> None:
     assert load({}).prometheus is None
 
 
-def test_a_server_is_told_with_its_label() -> None:
-    found = told(
+def test_a_server_is_read_with_its_labels_and_metrics() -> None:
+    result = settings_of(
         SERVER + 'labels = { cluster = "prod" }\nbroker_pattern = "kafka-(\\\\d+)"\n'
         "[prometheus.metrics]\n"
         'bytes_in = "rate(own_total)"\nrequests = ["a", "b"]\nsize_bytes = []\n'
     )
-    assert (found.url, found.broker_label) == ("http://p:9090", "id")
-    assert (found.labels, found.broker_pattern) == ({"cluster": "prod"}, r"kafka-(\d+)")
-    chosen = figures(found.preset, {str(f): m for f, m in found.metrics.items()})
+    assert (result.url, result.broker_label) == ("http://p:9090", "id")
+    assert (result.labels, result.broker_pattern) == (
+        {"cluster": "prod"},
+        r"kafka-(\d+)",
+    )
+    chosen = figures(result.preset, {str(f): m for f, m in result.metrics.items()})
     assert [str(s) for s in chosen["requests"]] == ["a", "b"]
     assert chosen["bytes_in"][0].counter
     assert "size_bytes" not in chosen
     assert "cpu_cores" in chosen
 
 
-def test_exporters_are_told_by_broker() -> None:
-    found = told(
+def test_exporters_are_set_by_broker() -> None:
+    result = settings_of(
         'preset = "jmx"\n[prometheus.endpoints]\n1 = "http://a:7071/metrics"\n'
     )
-    assert found.endpoints == {1: "http://a:7071/metrics"}
-    assert poller_of(found).state().place == "exporters of 1 brokers"
+    assert result.endpoints == {1: "http://a:7071/metrics"}
+    assert poller_of(result).state().place == "exporters of 1 brokers"
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ('url = "http://p"', "prometheus.preset: Field required"),
         ('preset = "jmxx"', "'jmx', 'strimzi' or 'automq'"),
-        ('preset = "jmx"', "say either url, of a server, or endpoints of the brokers"),
-        (SERVER + 'endpoints = { 1 = "http://a" }', "say either url, of a server, or"),
-        ('preset = "jmx"\nurl = "http://p"', "say broker_label, the label that tells"),
+        ('preset = "jmx"', "set either url, of a server, or endpoints, of the broker"),
+        (SERVER + 'endpoints = { 1 = "http://a" }', "set either url, of a server, or"),
+        (
+            'preset = "jmx"\nurl = "http://p"',
+            "set broker_label, the label that contains",
+        ),
         (
             'preset = "jmx"\nbroker_label = "id"\nendpoints = { 1 = "http://a" }',
-            "broker_label is of no use beside endpoints",
+            "broker_label has no effect with endpoints",
         ),
-        ('preset = "jmx"\nurl = "p:9090"', "url: it is no address; say"),
-        ('preset = "jmx"\nurl = "http://"', "it is no address; say http://HOST:PORT"),
-        ('preset = "jmx"\nurl = "http://p:x"', "it is no address"),
-        ('preset = "jmx"\nurl = "http://p/a b"', "it is no address"),
+        ('preset = "jmx"\nurl = "p:9090"', "url: not a valid address; use"),
+        (
+            'preset = "jmx"\nurl = "http://"',
+            "not a valid address; use http://HOST:PORT",
+        ),
+        ('preset = "jmx"\nurl = "http://p:x"', "not a valid address"),
+        ('preset = "jmx"\nurl = "http://p/a b"', "not a valid address"),
         (
             'preset = "jmx"\nendpoints = { 1 = "ftp://a" }',
-            "endpoints.1: it",
+            "endpoints.1: not a valid",
         ),
         ('preset = "jmx"\nendpoints = { a = "http://a" }', "endpoints.a: "),
         ('preset = "jmx"\nendpoints = { -1 = "http://a" }', "endpoints.-1: "),
-        ('preset = "jmx"\nurl = "http://me:hush@p"', "an address holds no login; say"),
+        (
+            'preset = "jmx"\nurl = "http://me:hush@p"',
+            "an address cannot contain a login; set",
+        ),
         (
             SERVER + 'broker_lable = "x"',
             "unknown key 'prometheus.broker_lable'; did you",
         ),
-        (SERVER + 'broker_pattern = "("', "'(' is no regular expression"),
+        (SERVER + 'broker_pattern = "("', "'(' is not a valid regular expression"),
         (
             SERVER + "broker_pattern = '\\d+'",
-            "needs one group, which is the broker's id",
+            "needs exactly one group, for the broker id",
         ),
-        (SERVER + 'labels = { "a-b" = "c" }', "'a-b' is no name of a label"),
+        (SERVER + 'labels = { "a-b" = "c" }', "'a-b' is not a valid label name"),
         (SERVER + 'metrics = { bytes_inn = "a" }', "metrics.bytes_inn: Input"),
-        (SERVER + 'metrics = { bytes_in = "sum(a)" }', "'sum(a)' names no series; say"),
+        (SERVER + 'metrics = { bytes_in = "sum(a)" }', "'sum(a)' is not a series; use"),
         (
             SERVER + "interval_s = 0",
             "interval_s: Input should be greater than or equal",
         ),
         (SERVER + "interval_s = 90", "rate_window_s is shorter than two intervals"),
-        (SERVER + 'username = "me"', "a username and a password need one another"),
-        (SERVER + 'password = "hush"', "a username and a password need one another"),
-        (SERVER + 'username = "m:e"\npassword = "hush"', "a username has no colon"),
+        (SERVER + 'username = "me"', "set both username and password, or neither"),
+        (SERVER + 'password = "hush"', "set both username and password, or neither"),
+        (
+            SERVER + 'username = "m:e"\npassword = "hush"',
+            "a username cannot contain a colon",
+        ),
         (
             SERVER + 'token = "hush"\nusername = "me"\npassword = "hush"',
-            "a token and a name with a password are both given",
+            "both a token and a login are set",
         ),
         (
             SERVER + 'token = "hush"\ntoken_file = "f"',
-            "a secret is given both itself and as a file",
+            "a secret is set both directly and as a file",
         ),
     ],
 )
-def test_what_does_not_fit_is_named_and_no_secret(text: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(words)) as caught:
-        told(text)
+def test_invalid_settings_are_named_without_secrets(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+        settings_of(text)
     assert "hush" not in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["ca_file", "token_file"])
-def test_a_file_that_is_not_there_is_named_before_anything_is_read(key: str) -> None:
+def test_a_missing_file_is_named_before_anything_is_read(key: str) -> None:
     with pytest.raises(ConfigError, match="nowhere"):
-        poller_of(told(SERVER + f'{key} = "nowhere"'))
+        poller_of(settings_of(SERVER + f'{key} = "nowhere"'))
 
 
-def test_a_collector_asks_what_the_settings_name() -> None:
-    told(SERVER)
+def test_a_collector_queries_the_sources_in_the_settings() -> None:
+    settings_of(SERVER)
     settings = load({"bootstrap_server": "127.0.0.1:9"}, config=Path("prometheus.toml"))
     (state,) = compose.observer(settings).reporters.poll_states()
     assert (state.source, state.place) == ("prometheus", "http://p:9090")
@@ -140,9 +155,9 @@ def test_a_secret_may_come_from_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PLIMSOLL_PROMETHEUS__TOKEN", "hush")
-    found = told(SERVER)
-    assert found.token == "hush"
-    assert "hush" not in repr(found)
+    result = settings_of(SERVER)
+    assert result.token == "hush"
+    assert "hush" not in repr(result)
 
 
 def test_a_poller_reads_the_server_as_the_settings_say() -> None:
@@ -152,7 +167,7 @@ def test_a_poller_reads_the_server_as_the_settings_say() -> None:
 
     with pages(answer) as at:
         Path("token").write_text("hush")
-        settings = told(
+        settings = settings_of(
             f'preset = "strimzi"\nurl = "{at.url}"\nbroker_label = "pod"\n'
             'broker_pattern = "kafka-(\\\\d+)"\ntoken_file = "token"\n'
         )

@@ -85,7 +85,7 @@ def test_the_wait_for_a_dead_broker_is_a_time_span_or_off(
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ('dead_broker_after = "soon"\n', "dead_broker_after: .*or off"),
         (
@@ -108,16 +108,19 @@ def test_the_wait_for_a_dead_broker_is_a_time_span_or_off(
         ("[history]\nweks = 1\n", "unknown key 'history.weks'; did you mean 'weeks'"),
         ("[history]\nraw_days = 0\n", "raw_days: Input should be greater than or"),
         ('[forecast]\nhorizon = "month"\n', "horizon: Input should be 'day', 'week'"),
-        ('[forecast]\ntime_zone = "Mars/Base"\n', "there is no time zone 'Mars/Base'"),
+        ('[forecast]\ntime_zone = "Mars/Base"\n', "unknown time zone 'Mars/Base'"),
         ("[auto_throttle]\nflor = 1\n", "unknown key 'auto_throttle.flor'; did you"),
-        ("[auto_throttle]\nfloor = 2\nceiling = 1\n", "the floor lies above the"),
+        ("[auto_throttle]\nfloor = 2\nceiling = 1\n", "the floor is above the"),
         ('[auto_throttle]\nfloor = "wide"\n', "auto_throttle.floor: .* is not a rate"),
-        ('[goals]\nexcluded_topics = ["("]\n', "'\\(' is no regular expression"),
+        (
+            '[goals]\nexcluded_topics = ["("]\n',
+            "'\\(' is not a valid regular expression",
+        ),
     ],
 )
-def test_what_does_not_fit_is_named(text: str, words: str) -> None:
+def test_invalid_settings_are_named(text: str, message: str) -> None:
     path = written(text)
-    with pytest.raises(ConfigError, match=words) as caught:
+    with pytest.raises(ConfigError, match=message) as caught:
         load({})
     assert str(path) in str(caught.value)
 
@@ -135,7 +138,7 @@ confirm_s = 300
 
 
 @pytest.mark.parametrize(
-    ("good", "bad", "words"),
+    ("good", "bad", "message"),
     [
         (
             "moves_per_run = 50",
@@ -161,13 +164,13 @@ confirm_s = 300
     ],
 )
 def test_a_fault_under_an_old_name_has_that_name_and_its_own_line(
-    good: str, bad: str, words: str
+    good: str, bad: str, message: str
 ) -> None:
     path = written(OLD.replace(good, bad))
     with pytest.raises(ConfigError) as caught:
         load({})
     # The same fault under both fields that the old name sets is one.
-    assert str(caught.value) == f"{path.absolute()}, {words}"
+    assert str(caught.value) == f"{path.absolute()}, {message}"
 
 
 def test_a_missing_file_is_named() -> None:
@@ -234,7 +237,7 @@ def test_variables_of_tables_override_the_file_key_by_key(
 
 
 @pytest.mark.parametrize(
-    ("variable", "text", "words"),
+    ("variable", "text", "message"),
     [
         ("PLIMSOLL_SOLVE__WORK", "much", "PLIMSOLL_SOLVE__WORK: solve.work: Input"),
         ("PLIMSOLL_SOLVE__WORK", "-1", "PLIMSOLL_SOLVE__WORK: solve.work: Input"),
@@ -251,7 +254,7 @@ def test_variables_of_tables_override_the_file_key_by_key(
         (
             "PLIMSOLL_KEYS__TABLE__SORT",
             "o",
-            """set as JSON: PLIMSOLL_KEYS='{"table.sort": "..."}'""",
+            """set a name with dots as JSON: PLIMSOLL_KEYS='{"table.sort": "..."}'""",
         ),
         ("PLIMSOLL_NAME__X", "1", "unknown environment variable PLIMSOLL_NAME__X"),
         ("PLIMSOLL_CONFIGS", "1", "unknown environment variable PLIMSOLL_CONFIGS"),
@@ -260,11 +263,11 @@ def test_variables_of_tables_override_the_file_key_by_key(
     ],
 )
 def test_a_variable_that_does_not_fit_is_named(
-    monkeypatch: pytest.MonkeyPatch, variable: str, text: str, words: str
+    monkeypatch: pytest.MonkeyPatch, variable: str, text: str, message: str
 ) -> None:
     written("[solve]\nseed = 3\n")
     monkeypatch.setenv(variable, text)
-    with pytest.raises(ConfigError, match=re.escape(words)) as caught:
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
         load({})
     assert variable in str(caught.value)
 
@@ -315,7 +318,7 @@ def test_a_bucket_is_a_table_or_variables(monkeypatch: pytest.MonkeyPatch) -> No
     assert (archive.bucket, archive.prefix) == ("ops", "p/")
 
 
-def test_a_throttle_that_follows_knows_cards_by_the_capacities() -> None:
+def test_a_following_throttle_takes_bandwidths_from_the_capacities() -> None:
     written(
         'throttle = "auto"\n[auto_throttle]\nfloor = "1MB/s"\nceiling = 9_000_000\n'
         '[capacities.default]\nnet_in = "125MB/s"\nnet_out = "50 MB/s"\n'
@@ -323,7 +326,10 @@ def test_a_throttle_that_follows_knows_cards_by_the_capacities() -> None:
     )
     settings = load({})
     assert settings.throttle == "auto"
-    auto = auto_throttle(settings.auto_throttle, capacities_of(settings))
+    auto = auto_throttle(
+        settings.auto_throttle,
+        capacities_of(settings.capacities, settings.capacity_file),
+    )
     assert (auto.floor, auto.ceiling) == (10**6, 9 * 10**6)
     assert auto.capacity == {
         -1: {Resource.NET_IN: 125e6, Resource.NET_OUT: 50e6},
@@ -344,18 +350,21 @@ def test_stop_rules_come_from_the_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ('offline = "halt"', "'off', 'pause', 'stop' or 'roll back'"),
-        ('window_hours = "10pm-6am"', "'10pm-6am' is no window; say 22:00-06:00"),
-        ('window_hours = "22:00-22:00"', "say 22:00-06:00"),
+        (
+            'window_hours = "10pm-6am"',
+            "'10pm-6am' is not a window; write it as 22:00-06:00",
+        ),
+        ('window_hours = "22:00-22:00"', "write it as 22:00-06:00"),
         ("calm_s = -1", "greater than or equal to 0"),
         ('ofline = "stop"', "unknown key 'stop_rules.ofline'; did you mean 'offline'?"),
     ],
 )
-def test_stop_rules_that_do_not_fit_are_named(text: str, words: str) -> None:
+def test_stop_rules_that_do_not_fit_are_named(text: str, message: str) -> None:
     written(f"[stop_rules]\n{text}\n")
-    with pytest.raises(ConfigError, match=re.escape(words)):
+    with pytest.raises(ConfigError, match=re.escape(message)):
         load({})
 
 
@@ -372,19 +381,22 @@ def test_spark_properties_are_passed_through() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
-        ('spark_master = "sc://a"\n', "spark_master: .*'sc://a' is no master of Spark"),
+        ('spark_master = "sc://a"\n', "spark_master: .*'sc://a' is not a Spark master"),
         ("spark = 3\n", "properties are a table of names and texts"),
-        ("[spark]\nspark.cores.max = 3\n", "'spark' is no property.*name in quotes"),
+        (
+            "[spark]\nspark.cores.max = 3\n",
+            "'spark' is not a Spark property.*name in quotes",
+        ),
         ('[spark]\n"spark.cores.max" = 3\n', r"spark\.cores\.max is a text; write its"),
         ('[spark]\n"spark.master" = "yarn"\n', r"spark\.master is set by spark_master"),
-        ('[spark]\n"kafka.x" = "1"\n', r"'kafka\.x' is no property of Spark"),
+        ('[spark]\n"kafka.x" = "1"\n', r"'kafka\.x' is not a Spark property"),
     ],
 )
-def test_what_is_no_property_of_spark_is_refused(text: str, words: str) -> None:
+def test_an_invalid_spark_property_is_rejected(text: str, message: str) -> None:
     written(text)
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match=message):
         load({})
 
 
@@ -408,17 +420,17 @@ def test_a_path_may_begin_with_the_home_folder(
 
 
 @pytest.mark.parametrize(
-    ("path", "why"),
+    ("path", "reason"),
     [
         ("", "the path is empty"),
         ("~nobody-has-this-name/x", "there is no such user"),
         ("a\x1b[2Jb", "the path has unprintable characters"),
     ],
 )
-def test_a_path_that_cannot_be_is_refused(
-    monkeypatch: pytest.MonkeyPatch, path: str, why: str
+def test_an_impossible_path_is_rejected(
+    monkeypatch: pytest.MonkeyPatch, path: str, reason: str
 ) -> None:
     """An empty one would be the current folder, which others may read."""
     monkeypatch.setenv("PLIMSOLL_STATE_DIR", path)
-    with pytest.raises(ConfigError, match=f"state_dir: .*{why}"):
+    with pytest.raises(ConfigError, match=f"state_dir: .*{reason}"):
         load({})

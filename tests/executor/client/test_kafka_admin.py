@@ -17,9 +17,6 @@ def test_an_unreachable_address_is_named() -> None:
 
 
 @pytest.mark.parametrize("text", ["localhost", "localhost:", ":9092", "a:1,b:x"])
-def test_what_is_no_address_is_named(text: str) -> None:
-    with (
-        KafkaAdmin(text, 1.0) as admin,
-        pytest.raises(ConfigError, match="is no host:port"),
-    ):
-        admin.cluster()
+def test_an_invalid_address_is_named(text: str) -> None:
+    with pytest.raises(ConfigError, match="is not host:port"):
+        KafkaAdmin(text, 1.0)

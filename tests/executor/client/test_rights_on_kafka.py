@@ -22,17 +22,13 @@ from tests.support.executor.proxied_cluster import (
     THROTTLED,
     TOPIC,
     Proxied,
-    proxied,
 )
 from tests.support.executor.real_runs import assert_done
+from tests.support.kafka_marks import FAILING_BROKERS
 
-# Where it waits in vain, kafka-python leaves its socket to the garbage collector.
-pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = FAILING_BROKERS
 
-GUARDED = {
+BROKER_PROPERTIES = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
     # The controllers' quorum must be there before any ACL is known.
@@ -51,12 +47,6 @@ CLUSTER = (ResourceType.CLUSTER, "kafka-cluster")
 THE_TOPIC = (ResourceType.TOPIC, str(TOPIC))
 
 Right = tuple[tuple[ResourceType, str], ACLOperation]
-
-
-@pytest.fixture(scope="module")
-def behind_proxy() -> Iterator[Proxied]:
-    with proxied(GUARDED) as started:
-        yield started
 
 
 @contextmanager
@@ -136,27 +126,27 @@ class Loses:
 
 
 @pytest.mark.parametrize(
-    ("right", "words"),
+    ("right", "message"),
     [
         ((CLUSTER, ACLOperation.ALTER), "refused to elect preferred leaders. .* ALTER"),
         ((THE_TOPIC, ACLOperation.DESCRIBE), "refused to describe topics. .* DESCRIBE"),
     ],
     ids=["ALTER", "DESCRIBE"],
 )
-def test_a_right_that_is_lost_in_mid_run_is_named_and_the_run_resumed(
-    site: Proxied, right: Right, words: str
+def test_a_right_lost_during_a_run_is_named_and_the_run_can_be_resumed(
+    site: Proxied, right: Right, message: str
 ) -> None:
     plan = site.plan()
     with ExitStack() as until:
         loses = Loses(site, right, until)
-        with pytest.raises(RightsMissing, match=words):
+        with pytest.raises(RightsMissing, match=message):
             site.execute(plan, observe=loses)
     assert_done(site.resume())
     wait_until(lambda: site.is_as_planned(plan))
     wait_until(lambda: site.is_clean)
 
 
-def test_a_throttle_that_may_not_be_taken_away_any_more_is_told_and_cleaned_up(
+def test_a_throttle_that_cannot_be_removed_is_reported_and_cleaned_up(
     site: Proxied,
 ) -> None:
     plan = site.plan()
@@ -166,10 +156,10 @@ def test_a_throttle_that_may_not_be_taken_away_any_more_is_told_and_cleaned_up(
         assert loses.is_done
     assert report.state is RunState.FAILED
     assert "refused to change settings of broker 1. Give plimsoll's" in report.reason
-    assert "plimsoll cleanup takes it away" in report.reason
+    assert "plimsoll cleanup removes it" in report.reason
     wait_until(lambda: site.is_as_planned(plan))
     assert not site.is_clean
     with site.connect() as executor:
-        (told,) = executor.clean_up(site.folder)
-    assert told.endswith("its throttle is gone")
+        (answer,) = executor.clean_up(site.folder)
+    assert answer.endswith("its throttle is gone")
     wait_until(lambda: site.is_clean)

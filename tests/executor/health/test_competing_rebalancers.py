@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
-from executor.client.cluster_admin import Admin
-from executor.client.responses import Answer, ClusterView
-from executor.health import competing_rebalancers as authorities
+from executor.client.cluster_admin import ClusterAdmin
+from executor.client.responses import ClusterView, PartitionResponse
+from executor.health import competing_rebalancers as other_rebalancers
 from executor.platforms.stock_kafka import ReplicatedKafka
 from model.errors import GuardrailRefused, RightsMissing
 from model.ids import BrokerId, PartitionId, TopicName
@@ -24,7 +24,7 @@ class FakeShown:
 
     topics_there: tuple[str, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
-    answers: Mapping[PartitionId, Answer] = field(default_factory=dict)
+    answers: Mapping[PartitionId, PartitionResponse] = field(default_factory=dict)
     forbidden: str = ""
 
     def topics(self) -> dict[TopicName, int]:
@@ -36,7 +36,7 @@ class FakeShown:
 
     def reassign(
         self, targets: Mapping[PartitionId, Sequence[BrokerId]]
-    ) -> dict[PartitionId, Answer]:
+    ) -> dict[PartitionId, PartitionResponse]:
         if self.forbidden:
             raise RightsMissing(self.forbidden)
         return {pid: self.answers[pid] for pid in targets}
@@ -44,11 +44,11 @@ class FakeShown:
 
 def check(shown: FakeShown, cluster_id: str = CLUSTER_ID) -> tuple[str, ...]:
     cluster = ClusterView(cluster_id=cluster_id, alive=frozenset(ids([1, 2, 3])))
-    return authorities.check(cast("Admin", shown), cluster)
+    return other_rebalancers.check(cast("ClusterAdmin", shown), cluster)
 
 
-def start(shown: FakeShown) -> dict[PartitionId, Answer]:
-    platform = ReplicatedKafka(cast("Admin", shown))
+def start(shown: FakeShown) -> dict[PartitionId, PartitionResponse]:
+    platform = ReplicatedKafka(cast("ClusterAdmin", shown))
     return dict(platform.start([FIRST, SECOND]))
 
 
@@ -72,10 +72,10 @@ def test_confluents_balancer_is_refused_while_it_is_on() -> None:
         check(shown)
 
 
-def test_confluents_balancer_is_warned_of_where_it_cannot_be_seen() -> None:
-    (words,) = check(FakeShown(("_confluent_balancer_api_state",)))
-    assert "The topic _confluent_balancer_api_state is of Confluent's" in words
-    assert "Make sure that confluent.balancer.enable is false" in words
+def test_a_warning_is_given_where_confluents_balancer_is_not_visible() -> None:
+    (message,) = check(FakeShown(("_confluent_balancer_api_state",)))
+    assert "The topic _confluent_balancer_api_state belongs to Confluent's" in message
+    assert "Make sure that confluent.balancer.enable is false" in message
 
 
 @pytest.mark.parametrize("mode", ["continuous", "node_add"])
@@ -99,13 +99,13 @@ def test_an_undisclosed_redpanda_balancer_is_refused_with_an_alternative() -> No
         "strimzi.cruisecontrol.metrics",
     ],
 )
-def test_cruise_control_is_warned_of(topic: str) -> None:
-    (words,) = check(FakeShown((topic,)))
-    assert f"The topic {topic} is of Cruise Control. Let it start no" in words
+def test_a_warning_is_given_about_cruise_control(topic: str) -> None:
+    (message,) = check(FakeShown((topic,)))
+    assert f"The topic {topic} belongs to Cruise Control. Let it start no" in message
 
 
 @pytest.mark.parametrize(
-    ("topic", "words"),
+    ("topic", "message"),
     [
         ("orders-eu", "policy forbids it"),
         (
@@ -116,14 +116,17 @@ def test_cruise_control_is_warned_of(topic: str) -> None:
         ),
     ],
 )
-def test_what_msk_refuses_is_answered_with_what_to_do(topic: str, words: str) -> None:
-    refused = Answer.refused("policy forbids it")
+def test_a_refusal_by_msk_comes_with_a_remedy(topic: str, message: str) -> None:
+    refused = PartitionResponse.refused("policy forbids it")
     shown = FakeShown((topic,), answers={m.id: refused for m in (FIRST, SECOND)})
-    assert [answer.reason for answer in start(shown).values()] == [words] * 2
+    assert [answer.reason for answer in start(shown).values()] == [message] * 2
 
 
-def test_what_msk_refuses_of_a_request_alone_has_another_reason() -> None:
-    answers = {FIRST.id: Answer.refused("no such broker"), SECOND.id: Answer.accepted()}
+def test_a_partial_refusal_by_msk_has_another_reason() -> None:
+    answers = {
+        FIRST.id: PartitionResponse.refused("no such broker"),
+        SECOND.id: PartitionResponse.accepted(),
+    }
     assert start(FakeShown(("__amazon_msk_canary",), answers=answers)) == answers
 
 

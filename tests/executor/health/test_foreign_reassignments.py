@@ -8,20 +8,20 @@ import pytest
 
 from model.ids import PartitionId, TopicName
 from model.run import RunState
-from tests.support.executor.simulated_runs import Site
+from tests.support.executor.simulated_runs import SimulatedRun
 
 CRUISE = TopicName("__CruiseControlMetrics")
 
 
-def test_what_the_checks_before_approval_warn_of_the_run_does_not_repeat(
+def test_the_run_does_not_repeat_warnings_given_before_approval(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    at = Site(folder=tmp_path, before={0: (1, 2), 1: (1, 2)}, after={0: (1, 3)})
+    at = SimulatedRun(folder=tmp_path, before={0: (1, 2), 1: (1, 2)}, after={0: (1, 3)})
     pid, beside = PartitionId(CRUISE, 0), at.partitions[1]
     at.cluster.partitions[pid] = replace(beside, id=pid, topic_id="cruise")
     with at.executor() as executor:
-        (words,) = executor.rebalancers(shared=False)
-        assert words.startswith(f"The topic {CRUISE} is of Cruise Control.")
+        (message,) = executor.rebalancers(shared=False)
+        assert message.startswith(f"The topic {CRUISE} belongs to Cruise Control.")
         assert not caplog.messages
         executor.dry_run(at.plan)
         with caplog.at_level(logging.WARNING, "plimsoll.executor"):
@@ -32,4 +32,4 @@ def test_what_the_checks_before_approval_warn_of_the_run_does_not_repeat(
                 steering=at.steering,
             )
     assert report.state is RunState.DONE
-    assert caplog.messages.count(words) == 1
+    assert caplog.messages.count(message) == 1

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from executor.client.responses import PartitionView
-from executor.health.health_rules import ClusterHealth, guards_of
+from executor.health.health_rules import ClusterHealth, health_rules
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
-from model.stop_rules import Rule, StopRules
+from model.stop_rules import StopRule, StopRules
 from tests.support.executor.plan_builders import ids
 
 PAYMENTS = TopicName("payments")
@@ -48,9 +48,9 @@ WELL = health(WHOLE, LACKING, OFFLINE)
 MOVING = view(9, [1, 2, 3])
 
 
-def broken(now: ClusterHealth, begun: ClusterHealth = WELL) -> dict[Rule, str]:
-    guards = guards_of(begun, {MOVING.id}, RULES)
-    return {rule: why for rule, guard in guards.items() if (why := guard(now))}
+def broken(now: ClusterHealth, begun: ClusterHealth = WELL) -> dict[StopRule, str]:
+    guards = health_rules(begun, {MOVING.id}, RULES)
+    return {rule: reason for rule, guard in guards.items() if (reason := guard(now))}
 
 
 def test_problems_from_before_the_run_break_no_rule() -> None:
@@ -58,57 +58,59 @@ def test_problems_from_before_the_run_break_no_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "rule", "words"),
+    ("now", "rule", "message"),
     [
         (
             health(WHOLE, alive=frozenset(ids([2, 3]))),
-            Rule.BROKER_LOST,
+            StopRule.BROKER_LOST,
             "broker 1 died or was fenced",
         ),
         (
             health(replace(WHOLE, leader=NO_BROKER)),
-            Rule.OFFLINE,
+            StopRule.OFFLINE,
             "payments-0, which the plan leaves alone, went offline",
         ),
         (
             health(view(0, [1, 2])),
-            Rule.UNDER_REPLICATED,
+            StopRule.UNDER_REPLICATED,
             "payments-0, which the plan leaves alone, lost replicas in sync",
         ),
         (
             health(view(1, [1]), min_in_sync={PAYMENTS: 1}),
-            Rule.ISR_SHRINK,
+            StopRule.ISR_SHRINK,
             "payments-1, which the plan leaves alone, lost still more replicas in sync",
         ),
         (
             health(WHOLE, free_bytes={BrokerId(2): -1, BrokerId(3): 5}),
-            Rule.DISK,
+            StopRule.DISK,
             "the disk of broker 2 is down to its reserve",
         ),
     ],
 )
-def test_what_gets_worse_is_named(now: ClusterHealth, rule: Rule, words: str) -> None:
-    assert broken(now) == {rule: words}
+def test_each_deterioration_is_named(
+    now: ClusterHealth, rule: StopRule, message: str
+) -> None:
+    assert broken(now) == {rule: message}
 
 
-def test_several_are_named_by_the_first_and_their_number() -> None:
+def test_several_partitions_are_named_by_the_first_and_their_count() -> None:
     now = health(view(0, [1, 2]), view(3, [1, 2]))
     begun = health(WHOLE, view(3, [1, 2, 3]))
-    assert broken(now, begun)[Rule.UNDER_REPLICATED].startswith("payments-0 and 1 more")
-
-
-def test_a_partition_falls_under_its_least_replicas_in_sync() -> None:
-    assert broken(health(view(1, [1])))[Rule.UNDER_MIN_ISR] == (
-        "payments-1 has fewer than 2 replicas in sync, its least"
+    assert broken(now, begun)[StopRule.UNDER_REPLICATED].startswith(
+        "payments-0 and 1 more"
     )
 
 
-def test_of_the_plans_own_partitions_only_the_least_replicas_in_sync_are_watched() -> (
-    None
-):
+def test_a_partition_below_min_isr_is_named() -> None:
+    assert broken(health(view(1, [1])))[StopRule.UNDER_MIN_ISR] == (
+        "payments-1 has fewer than 2 replicas in sync, its minimum"
+    )
+
+
+def test_only_min_isr_is_watched_for_the_plans_own_partitions() -> None:
     begun = health(MOVING)
     assert broken(health(view(9, [1, 2])), begun) == {}
-    assert set(broken(health(view(9, [1])), begun)) == {Rule.UNDER_MIN_ISR}
+    assert set(broken(health(view(9, [1])), begun)) == {StopRule.UNDER_MIN_ISR}
 
 
 def test_created_deleted_or_recreated_topics_break_no_rule() -> None:
@@ -118,7 +120,7 @@ def test_created_deleted_or_recreated_topics_break_no_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    ("elections", "words"),
+    ("elections", "message"),
     [
         ([7, 7, 8, 8], None),
         ([7, 8, 9], "the controller changed 2 times within a minute"),
@@ -127,12 +129,12 @@ def test_created_deleted_or_recreated_topics_break_no_rule() -> None:
         ([None, None], None),
     ],
 )
-def test_two_new_controllers_within_a_minute(
-    elections: list[int | None], words: str | None
+def test_two_new_controllers_within_a_minute_break_a_rule(
+    elections: list[int | None], message: str | None
 ) -> None:
-    guard = guards_of(WELL, (), RULES)[Rule.CONTROLLER_CHANGES]
-    looks = [health(at_s=10.0 * i, elections=e) for i, e in enumerate(elections)]
-    assert [guard(look) for look in looks][-1] == words
+    guard = health_rules(WELL, (), RULES)[StopRule.CONTROLLER_CHANGES]
+    polls = [health(at_s=10.0 * i, elections=e) for i, e in enumerate(elections)]
+    assert [guard(look) for look in polls][-1] == message
 
 
 @pytest.mark.parametrize(
@@ -147,17 +149,18 @@ def test_two_new_controllers_within_a_minute(
         (0.01, [9.0, 9.0, 9.0, 0.01, 0.01], False),
     ],
 )
-def test_slow_is_the_median_of_three_against_the_beginning_and_a_floor(
+def test_slow_means_the_median_of_three_above_start_and_floor(
     begun_s: float, answers_s: list[float], is_slow: bool
 ) -> None:
-    guard = guards_of(health(answer_s=begun_s), (), RULES)[Rule.SLOW_REQUESTS]
-    said = [guard(health(answer_s=answer_s)) for answer_s in answers_s]
-    assert (said[-1] is not None) == is_slow
+    guard = health_rules(health(answer_s=begun_s), (), RULES)[StopRule.SLOW_REQUESTS]
+    reasons = [guard(health(answer_s=answer_s)) for answer_s in answers_s]
+    assert (reasons[-1] is not None) == is_slow
 
 
-def test_slow_answers_are_told_with_both_figures() -> None:
-    guard = guards_of(health(answer_s=0.1), (), RULES)[Rule.SLOW_REQUESTS]
-    said = [guard(health(answer_s=2.0)) for _ in range(3)]
+def test_slow_answers_are_reported_with_both_figures() -> None:
+    guard = health_rules(health(answer_s=0.1), (), RULES)[StopRule.SLOW_REQUESTS]
+    reasons = [guard(health(answer_s=2.0)) for _ in range(3)]
     assert (
-        said[-1] == "brokers take 2.00 s to answer, and took 0.10 s when the run began"
+        reasons[-1]
+        == "brokers take 2.00 s to answer, compared with 0.10 s when the run began"
     )

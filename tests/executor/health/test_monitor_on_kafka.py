@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import pytest
 
 from executor.client.kafka_admin import KafkaAdmin
-from executor.health.monitor import Watch
-from executor.schedule.disk_headroom import Room
+from executor.health.monitor import ClusterMonitor
+from executor.schedule.disk_headroom import DiskHeadroom
 from executor.timing import RunLimits, Timing
 from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move
-from model.stop_rules import Rule
+from model.stop_rules import StopRule
 from tests.support.cli_on_cluster import wait_until
 from tests.support.executor.plan_builders import plan_for
 
@@ -26,9 +26,11 @@ def made(cluster: LocalCluster, replicas: Sequence[Sequence[int]]) -> str:
     return topic
 
 
-def watch(admin: KafkaAdmin, moves: Sequence[Move], limits: RunLimits) -> Watch:
-    room = Room(admin, limits, Timing()).of
-    return Watch(admin, moves, limits, Timing(), room)
+def watch(
+    admin: KafkaAdmin, moves: Sequence[Move], limits: RunLimits
+) -> ClusterMonitor:
+    headroom = DiskHeadroom(admin, limits, Timing()).of
+    return ClusterMonitor(admin, moves, limits, Timing(), headroom)
 
 
 def test_new_topics_in_a_healthy_cluster_break_no_rule(
@@ -48,7 +50,7 @@ def test_a_disk_without_its_reserve_is_named(local_cluster: LocalCluster) -> Non
     limits = RunLimits(disk_reserve_bytes=10**18)
     with KafkaAdmin(local_cluster.bootstrap, 10.0) as admin:
         (broken,) = watch(admin, plan.moves, limits)(False)
-    assert broken.rule is Rule.DISK
+    assert broken.rule is StopRule.DISK
     assert broken.reason == "the disk of broker 2 is down to its reserve"
 
 

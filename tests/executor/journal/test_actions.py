@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from clients.s3 import S3Settings
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.executor import Executor
 from executor.journal.lock import is_changing, sole_writer
 from executor.journal.run_history import (
@@ -29,7 +29,7 @@ from tests.executor.run.test_elections import FakeLeaders, partition
 from tests.support.executor.fake_platform import FakeTime
 from tests.support.executor.plan_builders import CLUSTER_ID
 from tests.support.executor.s3_server import Fault, Host, keys, place
-from tests.support.executor.simulated_runs import MB, Site
+from tests.support.executor.simulated_runs import MB, SimulatedRun
 
 HOW = {"num_partitions": 4, "replication_factor": 3}
 
@@ -39,18 +39,18 @@ def records(folder: Path) -> list[JournalRecord]:
     return list(read_journal(path))
 
 
-def test_an_election_is_in_the_journal_before_it_is_asked_for(tmp_path: Path) -> None:
+def test_an_election_is_journalled_before_its_request(tmp_path: Path) -> None:
     time = FakeTime()
     fake = FakeLeaders(time, partition(0, (1, 2), 2), partition(1, (3, 1), 1))
     seen: list[list[JournalRecord]] = []
     asked = fake.elect_preferred
 
-    def elect(wanted: Iterable[PartitionId]) -> None:
+    def elect(ids: Iterable[PartitionId]) -> None:
         seen.append(records(tmp_path))
-        asked(wanted)
+        asked(ids)
 
     fake.elect_preferred = elect  # type: ignore[method-assign]
-    executor = Executor(cast("Admin", fake), timing=time.timing)
+    executor = Executor(cast("ClusterAdmin", fake), timing=time.timing)
     assert executor.elect(executor.elections(), tmp_path, by="ann") == ()
     (before,) = seen
     assert [r.event for r in before] == [JournalEvent.STARTED, JournalEvent.ELECTING]
@@ -65,28 +65,28 @@ def test_an_election_is_in_the_journal_before_it_is_asked_for(tmp_path: Path) ->
     assert after[3].detail["state"] == "done"
 
 
-def test_an_election_that_fails_says_so_in_the_journal(tmp_path: Path) -> None:
+def test_a_failed_election_is_journalled(tmp_path: Path) -> None:
     time = FakeTime()
     fake = FakeLeaders(time, partition(0, (1, 2), 2))
-    executor = Executor(cast("Admin", fake), timing=time.timing)
-    found = executor.elections()
+    executor = Executor(cast("ClusterAdmin", fake), timing=time.timing)
+    result = executor.elections()
 
     def away(_: object) -> None:
         raise ClusterUnreachable("nobody answers")
 
     fake.elect_preferred = away  # type: ignore[method-assign,assignment]
     with pytest.raises(ClusterUnreachable):
-        executor.elect(found, tmp_path)
+        executor.elect(result, tmp_path)
     assert records(tmp_path)[-1].detail == {
         "state": "failed",
         "reason": "nobody answers",
     }
 
 
-def test_a_folder_that_cannot_be_written_holds_no_election(tmp_path: Path) -> None:
+def test_no_election_is_held_without_a_writable_folder(tmp_path: Path) -> None:
     time = FakeTime()
     fake = FakeLeaders(time, partition(0, (1, 2), 2))
-    executor = Executor(cast("Admin", fake), timing=time.timing)
+    executor = Executor(cast("ClusterAdmin", fake), timing=time.timing)
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="nothing was changed"):
         executor.elect(executor.elections(), tmp_path / "file" / "journal")
@@ -105,7 +105,7 @@ def creating(executor: Executor, folder: Path) -> None:
 
 
 def test_a_topic_is_created_under_lock_and_journal(tmp_path: Path) -> None:
-    executor = Executor(cast("Admin", None), timing=FakeTime().timing)
+    executor = Executor(cast("ClusterAdmin", None), timing=FakeTime().timing)
     with (
         sole_writer(tmp_path, CLUSTER_ID),
         pytest.raises(GuardrailRefused, match="Another plimsoll is changing"),
@@ -116,14 +116,16 @@ def test_a_topic_is_created_under_lock_and_journal(tmp_path: Path) -> None:
     assert records(tmp_path)[-1].event is JournalEvent.ENDED
 
 
-def test_with_an_archive_it_needs_the_lease_and_is_archived(
+def test_creating_a_topic_needs_the_lease_and_is_archived(
     tmp_path: Path, endpoint: str
 ) -> None:
     store: S3Settings = place(endpoint)
     time = FakeTime()
     host = Host(store, time.timing, "a")
     host.wire.fault = lambda _: Fault.AWAY
-    executor = Executor(cast("Admin", None), timing=time.timing, archive=host.archive)
+    executor = Executor(
+        cast("ClusterAdmin", None), timing=time.timing, archive=host.archive
+    )
     with pytest.raises(ArchiveUnreachable):
         creating(executor, tmp_path)
     assert not journal_paths(tmp_path)
@@ -136,7 +138,9 @@ def test_with_an_archive_it_needs_the_lease_and_is_archived(
 
 
 def test_an_election_is_not_the_newest_run(tmp_path: Path) -> None:
-    at = Site(folder=tmp_path, before={0: (1, 2)}, after={0: (3, 2)}, log_bytes=MB)
+    at = SimulatedRun(
+        folder=tmp_path, before={0: (1, 2)}, after={0: (3, 2)}, log_bytes=MB
+    )
     at.run()
     at.cluster.advance(200.0)
     creating_folder = [path.stem for path in run_paths(tmp_path)]

@@ -11,7 +11,7 @@ import pytest
 
 from clients.s3 import S3Settings
 from executor.executor import Executor
-from executor.journal.records import End, sealed
+from executor.journal.records import JournalEnd, sealed
 from executor.journal.run_history import past_run
 from executor.journal.run_journal import plan_path, run_path, run_paths
 from executor.run.operator_control import Steering
@@ -26,15 +26,8 @@ from model.errors import (
 from model.plan.plan import Plan
 from model.run import JournalEvent, JournalRecord, MoveState, RunReport, RunState
 from tests.support.executor.plan_builders import CLUSTER_ID, plan
-from tests.support.executor.s3_server import (
-    BUCKET,
-    Fault,
-    Host,
-    client,
-    keys,
-    place,
-)
-from tests.support.executor.simulated_runs import MB, Killed, Site
+from tests.support.executor.s3_server import BUCKET, Fault, Host, client, keys, place
+from tests.support.executor.simulated_runs import MB, Killed, SimulatedRun
 
 QUIET = {
     JournalEvent.PREPARED,
@@ -53,10 +46,10 @@ class Field:
 
     folder: Path
     store: S3Settings
-    site: Site = field(init=False)
+    site: SimulatedRun = field(init=False)
 
     def __post_init__(self) -> None:
-        self.site = Site(
+        self.site = SimulatedRun(
             folder=self.folder,
             before={0: (1, 2), 1: (2, 1)},
             after={0: (3, 2), 1: (1, 2)},
@@ -226,11 +219,11 @@ def test_killed_at_any_call_to_the_bucket_a_run_is_resumed_on_another_host(
             assert at.site.placement == {
                 n: (tuple(r), r[0]) for n, r in at.site.before.items()
             }
-            with pytest.raises(ConfigError, match="has no run at all"):
+            with pytest.raises(ConfigError, match="has no run on this"):
                 b.resume()
             continue
-        told = outcome_of(b.resume)
-        assert told == "done" or told.endswith("nothing is left to resume.")
+        outcome = outcome_of(b.resume)
+        assert outcome == "done" or outcome.endswith("nothing is left to resume.")
         assert at.is_done
         assert at.archived == b.journal
     assert call > 15
@@ -286,7 +279,9 @@ def outcome_of(command: Callable[[], RunReport]) -> str:
     return f"{report.state}: {report.reason}".removesuffix(": ")
 
 
-def requests_without(site: Site, host: Host, call: int, fault: Fault) -> list[str]:
+def requests_without(
+    site: SimulatedRun, host: Host, call: int, fault: Fault
+) -> list[str]:
     """Requests for moves that are sent although the bucket does not answer any more."""
     sent: list[str] = []
     host.wire.fault = lambda number: fault if number >= call else None
@@ -308,27 +303,30 @@ def test_a_slow_bucket_only_costs_time(fields: Fields) -> None:
     assert at.is_done
 
 
-def test_who_lost_the_lease_at_any_request_sends_nothing_more(fields: Fields) -> None:
+def test_losing_the_lease_at_any_request_ends_all_requests(fields: Fields) -> None:
     """It was stopped for long, and somebody else has gone on with its run."""
     for change in count():
         at = fields()
         a, b = at.machine("a"), at.machine("b")
         sent = hand_over(at.site, b, change)
-        told = outcome_of(a.run)
+        outcome = outcome_of(a.run)
         if not sent:
             break
         assert sent == ["the last of a"]
         assert at.is_done
         assert at.archived == b.journal
-        # What a has written after that is set aside.
+        # Records that host a has written after that are set aside.
         assert outcome_of(a.resume).endswith("nothing is left to resume.")
         assert a.journal == b.journal
-        if told.startswith("failed") and "somebody" not in told:
-            assert "is lost (b has taken it), so nothing further is sent" in told
+        if (
+            outcome.startswith("failed")
+            and "another process has written" not in outcome
+        ):
+            assert "is lost (b has taken it), so nothing further is sent" in outcome
     assert change > 10
 
 
-def hand_over(site: Site, to: Machine, change: int) -> list[str]:
+def hand_over(site: SimulatedRun, to: Machine, change: int) -> list[str]:
     """Let much time pass after the n-th request, in which another host resumes the run.
 
     Returns what is sent from there on.
@@ -457,14 +455,14 @@ def test_a_record_is_written_by_one_writer_alone(fields: Fields) -> None:
         second = b.archive.sink(b.folder, made, "run")
         late = b.archive.sink(b.folder, made, "run")
         second(JournalEvent.RESUMED, three)
-        with pytest.raises(WriterBarred, match="somebody else has written s3://arch"):
+        with pytest.raises(WriterBarred, match="another process has written s3://arch"):
             late(JournalEvent.RESUMED, four)
     assert at.archived == one + two + three
 
 
 def sealed_lines(of: Plan, count: int) -> list[bytes]:
     """Lines of the journal of a run."""
-    lines, end = [], End()
+    lines, end = [], JournalEnd()
     for number in range(count):
         record = JournalRecord(
             at_ms=number,
@@ -503,17 +501,15 @@ def test_a_damaged_local_journal_is_restored_from_the_archive(
 
 
 @pytest.mark.parametrize(
-    ("spoil", "words"),
+    ("spoil", "message"),
     [
         ("piece gone", "does not begin with record"),
         ("piece garbled", "is damaged: line 1 is not a journal record"),
-        ("plan gone", r"plan\.json is gone"),
+        ("plan gone", r"plan\.json is missing"),
         ("plan garbled", "plan"),
     ],
 )
-def test_an_archive_that_somebody_changed_is_named(
-    fields: Fields, spoil: str, words: str
-) -> None:
+def test_a_changed_archive_is_named(fields: Fields, spoil: str, message: str) -> None:
     at = fields()
     at.machine("a").run()
     b = at.machine("b")
@@ -525,7 +521,7 @@ def test_an_archive_that_somebody_changed_is_named(
         direct.delete_object(Bucket=BUCKET, Key=key)
     else:
         direct.put_object(Bucket=BUCKET, Key=key, Body=b"{}\n")
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match=message):
         b.resume()
     with pytest.raises(PlimsollError):
         b.executor().plan_rollback(b.folder, None)

@@ -21,14 +21,14 @@ from model.errors import ConfigError
 from model.run import JournalEvent, RunState
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import CLUSTER_ID
-from tests.support.executor.simulated_runs import MB, Killed, Site
+from tests.support.executor.simulated_runs import MB, Killed, SimulatedRun
 
 Spoil = Callable[[list[bytes]], bytes]
 """What becomes of the lines of a journal."""
 
 
-def site(folder: Path) -> Site:
-    return Site(
+def site(folder: Path) -> SimulatedRun:
+    return SimulatedRun(
         folder=folder,
         before={0: (1, 2), 1: (2, 1), 2: (1, 2)},
         after={0: (3, 2), 1: (3, 1), 2: (4, 2)},
@@ -37,7 +37,7 @@ def site(folder: Path) -> Site:
     )
 
 
-def interrupted(folder: Path, change: int = 9) -> tuple[Site, Path]:
+def interrupted(folder: Path, change: int = 9) -> tuple[SimulatedRun, Path]:
     """A run that was killed while its second move copies."""
     at = site(folder)
     at.kill_at(change, made=True)
@@ -206,13 +206,13 @@ def test_an_unreadable_journal_is_named(tmp_path: Path, what: str) -> None:
 def test_no_flipped_bit_of_a_retention_is_ever_set(tmp_path: Path) -> None:
     """One bit made cleanup set 907374182400 bytes instead of 107374182400."""
     topic, value = "orders", "107374182400"
-    at = Site(
+    at = SimulatedRun(
         folder=tmp_path / "made",
         before={0: (1, 2)},
         after={0: (3, 2)},
         storage=StorageKind.TIERED,
         log_bytes=3000.0 * MB,
-        limits=RunLimits(shorten_segments=True),
+        limits=RunLimits(lower_segments=True),
     )
     configs = at.cluster.topic_configs.setdefault(at.plan.moves[0].topic, {})
     configs |= {LOCAL: value, SEGMENT: "1073741824"}
@@ -234,7 +234,7 @@ def test_no_flipped_bit_of_a_retention_is_ever_set(tmp_path: Path) -> None:
             spoilt[place] ^= 1 << bit
             path.write_bytes(spoilt)
             (past,) = left_set(at.folder, CLUSTER_ID)
-            assert past.shortened is None
+            assert past.lowered_segments is None
             assert f"line {line + 1} does not match its checksum" in past.warnings[0]
             assert any(f"check the topics {topic}" in w for w in past.warnings)
 

@@ -162,16 +162,14 @@ def test_the_loser_of_a_lease_learns_the_new_holder(
             a.lease.need()
 
 
-def test_a_lease_that_somebody_removed_is_lost(
-    store: S3Settings, time: FakeTime
-) -> None:
+def test_a_removed_lease_is_lost(store: S3Settings, time: FakeTime) -> None:
     a = Host(store, time.timing, "a")
     with a.lease.held(CLUSTER, NOT_STOPPED):
         client(store).delete_object(
             Bucket=BUCKET, Key=f"{store.prefix}{CLUSTER}/lease.json"
         )
         time.now_s += a.lease.duration_s - CALL_S + 1.0
-        with pytest.raises(WriterBarred, match="somebody has removed it"):
+        with pytest.raises(WriterBarred, match="someone has removed it"):
             a.lease.need()
     assert keys(store) == []
 
@@ -188,24 +186,24 @@ GARBLED = [
 
 
 @pytest.mark.parametrize("body", GARBLED)
-def test_what_is_no_lease_is_named_and_stays(
+def test_an_object_that_is_not_a_lease_is_named_and_stays(
     store: S3Settings, time: FakeTime, body: bytes
 ) -> None:
     put(store, body)
     a = Host(store, time.timing, "a")
-    with pytest.raises(ConfigError, match=r"/one/lease\.json is no lease of plimsoll"):
+    with pytest.raises(
+        ConfigError, match=r"/one/lease\.json is not a lease of plimsoll"
+    ):
         a.lease.held(CLUSTER, NOT_STOPPED).__enter__()
-    found = a.bucket.get("one/lease.json")
-    assert found is not None
-    assert found.body == body
+    result = a.bucket.get("one/lease.json")
+    assert result is not None
+    assert result.body == body
 
 
-def test_no_more_of_a_lease_is_read_than_one_has(
-    store: S3Settings, time: FakeTime
-) -> None:
+def test_reading_a_lease_is_limited_in_size(store: S3Settings, time: FakeTime) -> None:
     put(store, LEASE.body + b" " * 70_000)
     a = Host(store, time.timing, "a")
-    with pytest.raises(ConfigError, match=r"lease\.json holds more than 65,536 bytes"):
+    with pytest.raises(ConfigError, match=r"lease\.json is larger than 65,536 bytes"):
         a.lease.held(CLUSTER, NOT_STOPPED).__enter__()
 
 
@@ -221,14 +219,12 @@ def test_a_lease_written_by_a_newer_plimsoll_is_not_taken(
             b.lease.held(CLUSTER, NOT_STOPPED).__enter__()
 
 
-def test_a_lease_that_was_overwritten_with_something_else_bars(
-    store: S3Settings, time: FakeTime
-) -> None:
+def test_an_overwritten_lease_bars_requests(store: S3Settings, time: FakeTime) -> None:
     a = Host(store, time.timing, "a")
     with a.lease.held(CLUSTER, NOT_STOPPED):
         put(store, b"{}")
         time.now_s += a.lease.duration_s - CALL_S + 1.0
-        with pytest.raises(WriterBarred, match="is no lease of plimsoll's"):
+        with pytest.raises(WriterBarred, match="is not a lease of plimsoll"):
             a.lease.need()
 
 
@@ -260,11 +256,13 @@ def test_a_store_that_ignores_conditions_is_refused(
     put_object = a.wire.put_object
 
     def careless(**how: object) -> object:
-        kept = {k: v for k, v in how.items() if k not in ("IfMatch", "IfNoneMatch")}
-        return put_object(**kept)
+        remaining = {
+            k: v for k, v in how.items() if k not in ("IfMatch", "IfNoneMatch")
+        }
+        return put_object(**remaining)
 
     a.wire.put_object = careless  # type: ignore[method-assign]
-    with pytest.raises(ConfigError, match="cannot keep a lease; nothing was changed"):
+    with pytest.raises(ConfigError, match="cannot hold a lease; nothing was changed"):
         a.lease.held(CLUSTER, NOT_STOPPED).__enter__()
 
 

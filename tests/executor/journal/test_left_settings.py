@@ -32,7 +32,13 @@ from model.ids import BrokerId, PartitionId
 from model.run import RunState
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import CLUSTER_ID
-from tests.support.executor.simulated_runs import MB, TOPIC, Killed, Site, cut_off
+from tests.support.executor.simulated_runs import (
+    MB,
+    TOPIC,
+    Killed,
+    SimulatedRun,
+    interrupted_runs,
+)
 
 TWO = BrokerId(2)
 WHAT = (
@@ -43,20 +49,20 @@ WHAT = (
 )
 
 
-def site(folder: Path, storage: StorageKind = StorageKind.REPLICATED) -> Site:
-    return Site(
+def site(folder: Path, storage: StorageKind = StorageKind.REPLICATED) -> SimulatedRun:
+    return SimulatedRun(
         folder=folder,
         before={0: (1, 2), 1: (2, 1)},
         after={0: (3, 2), 1: (3, 1)},
         brokers=3,
         storage=storage,
-        limits=RunLimits(throttle_bytes_per_s=50 * MB, shorten_segments=True),
+        limits=RunLimits(throttle_bytes_per_s=50 * MB, lower_segments=True),
     )
 
 
 def interrupted(
     folder: Path, change: int = 6, storage: StorageKind = StorageKind.REPLICATED
-) -> Site:
+) -> SimulatedRun:
     at = site(folder, storage)
     at.kill_at(change, made=True)
     with pytest.raises(Killed):
@@ -99,7 +105,7 @@ def test_a_rollback_restores_the_settings_of_an_interrupted_run(
     tmp_path: Path, storage: StorageKind, schema: int
 ) -> None:
     make = partial(site, storage=storage)
-    for cut in cut_off(tmp_path, make, made=True):
+    for cut in interrupted_runs(tmp_path, make, made=True):
         if schema == 1:
             in_schema_1(run_paths(cut.folder)[0])
         cut.cluster.advance(100.0)
@@ -127,7 +133,7 @@ def test_a_rollback_recognises_a_throttle_left_by_the_run(
         assert at.is_clean
 
 
-def left_by_two_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+def left_by_two_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> SimulatedRun:
     """The second run found the throttle of the first one, and would restore that."""
     at = interrupted(folder)
     at.cluster.advance(100.0)
@@ -136,7 +142,7 @@ def left_by_two_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     at.limits = RunLimits(throttle_bytes_per_s=60 * MB)
     at.kill_at(4, made=True)
     with monkeypatch.context() as patched:
-        # As plimsoll did before runs restored first what earlier ones had left.
+        # As in versions in which runs did not first restore earlier settings.
         patched.setattr(Executor, "_restore_first", lambda *_, **__: None)
         with pytest.raises(Killed):
             at.run()
@@ -168,7 +174,7 @@ def test_an_older_run_recognises_rates_left_by_a_newer_one(
     assert left_settings(at.folder, CLUSTER_ID) == []
 
 
-def test_the_report_of_a_rollback_names_what_remains(
+def test_the_report_of_a_rollback_names_remaining_settings(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     at = interrupted(tmp_path, 8)
@@ -178,7 +184,7 @@ def test_the_report_of_a_rollback_names_what_remains(
     at.faults.refusals["alter_broker_configs"] = "Policy says no."
     at.limits = RunLimits()
     report = at.run(back)
-    named = f"The run {path.stem} has not restored all that it set: {WHAT}"
+    named = f"The run {path.stem} has not restored all settings: {WHAT}"
     assert (report.state, report.reason) == (RunState.FAILED, named)
     assert "broker 2 keeps its throttle: the cluster did not " in caplog.text
     at.faults.refusals.clear()
@@ -205,7 +211,7 @@ def test_a_new_run_first_restores_settings_of_an_earlier_one(
     assert "its throttle is gone" in caplog.text
 
 
-def test_a_new_run_names_what_it_could_not_restore(
+def test_a_new_run_names_settings_it_could_not_restore(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     at = interrupted(tmp_path)
@@ -215,7 +221,7 @@ def test_a_new_run_names_what_it_could_not_restore(
     at.limits = RunLimits()
     at.faults.refusals["alter_broker_configs"] = "Policy says no."
     assert at.run().state is RunState.DONE
-    assert f"has not restored all that it set: {WHAT}" in caplog.text
+    assert f"has not restored all settings: {WHAT}" in caplog.text
     at.faults.refusals.clear()
     at.executor().clean_up(at.folder)
     assert at.is_clean
@@ -245,7 +251,7 @@ def test_a_plan_for_another_cluster_restores_nothing_on_this_one(
     assert not at.is_clean
 
 
-def test_what_is_still_set_is_said_where_an_error_ends_the_run(
+def test_remaining_settings_are_reported_if_an_error_ends_the_run(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A broker takes the throttle, and does not give it back."""
@@ -262,7 +268,7 @@ def test_what_is_still_set_is_said_where_an_error_ends_the_run(
     admin.alter_broker_configs = refusing  # type: ignore[method-assign, assignment]
     with pytest.raises(ExecutionStopped, match="broker 2 refuses"):
         executor.execute(
-            at.plan, journal_dir=tmp_path, observe=at.told.append, steering=at.steering
+            at.plan, journal_dir=tmp_path, observe=at.shown.append, steering=at.steering
         )
     with caplog.at_level(logging.WARNING):
         assert "broker 1 keeps its throttle: broker 1 refuses" in caplog.text
@@ -362,11 +368,13 @@ def test_a_throttle_without_a_record_stays_until_someone_removes_it(
 
 
 @pytest.mark.parametrize("storage", [StorageKind.TIERED, StorageKind.SHARED])
-def test_other_settings_whose_record_is_missing_are_named_with_what_removes_them(
+def test_settings_without_a_record_are_named_with_their_remedy(
     tmp_path: Path, storage: StorageKind
 ) -> None:
     one_each = {0: (1,), 1: (2,)}
-    at = Site(folder=tmp_path, before=one_each, after={0: (3,)}, storage=storage)
+    at = SimulatedRun(
+        folder=tmp_path, before=one_each, after={0: (3,)}, storage=storage
+    )
     at.kill_at(0, made=True)
     with suppress(Killed):
         at.run()
@@ -383,8 +391,12 @@ def test_other_settings_whose_record_is_missing_are_named_with_what_removes_them
         key, value, entity = THRESHOLDS[0], str(NEVER), "brokers --entity-default"
         admin.alter_default_broker_configs({key: value})
     removes = f"kafka-configs.sh --alter --entity-type {entity} --delete-config {key}"
-    told = at.executor().left(tmp_path)
-    assert [words for words in told if removes in words and f"{key} = {value}" in words]
+    reported = at.executor().left(tmp_path)
+    assert [
+        message
+        for message in reported
+        if removes in message and f"{key} = {value}" in message
+    ]
 
 
 class Command(Enum):
@@ -396,7 +408,7 @@ class Command(Enum):
     NEW_RUN = "apply"
 
 
-def do(at: Site, command: Command) -> None:
+def do(at: SimulatedRun, command: Command) -> None:
     match command:
         case Command.RESUME:
             at.resume()
@@ -439,7 +451,7 @@ def test_whatever_is_interrupted_its_settings_are_restored_or_named(
     at = interrupted(tmp_path_factory.mktemp("run"), 8, storage)
     for command, rate, killed, lost, pause_s in commands:
         at.cluster.advance(pause_s)
-        at.limits = RunLimits(throttle_bytes_per_s=rate, shorten_segments=True)
+        at.limits = RunLimits(throttle_bytes_per_s=rate, lower_segments=True)
         at.faults.lost = dict(lost)
         if killed is not None:
             at.kill_at(killed[0], made=killed[1])

@@ -4,7 +4,6 @@ Kafka's own leader balancing is on, every 5 s.
 """
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -20,18 +19,14 @@ from tests.support.executor.proxied_cluster import (
     TIMEOUT_S,
     TOPIC,
     Proxied,
-    proxied,
 )
 from tests.support.executor.real_runs import assert_done
 from tests.support.executor.topic_records import assert_exact
+from tests.support.kafka_marks import FAILING_BROKERS
 
-# Where it waits in vain, kafka-python leaves its socket to the garbage collector.
-pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = FAILING_BROKERS
 
-BALANCED = {
+BROKER_PROPERTIES = {
     "auto.leader.rebalance.enable": "true",
     "leader.imbalance.check.interval.seconds": "5",
 }
@@ -43,12 +38,6 @@ HARMED = [
     (Api.DESCRIBE_LOG_DIRS, Fault.CUT_BEFORE),
 ]
 """Each way in which the driver fails, once; a simulated cluster loses every call."""
-
-
-@pytest.fixture(scope="module")
-def behind_proxy() -> Iterator[Proxied]:
-    with proxied(BALANCED) as started:
-        yield started
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -114,12 +103,12 @@ def test_a_repeatedly_lost_reassignment_is_given_up(site: Proxied) -> None:
 
 
 @pytest.mark.parametrize("harm", [Fault.LOSE_REQUEST, Fault.LOSE_ANSWER])
-def test_a_throttle_whose_setting_is_lost_is_not_left(
+def test_a_throttle_whose_request_was_lost_does_not_stay(
     site: Proxied, harm: Fault
 ) -> None:
     plan = site.plan()
     site.proxy.order(Api.INCREMENTAL_ALTER_CONFIGS, harm)
-    with pytest.raises(ExecutionStopped, match="broker 1 did not take the throttle"):
+    with pytest.raises(ExecutionStopped, match="broker 1 did not accept the throttle"):
         site.execute(plan, THROTTLED)
     wait_until(lambda: site.is_clean)
     assert_done(site.resume())

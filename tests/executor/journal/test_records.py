@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from executor.journal.records import Content, checksum_of, scan
+from executor.journal.records import JournalContent, checksum_of, scan
 from executor.journal.run_journal import RunJournal
 from executor.timing import Timing
 from model.run import JournalEvent, JournalRecord
@@ -54,7 +54,7 @@ def flips(data: bytes) -> Iterator[tuple[int, bytes]]:
         line += data[place : place + 1] == b"\n"
 
 
-def all_in(content: Content, of: bytes) -> bool:
+def all_in(content: JournalContent, of: bytes) -> bool:
     """Whether each intact record stands in a journal just so."""
     known = {i.raw: i.record for i in scan(of, RUN).intact}
     return all(known.get(i.raw) == i.record for i in content.intact)
@@ -195,7 +195,7 @@ def continued(folder: Path, data: bytes) -> bytes:
     return journal.path.read_bytes()
 
 
-def events(content: Content) -> list[JournalEvent]:
+def events(content: JournalContent) -> list[JournalEvent]:
     return [record.event for record in content.records]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.journal.records import End, sealed
+from executor.journal.records import JournalEnd, sealed
 from executor.journal.run_history import (
     past_run,
     read_content,
@@ -92,9 +92,9 @@ def test_no_file_before_the_first_record(journal: Journals) -> None:
     assert not journal().path.exists()
 
 
-def test_a_journal_is_never_written_over(journal: Journals) -> None:
+def test_a_journal_is_never_overwritten(journal: Journals) -> None:
     journal().write(JournalEvent.STARTED)
-    with pytest.raises(ConfigError, match=r"run-1\.jsonl cannot be made"):
+    with pytest.raises(ConfigError, match=r"run-1\.jsonl cannot be created"):
         journal().write(JournalEvent.STARTED)
 
 
@@ -106,13 +106,13 @@ def test_a_full_disk_stops_the_run_before_anything_is_sent(journal: Journals) ->
             full.write(JournalEvent.ISSUING, [FIRST])
 
 
-@pytest.mark.parametrize("kept", [1, 40, -1])
-def test_a_torn_last_line_is_left_out(journal: Journals, kept: int) -> None:
+@pytest.mark.parametrize("remaining", [1, 40, -1])
+def test_an_incomplete_last_line_is_ignored(journal: Journals, remaining: int) -> None:
     """Whatever of the last record a crash let through, the ones before it count."""
     torn = journal()
     torn.write(JournalEvent.ISSUING, PLAN.moves)
     first, second = torn.path.read_bytes().splitlines(keepends=True)
-    torn.path.write_bytes(first + second[:-1][:kept])
+    torn.path.write_bytes(first + second[:-1][:remaining])
     assert [r.id for r in read_journal(torn.path)] == [FIRST.id]
 
 
@@ -139,7 +139,7 @@ def test_a_newer_major_version_is_refused(journal: Journals) -> None:
     written.write(JournalEvent.STARTED)
     (record,) = read_journal(written.path)
     newer = record.model_copy(update={"schema_version": "3.0"})
-    written.path.write_bytes(sealed(newer, End())[0])
+    written.path.write_bytes(sealed(newer, JournalEnd())[0])
     with pytest.raises(ConfigError, match=r"run-1\.jsonl was written by a newer"):
         read_journal(written.path)
 
@@ -244,17 +244,17 @@ def test_an_interrupted_run_continues_after_its_last_complete_record(
     assert past.among(MoveState.PLANNED) == [SECOND]
 
 
-def test_a_run_is_named_by_the_beginning_of_its_id(journal: Journals) -> None:
+def test_a_run_is_found_by_the_start_of_its_id(journal: Journals) -> None:
     for run_id in ("run-1", "run-12", "sun-1"):
         journal(run_id).write(JournalEvent.STARTED)
     assert past_run(journal.folder, CLUSTER_ID).run_id == "sun-1"
     assert past_run(journal.folder, CLUSTER_ID, "run-1").run_id == "run-1"
     assert past_run(journal.folder, CLUSTER_ID, "run-12").run_id == "run-12"
-    with pytest.raises(ConfigError, match="run begins 2 runs"):
+    with pytest.raises(ConfigError, match="2 run ids start with run"):
         past_run(journal.folder, CLUSTER_ID, "run")
     with pytest.raises(ConfigError, match="no run moon on this cluster; the newest"):
         past_run(journal.folder, CLUSTER_ID, "moon")
-    with pytest.raises(ConfigError, match="has no run at all on this cluster"):
+    with pytest.raises(ConfigError, match="has no run on this cluster"):
         past_run(journal.folder, "another")
-    with pytest.raises(ConfigError, match="has no run at all"):
+    with pytest.raises(ConfigError, match="has no run on this"):
         past_run(journal.folder / "empty", CLUSTER_ID)

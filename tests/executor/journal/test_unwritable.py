@@ -15,11 +15,11 @@ from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.run import JournalEvent, MoveState, RunProgress, RunState
 from model.snapshot.snapshot import StorageKind
-from tests.support.executor.simulated_runs import MB, Site
+from tests.support.executor.simulated_runs import MB, SimulatedRun
 
 
-def site(folder: Path, storage: StorageKind = StorageKind.REPLICATED) -> Site:
-    return Site(
+def site(folder: Path, storage: StorageKind = StorageKind.REPLICATED) -> SimulatedRun:
+    return SimulatedRun(
         folder=folder,
         before=dict.fromkeys(range(4), (1, 2)),
         after=dict.fromkeys(range(4), (3, 2)),
@@ -61,15 +61,15 @@ def disk(folder: Path) -> Iterator[Disk]:
         os.close(remaining)
 
 
-def is_throttled(at: Site) -> bool:
+def is_throttled(at: SimulatedRun) -> bool:
     return any(broker.configs for broker in at.cluster.brokers.values())
 
 
-def in_flight(at: Site) -> bool:
+def in_flight(at: SimulatedRun) -> bool:
     return bool(SimulatedAdmin(at.cluster, Faults()).reassignments())
 
 
-def planned(at: Site) -> dict[int, tuple[tuple[int, ...], int]]:
+def planned(at: SimulatedRun) -> dict[int, tuple[tuple[int, ...], int]]:
     return {n: (tuple(to), to[0]) for n, to in at.after.items()}
 
 
@@ -99,7 +99,7 @@ def test_copies_in_flight_keep_their_throttle_and_end(
     assert report.state is RunState.FAILED
     assert "(No space left on device), so nothing further is sent" in report.reason
     assert report.reason.endswith(
-        "Make room, then continue with plimsoll run --resume."
+        "Free disk space, then continue with plimsoll run --resume."
     )
     assert at.is_clean
     states = [move.state for move in report.moves]

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.executor import Executor
 from executor.journal.run_history import past_run, read_journal
 from executor.platforms.automq import AutoMQ
@@ -20,7 +20,7 @@ from model.plan.plan import Move
 from model.run import JournalEvent, RunState
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.fake_platform import FakeConfigs, FakeTime, Fault
-from tests.support.executor.fake_runs import Bench, cut_off, kill_at
+from tests.support.executor.fake_runs import FakeRun, interrupted_runs, kill_at
 from tests.support.executor.plan_builders import CLUSTER_ID, ids, move, plan
 from tests.support.executor.simulated_runs import Killed
 
@@ -34,27 +34,40 @@ OWN = {TWO: {OUT: "7", "other": "1"}}
 RAISED = str(NEVER)
 
 
-def bench_in(folder: Path, **more: Any) -> Bench:
-    bench = Bench(folder, plan=SHARED, stand_down=True, **more)
+def bench_in(folder: Path, **more: Any) -> FakeRun:
+    bench = FakeRun(folder, plan=SHARED, suspend=True, **more)
     bench.configs.together = dict(TOGETHER)
     bench.configs.brokers = copy.deepcopy(OWN)
     return bench
 
 
-def settings_of(bench: Bench) -> tuple[dict[str, str], dict[BrokerId, dict[str, str]]]:
+def killed_bench(folder: Path) -> FakeRun:
+    """A run that was killed while the balancer was suspended."""
+    bench = bench_in(folder)
+    kill_at(bench, 9, written=True)
+    with pytest.raises(Killed):
+        bench.run()
+    return bench
+
+
+def settings_of(
+    bench: FakeRun,
+) -> tuple[dict[str, str], dict[BrokerId, dict[str, str]]]:
     return copy.deepcopy((bench.configs.together, bench.configs.brokers))
 
 
-def dialect(configs: FakeConfigs, time: FakeTime, *, stand_down: bool) -> AutoMQ:
-    admin = cast("Admin", configs)
-    return AutoMQ(admin, time.timing, stand_down=stand_down, wal=None)
+def platform(configs: FakeConfigs, time: FakeTime, *, suspend: bool) -> AutoMQ:
+    admin = cast("ClusterAdmin", configs)
+    return AutoMQ(admin, time.timing, suspend=suspend, wal=None)
 
 
-def clean_up(bench: Bench) -> list[str]:
+def clean_up(bench: FakeRun) -> list[str]:
     """As `plimsoll cleanup` in another process."""
-    bench.configs.cut_off = False
+    bench.configs.unreachable = False
     timing = bench.time.timing
-    return Executor(cast("Admin", bench.configs), timing=timing).clean_up(bench.folder)
+    return Executor(cast("ClusterAdmin", bench.configs), timing=timing).clean_up(
+        bench.folder
+    )
 
 
 def test_the_balancer_is_suspended_on_every_broker_during_moves(tmp_path: Path) -> None:
@@ -89,17 +102,17 @@ def test_settings_are_journalled_before_they_are_changed(tmp_path: Path) -> None
     assert records[JournalEvent.BALANCER_RESTORED].detail == {"theirs": []}
 
 
-def test_without_consent_it_is_left_alone_and_the_run_is_refused(
+def test_without_consent_the_balancer_is_left_alone_and_the_run_refused(
     tmp_path: Path,
 ) -> None:
     bench = bench_in(tmp_path)
-    bench.stand_down = False
+    bench.suspend = False
     bench.configs.on_change = pytest.fail
     bench.run()
-    refusing = dialect(bench.configs, bench.time, stand_down=False)
-    with pytest.raises(GuardrailRefused, match=r"at broker 1 .* --stand-down-balancer"):
+    refusing = platform(bench.configs, bench.time, suspend=False)
+    with pytest.raises(GuardrailRefused, match=r"at broker 1 .* --suspend-balancer"):
         refusing.check(SHARED.moves)
-    dialect(bench.configs, bench.time, stand_down=True).check(SHARED.moves)
+    platform(bench.configs, bench.time, suspend=True).check(SHARED.moves)
 
 
 @pytest.mark.parametrize(
@@ -115,28 +128,28 @@ def test_a_balancer_that_does_not_act_is_left_alone(
     assert bench.events()[None, JournalEvent.BALANCER_SUSPENDED] == 0
 
 
-def test_a_threshold_that_is_out_of_reach_already_is_left_as_it_is(
+def test_a_threshold_already_out_of_reach_is_left_alone(
     tmp_path: Path,
 ) -> None:
     bench = bench_in(tmp_path)
     bench.configs.together = {IN: str(2 * NEVER)}
-    balancer = AutoMQBalancer(cast("Admin", bench.configs), bench.time.timing)
-    stood_down = balancer.plan(SHARED.moves)
-    assert stood_down is not None
-    assert stood_down.before == {None: {OUT: None}, TWO: {OUT: "7"}}
+    balancer = AutoMQBalancer(cast("ClusterAdmin", bench.configs), bench.time.timing)
+    suspended_balancer = balancer.plan(SHARED.moves)
+    assert suspended_balancer is not None
+    assert suspended_balancer.before == {None: {OUT: None}, TWO: {OUT: "7"}}
 
 
 def test_moves_that_are_not_in_shared_storage_do_not_need_it(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, stand_down=True)
+    bench = FakeRun(tmp_path, suspend=True)
     bench.configs.on_change = pytest.fail
     assert bench.run().state is RunState.DONE
 
 
-def stop(bench: Bench) -> None:
+def stop(bench: FakeRun) -> None:
     bench.time.after.append((bench.time.now_s + 0.1, bench.steering.stop))
 
 
-def interrupt(bench: Bench) -> None:
+def interrupt(bench: FakeRun) -> None:
     bench.time.after.append((bench.time.now_s + 0.1, _interrupt))
 
 
@@ -144,7 +157,7 @@ def _interrupt() -> None:
     raise KeyboardInterrupt
 
 
-def fill_disk(bench: Bench) -> None:
+def fill_disk(bench: FakeRun) -> None:
     """The journal takes no record once the first move was sent."""
     write = bench.journal.write
 
@@ -156,7 +169,7 @@ def fill_disk(bench: Bench) -> None:
     bench.journal.write = full  # type: ignore[method-assign]
 
 
-WAYS_OUT: dict[str, tuple[Callable[[Bench], None], object]] = {
+WAYS_OUT: dict[str, tuple[Callable[[FakeRun], None], object]] = {
     "stopped": (stop, RunState.STOPPED),
     "failed": (lambda bench: bench.after(0.1, ill="ill"), RunState.FAILED),
     "silent": (lambda bench: bench.after(0.1, silent=True), RunState.FAILED),
@@ -184,7 +197,7 @@ def test_thresholds_are_restored_on_every_exit(tmp_path: Path, way: str) -> None
 def test_killed_at_any_record_it_is_restored(
     tmp_path: Path, by: str, written: bool
 ) -> None:
-    for bench in cut_off(tmp_path, bench_in, written=written):
+    for bench in interrupted_runs(tmp_path, bench_in, written=written):
         if not bench.journal.path.exists():
             assert settings_of(bench) == (TOGETHER, OWN)
             continue
@@ -194,17 +207,17 @@ def test_killed_at_any_record_it_is_restored(
             clean_up(bench)
         assert settings_of(bench) == (TOGETHER, OWN)
         past = past_run(bench.folder, CLUSTER_ID, bench.journal.run_id)
-        assert past.stood_down is None
+        assert past.suspended_balancer is None
         assert clean_up(bench) == []
 
 
-def kill_at_change(bench: Bench, change: int) -> None:
+def kill_at_change(bench: FakeRun, change: int) -> None:
     """Die before the n-th change of brokers' settings."""
     count = itertools.count()
 
     def dying() -> None:
         if next(count) == change:
-            bench.configs.cut_off = True
+            bench.configs.unreachable = True
             raise Killed
 
     bench.configs.on_change = dying
@@ -225,20 +238,17 @@ def test_killed_between_two_changes_it_is_restored(tmp_path: Path, by: str) -> N
         assert settings_of(bench) == (TOGETHER, OWN)
 
 
-def test_a_run_is_resumed_without_consent_where_it_stands_down_still(
+def test_a_run_is_resumed_without_consent_while_the_balancer_is_suspended(
     tmp_path: Path,
 ) -> None:
-    bench = bench_in(tmp_path)
-    kill_at(bench, 9, written=True)
-    with pytest.raises(Killed):
-        bench.run()
+    bench = killed_bench(tmp_path)
     assert settings_of(bench) != (TOGETHER, OWN)
-    bench.stand_down = False
+    bench.suspend = False
     assert bench.resume().state is RunState.DONE
     assert settings_of(bench) == (TOGETHER, OWN)
 
 
-def test_what_somebody_changed_meanwhile_is_theirs_and_said(tmp_path: Path) -> None:
+def test_settings_changed_by_someone_else_are_kept_and_reported(tmp_path: Path) -> None:
     bench = bench_in(tmp_path)
 
     def change(_: Move) -> None:
@@ -249,19 +259,17 @@ def test_what_somebody_changed_meanwhile_is_theirs_and_said(tmp_path: Path) -> N
     report = bench.run()
     assert report.state is RunState.DONE
     assert report.reason == (
-        f"somebody set {IN} of all brokers to 9 meanwhile, which stays; "
-        f"somebody set {OUT} of broker 2 to its default meanwhile, which stays"
+        f"someone else has set {IN} of all brokers to 9 in the meantime, which stays; "
+        f"someone else has set {OUT} of broker 2 to its default in the meantime, which "
+        "stays"
     )
     assert settings_of(bench) == ({IN: "9"}, {TWO: {"other": "1"}})
 
 
-def test_what_somebody_changed_after_a_crash_comes_back_after_the_resumed_run(
+def test_a_setting_changed_after_a_crash_is_restored_by_the_resumed_run(
     tmp_path: Path,
 ) -> None:
-    bench = bench_in(tmp_path)
-    kill_at(bench, 9, written=True)
-    with pytest.raises(Killed):
-        bench.run()
+    bench = killed_bench(tmp_path)
     bench.configs.together[IN] = "9"
     assert bench.resume().state is RunState.DONE
     assert settings_of(bench) == ({IN: "9"}, OWN)
@@ -282,7 +290,7 @@ def test_a_broker_that_does_not_answer_is_named_and_restored_by_cleanup(
     report = bench.run()
     assert report.state is RunState.FAILED
     assert report.reason == (
-        "no answer came, and broker 2 may keep raised thresholds; "
+        "no answer came, so broker 2 may keep raised thresholds; "
         "plimsoll cleanup restores the rest"
     )
     assert bench.configs.together == TOGETHER
@@ -329,15 +337,15 @@ class Served(FakeConfigs):
         return {}
 
 
-def test_one_that_somebody_turns_on_again_is_seen_within_ten_seconds() -> None:
+def test_a_balancer_turned_on_again_is_noticed_within_ten_seconds() -> None:
     configs, time = Served(), FakeTime()
     configs.together = dict.fromkeys(THRESHOLDS, RAISED)
-    watching = dialect(configs, time, stand_down=True)
+    watching = platform(configs, time, suspend=True)
     watching.prepare(SHARED.moves, threading.Event())
     assert watching.health(SHARED.moves) is None
     configs.brokers[THREE] = {IN: "1"}
     assert watching.health(SHARED.moves) is None
     time.now_s += 10
-    found = watching.health(SHARED.moves)
-    assert found is not None
-    assert found.reason == "AutoMQ's own balancer is on at broker 3"
+    result = watching.health(SHARED.moves)
+    assert result is not None
+    assert result.reason == "AutoMQ's own balancer is on at broker 3"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.executor import Executor, connect
 from executor.platforms.automq_balancer import ENABLE, NEVER, THRESHOLDS
 from executor.timing import RunLimits
@@ -15,12 +15,7 @@ from model.errors import GuardrailRefused
 from model.plan.plan import Plan, write_plan
 from model.run import MoveState, RunProgress, RunState
 from tests.support.automq import AutoMQCluster
-from tests.support.cli_on_cluster import (
-    Shell,
-    kill_after,
-    placement,
-    wait_until,
-)
+from tests.support.cli_on_cluster import Shell, kill_after, placement, wait_until
 from tests.support.executor.plan_builders import ids, plan_for
 from tests.support.executor.real_runs import assert_done, execute
 
@@ -42,14 +37,14 @@ def bootstrap(automq_cluster: AutoMQCluster) -> str:
     return automq_cluster.bootstrap
 
 
-def all_set(admin: Admin) -> Set:
+def all_set(admin: ClusterAdmin) -> Set:
     """What is set for all brokers, then on each."""
     own = (admin.own_broker_configs(node, KEYS) for node in NODES)
     return admin.default_broker_configs(KEYS), *own
 
 
 @pytest.fixture
-def turned_on(admin: Admin) -> Iterator[Set]:
+def turned_on(admin: ClusterAdmin) -> Iterator[Set]:
     """The balancer is on, with settings of its own kind at two places."""
     assert all_set(admin) == ({}, {}, {}, {})
     expected: Set = (TOGETHER, {}, OWN, {})
@@ -65,7 +60,7 @@ def turned_on(admin: Admin) -> Iterator[Set]:
 
 @pytest.fixture
 def consenting(automq_cluster: AutoMQCluster) -> Iterator[Executor]:
-    limits = RunLimits(stand_down_balancer=True)
+    limits = RunLimits(suspend_balancer=True)
     with connect(automq_cluster.bootstrap, timeout_s=10.0, limits=limits) as opened:
         yield opened
 
@@ -76,7 +71,9 @@ def planned(cluster: AutoMQCluster, partitions: int) -> Plan:
     return plan_for(cluster.bootstrap, topic, {p: [0] for p in range(partitions)})
 
 
-def test_a_setting_of_all_brokers_is_set_read_and_taken_away(admin: Admin) -> None:
+def test_a_cluster_wide_default_is_set_read_and_removed(
+    admin: ClusterAdmin,
+) -> None:
     """What kafka-python has no name for, by a name that it takes for a broker's."""
     assert admin.default_broker_configs(THRESHOLDS) == {}
     admin.alter_default_broker_configs({IN: "123456", OUT: None})
@@ -88,20 +85,20 @@ def test_a_setting_of_all_brokers_is_set_read_and_taken_away(admin: Admin) -> No
 
 
 def test_without_consent_a_run_is_refused_and_nothing_is_changed(
-    automq_cluster: AutoMQCluster, admin: Admin, turned_on: Set, tmp_path: Path
+    automq_cluster: AutoMQCluster, admin: ClusterAdmin, turned_on: Set, tmp_path: Path
 ) -> None:
     plan = planned(automq_cluster, 1)
     with (
         connect(automq_cluster.bootstrap, timeout_s=10.0) as executor,
-        pytest.raises(GuardrailRefused, match="Say --stand-down-balancer"),
+        pytest.raises(GuardrailRefused, match="Say --suspend-balancer"),
     ):
         execute(executor, plan, tmp_path)
     assert all_set(admin) == turned_on
 
 
-def test_with_consent_it_stands_down_while_moves_run(
+def test_with_consent_the_balancer_is_suspended_during_moves(
     automq_cluster: AutoMQCluster,
-    admin: Admin,
+    admin: ClusterAdmin,
     consenting: Executor,
     turned_on: Set,
     tmp_path: Path,
@@ -124,9 +121,9 @@ def test_with_consent_it_stands_down_while_moves_run(
     assert all_set(admin) == turned_on
 
 
-def test_turned_on_by_somebody_during_a_run_it_ends_the_run(
+def test_a_balancer_turned_on_during_a_run_ends_it(
     automq_cluster: AutoMQCluster,
-    admin: Admin,
+    admin: ClusterAdmin,
     consenting: Executor,
     turned_on: Set,
     tmp_path: Path,
@@ -140,21 +137,21 @@ def test_turned_on_by_somebody_during_a_run_it_ends_the_run(
     report = execute(consenting, plan, tmp_path, turn_on, in_flight=1)
     assert report.state is RunState.FAILED
     assert report.reason == (
-        "AutoMQ's own balancer is on at broker 0; somebody set "
-        f"{IN} of all brokers to 99000000 meanwhile, which stays"
+        "AutoMQ's own balancer is on at broker 0; someone else has set "
+        f"{IN} of all brokers to 99000000 in the meantime, which stays"
     )
     assert {m.state for m in report.moves} == {MoveState.DONE, MoveState.PLANNED}
     assert all_set(admin) == ({**TOGETHER, IN: "99000000"}, *turned_on[1:])
 
 
-def test_what_a_killed_run_left_is_restored_by_cleanup(
-    automq_cluster: AutoMQCluster, admin: Admin, turned_on: Set, tmp_path: Path
+def test_cleanup_restores_settings_of_a_killed_run(
+    automq_cluster: AutoMQCluster, admin: ClusterAdmin, turned_on: Set, tmp_path: Path
 ) -> None:
     plan = planned(automq_cluster, 16)
     write_plan(tmp_path / "plan.json", plan)
     shell = Shell(tmp_path, automq_cluster.bootstrap)
     apply = ("apply", "plan.json", "--allow-changes", "--yes")
-    kill_after(shell.start(*apply, "--stand-down-balancer"), shell, 5)
+    kill_after(shell.start(*apply, "--suspend-balancer"), shell, 5)
     assert all_set(admin)[0] == dict.fromkeys(THRESHOLDS, str(NEVER)) | {ENABLE: "true"}
 
     cleaned = shell.plimsoll("cleanup", "--allow-changes")
@@ -164,7 +161,7 @@ def test_what_a_killed_run_left_is_restored_by_cleanup(
 
     refused = shell.plimsoll("run", "--resume", "--allow-changes", "-o", "json")
     assert refused.returncode == 6, refused.stderr
-    assert "--stand-down-balancer" in json.loads(refused.stdout)["reason"]
+    assert "--suspend-balancer" in json.loads(refused.stdout)["reason"]
     (tmp_path / "plimsoll.toml").write_text("stand_down_balancer = true\n")
     resumed = shell.plimsoll("run", "--resume", "--allow-changes")
     assert resumed.returncode == 0, resumed.stderr

@@ -14,7 +14,7 @@ import pytest
 
 from clients.s3 import S3Settings
 from executor.platforms.automq_wal import LITTLE, AutoMQWal, WalUploads
-from executor.platforms.platform import Noted
+from executor.platforms.platform import MoveFinding
 from executor.timing import Timing
 from lab.local_cluster.tcp_ports import HOST
 from model.ids import BrokerId, PartitionId, TopicName
@@ -67,7 +67,7 @@ def seen(
     *,
     within_s: float = 0.3,
     meanwhile: Callable[[], None] = lambda: None,
-) -> Noted:
+) -> MoveFinding:
     """What is noted of one move; `meanwhile` happens while it is made."""
     uploads = WalUploads(AutoMQWal(settings), Timing(), within_s)
     uploads.begin(CLUSTER, {ORDERS_7: TWO})
@@ -143,13 +143,13 @@ def test_writes_of_other_partitions_do_not_count(bucket: Bucket) -> None:
     assert "is left: 0 B of 3.00 MB, " in noted.note
 
 
-def test_of_a_move_that_another_process_began_it_says_so(bucket: Bucket) -> None:
+def test_a_move_started_by_another_process_is_reported_as_such(bucket: Bucket) -> None:
     uploads = WalUploads(AutoMQWal(bucket.settings), Timing())
     uploads.look(ORDERS_7, CLUSTER, TWO)
     noted = uploads.seen()[ORDERS_7]
     assert noted.note.startswith(
-        "whether broker 2 has uploaded its write-ahead log is not known: another "
-        "process began the move"
+        "whether broker 2 has uploaded its write-ahead log is unknown: another "
+        "process started the move"
     )
     assert noted.detail == {"wal_bytes_before": None, "wal_bytes_left": None}
 
@@ -159,7 +159,7 @@ def test_a_bucket_without_the_nodes_log_proves_nothing(bucket: Bucket) -> None:
     bucket.put(f"{RESERVATION}2", 20)
     noted = seen(bucket.settings)
     assert noted.note == (
-        "the write-ahead log cannot be seen through S3 (the bucket has none of "
+        "the write-ahead log cannot be read through S3 (the bucket has no log of "
         "broker 2)"
     )
 
@@ -196,25 +196,25 @@ DENIED = b"<Error><Code>AccessDenied</Code><Message>No entry</Message></Error>"
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "message"),
     [((403, DENIED), "AccessDenied"), ((200, b"hello <"), "(500)")],
     indirect=["answer"],
 )
-def test_one_that_denies_or_is_no_s3_is_words_and_no_error(
-    answer: str, words: str
+def test_an_endpoint_that_denies_or_is_not_s3_is_a_note(
+    answer: str, message: str
 ) -> None:
     noted = seen(elsewhere(answer))
-    assert "cannot be seen through S3" in noted.note
-    assert words in noted.note
+    assert "cannot be read through S3" in noted.note
+    assert message in noted.note
     assert noted.detail["wal_bytes_left"] is None
 
 
 @pytest.mark.parametrize(
-    ("endpoint_url", "words"),
+    ("endpoint_url", "message"),
     [(f"http://{HOST}:1", "Could not connect"), ("nowhere", "Invalid endpoint")],
 )
-def test_one_that_is_away_is_words_and_no_error(endpoint_url: str, words: str) -> None:
-    assert words in seen(elsewhere(endpoint_url), within_s=5.0).note
+def test_an_unreachable_endpoint_is_a_note(endpoint_url: str, message: str) -> None:
+    assert message in seen(elsewhere(endpoint_url), within_s=5.0).note
 
 
 def test_a_silent_endpoint_is_not_waited_for() -> None:

@@ -34,12 +34,9 @@ from tests.support.cli_on_cluster import wait_until
 from tests.support.executor.plan_builders import ids, plan_for
 from tests.support.executor.real_runs import assert_done, execute
 from tests.support.executor.topic_records import assert_exact, fill
+from tests.support.kafka_marks import FAILING_BROKERS
 
-# Where it waits in vain, kafka-python leaves its socket to the garbage collector.
-pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = FAILING_BROKERS
 
 BROKERS = ids([1, 2, 3, 4])
 LAST = BROKERS[-1]
@@ -234,16 +231,16 @@ def test_a_cordoned_target_is_refused(site: Site) -> None:
     assert site.replicas() == {0: (1, 2)}
 
 
-def test_a_topic_that_is_deleted_in_mid_run_is_dropped_by_name(site: Site) -> None:
+def test_a_topic_deleted_during_a_run_is_skipped_and_named(site: Site) -> None:
     site.create([1, 2], [1, 2])
     plan = site.plan({0: [3, 2], 1: [3, 2]})
     report = site.execute(plan, lambda: site.driver.delete_topics([site.topic]))
     assert report.state is RunState.FAILED
-    assert report.reason == f"{site.topic}-0 does not exist any more"
+    assert report.reason == f"{site.topic}-0 no longer exists"
     wait_until(lambda: site.is_clean)
 
 
-def test_a_topic_that_is_made_anew_in_mid_run_is_left_as_it_is(site: Site) -> None:
+def test_a_topic_recreated_during_a_run_is_left_alone(site: Site) -> None:
     site.create([1, 2], [1, 2])
     plan = site.plan({0: [3, 2], 1: [3, 2]})
 
@@ -254,7 +251,7 @@ def test_a_topic_that_is_made_anew_in_mid_run_is_left_as_it_is(site: Site) -> No
 
     report = site.execute(plan, recreate)
     assert report.state is RunState.FAILED
-    assert report.reason == f"{site.topic}-0 does not exist any more"
+    assert report.reason == f"{site.topic}-0 no longer exists"
     assert site.replicas() == {0: (1, 2), 1: (1, 2)}
     wait_until(lambda: site.is_clean)
 
@@ -273,8 +270,8 @@ def test_partitions_added_during_a_run_are_left_alone(site: Site) -> None:
     wait_until(lambda: site.is_clean)
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["under way", "still to come"])
-def test_a_partition_whose_replicas_somebody_else_changes_is_dropped(
+@pytest.mark.parametrize("number", [0, 1], ids=["in flight", "waiting"])
+def test_a_partition_that_someone_else_moves_is_skipped(
     site: Site, number: int
 ) -> None:
     """To three of them."""
@@ -311,18 +308,18 @@ def test_someone_elses_throttle_is_restored_after_a_run(site: Site) -> None:
 
 
 @pytest.mark.parametrize("end", [Site.kill, Site.hang])
-def test_a_target_that_dies_or_hangs_stops_the_run_which_is_resumed(
+def test_a_dead_or_hanging_target_stops_the_run_which_is_resumed(
     site: Site, end: Callable[[Site, BrokerId], None]
 ) -> None:
     site.create([1, 2], [1, 2])
     plan = site.plan({0: [4, 2], 1: [4, 2]})
     report = site.execute(plan, lambda: end(site, LAST), HASTY)
     assert report.state is RunState.FAILED
-    # Which is seen first: that a broker was lost, or that a move hangs for it.
+    # Either the lost broker is noticed first, or the move that hangs for it.
     assert re.match(
         "broker 4(, where .* goes, is dead| died) or .*fenced", report.reason
     )
-    assert "plimsoll cleanup takes it away" in report.reason
+    assert "plimsoll cleanup removes it" in report.reason
     assert [m.state for m in report.moves] == [MoveState.STUCK, MoveState.PLANNED]
     site.revive()
     assert_done(site.resume())

@@ -6,55 +6,58 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from executor.client.responses import PartitionView, Reassignment
+from executor.client.responses import OngoingReassignment, PartitionView
 from executor.platforms.move_progress import foreign, progress_of, steps
-from executor.platforms.platform import Stage
+from executor.platforms.platform import MoveStage
 from tests.support.executor.plan_builders import ids, move, view
 
 MOVE = move(7, (1, 2), (3, 2))
 
 
 @pytest.mark.parametrize(
-    ("found", "stage"),
+    ("result", "stage"),
     [
-        (view(MOVE), Stage.NOT_BEGUN),
-        (view(MOVE, (3, 2, 1), in_sync=(1, 2)), Stage.MOVING),
-        (view(MOVE, (3, 2), in_sync=(2,), leader=2), Stage.MOVING),
-        (view(MOVE, (3, 2), leader=2), Stage.ARRIVED),
-        (view(MOVE, (3, 2)), Stage.DONE),
-        (view(MOVE, (2, 3), leader=3), Stage.LOST),
-        (view(MOVE, (1, 4)), Stage.LOST),
-        (view(MOVE, (3, 2), topic_id="new"), Stage.LOST),
-        (None, Stage.LOST),
+        (view(MOVE), MoveStage.NOT_BEGUN),
+        (view(MOVE, (3, 2, 1), in_sync=(1, 2)), MoveStage.MOVING),
+        (view(MOVE, (3, 2), in_sync=(2,), leader=2), MoveStage.MOVING),
+        (view(MOVE, (3, 2), leader=2), MoveStage.ARRIVED),
+        (view(MOVE, (3, 2)), MoveStage.DONE),
+        (view(MOVE, (2, 3), leader=3), MoveStage.LOST),
+        (view(MOVE, (1, 4)), MoveStage.LOST),
+        (view(MOVE, (3, 2), topic_id="new"), MoveStage.LOST),
+        (None, MoveStage.LOST),
     ],
 )
-def test_without_a_listed_reassignment_metadata_decide(
-    found: PartitionView | None, stage: Stage
+def test_metadata_decide_without_a_listed_reassignment(
+    result: PartitionView | None, stage: MoveStage
 ) -> None:
-    assert progress_of(MOVE, found, None).stage is stage
+    assert progress_of(MOVE, result, None).stage is stage
 
 
-def test_while_it_is_listed_it_moves_whatever_metadata_say() -> None:
-    listed = Reassignment(target=ids([3, 2]))
-    assert progress_of(MOVE, view(MOVE), listed).stage is Stage.MOVING
+def test_a_listed_reassignment_is_in_progress_whatever_metadata_show() -> None:
+    listed = OngoingReassignment(target=ids([3, 2]))
+    assert progress_of(MOVE, view(MOVE), listed).stage is MoveStage.MOVING
 
 
-def test_a_listed_reassignment_to_elsewhere_is_somebody_elses() -> None:
-    seen = progress_of(MOVE, view(MOVE), Reassignment(target=ids([4, 2])))
-    assert seen.stage is Stage.LOST
-    assert seen.reason == "somebody else moves orders-7 to [4, 2]"
+def test_a_reassignment_to_another_target_is_foreign() -> None:
+    seen = progress_of(MOVE, view(MOVE), OngoingReassignment(target=ids([4, 2])))
+    assert seen.stage is MoveStage.LOST
+    assert seen.reason == "someone else moves orders-7 to [4, 2]"
 
 
-def test_a_mere_change_of_leader_needs_only_the_election() -> None:
+def test_a_leader_change_needs_only_an_election() -> None:
     reorder = move(7, (1, 2), (1, 2), leader_before=2)
-    assert progress_of(reorder, view(reorder), None).stage is Stage.ARRIVED
+    assert progress_of(reorder, view(reorder), None).stage is MoveStage.ARRIVED
 
 
 def test_only_reassignments_outside_the_plan_are_foreign() -> None:
     ours, theirs = MOVE.id, move(9).id
-    listed = {ours: Reassignment(target=()), theirs: Reassignment(target=())}
+    listed = {
+        ours: OngoingReassignment(target=()),
+        theirs: OngoingReassignment(target=()),
+    }
     assert foreign([MOVE], {ours: listed[ours]}) is None
-    assert foreign([MOVE], listed) == "somebody else is moving orders-9"
+    assert foreign([MOVE], listed) == "someone else is moving orders-9"
 
 
 THREE = move(7, (1, 2, 3), (4, 5, 6))
@@ -88,23 +91,25 @@ def test_no_step_has_more_than_one_extra_replica(
 
 
 @pytest.mark.parametrize(
-    ("found", "stage"),
+    ("result", "stage"),
     [
-        (view(THREE, (1, 5, 2, 3)), Stage.MOVING),
-        (view(THREE, (1, 5, 3), in_sync=(1, 3)), Stage.MOVING),
-        (view(THREE, (1, 5, 3)), Stage.HALFWAY),
-        (view(THREE, (1, 5, 6)), Stage.HALFWAY),
-        (view(THREE, (4, 5, 6, 1)), Stage.MOVING),
-        (view(THREE, (4, 5, 6)), Stage.DONE),
-        (view(THREE, (1, 2, 6)), Stage.LOST),
+        (view(THREE, (1, 5, 2, 3)), MoveStage.MOVING),
+        (view(THREE, (1, 5, 3), in_sync=(1, 3)), MoveStage.MOVING),
+        (view(THREE, (1, 5, 3)), MoveStage.HALFWAY),
+        (view(THREE, (1, 5, 6)), MoveStage.HALFWAY),
+        (view(THREE, (4, 5, 6, 1)), MoveStage.MOVING),
+        (view(THREE, (4, 5, 6)), MoveStage.DONE),
+        (view(THREE, (1, 2, 6)), MoveStage.LOST),
     ],
 )
-def test_between_two_steps_it_is_halfway(found: PartitionView, stage: Stage) -> None:
-    assert progress_of(THREE, found, None).stage is stage
+def test_between_two_steps_it_is_halfway(
+    result: PartitionView, stage: MoveStage
+) -> None:
+    assert progress_of(THREE, result, None).stage is stage
 
 
-def test_a_listed_step_is_ours_and_another_way_there_is_not() -> None:
+def test_a_reassignment_to_a_step_is_ours_and_another_one_is_foreign() -> None:
     ours, theirs = ids([1, 5, 3]), ids([1, 2, 6])
-    for target, stage in ((ours, Stage.MOVING), (theirs, Stage.LOST)):
-        listed = Reassignment(target=target)
+    for target, stage in ((ours, MoveStage.MOVING), (theirs, MoveStage.LOST)):
+        listed = OngoingReassignment(target=target)
         assert progress_of(THREE, view(THREE), listed).stage is stage

@@ -59,7 +59,7 @@ def test_a_topic_id_is_formatted_as_kafka_does() -> None:
 def test_only_this_partitions_segments_are_counted(endpoint: str) -> None:
     seen = RemoteTier(settings(endpoint)).listing(ORDERS_7, TOPIC_ID)
     assert (seen.segments, seen.size_bytes) == (2, 1500)
-    assert seen.words == "in the tier, seen through S3: 2 segments, 1.50 kB"
+    assert seen.note == "in the tier, seen through S3: 2 segments, 1.50 kB"
 
 
 @pytest.mark.usefixtures("bucket")
@@ -68,15 +68,15 @@ def test_segments_that_aivens_plug_in_has_uploaded_are_counted(endpoint: str) ->
     orders_8 = PartitionId(TopicName("orders"), 8)
     seen = RemoteTier(settings(endpoint)).listing(orders_8, TOPIC_ID)
     assert (seen.segments, seen.size_bytes) == (2, 66)
-    assert "in the tier, seen through S3: 2 segments" in seen.words
+    assert "in the tier, seen through S3: 2 segments" in seen.note
 
 
 @pytest.mark.usefixtures("bucket")
-def test_where_nothing_is_found_both_kinds_of_names_are_told(endpoint: str) -> None:
+def test_both_naming_schemes_are_named_if_nothing_is_found(endpoint: str) -> None:
     orders_9 = PartitionId(TopicName("orders"), 9)
     seen = RemoteTier(settings(endpoint)).listing(orders_9, TOPIC_ID)
     assert seen.segments == 0
-    assert "names that LocalTieredStorage and Aiven's plug-in give them" in seen.words
+    assert "names that LocalTieredStorage and Aiven's plug-in give them" in seen.note
 
 
 @pytest.mark.usefixtures("bucket")
@@ -86,10 +86,10 @@ def test_the_prefix_precedes_the_key(endpoint: str) -> None:
 
 
 @pytest.mark.parametrize("endpoint", [f"http://{HOST}:1", "nowhere"])
-def test_a_tier_that_cannot_be_seen_is_words_and_no_error(endpoint: str) -> None:
+def test_an_unreadable_tier_is_a_note_and_not_an_error(endpoint: str) -> None:
     seen = RemoteTier(settings(endpoint)).listing(ORDERS_7, TOPIC_ID)
     assert seen.segments is None
-    assert "cannot be seen through S3" in seen.words
+    assert "cannot be read through S3" in seen.note
 
 
 def test_the_secret_is_not_in_the_settings_text(endpoint: str) -> None:

@@ -5,23 +5,23 @@ from typing import cast
 
 import pytest
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.client.responses import (
     LogDirView,
+    OngoingReassignment,
     PartitionView,
-    Reassignment,
-    Verdict,
+    ResponseStatus,
 )
 from executor.platforms.move_progress import progress_of as placed
-from executor.platforms.platform import Progress, Stage
+from executor.platforms.platform import MoveStage, ObservedMove
 from executor.platforms.replica_log_dirs import (
-    bytes_beside,
     bytes_copied,
+    bytes_inside_brokers,
     progress_of,
     requests,
 )
 from executor.platforms.stock_kafka import ReplicatedKafka
-from executor.run.move_state_machine import MoveStateMachine, Step
+from executor.run.move_state_machine import MoveStateMachine, MoveStep
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import ANY_DIR, Move
 from tests.support.executor.plan_builders import log_dir, move, view
@@ -36,13 +36,13 @@ PATHS = ("/a", "/b", "/c")
 
 
 def shown(
-    lies: str, comes: str = "", size: int = 300, copied: int = 100
+    replicas: str, comes: str = "", size: int = 300, copied: int = 100
 ) -> tuple[LogDirView, ...]:
     """A broker's directories: where the replica lies, and what it is copied into."""
     return tuple(
         log_dir(
             path,
-            {PID: size} if path[1] in lies else {},
+            {PID: size} if path[1] in replicas else {},
             {PID: copied} if path[1] in comes else {},
         )
         for path in PATHS
@@ -50,61 +50,61 @@ def shown(
 
 
 def stage(
-    of: Move, found: PartitionView, seen: Mapping[BrokerId, Sequence[LogDirView]]
-) -> Stage:
-    return progress_of(of, placed(of, found, None), seen).stage
+    of: Move, result: PartitionView, seen: Mapping[BrokerId, Sequence[LogDirView]]
+) -> MoveStage:
+    return progress_of(of, placed(of, result, None), seen).stage
 
 
 @pytest.mark.parametrize(
     ("dirs", "expected"),
     [
-        (shown("a"), Stage.NOT_BEGUN),
-        (shown("a", "b"), Stage.MOVING),
-        (shown("ab"), Stage.MOVING),
-        (shown("b"), Stage.DONE),
-        (shown("c"), Stage.LOST),
-        (shown("a", "c"), Stage.LOST),
-        (shown(""), Stage.MOVING),
-        ((), Stage.MOVING),
+        (shown("a"), MoveStage.NOT_BEGUN),
+        (shown("a", "b"), MoveStage.MOVING),
+        (shown("ab"), MoveStage.MOVING),
+        (shown("b"), MoveStage.DONE),
+        (shown("c"), MoveStage.LOST),
+        (shown("a", "c"), MoveStage.LOST),
+        (shown(""), MoveStage.MOVING),
+        ((), MoveStage.MOVING),
     ],
 )
-def test_where_a_replica_lies_tells_how_far_it_is(
-    dirs: tuple[LogDirView, ...], expected: Stage
+def test_a_replicas_directory_shows_its_progress(
+    dirs: tuple[LogDirView, ...], expected: MoveStage
 ) -> None:
     assert stage(STAYS, view(STAYS), {ONE: dirs}) is expected
 
 
-def test_it_has_not_begun_although_a_replica_lags() -> None:
+def test_a_lagging_replica_does_not_mean_that_a_move_has_begun() -> None:
     lagging = view(STAYS, (1, 2), in_sync=(1,))
-    assert stage(STAYS, lagging, {ONE: shown("a")}) is Stage.NOT_BEGUN
-    assert stage(STAYS, lagging, {ONE: shown("b")}) is Stage.MOVING
+    assert stage(STAYS, lagging, {ONE: shown("a")}) is MoveStage.NOT_BEGUN
+    assert stage(STAYS, lagging, {ONE: shown("b")}) is MoveStage.MOVING
 
 
-def test_somebody_elses_directory_is_named_with_its_broker() -> None:
+def test_an_unplanned_directory_is_named_with_its_broker() -> None:
     now = placed(STAYS, view(STAYS), None)
-    found = progress_of(STAYS, now, {ONE: shown("a", "c")})
-    assert found.reason == (
-        "somebody else changes the log directory of orders-7 on broker 1"
+    result = progress_of(STAYS, now, {ONE: shown("a", "c")})
+    assert result.reason == (
+        "someone else changes the log directory of orders-7 on broker 1"
     )
 
 
-def test_with_one_replica_there_and_one_not_asked_for_it_is_halfway() -> None:
+def test_a_move_with_one_of_two_replicas_done_is_halfway() -> None:
     seen = {ONE: shown("b"), TWO: shown("a")}
-    assert stage(BOTH, view(BOTH), seen) is Stage.HALFWAY
-    assert stage(BOTH, view(BOTH), seen | {TWO: shown("a", "b")}) is Stage.MOVING
+    assert stage(BOTH, view(BOTH), seen) is MoveStage.HALFWAY
+    assert stage(BOTH, view(BOTH), seen | {TWO: shown("a", "b")}) is MoveStage.MOVING
 
 
 @pytest.mark.parametrize(
     ("dirs", "expected"),
     [
-        (shown("b"), Stage.DONE),
-        (shown("a"), Stage.HALFWAY),
-        (shown("a", "b"), Stage.MOVING),
-        (shown("a", "c"), Stage.LOST),
+        (shown("b"), MoveStage.DONE),
+        (shown("a"), MoveStage.HALFWAY),
+        (shown("a", "b"), MoveStage.MOVING),
+        (shown("a", "c"), MoveStage.LOST),
     ],
 )
-def test_a_replica_that_came_elsewhere_is_to_be_sent_on(
-    dirs: tuple[LogDirView, ...], expected: Stage
+def test_a_replica_in_the_wrong_directory_is_to_be_moved_again(
+    dirs: tuple[LogDirView, ...], expected: MoveStage
 ) -> None:
     seen = {TWO: shown("a"), THREE: dirs}
     assert stage(GOES, view(GOES, (3, 2)), seen) is expected
@@ -113,22 +113,22 @@ def test_a_replica_that_came_elsewhere_is_to_be_sent_on(
 @pytest.mark.parametrize(
     ("dirs", "expected"),
     [
-        (shown("a"), Stage.NOT_BEGUN),
-        (shown("a", "b"), Stage.MOVING),
-        (shown("b"), Stage.HALFWAY),
+        (shown("a"), MoveStage.NOT_BEGUN),
+        (shown("a", "b"), MoveStage.MOVING),
+        (shown("b"), MoveStage.HALFWAY),
     ],
 )
-def test_before_the_reassignment_directories_tell_whether_it_has_begun(
-    dirs: tuple[LogDirView, ...], expected: Stage
+def test_directories_show_whether_a_move_has_begun(
+    dirs: tuple[LogDirView, ...], expected: MoveStage
 ) -> None:
     seen = {ONE: shown("a"), TWO: dirs}
     assert stage(GOES_AND_STAYS, view(GOES_AND_STAYS), seen) is expected
 
 
-def test_a_listed_reassignment_goes_before_what_directories_show() -> None:
-    target = Reassignment(target=GOES.replicas_after)
+def test_a_listed_reassignment_overrides_the_directories() -> None:
+    target = OngoingReassignment(target=GOES.replicas_after)
     now = placed(GOES, view(GOES, (3, 2, 1), in_sync=(1, 2)), target)
-    assert progress_of(GOES, now, {THREE: shown("a")}).stage is Stage.MOVING
+    assert progress_of(GOES, now, {THREE: shown("a")}).stage is MoveStage.MOVING
 
 
 def test_directories_match_the_replicas_shown() -> None:
@@ -155,19 +155,21 @@ def test_bytes_are_those_on_new_brokers_and_in_new_directories() -> None:
     assert bytes_copied(GOES_AND_STAYS, view(GOES_AND_STAYS), copying) == 100
 
 
-def test_what_a_broker_copies_first_counts_as_beside() -> None:
+def test_copies_queued_first_count_as_progress() -> None:
     other = move(8).id
     queue = (log_dir("/b", {}, {PID: 0, other: 70}),)
-    assert bytes_beside(STAYS, {ONE: queue, TWO: queue}) == 70
+    assert bytes_inside_brokers(STAYS, {ONE: queue, TWO: queue}) == 70
 
 
-def test_a_replica_that_waits_for_its_turn_is_not_stuck() -> None:
+def test_a_replica_waiting_for_its_turn_is_not_stuck() -> None:
     flight = MoveStateMachine(STAYS, stuck_s=10.0)
-    flight.sent(0.0, Verdict.ACCEPTED)
+    flight.sent(0.0, ResponseStatus.ACCEPTED)
     for number in range(5):
-        found = Progress(stage=Stage.MOVING, bytes_copied=0, bytes_beside=number)
-        assert flight.see(found, 9.0 * number) is Step.WAIT
-    assert flight.see(found, 9.0 * number + 10.0) is Step.STUCK
+        result = ObservedMove(
+            stage=MoveStage.MOVING, bytes_copied=0, bytes_inside_brokers=number
+        )
+        assert flight.see(result, 9.0 * number) is MoveStep.WAIT
+    assert flight.see(result, 9.0 * number + 10.0) is MoveStep.STUCK
 
 
 class CaughtBetween:
@@ -176,7 +178,7 @@ class CaughtBetween:
     def __init__(self) -> None:
         self._looks = [shown("a"), shown("b")]
 
-    def reassignments(self) -> dict[PartitionId, Reassignment]:
+    def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
         return {}
 
     def partitions(
@@ -190,6 +192,6 @@ class CaughtBetween:
         return self._looks.pop(0) if broker == ONE else shown("a")
 
 
-def test_a_change_over_between_two_looks_is_not_taken_for_a_cancelled_move() -> None:
-    kafka = ReplicatedKafka(cast("Admin", CaughtBetween()))
-    assert kafka.progress([STAYS])[PID].stage is Stage.DONE
+def test_a_directory_switch_between_two_polls_is_not_a_cancelled_move() -> None:
+    kafka = ReplicatedKafka(cast("ClusterAdmin", CaughtBetween()))
+    assert kafka.progress([STAYS])[PID].stage is MoveStage.DONE

@@ -9,7 +9,7 @@ import pytest
 from clients.jvm.jars import default_cache_dir
 from executor.client.cluster_admin import local_bytes
 from executor.client.kafka_admin import KafkaAdmin
-from executor.client.responses import Answer, Verdict
+from executor.client.responses import PartitionResponse, ResponseStatus
 from executor.executor import Executor
 from executor.journal.run_history import read_journal
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
@@ -19,7 +19,7 @@ from model.plan.plan import Plan
 from model.run import JournalEvent
 from model.snapshot.snapshot import StorageKind
 from tests.support.cli_on_cluster import wait_until
-from tests.support.executor.log_dir_plans import Places, places, plan_to, turned
+from tests.support.executor.log_dir_plans import Places, places, plan_to, swapped_dirs
 from tests.support.executor.plan_builders import ids
 from tests.support.executor.real_runs import assert_done, execute
 from tests.support.executor.topic_records import contents, fill
@@ -53,6 +53,13 @@ def requests_sent(folder: Path) -> Counter[int | None]:
     return Counter(r.partition for r in events if r.event is JournalEvent.ISSUING)
 
 
+def roll_back(executor: Executor, folder: Path) -> None:
+    """Roll the newest run back completely."""
+    plan, unrestorable = executor.plan_rollback(folder, None)
+    assert unrestorable == []
+    assert_done(execute(executor, plan, folder))
+
+
 def test_replicas_change_directories_inside_their_brokers_and_back(
     cluster: LocalCluster,
     admin: KafkaAdmin,
@@ -63,13 +70,13 @@ def test_replicas_change_directories_inside_their_brokers_and_back(
     lists = {0: [1, 2], 1: [2, 3]}
     cluster.create_topic(topic, list(lists.values()))
     fill(cluster.bootstrap, topic, [4, 2])
-    before, held = places(admin, topic, lists), contents(cluster.bootstrap, topic, 2)
-    wanted = turned(cluster, before)
-    wanted[1].pop(3)
-    plan = plan_to(cluster, topic, lists, before, wanted)
+    before, records = places(admin, topic, lists), contents(cluster.bootstrap, topic, 2)
+    targets = swapped_dirs(cluster, before)
+    targets[1].pop(3)
+    plan = plan_to(cluster, topic, lists, before, targets)
     assert executor.dry_run(plan) == [
         f"AlterReplicaLogDirs {topic}-{p} on broker {b}: {before[p][b]} -> {to}"
-        for p, at in wanted.items()
+        for p, at in targets.items()
         for b, to in at.items()
     ]
     assert places(admin, topic, lists) == before
@@ -77,18 +84,16 @@ def test_replicas_change_directories_inside_their_brokers_and_back(
     report = execute(executor, plan, tmp_path)
     assert_done(report)
     assert places(admin, topic, lists) == {
-        0: wanted[0],
-        1: wanted[1] | {3: before[1][3]},
+        0: targets[0],
+        1: targets[1] | {3: before[1][3]},
     }
-    assert contents(cluster.bootstrap, topic, 2) == held
+    assert contents(cluster.bootstrap, topic, 2) == records
     copied = [m.bytes_copied or 0 for m in report.moves]
     assert copied[0] > 8e6 > copied[1] > 2e6
 
-    back, left = executor.plan_rollback(tmp_path, None)
-    assert left == []
-    assert_done(execute(executor, back, tmp_path))
+    roll_back(executor, tmp_path)
     assert places(admin, topic, lists) == before
-    assert contents(cluster.bootstrap, topic, 2) == held
+    assert contents(cluster.bootstrap, topic, 2) == records
 
 
 BEFORE = {p: [1, 2] for p in range(3)}
@@ -101,12 +106,12 @@ def moved(cluster: LocalCluster, topic: str, admin: KafkaAdmin) -> tuple[Places,
     fill(cluster.bootstrap, topic, [2] * 3)
     before = places(admin, topic, BEFORE)
     new = [str(path) for path in cluster.kafka.brokers[BrokerId(3)].log_dirs]
-    wanted = {p: {3: new[p % 2]} for p in range(3)}
-    wanted[2] |= {2: turned(cluster, before)[2][2]}
-    return before, plan_to(cluster, topic, AFTER, before, wanted)
+    targets = {p: {3: new[p % 2]} for p in range(3)}
+    targets[2] |= {2: swapped_dirs(cluster, before)[2][2]}
+    return before, plan_to(cluster, topic, AFTER, before, targets)
 
 
-def test_a_new_replica_is_made_in_the_directory_that_the_plan_names(
+def test_a_new_replica_is_created_in_the_planned_directory(
     cluster: LocalCluster,
     admin: KafkaAdmin,
     executor: Executor,
@@ -114,35 +119,34 @@ def test_a_new_replica_is_made_in_the_directory_that_the_plan_names(
     tmp_path: Path,
 ) -> None:
     before, plan = moved(cluster, topic, admin)
-    held = contents(cluster.bootstrap, topic, 3)
+    records = contents(cluster.bootstrap, topic, 3)
     report = execute(executor, plan, tmp_path)
     assert_done(report)
     assert set(requests_sent(tmp_path).values()) == {1}
-    found = places(admin, topic, AFTER)
+    result = places(admin, topic, AFTER)
     for move in plan.moves:
         three, two = move.log_dirs_after
         stays = before[move.partition][2]
-        assert found[move.partition] == {3: three, 2: stays if two == "any" else two}
-    assert contents(cluster.bootstrap, topic, 3) == held
+        assert result[move.partition] == {3: three, 2: stays if two == "any" else two}
+    assert contents(cluster.bootstrap, topic, 3) == records
 
-    back, _ = executor.plan_rollback(tmp_path, None)
-    assert_done(execute(executor, back, tmp_path))
+    roll_back(executor, tmp_path)
     assert places(admin, topic, BEFORE) == before
-    assert contents(cluster.bootstrap, topic, 3) == held
+    assert contents(cluster.bootstrap, topic, 3) == records
 
 
 class Forgetful(KafkaAdmin):
     """Its brokers forget what they were told first, as one that is restarted does."""
 
-    told = 0
+    requests_seen = 0
 
     def alter_log_dirs(
         self, broker: BrokerId, targets: Mapping[PartitionId, str]
-    ) -> dict[PartitionId, Answer]:
-        self.told += 1
-        if self.told > 1:
+    ) -> dict[PartitionId, PartitionResponse]:
+        self.requests_seen += 1
+        if self.requests_seen > 1:
             return super().alter_log_dirs(broker, targets)
-        return dict.fromkeys(targets, Answer.accepted())
+        return dict.fromkeys(targets, PartitionResponse.accepted())
 
 
 def replicas_in(folder: Path) -> int:
@@ -182,16 +186,16 @@ def test_the_local_part_of_a_tiered_partition_changes_its_directory(
     wait_until(
         lambda: all(0 < local_bytes(admin, b, [pid])[pid] < 2.5e6 for b in brokers)
     )
-    held = contents(cluster.bootstrap, topic, 1)
+    records = contents(cluster.bootstrap, topic, 1)
     before = places(admin, topic, {0: [1, 2]})
-    wanted = turned(cluster, before)
-    plan = plan_to(cluster, topic, {0: [1, 2]}, before, wanted)
+    targets = swapped_dirs(cluster, before)
+    plan = plan_to(cluster, topic, {0: [1, 2]}, before, targets)
     assert plan.moves[0].storage is StorageKind.TIERED
     report = execute(executor, plan, tmp_path)
     assert_done(report)
     assert (report.moves[0].bytes_copied or 0) < 6e6
-    assert places(admin, topic, {0: [1, 2]}) == wanted
-    assert contents(cluster.bootstrap, topic, 1) == held
+    assert places(admin, topic, {0: [1, 2]}) == targets
+    assert contents(cluster.bootstrap, topic, 1) == records
 
 
 def test_an_unknown_directory_is_refused_before_anything_is_sent(
@@ -204,22 +208,22 @@ def test_an_unknown_directory_is_refused_before_anything_is_sent(
     cluster.create_topic(topic, [[1]])
     before = places(admin, topic, {0: [1]})
     plan = plan_to(cluster, topic, {0: [1]}, before, {0: {1: "/nowhere"}})
-    words = f"Broker 1 has no log directory /nowhere, where {topic}-0 shall lie; it has"
-    with pytest.raises(PlanOutdated, match=words):
+    message = f"Broker 1 has no log directory /nowhere, where {topic}-0 goes; it has"
+    with pytest.raises(PlanOutdated, match=message):
         execute(executor, plan, tmp_path)
     assert not list(tmp_path.glob("*.jsonl"))
     assert places(admin, topic, {0: [1]}) == before
 
 
-def test_brokers_answer_for_each_replica_in_words(
+def test_brokers_answer_for_each_replica(
     cluster: LocalCluster, admin: KafkaAdmin, topic: str
 ) -> None:
     cluster.create_topic(topic, [[1], [2]])
-    held, absent = (PartitionId(TopicName(topic), number) for number in (0, 1))
+    present, absent = (PartitionId(TopicName(topic), number) for number in (0, 1))
     one = BrokerId(1)
-    (answer,) = admin.alter_log_dirs(one, {held: "/nowhere"}).values()
-    assert answer.verdict is Verdict.REFUSED
+    (answer,) = admin.alter_log_dirs(one, {present: "/nowhere"}).values()
+    assert answer.status is ResponseStatus.REFUSED
     assert answer.reason == "broker 1 answers LogDirNotFound (57)"
     here = places(admin, topic, {0: [1]})[0][1]
-    answers = admin.alter_log_dirs(one, {held: here, absent: here})
-    assert set(answers.values()) == {Answer.accepted()}
+    answers = admin.alter_log_dirs(one, {present: here, absent: here})
+    assert set(answers.values()) == {PartitionResponse.accepted()}

@@ -16,15 +16,18 @@ from executor.platforms.tiered_segments import (
     LOCAL,
     SEGMENT,
     LoweredSegments,
-    RunSegments,
+    RunSegmentSettings,
     SegmentSettings,
     shorter,
 )
 from executor.platforms.tiered_tail import Retention, Tail
 from executor.timing import RunLimits
 from lab.simulated_cluster.cluster import SimulatedCluster
-from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition
-from lab.simulated_cluster.curves import steady
+from lab.simulated_cluster.cluster_state import (
+    SimulatedBroker,
+    SimulatedPartition,
+    steady,
+)
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.errors import ExecutionStopped
 from model.ids import BrokerId, PartitionId, TopicName
@@ -32,7 +35,13 @@ from model.plan.plan import Move
 from model.run import JournalEvent, MoveState, RunState
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import CLUSTER_ID, ids, move, plan
-from tests.support.executor.simulated_runs import MB, TOPIC, Killed, Site, cut_off
+from tests.support.executor.simulated_runs import (
+    MB,
+    TOPIC,
+    Killed,
+    SimulatedRun,
+    interrupted_runs,
+)
 
 MIB = 2**20
 GIB = 2**30
@@ -48,7 +57,7 @@ WHOLE = Tail(
 """Half of it is in the tier, and all of it on the leader's disk."""
 BEHIND = dataclasses.replace(WHOLE, first_local=1000)
 """A segment has left the disk, so new replicas skip what is in the tier."""
-SHORTENING = RunLimits(moves_in_flight=2, shorten_segments=True)
+SHORTENING = RunLimits(moves_in_flight=2, lower_segments=True)
 OWN = {SEGMENT: "8388608", "max.message.bytes": "2000000"}
 """Of the topic before: one of the two settings, and something else."""
 
@@ -130,9 +139,9 @@ def site(
     folder: Path,
     limits: RunLimits = SHORTENING,
     bytes_in: float = 0.1 * MB,
-) -> Site:
+) -> SimulatedRun:
     """Four logs of 200 MB on the disks."""
-    at = Site(
+    at = SimulatedRun(
         folder=folder,
         before=dict.fromkeys(range(4), (1, 2)),
         after={0: (3, 2), 1: (1, 3), 2: (4, 3), 3: (2, 1)},
@@ -144,7 +153,7 @@ def site(
     return at
 
 
-def own(at: Site) -> dict[str, str]:
+def own(at: SimulatedRun) -> dict[str, str]:
     return at.cluster.topic_configs.get(TOPIC, {})
 
 
@@ -160,14 +169,14 @@ def test_moves_copy_short_tails_and_the_topic_is_restored(tmp_path: Path) -> Non
     assert own(at) == OWN
 
 
-def test_without_consent_nothing_is_set_and_the_note_says_what_would_help(
+def test_without_consent_nothing_is_set_and_the_note_names_the_option(
     tmp_path: Path,
 ) -> None:
     at = site(tmp_path, limits=RunLimits())
     at.faults.refusals["alter_topic_configs"] = "nothing may be changed"
     report = at.run()
     assert report.state is RunState.DONE
-    assert "with --shorten-segments about 6." in report.moves[0].note
+    assert "with --lower-segment-bytes about 6." in report.moves[0].note
 
 
 def test_a_dry_run_shows_settings_to_change(tmp_path: Path) -> None:
@@ -214,15 +223,15 @@ def test_a_cluster_that_refuses_the_change_ends_the_run_before_its_first_move(
     assert own(at) == OWN
 
 
-def stop(at: Site) -> None:
+def stop(at: SimulatedRun) -> None:
     at.cluster.after(1.0, at.steering.stop)
 
 
-def fail(at: Site) -> None:
+def fail(at: SimulatedRun) -> None:
     at.cluster.after(1.0, lambda: at.cluster.kill(BrokerId(4)))
 
 
-def interrupt(at: Site) -> None:
+def interrupt(at: SimulatedRun) -> None:
     def by_ctrl_c() -> None:
         raise KeyboardInterrupt
 
@@ -230,10 +239,10 @@ def interrupt(at: Site) -> None:
 
 
 @pytest.mark.parametrize("happen", [stop, fail, interrupt])
-def test_the_topic_is_as_before_on_every_way_out(
-    tmp_path: Path, happen: Callable[[Site], None]
+def test_the_topic_is_restored_on_every_exit(
+    tmp_path: Path, happen: Callable[[SimulatedRun], None]
 ) -> None:
-    at = site(tmp_path, limits=RunLimits(moves_in_flight=1, shorten_segments=True))
+    at = site(tmp_path, limits=RunLimits(moves_in_flight=1, lower_segments=True))
     happen(at)
     with suppress(KeyboardInterrupt):
         assert at.run().state is not RunState.DONE
@@ -242,21 +251,21 @@ def test_the_topic_is_as_before_on_every_way_out(
     assert left_set(tmp_path, CLUSTER_ID) == []
 
 
-def events(at: Site) -> list[JournalEvent]:
+def events(at: SimulatedRun) -> list[JournalEvent]:
     (path,) = at.folder.glob("*.jsonl")
     return [record.event for record in read_journal(path)]
 
 
 @pytest.mark.parametrize("by", ["resume", "resume without consent", "cleanup"])
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
-def test_killed_at_any_call_the_topic_gets_back_what_was_its_own(
+def test_killed_at_any_call_the_topics_settings_are_restored(
     tmp_path: Path, by: str, made: bool
 ) -> None:
-    for at in cut_off(tmp_path, site, made=made, least=6):
+    for at in interrupted_runs(tmp_path, site, made=made, least=6):
         if by == "cleanup":
             at.executor().clean_up(at.folder)
         else:
-            at.limits = RunLimits(shorten_segments=by == "resume")
+            at.limits = RunLimits(lower_segments=by == "resume")
             assert at.resume().state is RunState.DONE
         assert own(at) == OWN
         assert left_set(at.folder, CLUSTER_ID) == []
@@ -271,15 +280,16 @@ def test_a_rollback_restores_the_topic_too(tmp_path: Path) -> None:
     assert own(at) == OWN
 
 
-def test_what_somebody_changed_meanwhile_is_theirs_and_said(tmp_path: Path) -> None:
+def test_settings_changed_by_someone_else_are_kept_and_reported(tmp_path: Path) -> None:
     at = site(tmp_path)
     theirs = {SEGMENT: "9000000", LOCAL: "7"}
     at.cluster.after(0.7, lambda: at.cluster.topic_configs[TOPIC].update(theirs))
     report = at.run()
     assert report.state is RunState.DONE
     assert report.reason == (
-        f"somebody set {LOCAL} of orders to 7 meanwhile, which stays; "
-        f"somebody set {SEGMENT} of orders to 9000000 meanwhile, which stays"
+        f"someone else has set {LOCAL} of orders to 7 in the meantime, which stays; "
+        f"someone else has set {SEGMENT} of orders to 9000000 in the meantime, which "
+        "stays"
     )
     assert own(at) == OWN | theirs
 
@@ -297,7 +307,7 @@ def test_a_deleted_topic_needs_no_restoring(tmp_path: Path) -> None:
     assert left_set(at.folder, CLUSTER_ID) == []
 
 
-def when_moves_start(at: Site, happen: Callable[[], None]) -> None:
+def when_moves_start(at: SimulatedRun, happen: Callable[[], None]) -> None:
     """Let something happen while the segments are short and replicas are copied."""
 
     def on_call(call: str, *, made: bool) -> None:
@@ -307,22 +317,22 @@ def when_moves_start(at: Site, happen: Callable[[], None]) -> None:
     at.faults.on_call = on_call
 
 
-def test_a_cluster_that_does_not_answer_is_said_and_left_to_cleanup(
+def test_a_silent_cluster_is_reported_and_left_to_cleanup(
     tmp_path: Path,
 ) -> None:
     at = site(tmp_path)
     when_moves_start(at, lambda: setattr(at.faults, "away", True))
     report = at.run()
     assert report.state is RunState.FAILED
-    assert "no answer came, and orders may keep short segments" in report.reason
+    assert "no answer came, so orders may keep a lower segment.bytes" in report.reason
     assert "plimsoll cleanup restores the rest" in report.reason
     at.faults.away = False
-    (said,) = at.executor().clean_up(tmp_path)
-    assert said.endswith("its topics' segments are as before")
+    (output,) = at.executor().clean_up(tmp_path)
+    assert output.endswith("its topics' segments are as before")
     assert own(at) == OWN
 
 
-def test_a_topic_that_the_cluster_does_not_let_restore_is_said_with_its_words(
+def test_a_topic_that_cannot_be_restored_is_reported_with_the_clusters_message(
     tmp_path: Path,
 ) -> None:
     at = site(tmp_path)
@@ -330,7 +340,7 @@ def test_a_topic_that_the_cluster_does_not_let_restore_is_said_with_its_words(
     when_moves_start(at, lambda: at.faults.refusals.update(refused))
     report = at.run()
     assert report.state is RunState.FAILED
-    assert "orders keeps short segments: the cluster did not" in report.reason
+    assert "orders keeps a lower segment.bytes: the cluster did not" in report.reason
     assert "local.retention.bytes is too large; plimsoll cleanup" in report.reason
     at.faults.refusals.clear()
     at.executor().clean_up(tmp_path)
@@ -345,18 +355,20 @@ def test_a_topic_is_restored_with_its_last_move(tmp_path: Path) -> None:
         [partition(of.id) for of in moves],
         now_s=1_800_000_000.0,
     )
-    at = Site(folder=tmp_path, before={}, after={})
+    at = SimulatedRun(folder=tmp_path, before={}, after={})
     admin = SimulatedAdmin(cluster, at.faults)
     journal = RunJournal(tmp_path, plan(moves), "run-1", cluster.timing)
-    held = RunSegments(SegmentSettings(admin, cluster.timing), journal, consent=True)
-    held.begin(moves)
+    settings = RunSegmentSettings(
+        SegmentSettings(admin, cluster.timing), journal, consent=True
+    )
+    settings.begin(moves)
     topics = cluster.topic_configs
     assert set(topics) == {"orders", "items"}
-    held.release(moves[0])
+    settings.release(moves[0])
     assert set(topics) == {"orders", "items"}
-    held.release(moves[1])
+    settings.release(moves[1])
     assert set(topics) == {"items"}
-    assert held.end() == ""
+    assert settings.end() == ""
     assert topics == {}
     journal.close()
 

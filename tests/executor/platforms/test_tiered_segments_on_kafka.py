@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from executor.client.cluster_admin import Admin, local_bytes
+from executor.client.cluster_admin import ClusterAdmin, local_bytes
 from executor.executor import Executor, connect
 from executor.journal.run_history import left_set
 from executor.platforms.tiered_segments import LOCAL, SEGMENT
-from executor.platforms.tiered_tail import Patience
+from executor.platforms.tiered_tail import TailWait
 from executor.timing import RunLimits
 from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import BrokerId, TopicName
-from model.plan.plan import write_plan
+from model.plan.plan import Plan, write_plan
 from model.run import MoveState, RunProgress
 from tests.support.cli_on_cluster import wait_until
 from tests.support.executor.plan_builders import plan_for
@@ -34,7 +34,7 @@ MEGABYTES = 40
 FILLED = MEGABYTES * 10**6
 SLOWLY = 1e6
 KEYS = (SEGMENT, LOCAL, "local.retention.ms", "segment.ms", *KEEPS_ALL)
-SHORTENING = RunLimits(shorten_segments=True)
+SHORTENING = RunLimits(lower_segments=True)
 DIES_DURING_A_MOVE = """
 import os, signal, sys
 from pathlib import Path
@@ -49,7 +49,7 @@ def die(progress):
         os.kill(os.getpid(), signal.SIGKILL)
 
 bootstrap, plan, folder = sys.argv[1:]
-limits = RunLimits(shorten_segments=True)
+limits = RunLimits(lower_segments=True)
 with connect(bootstrap, timeout_s=10.0, limits=limits) as executor:
     executor.execute(
         read_plan(Path(plan)),
@@ -60,22 +60,29 @@ with connect(bootstrap, timeout_s=10.0, limits=limits) as executor:
 """
 
 
+def plan_of_one(cluster: LocalCluster, topic: str, settings: dict[str, str]) -> Plan:
+    """Fill one partition on broker 1, and plan its move to broker 2."""
+    cluster.create_topic(topic, [[1]], settings)
+    fill(cluster.bootstrap, topic, [MEGABYTES])
+    return plan_for(cluster.bootstrap, topic, {0: [2]})
+
+
 @pytest.fixture
 def executor(local_cluster: LocalCluster) -> Iterator[Executor]:
     with executor_with_tier(local_cluster, SHORTENING) as opened:
         yield opened
 
 
-def own(admin: Admin, topic: str) -> dict[str, str]:
+def own(admin: ClusterAdmin, topic: str) -> dict[str, str]:
     name = TopicName(topic)
     return admin.own_topic_configs([name], KEYS)[name]
 
 
 @pytest.mark.parametrize("before", [KEEPS_ALL, OWN_SEGMENTS], ids=["unset", "set"])
-def test_large_segments_move_under_load_by_their_tail_and_are_as_before(
+def test_large_segments_under_load_copy_the_tail_and_are_restored(
     local_cluster: LocalCluster,
     executor: Executor,
-    admin: Admin,
+    admin: ClusterAdmin,
     topic: str,
     tmp_path: Path,
     before: dict[str, str],
@@ -100,43 +107,39 @@ def test_large_segments_move_under_load_by_their_tail_and_are_as_before(
     assert report.preparation_s > 0.0
     assert int(seen[0][SEGMENT]) < 2 * MIB
     assert LOCAL in seen[0]
-    # Every broker is asked, some time or other.
+    # Every broker is queried at some time.
     wait_until(lambda: own(admin, topic) == before)
 
 
-def test_a_log_that_stands_still_copies_its_active_segment_and_says_so(
+def test_an_idle_log_copies_its_active_segment_and_notes_it(
     local_cluster: LocalCluster,
     executor: Executor,
-    admin: Admin,
+    admin: ClusterAdmin,
     topic: str,
     tmp_path: Path,
 ) -> None:
-    local_cluster.create_topic(topic, [[1]], KEEPS_ALL)
-    fill(local_cluster.bootstrap, topic, [MEGABYTES])
-    plan = plan_for(local_cluster.bootstrap, topic, {0: [2]})
+    plan = plan_of_one(local_cluster, topic, KEEPS_ALL)
     (move,) = execute(executor, plan, tmp_path).moves
     assert move.state is MoveState.DONE
     assert (move.bytes_copied or 0) >= FILLED
-    assert "its log stands still, and an append is what rolls a segment" in move.note
+    assert "its log gets no records, and only an append rolls a segment" in move.note
     wait_until(lambda: own(admin, topic) == KEEPS_ALL)
 
 
-def test_brokers_tell_how_often_they_upload_and_delete(
-    local_cluster: LocalCluster, admin: Admin, topic: str
+def test_brokers_report_their_upload_and_delete_intervals(
+    local_cluster: LocalCluster, admin: ClusterAdmin, topic: str
 ) -> None:
     local_cluster.create_topic(topic, [[1]], KEEPS_ALL)
     moves = plan_for(local_cluster.bootstrap, topic, {0: [2]}).moves
-    assert Patience.with_brokers(admin, moves, 30.0) == Patience(
+    assert TailWait.with_brokers(admin, moves, 30.0) == TailWait(
         wait_s=30.0, upload_s=0.5, delete_s=0.5
     )
 
 
-def test_without_consent_nothing_is_set_and_the_note_says_what_would_help(
-    local_cluster: LocalCluster, admin: Admin, topic: str, tmp_path: Path
+def test_without_consent_nothing_is_set_and_the_note_names_the_option(
+    local_cluster: LocalCluster, admin: ClusterAdmin, topic: str, tmp_path: Path
 ) -> None:
-    local_cluster.create_topic(topic, [[1]], KEEPS_ALL)
-    fill(local_cluster.bootstrap, topic, [MEGABYTES])
-    plan = plan_for(local_cluster.bootstrap, topic, {0: [2]})
+    plan = plan_of_one(local_cluster, topic, KEEPS_ALL)
     seen: list[dict[str, str]] = []
     with connect(local_cluster.bootstrap, timeout_s=10.0) as executor:
         report = execute(
@@ -144,20 +147,18 @@ def test_without_consent_nothing_is_set_and_the_note_says_what_would_help(
         )
     (move,) = report.moves
     assert (move.bytes_copied or 0) >= FILLED
-    assert "with --shorten-segments about 2.10 MB, while records come" in move.note
+    assert "with --lower-segment-bytes about 2.10 MB, while records come" in move.note
     assert all(shown == KEEPS_ALL for shown in seen)
 
 
-def test_a_run_that_is_killed_leaves_to_cleanup_what_it_has_set(
+def test_settings_of_a_killed_run_are_left_to_cleanup(
     local_cluster: LocalCluster,
     executor: Executor,
-    admin: Admin,
+    admin: ClusterAdmin,
     topic: str,
     tmp_path: Path,
 ) -> None:
-    local_cluster.create_topic(topic, [[1]], OWN_SEGMENTS)
-    fill(local_cluster.bootstrap, topic, [MEGABYTES])
-    plan = plan_for(local_cluster.bootstrap, topic, {0: [2]})
+    plan = plan_of_one(local_cluster, topic, OWN_SEGMENTS)
     write_plan(tmp_path / "plan.json", plan)
     journals = tmp_path / "journal"
     process = subprocess.run(
@@ -175,16 +176,16 @@ def test_a_run_that_is_killed_leaves_to_cleanup_what_it_has_set(
     )
     assert process.returncode == -signal.SIGKILL
     assert own(admin, topic) != OWN_SEGMENTS
-    (said,) = executor.clean_up(journals)
-    assert said.endswith("its topics' segments are as before")
+    (output,) = executor.clean_up(journals)
+    assert output.endswith("its topics' segments are as before")
     wait_until(lambda: own(admin, topic) == OWN_SEGMENTS)
     assert left_set(journals, plan.cluster_id) == []
 
 
-def test_a_log_with_nothing_on_the_disk_is_not_sent_to_where_it_would_hang(
+def test_a_log_without_local_data_is_not_moved_where_it_would_hang(
     local_cluster: LocalCluster,
     executor: Executor,
-    admin: Admin,
+    admin: ClusterAdmin,
     topic: str,
     tmp_path: Path,
 ) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from executor.client.cluster_admin import OffsetKind
 from executor.platforms.tiered_tail import (
-    Patience,
+    AwaitedTail,
     Retention,
     Tail,
     TailReader,
-    Waited,
+    TailWait,
     nothing_local,
     wait_for_short_tails,
 )
@@ -106,10 +106,10 @@ def waited(
     if stop:
         event.set()
     reader, time = CannedReader(*tails), FakeTime()
-    (found,) = wait_for_short_tails(
-        reader, Patience(wait_s=wait_s), time.timing, event
+    (result,) = wait_for_short_tails(
+        reader, TailWait(wait_s=wait_s), time.timing, event
     ).values()
-    return found.tail, found.seconds
+    return result.tail, result.seconds
 
 
 def test_a_short_tail_is_not_waited_for() -> None:
@@ -146,21 +146,19 @@ def test_the_operator_can_end_the_wait() -> None:
     assert waited(LONG, stop=True) == (LONG, 0.0)
 
 
-def test_brokers_that_were_told_get_the_time_they_take_to_look() -> None:
-    told = Patience(wait_s=30.0, upload_s=30.0, delete_s=300.0)
-    assert told.most_s == 660.0
-    assert told.idle_s(dataclasses.replace(LONG, first=4000)) == 335.0
-    assert told.idle_s(LONG) == 35.0, "nothing has to be deleted any more"
+def test_brokers_get_time_to_apply_new_settings() -> None:
+    tail_wait = TailWait(wait_s=30.0, upload_s=30.0, delete_s=300.0)
+    assert tail_wait.most_s == 660.0
+    assert tail_wait.idle_s(dataclasses.replace(LONG, first=4000)) == 335.0
+    assert tail_wait.idle_s(LONG) == 35.0, "nothing has to be deleted any more"
 
 
 @pytest.mark.parametrize(("more", "stands"), [(0, True), (1, False)])
-def test_a_log_that_stood_still_while_it_was_waited_for_says_so(
-    more: int, stands: bool
-) -> None:
-    before = Waited(tail=LONG, seconds=0.0, changed_at_s=0.0)
+def test_an_idle_log_is_named_as_the_reason(more: int, stands: bool) -> None:
+    before = AwaitedTail(tail=LONG, seconds=0.0, changed_at_s=0.0)
     grown = dataclasses.replace(LONG, end=LONG.end + more)
-    assert ("stands still" in before.next(grown, 5.0, 0.0).why_long) is stands
-    assert "stands still" not in before.why_long
+    assert ("gets no records" in before.next(grown, 5.0, 0.0).why_long) is stands
+    assert "gets no records" not in before.why_long
 
 
 def test_a_log_without_local_data_differs_from_an_empty_one() -> None:

@@ -6,18 +6,15 @@ import pytest
 
 from executor.executor import Executor
 from executor.journal.run_history import past_run
-from executor.run.operator_control import Steering
 from executor.run.run_outcome import recounted
-from executor.timing import RunLimits
 from lab.simulated_cluster.cluster import SimulatedCluster
-from lab.simulated_cluster.faults import Faults
-from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.evaluate import evaluate
 from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import Plan, read_plan, write_plan
 from model.run import MoveState, RunReport, RunState
 from solver.solve import solve
 from tests.support.control.loop_parts import MB, cluster
+from tests.support.executor.simulated_runs import run_until_stopped
 
 GOALS = Goals()
 SNAPSHOT = cluster([1] * 6, [40 * MB, 30 * MB, 20 * MB, 10 * MB, 5 * MB, 5 * MB])
@@ -35,16 +32,8 @@ def executed(folder: Path, plan: Plan, stop_after_s: float) -> RunReport:
 
 
 def _run(folder: Path, plan: Plan, stop_after_s: float) -> tuple[RunReport, Executor]:
-    simulated, steering = SimulatedCluster.of(SNAPSHOT), Steering()
-    simulated.after(stop_after_s, steering.stop)
-    executor = Executor(
-        SimulatedAdmin(simulated, Faults()),
-        timing=simulated.timing,
-        limits=RunLimits(moves_in_flight=1),
-    )
-    report = executor.execute(
-        plan, journal_dir=folder, observe=lambda _: None, steering=steering
-    )
+    simulated = SimulatedCluster.of(SNAPSHOT)
+    report, executor = run_until_stopped(simulated, plan, folder, stop_after_s)
     # Until partitions in shared storage may return to where they were.
     simulated.timing.pause(61.0)
     return report, executor

@@ -13,16 +13,16 @@ from executor.timing import RunLimits, Timing
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.run import RunReport, RunState
 from model.snapshot.snapshot import StorageKind
-from tests.support.executor.simulated_runs import MB, Killed, Site
+from tests.support.executor.simulated_runs import MB, Killed, SimulatedRun
 
 HOUR_S = 3600.0
 LOOKS = (0, 1, 20)
 """After how many pauses of the run its clock is set."""
 
 
-def site(folder: Path, storage: StorageKind) -> Site:
+def site(folder: Path, storage: StorageKind) -> SimulatedRun:
     """A run of half a minute where bytes are copied."""
-    return Site(
+    return SimulatedRun(
         folder=folder,
         before=dict.fromkeys(range(4), (1,)),
         after={0: (2,), 1: (3,), 2: (2,), 3: (4,)},
@@ -46,7 +46,7 @@ def jumping(steady: Timing, jump_s: float, at: int) -> Timing:
     return replace(steady, now_s=lambda: steady.steady_s() + ahead_s, pause=pause)
 
 
-def run(of: Site, timing: Timing) -> RunReport:
+def run(of: SimulatedRun, timing: Timing) -> RunReport:
     admin = SimulatedAdmin(of.cluster, of.faults)
     with Executor(admin, timing=timing, limits=of.limits) as executor:
         return executor.execute(

@@ -6,19 +6,11 @@ from typing import cast
 
 import pytest
 
-from executor.client.cluster_admin import Admin
-from executor.client.responses import (
-    ClusterView,
-    PartitionView,
-    Reassignment,
-)
+from executor.client.cluster_admin import ClusterAdmin
+from executor.client.responses import ClusterView, OngoingReassignment, PartitionView
 from executor.executor import Executor
 from executor.journal.lock import sole_writer
-from executor.run.elections import (
-    Elections,
-    find_elections,
-    hold_elections,
-)
+from executor.run.elections import LeaderElections, find_elections, hold_elections
 from model.errors import ConfigError, GuardrailRefused
 from model.ids import BrokerId, PartitionId, TopicName
 from tests.support.executor.fake_platform import FakeTime
@@ -35,7 +27,7 @@ class FakeLeaders:
     def __init__(self, time: FakeTime, *views: PartitionView) -> None:
         self._time = time
         self.views = {view.id: view for view in views}
-        self.listed: dict[PartitionId, Reassignment] = {}
+        self.listed: dict[PartitionId, OngoingReassignment] = {}
         self.asked: list[list[PartitionId]] = []
         self.deaf: set[PartitionId] = set()
 
@@ -49,15 +41,15 @@ class FakeLeaders:
         return result
 
     def partitions(
-        self, wanted: Collection[PartitionId]
+        self, ids: Collection[PartitionId]
     ) -> dict[PartitionId, PartitionView]:
-        return {pid: self.views[pid] for pid in wanted if pid in self.views}
+        return {pid: self.views[pid] for pid in ids if pid in self.views}
 
-    def reassignments(self) -> dict[PartitionId, Reassignment]:
+    def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
         return self.listed
 
-    def elect_preferred(self, wanted: Iterable[PartitionId]) -> None:
-        self.asked.append(list(wanted))
+    def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
+        self.asked.append(list(ids))
         for pid in set(self.asked[-1]) - self.deaf:
             due = (self._time.now_s + LAG_S, lambda pid=pid: self._lead(pid))
             self._time.after.append(due)
@@ -89,22 +81,22 @@ def time() -> FakeTime:
     return FakeTime()
 
 
-def find(fake: FakeLeaders, *topics: str) -> Elections:
-    return find_elections(cast("Admin", fake), topics or None)
+def find(fake: FakeLeaders, *topics: str) -> LeaderElections:
+    return find_elections(cast("ClusterAdmin", fake), topics or None)
 
 
 def hold(fake: FakeLeaders, time: FakeTime) -> dict[str, str]:
     """What was not elected, and why."""
-    found = find(fake)
+    result = find(fake)
     failed = hold_elections(
-        cast("Admin", fake), time.timing, [e.id for e in found.possible]
+        cast("ClusterAdmin", fake), time.timing, [e.id for e in result.possible]
     )
     return {str(e.id): e.obstacle for e in failed}
 
 
-def test_a_preferred_leader_that_leads_is_not_elected(time: FakeTime) -> None:
-    found = find(FakeLeaders(time, partition(0, (1, 2)), partition(1, (2,))))
-    assert (found.found, found.looked_at, found.replicated) == ((), 2, 1)
+def test_a_preferred_replica_that_leads_is_not_elected(time: FakeTime) -> None:
+    result = find(FakeLeaders(time, partition(0, (1, 2)), partition(1, (2,))))
+    assert (result.needed, result.checked, result.replicated) == ((), 2, 1)
 
 
 def test_the_first_of_the_replicas_is_elected_once_and_waited_for(
@@ -118,66 +110,66 @@ def test_the_first_of_the_replicas_is_elected_once_and_waited_for(
     assert LAG_S <= time.now_s - began_s < LAG_S + 1
 
 
-def test_only_named_topics_are_looked_at(time: FakeTime) -> None:
+def test_only_named_topics_are_checked(time: FakeTime) -> None:
     fake = FakeLeaders(
         time, partition(0, (1, 2), 2), partition(0, (3, 1), 1, topic=AUDIT)
     )
-    assert [str(e.id) for e in find(fake, "audit").found] == ["audit-0"]
-    assert [str(e.id) for e in find(fake).found] == ["audit-0", "orders-0"]
+    assert [str(e.id) for e in find(fake, "audit").needed] == ["audit-0"]
+    assert [str(e.id) for e in find(fake).needed] == ["audit-0", "orders-0"]
 
 
 @pytest.mark.parametrize(
-    ("replicas", "in_sync", "words"),
+    ("replicas", "in_sync", "message"),
     [
         ((4, 2), (2,), "broker 4, the first of its replicas, is dead or fenced"),
         ((4, 2), (2, 4), "broker 4, the first of its replicas, is dead or fenced"),
         ((3, 2), (2,), "broker 3, the first of its replicas, is not in sync"),
     ],
 )
-def test_one_that_would_not_be_clean_is_named_and_left(
-    time: FakeTime, replicas: tuple[int, int], in_sync: tuple[int, ...], words: str
+def test_an_unclean_election_is_named_and_not_held(
+    time: FakeTime, replicas: tuple[int, int], in_sync: tuple[int, ...], message: str
 ) -> None:
     fake = FakeLeaders(time, partition(0, replicas, 2, in_sync=in_sync))
-    (left,) = find(fake).left
-    assert left.obstacle == words
+    (left,) = find(fake).impossible
+    assert left.obstacle == message
     assert hold(fake, time) == {}
     assert fake.asked == []
 
 
-def test_one_without_any_leader_is_left_too(time: FakeTime) -> None:
+def test_a_partition_without_any_leader_is_left_alone_too(time: FakeTime) -> None:
     """The only replica in sync is on a dead broker."""
     fake = FakeLeaders(time, partition(0, (2, 4), -1, in_sync=(4,)))
-    (left,) = find(fake).left
+    (left,) = find(fake).impossible
     assert (left.leader, left.obstacle) == (
         -1,
         "broker 2, the first of its replicas, is not in sync",
     )
 
 
-def test_one_that_is_being_moved_is_named_and_left(time: FakeTime) -> None:
+def test_a_partition_being_moved_is_named_and_left_alone(time: FakeTime) -> None:
     fake = FakeLeaders(time, partition(0, (1, 2), 2), partition(1, (1, 2), 2))
-    fake.listed[PartitionId(ORDERS, 0)] = Reassignment(target=ids([3, 1]))
-    (left,) = find(fake).left
+    fake.listed[PartitionId(ORDERS, 0)] = OngoingReassignment(target=ids([3, 1]))
+    (left,) = find(fake).impossible
     assert (str(left.id), left.obstacle) == ("orders-0", "it is being moved to [3, 1]")
     hold(fake, time)
     assert fake.asked == [[PartitionId(ORDERS, 1)]]
 
 
-def test_what_has_changed_since_the_look_is_not_elected(time: FakeTime) -> None:
+def test_partitions_changed_since_the_check_are_not_elected(time: FakeTime) -> None:
     fake = FakeLeaders(time, *(partition(i, (1, 2), 2) for i in range(4)))
-    found = find(fake)
+    result = find(fake)
     fake.views[PartitionId(ORDERS, 0)] = partition(0, (1, 2))
     fake.views[PartitionId(ORDERS, 1)] = partition(1, (1, 2), 2, in_sync=(2,))
-    fake.listed[PartitionId(ORDERS, 2)] = Reassignment(target=ids([3]))
+    fake.listed[PartitionId(ORDERS, 2)] = OngoingReassignment(target=ids([3]))
     del fake.views[PartitionId(ORDERS, 3)]
-    wanted = [e.id for e in found.possible]
-    failed = hold_elections(cast("Admin", fake), time.timing, wanted)
-    assert len(wanted) == 4
+    possible = [e.id for e in result.possible]
+    failed = hold_elections(cast("ClusterAdmin", fake), time.timing, possible)
+    assert len(possible) == 4
     assert fake.asked == []
     assert {e.id.partition: e.obstacle for e in failed} == {
         1: "broker 1, the first of its replicas, is not in sync",
         2: "it is being moved to [3]",
-        3: "it does not exist any more",
+        3: "it no longer exists",
     }
 
 
@@ -206,26 +198,26 @@ def test_a_topic_that_the_cluster_does_not_have_is_named(time: FakeTime) -> None
 def test_a_partition_that_the_cluster_does_not_have_is_named(
     time: FakeTime, pid: PartitionId
 ) -> None:
-    admin = cast("Admin", FakeLeaders(time, partition(0, (1, 2))))
-    with pytest.raises(ConfigError, match=f"the cluster has no partition {pid}; take"):
+    admin = cast("ClusterAdmin", FakeLeaders(time, partition(0, (1, 2))))
+    with pytest.raises(ConfigError, match=f"the cluster has no partition {pid}; use"):
         find_elections(admin, ids=[pid])
 
 
-def test_no_partition_named_is_not_the_whole_cluster(time: FakeTime) -> None:
+def test_an_empty_selection_does_not_mean_the_whole_cluster(time: FakeTime) -> None:
     fake = FakeLeaders(time, partition(0, (1, 2), BrokerId(2)))
-    assert find_elections(cast("Admin", fake), ids=[]).looked_at == 0
+    assert find_elections(cast("ClusterAdmin", fake), ids=[]).checked == 0
 
 
 def test_none_is_elected_while_another_plimsoll_changes_the_cluster(
     time: FakeTime, tmp_path: Path
 ) -> None:
     fake = FakeLeaders(time, partition(0, (1, 2), 2))
-    executor = Executor(cast("Admin", fake), timing=time.timing)
-    found = executor.elections()
+    executor = Executor(cast("ClusterAdmin", fake), timing=time.timing)
+    result = executor.elections()
     with (
         sole_writer(tmp_path, CLUSTER_ID),
         pytest.raises(GuardrailRefused, match="Another plimsoll is changing"),
     ):
-        executor.elect(found, tmp_path)
+        executor.elect(result, tmp_path)
     assert fake.asked == []
-    assert executor.elect(found, tmp_path) == ()
+    assert executor.elect(result, tmp_path) == ()

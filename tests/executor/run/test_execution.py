@@ -14,7 +14,13 @@ from model.errors import PlanOutdated
 from model.ids import BrokerId, PartitionId
 from model.run import JournalEvent, MoveState, RunReport, RunState
 from tests.support.executor.fake_platform import Fault
-from tests.support.executor.fake_runs import FIRST, FOUR, Bench, cut_off, kill_at
+from tests.support.executor.fake_runs import (
+    FIRST,
+    FOUR,
+    FakeRun,
+    interrupted_runs,
+    kill_at,
+)
 from tests.support.executor.plan_builders import CLUSTER_ID, move, plan
 from tests.support.executor.simulated_runs import Killed
 
@@ -23,8 +29,8 @@ def states(report: RunReport) -> list[MoveState]:
     return [m.state for m in report.moves]
 
 
-def test_a_plan_is_carried_out_and_journalled(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+def test_a_plan_is_executed_and_journalled(tmp_path: Path) -> None:
+    bench = FakeRun(tmp_path)
     report = bench.run()
     assert (report.state, report.reason) == (RunState.DONE, "")
     assert states(report) == [MoveState.DONE] * 4
@@ -41,10 +47,10 @@ def test_a_plan_is_carried_out_and_journalled(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_found_out_after_moves_is_reported_and_journalled(
+def test_findings_after_moves_are_reported_and_journalled(
     tmp_path: Path,
 ) -> None:
-    bench = Bench(tmp_path, faults={FIRST: Fault.REFUSED})
+    bench = FakeRun(tmp_path, faults={FIRST: Fault.REFUSED})
     bench.platform.has_notes = True
     dropped, *others = bench.run().moves
     assert [m.note for m in others] == ["ready; uploaded"] * 3
@@ -60,11 +66,11 @@ def test_what_is_found_out_after_moves_is_reported_and_journalled(
 
 
 def test_observers_see_every_stage(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+    bench = FakeRun(tmp_path)
     bench.run()
     seen = [
         (t.state, t.count(MoveState.ISSUED), t.count(MoveState.DONE))
-        for t in bench.told
+        for t in bench.shown
     ]
     assert seen[0] == (RunState.CHECKING, 0, 0)
     assert (RunState.RUNNING, 2, 0) in seen
@@ -74,7 +80,7 @@ def test_observers_see_every_stage(tmp_path: Path) -> None:
 
 def test_a_freed_slot_starts_the_next_move(tmp_path: Path) -> None:
     """A slow move holds one slot while the others go through the second one."""
-    bench = Bench(tmp_path, faults={FIRST: Fault.STUCK})
+    bench = FakeRun(tmp_path, faults={FIRST: Fault.STUCK})
     bench.after(20.0, _faults={})
     report = bench.run()
     assert bench.platform.most_at_once == 2
@@ -84,15 +90,15 @@ def test_a_freed_slot_starts_the_next_move(tmp_path: Path) -> None:
 
 
 def test_a_plan_that_does_not_fit_leaves_no_journal(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+    bench = FakeRun(tmp_path)
     with pytest.raises(PlanOutdated):
         bench.run(PlanOutdated("orders-0 is on [3]"))
     assert not bench.platform.sent
     assert not list(tmp_path.iterdir())
 
 
-def test_the_operator_stops_it_after_what_runs(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+def test_the_operator_stops_a_run_after_in_flight_moves(tmp_path: Path) -> None:
+    bench = FakeRun(tmp_path)
     bench.time.after.append((bench.time.now_s + 0.1, bench.steering.stop))
     report = bench.run()
     assert (report.state, report.reason) == (
@@ -100,17 +106,17 @@ def test_the_operator_stops_it_after_what_runs(tmp_path: Path) -> None:
         "stopped by the operator",
     )
     assert states(report) == [MoveState.DONE] * 2 + [MoveState.PLANNED] * 2
-    assert RunState.STOPPING in {t.state for t in bench.told}
+    assert RunState.STOPPING in {t.state for t in bench.shown}
 
 
 def test_a_stop_that_comes_too_late_changes_nothing(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, plan=plan([move()]))
+    bench = FakeRun(tmp_path, plan=plan([move()]))
     bench.time.after.append((bench.time.now_s + 0.1, bench.steering.stop))
     assert bench.run().state is RunState.DONE
 
 
 def test_a_stuck_move_ends_the_run_by_name(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, faults={FIRST: Fault.STUCK, move(1).id: Fault.STUCK})
+    bench = FakeRun(tmp_path, faults={FIRST: Fault.STUCK, move(1).id: Fault.STUCK})
     report = bench.run()
     assert report.state is RunState.FAILED
     assert report.reason == "orders-0 made no progress for 600 s"
@@ -118,8 +124,8 @@ def test_a_stuck_move_ends_the_run_by_name(tmp_path: Path) -> None:
     assert bench.events()[FIRST, JournalEvent.STUCK] == 1
 
 
-def test_a_dead_target_starts_nothing_further(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, faults={FIRST: Fault.STUCK, move(1).id: Fault.STUCK})
+def test_no_further_move_starts_after_a_target_dies(tmp_path: Path) -> None:
+    bench = FakeRun(tmp_path, faults={FIRST: Fault.STUCK, move(1).id: Fault.STUCK})
     bench.after(0.1, ill="broker 2 is dead")
     bench.after(5.0, _faults={})
     report = bench.run()
@@ -127,21 +133,23 @@ def test_a_dead_target_starts_nothing_further(tmp_path: Path) -> None:
     assert states(report) == [MoveState.DONE] * 2 + [MoveState.PLANNED] * 2
 
 
-def test_an_ill_cluster_is_not_touched(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+def test_an_unhealthy_cluster_is_not_changed(tmp_path: Path) -> None:
+    bench = FakeRun(tmp_path)
     bench.platform.ill = "orders-2 is offline"
     assert bench.run().state is RunState.FAILED
     assert not bench.platform.sent
 
 
-def test_a_lost_answer_is_looked_up_and_not_sent_again(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, faults={FIRST: Fault.ANSWER_LOST})
+def test_a_request_without_an_answer_is_checked_before_it_is_repeated(
+    tmp_path: Path,
+) -> None:
+    bench = FakeRun(tmp_path, faults={FIRST: Fault.ANSWER_LOST})
     assert bench.run().state is RunState.DONE
     assert bench.platform.sent[FIRST] == 1
 
 
-def test_a_lost_request_is_sent_again_after_a_look(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, faults={FIRST: Fault.REQUEST_LOST})
+def test_a_lost_request_is_repeated_after_a_poll(tmp_path: Path) -> None:
+    bench = FakeRun(tmp_path, faults={FIRST: Fault.REQUEST_LOST})
     report = bench.run()
     assert report.state is RunState.DONE
     assert [(m.requests, m.retries) for m in report.moves] == [(2, 1), *[(1, 0)] * 3]
@@ -150,7 +158,7 @@ def test_a_lost_request_is_sent_again_after_a_look(tmp_path: Path) -> None:
 
 
 def test_a_request_that_never_arrives_is_given_up(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, faults={FIRST: Fault.UNHEARD})
+    bench = FakeRun(tmp_path, faults={FIRST: Fault.UNHEARD})
     report = bench.run()
     assert bench.platform.sent[FIRST] == 3
     assert states(report) == [MoveState.DROPPED] + [MoveState.DONE] * 3
@@ -158,41 +166,43 @@ def test_a_request_that_never_arrives_is_given_up(tmp_path: Path) -> None:
     assert report.reason.startswith("1 of 4 moves could not be made, the first of ord")
 
 
-def test_a_refused_move_does_not_hold_the_others(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, faults={FIRST: Fault.REFUSED})
+def test_a_refused_move_does_not_block_the_others(tmp_path: Path) -> None:
+    bench = FakeRun(tmp_path, faults={FIRST: Fault.REFUSED})
     report = bench.run()
     assert states(report) == [MoveState.DROPPED] + [MoveState.DONE] * 3
     assert report.moves[0].note == "refused: no such broker is registered"
 
 
 @pytest.mark.parametrize(
-    ("fault", "words"),
+    ("fault", "message"),
     [
         (Fault.STOLEN, "orders-0 is on [9]"),
-        (Fault.CANCELLED, "somebody else cancelled the move of orders-0"),
+        (Fault.CANCELLED, "someone else cancelled the move of orders-0"),
     ],
 )
-def test_somebody_elses_hand_ends_the_run(
-    tmp_path: Path, fault: Fault, words: str
+def test_interference_by_someone_else_ends_the_run(
+    tmp_path: Path, fault: Fault, message: str
 ) -> None:
     """What was accepted and then undone is not asked for again."""
-    bench = Bench(tmp_path, faults={FIRST: fault}, limits=RunLimits(moves_in_flight=1))
+    bench = FakeRun(
+        tmp_path, faults={FIRST: fault}, limits=RunLimits(moves_in_flight=1)
+    )
     report = bench.run()
-    assert (report.state, report.reason) == (RunState.FAILED, words)
+    assert (report.state, report.reason) == (RunState.FAILED, message)
     assert bench.platform.sent == {FIRST: 1}
 
 
-def test_an_election_is_journalled_before_it_is_asked_for(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, faults={FIRST: Fault.ELECTION})
+def test_an_election_is_journalled_before_the_request(tmp_path: Path) -> None:
+    bench = FakeRun(tmp_path, faults={FIRST: Fault.ELECTION})
     assert bench.run().state is RunState.DONE
     assert bench.platform.elections == {FIRST: 1}
     assert bench.events()[FIRST, JournalEvent.ELECTING] == 1
 
 
-def test_a_second_replica_is_asked_for_when_the_first_has_arrived(
+def test_the_second_replica_is_requested_after_the_first(
     tmp_path: Path,
 ) -> None:
-    bench = Bench(tmp_path, faults={FIRST: Fault.HALFWAY})
+    bench = FakeRun(tmp_path, faults={FIRST: Fault.HALFWAY})
     report = bench.run()
     assert report.state is RunState.DONE
     assert (report.moves[0].requests, report.moves[0].retries) == (2, 0)
@@ -200,8 +210,8 @@ def test_a_second_replica_is_asked_for_when_the_first_has_arrived(
     assert bench.events()[FIRST, JournalEvent.ISSUING] == 2
 
 
-def test_nothing_is_begun_in_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+def test_nothing_starts_in_a_silent_cluster(tmp_path: Path) -> None:
+    bench = FakeRun(tmp_path)
     bench.platform.silent = True
     report = bench.run()
     assert states(report) == [MoveState.PLANNED] * 4
@@ -209,14 +219,14 @@ def test_nothing_is_begun_in_a_cluster_that_does_not_answer(tmp_path: Path) -> N
 
 
 def test_a_short_silence_is_waited_out(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+    bench = FakeRun(tmp_path)
     bench.after(0.1, silent=True)
     bench.after(30.0, silent=False)
     assert bench.run().state is RunState.DONE
 
 
-def test_a_long_silence_ends_the_run_with_open_ends_named(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+def test_a_long_silence_ends_the_run_and_names_open_moves(tmp_path: Path) -> None:
+    bench = FakeRun(tmp_path)
     bench.after(0.1, silent=True)
     report = bench.run()
     assert report.state is RunState.FAILED
@@ -235,12 +245,12 @@ def test_killed_at_any_record_a_run_is_resumed_to_its_end(
 ) -> None:
     theirs = {RATES[0]: "77"}
 
-    def make(folder: Path) -> Bench:
-        bench = Bench(folder, faults=faults, throttle=10)
+    def make(folder: Path) -> FakeRun:
+        bench = FakeRun(folder, faults=faults, throttle=10)
         bench.configs.brokers[BrokerId(2)] = dict(theirs)
         return bench
 
-    for bench in cut_off(tmp_path, make, written=written):
+    for bench in interrupted_runs(tmp_path, make, written=written):
         if not bench.journal.path.exists():
             assert not bench.platform.sent
             continue
@@ -248,14 +258,14 @@ def test_killed_at_any_record_a_run_is_resumed_to_its_end(
         assert (report.state, report.reason) == (RunState.DONE, "")
         assert states(report) == [MoveState.DONE] * 4
         assert all(bench.platform.begun[m.id] == 0 for m in FOUR.moves)
-        # Only what had not begun was asked for again.
+        # Only moves that had not started were requested again.
         assert max(bench.platform.sent.values()) == 1
         assert bench.platform.most_at_once <= 2
         assert (bench.configs.brokers, bench.configs.topics) == ({2: theirs}, {})
 
 
-def test_a_move_that_somebody_undid_meanwhile_is_not_made_again(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+def test_a_move_undone_by_someone_else_is_not_repeated(tmp_path: Path) -> None:
+    bench = FakeRun(tmp_path)
     kill_at(bench, 7, written=True)
     with pytest.raises(Killed):
         bench.run()
@@ -267,9 +277,9 @@ def test_a_move_that_somebody_undid_meanwhile_is_not_made_again(tmp_path: Path) 
     assert MoveState.PLANNED in states(report)
 
 
-def test_what_does_not_fit_any_more_is_not_begun(tmp_path: Path) -> None:
+def test_moves_that_no_longer_fit_are_not_started(tmp_path: Path) -> None:
     """What is under way is seen to its end."""
-    bench = Bench(tmp_path)
+    bench = FakeRun(tmp_path)
     kill_at(bench, 8, written=True)
     with pytest.raises(Killed):
         bench.run()
@@ -302,7 +312,7 @@ def test_any_faults_end_in_a_legal_state(
 ) -> None:
     """Whatever happens: journalled before sent, within limits, an honest end."""
     moves = [move(i) for i in range(len(faults))]
-    bench = Bench(
+    bench = FakeRun(
         tmp_path,
         plan=plan(moves),
         faults={m.id: f for m, f in zip(moves, faults, strict=True)},

@@ -33,57 +33,56 @@ def test_existing_directories_with_enough_space_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of_one", "error", "words"),
+    ("of_one", "error", "message"),
     [
         (
             (HELD, log_dir("/c")),
             PlanOutdated,
-            "Broker 1 has no log directory /b, where orders-7 shall lie; it has /a and "
-            "/c",
+            "Broker 1 has no log directory /b, where orders-7 goes; it has /a and /c",
         ),
         (
             (HELD, log_dir("/b", offline=True)),
             GuardrailRefused,
-            "The log directory /b of broker 1 is offline, so orders-7 cannot be put",
+            "The log directory /b of broker 1 is offline, so orders-7 cannot go to",
         ),
         (
             (HELD, FREE, log_dir("/c", offline=True)),
             GuardrailRefused,
-            "The log directory /c of broker 1 is offline, so orders-7 cannot be put",
+            "The log directory /c of broker 1 is offline, so orders-7 cannot go to",
         ),
         (
             (HELD, log_dir("/b", cordoned=True)),
             GuardrailRefused,
-            "/b of broker 1, where orders-7 shall lie, is cordoned",
+            "/b of broker 1, where orders-7 goes, is cordoned",
         ),
         (
             (HELD, log_dir("/b", usable=299)),
             GuardrailRefused,
-            "/b of broker 1 has 299 B left, and the plan copies 300 B there",
+            "/b of broker 1 has 299 B free, but the plan copies 300 B there",
         ),
         ((), RightsMissing, "Broker 1 does not show its log directories"),
         (
             (log_dir("/a"), log_dir("/c", {STAYS.id: 300}), FREE),
             PlanOutdated,
-            "orders-7 lies in /c of broker 1, the plan expects /a",
+            "orders-7 is in /c of broker 1, the plan expects /a",
         ),
         (
             (HELD, log_dir("/b", {}, {STAYS.id: 5})),
             GuardrailRefused,
-            "orders-7 is being moved to /b of broker 1 by somebody else",
+            "orders-7 is being moved to /b of broker 1 by someone else",
         ),
     ],
 )
-def test_what_a_directory_lacks_is_named(
-    of_one: tuple[LogDirView, ...], error: type[Exception], words: str
+def test_an_unfit_directory_is_named(
+    of_one: tuple[LogDirView, ...], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=message):
         checked({**FITS, ONE: of_one}, STAYS)
 
 
-def test_a_new_replica_needs_the_room_that_the_leader_has_taken() -> None:
-    words = "/b of broker 3 has 499 B left, and the plan copies 500 B there"
-    with pytest.raises(GuardrailRefused, match=words):
+def test_a_new_replica_needs_as_much_space_as_the_leader() -> None:
+    message = "/b of broker 3 has 499 B free, but the plan copies 500 B there"
+    with pytest.raises(GuardrailRefused, match=message):
         checked({**FITS, THREE: (log_dir("/b", usable=499),)})
 
 
@@ -100,19 +99,22 @@ def test_replicas_going_to_one_directory_need_space_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
-        ({"storage": StorageKind.SHARED}, "orders-7, which lies in object storage"),
-        ({"log_dirs_before": ()}, "does not say of each replica of orders-7 in which"),
-        ({"log_dirs_after": ("/b",)}, "does not say of each replica of orders-7"),
+        ({"storage": StorageKind.SHARED}, "orders-7, which is in object storage"),
+        (
+            {"log_dirs_before": ()},
+            "does not name the current and the new log directory",
+        ),
+        ({"log_dirs_after": ("/b",)}, "log directory of each replica of orders-7"),
         (
             {"log_dirs_before": ("any", "any")},
-            "does not say in which log directory of broker 1 orders-7 lies now",
+            "does not name the log directory of broker 1 that has orders-7 now",
         ),
     ],
 )
-def test_a_plan_that_is_unclear_is_refused(
-    changes: dict[str, object], words: str
+def test_an_incomplete_plan_is_refused(
+    changes: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(GuardrailRefused, match=words):
+    with pytest.raises(GuardrailRefused, match=message):
         checked(FITS, STAYS.model_copy(update=changes))

@@ -4,26 +4,15 @@ Kafka's own leader balancing is off: with it on, Kafka may elect the leader befo
 run has asked for that, and then there is no request to lose.
 """
 
-from collections.abc import Iterator
-
 import pytest
 
 from lab.local_cluster.proxy import Api, Fault
 from tests.support.cli_on_cluster import wait_until
-from tests.support.executor.proxied_cluster import Proxied, proxied
+from tests.support.executor.proxied_cluster import Proxied
 from tests.support.executor.real_runs import assert_done
+from tests.support.kafka_marks import FAILING_BROKERS
 
-# Where it waits in vain, kafka-python leaves its socket to the garbage collector.
-pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
-
-
-@pytest.fixture(scope="module")
-def behind_proxy() -> Iterator[Proxied]:
-    with proxied({}) as started:
-        yield started
+pytestmark = FAILING_BROKERS
 
 
 @pytest.mark.parametrize(

@@ -9,20 +9,25 @@ from executor.journal.run_history import past_run, read_journal
 from executor.journal.run_journal import RunJournal, run_path
 from executor.run.operator_control import AskedRate, Steering
 from executor.timing import RunLimits
-from lab.simulated_cluster.curves import steady
+from lab.simulated_cluster.cluster_state import steady
 from lab.simulated_cluster.faults import Lost
 from model.ids import PartitionId
 from model.run import JournalEvent, MoveState, RunReport, RunState
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import CLUSTER_ID, ids
-from tests.support.executor.simulated_runs import MB, TOPIC, Site, cut_off
+from tests.support.executor.simulated_runs import (
+    MB,
+    TOPIC,
+    SimulatedRun,
+    interrupted_runs,
+)
 
 ABORTED = (RunState.STOPPED, "aborted by the operator")
 
 
-def copying(folder: Path) -> Site:
+def copying(folder: Path) -> SimulatedRun:
     """Two moves of 24 s each at once, the second one of two replicas; one waits."""
-    return Site(
+    return SimulatedRun(
         folder=folder,
         before={0: (1, 2), 1: (1, 2), 2: (2, 1)},
         after={0: (3, 2), 1: (4, 5), 2: (2, 3)},
@@ -35,7 +40,7 @@ def states(report: RunReport) -> list[MoveState]:
     return [m.state for m in report.moves]
 
 
-def as_before(at: Site) -> dict[int, tuple[tuple[int, ...], int]]:
+def as_before(at: SimulatedRun) -> dict[int, tuple[tuple[int, ...], int]]:
     return {n: (tuple(r), r[0]) for n, r in at.before.items()}
 
 
@@ -96,8 +101,8 @@ def test_an_aborted_run_is_resumed_without_cancelled_moves(
     assert at.placement == as_before(at) | {2: ((2, 3), 2)}
 
 
-def test_automq_cannot_cancel_and_the_report_says_so(tmp_path: Path) -> None:
-    at = Site(
+def test_the_report_says_that_automq_cannot_cancel(tmp_path: Path) -> None:
+    at = SimulatedRun(
         folder=tmp_path,
         before={0: (1,), 1: (1,)},
         after={0: (2,), 1: (3,)},
@@ -109,11 +114,11 @@ def test_automq_cannot_cancel_and_the_report_says_so(tmp_path: Path) -> None:
     assert (report.state, report.reason) == ABORTED
     assert states(report) == [MoveState.DONE, MoveState.PLANNED]
     assert report.moves[0].note == (
-        "not cancelled: AutoMQ cannot do that, so the move was let finish"
+        "not cancelled: AutoMQ cannot cancel moves, so this one was allowed to finish"
     )
 
 
-def test_what_somebody_else_moves_meanwhile_is_not_cancelled(tmp_path: Path) -> None:
+def test_moves_of_someone_else_are_not_cancelled(tmp_path: Path) -> None:
     at = copying(tmp_path)
 
     def steal() -> None:
@@ -122,7 +127,7 @@ def test_what_somebody_else_moves_meanwhile_is_not_cancelled(tmp_path: Path) -> 
     at.cluster.after(9.99, steal)
     at.cluster.after(10.0, at.steering.abort)
     report = at.run()
-    assert "somebody else moves orders-0 to [5, 2]" in report.moves[0].note
+    assert "someone else moves orders-0 to [5, 2]" in report.moves[0].note
     at.cluster.advance(100.0)
     assert at.placement[0] == ((5, 2), 5)
 
@@ -143,7 +148,7 @@ def test_a_cancel_without_an_answer_is_repeated(tmp_path: Path, lost: Lost) -> N
     assert at.is_clean
 
 
-def changes(at: Site) -> list[str]:
+def changes(at: SimulatedRun) -> list[str]:
     """Names of the calls that change something, filled as they come."""
     calls: list[str] = []
 
@@ -156,17 +161,17 @@ def changes(at: Site) -> list[str]:
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
-def test_killed_at_any_call_of_an_abort_nothing_is_moved_by_resuming_it(
+def test_resuming_an_abort_killed_at_any_call_moves_nothing(
     tmp_path: Path, made: bool
 ) -> None:
     """What was sent before the abort and not yet cancelled is seen to its end."""
 
-    def aborted(folder: Path) -> Site:
+    def aborted(folder: Path) -> SimulatedRun:
         at = copying(folder)
         at.cluster.after(10.0, at.steering.abort)
         return at
 
-    for at in cut_off(tmp_path, aborted, made=made, least=4):
+    for at in interrupted_runs(tmp_path, aborted, made=made, least=4):
         (path,) = at.folder.glob("*.jsonl")
         asked = {
             r.partition

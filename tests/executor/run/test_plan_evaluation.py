@@ -19,15 +19,10 @@ from model.ids import BrokerId
 from model.names import Names
 from model.plan.plan import BrokerChange, Move, Plan
 from model.run import MoveState, RunState
-from model.snapshot.snapshot import (
-    BrokerState,
-    Resource,
-    Snapshot,
-    StorageKind,
-)
+from model.snapshot.snapshot import BrokerState, Resource, Snapshot, StorageKind
 from solver.solve import solve
 from tests.support.executor.simulated_runs import MB
-from tests.support.executor.simulated_runs import Site as HandMade
+from tests.support.executor.simulated_runs import SimulatedRun as HandMade
 from tests.support.model.clusters import NO_FLOOR, brokers, ids, snapshot
 
 CAPACITY = 1e9
@@ -119,7 +114,7 @@ FORGED: dict[str, Callable[[Plan], Plan]] = {
         with_state(p, BrokerState.DEAD), 1.0
     ),
     "it has no net_in of orders": lambda p: with_loads(p),
-    "budgets: orders-. would copy 1.00 GB by its load on disk, and not 0 B": lambda p: (
+    "budgets: orders-. would copy 1.00 GB by its load on disk, not 0 B": lambda p: (
         with_goals(
             with_loads(p, net_in=1.0, net_out=1.0, disk=1e9), budgets=Budgets(bytes=1)
         )
@@ -130,7 +125,7 @@ FORGED: dict[str, Callable[[Plan], Plan]] = {
 }
 
 
-class Site:
+class SimulatedRun:
     """A simulated cluster and an executor on it."""
 
     def __init__(self, of: Snapshot, folder: Path) -> None:
@@ -154,28 +149,28 @@ class Site:
         ).state
 
 
-@pytest.mark.parametrize("words", FORGED)
-def test_a_resealed_plan_that_breaks_a_rule_changes_nothing(
-    words: str, tmp_path: Path
+@pytest.mark.parametrize("message", FORGED)
+def test_a_resealed_plan_that_violates_a_rule_changes_nothing(
+    message: str, tmp_path: Path
 ) -> None:
-    site = Site(CLUSTER, tmp_path)
-    before, forged = site.places, FORGED[words](planned())
-    with pytest.raises(GuardrailRefused, match=f"breaks rules of its own.*{words}"):
+    site = SimulatedRun(CLUSTER, tmp_path)
+    before, forged = site.places, FORGED[message](planned())
+    with pytest.raises(GuardrailRefused, match=f"violates rules of its own.*{message}"):
         site.execute(forged)
-    with pytest.raises(GuardrailRefused, match=words):
+    with pytest.raises(GuardrailRefused, match=message):
         site.executor.dry_run(forged)
     assert site.places == before
 
 
-def test_racks_are_those_of_the_cluster_and_not_of_the_file(tmp_path: Path) -> None:
+def test_racks_come_from_the_cluster_and_not_from_the_plan(tmp_path: Path) -> None:
     forged = with_move(planned(), (1, 2))
     split = [b.model_copy(update={"rack": str(b.id)}) for b in forged.brokers]
     forged = forged.model_copy(update={"brokers": tuple(split)}).seal()
     with pytest.raises(GuardrailRefused, match="rack spread"):
-        Site(CLUSTER, tmp_path).execute(forged)
+        SimulatedRun(CLUSTER, tmp_path).execute(forged)
 
 
-def test_the_real_plan_is_carried_out_and_rolled_back(tmp_path: Path) -> None:
+def test_the_real_plan_is_executed_and_rolled_back(tmp_path: Path) -> None:
     """Rules do not bind the way back, which restores what there was."""
     crowded = dataclasses.replace(
         CLUSTER,
@@ -186,7 +181,7 @@ def test_the_real_plan_is_carried_out_and_rolled_back(tmp_path: Path) -> None:
     )
     columns = crowded.partitions
     columns.replica_broker[columns.replica_broker == 3] = 2
-    site = Site(crowded, tmp_path)
+    site = SimulatedRun(crowded, tmp_path)
     before = site.places
     assert site.execute(plan_of(crowded)) is RunState.DONE
     assert site.places != before
@@ -196,7 +191,7 @@ def test_the_real_plan_is_carried_out_and_rolled_back(tmp_path: Path) -> None:
     assert sorted(map(sorted, site.places)) == sorted(map(sorted, before))
 
 
-def test_a_plan_of_an_earlier_version_knows_no_capacity_and_passes(
+def test_a_plan_of_an_earlier_version_without_capacities_passes(
     tmp_path: Path,
 ) -> None:
     plan = planned()
@@ -207,12 +202,12 @@ def test_a_plan_of_an_earlier_version_knows_no_capacity_and_passes(
     ]
     update = {"brokers": tuple(bare), "moves": tuple(bare_moves)}
     old = plan.model_copy(update=update | {"schema_version": "1.1"}).seal()
-    assert Site(CLUSTER, tmp_path).execute(old) is RunState.DONE
+    assert SimulatedRun(CLUSTER, tmp_path).execute(old) is RunState.DONE
 
 
-def test_what_a_plan_says_of_a_rollback_is_no_proof(tmp_path: Path) -> None:
+def test_a_plans_claim_to_be_a_rollback_is_verified(tmp_path: Path) -> None:
     """Its moves restore what the journal of that run says, or the rules bind it."""
-    site = Site(CLUSTER, tmp_path)
+    site = SimulatedRun(CLUSTER, tmp_path)
     assert site.execute(planned()) is RunState.DONE
     before = site.places
     back, _ = site.executor.plan_rollback(tmp_path, None)
@@ -222,9 +217,9 @@ def test_what_a_plan_says_of_a_rollback_is_no_proof(tmp_path: Path) -> None:
             update={"limited_by": "what run 7 had moved"}
         ),
     ):
-        with pytest.raises(GuardrailRefused, match="breaks rules of its own"):
+        with pytest.raises(GuardrailRefused, match="violates rules of its own"):
             site.executor.dry_run(forged.seal(), tmp_path)
-        with pytest.raises(GuardrailRefused, match="breaks rules of its own"):
+        with pytest.raises(GuardrailRefused, match="violates rules of its own"):
             site.execute(forged.seal())
     assert site.places == before
     assert site.executor.dry_run(with_capacity(back, 1.0), tmp_path)
@@ -293,11 +288,11 @@ def test_the_rest_of_a_run_is_resumed_if_it_fits(tmp_path: Path) -> None:
 def test_a_plan_without_any_figures_says_that_capacity_is_not_checked(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    site = Site(CLUSTER, tmp_path)
+    site = SimulatedRun(CLUSTER, tmp_path)
     site.executor.dry_run(planned())
     assert "not checked" not in caplog.text
     bare = with_loads(planned()).model_copy(update={"brokers": (), "levels": {}}).seal()
     site.executor.dry_run(bare)
     assert site.execute(bare) is RunState.DONE
-    told = "The plan has no loads and no brokers, so neither capacity limits nor the"
-    assert caplog.text.count(told) == 1
+    message = "The plan has no loads and no brokers, so neither capacity limits nor the"
+    assert caplog.text.count(message) == 1

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from executor.client.responses import PartitionView, Reassignment
+from executor.client.responses import OngoingReassignment, PartitionView
 from executor.run.preflight import Observed, check
 from model.errors import GuardrailRefused, PlanOutdated
 from model.snapshot.snapshot import StorageKind
@@ -21,12 +21,12 @@ def test_the_cluster_as_planned_passes() -> None:
 
 def test_another_cluster_is_refused_by_its_id() -> None:
     other = plan([MOVE], cluster_id="cluster-two")
-    with pytest.raises(GuardrailRefused, match="cluster-two, and this is cluster-one"):
+    with pytest.raises(GuardrailRefused, match="cluster-two, but this is cluster-one"):
         check(other, observed(other))
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("result", "message"),
     [
         (view(MOVE, (3,)), r"orders-7 is on \[3\], the plan expects \[2\]"),
         (view(WIDE, (2, 1)), r"orders-8 is on \[2, 1\], the plan expects \[1, 2\]"),
@@ -38,9 +38,9 @@ def test_another_cluster_is_refused_by_its_id() -> None:
         (view(MOVE, topic_id="new"), "orders was deleted and created again"),
     ],
 )
-def test_a_partition_that_drifted_is_named(found: PartitionView, words: str) -> None:
-    with pytest.raises(PlanOutdated, match=words):
-        check(PLAN, observed(PLAN, found))
+def test_a_partition_that_drifted_is_named(result: PartitionView, message: str) -> None:
+    with pytest.raises(PlanOutdated, match=message):
+        check(PLAN, observed(PLAN, result))
 
 
 def test_at_most_five_differences_are_listed() -> None:
@@ -63,18 +63,18 @@ def test_a_topic_with_another_storage_kind_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("alive", "words"),
+    ("alive", "message"),
     [((1, 2), "broker 3 is dead or fenced"), ((1, 2, 3, 4), "broker 4 is new")],
 )
 def test_brokers_that_came_or_went_are_named(
-    alive: tuple[int, ...], words: str
+    alive: tuple[int, ...], message: str
 ) -> None:
-    with pytest.raises(PlanOutdated, match=words):
+    with pytest.raises(PlanOutdated, match=message):
         check(PLAN, observed(PLAN, alive=alive))
 
 
 def with_reassignment() -> Observed:
-    listed = {move(3).id: Reassignment(target=ids([9]))}
+    listed = {move(3).id: OngoingReassignment(target=ids([9]))}
     return dataclasses.replace(observed(PLAN), reassignments=listed)
 
 

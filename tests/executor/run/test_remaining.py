@@ -6,7 +6,6 @@ import pytest
 
 from executor.executor import Executor
 from executor.run.operator_control import Steering
-from executor.timing import RunLimits
 from lab.simulated_cluster.cluster import SimulatedCluster
 from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
@@ -16,6 +15,7 @@ from model.plan.unplaceable import with_placeless_deferred
 from model.run import MoveState
 from model.snapshot.snapshot import BrokerState, StorageKind
 from solver.solve import solve
+from tests.support.executor.simulated_runs import run_until_stopped
 from tests.support.solver.exact_oracle import TOPIC, Row, broker, cluster, goals
 
 GOALS = goals(rack_rule="spread")
@@ -27,30 +27,24 @@ SNAPSHOT = cluster(
 
 
 @pytest.mark.parametrize("stop_after_s", [0.5, 2.5, 1000.0])
-def test_what_a_run_leaves_broken_is_what_the_evaluator_finds(
+def test_remaining_violations_match_the_evaluator(
     tmp_path: Path, stop_after_s: float
 ) -> None:
     plan = solve(SNAPSHOT, GOALS, SolveLimits(work=2.0)).best
     assert plan is not None
     assert plan.over_limit
     assert any(v.repaired for v in plan.rack_violations)
-    simulated, steering = SimulatedCluster.of(SNAPSHOT), Steering()
-    simulated.after(stop_after_s, steering.stop)
-    executor = Executor(
-        SimulatedAdmin(simulated, Faults()),
-        timing=simulated.timing,
-        limits=RunLimits(moves_in_flight=1),
-    )
-    report = executor.execute(
-        plan, journal_dir=tmp_path, observe=lambda _: None, steering=steering
-    )
+    simulated = SimulatedCluster.of(SNAPSHOT)
+    report, _ = run_until_stopped(simulated, plan, tmp_path, stop_after_s)
     pairs = zip(plan.moves, report.moves, strict=True)
-    done = [move for move, told in pairs if told.state is MoveState.DONE]
-    found = evaluate(SNAPSHOT, GOALS, done)
-    wanted = {(o.broker, o.dimension): o.after for o in found.over_limit if o.remains}
-    told = {(o.broker, o.dimension): o.after for o in report.over_limit}
-    assert told == pytest.approx(wanted)
-    left = {v.id for v in found.rack_violations if not v.repaired}
+    done = [move for move, reported in pairs if reported.state is MoveState.DONE]
+    evaluation = evaluate(SNAPSHOT, GOALS, done)
+    expected = {
+        (o.broker, o.dimension): o.after for o in evaluation.over_limit if o.remains
+    }
+    reported = {(o.broker, o.dimension): o.after for o in report.over_limit}
+    assert reported == pytest.approx(expected)
+    left = {v.id for v in evaluation.rack_violations if not v.repaired}
     assert {v.id for v in report.rack_violations} == left
     assert bool(left) == (len(done) < len(plan.moves))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from executor.journal.run_history import PastRun, past_run
-from executor.platforms.platform import Progress, Stage
+from executor.platforms.platform import MoveStage, ObservedMove
 from executor.run.rollback_plan import plan_rollback
 from model.errors import GuardrailRefused
 from model.plan.plan import Move
@@ -33,24 +33,24 @@ def past(moves: list[Move]) -> PastRun:
         started_at_ms=NOW_MS - 30_000,
         last_at_ms=NOW_MS - 30_000,
         throttled=None,
-        stood_down=None,
-        shortened=None,
+        suspended_balancer=None,
+        lowered_segments=None,
         cancelling=frozenset(),
         moves={m.id: replace(done, move=m) for m in moves},
     )
 
 
-def test_what_arrived_goes_back_last_first_and_nothing_else() -> None:
+def test_only_completed_moves_are_rolled_back_in_reverse_order() -> None:
     after = ids([3, 2])
-    found = {
-        MOVES[0].id: Progress(stage=Stage.DONE, view=view(MOVES[0], after)),
-        MOVES[1].id: Progress(stage=Stage.NOT_BEGUN, view=view(MOVES[1])),
-        MOVES[2].id: Progress(stage=Stage.LOST, reason="orders-2 is on [9]"),
-        MOVES[3].id: Progress(
-            stage=Stage.ARRIVED, view=view(MOVES[3], after, leader=2)
+    result = {
+        MOVES[0].id: ObservedMove(stage=MoveStage.DONE, view=view(MOVES[0], after)),
+        MOVES[1].id: ObservedMove(stage=MoveStage.NOT_BEGUN, view=view(MOVES[1])),
+        MOVES[2].id: ObservedMove(stage=MoveStage.LOST, reason="orders-2 is on [9]"),
+        MOVES[3].id: ObservedMove(
+            stage=MoveStage.ARRIVED, view=view(MOVES[3], after, leader=2)
         ),
     }
-    back, left = plan_rollback(past(MOVES), found, ids([1, 2, 3]), NOW_MS)
+    back, left = plan_rollback(past(MOVES), result, ids([1, 2, 3]), NOW_MS)
     assert [(m.partition, m.leader_before) for m in back.moves] == [(3, 2), (0, 3)]
     assert {m.replicas_before for m in back.moves} == {after}
     assert {(m.replicas_after, m.leader_after) for m in back.moves} == {
@@ -60,65 +60,69 @@ def test_what_arrived_goes_back_last_first_and_nothing_else() -> None:
     assert back.hash != plan(MOVES).hash
 
 
-def test_what_still_moves_is_not_turned_round() -> None:
+def test_a_move_in_progress_is_not_reversed() -> None:
     moving = view(MOVES[0], (3, 2, 1), leader=1)
-    found = {MOVES[0].id: Progress(stage=Stage.MOVING, view=moving)}
+    result = {MOVES[0].id: ObservedMove(stage=MoveStage.MOVING, view=moving)}
     with pytest.raises(GuardrailRefused, match=r"orders-0 is still being moved"):
-        plan_rollback(past(MOVES), found, ids([1, 2, 3]), NOW_MS)
+        plan_rollback(past(MOVES), result, ids([1, 2, 3]), NOW_MS)
 
 
 @pytest.mark.parametrize(
     ("state", "alive"), [(MoveState.DONE, (1, 2, 3)), (MoveState.ISSUED, (1, 2))]
 )
-def test_a_broker_that_dies_under_its_new_replicas_can_be_left_again(
+def test_moves_to_a_broker_that_died_can_be_rolled_back(
     state: MoveState, alive: tuple[int, ...]
 ) -> None:
     """The journal has seen the move end, or nobody is left to be waited for."""
     run = past(MOVES[:1])
     run.moves[MOVES[0].id] = replace(run.moves[MOVES[0].id], state=state)
     lagging = view(MOVES[0], (3, 2), in_sync=(2,), leader=2)
-    found = {MOVES[0].id: Progress(stage=Stage.MOVING, view=lagging)}
-    back, left = plan_rollback(run, found, ids(alive), NOW_MS)
+    result = {MOVES[0].id: ObservedMove(stage=MoveStage.MOVING, view=lagging)}
+    back, left = plan_rollback(run, result, ids(alive), NOW_MS)
     (undoing,) = back.moves
     assert (undoing.replicas_before, undoing.leader_before) == ((3, 2), 2)
     assert undoing.replicas_after == (1, 2)
     assert left == []
 
 
-def test_a_new_replica_that_a_live_broker_still_copies_is_not_left() -> None:
+def test_a_replica_still_copied_by_a_live_broker_is_not_rolled_back() -> None:
     run = past(MOVES[:1])
     run.moves[MOVES[0].id] = replace(run.moves[MOVES[0].id], state=MoveState.ISSUED)
     copying = view(MOVES[0], (3, 2), in_sync=(2,), leader=2)
-    found = {MOVES[0].id: Progress(stage=Stage.MOVING, view=copying)}
+    result = {MOVES[0].id: ObservedMove(stage=MoveStage.MOVING, view=copying)}
     with pytest.raises(GuardrailRefused, match=r"orders-0 is still being moved"):
-        plan_rollback(run, found, ids([1, 2, 3]), NOW_MS)
+        plan_rollback(run, result, ids([1, 2, 3]), NOW_MS)
 
 
-def test_shared_storage_rests_for_a_minute() -> None:
+def test_a_rollback_on_shared_storage_waits_for_a_minute() -> None:
     shared = [move(0, (1,), (2,), storage=StorageKind.SHARED)]
     done = view(shared[0], (2,))
-    found = {shared[0].id: Progress(stage=Stage.DONE, view=done)}
+    result = {shared[0].id: ObservedMove(stage=MoveStage.DONE, view=done)}
     with pytest.raises(GuardrailRefused, match=r"Roll back in 50 s"):
-        plan_rollback(past(shared), found, ids([1, 2]), NOW_MS)
-    back, _ = plan_rollback(past(shared), found, ids([1, 2]), NOW_MS + 50_000)
+        plan_rollback(past(shared), result, ids([1, 2]), NOW_MS)
+    back, _ = plan_rollback(past(shared), result, ids([1, 2]), NOW_MS + 50_000)
     assert back.moves[0].replicas_after == ids([1])
 
 
-def test_what_came_halfway_goes_back_from_there() -> None:
+def test_a_halfway_move_is_rolled_back_from_there() -> None:
     both = [move(0, (1, 2), (3, 4))]
     halfway = view(both[0], (1, 4))
-    found = {both[0].id: Progress(stage=Stage.HALFWAY, view=halfway)}
-    back, _ = plan_rollback(past(both), found, ids([1, 2, 3, 4]), NOW_MS)
+    result = {both[0].id: ObservedMove(stage=MoveStage.HALFWAY, view=halfway)}
+    back, _ = plan_rollback(past(both), result, ids([1, 2, 3, 4]), NOW_MS)
     assert (back.moves[0].replicas_before, back.moves[0].leader_before) == ((1, 4), 1)
     assert back.moves[0].replicas_after == (1, 2)
 
 
-def test_replicas_go_back_to_the_directories_they_lay_in() -> None:
-    told = move(0, (1, 2), (3, 2), dirs_before=("/a", "/b"), dirs_after=("/c", "/c"))
-    done = Progress(
-        stage=Stage.DONE, view=view(told, (3, 2)), log_dirs=("/c", "/elsewhere")
+def test_replicas_return_to_their_previous_directories() -> None:
+    reported = move(
+        0, (1, 2), (3, 2), dirs_before=("/a", "/b"), dirs_after=("/c", "/c")
     )
-    back, _ = plan_rollback(past([told]), {told.id: done}, ids([1, 2, 3]), NOW_MS)
+    done = ObservedMove(
+        stage=MoveStage.DONE, view=view(reported, (3, 2)), log_dirs=("/c", "/elsewhere")
+    )
+    back, _ = plan_rollback(
+        past([reported]), {reported.id: done}, ids([1, 2, 3]), NOW_MS
+    )
     assert back.moves[0].log_dirs_before == ("/c", "/elsewhere")
     assert back.moves[0].log_dirs_after == ("/a", "/b")
 

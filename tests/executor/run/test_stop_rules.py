@@ -17,7 +17,7 @@ from model.run import JournalEvent, MoveState, RunReport, RunState
 from model.snapshot.snapshot import StorageKind
 from model.stop_rules import Reaction, StopRules
 from tests.support.executor.plan_builders import ids
-from tests.support.executor.simulated_runs import MB, TOPIC, Killed, Site
+from tests.support.executor.simulated_runs import MB, TOPIC, Killed, SimulatedRun
 
 BESIDE = PartitionId(TOPIC, 9)
 FEW_S = 60.0
@@ -26,9 +26,9 @@ FEW_S = 60.0
 
 def site(
     folder: Path, storage: StorageKind = StorageKind.REPLICATED, **rules: Any
-) -> Site:
-    """Three moves of 48 s, one after the other, and one partition beside the plan."""
-    return Site(
+) -> SimulatedRun:
+    """Three moves of 48 s, one after the other, and one partition outside the plan."""
+    return SimulatedRun(
         folder=folder,
         before={0: (1,), 1: (1,), 2: (1,), 9: (6, 7, 8)},
         after={0: (2,), 1: (3,), 2: (4,)},
@@ -46,77 +46,77 @@ def states(report: RunReport) -> list[MoveState]:
     return [m.state for m in report.moves]
 
 
-def events(at: Site) -> list[JournalEvent]:
+def events(at: SimulatedRun) -> list[JournalEvent]:
     path = min(at.folder.glob("*.jsonl"))
     return [r.event for r in read_journal(path) if r.id is None]
 
 
-def of(at: Site) -> SimulatedPartition:
+def of(at: SimulatedRun) -> SimulatedPartition:
     return at.cluster.partitions[BESIDE]
 
 
-def nothing(_: Site) -> None:
-    """It gets well by itself."""
+def nothing(_: SimulatedRun) -> None:
+    """It recovers by itself."""
 
 
-def lose_broker(at: Site) -> None:
+def lose_broker(at: SimulatedRun) -> None:
     at.cluster.kill(BrokerId(8))
 
 
-def find_broker(at: Site) -> None:
+def find_broker(at: SimulatedRun) -> None:
     at.cluster.revive(BrokerId(8))
 
 
-def lose_leader(at: Site) -> None:
+def lose_leader(at: SimulatedRun) -> None:
     of(at).leader = NO_BROKER
 
 
-def find_leader(at: Site) -> None:
+def find_leader(at: SimulatedRun) -> None:
     of(at).leader = BrokerId(6)
 
 
-def lag(at: Site, *brokers: int) -> None:
+def lag(at: SimulatedRun, *brokers: int) -> None:
     for broker in ids(brokers):
         of(at).held[broker] = 0.0
         of(at).in_sync.discard(broker)
 
 
-def change_controller_twice(at: Site) -> None:
+def change_controller_twice(at: SimulatedRun) -> None:
     at.cluster.elections += 2
 
 
-def answer_slowly(at: Site) -> None:
+def answer_slowly(at: SimulatedRun) -> None:
     at.faults.slow_s = 1.5
 
 
-def answer_fast(at: Site) -> None:
+def answer_fast(at: SimulatedRun) -> None:
     at.faults.slow_s = 0.0
 
 
-def fill_disk(at: Site) -> None:
+def fill_disk(at: SimulatedRun) -> None:
     used = at.cluster.used_bytes(BrokerId(4))
     at.cluster.brokers[BrokerId(4)].disk_bytes = used + 1
 
 
-def grow_disk(at: Site) -> None:
+def grow_disk(at: SimulatedRun) -> None:
     at.cluster.brokers[BrokerId(4)].disk_bytes = float("inf")
 
 
-def cut_network(at: Site) -> None:
+def cut_network(at: SimulatedRun) -> None:
     at.cluster.brokers[BrokerId(3)].network_bytes_per_s = 0.0
 
 
-def mend_network(at: Site) -> None:
+def mend_network(at: SimulatedRun) -> None:
     at.cluster.brokers[BrokerId(3)].network_bytes_per_s = 125.0 * MB
 
 
 @dataclass(frozen=True)
 class Case:
-    """How a rule is broken, how it gets well, and what is said."""
+    """A broken rule: its cause, its recovery and its message."""
 
     rule: str
-    breaks: Callable[[Site], None]
-    heals: Callable[[Site], None]
+    breaks: Callable[[SimulatedRun], None]
+    heals: Callable[[SimulatedRun], None]
     says: str
     least: str = "1"
     """`min.insync.replicas`."""
@@ -130,7 +130,7 @@ CASES = [
         "under_min_isr",
         lambda at: lag(at, 7, 8),
         nothing,
-        "orders-9 has fewer than 2 replicas in sync, its least",
+        "orders-9 has fewer than 2 replicas in sync, its minimum",
         least="2",
     ),
     Case(
@@ -157,7 +157,9 @@ CASES = [
 EACH = pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
 
 
-def broken(folder: Path, case: Case, reaction: Reaction, heals_s: float) -> Site:
+def broken(
+    folder: Path, case: Case, reaction: Reaction, heals_s: float
+) -> SimulatedRun:
     """Only this rule is armed."""
     rules: dict[str, Any] = {c.rule: Reaction.OFF for c in CASES}
     at = site(folder, **(rules | {"isr_shrink": Reaction.OFF, case.rule: reaction}))
@@ -182,9 +184,7 @@ def test_a_rule_that_stops_waits_for_in_flight_moves(
 
 
 @EACH
-def test_a_rule_that_pauses_goes_on_when_all_is_well(
-    tmp_path: Path, case: Case
-) -> None:
+def test_a_paused_run_continues_when_all_is_well(tmp_path: Path, case: Case) -> None:
     at = broken(tmp_path, case, Reaction.PAUSE, heals_s=1500.0)
     report = at.run()
     assert (report.state, report.reason) == (RunState.DONE, "")
@@ -195,7 +195,7 @@ def test_a_rule_that_pauses_goes_on_when_all_is_well(
         JournalEvent.PAUSED,
         JournalEvent.PAUSE_ENDED,
     ]
-    reasons = {s.reason for s in at.told if s.state is RunState.PAUSED}
+    reasons = {s.reason for s in at.shown if s.state is RunState.PAUSED}
     assert len(reasons) == 1
     assert reasons.pop().startswith(case.says)
 
@@ -260,14 +260,14 @@ def test_a_dead_target_stops_a_run_even_if_that_rule_is_off(
     assert states(report)[2] is MoveState.PLANNED
 
 
-def test_replicas_that_go_on_leaving_the_isr_pause_a_run(tmp_path: Path) -> None:
+def test_replicas_that_keep_leaving_the_isr_pause_a_run(tmp_path: Path) -> None:
     """One was behind when it began; another follows."""
     at = site(tmp_path)
     lag(at, 7)
     at.cluster.brokers[BrokerId(7)].network_bytes_per_s = 0.0
     at.cluster.after(FEW_S, partial(lag, at, 8))
     assert at.run().state is RunState.DONE
-    (reason,) = {t.reason for t in at.told if t.state is RunState.PAUSED}
+    (reason,) = {t.reason for t in at.shown if t.state is RunState.PAUSED}
     assert reason == BESIDE_WORDS + "lost still more replicas in sync"
 
 
@@ -301,7 +301,7 @@ def test_moves_wait_for_their_window_with_nothing_set(tmp_path: Path) -> None:
     assert seen == [True]
     assert report.state is RunState.DONE
     assert at.cluster.now_s > opens_s
-    (reason,) = {t.reason for t in at.told if t.state is RunState.PAUSED}
+    (reason,) = {t.reason for t in at.shown if t.state is RunState.PAUSED}
     assert reason == "the window for moves is closed"
 
 
@@ -331,10 +331,10 @@ def test_a_rollback_ignores_the_window(tmp_path: Path) -> None:
     assert {n: r for n, (r, _) in at.placement.items()} == at.before
 
 
-def test_on_shared_storage_a_way_back_waits_until_the_platform_is_calm(
+def test_a_rollback_on_shared_storage_waits_for_the_platform(
     tmp_path: Path,
 ) -> None:
-    at = Site(
+    at = SimulatedRun(
         folder=tmp_path,
         before={0: (1,), 1: (1,), 9: (5,)},
         after={0: (2,), 1: (3,)},
@@ -353,21 +353,21 @@ def test_on_shared_storage_a_way_back_waits_until_the_platform_is_calm(
     assert {n: r for n, (r, _) in at.placement.items()} == at.before
 
 
-def test_what_cannot_be_rolled_back_is_said(tmp_path: Path) -> None:
+def test_moves_that_cannot_be_rolled_back_are_reported(tmp_path: Path) -> None:
     """The broker that is to get it back is the one that died."""
     at = site(tmp_path, broker_lost=Reaction.ROLL_BACK)
     at.cluster.after(FEW_S, partial(at.cluster.kill, BrokerId(1)))
     report = at.run()
     assert report.rollback is None
-    assert "not rolled back: The plan cannot be carried out: broker 1, where" in (
+    assert "not rolled back: The plan cannot be executed: broker 1, where" in (
         report.reason
     )
 
 
-def test_the_operator_pauses_a_run_and_lets_it_go_on(tmp_path: Path) -> None:
+def test_the_operator_pauses_and_resumes_a_run(tmp_path: Path) -> None:
     at = site(tmp_path)
     at.cluster.after(FEW_S, at.steering.pause)
-    at.cluster.after(FEW_S + 20_000.0, at.steering.go_on)
+    at.cluster.after(FEW_S + 20_000.0, at.steering.resume)
     report = at.run()
     assert report.state is RunState.DONE
     assert events(at).count(JournalEvent.PAUSED) == 1
@@ -404,7 +404,7 @@ def test_a_run_killed_while_paused_is_resumed(tmp_path: Path) -> None:
 
 
 def in_hours(limits: RunLimits, begin_s: float, end_s: float) -> RunLimits:
-    """Moves only at these hours, by the clock on the wall."""
+    """Moves only at these hours, by the local clock."""
     begin, end = (
         datetime.fromtimestamp(at_s, UTC).astimezone() for at_s in (begin_s, end_s)
     )

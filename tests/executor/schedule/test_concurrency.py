@@ -9,13 +9,13 @@ from executor.timing import RunLimits
 from model.run import RunReport, RunState
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import move
-from tests.support.executor.simulated_runs import Site
+from tests.support.executor.simulated_runs import SimulatedRun
 
 HUNDRED = 100
 
 
 def moved(folder: Path, *, opening_s: float, most: int) -> RunReport:
-    site = Site(
+    site = SimulatedRun(
         folder=folder,
         before=dict.fromkeys(range(HUNDRED), (1,)),
         after={n: (2 + n % 4,) for n in range(HUNDRED)},
@@ -60,8 +60,8 @@ def test_more_copies_run_at_once_while_more_is_copied_in_all(kind: StorageKind) 
             pace.ended(move(storage=kind), 1.0, 1_000_000, now_s)
         return pace.limits.moves_in_flight
 
-    assert copied(8, 40e6) == 8, "the first only begins the round"
+    assert copied(8, 40e6) == 8, "the first move only starts the round"
     assert copied(1, 40e6) == 16
     assert copied(16, 48e6) == 32
-    assert copied(32, 49e6) == 32, "what is gained is not worth more at once"
-    assert copied(32, 30e6) == 32, "how fast copies go says nothing of harm"
+    assert copied(32, 49e6) == 32, "the gain does not justify more moves at once"
+    assert copied(32, 30e6) == 32, "the speed of copies does not show harm"

@@ -8,14 +8,14 @@ from control.render.plan_text import forecast_text
 from executor.schedule.concurrency import Concurrency
 from executor.schedule.estimate import forecast
 from executor.schedule.simulate import simulated
-from executor.schedule.task import works
+from executor.schedule.task import tasks_of
 from executor.schedule.throughput import Pace
 from executor.timing import RunLimits
 from model.ids import BrokerId
 from model.run import RunProgress, RunState
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import move, plan
-from tests.support.executor.simulated_runs import MB, Site
+from tests.support.executor.simulated_runs import MB, SimulatedRun
 
 COPIES = [move(n, (1,), (2,), bytes_to_copy=1000 * MB) for n in range(3)]
 
@@ -46,29 +46,29 @@ def test_copies_share_a_throttle() -> None:
     assert source.out_per_s == target.in_per_s == pytest.approx(50 * MB)
 
 
-def test_what_frees_room_first_keeps_the_peak_low() -> None:
+def test_freeing_space_first_keeps_the_peak_low() -> None:
     moves = [
         move(0, (1,), (2,), bytes_to_copy=100),
         move(1, (2,), (3,), bytes_to_copy=100),
     ]
     limits = RunLimits(moves_in_flight=1)
     peaks = [
-        simulated(works(order), Pace().speed(limits), Concurrency(limits)).peaks
+        simulated(tasks_of(order), Pace().speed(limits), Concurrency(limits)).peaks
         for order in (moves, moves[::-1])
     ]
     assert [peak[BrokerId(2)].more_bytes for peak in peaks] == [100, 0]
 
 
-def test_time_bound_and_peaks_are_said_in_words() -> None:
+def test_time_bound_and_peaks_are_described() -> None:
     limits = RunLimits(throttle_bytes_per_s=50 * MB)
     free = {BrokerId(2): 4000 * MB, BrokerId(3): 500 * MB}
     moves = [*COPIES, move(9, (2,), (3,), bytes_to_copy=1000 * MB)]
-    told = forecast(plan(moves), limits, Pace(seconds=1.0), free)
-    assert forecast_text(told) == (
-        "will take about 61.0 s and copy 3.00 GB (by usual figures); no order of the "
-        "moves is quicker\n"
-        "not all will be made: broker 3 has room for 500 MB beside its reserve, and "
-        "orders-9 needs 1.00 GB\n"
+    estimate = forecast(plan(moves), limits, Pace(seconds=1.0), free)
+    assert forecast_text(estimate) == (
+        "will take about 61.0 s and copy 3.00 GB (based on default figures); no order "
+        "of the moves is faster\n"
+        "not all moves can be made: broker 3 has 500 MB free beyond its reserve, "
+        "and orders-9 needs 1.00 GB\n"
         "\n"
         "broker              disk at most       in    at most      out    at most\n"
         "     1                      +0 B      0 B      0 B/s  3.00 GB  50.0 MB/s\n"
@@ -77,25 +77,25 @@ def test_time_bound_and_peaks_are_said_in_words() -> None:
 
 
 @pytest.mark.parametrize("throttle", [None, 50 * MB])
-def test_the_simulated_cluster_takes_about_what_was_told(
+def test_the_simulated_cluster_takes_about_as_long_as_estimated(
     tmp_path: Path, throttle: int | None
 ) -> None:
-    site = Site(
+    site = SimulatedRun(
         folder=tmp_path,
         before={n: (1, 2 + n % 3) for n in range(8)},
         after={n: (5, 2 + n % 3) for n in range(8)},
         log_bytes=1000.0 * MB,
         limits=RunLimits(throttle_bytes_per_s=throttle),
     )
-    told = forecast(site.plan, site.limits, Pace(bytes_per_s=125.0 * MB))
+    estimate = forecast(site.plan, site.limits, Pace(bytes_per_s=125.0 * MB))
     report = site.run()
     assert report.state is RunState.DONE
-    assert report.duration_s == pytest.approx(told.seconds, rel=0.1)
+    assert report.duration_s == pytest.approx(estimate.seconds, rel=0.1)
 
 
-def test_what_is_left_follows_what_brokers_turn_out_to_copy(tmp_path: Path) -> None:
+def test_the_time_left_follows_the_observed_throughput(tmp_path: Path) -> None:
     """Foreseen at the usual 100 MB/s, on brokers that do 20."""
-    site = Site(
+    site = SimulatedRun(
         folder=tmp_path,
         before={n: (1 + n % 2, 3) for n in range(6)},
         after={n: (4 + n % 2, 3) for n in range(6)},
@@ -104,23 +104,23 @@ def test_what_is_left_follows_what_brokers_turn_out_to_copy(tmp_path: Path) -> N
     )
     for broker in site.cluster.brokers.values():
         broker.network_bytes_per_s = 20.0 * MB
-    begun_s, told = site.cluster.now_s, list[tuple[float, RunProgress]]()
-    report = site.run(observe=lambda run: told.append((site.cluster.now_s, run)))
+    begun_s, answer = site.cluster.now_s, list[tuple[float, RunProgress]]()
+    report = site.run(observe=lambda run: answer.append((site.cluster.now_s, run)))
     ended_s = site.cluster.now_s
     assert report.foreseen_s is not None
     assert report.foreseen_s < 0.3 * (ended_s - begun_s)
     later = [
         (ended_s - at_s, run.left_s)
-        for at_s, run in told
+        for at_s, run in answer
         if at_s > begun_s + 30.0 and run.left_s is not None
     ]
     assert all(
         run.left_at_ms is not None and 0.0 <= at_s - run.left_at_ms / 1000 <= 11.0
-        for at_s, run in told
+        for at_s, run in answer
         if run.left_s is not None
     )
     assert len(later) > 10
     for left_s, expected_s in later:
         # An estimate stands for 10 s.
         assert left_s - 3.0 <= expected_s <= 1.1 * left_s + 13.0
-    assert told[-1][1].left_s is None
+    assert answer[-1][1].left_s is None

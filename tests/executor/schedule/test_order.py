@@ -9,16 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from executor.schedule.admission import (
-    brokers_of,
-    bytes_per_replica,
-    is_internal,
-)
+from executor.schedule.admission import brokers_of, bytes_per_replica, is_internal
 from executor.schedule.concurrency import Concurrency
 from executor.schedule.list_scheduling import list_schedule
 from executor.schedule.order import Schedule, schedule, urgent_of
 from executor.schedule.simulate import Timeline, simulated
-from executor.schedule.task import CopySpeed, Terms, Work, works
+from executor.schedule.task import CopySpeed, MoveTask, ScheduleConstraints, tasks_of
 from executor.timing import RunLimits
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import BrokerChange, Move
@@ -41,8 +37,8 @@ def terms(
     free: Mapping[int, int] | None = None,
     urgent: Sequence[PartitionId] = (),
     per_broker: int = 10,
-) -> Terms:
-    return Terms(
+) -> ScheduleConstraints:
+    return ScheduleConstraints(
         limits=RunLimits(moves_in_flight=in_flight, moves_per_broker=per_broker),
         speed=speed,
         free_bytes={BrokerId(b): n for b, n in (free or {}).items()},
@@ -50,12 +46,12 @@ def terms(
     )
 
 
-def scheduled(moves: Sequence[Move], of: Terms) -> Schedule:
-    return schedule(works(moves), of)
+def scheduled(moves: Sequence[Move], of: ScheduleConstraints) -> Schedule:
+    return schedule(tasks_of(moves), of)
 
 
-def simulated_in_order(moves: Sequence[Move], of: Terms) -> Timeline:
-    return simulated(works(moves), of.speed, Concurrency(of.limits), of.free_bytes)
+def simulated_in_order(moves: Sequence[Move], of: ScheduleConstraints) -> Timeline:
+    return simulated(tasks_of(moves), of.speed, Concurrency(of.limits), of.free_bytes)
 
 
 def test_the_longest_queue_is_not_left_to_the_end() -> None:
@@ -69,18 +65,18 @@ def test_the_longest_queue_is_not_left_to_the_end() -> None:
     assert result.least_s == pytest.approx(30.0)
 
 
-def test_what_list_scheduling_misses_is_found_and_proved() -> None:
+def test_cp_sat_finds_and_proves_what_list_scheduling_misses() -> None:
     """3, 3, 2, 2 and 2 s in two slots: the longest first end after 7 s, 6 will do."""
     lengths = (3.0, 3.0, 2.0, 2.0, 2.0)
     moves = [copy(n, 2 * n, 2 * n + 1, s) for n, s in enumerate(lengths)]
     of = terms(in_flight=2)
-    by_list = list_schedule(works(moves), of, slack=1.0)
+    by_list = list_schedule(tasks_of(moves), of, slack=1.0)
     assert simulated_in_order([w.move for w in by_list], of).seconds == pytest.approx(
         7.0
     )
-    found = scheduled(moves, of)
-    assert found.timeline.seconds == pytest.approx(6.0)
-    assert found.least_s == pytest.approx(6.0, rel=1e-3)
+    result = scheduled(moves, of)
+    assert result.timeline.seconds == pytest.approx(6.0)
+    assert result.least_s == pytest.approx(6.0, rel=1e-3)
 
 
 def test_the_proof_accounts_for_indivisible_moves() -> None:
@@ -144,16 +140,16 @@ def test_replicas_of_a_partition_are_copied_one_after_the_other() -> None:
     assert result.timeline.peaks[BrokerId(1)].out_per_s == pytest.approx(100.0 * MB)
 
 
-def test_a_broker_copies_into_its_directories_one_after_the_other() -> None:
+def test_a_broker_copies_into_one_directory_at_a_time() -> None:
     """Two of 1 GB at 50 MB/s; the broker holds them twice meanwhile."""
     moves = [
         move(n, (1, 2), (1, 2), dirs_before=("/a", "/a"), dirs_after=("/b", "any"))
         for n in range(2)
     ]
     sizes = {(m.id, BrokerId(1)): 1000 * MB for m in moves}
-    found = schedule(works(moves, sizes), terms())
-    assert found.timeline.seconds == found.least_s == pytest.approx(40.0)
-    peak = found.timeline.peaks[BrokerId(1)]
+    result = schedule(tasks_of(moves, sizes), terms())
+    assert result.timeline.seconds == result.least_s == pytest.approx(40.0)
+    peak = result.timeline.peaks[BrokerId(1)]
     assert (peak.inside_bytes, peak.in_bytes) == (2000 * MB, 0)
     assert peak.more_bytes == 2000 * MB
 
@@ -245,7 +241,9 @@ def check_slots(planned: list[Move], timeline: Timeline, limits: RunLimits) -> N
         assert max(busy.values(), default=0) <= limits.moves_per_broker
 
 
-def check_disk_space(planned: list[Move], timeline: Timeline, of: Terms) -> None:
+def check_disk_space(
+    planned: list[Move], timeline: Timeline, of: ScheduleConstraints
+) -> None:
     """What lies on disks more than before, counted once more from begins and ends."""
     changes: dict[BrokerId, list[tuple[float, int]]] = defaultdict(list)
     for one in (m for m in planned if m.id in timeline.spans):
@@ -255,10 +253,10 @@ def check_disk_space(planned: list[Move], timeline: Timeline, of: Terms) -> None
         for broker in one.removed:
             changes[broker].append((end, -bytes_per_replica(one)))
     for broker, events in changes.items():
-        held, most = 0, 0
+        used, most = 0, 0
         for _, size in sorted(events):
-            held += size
-            most = max(most, held)
+            used += size
+            most = max(most, used)
         if most > 0:
             assert most <= of.free_bytes.get(broker, most)
         assert timeline.peaks[broker].more_bytes == max(0, most)
@@ -266,29 +264,29 @@ def check_disk_space(planned: list[Move], timeline: Timeline, of: Terms) -> None
 
 @settings(max_examples=60, deadline=None)
 @given(planned=moves(), in_flight=st.integers(1, 4))
-def test_no_order_that_is_tried_is_much_better_and_none_beats_the_bound(
+def test_no_other_order_is_much_better_or_beats_the_bound(
     planned: list[Move], in_flight: int
 ) -> None:
     of = terms(in_flight)
-    found = scheduled(planned, of)
-    alone_last: list[Work] = sorted(works(planned), key=lambda w: w.is_alone)
+    result = scheduled(planned, of)
+    alone_last: list[MoveTask] = sorted(tasks_of(planned), key=lambda w: w.is_alone)
     for slack in (0.0, 0.1, 0.2, 1.0):
         beside = [w for w in alone_last if not w.is_alone]
         order = list_schedule(beside, of, slack=slack)
         order += [w for w in alone_last if w.is_alone]
         by_list = simulated_in_order([w.move for w in order], of).seconds
-        assert by_list >= found.least_s * (1 - 1e-9)
+        assert by_list >= result.least_s * (1 - 1e-9)
         if slack:
-            assert found.timeline.seconds <= by_list * 1.02 + 1e-9
+            assert result.timeline.seconds <= by_list * 1.02 + 1e-9
 
 
-def test_a_move_that_never_finds_room_is_named() -> None:
+def test_a_move_that_never_fits_is_named() -> None:
     big = copy(0, 1, 2, 100.0)
-    found = scheduled([big, copy(1, 1, 3, 1.0)], terms(free={2: 500 * MB}))
-    ((named, why),) = found.timeline.unfit
+    result = scheduled([big, copy(1, 1, 3, 1.0)], terms(free={2: 500 * MB}))
+    ((named, reason),) = result.timeline.unfit
     assert named == big
-    assert why == (
-        "broker 2 has room for 500 MB beside its reserve, and orders-0 needs 10.0 GB"
+    assert reason == (
+        "broker 2 has 500 MB free beyond its reserve, and orders-0 needs 10.0 GB"
     )
 
 

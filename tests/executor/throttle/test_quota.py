@@ -4,15 +4,15 @@ from typing import cast
 
 import pytest
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.throttle.quota import (
     FOLLOWER_RATE,
     FOLLOWERS,
     LEADER_RATE,
     LEADERS,
     RATES,
-    Throttle,
-    Throttled,
+    ClusterThrottle,
+    ThrottleSettings,
 )
 from model.errors import ClusterUnreachable, ExecutionStopped
 from model.ids import BrokerId, TopicName
@@ -31,69 +31,79 @@ def configs() -> FakeConfigs:
 
 
 @pytest.fixture
-def throttle(configs: FakeConfigs) -> Throttle:
-    return Throttle(cast("Admin", configs), FakeTime().timing)
+def throttle(configs: FakeConfigs) -> ClusterThrottle:
+    return ClusterThrottle(cast("ClusterAdmin", configs), FakeTime().timing)
 
 
 def test_leaders_are_limited_on_old_replicas_and_followers_on_new_ones(
-    configs: FakeConfigs, throttle: Throttle
+    configs: FakeConfigs, throttle: ClusterThrottle
 ) -> None:
-    held = throttle.plan(MOVES, SAME)
+    throttle_settings = throttle.plan(MOVES, SAME)
     assert (configs.brokers, configs.topics) == ({}, {})
-    assert throttle.set_rates(held, SAME) == []
+    assert throttle.set_rates(throttle_settings, SAME) == []
     assert configs.brokers == {b: dict.fromkeys(RATES, "1000") for b in (1, 2, 3)}
-    throttle.limit(MOVES[1:], held)
+    throttle.limit(MOVES[1:], throttle_settings)
     assert configs.topics == {ORDERS: {LEADERS: "1:2,1:1", FOLLOWERS: "1:3"}}
-    throttle.limit(MOVES[:1], held)
-    throttle.release(MOVES[1:], held)
+    throttle.limit(MOVES[:1], throttle_settings)
+    throttle.release(MOVES[1:], throttle_settings)
     assert configs.topics == {ORDERS: {LEADERS: "0:1,0:2", FOLLOWERS: "0:3"}}
-    assert throttle.lift(held) == throttle.lift(held) == ([], [])
+    assert (
+        throttle.lift(throttle_settings) == throttle.lift(throttle_settings) == ([], [])
+    )
     assert (configs.brokers, configs.topics) == ({}, {})
 
 
-def test_what_others_have_set_stays(configs: FakeConfigs, throttle: Throttle) -> None:
+def test_settings_of_others_stay(
+    configs: FakeConfigs, throttle: ClusterThrottle
+) -> None:
     configs.brokers[TWO] = {LEADER_RATE: "77"}
     configs.topics[ORDERS] = {LEADERS: "0:1,9:9", FOLLOWERS: "*"}
-    held = throttle.plan(MOVES, SAME)
-    throttle.set_rates(held, SAME)
-    throttle.limit(MOVES, held)
+    throttle_settings = throttle.plan(MOVES, SAME)
+    throttle.set_rates(throttle_settings, SAME)
+    throttle.limit(MOVES, throttle_settings)
     assert configs.topics[ORDERS] == {LEADERS: "0:1,9:9,0:2,1:2,1:1", FOLLOWERS: "*"}
     configs.brokers[THREE][FOLLOWER_RATE] = "55"
-    throttle.release(MOVES, held)
-    throttle.lift(Throttled.read(held.document()))
+    throttle.release(MOVES, throttle_settings)
+    throttle.lift(ThrottleSettings.read(throttle_settings.document()))
     assert configs.brokers == {TWO: {LEADER_RATE: "77"}, THREE: {FOLLOWER_RATE: "55"}}
     assert configs.topics == {ORDERS: {LEADERS: "0:1,9:9", FOLLOWERS: "*"}}
 
 
-def test_what_one_broker_was_told_is_not_ours_on_another(
-    configs: FakeConfigs, throttle: Throttle
+def test_a_rate_set_on_one_broker_is_not_ours_on_another(
+    configs: FakeConfigs, throttle: ClusterThrottle
 ) -> None:
     rates = {ONE: {LEADER_RATE: 10, FOLLOWER_RATE: 20}, TWO: {LEADER_RATE: 30}}
-    held = throttle.plan(MOVES, rates)
-    throttle.set_rates(held, rates)
+    throttle_settings = throttle.plan(MOVES, rates)
+    throttle.set_rates(throttle_settings, rates)
     configs.brokers[TWO][LEADER_RATE] = "10"
-    throttle.lift(Throttled.read(held.document()))
+    throttle.lift(ThrottleSettings.read(throttle_settings.document()))
     assert configs.brokers == {TWO: {LEADER_RATE: "10"}}
 
 
-def test_a_rate_is_ours_until_another_of_ours_is_seen_in_its_place(
-    configs: FakeConfigs, throttle: Throttle
+def test_a_rate_is_ours_until_a_newer_one_of_ours_shows(
+    configs: FakeConfigs, throttle: ClusterThrottle
 ) -> None:
     first = {ONE: {LEADER_RATE: 10}}
-    held = throttle.plan(MOVES, first)
-    throttle.set_rates(held, first)
+    throttle_settings = throttle.plan(MOVES, first)
+    throttle.set_rates(throttle_settings, first)
     second = {ONE: {LEADER_RATE: 20}}
-    held = held.with_rates(second)
-    assert [held.is_ours(ONE, LEADER_RATE, v) for v in ("10", "20")] == [True, True]
-    throttle.set_rates(held, second)
-    assert [held.is_ours(ONE, LEADER_RATE, v) for v in ("10", "20")] == [False, True]
-    assert throttle.changeable(held, {ONE: {LEADER_RATE: 30}})
+    throttle_settings = throttle_settings.with_rates(second)
+    assert [throttle_settings.is_ours(ONE, LEADER_RATE, v) for v in ("10", "20")] == [
+        True,
+        True,
+    ]
+    throttle.set_rates(throttle_settings, second)
+    assert [throttle_settings.is_ours(ONE, LEADER_RATE, v) for v in ("10", "20")] == [
+        False,
+        True,
+    ]
+    assert throttle.changeable(throttle_settings, {ONE: {LEADER_RATE: 30}})
     configs.brokers[ONE][LEADER_RATE] = "77"
-    assert throttle.changeable(held, {ONE: {LEADER_RATE: 30}}) == {}
+    assert throttle.changeable(throttle_settings, {ONE: {LEADER_RATE: 30}}) == {}
 
 
-def test_what_a_run_set_before_rates_differed_is_taken_away(
-    configs: FakeConfigs, throttle: Throttle
+def test_a_throttle_with_one_rate_for_all_brokers_is_removed(
+    configs: FakeConfigs, throttle: ClusterThrottle
 ) -> None:
     """The record of a throttle as it was written then."""
     written = {
@@ -110,15 +120,15 @@ def test_what_a_run_set_before_rates_differed_is_taken_away(
         TWO: {LEADER_RATE: "2000", FOLLOWER_RATE: "55"},
     }
     configs.topics[ORDERS] = {LEADERS: "0:1,9:9", FOLLOWERS: "0:3"}
-    left, theirs = throttle.lift(Throttled.read(written))
-    words = f"someone else has changed {FOLLOWER_RATE} of broker 2 to 55, which stays"
-    assert (left, theirs) == ([], [words])
+    left, theirs = throttle.lift(ThrottleSettings.read(written))
+    message = f"someone else has changed {FOLLOWER_RATE} of broker 2 to 55, which stays"
+    assert (left, theirs) == ([], [message])
     assert configs.brokers == {TWO: {LEADER_RATE: "77", FOLLOWER_RATE: "55"}}
     assert configs.topics == {ORDERS: {LEADERS: "9:9"}}
 
 
-def test_what_was_there_before_two_runs_comes_back(
-    configs: FakeConfigs, throttle: Throttle
+def test_settings_from_before_two_runs_are_restored(
+    configs: FakeConfigs, throttle: ClusterThrottle
 ) -> None:
     """But not where somebody has changed it between them."""
     configs.brokers[ONE] = {LEADER_RATE: "77"}
@@ -145,56 +155,56 @@ def silence(configs: FakeConfigs, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_broker_that_does_not_answer_is_named(
-    configs: FakeConfigs, throttle: Throttle, monkeypatch: pytest.MonkeyPatch
+    configs: FakeConfigs, throttle: ClusterThrottle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = throttle.plan(MOVES, SAME)
-    throttle.set_rates(held, SAME)
+    throttle_settings = throttle.plan(MOVES, SAME)
+    throttle.set_rates(throttle_settings, SAME)
     silence(configs, monkeypatch)
     left = ["broker 2 did not answer and keeps its throttle"]
-    assert throttle.lift(held) == (left, [])
+    assert throttle.lift(throttle_settings) == (left, [])
     assert set(configs.brokers) == {TWO}
 
 
-def test_others_are_set_beside_a_broker_that_does_not_answer(
-    configs: FakeConfigs, throttle: Throttle, monkeypatch: pytest.MonkeyPatch
+def test_a_silent_broker_does_not_keep_others_from_being_set(
+    configs: FakeConfigs, throttle: ClusterThrottle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = throttle.plan(MOVES, SAME)
+    throttle_settings = throttle.plan(MOVES, SAME)
     silence(configs, monkeypatch)
-    (words,) = throttle.set_rates(held, SAME)
-    assert words == "broker 2 did not take the throttle: no answer"
+    (message,) = throttle.set_rates(throttle_settings, SAME)
+    assert message == "broker 2 did not accept the throttle: no answer"
     assert set(configs.brokers) == {ONE, THREE}
 
 
-def test_a_rate_that_is_not_taken_is_named(
-    configs: FakeConfigs, throttle: Throttle, monkeypatch: pytest.MonkeyPatch
+def test_a_rate_that_is_not_accepted_is_named(
+    configs: FakeConfigs, throttle: ClusterThrottle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = throttle.plan(MOVES, SAME)
+    throttle_settings = throttle.plan(MOVES, SAME)
     monkeypatch.setattr(configs, "alter_broker_configs", lambda *_: None)
-    words = throttle.set_rates(held, SAME)
-    assert words[0] == "broker 1 does not take the throttle of 1.00 kB/s"
-    assert len(words) == 3
+    messages = throttle.set_rates(throttle_settings, SAME)
+    assert messages[0] == "broker 1 does not accept the throttle of 1.00 kB/s"
+    assert len(messages) == 3
 
 
-def test_a_rate_that_a_broker_does_not_show_yet_is_taken_away(
-    configs: FakeConfigs, throttle: Throttle, monkeypatch: pytest.MonkeyPatch
+def test_a_rate_that_a_broker_does_not_show_yet_is_removed(
+    configs: FakeConfigs, throttle: ClusterThrottle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It lags behind the controller, and shows what was there before the run."""
     configs.brokers[TWO] = {LEADER_RATE: "77"}
     shown = {b: dict(of) for b, of in configs.brokers.items()}
-    held = throttle.plan(MOVES, SAME)
-    throttle.set_rates(held, SAME)
+    throttle_settings = throttle.plan(MOVES, SAME)
+    throttle.set_rates(throttle_settings, SAME)
     monkeypatch.setattr(
         configs, "own_broker_configs", lambda broker, _: shown.get(broker, {})
     )
-    assert throttle.lift(held) == ([], [])
+    assert throttle.lift(throttle_settings) == ([], [])
     assert configs.brokers == {TWO: {LEADER_RATE: "77"}}
 
 
-def test_others_are_restored_beside_a_broker_that_refuses(
-    configs: FakeConfigs, throttle: Throttle, monkeypatch: pytest.MonkeyPatch
+def test_a_broker_that_refuses_does_not_keep_others_from_being_restored(
+    configs: FakeConfigs, throttle: ClusterThrottle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = throttle.plan(MOVES, SAME)
-    throttle.set_rates(held, SAME)
+    throttle_settings = throttle.plan(MOVES, SAME)
+    throttle.set_rates(throttle_settings, SAME)
     change = configs.alter_broker_configs
 
     def but_one(broker: BrokerId, values: dict[str, str | None]) -> None:
@@ -203,6 +213,6 @@ def test_others_are_restored_beside_a_broker_that_refuses(
         change(broker, values)
 
     monkeypatch.setattr(configs, "alter_broker_configs", but_one)
-    words = "broker 1 keeps its throttle: a policy refuses it"
-    assert throttle.lift(held) == ([words], [])
+    message = "broker 1 keeps its throttle: a policy refuses it"
+    assert throttle.lift(throttle_settings) == ([message], [])
     assert set(configs.brokers) == {ONE}

@@ -10,20 +10,20 @@ import pytest
 from executor.executor import Executor
 from executor.journal.run_history import read_journal
 from executor.throttle.auto import ANY_BROKER, AutoThrottle
-from executor.throttle.quota import (
-    FOLLOWER_RATE,
-    FOLLOWERS,
-    LEADER_RATE,
-    LEADERS,
-)
+from executor.throttle.quota import FOLLOWER_RATE, FOLLOWERS, LEADER_RATE, LEADERS
 from executor.timing import RunLimits
-from lab.simulated_cluster.curves import steady
+from lab.simulated_cluster.cluster_state import steady
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.errors import GuardrailRefused
 from model.ids import BrokerId, PartitionId
 from model.run import JournalEvent, MoveState, RunState
 from model.snapshot.snapshot import Resource
-from tests.support.executor.simulated_runs import MB, TOPIC, Site, cut_off
+from tests.support.executor.simulated_runs import (
+    MB,
+    TOPIC,
+    SimulatedRun,
+    interrupted_runs,
+)
 
 CARD = dict.fromkeys((Resource.NET_IN, Resource.NET_OUT), 125.0 * MB)
 ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
@@ -41,9 +41,11 @@ def auto(
     )
 
 
-def site(folder: Path, limits: RunLimits, *, log_bytes: float = 20_000.0 * MB) -> Site:
+def site(
+    folder: Path, limits: RunLimits, *, log_bytes: float = 20_000.0 * MB
+) -> SimulatedRun:
     """A long copy from broker 1 to 3, and a partition beside it that clients write."""
-    at = Site(
+    at = SimulatedRun(
         folder=folder,
         before={0: (1, 2), 1: (1, 2)},
         after={0: (1, 3)},
@@ -54,7 +56,7 @@ def site(folder: Path, limits: RunLimits, *, log_bytes: float = 20_000.0 * MB) -
     return at
 
 
-def produce(at: Site, pid: PartitionId, rate: float) -> None:
+def produce(at: SimulatedRun, pid: PartitionId, rate: float) -> None:
     at.cluster.partitions[pid].bytes_in = steady(rate)
 
 
@@ -62,7 +64,7 @@ def produce(at: Site, pid: PartitionId, rate: float) -> None:
 class Seen:
     """What broker 1 may send, second by second."""
 
-    at: Site
+    at: SimulatedRun
     rates: list[int] = field(default_factory=list)
 
     def look(self) -> None:
@@ -76,13 +78,13 @@ class Seen:
         return [round(rate / MB, 1) for rate, _ in itertools.groupby(self.rates)]
 
 
-def watched(at: Site) -> Seen:
+def watched(at: SimulatedRun) -> Seen:
     seen = Seen(at)
     at.cluster.after(1.0, seen.look)
     return seen
 
 
-def events(at: Site) -> list[JournalEvent]:
+def events(at: SimulatedRun) -> list[JournalEvent]:
     return [r.event for p in at.folder.glob("*.jsonl") for r in read_journal(p)]
 
 
@@ -91,13 +93,13 @@ def test_less_than_twice_what_replicas_fetch_is_refused_with_the_figure(
 ) -> None:
     at = site(tmp_path, RunLimits(throttle_bytes_per_s=30 * MB))
     produce(at, MOVED, 8.3 * MB)
-    words = (
+    message = (
         r"A throttle of 30.0 MB/s is too low: with 1 move at once, .* needs 33.2 MB/s "
-        r"out of broker 1, .* Say 34.0MB/s or more"
+        r"out of broker 1, .* Use 34.0MB/s or more"
     )
-    with pytest.raises(GuardrailRefused, match=words):
+    with pytest.raises(GuardrailRefused, match=message):
         at.run()
-    with pytest.raises(GuardrailRefused, match=words):
+    with pytest.raises(GuardrailRefused, match=message):
         at.executor().dry_run(at.plan)
     assert at.is_clean
     assert not events(at)
@@ -105,11 +107,11 @@ def test_less_than_twice_what_replicas_fetch_is_refused_with_the_figure(
     assert at.run().moves[0].note == ""
 
 
-def test_only_what_moves_at_once_counts_into_the_least_throttle(
+def test_only_simultaneous_moves_count_towards_the_minimum_throttle(
     tmp_path: Path,
 ) -> None:
     """And into the throttle itself: under it all at once would never arrive."""
-    at = Site(
+    at = SimulatedRun(
         folder=tmp_path,
         before=dict.fromkeys(range(12), (1, 2)),
         after=dict.fromkeys(range(12), (1, 3)),
@@ -119,7 +121,7 @@ def test_only_what_moves_at_once_counts_into_the_least_throttle(
     report = at.run()
     assert report.state is RunState.DONE
     assert [m.note for m in report.moves] == [""] * 12
-    at = Site(
+    at = SimulatedRun(
         folder=tmp_path / "four",
         before=at.before,
         after=at.after,
@@ -131,7 +133,7 @@ def test_only_what_moves_at_once_counts_into_the_least_throttle(
 
 
 def test_moves_are_listed_from_their_beginning_to_their_end(tmp_path: Path) -> None:
-    at = Site(
+    at = SimulatedRun(
         folder=tmp_path,
         before=dict.fromkeys(range(3), (1, 2)),
         after=dict.fromkeys(range(3), (1, 3)),
@@ -221,7 +223,7 @@ def test_the_rate_is_safe_without_a_known_capacity(tmp_path: Path) -> None:
     assert seen.changes == [10.0]
 
 
-def test_where_nothing_can_be_measured_the_rate_is_safe_and_it_is_said(
+def test_the_rate_is_safe_and_reported_if_nothing_can_be_measured(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A broker that has nothing yet has all of its card free all the same."""
@@ -235,7 +237,7 @@ def test_where_nothing_can_be_measured_the_rate_is_safe_and_it_is_said(
     )
     assert report.state is RunState.DONE
     assert seen.changes == [10.0]
-    assert "written to orders-0, which could not be measured" in caplog.text
+    assert "the produce rate of orders-0, which could not be measured" in caplog.text
 
 
 def test_settings_changed_by_someone_else_stay(tmp_path: Path) -> None:
@@ -315,8 +317,8 @@ def test_a_dead_broker_does_not_prevent_rates_on_others(tmp_path: Path) -> None:
     assert at.is_clean
 
 
-def test_copies_that_fall_behind_together_raise_the_rate_once(tmp_path: Path) -> None:
-    at = Site(
+def test_several_lagging_copies_raise_the_rate_once(tmp_path: Path) -> None:
+    at = SimulatedRun(
         folder=tmp_path,
         before=dict.fromkeys(range(3), (1, 2)),
         after=dict.fromkeys(range(3), (1, 3)),
@@ -331,7 +333,7 @@ def test_copies_that_fall_behind_together_raise_the_rate_once(tmp_path: Path) ->
     assert seen.changes == [30.0, 60.0]
 
 
-def test_a_topic_that_is_deleted_keeps_no_throttle_on_brokers(tmp_path: Path) -> None:
+def test_a_deleted_topic_leaves_no_throttle_on_brokers(tmp_path: Path) -> None:
     at = site(tmp_path, RunLimits(throttle_bytes_per_s=50 * MB))
 
     def delete() -> None:
@@ -340,7 +342,7 @@ def test_a_topic_that_is_deleted_keeps_no_throttle_on_brokers(tmp_path: Path) ->
 
     at.cluster.after(20.0, delete)
     report = at.run()
-    assert report.reason == "orders-0 does not exist any more"
+    assert report.reason == "orders-0 no longer exists"
     assert at.is_clean
 
 
@@ -349,13 +351,13 @@ def test_a_topic_that_is_deleted_keeps_no_throttle_on_brokers(tmp_path: Path) ->
 def test_killed_at_any_call_a_run_whose_rate_changes_leaves_nothing_set(
     tmp_path: Path, made: bool, resumed: bool
 ) -> None:
-    def steered(folder: Path) -> Site:
+    def steered(folder: Path) -> SimulatedRun:
         at = site(folder, auto(), log_bytes=8_000.0 * MB)
         at.cluster.brokers[TWO].configs[LEADER_RATE] = "77"
         at.cluster.after(5.0, partial(produce, at, BESIDE, 60.0 * MB))
         return at
 
-    for at in cut_off(tmp_path, steered, made=made, least=11):
+    for at in interrupted_runs(tmp_path, steered, made=made, least=11):
         at.cluster.brokers[THREE].configs[LEADER_RATE] = "55"
         if resumed:
             assert at.resume().state is RunState.DONE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.load.ack_latency import PartitionGaps, Stall
+from lab.load.ack_latency import AckStall, PartitionGaps
 
 
 def test_a_gap_between_acknowledgements_is_a_stall_while_records_wait() -> None:
@@ -46,4 +46,6 @@ def test_a_record_given_up_no_longer_waits() -> None:
 
 
 def test_the_end_of_a_stall_is_in_milliseconds() -> None:
-    assert Stall(partition=0, started_at_ms=1000, duration_s=0.25).ended_at_ms == 1250
+    assert (
+        AckStall(partition=0, started_at_ms=1000, duration_s=0.25).ended_at_ms == 1250
+    )

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from lab.load.weights import DEMO_WEIGHTS
+from lab.load.load_generator import DEMO_WEIGHTS
 
 
 def test_three_brokers_can_be_balanced_within_a_tenth() -> None:

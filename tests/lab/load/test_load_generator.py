@@ -44,7 +44,7 @@ def test_a_second_load_counts_only_its_own_records(
     assert second.lost_records == second.duplicated_records == 0
 
 
-def test_a_shift_changes_who_gets_how_much(local_cluster: LocalCluster) -> None:
+def test_a_shift_changes_the_shares_of_topics(local_cluster: LocalCluster) -> None:
     """From all on one partition to all on the other; the first one then rests."""
     local_cluster.create_topic("shifted", [[1], [2]])
     order = LoadOrder(topic="shifted", bytes_per_s=5e5, weights=(1.0, 0.0))
@@ -54,13 +54,13 @@ def test_a_shift_changes_who_gets_how_much(local_cluster: LocalCluster) -> None:
     load.shift([0.0, 1.0], bytes_per_s=1e6)
     with pytest.raises(ValueError, match="2 weights"):
         load.shift([1.0])
-    wait_until(lambda: rests(load))
+    wait_until(lambda: first_is_idle(load))
     rested = load.status().acknowledged[0]
     report = load.finish()
     assert report.acknowledged[0] == rested > 0
 
 
-def rests(load: Load) -> bool:
+def first_is_idle(load: Load) -> bool:
     """Whether partition 0 gets nothing while partition 1 gets 500 records."""
     before = load.status().acknowledged
     wait_until(lambda: load.status().acknowledged[1] > before[1] + 500)

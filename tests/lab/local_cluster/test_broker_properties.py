@@ -11,7 +11,7 @@ from lab.local_cluster.broker_properties import (
     format_broker,
     kafka_id,
 )
-from lab.local_cluster.secured_cluster import Guard
+from lab.local_cluster.secured_cluster import ClientSecurity
 from model.ids import BrokerId
 
 
@@ -116,10 +116,10 @@ def test_ids_are_written_as_kafka_does() -> None:
     assert kafka_id(dashed) == "AAAAAAAAAAAAAAAAAAAAAA"
 
 
-def test_clients_of_a_guarded_broker_come_by_tls_and_brokers_past_the_guard(
+def test_clients_of_a_guarded_broker_use_tls_and_brokers_bypass_the_guard(
     tmp_path: Path,
 ) -> None:
-    guard = Guard(
+    guard = ClientSecurity(
         keystore=Path("/k.pem"),
         truststore=Path("/t.pem"),
         users={"alice": "hush"},
@@ -144,9 +144,9 @@ def test_clients_of_a_guarded_broker_come_by_tls_and_brokers_past_the_guard(
     )
     format_broker(cluster, broker, [UUID(int=5)])
     text = broker.properties_file.read_text()
-    found = dict(line.split("=", 1) for line in text.splitlines())
-    told = "SASL_SSL://127.0.0.1:9102,SSL://127.0.0.1:9302,INNER://127.0.0.1:9202"
-    assert found["advertised.listeners"] == told
-    assert found["inter.broker.listener.name"] == "INNER"
-    assert "SASL_SSL:SASL_SSL" in found["listener.security.protocol.map"].split(",")
-    assert found["authorizer.class.name"].endswith("StandardAuthorizer")
+    result = dict(line.split("=", 1) for line in text.splitlines())
+    message = "SASL_SSL://127.0.0.1:9102,SSL://127.0.0.1:9302,INNER://127.0.0.1:9202"
+    assert result["advertised.listeners"] == message
+    assert result["inter.broker.listener.name"] == "INNER"
+    assert "SASL_SSL:SASL_SSL" in result["listener.security.protocol.map"].split(",")
+    assert result["authorizer.class.name"].endswith("StandardAuthorizer")

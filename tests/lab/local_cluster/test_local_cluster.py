@@ -221,11 +221,11 @@ def test_a_broker_that_dies_at_its_start_is_reported_with_its_log(
     assert (remaining / "broker-1.log").read_text() == "no heap today\n"
 
 
-def test_a_port_in_use_is_told_before_anything_starts(scratch: Path) -> None:
+def test_a_port_in_use_is_reported_before_anything_starts(scratch: Path) -> None:
     cluster = LocalCluster(default_cache_dir(), LocalPlan(brokers=1, tier=False))
     with cluster:
         port = int(cluster.bootstrap.removeprefix(f"{HOST}:"))
         plan = LocalPlan(brokers=2, ports=(free_ports(1)[0], port), tier=False)
-        with pytest.raises(PortTaken, match=f"Port {port}, asked for a local broker"):
+        with pytest.raises(PortTaken, match=f"Port {port} for a local broker"):
             LocalCluster(default_cache_dir(), plan).start()
     assert list(scratch.iterdir()) == []

@@ -9,7 +9,7 @@ from lab.local_cluster.processes import Processes
 from tests.support.web_server import Handler, serving
 
 
-def told(folder: Path) -> Path:
+def java_program(folder: Path) -> Path:
     """A Java that says what it was called with, a line for each word."""
     path = folder / "a java"
     path.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
@@ -21,13 +21,18 @@ def java(executable: Path, *, bundled: bool) -> Java:
     return Java(home=Path("/java"), executable=executable, version=21, bundled=bundled)
 
 
-def test_the_bundled_java_is_not_asked_for_the_module_that_it_lacks(
+def test_the_bundled_java_runs_without_the_module_that_it_lacks(
     tmp_path: Path,
 ) -> None:
-    home = java_home(java(told(tmp_path), bundled=True), tmp_path / "home")
-    words = ["-Dx=a b", "--add-modules=jdk.incubator.vector", "Main", "--add-modules=x"]
+    home = java_home(java(java_program(tmp_path), bundled=True), tmp_path / "home")
+    messages = [
+        "-Dx=a b",
+        "--add-modules=jdk.incubator.vector",
+        "Main",
+        "--add-modules=x",
+    ]
     run = subprocess.run(
-        [home / "bin" / "java", *words], capture_output=True, text=True, check=True
+        [home / "bin" / "java", *messages], capture_output=True, text=True, check=True
     )
     assert run.stdout.splitlines() == ["-Dx=a b", "Main", "--add-modules=x"]
 

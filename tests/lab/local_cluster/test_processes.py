@@ -134,12 +134,12 @@ def test_logs_outlive_the_lab_on_request(tmp_path: Path) -> None:
     assert (tmp_path / "kept" / "talker.log").read_text() == "one\ntwo\n"
 
 
-def test_a_name_in_use_is_refused_and_free_after_the_end(tmp_path: Path) -> None:
+def test_a_name_in_use_is_refused_and_free_after_closing(tmp_path: Path) -> None:
     """Else the first child would be forgotten."""
     processes = Processes(tmp_path / "lab")
     try:
         first = processes.spawn("sleeper", ["sleep", "600"])
-        with pytest.raises(ValueError, match="sleeper runs already"):
+        with pytest.raises(ValueError, match="sleeper is already running"):
             processes.spawn("sleeper", ["sleep", "600"])
         processes.kill("sleeper")
         second = processes.spawn("sleeper", ["sleep", "600"])

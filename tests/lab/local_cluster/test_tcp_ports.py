@@ -4,13 +4,7 @@ import socket
 
 import pytest
 
-from lab.local_cluster.tcp_ports import (
-    HOST,
-    answers,
-    claim,
-    free_ports,
-    is_free,
-)
+from lab.local_cluster.tcp_ports import HOST, answers, claim, free_ports, is_free
 from model.errors import PortTaken
 
 
@@ -19,7 +13,7 @@ def test_a_port_in_use_is_refused_by_number() -> None:
         port = server.getsockname()[1]
         assert not is_free(port)
         assert answers(port)
-        with pytest.raises(PortTaken, match=f"Port {port}, asked for a test"):
+        with pytest.raises(PortTaken, match=f"Port {port} for a test"):
             claim(port, "a test")
 
 

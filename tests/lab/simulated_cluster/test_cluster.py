@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from executor.client.responses import Answer, Verdict
+from executor.client.responses import PartitionResponse, ResponseStatus
 from executor.throttle.fair_share import fair_rates
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from lab.simulated_cluster.cluster import SimulatedCluster
-from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition
-from lab.simulated_cluster.curves import tide
+from lab.simulated_cluster.cluster_state import (
+    SimulatedBroker,
+    SimulatedPartition,
+    tide,
+)
 from lab.simulated_cluster.faults import Faults, Lost
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.errors import ClusterUnreachable, RightsMissing
@@ -149,7 +152,7 @@ def test_a_move_to_a_dead_broker_is_accepted_and_hangs() -> None:
     simulated = cluster()
     simulated.kill(BrokerId(2))
     answer = simulated.reassign(only(simulated).id, of([2]))
-    assert answer.verdict is Verdict.ACCEPTED
+    assert answer.status is ResponseStatus.ACCEPTED
     simulated.advance(600.0)
     assert only(simulated).is_moving
     simulated.revive(BrokerId(2))
@@ -158,10 +161,10 @@ def test_a_move_to_a_dead_broker_is_accepted_and_hangs() -> None:
 
 
 @pytest.mark.parametrize("target", [[], [2, 2], [9], [2, 3]])
-def test_lists_that_kafka_refuses_change_nothing(target: list[int]) -> None:
+def test_replica_lists_rejected_by_kafka_change_nothing(target: list[int]) -> None:
     simulated = cluster()
     answer = simulated.reassign(only(simulated).id, of(target))
-    assert answer.verdict is Verdict.REFUSED
+    assert answer.status is ResponseStatus.REFUSED
     assert only(simulated).replicas == [1]
 
 
@@ -229,12 +232,12 @@ def lies_in(simulated: SimulatedCluster, broker: int) -> list[str]:
     return [v.path for v in views if pid in v.sizes]
 
 
-def test_a_replica_is_copied_beside_the_one_in_use_and_then_changes_over() -> None:
+def test_a_directory_move_copies_beside_the_old_log_and_then_switches() -> None:
     simulated = two_dirs()
     pid = only(simulated).id
     admin = SimulatedAdmin(simulated, Faults())
-    assert admin.alter_log_dirs(BrokerId(1), {pid: "/b"})[pid].verdict is (
-        Verdict.ACCEPTED
+    assert admin.alter_log_dirs(BrokerId(1), {pid: "/b"})[pid].status is (
+        ResponseStatus.ACCEPTED
     )
     simulated.advance(5.0)
     a, b = admin.log_dirs(BrokerId(1), [pid])
@@ -252,11 +255,11 @@ def test_a_move_to_the_present_directory_cancels_the_pending_one() -> None:
     assert lies_in(simulated, 1) == ["/a"]
 
 
-def test_a_directory_that_a_broker_has_not_is_refused() -> None:
+def test_an_unknown_directory_is_refused() -> None:
     answer = two_dirs().directories.alter(
         BrokerId(1), PartitionId(TopicName("orders"), 0), "/c"
     )
-    assert answer == Answer.refused("broker 1 answers LogDirNotFound (57)")
+    assert answer == PartitionResponse.refused("broker 1 answers LogDirNotFound (57)")
 
 
 def test_a_new_replica_uses_the_requested_directory_unless_its_broker_restarted() -> (

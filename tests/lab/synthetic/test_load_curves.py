@@ -5,13 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from lab.synthetic.load_curves import (
-    DAY_MS,
-    HOUR_MS,
-    WEEK_MS,
-    Course,
-    Rhythm,
-)
+from lab.synthetic.load_curves import DAY_MS, HOUR_MS, WEEK_MS, LoadCurves, Rhythm
 from lab.synthetic.observe import END_MS
 from tests.support.lab.synthetic_orders import STILL
 
@@ -20,13 +14,13 @@ WEEKS = 4
 HOURS = range(END_MS - WEEKS * WEEK_MS, END_MS, HOUR_MS)
 
 
-def course(rhythm: Rhythm = STILL, seed: int = 3) -> Course:
-    return Course(TOPIC, rhythm, seed=seed, end_ms=END_MS)
+def curves_of(rhythm: Rhythm = STILL, seed: int = 3) -> LoadCurves:
+    return LoadCurves(TOPIC, rhythm, seed=seed, end_ms=END_MS)
 
 
 def history(rhythm: Rhythm = STILL) -> np.ndarray:
     """(hours, partitions) against the mean."""
-    made = course(rhythm)
+    made = curves_of(rhythm)
     return np.stack([made.rates(t) for t in HOURS])
 
 
@@ -79,8 +73,8 @@ def test_bursts_multiply_the_load_by_two_to_six_for_hours() -> None:
     assert 0.7 * 2 * 40 * WEEKS < len(result) < 1.1 * 2 * 40 * WEEKS
 
 
-def test_rates_and_sizes_grow_by_as_much_a_week() -> None:
-    made, still = course(Rhythm(growth=0.1, bursts=0.0, noise=0.0)), course()
+def test_rates_and_sizes_grow_by_the_same_share_a_week() -> None:
+    made, still = curves_of(Rhythm(growth=0.1, bursts=0.0, noise=0.0)), curves_of()
     week_ago = END_MS - WEEK_MS
     grown = made.rates(END_MS) / made.rates(week_ago)
     cycles = still.rates(END_MS) / still.rates(week_ago)
@@ -90,9 +84,9 @@ def test_rates_and_sizes_grow_by_as_much_a_week() -> None:
     assert (made.sizes(END_MS) == 1).all()
 
 
-def test_what_happens_at_a_time_depends_on_no_other_look() -> None:
-    first, again = course(Rhythm()), course(Rhythm())
+def test_loads_at_a_time_do_not_depend_on_earlier_calls() -> None:
+    first, again = curves_of(Rhythm()), curves_of(Rhythm())
     for time_ms in (END_MS, END_MS - DAY_MS):
         first.rates(time_ms)
     assert (first.rates(END_MS) == again.rates(END_MS)).all()
-    assert (course(Rhythm(), seed=4).rates(END_MS) != again.rates(END_MS)).any()
+    assert (curves_of(Rhythm(), seed=4).rates(END_MS) != again.rates(END_MS)).any()

@@ -14,8 +14,8 @@ from model.snapshot.snapshot import Resource, Snapshot, StorageKind
 from tests.support.lab.synthetic_orders import order
 
 
-def mean(wanted: Order) -> Snapshot:
-    return SyntheticCluster(wanted).mean
+def mean(spec: Order) -> Snapshot:
+    return SyntheticCluster(spec).mean
 
 
 def slope(values: np.ndarray) -> float:
@@ -106,18 +106,16 @@ def test_a_cluster_has_the_requested_storage(storage: StorageKind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "words"),
+    ("spec", "message"),
     [
-        ({"rf": 4}, "4 replicas need as many racks, and there are 3"),
+        ({"rf": 4}, "4 replicas need as many racks, but there are 3"),
         ({"brokers": 3}, "3 racks need as many brokers that are not young"),
         ({"rf": 0}, "0 replicas need"),
     ],
 )
-def test_what_no_cluster_can_have_is_refused(
-    wanted: dict[str, Any], words: str
-) -> None:
-    with pytest.raises(ConfigError, match=words):
-        order(**wanted)
+def test_impossible_properties_are_rejected(spec: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        order(**spec)
 
 
 def test_shared_storage_has_one_replica() -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from collector.recorded_state import canonical, read_recording, to_bytes
+from collector.recorded_state import canonical, read_recording
+from collector.spark.arrow_transfer import to_bytes
 from collector.spark.vectors import VECTORS, load_vectors
 from lab.synthetic.load_curves import DAY_MS, HOUR_MS
 from lab.synthetic.observe import END_MS, WINDOW, Order, SyntheticCluster
@@ -24,8 +25,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def written(folder: Path, wanted: Order) -> Path:
-    write_synthetic(folder, wanted)
+def written(folder: Path, spec: Order) -> Path:
+    write_synthetic(folder, spec)
     return folder
 
 
@@ -88,10 +89,10 @@ def test_an_existing_folder_is_not_touched(tmp_path: Path) -> None:
     assert not list((tmp_path / "taken").iterdir())
 
 
-def test_steps_of_a_history_may_be_any_from_a_minute_to_a_day() -> None:
+def test_history_steps_may_be_from_a_minute_to_a_day() -> None:
     shape, rhythm = order().shape, order().rhythm
     for step_ms in (59_999, DAY_MS + 1):
-        with pytest.raises(ConfigError, match="no step of a history; say 1m to 24h"):
+        with pytest.raises(ConfigError, match="not a valid step; give 1m to 24h"):
             Order(
                 shape=shape,
                 storage=StorageKind.REPLICATED,

@@ -15,23 +15,12 @@ from model.evaluate import (
     evaluate_proposal,
     planned_price,
 )
-from model.goals.goals import (
-    Goal,
-    Goals,
-    ObjectiveKind,
-    RackRule,
-    Stay,
-)
+from model.goals.goals import Goal, Goals, ObjectiveKind, RackRule, Stay
 from model.goals.rack_caps import RackCaps
 from model.ids import BrokerId, TopicName
 from model.names import Names
 from model.plan.proposal import Proposal
-from model.snapshot.snapshot import (
-    BrokerState,
-    Count,
-    RecentMove,
-    Snapshot,
-)
+from model.snapshot.snapshot import BrokerState, Count, RecentMove, Snapshot
 from tests.support.model.clusters import (
     NO_FLOOR,
     TAKEN_AT_MS,

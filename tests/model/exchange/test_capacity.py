@@ -33,10 +33,10 @@ def capacity(path: Path, broker: int) -> Broker:
 
 def test_units_become_bytes(tmp_path: Path) -> None:
     """MB of disk and KB/s of network, of 1,024 each as in Cruise Control."""
-    found = capacity(written(tmp_path, entry("-1")), 5).capacity
-    assert found == {
+    result = capacity(written(tmp_path, entry("-1")), 5).capacity
+    assert result == {
         Resource.DISK: 100_000 * MB,
-        Resource.CPU: 100.0,
+        Resource.CPU: 1.0,
         Resource.NET_IN: 10_000 * KB,
         Resource.NET_OUT: 20_000 * KB,
     }
@@ -54,9 +54,9 @@ def test_numbers_may_be_unquoted(tmp_path: Path) -> None:
     assert capacity(path, 3).capacity[Resource.NET_IN] == 512.0
 
 
-def test_cores_are_percent_of_one_core(tmp_path: Path) -> None:
+def test_cores_are_read_unchanged(tmp_path: Path) -> None:
     path = written(tmp_path, entry("-1", CPU={"num.cores": "16"}))
-    assert capacity(path, 1).capacity[Resource.CPU] == 1600.0
+    assert capacity(path, 1).capacity[Resource.CPU] == 16.0
 
 
 def test_log_directories_are_summed_and_preserved(tmp_path: Path) -> None:
@@ -91,16 +91,16 @@ def test_adding_capacities_leaves_the_rest_of_a_snapshot_unchanged(
 
 
 @pytest.mark.parametrize(
-    ("entries", "words"),
+    ("entries", "message"),
     [
         ([], "has no list brokerCapacities; add it"),
-        (["x"], "an entry of brokerCapacities is no JSON object"),
-        ([{"brokerId": "1"}], "brokerId 1: capacity is no JSON object"),
+        (["x"], "an entry of brokerCapacities is not a JSON object"),
+        ([{"brokerId": "1"}], "brokerId 1: capacity is not a JSON object"),
         ([entry("x")], "brokerId is 'x'; give a broker's id, or -1 for all others"),
         ([entry("-2")], "brokerId is '-2'"),
         ([{"capacity": PLAIN}], "brokerId is None"),
-        ([entry("1"), entry(1)], "brokerId 1 stands twice"),
-        ([entry("1", NW="1")], "brokerId 1: NW is no resource; did you mean 'NW_"),
+        ([entry("1"), entry(1)], "brokerId 1 is listed twice"),
+        ([entry("1", NW="1")], "brokerId 1: NW is not a resource; did you mean 'NW_"),
         ([entry("-1", DISK="0")], r"-1 \(the default\): DISK is '0'; give a number a"),
         ([entry("1", DISK="nan")], "DISK is 'nan'; give a number above 0"),
         ([entry("1", DISK=True)], "DISK is True; give a number above 0"),
@@ -108,7 +108,7 @@ def test_adding_capacities_leaves_the_rest_of_a_snapshot_unchanged(
         ([entry("1", NW_IN={"a": "1"})], "NW_IN is "),
         ([entry("1", NW_OUT="1e99")], "NW_OUT is '1e99', more than"),
         ([entry("1", DISK={})], "DISK names no log directory; add one"),
-        ([entry("1", DISK={"a": "1"})], "'a' is no absolute path; write it from /"),
+        ([entry("1", DISK={"a": "1"})], "'a' is not an absolute path; start it with /"),
         ([entry("1", DISK={"/a": "-1"})], "DISK: /a is '-1'"),
         ([entry("1", CPU={"cores": "1"})], "CPU is to be a number or"),
         (
@@ -117,10 +117,10 @@ def test_adding_capacities_leaves_the_rest_of_a_snapshot_unchanged(
         ),
     ],
 )
-def test_what_cannot_be_a_capacity_is_named(
-    tmp_path: Path, entries: list, words: str
+def test_an_impossible_capacity_is_named(
+    tmp_path: Path, entries: list, message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match=message):
         read_capacities(written(tmp_path, *entries))
 
 

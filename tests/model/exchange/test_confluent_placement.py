@@ -79,7 +79,7 @@ def test_goals_may_contain_the_placement_as_documented(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         ({"version": 3}, r"line 2: version: .*1 or 2"),
         ({"replicas": []}, r"line 3: replicas: "),
@@ -100,11 +100,11 @@ def test_goals_may_contain_the_placement_as_documented(tmp_path: Path) -> None:
     ],
 )
 def test_a_fault_is_named_with_its_line_and_field(
-    tmp_path: Path, changes: dict[str, Any], words: str
+    tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     path = tmp_path / "placement.json"
     path.write_text(json.dumps(PLACEMENT | changes, indent=1))
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match=message):
         read_placement(str(path))
 
 

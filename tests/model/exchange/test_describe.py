@@ -159,27 +159,30 @@ def test_an_empty_text_gives_an_empty_cluster(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
-        ("Error: no broker\n", r"line 1: 'Error: no broker' is no line of kafka-top"),
-        (KAFKA_4 + "x" * 99, r"line 5: 'x{40}\.\.\.' is no line"),
+        (
+            "Error: no broker\n",
+            r"line 1: 'Error: no broker' is not a line of kafka-top",
+        ),
+        (KAFKA_4 + "x" * 99, r"line 5: 'x{40}\.\.\.' is not a line"),
         (KAFKA_4.replace("Count: 3", "Count: 4"), "line 1: topic orders has 4 part"),
         (KAFKA_4.partition("\n")[2], "line 1: topic orders has no line of its own"),
         (KAFKA_4 + KAFKA_4, "line 5: topic orders was described before"),
-        (KAFKA_4 + KAFKA_4.splitlines()[1], "line 5: orders-0 stands in line 2"),
+        (KAFKA_4 + KAFKA_4.splitlines()[1], "line 5: orders-0 is already in line 2"),
         (KAFKA_4.replace(": 2,3", ": 2,2"), "line 3: orders-1 has the replicas '2,2'"),
         (KAFKA_4.replace(": 2,3", ": "), "line 3: orders-1 has the replicas 'none'"),
         (KAFKA_4.replace("Leader: 3", "Leader: 9"), "line 3: orders-1 is led by brok"),
-        (KAFKA_4.replace(": 2,3", ": 2," + "9" * 5000), "line 3: .* is no line"),
-        (KAFKA_4.replace("orders", "o" * 250), "line 1: .* is no line"),
+        (KAFKA_4.replace(": 2,3", ": 2," + "9" * 5000), "line 3: .* is not a line"),
+        (KAFKA_4.replace("orders", "o" * 250), "line 1: .* is not a line"),
     ],
 )
-def test_what_the_command_does_not_print_is_named_with_its_line(
-    tmp_path: Path, text: str, words: str
+def test_lines_that_the_command_does_not_print_are_named(
+    tmp_path: Path, text: str, message: str
 ) -> None:
     path = tmp_path / "d.txt"
     path.write_text(text)
-    with pytest.raises(ConfigError, match=f"{path}, {words}"):
+    with pytest.raises(ConfigError, match=f"{path}, {message}"):
         read_description(path)
 
 

@@ -10,8 +10,9 @@ from model.exchange.goals_file import read_goals
 from model.exchange.json_schemas import DIALECT, FILES, schema_of
 from model.goals.goals import Budgets, Goals, ObjectiveKind
 from model.snapshot.snapshot import Count, Resource, StorageKind
+from tests.support.paths import ROOT
 
-SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
+SCHEMAS = ROOT / "docs" / "schemas"
 
 TOML = """
 objective = "band"
@@ -56,7 +57,7 @@ def test_the_goals_of_a_plan_file_can_be_reused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         (
             "\nobjectiv = 1\n",
@@ -72,7 +73,7 @@ def test_the_goals_of_a_plan_file_can_be_reused(tmp_path: Path) -> None:
         ("move_price = 0\n", "line 1: move_price: Input should be greater"),
         ("move_price = nan\n", "move_price is nan; give a finite number"),
         ("move_price = 1979-05-27\n", "line 1: move_price"),
-        ('excluded_topics = ["("]\n', r"'\(' is no regular expression"),
+        ('excluded_topics = ["("]\n', r"'\(' is not a valid regular expression"),
         ("\n[budgets]\nbytes = -1\n", "line 3: budgets.bytes: Input should be greater"),
         (
             TOML + "[[balance]]\nresource = 'cpu'\nfloor = '1 furlong'\n",
@@ -96,12 +97,12 @@ def test_the_goals_of_a_plan_file_can_be_reused(tmp_path: Path) -> None:
         ("rack_rule = 'xyz'\n", "rack_rule: .*'spread', 'even' or 'off'$"),
     ],
 )
-def test_what_does_not_fit_is_named_with_the_nearest_key(
-    tmp_path: Path, text: str, words: str
+def test_an_unknown_key_is_named_with_the_nearest_one(
+    tmp_path: Path, text: str, message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=words) as told:
+    with pytest.raises(ConfigError, match=message) as caught:
         read_goals(written(tmp_path, text))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_json_is_named_with_its_line_too(tmp_path: Path) -> None:

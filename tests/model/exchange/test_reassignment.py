@@ -217,27 +217,29 @@ def test_a_changed_replication_factor_is_a_violation(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
-        ([], "the file is no JSON object"),
+        ([], "the file is not a JSON object"),
         ({"version": 1}, "partitions: Field required"),
         ({"version": 2, "partitions": []}, "has version 2; only 1 is known"),
         (document((0, [])), "partitions.0.replicas: Tuple should have at least 1"),
         (document((0, [-1])), "partitions.0.replicas.0: Input should be greater"),
         (document((-1, [1])), "partitions.0.partition: Input should be greater"),
-        (document((0, [1]), (0, [2])), "orders-0 stands twice; keep one of them"),
+        (document((0, [1]), (0, [2])), "orders-0 is listed twice; keep one entry"),
         (document((0, [1, 2]), log_dirs=["any"]), "orders-0 has 2 replicas and 1 log"),
         (document((0, [1]), log_dirs=["d"]), "'d' is neither absolute nor 'any'"),
     ],
 )
-def test_a_bad_reassignment_is_named(tmp_path: Path, content: Any, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+def test_a_bad_reassignment_is_named(
+    tmp_path: Path, content: Any, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
         read(tmp_path, content)
 
 
-def test_a_partition_that_stands_twice_in_an_election_is_named(tmp_path: Path) -> None:
+def test_a_partition_listed_twice_in_an_election_is_named(tmp_path: Path) -> None:
     (tmp_path / "e.json").write_text(election(1, 1).model_dump_json())
-    with pytest.raises(ConfigError, match="orders-1 stands twice"):
+    with pytest.raises(ConfigError, match="orders-1 is listed twice"):
         read_election(tmp_path / "e.json")
 
 

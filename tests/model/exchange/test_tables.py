@@ -15,13 +15,7 @@ from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.plan.proposal import Proposal
 from model.rules import RULES
 from model.snapshot.file import read_snapshot, write_snapshot
-from model.snapshot.snapshot import (
-    Broker,
-    BrokerState,
-    Resource,
-    Snapshot,
-    StorageKind,
-)
+from model.snapshot.snapshot import Broker, BrokerState, Resource, Snapshot, StorageKind
 from tests.model.exchange.test_describe import KAFKA_3, KAFKA_4, MOVING
 
 LOADS = (
@@ -46,8 +40,8 @@ def cluster(folder: Path, text: str = KAFKA_4, **files: str) -> Snapshot:
     )
 
 
-def refused(folder: Path, words: str, **files: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+def refused(folder: Path, message: str, **files: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         cluster(folder, **files)
 
 
@@ -143,15 +137,15 @@ def test_a_broker_that_is_not_listed_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "words"),
+    ("table", "message"),
     [
         ("", "is empty; its first line names the columns"),
         ("topic,net_in\n", "line 1: the column 'partition' is missing; add it"),
         ("topic,partition,netin\n", "line 1: unknown column 'netin'; did you mean"),
-        ("topic,partition,topic\n", "line 1: the column 'topic' stands twice"),
-        ("topic;partition\n", "line 1: columns are to be parted by commas"),
-        ("topic,partition,disk\nt,0\n", "line 2: 2 cells stand under 3 columns"),
-        ("topic,partition\nt,0\n\nt,0\n", "line 4: t-0 stands in line 2 already"),
+        ("topic,partition,topic\n", "line 1: the column 'topic' is listed twice"),
+        ("topic;partition\n", "line 1: columns must be separated by commas"),
+        ("topic,partition,disk\nt,0\n", "line 2: 2 cells under 3 columns"),
+        ("topic,partition\nt,0\n\nt,0\n", "line 4: t-0 is already in line 2"),
         ("topic,partition\nt,-1\n", "line 2: partition is '-1'; give a whole number"),
         ("topic,partition\nt,1_0\n", "line 2: partition is '1_0'"),
         ("topic,partition,disk\nt,0,nan\n", "line 2: disk is 'nan'; give a number"),
@@ -160,33 +154,33 @@ def test_a_broker_that_is_not_listed_is_named(tmp_path: Path) -> None:
         ("topic,partition,disk\nt,0,inf\n", r"line 2: disk is inf, more than 1e\+18"),
         ("topic,partition,size_bytes\nt,0,1.5\n", "line 2: size_bytes is '1.5'"),
         ("topic,partition\nt," + "9" * 5000, "line 2: partition is"),
-        ('topic,partition\n"' + "t" * 200_000 + '",0\n', "this is no CSV"),
+        ('topic,partition\n"' + "t" * 200_000 + '",0\n', "this is not valid CSV"),
     ],
 )
 def test_a_bad_cell_is_named_with_its_line(
-    tmp_path: Path, table: str, words: str
+    tmp_path: Path, table: str, message: str
 ) -> None:
     (tmp_path / "l.csv").write_text(table)
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match=message):
         read_loads(tmp_path / "l.csv")
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
+    ("name", "content", "message"),
     [
         ("b.csv", "id,state\n1,ded\n", "line 2: unknown state 'ded'; did you mean"),
-        ("b.csv", "id\n1\n1\n", "line 3: broker 1 stands in line 2 already"),
+        ("b.csv", "id\n1\n1\n", "line 3: broker 1 is already in line 2"),
         ("b.csv", "id\nx\n", "line 2: id is 'x'; give a whole number"),
         ("b.json", "[", "line 1: this is not valid JSON"),
-        ("b.json", '[{"id": 1}, {"id": 1}]', "broker 1 stands twice"),
+        ("b.json", '[{"id": 1}, {"id": 1}]', "broker 1 is listed twice"),
         ("b.json", '[{"id": 1, "capacity": {"disk": 0}}]', "0.capacity.disk: Input"),
     ],
 )
 def test_a_bad_broker_is_named(
-    tmp_path: Path, name: str, content: str, words: str
+    tmp_path: Path, name: str, content: str, message: str
 ) -> None:
     (tmp_path / name).write_text(content)
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match=message):
         read_brokers(tmp_path / name)
 
 
@@ -202,7 +196,7 @@ amounts = st.floats(0, 1e15, allow_nan=False) | st.none()
 
 @settings(deadline=None)
 @given(rows=st.lists(st.tuples(amounts, amounts), max_size=8))
-def test_every_load_written_is_the_load_read(
+def test_every_written_load_reads_back(
     tmp_path_factory: pytest.TempPathFactory, rows: list
 ) -> None:
     path = tmp_path_factory.mktemp("l") / "l.csv"
@@ -211,6 +205,7 @@ def test_every_load_written_is_the_load_read(
         for i, (a, b) in enumerate(rows)
     ]
     path.write_text("\n".join(["topic,partition,net_in,cpu", *lines]))
-    found = read_loads(path).rows.values()
-    loads = [(r.loads.get(Resource.NET_IN), r.loads.get(Resource.CPU)) for r in found]
-    assert loads == rows
+    result = read_loads(path).rows.values()
+    loads = [(r.loads.get(Resource.NET_IN), r.loads.get(Resource.CPU)) for r in result]
+    # Files have percent of one core.
+    assert loads == [(a, None if b is None else b / 100) for a, b in rows]

@@ -11,17 +11,11 @@ from model.goals.rack_placement import PlacementRule, ReplicaPlacement
 from model.goals.topic_placement import with_topic_placements
 from model.names import Names
 from model.plan.warnings import plan_warnings
-from model.snapshot.file import (
-    as_document,
-    of_document,
-    read_snapshot,
-    write_snapshot,
-)
+from model.snapshot.file import as_document, of_document, read_snapshot, write_snapshot
 from model.snapshot.pseudonyms import Pseudonyms
 from model.snapshot.snapshot import Snapshot
 from tests.support.model.clusters import brokers, snapshot
-
-FIXTURES = Path(__file__).parents[3] / "fixtures"
+from tests.support.paths import FIXTURES
 
 
 def constraints(racks: dict[str, int], **more: Any) -> str:
@@ -75,7 +69,7 @@ def test_topics_with_equal_configs_share_a_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "message"),
     [
         ("{", "Invalid JSON"),
         ("7", "Input should be an object"),
@@ -92,16 +86,14 @@ def test_topics_with_equal_configs_share_a_rule() -> None:
         ("\0", "Invalid JSON"),
     ],
 )
-def test_a_config_that_cannot_be_used_is_named_and_ignored(
-    value: str, words: str
-) -> None:
+def test_an_unusable_config_is_named_and_ignored(value: str, message: str) -> None:
     state = configured(value)
     assert with_topic_placements(Goals(), state) == Goals()
-    (told,) = plan_warnings(state, Goals(), (), ())
-    assert told.startswith(
+    (answer,) = plan_warnings(state, Goals(), (), ())
+    assert answer.startswith(
         "the config confluent.placement.constraints of topic orders is ignored: "
     )
-    assert words in told
+    assert message in answer
 
 
 def test_topics_with_the_same_fault_share_a_warning() -> None:

@@ -3,12 +3,7 @@
 import numpy as np
 
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
-from model.plan.outages import (
-    DeadBroker,
-    dead_brokers,
-    outage_notes,
-    unavailable,
-)
+from model.plan.outages import DeadBroker, dead_brokers, outage_notes, unavailable
 from model.snapshot.snapshot import (
     Broker,
     BrokerState,

@@ -195,7 +195,7 @@ def test_kafkas_tool_gets_sorted_replicas_and_a_rollback() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "message"),
     [
         ({"replicas_after": ()}, "replicas_after is empty"),
         ({"replicas_before": ()}, "replicas_before is empty"),
@@ -206,10 +206,10 @@ def test_kafkas_tool_gets_sorted_replicas_and_a_rollback() -> None:
         ({"partition": 3}, "another move names the same partition"),
     ],
 )
-def test_a_move_that_cannot_be_one_is_named_although_the_hash_fits(
-    tmp_path: Path, changes: dict[str, object], words: str
+def test_an_impossible_move_is_named_although_the_hash_fits(
+    tmp_path: Path, changes: dict[str, object], message: str
 ) -> None:
     moves = (MOVES[0], MOVES[1].model_copy(update=changes), MOVES[2])
     write_plan(tmp_path / "p.json", plan(moves=moves).seal())
-    with pytest.raises(ConfigError, match=f"cannot be used: move [23], of .*{words}"):
+    with pytest.raises(ConfigError, match=f"cannot be used: move [23], of .*{message}"):
         read_plan(tmp_path / "p.json")

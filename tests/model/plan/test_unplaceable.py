@@ -22,7 +22,7 @@ from tests.support.solver.exact_oracle import (
     goals,
     least,
     moved,
-    ways,
+    placement_count,
 )
 
 LIMITS = SolveLimits(work=1.0)
@@ -80,25 +80,25 @@ def test_partitions_that_fit_no_placement_are_found(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_the_others_have_the_best_plan_there_is(seed: int) -> None:
-    snapshot, wanted = one_dead(seed)
-    found = with_placeless_deferred(wanted, snapshot)
-    if found == wanted:
+def test_the_other_partitions_get_an_optimal_plan(seed: int) -> None:
+    snapshot, given_goals = one_dead(seed)
+    result = with_placeless_deferred(given_goals, snapshot)
+    if result == given_goals:
         return
-    assert solve(snapshot, wanted, LIMITS).status is PlanStatus.INFEASIBLE
-    plan = solve(snapshot, found, LIMITS).best
-    assert ways(snapshot, found) <= MOST_WAYS
+    assert solve(snapshot, given_goals, LIMITS).status is PlanStatus.INFEASIBLE
+    plan = solve(snapshot, result, LIMITS).best
+    assert placement_count(snapshot, result) <= MOST_WAYS
     if plan is None:
-        assert least(snapshot, found) is None
+        assert least(snapshot, result) is None
         return
     refuse_broken(snapshot, plan)
-    best = least(snapshot, found, plan)
+    best = least(snapshot, result, plan)
     assert best is not None
     assert plan.objective == pytest.approx(best, abs=1e-5)
     named = {(s.topic, n) for s in plan.goals.deferred for n in s.partitions}
     assert named.isdisjoint((m.topic, m.partition) for m in plan.moves)
-    (words,) = [w for w in plan.warnings if "cannot be moved" in w]
-    assert all(f"{topic}-{number}" in words for topic, number in named)
+    (messages,) = [w for w in plan.warnings if "cannot be moved" in w]
+    assert all(f"{topic}-{number}" in messages for topic, number in named)
 
 
 def test_a_cluster_without_dead_brokers_defers_nothing() -> None:

@@ -6,13 +6,7 @@ from model.evaluate import evaluate
 from model.goals.goals import Goals, RackRule
 from model.names import Names
 from model.snapshot.snapshot import BrokerState, Snapshot
-from tests.support.model.clusters import (
-    NO_FLOOR,
-    TOPIC,
-    brokers,
-    move,
-    snapshot,
-)
+from tests.support.model.clusters import NO_FLOOR, TOPIC, brokers, move, snapshot
 
 FOUR = brokers(4, "aabb")
 

@@ -8,14 +8,7 @@ import pytest
 from model.goals.goals import SolveLimits
 from model.plan.warnings import load_warning
 from solver.solve import solve
-from tests.support.solver.exact_oracle import (
-    OTHER,
-    TOPIC,
-    Row,
-    broker,
-    cluster,
-    goals,
-)
+from tests.support.solver.exact_oracle import OTHER, TOPIC, Row, broker, cluster, goals
 
 WORK: Final = SolveLimits(work=1.0)
 UNKNOWN: Final = (math.nan, 1.0)

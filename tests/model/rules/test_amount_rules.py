@@ -33,7 +33,7 @@ CHANGES = (
 
 
 @pytest.mark.parametrize(
-    ("budget", "spent", "told"),
+    ("budget", "spent", "message"),
     [
         ("replica_moves", 4, "4 replicas would move; the budget is 3"),
         ("bytes", 50, "50 B would be copied; the budget is 49 B"),
@@ -62,13 +62,13 @@ CHANGES = (
     ],
 )
 def test_a_plan_spends_no_more_than_its_budget(
-    budget: str, spent: int, told: str
+    budget: str, spent: int, message: str
 ) -> None:
     """Just enough is allowed; one less is not, and is told with its names."""
     fits = propose(STATE, *CHANGES, goals=allowing(**{budget: spent}))
     assert words(fits, "budgets") == []
     tight = propose(STATE, *CHANGES, goals=allowing(**{budget: spent - 1}))
-    assert words(tight, "budgets") == [told]
+    assert words(tight, "budgets") == [message]
 
 
 def test_a_copy_of_unknown_size_fits_no_budget_of_bytes() -> None:

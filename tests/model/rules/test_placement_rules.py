@@ -27,7 +27,7 @@ DRAINING, DEAD = BrokerState.DRAINING, BrokerState.DEAD
 ORDERS = Names(exact=("orders",))
 
 
-def wanted(**others: object) -> Goals:
+def goals_with(**others: object) -> Goals:
     return NO_FLOOR.model_copy(update=others)
 
 
@@ -42,10 +42,10 @@ def placed(observers: dict[str, int] | None = None, **racks: int) -> Goals:
     rule = ReplicaPlacement(
         version=2, replicas=counts(**racks), observers=counts(**(observers or {}))
     )
-    return wanted(placements=(PlacementRule(topics=ORDERS, placement=rule),))
+    return goals_with(placements=(PlacementRule(topics=ORDERS, placement=rule),))
 
 
-# Brokers that take nothing new
+# Brokers that take no new load
 
 
 @pytest.mark.parametrize("state", [BrokerState.SLOW, BrokerState.CORDONED])
@@ -73,16 +73,16 @@ def test_a_new_broker_takes_load() -> None:
 # Pins
 
 
-def test_pinned_partitions_lie_on_their_brokers() -> None:
-    goals = wanted(pins=(Pin(topics=ORDERS, brokers=ids(1, 2)),))
+def test_pinned_partitions_are_on_their_brokers() -> None:
+    goals = goals_with(pins=(Pin(topics=ORDERS, brokers=ids(1, 2)),))
     state = snapshot(brokers(3), [(1, 2)])
-    told = words(propose(state, change(0, 1, 3), goals=goals), "pins")
-    assert told == ["orders-0 would lie on broker 3, outside its pins"]
+    messages = words(propose(state, change(0, 1, 3), goals=goals), "pins")
+    assert messages == ["orders-0 would lie on broker 3, outside its pins"]
     assert words(propose(state, change(0, 2, 1), goals=goals), "pins") == []
 
 
-def test_pinned_partitions_lie_in_their_racks() -> None:
-    goals = wanted(pins=(Pin(topics=ORDERS, racks=("a", "b")),))
+def test_pinned_partitions_are_in_their_racks() -> None:
+    goals = goals_with(pins=(Pin(topics=ORDERS, racks=("a", "b")),))
     state = snapshot(brokers(3, "abc"), [(1,)])
     assert words(propose(state, change(0, 2), goals=goals), "pins") == []
     assert words(propose(state, change(0, 3), goals=goals), "pins") != []
@@ -90,23 +90,25 @@ def test_pinned_partitions_lie_in_their_racks() -> None:
 
 def test_all_pins_hold_together() -> None:
     pins = (Pin(topics=ORDERS, racks=("a",)), Pin(topics=ORDERS, brokers=ids(2, 3)))
-    goals = wanted(pins=pins)
+    goals = goals_with(pins=pins)
     state = snapshot(brokers(3, "aab"), [(2,)])
     for broker, fits in ((1, False), (2, True), (3, False)):
-        told = words(propose(state, change(0, broker), goals=goals), "pins")
-        assert (told == []) == fits
+        messages = words(propose(state, change(0, broker), goals=goals), "pins")
+        assert (messages == []) == fits
 
 
-def test_a_pin_of_single_partitions_leaves_the_others() -> None:
-    goals = wanted(pins=(Pin(topics=ORDERS, partitions=(1,), brokers=ids(2)),))
+def test_a_pin_of_single_partitions_does_not_affect_the_others() -> None:
+    goals = goals_with(pins=(Pin(topics=ORDERS, partitions=(1,), brokers=ids(2)),))
     state = snapshot(brokers(2), [(1,), (1,)])
-    told = words(propose(state, goals=goals), "pins")
-    assert told == ["orders-1 would lie on broker 1, outside its pins"]
+    messages = words(propose(state, goals=goals), "pins")
+    assert messages == ["orders-1 would lie on broker 1, outside its pins"]
 
 
-def test_what_lies_outside_its_pin_must_leave_whatever_else_holds() -> None:
+def test_replicas_outside_their_pin_must_move_despite_other_rules() -> None:
     """Though its topic is excluded; the new replica is free of charge."""
-    goals = wanted(pins=(Pin(topics=ORDERS, brokers=ids(2)),), excluded_topics=ORDERS)
+    goals = goals_with(
+        pins=(Pin(topics=ORDERS, brokers=ids(2)),), excluded_topics=ORDERS
+    )
     state = snapshot(brokers(2), [(1,), (2,)])
     proposal = propose(state, change(0, 2), goals=goals)
     assert proposal.forced.rows.tolist() == [True, False]
@@ -114,8 +116,8 @@ def test_what_lies_outside_its_pin_must_leave_whatever_else_holds() -> None:
     assert words(proposal, "pins") == words(proposal, "movable partitions") == []
 
 
-def test_what_has_no_leader_stays_outside_its_pin() -> None:
-    goals = wanted(pins=(Pin(topics=ORDERS, brokers=ids(2)),))
+def test_partitions_without_leader_may_stay_outside_their_pin() -> None:
+    goals = goals_with(pins=(Pin(topics=ORDERS, brokers=ids(2)),))
     state = snapshot(brokers(2), [(1,)], leaders=[-1])
     assert words(propose(state, goals=goals), "pins") == []
 
@@ -125,7 +127,7 @@ def test_what_has_no_leader_stays_outside_its_pin() -> None:
 
 def test_the_rack_rule_may_be_off() -> None:
     state = snapshot(brokers(4, "aabb"), [(1, 3)])
-    goals = wanted(rack_rule=RackRule.OFF)
+    goals = goals_with(rack_rule=RackRule.OFF)
     assert words(propose(state, change(0, 1, 2), goals=goals), "rack spread") == []
 
 
@@ -133,7 +135,7 @@ def test_even_racks_differ_by_one_at_most() -> None:
     """Spread alone would allow three in one rack and one in the other."""
     state = snapshot(brokers(6, "aaabbb"), [(1, 2, 4, 5)])
     lopsided, even = change(0, 1, 2, 3, 4), change(0, 1, 3, 4, 5)
-    goals = wanted(rack_rule=RackRule.EVEN)
+    goals = goals_with(rack_rule=RackRule.EVEN)
     assert words(propose(state, lopsided), "rack spread") == []
     assert words(propose(state, even, goals=goals), "rack spread") == []
     assert words(propose(state, lopsided, goals=goals), "rack spread") == [
@@ -155,14 +157,14 @@ def test_a_rack_may_have_an_empty_name() -> None:
 
 def test_a_rack_that_is_full_may_fall_behind() -> None:
     state = snapshot(brokers(5, "aaaab"), [(1, 2, 3, 5)])
-    goals = wanted(rack_rule=RackRule.EVEN)
-    told = words(propose(state, change(0, 1, 2, 4, 5), goals=goals), "rack spread")
-    assert told == []
+    goals = goals_with(rack_rule=RackRule.EVEN)
+    messages = words(propose(state, change(0, 1, 2, 4, 5), goals=goals), "rack spread")
+    assert messages == []
 
 
 def test_pinned_partitions_are_spread_over_the_racks_of_their_pin() -> None:
     state = snapshot(brokers(4, "aabb"), [(1, 3)])
-    goals = wanted(pins=(Pin(topics=ORDERS, racks=("a",)),))
+    goals = goals_with(pins=(Pin(topics=ORDERS, racks=("a",)),))
     assert words(propose(state, change(0, 1, 2), goals=goals), "rack spread") == []
 
 

@@ -23,7 +23,7 @@ DRAINING, DEAD = BrokerState.DRAINING, BrokerState.DEAD
 EXCLUDED = BrokerState.EXCLUDED
 
 
-def wanted(**others: object) -> Goals:
+def goals_with(**others: object) -> Goals:
     return NO_FLOOR.model_copy(update=others)
 
 
@@ -91,19 +91,19 @@ def test_a_leaving_broker_ends_empty(state: BrokerState) -> None:
     assert words(emptied, "drained brokers") == []
 
 
-def test_partitions_that_are_to_stay_stay_and_others_of_their_topic_may_move() -> None:
+def test_excluded_partitions_stay_and_others_of_their_topic_may_move() -> None:
     stay = (Stay(topic=TOPIC, partitions=(0,)),)
     two = [(1, 2), (1, 2)]
     state = snapshot(brokers(3), two)
-    for changed, told in (
+    for changed, reported in (
         (change(0, 1, 3), ["orders-0 stays: the goals let it stay"]),
         (change(0, 2, 1), ["orders-0 stays: the goals let it stay"]),
         (change(1, 1, 3), []),
     ):
-        proposal = propose(state, changed, goals=wanted(stay=stay))
-        assert words(proposal, "movable partitions") == told
+        proposal = propose(state, changed, goals=goals_with(stay=stay))
+        assert words(proposal, "movable partitions") == reported
     forced = snapshot(brokers(3, states={1: DRAINING}), two)
-    proposal = propose(forced, change(0, 3, 2), goals=wanted(stay=stay))
+    proposal = propose(forced, change(0, 3, 2), goals=goals_with(stay=stay))
     assert words(proposal, "movable partitions") == []
 
 
@@ -111,7 +111,7 @@ def test_excluded_topics_stay() -> None:
     proposal = propose(
         snapshot(brokers(2), [(1,)]),
         change(0, 2),
-        goals=wanted(excluded_topics=Names(regex=("ord.*",))),
+        goals=goals_with(excluded_topics=Names(regex=("ord.*",))),
     )
     assert words(proposal, "movable partitions") == [
         "orders-0 stays: its topic is excluded"
@@ -147,7 +147,7 @@ def test_partitions_with_unknown_load_stay() -> None:
     assert messages == ["orders-0 stays: its net_out is not known yet"]
 
 
-def test_what_must_leave_may_move_whatever_its_topic() -> None:
+def test_replicas_that_must_leave_may_move_despite_an_excluded_topic() -> None:
     proposal = propose(
         snapshot(
             brokers(2, states={1: DRAINING}),
@@ -157,13 +157,13 @@ def test_what_must_leave_may_move_whatever_its_topic() -> None:
             storage=StorageKind.TIERED,
         ),
         change(0, 2),
-        goals=wanted(excluded_topics=Names(exact=("orders",))),
+        goals=goals_with(excluded_topics=Names(exact=("orders",))),
     )
     assert words(proposal, "movable partitions") == []
 
 
 @pytest.mark.parametrize(
-    ("storage", "age_s", "rests"),
+    ("storage", "age_s", "in_cooldown"),
     [
         (StorageKind.SHARED, 599, True),
         (StorageKind.SHARED, 600, False),
@@ -172,15 +172,15 @@ def test_what_must_leave_may_move_whatever_its_topic() -> None:
         (StorageKind.REPLICATED, 3600, False),
     ],
 )
-def test_a_moved_partition_rests(
-    storage: StorageKind, age_s: float, rests: bool
+def test_a_moved_partition_is_in_cooldown(
+    storage: StorageKind, age_s: float, in_cooldown: bool
 ) -> None:
     """Only the one that moved; ages from the snapshot's own time."""
     moves = [recent(0, 3, age_s)]
     state = snapshot(brokers(3), [(1,), (1,)], storage=storage, recent=moves)
-    told = words(propose(state, change(0, 2), change(1, 2)), "cooldown")
-    assert len(told) == rests
-    assert all(f"orders-0 moved {age_s:.0f} s ago" in line for line in told)
+    messages = words(propose(state, change(0, 2), change(1, 2)), "cooldown")
+    assert len(messages) == in_cooldown
+    assert all(f"orders-0 moved {age_s:.0f} s ago" in line for line in messages)
 
 
 def test_replicas_that_must_leave_ignore_the_cooldown() -> None:
@@ -254,11 +254,11 @@ def test_a_broker_over_its_limit_may_not_get_worse() -> None:
     assert words(propose(state, change(0, 2)), "capacity") != []
 
 
-def test_a_broker_holds_so_many_replicas() -> None:
+def test_a_broker_holds_at_most_the_limit_of_replicas() -> None:
     state = snapshot(brokers(2), [(1,), (1,), (2,)])
-    goals = wanted(replicas_per_broker=1)
-    told = words(propose(state, change(0, 2), goals=goals), "replicas per broker")
-    assert told == ["broker 2 would hold 2 replicas; the limit is 1"]
+    goals = goals_with(replicas_per_broker=1)
+    messages = words(propose(state, change(0, 2), goals=goals), "replicas per broker")
+    assert messages == ["broker 2 would hold 2 replicas; the limit is 1"]
     assert words(propose(state, goals=goals), "replicas per broker") == []
 
 

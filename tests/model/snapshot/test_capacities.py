@@ -58,21 +58,21 @@ def state(*capacity: dict[Resource, float], **other: Any) -> Snapshot:
     return snapshot(members, [(b.id,) for b in members], **other)
 
 
-@given(told=KNOWN, default=KNOWN, own=st.none() | KNOWN)
-def test_each_value_is_the_one_of_who_goes_first_and_says_so(
-    told: dict[Resource, float],
+@given(reported=KNOWN, default=KNOWN, own=st.none() | KNOWN)
+def test_each_capacity_has_the_value_and_name_of_its_first_source(
+    reported: dict[Resource, float],
     default: dict[Resource, float],
     own: dict[Resource, float] | None,
 ) -> None:
     """A broker's own entry, else that for all others; else what was known."""
-    sources = dict.fromkeys(told, CapacitySource.LOG_DIRS)
+    sources = dict.fromkeys(reported, CapacitySource.LOG_DIRS)
     entries = {"rest": default} if own is None else {"rest": default, "b1": own}
-    wanted = default if own is None else own
-    found = capacities(**entries).of(broker(capacity=told, capacity_from=sources))
-    assert found.capacity == told | wanted
-    for resource, source in found.capacity_from.items():
-        assert (source is CapacitySource.SETTINGS) == (resource in wanted)
-    assert found.capacity_from.keys() == found.capacity.keys()
+    expected = default if own is None else own
+    result = capacities(**entries).of(broker(capacity=reported, capacity_from=sources))
+    assert result.capacity == reported | expected
+    for resource, source in result.capacity_from.items():
+        assert (source is CapacitySource.SETTINGS) == (resource in expected)
+    assert result.capacity_from.keys() == result.capacity.keys()
 
 
 def test_a_directory_keeps_its_position_and_fields_that_are_not_given() -> None:

@@ -10,12 +10,7 @@ from model.errors import ConfigError
 from model.files import write_document
 from model.names import Names
 from model.plan.plan import PlanStatus, read_plan
-from model.snapshot.snapshot import (
-    BrokerState,
-    Resource,
-    Snapshot,
-    StorageKind,
-)
+from model.snapshot.snapshot import BrokerState, Resource, Snapshot, StorageKind
 from model.snapshot.what_if import (
     AddedBrokers,
     Scenario,
@@ -139,7 +134,7 @@ def test_the_given_snapshot_is_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "words"),
+    ("scenario", "message"),
     [
         (Scenario(remove=ids(9)), "no broker 9 to remove; known: 1, 2, 3"),
         (Scenario(lose_racks=("z",)), "no rack 'z' to lose; known: a, b, c"),
@@ -149,8 +144,10 @@ def test_the_given_snapshot_is_unchanged() -> None:
         ),
     ],
 )
-def test_what_the_cluster_lacks_is_named(scenario: Scenario, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+def test_brokers_and_topics_that_do_not_exist_are_named(
+    scenario: Scenario, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
         suppose(three("abc"), scenario)
 
 
@@ -167,7 +164,7 @@ def test_a_scenario_is_described_in_a_sentence() -> None:
     assert Scenario().words() == "nothing changes"
 
 
-def test_the_answer_is_no_plan_file(tmp_path: Path) -> None:
+def test_the_answer_is_not_a_plan_file(tmp_path: Path) -> None:
     """So that nobody can carry it out."""
     answer = WhatIf(
         scenario=Scenario(),
@@ -178,5 +175,5 @@ def test_the_answer_is_no_plan_file(tmp_path: Path) -> None:
         plan=None,
     )
     write_document(tmp_path / "w.json", answer.model_dump(mode="json"))
-    with pytest.raises(ConfigError, match=r"is no plimsoll\.plan file"):
+    with pytest.raises(ConfigError, match=r"is not a plimsoll\.plan file"):
         read_plan(tmp_path / "w.json")

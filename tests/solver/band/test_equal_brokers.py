@@ -11,20 +11,20 @@ from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
 from model.snapshot.snapshot import Resource, Snapshot
 from solver.band.annealing import BandAnnealing
 from solver.band.candidates import find_candidates
-from solver.band.column_generation import Growth
+from solver.band.column_generation import ColumnGeneration
 from solver.band.load_prices import BandDual
-from solver.band.restricted_master import Master
+from solver.band.restricted_master import RestrictedMaster
 from solver.band.row_placements import describe
 from solver.cpsat.model import solve_exactly
 from solver.kernels.xorshift import below
 from solver.problem.placement import (
     Placement,
+    change_cost,
     deviation_cost,
     deviations,
     is_allowed,
     loads_of,
     objective,
-    price_of,
 )
 from solver.problem.problem import compile_problem
 from solver.search.observer import SolveObserver
@@ -43,8 +43,8 @@ GOALS = Goals(
 )
 
 
-def begun(snapshot: Snapshot, wanted: Goals) -> Search:
-    problem = compile_problem(snapshot, wanted)
+def begun(snapshot: Snapshot, goals: Goals) -> Search:
+    problem = compile_problem(snapshot, goals)
     search = Search(
         problem=problem, limits=SolveLimits(work=2.0), observer=SolveObserver()
     )
@@ -61,19 +61,19 @@ def uneven(search: Search) -> float:
 
 
 @settings(max_examples=25, deadline=None)
-@given(snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2), wanted=random_goals())
-def test_evening_out_keeps_the_rules_and_never_costs(
-    snapshot: Snapshot, wanted: Goals
+@given(snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2), goals=random_goals())
+def test_evening_out_keeps_the_rules_and_never_costs_more(
+    snapshot: Snapshot, goals: Goals
 ) -> None:
-    wanted = wanted.model_copy(update={"objective": ObjectiveKind.BAND})
-    search = begun(snapshot, wanted)
+    goals = goals.model_copy(update={"objective": ObjectiveKind.BAND})
+    search = begun(snapshot, goals)
     solve_exactly(search)
     assume(search.best is not None)
     cost, spread = search.objective, uneven(search)
     dual = BandDual(search.problem)
     prices = np.zeros(dual.home.shape)
-    walking = BandAnnealing(search, dual, prices, dual.columns.home)
-    walking.even_out(find_candidates(dual, prices), math.inf)
+    annealing = BandAnnealing(search, dual, prices, dual.columns.home)
+    annealing.even_out(find_candidates(dual, prices), math.inf)
     assert search.best is not None
     assert search.objective <= cost + 1e-9 * max(1.0, cost)
     assert uneven(search) <= spread
@@ -81,30 +81,30 @@ def test_evening_out_keeps_the_rules_and_never_costs(
     assert objective(search.problem, search.best) == search.objective
 
 
-def test_of_plans_as_cheap_a_more_even_one_is_chosen() -> None:
+def test_among_equally_cheap_plans_a_more_even_one_is_chosen() -> None:
     search = begun(synthetic(10, 500, seed=3), GOALS)
     dual = BandDual(search.problem)
-    grown = Growth(search, dual).run()
-    candidates = find_candidates(dual, grown.prices)
-    walking = BandAnnealing(search, dual, grown.prices, grown.rounded)
-    walking.run(candidates, 0.03 * search.problem.prices.move)
+    generated = ColumnGeneration(search, dual).run()
+    candidates = find_candidates(dual, generated.prices)
+    annealing = BandAnnealing(search, dual, generated.prices, generated.rounded)
+    annealing.run(candidates, 0.03 * search.problem.costs.move)
     cost, spread = search.objective, uneven(search)
-    walking.even_out(candidates, cost - grown.bound)
+    annealing.even_out(candidates, cost - generated.bound)
     assert search.objective <= cost + 1e-9
     assert uneven(search) < spread
 
 
-def test_a_master_finds_what_a_walk_does_not() -> None:
+def test_the_restricted_master_finds_what_annealing_misses() -> None:
     """From the relaxation's own placements: near the bound, all in band."""
     search = begun(synthetic(12, 600, rf=3, seed=3), GOALS)
     dual = BandDual(search.problem)
-    grown = Growth(search, dual).run()
-    candidates = find_candidates(dual, grown.prices)
-    walking = BandAnnealing(search, dual, grown.prices, grown.rounded)
-    reach = 0.1 * search.problem.prices.move
-    walking.run(candidates, reach)
+    generated = ColumnGeneration(search, dual).run()
+    candidates = find_candidates(dual, generated.prices)
+    annealing = BandAnnealing(search, dual, generated.prices, generated.rounded)
+    reach = 0.1 * search.problem.costs.move
+    annealing.run(candidates, reach)
     walked = search.objective
-    Master(dual, grown).run(search, walking.best(), reach, 5.0)
+    RestrictedMaster(dual, generated).run(search, annealing.best(), reach, 5.0)
     assert search.best is not None
     assert search.bound <= search.objective < walked
     assert search.objective <= 1.1 * search.bound
@@ -129,19 +129,19 @@ def test_a_placement_shifts_and_costs_what_a_plan_of_it_does(
     at = np.full((1, c.home.shape[1]), -1)
     brokers = range(len(problem.brokers))
     at[0, : c.rf[row]] = draw.sample(brokers, int(c.rf[row]))  # type: ignore[attr-defined]
-    found = describe(c, np.array([row]), at)
+    result = describe(c, np.array([row]), at)
     home = Placement.home(problem)
     replicas, leader = home.replicas.copy(), home.leader.copy()
     replicas[row], leader[row] = at[0], at[0, 0]
     moved = Placement(replicas=replicas, leader=leader)
     shift = np.zeros(dual.home.shape)
-    for e, broker in enumerate(found.broker[0].tolist()):
+    for e, broker in enumerate(result.broker[0].tolist()):
         if broker >= 0:
-            shift[broker] += found.shift[0, e]
+            shift[broker] += result.shift[0, e]
     now = deviations(problem, loads_of(problem, moved))[:, dual.kept]
     np.testing.assert_allclose(dual.home + shift, now, atol=1e-9)
-    before, after = price_of(problem, home), price_of(problem, moved)
-    assert found.price[0] == pytest.approx(after - before)
+    before, after = change_cost(problem, home), change_cost(problem, moved)
+    assert result.price[0] == pytest.approx(after - before)
 
 
 def test_random_numbers_are_uniform_and_reproducible() -> None:

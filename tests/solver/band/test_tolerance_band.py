@@ -35,8 +35,8 @@ def banded(tolerance: float = 0.09) -> Goals:
     )
 
 
-def begun(snapshot: Snapshot, wanted: Goals, limits: SolveLimits = LIMITS) -> Search:
-    problem = compile_problem(snapshot, wanted)
+def begun(snapshot: Snapshot, goals: Goals, limits: SolveLimits = LIMITS) -> Search:
+    problem = compile_problem(snapshot, goals)
     search = Search(problem=problem, limits=limits, observer=SolveObserver())
     if not problem.may.forced.any():
         search.offer(Placement.home(problem))
@@ -46,18 +46,18 @@ def begun(snapshot: Snapshot, wanted: Goals, limits: SolveLimits = LIMITS) -> Se
 @settings(max_examples=40, deadline=None)
 @given(
     snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2),
-    wanted=random_goals(),
+    goals=random_goals(),
     draw=st.randoms(use_true_random=False),
 )
 def test_any_prices_prove_a_bound(
-    snapshot: Snapshot, wanted: Goals, draw: object
+    snapshot: Snapshot, goals: Goals, draw: object
 ) -> None:
     """D of whatever prices is never above the F of an allowed placement."""
-    wanted = wanted.model_copy(update={"objective": ObjectiveKind.BAND})
-    best = least(snapshot, wanted)
+    goals = goals.model_copy(update={"objective": ObjectiveKind.BAND})
+    best = least(snapshot, goals)
     assume(best is not None)
     assert best is not None
-    dual = BandDual(compile_problem(snapshot, wanted))
+    dual = BandDual(compile_problem(snapshot, goals))
     for scale in (0.0, 0.1, 3.0):
         prices = np.array(
             [
@@ -70,13 +70,13 @@ def test_any_prices_prove_a_bound(
 
 
 @settings(max_examples=25, deadline=None)
-@given(snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2), wanted=random_goals())
-def test_prices_and_walks_enclose_the_best_of_all_placements(
-    snapshot: Snapshot, wanted: Goals
+@given(snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2), goals=random_goals())
+def test_bound_and_annealing_enclose_the_optimum(
+    snapshot: Snapshot, goals: Goals
 ) -> None:
-    wanted = wanted.model_copy(update={"objective": ObjectiveKind.BAND})
-    search = begun(snapshot, wanted)
-    best = least(snapshot, wanted)
+    goals = goals.model_copy(update={"objective": ObjectiveKind.BAND})
+    search = begun(snapshot, goals)
+    best = least(snapshot, goals)
     assume(best is not None)
     assert best is not None
     solve_by_prices(search)

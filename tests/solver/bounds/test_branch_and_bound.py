@@ -15,7 +15,7 @@ from model.snapshot.snapshot import BrokerState, Snapshot, StorageKind
 from solver.bounds.branch_and_bound import branch_and_bound
 from solver.bounds.cardinality import prove_by_counts
 from solver.bounds.configurations import list_configurations
-from solver.bounds.incumbent import METHOD, begin
+from solver.bounds.incumbent import METHOD, start_incumbent
 from solver.problem.placement import Placement
 from solver.problem.problem import compile_problem
 from solver.search.local_search import LocalSearch, search_locally
@@ -39,8 +39,8 @@ ROWS = st.lists(
 )
 
 
-def searched(snapshot: Snapshot, wanted: Goals) -> LocalSearch | None:
-    problem = compile_problem(snapshot, wanted)
+def searched(snapshot: Snapshot, given_goals: Goals) -> LocalSearch | None:
+    problem = compile_problem(snapshot, given_goals)
     limits = SolveLimits(work=3.0)
     search = Search(problem=problem, limits=limits, observer=SolveObserver())
     if not problem.may.forced.any():
@@ -82,13 +82,13 @@ def test_numbers_of_moves_prove_no_more_than_all_placements_do(
     rows: list[Row], price: float
 ) -> None:
     snapshot = cluster(BROKERS, rows)
-    wanted = goals(price)
-    local, best = searched(snapshot, wanted), least(snapshot, wanted)
+    given_goals = goals(price)
+    local, best = searched(snapshot, given_goals), least(snapshot, given_goals)
     listed = None if local is None else list_configurations(local)
     if local is None or best is None or listed is None:
         return
     search = local.search
-    prove_by_counts(begin(local, listed), search.work + 1.0)
+    prove_by_counts(start_incumbent(local, listed), search.work + 1.0)
     assert search.bound <= best + 1e-9
     assert search.objective >= best - 1e-9
 

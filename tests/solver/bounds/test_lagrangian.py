@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.instances import build, goals_of
-from benchmarks.shapes import Shape, shape_of
-from model.goals.goals import Goals, SolveLimits
-from model.snapshot.snapshot import BrokerState, Snapshot
+from model.goals.goals import Goals
+from model.snapshot.snapshot import Snapshot
 from solver.bounds.lagrangian import directions, improve_bound
 from solver.kernels.broker_subproblems import (
     Subproblems,
@@ -18,74 +17,39 @@ from solver.kernels.broker_subproblems import (
     solve_brokers,
 )
 from solver.kernels.single_broker_bnb import new_tree
-from solver.problem.placement import Placement
-from solver.problem.problem import compile_problem
-from solver.search.local_search import LocalSearch, search_locally
 from solver.search.observer import SolveObserver
 from solver.search.search import Search
 from tests.support.solver.exact_oracle import Row, broker, cluster, goals, least
+from tests.support.solver.single_replica_clusters import (
+    searched,
+    single_replica_clusters,
+    small_shape,
+)
 
 pytestmark = pytest.mark.search
 
 
-def searched(
-    snapshot: Snapshot, wanted: Goals, work: float = 1.0
-) -> LocalSearch | None:
-    problem = compile_problem(snapshot, wanted)
-    limits = SolveLimits(work=60.0)
-    search = Search(problem=problem, limits=limits, observer=SolveObserver())
-    if not problem.may.forced.any():
-        search.offer(Placement.home(problem))
-    return search_locally(search, work)
-
-
 def with_lagrangian_bound(
-    snapshot: Snapshot, wanted: Goals, work: float = 2.0
+    snapshot: Snapshot, given_goals: Goals, work: float = 2.0
 ) -> Search:
-    local = searched(snapshot, wanted)
+    local = searched(snapshot, given_goals)
     assert local is not None
     improve_bound(local, work)
     return local.search
 
 
-def small_shape(name: str) -> Shape:
-    shape = shape_of(name)
-    return Shape(
-        name=name,
-        brokers=5,
-        partitions=100,
-        giants=shape.giants,
-        young=shape.young,
-        drain=shape.drain,
-        near_level=shape.near_level,
-        unequal=shape.unequal,
-    )
-
-
 LOADS = st.tuples(
     st.sampled_from([0.0, 1.0, 3.0, 10.0, 31.0]), st.sampled_from([0.0, 2.0, 5.0, 17.0])
 )
-STATES = [*[BrokerState.ALIVE] * 4, BrokerState.NEW, BrokerState.DRAINING]
-
-
-@st.composite
-def clusters(draw: st.DrawFn) -> Snapshot:
-    """Up to three brokers and five partitions of one replica."""
-    ids = range(1, draw(st.integers(2, 3)) + 1)
-    brokers = [broker(i, state=draw(st.sampled_from(STATES))) for i in ids]
-    rows = [
-        Row(replicas=(draw(st.sampled_from(ids)),), load=draw(LOADS))
-        for _ in range(draw(st.integers(1, 5)))
-    ]
-    return cluster(brokers, rows)
+CLUSTERS = single_replica_clusters(LOADS, most=5)
 
 
 @settings(max_examples=60, deadline=None)
-@given(clusters(), st.sampled_from([1e-6, 0.001, 0.05, 0.5]))
+@given(CLUSTERS, st.sampled_from([1e-6, 0.001, 0.05, 0.5]))
 def test_no_plan_is_below_the_bound(snapshot: Snapshot, price: float) -> None:
-    wanted = goals(price)
-    local = searched(snapshot, wanted, 0.1)
-    optimum = least(snapshot, wanted)
+    given_goals = goals(price)
+    local = searched(snapshot, given_goals, 0.1)
+    optimum = least(snapshot, given_goals)
     if local is None or optimum is None:
         return
     improve_bound(local, 0.5)

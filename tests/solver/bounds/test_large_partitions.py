@@ -4,45 +4,49 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.instances import build, goals_of
 from benchmarks.shapes import Shape, shape_of
-from model.snapshot.snapshot import BrokerState, Floats, Snapshot
-from solver.bounds.large_partitions import Tree, grow, plant_tree
+from model.snapshot.snapshot import Floats, Snapshot
+from solver.bounds.large_partitions import LargePartitionTree, grow_tree, plant_tree
 from solver.bounds.single_replica_choices import has_choices
 from solver.kernels.branching import place_cheapest, relax
 from solver.kernels.child_bounds import price_children
 from solver.kernels.relaxed_point import Relaxed, new_relaxed
-from tests.solver.bounds.test_lagrangian import searched, small_shape
 from tests.support.solver.exact_oracle import Row, broker, cluster, goals, least
+from tests.support.solver.single_replica_clusters import (
+    searched,
+    single_replica_clusters,
+    small_shape,
+)
 
 pytestmark = pytest.mark.search
 
-GIANTS = st.tuples(
+LOADS = st.tuples(
     st.sampled_from([0.0, 1.0, 3.0, 40.0, 90.0]), st.sampled_from([0.0, 2.0, 50.0])
 )
-STATES = [*[BrokerState.ALIVE] * 4, BrokerState.NEW, BrokerState.DRAINING]
+CLUSTERS = single_replica_clusters(LOADS, most=6)
+"""Some partitions are as large as a broker."""
 
 
-@st.composite
-def clusters(draw: st.DrawFn) -> Snapshot:
-    """Two or three brokers and up to six partitions, some as large as a broker."""
-    ids = range(1, draw(st.integers(2, 3)) + 1)
-    brokers = [broker(i, state=draw(st.sampled_from(STATES))) for i in ids]
-    rows = [
-        Row(replicas=(draw(st.sampled_from(ids)),), load=draw(GIANTS))
-        for _ in range(draw(st.integers(1, 6)))
-    ]
-    return cluster(brokers, rows)
-
-
-def planted(snapshot: Snapshot, price: float) -> Tree | None:
+def planted(snapshot: Snapshot, price: float) -> LargePartitionTree | None:
     local = searched(snapshot, goals(price), 0.1)
     if local is None or not has_choices(local.columns, local.relaxation):
         return None
     return plant_tree(local.search, local.columns, local.relaxation)
+
+
+def planted_with_optimum(
+    snapshot: Snapshot, price: float
+) -> tuple[LargePartitionTree, float]:
+    """A new tree and the least F; the example is skipped if there is neither."""
+    tree, optimum = planted(snapshot, price), least(snapshot, goals(price))
+    assume(tree is not None and optimum is not None)
+    assert tree is not None
+    assert optimum is not None
+    return tree, optimum
 
 
 def relaxed(rows: int, brokers: int, dims: int, seed: int) -> Relaxed:
@@ -106,62 +110,53 @@ def test_no_placement_is_below_the_bound_with_which_a_child_waits(
 
 
 @settings(max_examples=30, deadline=None)
-@given(clusters(), st.sampled_from([1e-6, 0.001, 0.05, 0.5]), st.integers(1, 12))
+@given(CLUSTERS, st.sampled_from([1e-6, 0.001, 0.05, 0.5]), st.integers(1, 12))
 def test_no_plan_is_below_the_bound_whenever_it_ends(
     snapshot: Snapshot, price: float, nodes: int
 ) -> None:
-    tree = planted(snapshot, price)
-    optimum = least(snapshot, goals(price))
-    if tree is None or optimum is None:
-        return
+    tree, optimum = planted_with_optimum(snapshot, price)
     for _ in range(nodes):
-        grow(tree, 1e-12)
+        grow_tree(tree, 1e-12)
         assert tree.search.bound <= optimum + 1e-9
 
 
 @settings(max_examples=30, deadline=None)
-@given(clusters(), st.sampled_from([0.001, 0.05]))
+@given(CLUSTERS, st.sampled_from([0.001, 0.05]))
 def test_children_of_a_node_with_a_high_bound_inherit_no_more_than_is_proved(
     snapshot: Snapshot, price: float
 ) -> None:
     """What a child adds is over the prices of the node itself, which may prove less."""
-    tree = planted(snapshot, price)
-    optimum = least(snapshot, goals(price))
-    if tree is None or optimum is None:
-        return
+    tree, optimum = planted_with_optimum(snapshot, price)
     root = tree.waiting[0][2]
     root.bound = optimum - tree.choices.decided
     tree.search.objective = optimum + 1.0
-    grow(tree, 1e-12)
+    grow_tree(tree, 1e-12)
     waiting = [bound for bound, _, _ in tree.waiting]
     assert min(waiting, default=0.0) + tree.choices.decided <= optimum + 1e-9
 
 
 @settings(max_examples=30, deadline=None)
-@given(clusters(), st.sampled_from([0.001, 0.05]))
-def test_a_tree_that_is_through_proves_nearly_the_optimum(
+@given(CLUSTERS, st.sampled_from([0.001, 0.05]))
+def test_an_exhausted_tree_proves_nearly_the_optimum(
     snapshot: Snapshot, price: float
 ) -> None:
-    tree = planted(snapshot, price)
-    optimum = least(snapshot, goals(price))
-    if tree is None or optimum is None:
-        return
-    grow(tree, 60.0)
+    tree, optimum = planted_with_optimum(snapshot, price)
+    grow_tree(tree, 60.0)
     assert not tree.waiting or tree.search.proved
     assert tree.search.bound >= optimum - 0.01 * tree.search.objective - 1e-6
 
 
-def test_a_giant_larger_than_a_level_is_not_split() -> None:
+def test_a_partition_above_the_mean_load_is_not_split() -> None:
     rows = [Row(replicas=(1,), load=(90.0, 9.0)), *[Row(replicas=(1,))] * 3]
     tree = planted(cluster([broker(b) for b in (1, 2, 3)], rows), 0.001)
     assert tree is not None
     before = tree.search.price_bound
-    grow(tree, 1.0)
+    grow_tree(tree, 1.0)
     assert tree.search.bound > 1.5 * before
     assert tree.search.method == "giants kept whole"
 
 
-def large_partitions_of_ten_brokers(seed: int) -> Tree:
+def large_partitions_of_ten_brokers(seed: int) -> LargePartitionTree:
     shape: Shape = shape_of("10x500-giants")
     local = searched(build(shape, seed), goals_of(shape), 1.0)
     assert local is not None
@@ -169,10 +164,10 @@ def large_partitions_of_ten_brokers(seed: int) -> Tree:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_gap_of_giants_is_a_fraction_of_that_of_prices(seed: int) -> None:
+def test_branching_on_large_partitions_closes_most_of_the_gap(seed: int) -> None:
     tree = large_partitions_of_ten_brokers(seed)
     before = tree.starts
-    grow(tree, 1.0)
+    grow_tree(tree, 1.0)
     search = tree.search
     assert not before
     assert tree.starts
@@ -182,17 +177,17 @@ def test_the_gap_of_giants_is_a_fraction_of_that_of_prices(seed: int) -> None:
     )
 
 
-def test_the_same_tree_grows_twice() -> None:
+def test_branch_and_bound_is_reproducible() -> None:
     first, second = (
         large_partitions_of_ten_brokers(2),
         large_partitions_of_ten_brokers(2),
     )
-    grow(first, 0.5)
-    grow(second, 0.25)
-    grow(second, 0.25)
+    grow_tree(first, 0.5)
+    grow_tree(second, 0.25)
+    grow_tree(second, 0.25)
     assert first.search.bound == pytest.approx(second.search.bound, rel=0.01)
     again = large_partitions_of_ten_brokers(2)
-    grow(again, 0.5)
+    grow_tree(again, 0.5)
     assert (again.search.bound, again.solved) == (first.search.bound, first.solved)
 
 
@@ -201,5 +196,5 @@ def test_small_instances_get_a_better_bound_too() -> None:
     local = searched(build(shape, 3), goals_of(shape))
     assert local is not None
     tree = plant_tree(local.search, local.columns, local.relaxation)
-    grow(tree, 0.5)
+    grow_tree(tree, 0.5)
     assert local.search.bound > local.search.price_bound + 1e-4

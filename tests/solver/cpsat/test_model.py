@@ -26,8 +26,8 @@ CLUSTERS = {
 }
 
 
-def built(snapshot: Snapshot, wanted: Goals) -> tuple[Problem, ExactModel]:
-    problem = compile_problem(snapshot, wanted)
+def built_model(snapshot: Snapshot, given_goals: Goals) -> tuple[Problem, ExactModel]:
+    problem = compile_problem(snapshot, given_goals)
     most = objective(problem, Placement.home(problem))
     return problem, ExactModel(problem, most)
 
@@ -35,7 +35,7 @@ def built(snapshot: Snapshot, wanted: Goals) -> tuple[Problem, ExactModel]:
 @pytest.mark.parametrize("case", CLUSTERS.values(), ids=CLUSTERS.keys())
 def test_a_hint_is_complete_and_feasible(case: tuple[Snapshot, Goals]) -> None:
     """Every variable has one value, and with all of them fixed a solution remains."""
-    problem, model = built(*case)
+    problem, model = built_model(*case)
     model.hint(Placement.home(problem))
     proto = model.variables.model.proto
     assert sorted(proto.solution_hint.vars) == list(range(len(proto.variables)))
@@ -47,25 +47,25 @@ def test_a_hint_is_complete_and_feasible(case: tuple[Snapshot, Goals]) -> None:
 
 @pytest.mark.parametrize("case", CLUSTERS.values(), ids=CLUSTERS.keys())
 def test_the_model_is_valid(case: tuple[Snapshot, Goals]) -> None:
-    _, model = built(*case)
+    _, model = built_model(*case)
     assert model.variables.model.validate() == ""
 
 
 def test_variables_have_readable_names() -> None:
-    _, model = built(EQUALS, goals())
+    _, model = built_model(EQUALS, goals())
     names = [v.name for v in model.variables.on.values()]
     assert names[:3] == ["on[orders-0,1]", "on[orders-0,2]", "on[orders-0,3]"]
 
 
 def test_fixed_rows_have_no_variables() -> None:
     """An excluded topic stays, so the model need not know of it."""
-    _, model = built(EQUALS, goals(excluded_topics=("orders",)))
+    _, model = built_model(EQUALS, goals(excluded_topics=("orders",)))
     assert model.variables.rows == ()
 
 
-def test_equal_placements_become_one() -> None:
+def test_equivalent_placements_give_the_same_hint() -> None:
     """Exchanging equal rows and equal brokers does not change the hint."""
-    problem, model = built(EQUALS, goals())
+    problem, model = built_model(EQUALS, goals())
     hints = set()
     for leaders in ([0, 0, 0, 1, 1, 1, 2, 2], [2, 2, 1, 2, 0, 1, 0, 0]):
         on = problem.home.copy()
@@ -81,7 +81,7 @@ def test_equal_placements_become_one() -> None:
 @pytest.mark.parametrize("deviation", [-0.9, -0.01, 0.0, 1e-5, 0.3, 1.7])
 def test_tangents_never_exceed_the_square(deviation: float) -> None:
     """And the one added at a place all but touches it there."""
-    _, model = built(EQUALS, goals())
+    _, model = built_model(EQUALS, goals())
     part = model.objective
     (term, *_) = part.terms
     part.add_tangent(term, deviation)
@@ -95,12 +95,14 @@ def test_tangents_never_exceed_the_square(deviation: float) -> None:
             assert highest >= square - 1e-7 * part.units
 
 
-def test_lines_of_a_topics_count_do_not_repeat_its_rows() -> None:
+def test_the_secants_of_a_topic_are_posted_on_its_count() -> None:
     """A count of n rows has n lines; over the rows they would be n x n terms."""
-    wanted = Goals(balance=(Goal(resource=Count.TOPIC_LEADERS),))
+    given_goals = Goals(balance=(Goal(resource=Count.TOPIC_LEADERS),))
     brokers, terms = [broker(b) for b in (1, 2, 3)], []
     for rows in (50, 200):
-        _, model = built(cluster(brokers, [Row(replicas=(1,))] * rows), wanted)
+        _, model = built_model(
+            cluster(brokers, [Row(replicas=(1,))] * rows), given_goals
+        )
         posted = model.variables.model.proto.constraints
         terms.append(sum(len(c.linear.vars) for c in posted))
     assert terms[1] < 6 * terms[0]

@@ -55,7 +55,7 @@ def test_the_exact_rounds_stop_with_the_best_plan_so_far(
     assert search.objective < before or not better
 
 
-def test_a_solve_that_ends_before_any_placement_was_found_says_so() -> None:
+def test_a_solve_stopped_before_any_placement_reports_that() -> None:
     """Not that the limits allow none, and without looking for reasons."""
     result = solve(
         _draining(synthetic(12, 200, seed=2)),
@@ -66,7 +66,7 @@ def test_a_solve_that_ends_before_any_placement_was_found_says_so() -> None:
     assert result.status is PlanStatus.STOPPED
     assert result.best is None
     assert result.reasons == (
-        "no placement that keeps every rule was found until then",
+        "stopped before a placement that keeps every rule was found",
     )
 
 

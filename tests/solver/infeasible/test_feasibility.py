@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from model.evaluate import evaluate_proposal
-from model.goals.goals import (
-    Budgets,
-    Cooldown,
-    Goals,
-    RackRule,
-    SolveLimits,
-)
+from model.goals.goals import Budgets, Cooldown, Goals, RackRule, SolveLimits
 from model.plan.plan import PlanStatus
 from model.plan.proposal import Change, Proposal
 from model.snapshot.snapshot import (
@@ -26,14 +20,15 @@ from model.snapshot.snapshot import (
 )
 from solver.budget import Budget
 from solver.infeasible import conflict, find_conflict, plain_reasons
-from solver.infeasible.assumptions import BUDGETS, Kind, Requirement
+from solver.infeasible.assumptions import BUDGETS, Requirement, RequirementKind
 from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import keep_limits
-from solver.infeasible.minimal_conflict import modelled_rows
-from solver.problem.eligibility import WHY, FixedReason
+from solver.infeasible.messages import conflict_words
+from solver.infeasible.minimal_conflict import Conflict, modelled_rows
+from solver.problem.eligibility import FIXED_REASONS, FixedReason
 from solver.problem.problem import Problem, compile_problem
 from solver.solve import solve
-from solver.studies.goal_repair import Step, relaxations, ways_out
+from solver.studies.goal_repair import RuleChange, cheapest_changes, relaxations
 from tests.support.solver.exact_oracle import (
     OTHER,
     TOPIC,
@@ -50,12 +45,12 @@ STATES = (BrokerState.ALIVE, BrokerState.DRAINING, BrokerState.CORDONED)
 DRAINING = BrokerState.DRAINING
 
 
-def is_possible(snapshot: Snapshot, wanted: Goals) -> bool:
+def is_possible(snapshot: Snapshot, given_goals: Goals) -> bool:
     """Whether any placement keeps every rule, tried one by one with the plain rules."""
     places = [list(_places(snapshot, row)) for row in range(len(snapshot))]
     return any(
         not evaluate_proposal(
-            Proposal(snapshot, wanted, tuple(c for c in changes if c))
+            Proposal(snapshot, given_goals, tuple(c for c in changes if c))
         ).violations
         for changes in itertools.product(*places)
     )
@@ -69,25 +64,30 @@ def _places(snapshot: Snapshot, row: int) -> Iterable[Change | None]:
             yield Change(row, chosen, chosen[0])
 
 
-def kept(
-    problem: Problem, things: Collection[Requirement], rows: Collection[int]
+def with_requirements(
+    problem: Problem, requirements: Collection[Requirement], rows: Collection[int]
 ) -> tuple[Snapshot, Goals]:
     """The cluster and the goals with all things dropped but these."""
-    return _rows_alone(_brokers(problem, things), rows), _goals(problem, things)
+    return _rows_alone(_brokers(problem, requirements), rows), _goals(
+        problem, requirements
+    )
 
 
-def _brokers(problem: Problem, things: Collection[Requirement]) -> Snapshot:
+def _brokers(problem: Problem, requirements: Collection[Requirement]) -> Snapshot:
     snapshot = problem.snapshot
     resources = snapshot.header.resources
 
     def changed(b: int, known: Broker) -> Broker:
         state = (
-            known.state if Requirement(Kind.STATE, b) in things else BrokerState.ALIVE
+            known.state
+            if Requirement(RequirementKind.STATE, b) in requirements
+            else BrokerState.ALIVE
         )
         capacity = {
             r: c
             for r, c in known.capacity.items()
-            if Requirement(Kind.CAPACITY, b, resources.index(r)) in things
+            if Requirement(RequirementKind.CAPACITY, b, resources.index(r))
+            in requirements
         }
         return known.model_copy(update={"state": state, "capacity": capacity})
 
@@ -106,44 +106,51 @@ def _rows_alone(snapshot: Snapshot, rows: Collection[int]) -> Snapshot:
     return Snapshot(snapshot.header, columns)
 
 
-def _goals(problem: Problem, things: Collection[Requirement]) -> Goals:
-    def resting(why: FixedReason) -> bool:
-        return Requirement(Kind.STAYS, WHY.index(why)) in things
+def _goals(problem: Problem, requirements: Collection[Requirement]) -> Goals:
+    def is_required(reason: FixedReason) -> bool:
+        return (
+            Requirement(RequirementKind.STAYS, FIXED_REASONS.index(reason))
+            in requirements
+        )
 
-    wanted = problem.goals
-    some = wanted.cooldown[StorageKind.SHARED]
+    given_goals = problem.goals
+    some = given_goals.cooldown[StorageKind.SHARED]
     rest = Cooldown(
-        rest_s=some.rest_s if resting(FixedReason.IN_COOLDOWN) else 0,
+        rest_s=some.rest_s if is_required(FixedReason.IN_COOLDOWN) else 0,
         return_window_s=some.return_window_s
-        if Requirement(Kind.RETURN) in things
+        if Requirement(RequirementKind.RETURN) in requirements
         else 0,
     )
     budgets = {
         name: limit
         for i, name in enumerate(BUDGETS)
-        if Requirement(Kind.BUDGET, i) in things
-        and (limit := getattr(wanted.budgets, name)) is not None
+        if Requirement(RequirementKind.BUDGET, i) in requirements
+        and (limit := getattr(given_goals.budgets, name)) is not None
     }
-    limit = wanted.replicas_per_broker
-    return wanted.model_copy(
+    limit = given_goals.replicas_per_broker
+    return given_goals.model_copy(
         update={
             "pins": tuple(
                 p
-                for i, p in enumerate(wanted.pins)
-                if Requirement(Kind.PIN, i) in things
+                for i, p in enumerate(given_goals.pins)
+                if Requirement(RequirementKind.PIN, i) in requirements
             ),
             "placements": tuple(
                 p
-                for i, p in enumerate(wanted.placements)
-                if Requirement(Kind.PLACEMENT, i) in things
+                for i, p in enumerate(given_goals.placements)
+                if Requirement(RequirementKind.PLACEMENT, i) in requirements
             ),
             "rack_rule": (
-                wanted.rack_rule if Requirement(Kind.RACKS) in things else RackRule.OFF
+                given_goals.rack_rule
+                if Requirement(RequirementKind.RACKS) in requirements
+                else RackRule.OFF
             ),
             "cooldown": {StorageKind.SHARED: rest},
             "budgets": Budgets(**budgets),
             "replicas_per_broker": (
-                limit if Requirement(Kind.REPLICA_LIMIT) in things else 10_000
+                limit
+                if Requirement(RequirementKind.REPLICA_LIMIT) in requirements
+                else 10_000
             ),
         }
     )
@@ -195,35 +202,41 @@ def all_rows(problem: Problem) -> range:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_conflict_is_one_and_nothing_in_it_is_needless(seed: int) -> None:
+def test_a_reported_conflict_is_real_and_irreducible(seed: int) -> None:
     """Brute force is the judge, also of clusters that are called possible."""
     problem = tight(seed)
-    found = find_conflict(problem, Budget(limits=LIMITS))
-    if found is None:
+    result = find_conflict(problem, Budget(limits=LIMITS))
+    if result is None:
         assert is_possible(problem.snapshot, problem.goals)
         return
-    assert found.smallest
-    assert found.rows_needed
-    assert not is_possible(*kept(problem, found.things, found.rows))
-    for thing in found.things:
-        others = set(found.things) - {thing}
-        assert is_possible(*kept(problem, others, found.rows)), thing
-    for row in found.rows:
-        fewer = set(found.rows) - {row}
-        assert is_possible(*kept(problem, found.things, fewer)), row
+    assert result.smallest
+    assert result.rows_needed
+    assert not is_possible(
+        *with_requirements(problem, result.requirements, result.rows)
+    )
+    for requirement in result.requirements:
+        others = set(result.requirements) - {requirement}
+        assert is_possible(*with_requirements(problem, others, result.rows)), (
+            requirement
+        )
+    for row in result.rows:
+        fewer = set(result.rows) - {row}
+        assert is_possible(*with_requirements(problem, result.requirements, fewer)), row
 
 
 @pytest.mark.parametrize("seed", [s for s in range(60) if s % 3 == 0])
 def test_no_smaller_set_of_rules_conflicts(seed: int) -> None:
     """All sets with one member less are possible, by brute force."""
     problem = tight(seed)
-    found = find_conflict(problem, Budget(limits=LIMITS))
-    if found is None or len(found.things) > 3:
+    result = find_conflict(problem, Budget(limits=LIMITS))
+    if result is None or len(result.requirements) > 3:
         pytest.skip("not infeasible, or too many sets")
     feasibility = Feasibility(problem, all_rows(problem))
     keep_limits(feasibility)
-    for fewer in itertools.combinations(feasibility.rules, len(found.things) - 1):
-        assert is_possible(*kept(problem, fewer, all_rows(problem))), fewer
+    for fewer in itertools.combinations(
+        feasibility.rules, len(result.requirements) - 1
+    ):
+        assert is_possible(*with_requirements(problem, fewer, all_rows(problem))), fewer
 
 
 # ---- words
@@ -261,23 +274,23 @@ def test_a_rack_without_a_broker_is_named_however_many_replicas_must_move() -> N
     assert "no broker is in rack 'x' (racks: a and b)" in message
 
 
-def test_partitions_alike_are_told_once_and_counted() -> None:
+def test_identical_partitions_are_reported_once_with_their_count() -> None:
     members = [broker(1, state=DRAINING), broker(2)]
     problem = compile_problem(cluster(members, [Row(replicas=(1, 2))] * 7), goals())
     assert plain_reasons(problem) == (
         "orders-0 has 2 replicas; only broker 2 is not draining; replication factor 2 "
         "cannot be kept",
-        "and 6 more partitions alike",
+        "and 6 more partitions like these",
     )
 
 
-def test_loads_that_do_not_fit_together_name_partitions_and_brokers() -> None:
+def test_a_capacity_conflict_names_partitions_and_brokers() -> None:
     problem = three(*[Row(replicas=(1,), load=(5.0, 5.0))] * 3)
     assert plain_reasons(problem) == ()
     assert conflict(problem, Budget(limits=LIMITS)) == (
         "orders-0 (1 replica), orders-1 (1 replica) and orders-2 (1 replica) have to "
         "be placed; broker 1 is draining; brokers 2 and 3 may be filled to 85.0 % in "
-        "net_in; not all of this can be kept",
+        "net_in; these requirements cannot all be met",
     )
 
 
@@ -285,16 +298,31 @@ def test_a_budget_that_is_too_small_for_a_drain_is_named() -> None:
     problem = three(*[Row(replicas=(1,))] * 8, budgets={"replica_moves": 7})
     assert conflict(problem, Budget(limits=LIMITS)) == (
         "8 partitions have to be placed; broker 1 is draining; the budget is 7 "
-        "replica moves; not all of this can be kept",
+        "replica moves; these requirements cannot all be met",
     )
 
 
-def test_who_may_not_return_is_named_with_broker_and_window() -> None:
+def test_a_conflict_without_single_rows_is_about_all_partitions() -> None:
+    problem = three(Row(replicas=(1,)), budgets={"replica_moves": 0})
+    requirements = (
+        Requirement(RequirementKind.STATE, 0),
+        Requirement(RequirementKind.BUDGET, BUDGETS.index("replica_moves")),
+    )
+    found = Conflict(
+        requirements=requirements, rows=(), smallest=True, rows_needed=True
+    )
+    assert conflict_words(problem, found) == (
+        "all partitions have to be placed; broker 1 is draining; the budget is 0 "
+        "replica moves; these requirements cannot all be met",
+    )
+
+
+def test_a_return_window_conflict_names_broker_and_window() -> None:
     members = [broker(1, state=DRAINING), broker(2)]
     snapshot = cluster(members, [Row(replicas=(1,))], recent=[moved(0, 2, 60)])
     assert plain_reasons(compile_problem(snapshot, goals())) == (
         "orders-0 has 1 replica; broker 1 is draining; orders-0 left broker 2 less "
-        "than 1 h 00 min ago and may not return yet; no broker may hold one; "
+        "than 1 h 00 min ago and may not return yet; no broker may hold a replica; "
         "replication factor 1 cannot be kept",
     )
 
@@ -305,17 +333,17 @@ def test_a_placement_that_no_rack_can_keep_is_named() -> None:
     problem = compile_problem(snapshot, goals(**placement({"b": 2})))
     assert plain_reasons(problem) == (
         "orders-0 (2 replicas) has to be placed; broker 3 is draining; the placement "
-        "of orders asks for 2 in rack b; not all of this can be kept",
+        "of orders asks for 2 in rack b; these requirements cannot all be met",
     )
 
 
-def test_a_drain_of_more_than_all_others_may_hold_is_told_by_its_sum() -> None:
+def test_a_drain_beyond_the_total_capacity_reports_the_totals() -> None:
     members = [broker(1, state=DRAINING), broker(2, capacity=8)]
     snapshot = cluster(members, [Row(replicas=(1,))] * 8)
-    (words, *_) = plain_reasons(compile_problem(snapshot, goals()))
-    assert words == (
-        "the brokers that may hold load are allowed 7 B/s of net_in together, and "
-        "8 B/s has to be carried"
+    (message, *_) = plain_reasons(compile_problem(snapshot, goals()))
+    assert message == (
+        "the brokers that may hold load are allowed 7 B/s of net_in together, but "
+        "they have to carry 8 B/s"
     )
 
 
@@ -402,64 +430,76 @@ def overlapping(seed: int) -> Problem:
     return compile_problem(cluster(members, rows), given_goals)
 
 
-def each_is_possible(snapshot: Snapshot, wanted: Goals) -> bool:
+def each_is_possible(snapshot: Snapshot, given_goals: Goals) -> bool:
     """Whether all rows have a placement, where none depends on another row's."""
     rows = range(len(snapshot))
-    return all(is_possible(_rows_alone(snapshot, [row]), wanted) for row in rows)
+    return all(is_possible(_rows_alone(snapshot, [row]), given_goals) for row in rows)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_is_advised_of_overlapping_placements_makes_a_plan_possible(
+def test_advice_on_overlapping_placements_makes_a_plan_possible(
     seed: int,
 ) -> None:
     """The next placement binds, or the rack rule, once one is dropped."""
     problem = overlapping(seed)
     possible = each_is_possible(problem.snapshot, problem.goals)
-    ways = ways_out(problem, Budget(limits=LIMITS))
+    ways = cheapest_changes(problem, Budget(limits=LIMITS))
     assert bool(ways) is not possible
     for way in ways:
-        snapshot, wanted = taken(problem, way)
-        assert each_is_possible(snapshot, wanted), way
-        assert solve(snapshot, wanted, LIMITS).status is not PlanStatus.INFEASIBLE
+        snapshot, given_goals = taken(problem, way)
+        assert each_is_possible(snapshot, given_goals), way
+        assert solve(snapshot, given_goals, LIMITS).status is not PlanStatus.INFEASIBLE
 
 
 @pytest.mark.parametrize("seed", range(120))
-def test_what_is_advised_makes_a_plan_possible(seed: int) -> None:
+def test_advice_makes_a_plan_possible(seed: int) -> None:
     """Every way out is taken as an operator would; brute force is the judge."""
     problem = tight(seed, racks="abc"[: 2 + seed % 2])
-    for way in ways_out(problem, Budget(limits=LIMITS)):
-        snapshot, wanted = taken(problem, way)
-        assert is_possible(snapshot, wanted), way
-        again = compile_problem(snapshot, wanted)
+    for way in cheapest_changes(problem, Budget(limits=LIMITS)):
+        snapshot, given_goals = taken(problem, way)
+        assert is_possible(snapshot, given_goals), way
+        again = compile_problem(snapshot, given_goals)
         assert find_conflict(again, Budget(limits=LIMITS)) is None, way
 
 
-def taken(problem: Problem, way: Iterable[Step]) -> tuple[Snapshot, Goals]:
+def taken(problem: Problem, way: Iterable[RuleChange]) -> tuple[Snapshot, Goals]:
     """The cluster and the goals after all steps of a way out."""
     every = {
-        *(Requirement(kind, at) for kind in Kind for at in range(len(BUDGETS))),
-        *(Requirement(Kind.CAPACITY, b, r) for b in range(9) for r in range(9)),
+        *(
+            Requirement(kind, at)
+            for kind in RequirementKind
+            for at in range(len(BUDGETS))
+        ),
+        *(
+            Requirement(RequirementKind.CAPACITY, b, r)
+            for b in range(9)
+            for r in range(9)
+        ),
     }
-    given_up = {s.thing for s in way if s.limit is None}
+    given_up = {s.requirement for s in way if s.limit is None}
     snapshot = _brokers(problem, every - given_up)
-    wanted = _goals(problem, every - given_up)
+    given_goals = _goals(problem, every - given_up)
     for step in way:
         if step.limit is not None:
-            wanted = _raised(problem, wanted, step.thing, step.limit)
-        elif step.thing.kind is Kind.NEW_BROKER:
-            snapshot = _extended(problem, snapshot, step.thing.at)
-    return snapshot, wanted
+            given_goals = _raised(problem, given_goals, step.requirement, step.limit)
+        elif step.requirement.kind is RequirementKind.NEW_BROKER:
+            snapshot = _extended(problem, snapshot, step.requirement.at)
+    return snapshot, given_goals
 
 
-def _raised(problem: Problem, wanted: Goals, thing: Requirement, limit: int) -> Goals:
-    if thing.kind is Kind.REPLICA_LIMIT:
-        return wanted.model_copy(update={"replicas_per_broker": limit})
-    if thing.kind is Kind.BUDGET:
-        budgets = wanted.budgets.model_copy(update={BUDGETS[thing.at]: limit})
-        return wanted.model_copy(update={"budgets": budgets})
-    resource = problem.snapshot.header.resources[thing.part]
-    limits = {**wanted.capacity_limits, resource: limit / 100}
-    return wanted.model_copy(update={"capacity_limits": limits})
+def _raised(
+    problem: Problem, given_goals: Goals, requirement: Requirement, limit: int
+) -> Goals:
+    if requirement.kind is RequirementKind.REPLICA_LIMIT:
+        return given_goals.model_copy(update={"replicas_per_broker": limit})
+    if requirement.kind is RequirementKind.BUDGET:
+        budgets = given_goals.budgets.model_copy(
+            update={BUDGETS[requirement.at]: limit}
+        )
+        return given_goals.model_copy(update={"budgets": budgets})
+    resource = problem.snapshot.header.resources[requirement.part]
+    limits = {**given_goals.capacity_limits, resource: limit / 100}
+    return given_goals.model_copy(update={"capacity_limits": limits})
 
 
 def _extended(problem: Problem, snapshot: Snapshot, rack: int) -> Snapshot:

@@ -4,8 +4,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).parents[3]
+import numba
+
+from solver.kernels.compiled import sources_version
+from solver.kernels.smoothing import exponential
+from tests.support.paths import ROOT
+
 LOOP = "from solver.kernels.smoothing import exponential; print(exponential(0.0))"
 
 
@@ -36,3 +42,12 @@ def test_loops_are_compiled_without_a_writable_cache_folder() -> None:
     assert nowhere.stdout == "1.0\n"
     assert "no folder can be written" in nowhere.stderr
     assert "NUMBA_CACHE_DIR" in nowhere.stderr
+
+
+def test_a_change_to_any_kernel_invalidates_the_cache() -> None:
+    """A cached loop contains its callees, which numba does not check."""
+    dispatcher: Any = exponential
+    version = dispatcher._cache._cache_file._version
+    assert version == sources_version()
+    assert version.startswith(numba.__version__)
+    assert len(version) > len(numba.__version__) + 60

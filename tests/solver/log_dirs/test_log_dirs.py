@@ -11,13 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.evaluate import evaluate_proposal
-from model.goals.goals import (
-    MIB,
-    Goal,
-    Goals,
-    ObjectiveKind,
-    SolveLimits,
-)
+from model.goals.goals import MIB, Goal, Goals, ObjectiveKind, SolveLimits
 from model.ids import BrokerId
 from model.names import Names
 from model.plan.proposal import Change, Proposal
@@ -31,8 +25,8 @@ from model.snapshot.snapshot import (
     StorageKind,
 )
 from solver.budget import Budget
-from solver.log_dirs import Directories, level_directories
-from solver.problem.placement import Placement, price_of
+from solver.log_dirs import DirectoryAssignment, balance_directories
+from solver.problem.placement import Placement, change_cost
 from solver.problem.problem import Problem, compile_problem
 from solver.solve import solve
 from tests.support.model.clusters import TAKEN_AT_MS, TOPIC, brokers, ids, wide
@@ -45,11 +39,11 @@ PATHS = ("/a", "/b", "/c")
 NO_WORK = SolveLimits(work=1e-9)
 """Moves and swaps alone."""
 
-NOTHING_TO_DO = Directories(chosen={}, gain={}, reason={})
+NOTHING_TO_DO = DirectoryAssignment(chosen={}, gain={}, reason={})
 
 
 def jbod(
-    held: Sequence[Sequence[tuple[int, int]]],
+    replicas: Sequence[Sequence[tuple[int, int]]],
     sizes: Sequence[int],
     *,
     count: int = 2,
@@ -71,9 +65,9 @@ def jbod(
     ]
     state = wide(
         members,
-        [tuple(b for b, _ in row) for row in held],
+        [tuple(b for b, _ in row) for row in replicas],
         {Resource.DISK: [float(max(0, s)) for s in sizes]},
-        dirs=[[d for _, d in row] for row in held],
+        dirs=[[d for _, d in row] for row in replicas],
         storage=storage,
     )
     size = np.array(sizes, np.int64)
@@ -81,20 +75,20 @@ def jbod(
     return Snapshot(state.header, columns)
 
 
-def on_one_broker(*held: tuple[int, int], **others: object) -> Snapshot:
+def on_one_broker(*replicas: tuple[int, int], **others: object) -> Snapshot:
     """Partitions of broker 1 alone, as (directory, bytes)."""
-    places = [[(1, directory)] for directory, _ in held]
-    sizes = [size for _, size in held]
+    places = [[(1, directory)] for directory, _ in replicas]
+    sizes = [size for _, size in replicas]
     return jbod(places, sizes, brokers_=1, **others)  # type: ignore[arg-type]
 
 
 def solved(
     state: Snapshot, goals: Goals = CHEAP, limits: SolveLimits | None = None
-) -> Directories:
+) -> DirectoryAssignment:
     """Directories where no replica leaves its broker."""
     problem = compile_problem(state, goals)
     budget = Budget(limits=limits or SolveLimits())
-    return level_directories(problem, Placement.home(problem), budget)
+    return balance_directories(problem, Placement.home(problem), budget)
 
 
 def sent(problem: Problem, *moves: tuple[int, int, int]) -> Placement:
@@ -107,20 +101,22 @@ def sent(problem: Problem, *moves: tuple[int, int, int]) -> Placement:
     return Placement(replicas=replicas, leader=leader)
 
 
-def proposal_of(problem: Problem, placement: Placement, found: Directories) -> Proposal:
+def proposal_of(
+    problem: Problem, placement: Placement, result: DirectoryAssignment
+) -> Proposal:
     """What the plain half sees of a placement and its directories."""
     changes = []
     for row in range(len(problem.leader)):
-        held = placement.replicas[row]
-        after = tuple(problem.brokers[b] for b in held[held >= 0].tolist())
+        replicas = placement.replicas[row]
+        after = tuple(problem.brokers[b] for b in replicas[replicas >= 0].tolist())
         leader = problem.brokers[int(placement.leader[row])]
-        told = found.log_dirs(row, after)
+        log_dirs = result.log_dirs(row, after)
         before = problem.snapshot.replicas(row)
-        if told or (set(after), leader) != (
+        if log_dirs or (set(after), leader) != (
             set(before),
             problem.snapshot.partitions.leader[row],
         ):
-            changes.append(Change(row, after, leader, told))
+            changes.append(Change(row, after, leader, log_dirs))
     return Proposal(problem.snapshot, problem.goals, tuple(changes))
 
 
@@ -263,18 +259,18 @@ def test_an_arrival_goes_where_there_is_least() -> None:
     """For free, for it is paid for as a new replica already."""
     state = jbod([[(1, 0)], [(1, 0)], [(2, 1)]], [50, 50, 50])
     problem = compile_problem(state, CHEAP)
-    found = level_directories(problem, sent(problem, (0, 1, 2)))
-    assert found.chosen[0] == {2: "/a"}
-    assert found.log_dirs(0, ids(2)) == ("/a",)
+    result = balance_directories(problem, sent(problem, (0, 1, 2)))
+    assert result.chosen[0] == {2: "/a"}
+    assert result.log_dirs(0, ids(2)) == ("/a",)
 
 
 def test_a_plan_names_directories_in_the_order_of_its_replicas() -> None:
     state = jbod([[(1, 0), (2, 0)], [(3, 1)]], [50, 50], brokers_=3)
     problem = compile_problem(state, CHEAP)
-    found = level_directories(problem, sent(problem, (0, 2, 3)))
-    assert found.log_dirs(0, ids(3, 1)) == ("/a", "any")
-    assert found.log_dirs(0, ids(1, 3)) == ("any", "/a")
-    assert found.log_dirs(1, ids(3)) == ()
+    result = balance_directories(problem, sent(problem, (0, 2, 3)))
+    assert result.log_dirs(0, ids(3, 1)) == ("/a", "any")
+    assert result.log_dirs(0, ids(1, 3)) == ("any", "/a")
+    assert result.log_dirs(1, ids(3)) == ()
 
 
 def test_a_plan_has_directories_before_and_after() -> None:
@@ -292,33 +288,33 @@ def test_replicas_that_stay_make_room_for_one_that_arrives() -> None:
     full = [120.0, 120.0]
     state = jbod([[(1, 0)], [(1, 1)], [(2, 0)]], [40, 40, 80], capacity=full)
     problem = compile_problem(state, CHEAP)
-    found = level_directories(problem, sent(problem, (2, 2, 1)))
-    assert found.homeless == ()
-    assert sorted(u.after for u in found.use if u.broker == 1) == [80.0, 80.0]
+    result = balance_directories(problem, sent(problem, (2, 2, 1)))
+    assert result.unplaced == ()
+    assert sorted(u.after for u in result.use if u.broker == 1) == [80.0, 80.0]
 
 
 def test_an_arrival_that_fits_nowhere_is_named() -> None:
     full = [50.0, 50.0]
     state = jbod([[(1, 0)], [(1, 1)], [(2, 0)]], [10, 10, 80], capacity=full)
     problem = compile_problem(state, CHEAP)
-    found = level_directories(problem, sent(problem, (2, 2, 1)))
-    assert found.homeless == ((2, 1),)
-    assert 2 not in found.chosen
+    result = balance_directories(problem, sent(problem, (2, 2, 1)))
+    assert result.unplaced == ((2, 1),)
+    assert 2 not in result.chosen
 
 
 def test_a_broker_whose_only_arrival_fits_nowhere_costs_nothing() -> None:
     state = jbod([[(1, 0)], [(1, 1)]], [80, 80], capacity=[50.0, 50.0])
     problem = compile_problem(state, CHEAP)
-    found = level_directories(problem, sent(problem, (0, 1, 2)))
-    assert found.homeless == ((0, 2),)
-    assert [u.deviation_after for u in found.use if u.broker == 2] == [0.0, 0.0]
+    result = balance_directories(problem, sent(problem, (0, 1, 2)))
+    assert result.unplaced == ((0, 2),)
+    assert [u.deviation_after for u in result.use if u.broker == 2] == [0.0, 0.0]
 
 
 def test_an_arrival_does_not_go_into_a_cordoned_directory() -> None:
     state = jbod([[(1, 0)], [(2, 0)]], [10, 10], cordoned=[1])
     problem = compile_problem(state, CHEAP)
-    found = level_directories(problem, sent(problem, (0, 1, 2)))
-    assert found.chosen[0] == {2: "/a"}
+    result = balance_directories(problem, sent(problem, (0, 1, 2)))
+    assert result.chosen[0] == {2: "/a"}
 
 
 # ---- what it is worth
@@ -421,38 +417,38 @@ def tiny(draw: st.DrawFn) -> Case:
 
 @settings(max_examples=25, deadline=None)
 @given(tiny())
-def test_directories_are_the_best_of_all(case: Case) -> None:
+def test_directories_are_optimal(case: Case) -> None:
     """The plain rules allow them, and no other choice for those placed is better."""
-    found = level_directories(*case)
-    value = found.cost + found.price
-    told = proposal_of(*case, found)
-    assert directory_words(told) == []
-    assert value == pytest.approx(plain_objective(told))
-    assert found.bound <= value + 1e-9
-    least = min(plain_objective(p) for p in choices(told, found))
+    result = balance_directories(*case)
+    value = result.cost + result.price
+    proposal = proposal_of(*case, result)
+    assert directory_words(proposal) == []
+    assert value == pytest.approx(plain_objective(proposal))
+    assert result.bound <= value + 1e-9
+    least = min(plain_objective(p) for p in choices(proposal, result))
     assert value == pytest.approx(least, rel=2e-4, abs=2e-6)
 
 
 @settings(max_examples=25, deadline=None)
 @given(tiny())
 def test_gains_are_what_each_row_would_cost_if_it_stayed(case: Case) -> None:
-    found = level_directories(*case, Budget(limits=NO_WORK))
-    told = proposal_of(*case, found)
-    value = plain_objective(told)
-    assert sorted(found.gain) == sorted(told.changed)
-    for row, gain in found.gain.items():
-        others = tuple(c for c in told.changes if c.row != row)
-        without = plain_objective(Proposal(told.snapshot, told.goals, others))
+    result = balance_directories(*case, Budget(limits=NO_WORK))
+    proposal = proposal_of(*case, result)
+    value = plain_objective(proposal)
+    assert sorted(result.gain) == sorted(proposal.changed)
+    for row, gain in result.gain.items():
+        others = tuple(c for c in proposal.changes if c.row != row)
+        without = plain_objective(Proposal(proposal.snapshot, proposal.goals, others))
         assert gain == pytest.approx(without - value, abs=1e-9 + 1e-12 * without)
 
 
 @settings(max_examples=25, deadline=None)
 @given(tiny())
-def test_prices_are_those_of_the_evaluator(case: Case) -> None:
-    found = level_directories(*case)
-    told = evaluate_proposal(proposal_of(*case, found))
-    wanted = price_of(*case) + found.price
-    assert told.prices == pytest.approx(wanted)
+def test_costs_agree_with_the_evaluator(case: Case) -> None:
+    result = balance_directories(*case)
+    evaluation = evaluate_proposal(proposal_of(*case, result))
+    expected = change_cost(*case) + result.price
+    assert evaluation.prices == pytest.approx(expected)
 
 
 def directory_words(proposal: Proposal) -> list[str]:
@@ -460,14 +456,16 @@ def directory_words(proposal: Proposal) -> list[str]:
     return [v.words for v in violations if v.rule == "log directories"]
 
 
-def choices(proposal: Proposal, found: Directories) -> Iterator[Proposal]:
+def choices(proposal: Proposal, result: DirectoryAssignment) -> Iterator[Proposal]:
     """Every choice of directories that the plain rule allows, brokers as they are.
 
     Arrivals of known size are told a directory, but for those that found none.
     """
     state = proposal.snapshot
     rows = range(len(state))
-    for picked in itertools.product(*(_told(proposal, found, row) for row in rows)):
+    for picked in itertools.product(
+        *(_assigned(proposal, result, row) for row in rows)
+    ):
         changes = []
         for row, path in zip(rows, picked, strict=True):
             moved = proposal.changed.get(row)
@@ -481,7 +479,9 @@ def choices(proposal: Proposal, found: Directories) -> Iterator[Proposal]:
             yield chosen
 
 
-def _told(proposal: Proposal, found: Directories, row: int) -> list[str | None]:
+def _assigned(
+    proposal: Proposal, result: DirectoryAssignment, row: int
+) -> list[str | None]:
     state = proposal.snapshot
     moved = proposal.changed.get(row)
     (before,) = state.replicas(row)
@@ -491,7 +491,7 @@ def _told(proposal: Proposal, found: Directories, row: int) -> list[str | None]:
     paths: list[str | None] = [d.path for d in state.broker[broker].log_dirs]
     if stays:
         return [None, *paths] if known and state.log_dir(row, 0) else [None]
-    return paths if known and (row, broker) not in found.homeless else [None]
+    return paths if known and (row, broker) not in result.unplaced else [None]
 
 
 def plain_objective(proposal: Proposal) -> float:

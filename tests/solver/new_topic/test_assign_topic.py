@@ -25,13 +25,13 @@ from model.snapshot.snapshot import (
     partitions_from_rows,
 )
 from solver.new_topic.apportion import Leadership, choose_leaders, deal
-from solver.new_topic.assign_topic import place
+from solver.new_topic.assign_topic import assign_replicas
 from solver.new_topic.replica_counts import (
-    Room,
+    CountLimits,
     Slopes,
+    allocate_counts,
     greatest_lowest,
     least_highest,
-    level,
 )
 from solver.new_topic.topic_problem import NewTopic, TopicAssignment
 from tests.support.solver.exact_oracle import Row, broker, cluster, goals
@@ -55,7 +55,9 @@ def counts(placing: TopicAssignment) -> list[int]:
     return [replicas for replicas, _ in placing.counts().values()]
 
 
-def broken(snapshot: Snapshot, wanted: Goals, placing: TopicAssignment) -> list[str]:
+def broken(
+    snapshot: Snapshot, given_goals: Goals, placing: TopicAssignment
+) -> list[str]:
     """Rules that the plain half says are broken once the topic lies there."""
     made = Topic(name=NEW, topic_id="new", storage=StorageKind.SHARED)
     # A partition that stays is asked less than one that moves: none may stay.
@@ -88,12 +90,12 @@ def broken(snapshot: Snapshot, wanted: Goals, placing: TopicAssignment) -> list[
         Change(row, replicas, replicas[0])
         for row, replicas in enumerate(placing.replicas)
     )
-    proposal = Proposal(before, wanted, changes)
+    proposal = Proposal(before, given_goals, changes)
     return [v.words for rule in RULES for v in rule.violations(proposal)]
 
 
 def test_replicas_and_leaders_are_even() -> None:
-    placing = place(empty(6, "abcabc"), goals(), topic(12, 3))
+    placing = assign_replicas(empty(6, "abcabc"), goals(), topic(12, 3))
     assert counts(placing) == [6] * 6
     assert [led for _, led in placing.counts().values()] == [2] * 6
     assert placing.evenness is not None
@@ -102,17 +104,17 @@ def test_replicas_and_leaders_are_even() -> None:
     assert placing.leader_evenness.proved
 
 
-def test_what_does_not_divide_goes_to_the_emptier_brokers() -> None:
+def test_the_remainder_goes_to_the_emptier_brokers() -> None:
     rows = [Row(replicas=(1,)), Row(replicas=(1,)), Row(replicas=(2,))]
     state = cluster([broker(i) for i in (1, 2, 3)], rows)
-    placing = place(state, goals(), topic(4, 1))
+    placing = assign_replicas(state, goals(), topic(4, 1))
     assert dict(placing.counts()) == {1: (1, 1), 2: (1, 1), 3: (2, 2)}
 
 
 def test_an_expected_load_fills_the_emptier_brokers_more() -> None:
     rows = [Row(replicas=(1,), load=(6, 6)), Row(replicas=(2,), load=(1, 1))]
     state = cluster([broker(1), broker(2)], rows)
-    placing = place(state, goals(), topic(8, 1, net_in=1.0, net_out=1.0))
+    placing = assign_replicas(state, goals(), topic(8, 1, net_in=1.0, net_out=1.0))
     one, two = counts(placing)
     assert one < two
     assert placing.load_evenness is not None
@@ -123,34 +125,38 @@ def test_only_brokers_that_take_new_load_are_used() -> None:
     states = [s for s in BrokerState if s not in TAKING]
     members = [broker(i + 1, state=s) for i, s in enumerate(states)]
     state = cluster([*members, broker(8), broker(9)], [])
-    placing = place(state, goals(), topic(3, 2))
+    placing = assign_replicas(state, goals(), topic(3, 2))
     assert placing.brokers == (8, 9)
     assert {b for row in placing.replicas for b in row} == {8, 9}
 
 
-def test_observers_stand_last_and_do_not_lead() -> None:
+def test_observers_come_last_and_do_not_lead() -> None:
     rule = placement({"a": 2}, {"b": 1})
-    wanted = goals(placements=[rule])
-    placing = place(empty(5, "aaabb"), wanted, topic(7, 3))
+    given_goals = goals(placements=[rule])
+    placing = assign_replicas(empty(5, "aaabb"), given_goals, topic(7, 3))
     assert all(set(row[:2]) <= {1, 2, 3} for row in placing.replicas)
     assert all(row[2] in {4, 5} for row in placing.replicas)
-    assert broken(empty(5, "aaabb"), wanted, placing) == []
+    assert broken(empty(5, "aaabb"), given_goals, placing) == []
 
 
 def placement(replicas: dict[str, int], observers: dict[str, int]) -> dict[str, object]:
-    def told(counts: dict[str, int]) -> list[dict[str, object]]:
+    def as_json(counts: dict[str, int]) -> list[dict[str, object]]:
         return [
             {"count": count, "constraints": {"rack": rack}}
             for rack, count in counts.items()
         ]
 
-    spec = {"version": 1, "replicas": told(replicas), "observers": told(observers)}
+    spec = {
+        "version": 1,
+        "replicas": as_json(replicas),
+        "observers": as_json(observers),
+    }
     return {"topics": {"exact": [NEW]}, "placement": spec}
 
 
 def test_a_pin_of_some_partitions_binds_those_alone() -> None:
     pin = {"topics": {"exact": [NEW]}, "partitions": [0, 2], "brokers": [1]}
-    placing = place(empty(3), goals(pins=[pin]), topic(4, 1))
+    placing = assign_replicas(empty(3), goals(pins=[pin]), topic(4, 1))
     assert [row[0] for row in placing.replicas][::2] == [1, 1]
     assert sorted(counts(placing)) == [1, 1, 2]
 
@@ -158,7 +164,7 @@ def test_a_pin_of_some_partitions_binds_those_alone() -> None:
 def test_a_full_broker_takes_no_replica() -> None:
     rows = [Row(replicas=(1,)), Row(replicas=(1,))]
     state = cluster([broker(i) for i in (1, 2, 3)], rows)
-    placing = place(state, goals(replicas_per_broker=2), topic(4, 1))
+    placing = assign_replicas(state, goals(replicas_per_broker=2), topic(4, 1))
     assert 1 not in placing.brokers
     assert counts(placing) == [2, 2]
 
@@ -166,12 +172,12 @@ def test_a_full_broker_takes_no_replica() -> None:
 def test_an_expected_load_stays_under_the_capacity_limit() -> None:
     brokers = [broker(1, capacity=10.0), broker(2, capacity=100.0)]
     rows = [Row(replicas=(1,), load=(4, 4)), Row(replicas=(2,), load=(40, 40))]
-    placing = place(cluster(brokers, rows), goals(), topic(10, 1, net_in=2.0))
+    placing = assign_replicas(cluster(brokers, rows), goals(), topic(10, 1, net_in=2.0))
     assert placing.counts()[BrokerId(1)][0] <= 2
 
 
 @pytest.mark.parametrize(
-    ("state", "wanted", "asked", "words"),
+    ("state", "given_goals", "asked", "message"),
     [
         (empty(2), goals(), topic(1, 3), "3 replicas need as many brokers, and 2"),
         (cluster([], []), goals(), topic(1, 1), "and 0 brokers may take"),
@@ -196,18 +202,18 @@ def test_an_expected_load_stays_under_the_capacity_limit() -> None:
         ),
     ],
 )
-def test_what_makes_a_placement_impossible_is_told(
-    state: Snapshot, wanted: Goals, asked: NewTopic, words: str
+def test_an_impossible_placement_reports_the_reason(
+    state: Snapshot, given_goals: Goals, asked: NewTopic, message: str
 ) -> None:
-    placing = place(state, wanted, asked)
+    placing = assign_replicas(state, given_goals, asked)
     assert placing.replicas == ()
-    assert words in "; ".join(placing.reasons)
+    assert message in "; ".join(placing.reasons)
 
 
-def test_a_topic_that_exists_is_refused() -> None:
+def test_an_existing_topic_is_rejected() -> None:
     state = cluster([broker(1)], [Row(replicas=(1,))])
     with pytest.raises(ConfigError, match="plan --topic orders"):
-        place(state, goals(), replace(topic(1, 1), name=TopicName("orders")))
+        assign_replicas(state, goals(), replace(topic(1, 1), name=TopicName("orders")))
 
 
 @pytest.mark.parametrize(
@@ -230,7 +236,7 @@ def test_an_invalid_topic_is_rejected(fields: dict[str, object]) -> None:
 
 
 def test_two_hundred_brokers_and_thousands_of_partitions_are_even() -> None:
-    placing = place(synthetic(200, 2000, rf=3), Goals(), topic(5000, 3))
+    placing = assign_replicas(synthetic(200, 2000, rf=3), Goals(), topic(5000, 3))
     assert placing.evenness is not None
     assert placing.leader_evenness is not None
     assert placing.evenness.proved
@@ -240,7 +246,9 @@ def test_two_hundred_brokers_and_thousands_of_partitions_are_even() -> None:
 def test_equal_arguments_give_equal_lists() -> None:
     state = synthetic(10, 100, rf=3)
     asked = topic(31, 3, net_in=1e5, net_out=2e5)
-    assert place(state, Goals(), asked) == place(state, Goals(), asked)
+    assert assign_replicas(state, Goals(), asked) == assign_replicas(
+        state, Goals(), asked
+    )
 
 
 # ---- against every placement
@@ -266,29 +274,29 @@ def places(draw: st.DrawFn) -> tuple[Snapshot, Goals, NewTopic]:
 
 
 def every(
-    snapshot: Snapshot, wanted: Goals, asked: NewTopic
+    snapshot: Snapshot, given_goals: Goals, asked: NewTopic
 ) -> Iterator[TopicAssignment]:
     taking = [b.id for b in snapshot.header.brokers if b.state in TAKING]
     sets = itertools.combinations(taking, asked.replication_factor)
     for lists in itertools.product(list(sets), repeat=asked.partitions):
         tried = TopicAssignment(topic=asked, brokers=tuple(taking), replicas=lists)
-        if not broken(snapshot, wanted, tried):
+        if not broken(snapshot, given_goals, tried):
             yield tried
 
 
 @settings(max_examples=60, deadline=None)
 @given(places())
-def test_it_is_allowed_and_as_even_as_any_that_is(
+def test_a_placement_is_allowed_and_as_even_as_possible(
     given_: tuple[Snapshot, Goals, NewTopic],
 ) -> None:
-    snapshot, wanted, asked = given_
-    placing = place(snapshot, wanted, asked)
-    others = list(every(snapshot, wanted, asked))
+    snapshot, given_goals, asked = given_
+    placing = assign_replicas(snapshot, given_goals, asked)
+    others = list(every(snapshot, given_goals, asked))
     assert bool(placing.replicas) == bool(others)
     if not others:
         assert placing.reasons
         return
-    assert broken(snapshot, wanted, placing) == []
+    assert broken(snapshot, given_goals, placing) == []
     assert placing.evenness is not None
     most = min(max(counts(o)) for o in others)
     fewest = max(min(counts(o)) for o in others)
@@ -348,12 +356,12 @@ def test_no_choice_of_leaders_costs_less(
 
 
 @st.composite
-def rooms(draw: st.DrawFn) -> Room:
+def rooms(draw: st.DrawFn) -> CountLimits:
     cap = draw(st.lists(st.integers(0, 4), min_size=1, max_size=5))
     rack = [draw(st.integers(0, 1)) for _ in cap]
     least = [draw(st.integers(0, 2)) for _ in range(2)]
     most = [low + draw(st.integers(0, 6)) for low in least]
-    return Room(
+    return CountLimits(
         cap=np.array(cap),
         rack=np.array(rack),
         least=np.array(least),
@@ -364,7 +372,9 @@ def rooms(draw: st.DrawFn) -> Room:
 
 @settings(deadline=None, max_examples=60)
 @given(rooms(), st.lists(st.floats(-2, 2), min_size=5, max_size=5))
-def test_levelling_is_the_best_of_all_counts(room: Room, first: list[float]) -> None:
+def test_greedy_counts_have_the_least_cost(
+    room: CountLimits, first: list[float]
+) -> None:
     size = len(room.cap)
     slopes = Slopes(
         first=np.array(first[:size]), rise=np.ones(size), tie=np.zeros(size)
@@ -373,19 +383,19 @@ def test_levelling_is_the_best_of_all_counts(room: Room, first: list[float]) -> 
     assert room.enough == bool(allowed)
     if not allowed:
         return
-    found = level(room, slopes)
-    assert tuple(found.tolist()) in set(allowed)
+    result = allocate_counts(room, slopes)
+    assert tuple(result.tolist()) in set(allowed)
     best = min(slopes.cost(np.array(c)) for c in allowed)
-    assert slopes.cost(found) == pytest.approx(best, abs=1e-9)
+    assert slopes.cost(result) == pytest.approx(best, abs=1e-9)
     able = [i for i in range(size) if room.cap[i]]
     assert least_highest(room) == min(max(c) for c in allowed)
     lowest = max(min((c[i] for i in able), default=0) for c in allowed)
     assert greatest_lowest(room) == lowest
 
 
-def every_count(room: Room) -> Iterator[tuple[int, ...]]:
+def every_count(room: CountLimits) -> Iterator[tuple[int, ...]]:
     for count in itertools.product(*(range(c + 1) for c in room.cap.tolist())):
-        held = room.in_racks(np.array(count))
-        within = (room.least <= held).all() and (held <= room.most).all()
+        directories = room.in_racks(np.array(count))
+        within = (room.least <= directories).all() and (directories <= room.most).all()
         if within and sum(count) == room.total:
             yield count

@@ -32,8 +32,8 @@ from tests.support.solver.exact_oracle import (
     goals,
     most_repaired,
     moved,
+    placement_count,
     remaining_violations,
-    ways,
 )
 from tests.support.solver.hard_clusters import hard
 from tests.support.solver.random_problems import clusters, random_goals
@@ -45,9 +45,11 @@ IN_ONE_RACK = [Row(replicas=p) for p in ((0, 2), (1, 3), (2, 0), (3, 1))]
 LARGE = SolveLimits(work=0.5)
 
 
-def planned(snapshot: Snapshot, wanted: Goals, limits: SolveLimits = LIMITS) -> Plan:
+def planned(
+    snapshot: Snapshot, given_goals: Goals, limits: SolveLimits = LIMITS
+) -> Plan:
     """The plan, once the evaluator has passed it and what it states."""
-    plan = solve(snapshot, wanted, limits).best
+    plan = solve(snapshot, given_goals, limits).best
     assert plan is not None
     refuse_broken(snapshot, plan)
     return plan
@@ -260,19 +262,19 @@ def overloaded(seed: int) -> tuple[Snapshot, Goals]:
 
 @pytest.mark.search
 @settings(max_examples=80, deadline=None)
-@given(snapshot=clusters(most_rows=4), wanted=random_goals())
+@given(snapshot=clusters(most_rows=4), given_goals=random_goals())
 def test_no_placement_repairs_more_than_a_plan_called_optimal(
-    snapshot: Snapshot, wanted: Goals
+    snapshot: Snapshot, given_goals: Goals
 ) -> None:
     """Against every placement: what is left broken, and F among those that repair as
     much."""
-    assume(ways(snapshot, wanted) <= MOST_WAYS)
-    result = solve(snapshot, wanted, LIMITS)
+    assume(placement_count(snapshot, given_goals) <= MOST_WAYS)
+    result = solve(snapshot, given_goals, LIMITS)
     if result.best is None:
         return
     refuse_broken(snapshot, result.best)
     rows, excess = remaining_violations(result.best)
-    least_rows, least_excess = most_repaired(snapshot, wanted)
+    least_rows, least_excess = most_repaired(snapshot, given_goals)
     assert (rows, excess + 1e-6) >= (least_rows, least_excess)
     if result.status is PlanStatus.OPTIMAL:
         assert rows == least_rows

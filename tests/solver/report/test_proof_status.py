@@ -68,19 +68,18 @@ def test_the_status_of_an_empty_plan_follows_the_proof(
     assert limited_by(search) == ended
 
 
-def test_a_gap_under_the_price_of_a_move_is_no_reason_to_go_on(
+def test_a_gap_below_the_cost_of_a_move_is_good_enough(
     problem: Problem,
 ) -> None:
     _, reasons = verdict(searched(problem, 3.6), Placement.home(problem))
     assert reasons[0] == (
-        "all that may still be gained, 0.4, is less than the price of one move, 0.5 "
-        "of F"
+        "at most 0.4 can still be gained, less than the cost of one move, 0.5 of F"
     )
 
 
-def test_a_gap_that_is_left_is_told_with_both_ends(problem: Problem) -> None:
+def test_a_remaining_gap_is_reported_with_objective_and_bound(problem: Problem) -> None:
     _, reasons = verdict(searched(problem, 1.0), Placement.home(problem))
     assert reasons[0] == (
-        "no better plan was found within 2 units of work; F is 4, and down to 1 none "
-        "is ruled out: allow more work"
+        "no better plan was found within 2 units of work; F is 4 and the "
+        "proved bound is 1; raise the search budget to search further"
     )

@@ -17,16 +17,16 @@ from tests.support.solver.zipf_clusters import synthetic
 WORK = SolveLimits(work=5.0)
 
 
-def planned(snapshot: Snapshot, wanted: Goals) -> Plan:
-    best = solve(snapshot, wanted, WORK).best
+def planned(snapshot: Snapshot, given_goals: Goals) -> Plan:
+    best = solve(snapshot, given_goals, WORK).best
     assert best is not None
     return best
 
 
 def asked(
-    snapshot: Snapshot, wanted: Goals, row: int, to: int, plan: Plan | None = None
+    snapshot: Snapshot, given_goals: Goals, row: int, to: int, plan: Plan | None = None
 ) -> WhyNot:
-    return why_not(snapshot, plan or planned(snapshot, wanted), row, BrokerId(to))
+    return why_not(snapshot, plan or planned(snapshot, given_goals), row, BrokerId(to))
 
 
 @pytest.fixture(scope="module")
@@ -91,25 +91,25 @@ TWO = [Row(replicas=(1,), load=(5.0, 5.0)), Row(replicas=(2,), load=(4.0, 4.0))]
 THREE = [broker(1), broker(2), broker(3)]
 
 
-def test_a_move_that_gains_less_than_its_price_says_both() -> None:
+def test_a_move_not_worth_its_cost_reports_gain_and_cost() -> None:
     """The cost is the evaluator's, split into evenness and price."""
     snapshot = cluster([broker(1), broker(2)], [Row(replicas=(1,))] * 3)
-    wanted = goals(1.0)
-    found = asked(snapshot, wanted, 0, 2, planned(snapshot, goals(9.0)))
-    assert found.forbidden == ()
-    assert found.cost == pytest.approx(found.price + _even(found))
-    dear = asked(snapshot, goals(9.0), 0, 2)
-    assert dear.price == pytest.approx(9.45)
-    assert dear.words[0].startswith("allowed, and F would rise by")
-    assert "+9.45 by the price of moves" in dear.words[0]
+    given_goals = goals(1.0)
+    result = asked(snapshot, given_goals, 0, 2, planned(snapshot, goals(9.0)))
+    assert result.forbidden == ()
+    assert result.cost == pytest.approx(result.price + _even(result))
+    expensive = asked(snapshot, goals(9.0), 0, 2)
+    assert expensive.price == pytest.approx(9.45)
+    assert expensive.words[0].startswith("allowed, and F would rise by")
+    assert "+9.45 from the cost of moves" in expensive.words[0]
 
 
-def _even(found: WhyNot) -> float:
-    return found.cost - found.price
+def _even(result: WhyNot) -> float:
+    return result.cost - result.price
 
 
 @pytest.mark.parametrize(
-    ("others", "words"),
+    ("others", "message"),
     [
         (
             {"excluded_topics": ("orders",)},
@@ -126,12 +126,12 @@ def _even(found: WhyNot) -> float:
     ],
 )
 def test_the_rule_that_forbids_a_move_is_named(
-    others: dict[str, object], words: str
+    others: dict[str, object], message: str
 ) -> None:
     rows = [Row(replicas=(1,)), Row(replicas=(3,)) if "pins" in others else TWO[1]]
-    found = asked(cluster(THREE, rows), goals(5.0, **others), 0, 2)
-    assert words in found.forbidden
-    assert found.words == found.forbidden
+    result = asked(cluster(THREE, rows), goals(5.0, **others), 0, 2)
+    assert message in result.forbidden
+    assert result.words == result.forbidden
 
 
 def test_a_cooldown_names_the_time_since_the_move() -> None:
@@ -173,17 +173,17 @@ def test_the_broker_that_would_get_worse_and_the_moves_instead_are_named() -> No
     )
 
 
-def test_where_a_partition_goes_anyway_there_is_no_why_not() -> None:
+def test_a_move_already_in_the_plan_is_recognised() -> None:
     snapshot = cluster([broker(1), broker(2)], [Row(replicas=(1,))] * 2)
     plan = planned(snapshot, goals())
     (move,) = plan.moves
     row = snapshot.row_of[move.id]
     assert asked(snapshot, goals(), row, 2, plan).words == (
-        f"{move.id} is led by broker 2 after the plan: the plan sends it there",
+        f"{move.id} is led by broker 2 after the plan: the plan moves it there",
     )
     assert asked(snapshot, goals(), 1 - row, 1, plan).words == (
-        f"orders-{1 - row} is led by broker 1 after the plan: it lies there, and the "
-        "plan leaves it",
+        f"orders-{1 - row} is led by broker 1 after the plan: it is there "
+        "already, and stays there",
     )
 
 

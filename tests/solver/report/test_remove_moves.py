@@ -32,9 +32,9 @@ def skewed(dice: random.Random) -> Snapshot:
     return cluster(members, rows)
 
 
-def staying(wanted: Goals, moves: list[Move]) -> Goals:
+def staying(given_goals: Goals, moves: list[Move]) -> Goals:
     stay = tuple(Stay(topic=m.topic, partitions=(m.partition,)) for m in moves)
-    return wanted.model_copy(update={"stay": (*wanted.stay, *stay)})
+    return given_goals.model_copy(update={"stay": (*given_goals.stay, *stay)})
 
 
 def edited_plan(

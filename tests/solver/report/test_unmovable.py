@@ -21,20 +21,20 @@ from tests.support.solver.zipf_clusters import synthetic
 STATES = (BrokerState.ALIVE, BrokerState.ALIVE, BrokerState.CORDONED)
 
 
-def least_imbalance(snapshot: Snapshot, wanted: Goals) -> float:
+def least_imbalance(snapshot: Snapshot, given_goals: Goals) -> float:
     """Of all allowed placements of rows of one replica, tried one by one."""
     ids = list(snapshot.broker)
-    found = []
+    result = []
     for places in itertools.product(ids, repeat=len(snapshot)):
         changes = [
             Change(row, (place,), place)
             for row, place in enumerate(places)
             if (place,) != snapshot.replicas(row)
         ]
-        evaluation = evaluate_proposal(Proposal(snapshot, wanted, tuple(changes)))
+        evaluation = evaluate_proposal(Proposal(snapshot, given_goals, tuple(changes)))
         if not evaluation.violations:
-            found.append(evaluation.deviation)
-    return min(found)
+            result.append(evaluation.deviation)
+    return min(result)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -66,15 +66,15 @@ def test_divisible_load_leaves_no_imbalance() -> None:
     assert unmovable(problem) == ()
 
 
-def test_excluded_topics_that_fill_a_broker_are_told_and_the_solve_stops() -> None:
+def test_excluded_topics_that_fill_a_broker_are_reported() -> None:
     """Ten of twelve topics may not move, and lie on one broker of four."""
     snapshot = _hot_topics()
-    wanted = Goals(excluded_topics=Names(prefix=("t00",)))
-    result = solve(snapshot, wanted, SolveLimits(work=1.0))
-    words = " ".join(result.reasons)
-    assert "no allowed move removes" in words
-    assert "partitions are of excluded topics" in words
-    assert words in result.summary()
+    given_goals = Goals(excluded_topics=Names(prefix=("t00",)))
+    result = solve(snapshot, given_goals, SolveLimits(work=1.0))
+    message = " ".join(result.reasons)
+    assert "no allowed move removes" in message
+    assert "partitions belong to excluded topics" in message
+    assert message in result.summary()
 
 
 def _hot_topics() -> Snapshot:
@@ -95,7 +95,7 @@ def test_causes_are_counted_one_after_the_other() -> None:
     parts = unmovable(compile_problem(snapshot, goals()))
     assert [p.cause for p in parts] == [
         "broker 3 (cordoned) takes no new load",
-        "1 partition rests after a recent move",
+        "1 partition is in cooldown after a recent move",
     ]
     # In levels of 4 bytes/s, two resources: (6, 6, 0), then (8, 4, 0).
     assert [p.deviation for p in parts] == [
@@ -111,12 +111,12 @@ def test_a_small_unmovable_part_is_not_reported() -> None:
     assert unmovable_words(compile_problem(snapshot, goals())) == ()
 
 
-def test_the_words_say_how_much_of_how_much_and_why() -> None:
+def test_the_message_has_share_total_and_causes() -> None:
     rows = [Row(replicas=(1,), load=(3.0, 3.0)), Row(replicas=(2,))]
     snapshot = cluster([broker(1), broker(2)], rows, recent=[moved(0, 2, 60)])
     result = solve(snapshot, goals(), SolveLimits(work=1.0))
     assert result.status is PlanStatus.NO_IMPROVEMENT
     assert result.reasons[-1] == (
         "no allowed move removes 1 of the imbalance 1 (100 %): 1 since 1 partition "
-        "rests after a recent move"
+        "is in cooldown after a recent move"
     )

@@ -11,18 +11,14 @@ from model.evaluate import evaluate
 from model.goals.goals import Budgets, Goals, RackRule, SolveLimits
 from model.snapshot.snapshot import Resource, Snapshot
 from solver.kernels.move_deltas import new_state, objective
-from solver.kernels.pricing import cheapest, price_row, scratch
+from solver.kernels.pricing import cheapest, new_pricing_scratch, price_row
 from solver.kernels.problem_arrays import Columns, find_columns
 from solver.kernels.smoothing import exponential, logarithm
 from solver.problem.placement import Placement
 from solver.problem.placement import objective as true_objective
 from solver.problem.problem import compile_problem
 from solver.search import neighbourhoods
-from solver.search.dual import (
-    new_relaxation,
-    solve_relaxation,
-    unit_prices,
-)
+from solver.search.dual import new_relaxation, solve_relaxation, unit_prices
 from solver.search.local_search import search_locally
 from solver.search.observer import SolveObserver
 from solver.search.search import Search
@@ -77,13 +73,13 @@ def cheapest_by_enumeration(c: Columns, q: np.ndarray, p: int) -> float:
 
 @pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])
 @pytest.mark.parametrize("rule", list(RackRule))
-def test_the_cheapest_configuration_is_the_cheapest_of_all(
+def test_greedy_pricing_finds_the_cheapest_configuration(
     snapshot: Snapshot, rule: RackRule
 ) -> None:
     c = find_columns(
         compile_problem(snapshot, WANTED.model_copy(update={"rack_rule": rule}))
     )
-    room, rng = scratch(c), np.random.default_rng(5)
+    room, rng = new_pricing_scratch(c), np.random.default_rng(5)
     for p in range(0, len(c.home), 7):
         q = np.ascontiguousarray(rng.normal(size=(c.lead.shape[1], len(c.scale))))
         price_row(c, q, p, 0.0, room)

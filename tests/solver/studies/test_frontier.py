@@ -9,24 +9,13 @@ from hypothesis import strategies as st
 
 from model.evaluate import evaluate_proposal
 from model.files import canonical
-from model.goals.goals import (
-    Budgets,
-    Goals,
-    ObjectiveKind,
-    SolveLimits,
-)
+from model.goals.goals import Budgets, Goals, ObjectiveKind, SolveLimits
 from model.plan.frontier import Frontier
 from model.plan.proposal import Proposal
 from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.solve import solve
 from solver.studies.trace_frontier import trace_frontier
-from tests.support.solver.exact_oracle import (
-    Row,
-    _all_places,
-    broker,
-    cluster,
-    goals,
-)
+from tests.support.solver.exact_oracle import Row, _all_places, broker, cluster, goals
 from tests.support.solver.zipf_clusters import synthetic
 
 pytestmark = pytest.mark.search
@@ -44,21 +33,21 @@ class Place:
     moves: int
 
 
-def every_place(snapshot: Snapshot, wanted: Goals) -> list[Place]:
-    found = []
-    for places in itertools.product(*_all_places(snapshot, wanted)):
+def every_place(snapshot: Snapshot, given_goals: Goals) -> list[Place]:
+    result = []
+    for places in itertools.product(*_all_places(snapshot, given_goals)):
         changes = tuple(p for p in places if p is not None)
-        proposal = Proposal(snapshot, wanted, changes)
+        proposal = Proposal(snapshot, given_goals, changes)
         judged = evaluate_proposal(proposal)
         if not judged.violations:
-            band = wanted.objective is ObjectiveKind.BAND
+            band = given_goals.objective is ObjectiveKind.BAND
             moves = sum(
                 len(set(c.replicas) - set(snapshot.replicas(c.row))) for c in changes
             )
             cost = judged.prices / judged.move_price
             balance = judged.excess if band else judged.deviation
-            found.append(Place(cost, balance, moves))
-    return found
+            result.append(Place(cost, balance, moves))
+    return result
 
 
 def proved(frontier: Frontier, cost: float) -> float:

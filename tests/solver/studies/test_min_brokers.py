@@ -44,8 +44,8 @@ def even(count: int, homes: Sequence[tuple[int, ...]], load: float = 1.0) -> lis
     ]
 
 
-def found(snapshot: Snapshot, wanted: Goals | None = None) -> Fewest:
-    return fewest_brokers(snapshot, wanted or goals(), LIMITS)
+def found(snapshot: Snapshot, given_goals: Goals | None = None) -> Fewest:
+    return fewest_brokers(snapshot, given_goals or goals(), LIMITS)
 
 
 def test_the_capacity_limit_bounds_it() -> None:

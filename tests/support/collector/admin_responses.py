@@ -1,13 +1,14 @@
 """Brokers' answers, written by the driver's own classes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from kafka.protocol.admin import DescribeLogDirsResponse
 from kafka.protocol.consumer import ListOffsetsResponse, OffsetFetchResponse
 
-from collector.brokers.response_layout import Answer
+from collector.brokers.response_layout import RawResponse
 
 Place = tuple[str, int]
 
@@ -16,7 +17,7 @@ def offsets(
     values: Mapping[Place, int],
     errors: Mapping[Place, int] | None = None,
     version: int = 11,
-) -> Answer:
+) -> RawResponse:
     """As a leader tells them."""
     return _answer(offsets_response(values, errors), version)
 
@@ -27,26 +28,21 @@ def offsets_response(
     """The same, not encoded."""
     topic_class = ListOffsetsResponse.ListOffsetsTopicResponse
     part_class = topic_class.ListOffsetsPartitionResponse
-    topics = [
-        topic_class(
-            name=name,
-            partitions=[
-                part_class(
-                    partition_index=number,
-                    error_code=(errors or {}).get((name, number), 0),
-                    timestamp=-1,
-                    offset=values[name, number],
-                    leader_epoch=7,
-                )
-                for _, number in places
-            ],
+
+    def reported(place: Place) -> Any:
+        return part_class(
+            partition_index=place[1],
+            error_code=(errors or {}).get(place, 0),
+            timestamp=-1,
+            offset=values[place],
+            leader_epoch=7,
         )
-        for name, places in groupby(values, key=lambda place: place[0])
-    ]
+
+    topics = _by_topic(topic_class, values, reported)
     return ListOffsetsResponse(throttle_time_ms=0, topics=topics)
 
 
-def log_dirs(folders: Sequence[Mapping[str, Any]], version: int = 5) -> Answer:
+def log_dirs(folders: Sequence[Mapping[str, Any]], version: int = 5) -> RawResponse:
     """Of folders with the keys `path`, `sizes` (by place), `future` (places), and the
     answer's own fields."""
     return _answer(log_dirs_response(folders), version)
@@ -75,20 +71,24 @@ def log_dirs_response(folders: Sequence[Mapping[str, Any]]) -> DescribeLogDirsRe
 def _stored(sizes: Mapping[Place, int], future: Sequence[Place]) -> list[Any]:
     topic_class = DescribeLogDirsResponse.DescribeLogDirsResult.DescribeLogDirsTopic
     part_class = topic_class.DescribeLogDirsPartition
-    return [
-        topic_class(
-            name=name,
-            partitions=[
-                part_class(
-                    partition_index=number,
-                    partition_size=sizes[name, number],
-                    offset_lag=3,
-                    is_future_key=(name, number) in future,
-                )
-                for _, number in places
-            ],
+
+    def stored(place: Place) -> Any:
+        return part_class(
+            partition_index=place[1],
+            partition_size=sizes[place],
+            offset_lag=3,
+            is_future_key=place in future,
         )
-        for name, places in groupby(sizes, key=lambda place: place[0])
+
+    return _by_topic(topic_class, sizes, stored)
+
+
+def _by_topic(
+    topic_class: Any, places: Iterable[Place], part: Callable[[Place], Any]
+) -> list[Any]:
+    return [
+        topic_class(name=name, partitions=list(map(part, of_topic)))
+        for name, of_topic in groupby(places, key=itemgetter(0))
     ]
 
 
@@ -97,7 +97,7 @@ def commits(
     errors: Mapping[str, int] | None = None,
     metadata: str | None = "",
     version: int = 8,
-) -> Answer:
+) -> RawResponse:
     """As a coordinator tells them; before version 8 of one group."""
     return _answer(commits_response(groups, errors, metadata, version), version)
 
@@ -141,24 +141,19 @@ def _committed(
         for name in dir(topic_class)
         if name.startswith("OffsetFetchResponsePartition")
     )
-    return [
-        topic_class(
-            name=name,
-            partitions=[
-                part_class(
-                    partition_index=number,
-                    committed_offset=offsets[name, number],
-                    committed_leader_epoch=7,
-                    metadata=metadata,
-                    error_code=0,
-                )
-                for _, number in places
-            ],
+
+    def committed(place: Place) -> Any:
+        return part_class(
+            partition_index=place[1],
+            committed_offset=offsets[place],
+            committed_leader_epoch=7,
+            metadata=metadata,
+            error_code=0,
         )
-        for name, places in groupby(offsets, key=lambda place: place[0])
-    ]
+
+    return _by_topic(topic_class, offsets, committed)
 
 
-def _answer(made: Any, version: int) -> Answer:
+def _answer(made: Any, version: int) -> RawResponse:
     flexible = made.flexible_version_q(version)
-    return Answer(bytes(made.encode(version=version)), version, flexible)
+    return RawResponse(bytes(made.encode(version=version)), version, flexible)

@@ -33,7 +33,7 @@ from kafka.protocol.metadata import (
     MetadataResponse,
 )
 
-from tests.support.collector import admin_responses as answers
+from tests.support.collector import admin_responses
 from tests.support.collector.admin_responses import Place
 
 HOST: Final = "127.0.0.1"
@@ -130,7 +130,7 @@ class Brokers:
                 ListPartitionReassignmentsResponse(error_code=0, topics=[])
             ),
             DescribeConfigsRequest: lambda: _configs(request, self.configs),
-            DescribeLogDirsRequest: lambda: answers.log_dirs_response(
+            DescribeLogDirsRequest: lambda: admin_responses.log_dirs_response(
                 [{"path": "/a", "sizes": self._here(broker, self.sizes)}]
             ),
             ListOffsetsRequest: lambda: self._list_offsets(broker, request),
@@ -214,7 +214,7 @@ class Brokers:
                 led = self.leaders.get(place) == broker
                 errors[place] = 0 if led else NOT_LEADER
                 values[place] = self.offsets[part.timestamp][place] if led else -1
-        return answers.offsets_response(values, errors)
+        return admin_responses.offsets_response(values, errors)
 
     def _list_groups(self, broker: int) -> ListGroupsResponse:
         group_class = ListGroupsResponse.ListedGroup
@@ -230,13 +230,13 @@ class Brokers:
         return ListGroupsResponse(error_code=0, groups=groups)
 
     def _commits(self, broker: int, request: Any, version: int) -> Any:
-        wanted = (
+        requested = (
             [g.group_id for g in request.groups] if version >= 8 else [request.group_id]
         )
         known = self.groups.get(broker, {})
-        found = {group: known.get(group, {}) for group in wanted}
-        gone = {group: 16 for group in wanted if group not in known}
-        return answers.commits_response(found, gone, version=version)
+        result = {group: known.get(group, {}) for group in requested}
+        gone = {group: 16 for group in requested if group not in known}
+        return admin_responses.commits_response(result, gone, version=version)
 
 
 def _configs(

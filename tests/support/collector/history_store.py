@@ -14,9 +14,9 @@ from collector.history.history_settings import HistorySettings
 from collector.history.hours import HOUR_MS, HOURS, hourly
 from collector.history.retention import HistoryKeeper
 from collector.history.slots import DAY, WEEK, Calendar
-from collector.history.vector_files import History
+from collector.history.vector_files import VectorFiles
 from collector.history.weekly_forecast import COLUMNS
-from collector.history.weekly_profile import Terms, week_of
+from collector.history.weekly_profile import ForecastPeriod, week_of
 from model.errors import PlimsollError
 from tests.support.collector.seasonal_loads import (
     FIRST_HOUR,
@@ -46,7 +46,7 @@ def raw() -> pa.Table:
 
 def write_raw(folder: Path, vectors: pa.Table) -> None:
     """Six hours in a file, as many micro-batches would leave them."""
-    history = History(folder / "history", every_ms=1)
+    history = VectorFiles(folder / "history", every_ms=1)
     span_ms = 6 * HOUR_MS
     first_ms = FIRST_HOUR * HOUR_MS
     for batch in range(DAYS * 4):
@@ -70,7 +70,7 @@ def compacted(folder: Path) -> pa.Table:
 def by_kernel(vectors: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Hours, and what an outlook has of them, without any Spark."""
     hours = hourly(vectors)
-    terms = Terms(
+    terms = ForecastPeriod(
         calendar=Calendar.of(FIRST_HOUR, DAYS * DAY, dt.UTC),
         ahead=Calendar.of(FIRST_HOUR + DAYS * DAY, WEEK, dt.UTC),
         forecaster=SeasonalTrend(),

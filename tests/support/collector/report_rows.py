@@ -6,12 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from collector.reports.report_columns import (
-    AUTOMQ,
-    CRUISE_CONTROL,
-    FIGURES,
-    REPORTS,
-)
+from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, FIGURES, REPORTS
 from tests.support.collector.sample_rows import START_MS
 
 Row = dict[str, Any]

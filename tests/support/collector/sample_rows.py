@@ -11,12 +11,7 @@ from collector.assemble import assemble
 from collector.metadata import ClusterState, build_state
 from collector.recorded_state import Recorder, Recording, read_recording
 from collector.samples import SAMPLES
-from collector.spark.vectors import (
-    VECTORS,
-    Window,
-    as_vectors,
-    load_vectors,
-)
+from collector.spark.vectors import VECTORS, Window, as_vectors, load_vectors
 from model.snapshot.snapshot import StorageKind
 
 START_MS = 1_700_000_000_000

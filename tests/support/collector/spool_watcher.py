@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from clients.jvm.java import find_java
-from collector.history.vector_files import History
+from collector.history.vector_files import VectorFiles
 from collector.spark.session import Spark
 from collector.spark.stream import Job, LoadStream, SpoolSource
 from tests.support.collector.sample_rows import START_MS, WINDOW
@@ -57,7 +57,7 @@ def watch(
         window=WINDOW,
         interval_s=0.1,
     )
-    history = History(folder / "history", every_ms=1)
+    history = VectorFiles(folder / "history", every_ms=1)
     stream = LoadStream(session, job, history, take)
     thread = threading.Thread(target=stream.run, daemon=True)
     thread.start()

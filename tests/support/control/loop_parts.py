@@ -209,7 +209,7 @@ class RecordingExecutor:
         observe: Callable[[RunProgress], None],
         steering: Steering,
     ) -> RunReport:
-        raise AssertionError("there is nothing to go on with")
+        raise AssertionError("there is no run to resume")
 
     def plan_rollback(
         self, journal_dir: Path, run_id: str | None

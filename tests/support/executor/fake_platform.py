@@ -5,15 +5,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
-from executor.client.responses import Answer, ClusterView
-from executor.health.health_rules import BrokenStopRule, own
-from executor.platforms.platform import Noted, Prepared, Progress, Stage
+from executor.client.responses import ClusterView, PartitionResponse
+from executor.health.health_rules import BrokenStopRule, broken_for_plan
+from executor.platforms.platform import (
+    MoveFinding,
+    MoveStage,
+    ObservedMove,
+    Preparation,
+)
 from executor.timing import Timing
 from lab.simulated_cluster.dynamic_configs import alter, append, of_keys, subtract
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move
-from model.stop_rules import Rule
+from model.stop_rules import StopRule
 from tests.support.executor.plan_builders import CLUSTER_ID, ids, view
 
 HALFWAY = (1, 9)
@@ -52,8 +57,8 @@ class Fault(Enum):
     UNHEARD = "no request arrives"
     REFUSED = "the broker refuses"
     STUCK = "it begins and does not end"
-    STOLEN = "somebody moves it elsewhere"
-    CANCELLED = "somebody cancels it"
+    STOLEN = "someone else moves it elsewhere"
+    CANCELLED = "someone else cancels it"
     ELECTION = "it needs an election to end"
     HALFWAY = "it has two replicas to exchange, one after the other"
 
@@ -71,10 +76,10 @@ class FakePlatform:
         self.sent: Counter[PartitionId] = Counter()
         self.elections: Counter[PartitionId] = Counter()
         self.begun: dict[PartitionId, int] = {}
-        """Looks left of moves that run or have ended."""
+        """Polls left for moves in progress; 0 for completed ones."""
         self.done: list[Move] = []
         self.has_notes = False
-        """Whether there is something to note of moves that are done."""
+        """Whether completed moves have findings."""
         self.most_at_once = 0
         self.silent = False
         self.ill: str | None = None
@@ -87,11 +92,11 @@ class FakePlatform:
 
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
-    ) -> Mapping[PartitionId, Prepared]:
+    ) -> Mapping[PartitionId, Preparation]:
         del stop
-        return {m.id: Prepared(note="ready", detail={"n": 1}) for m in moves}
+        return {m.id: Preparation(note="ready", detail={"n": 1}) for m in moves}
 
-    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
         self._answer()
         answers = {m.id: self._begin(m) for m in moves}
         running = sum(left > 0 for left in self.begun.values())
@@ -101,17 +106,17 @@ class FakePlatform:
             raise ClusterUnreachable("the connection was lost")
         return known
 
-    def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+    def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
         self._answer()
         for move in moves:
             self.begun.pop(move.id, None)
-        return {move.id: Answer.accepted() for move in moves}
+        return {move.id: PartitionResponse.accepted() for move in moves}
 
-    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
         self._answer()
         return {m.id: self._look(m) for m in moves}
 
-    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
         return self.progress(moves)
 
     def finish(self, moves: Sequence[Move]) -> None:
@@ -120,63 +125,63 @@ class FakePlatform:
     def health(self, moves: Sequence[Move]) -> BrokenStopRule | None:
         del moves
         self._answer()
-        return own(Rule.BROKER_LOST, self.ill)
+        return broken_for_plan(StopRule.BROKER_LOST, self.ill)
 
     def after(self, move: Move) -> None:
         self.done.append(move)
 
-    def noted(self) -> Mapping[PartitionId, Noted]:
-        found = self.done if self.has_notes else []
-        return {m.id: Noted(note="uploaded", detail={"left": 0}) for m in found}
+    def noted(self) -> Mapping[PartitionId, MoveFinding]:
+        result = self.done if self.has_notes else []
+        return {m.id: MoveFinding(note="uploaded", detail={"left": 0}) for m in result}
 
     def _answer(self) -> None:
         if self.silent:
             raise ClusterUnreachable("no broker answers")
 
-    def _begin(self, move: Move) -> Answer | None:
+    def _begin(self, move: Move) -> PartitionResponse | None:
         self._on_request(move)
         self.sent[move.id] += 1
         fault = self._faults.get(move.id, Fault.NONE)
         if fault is Fault.REFUSED:
-            return Answer.refused("no such broker is registered")
+            return PartitionResponse.refused("no such broker is registered")
         if fault is Fault.UNHEARD:
             return None
         if fault is Fault.REQUEST_LOST and self.sent[move.id] == 1:
             return None
         self.begun[move.id] = LOOKS
-        return None if fault is Fault.ANSWER_LOST else Answer.accepted()
+        return None if fault is Fault.ANSWER_LOST else PartitionResponse.accepted()
 
-    def _look(self, move: Move) -> Progress:
+    def _look(self, move: Move) -> ObservedMove:
         fault = self._faults.get(move.id, Fault.NONE)
         if move.id not in self.begun or fault is Fault.CANCELLED:
             self.begun.pop(move.id, None)
-            return Progress(stage=Stage.NOT_BEGUN)
+            return ObservedMove(stage=MoveStage.NOT_BEGUN)
         if fault is Fault.STOLEN:
             self.begun[move.id] = 0
-            return Progress(stage=Stage.LOST, reason=f"{move.id} is on [9]")
+            return ObservedMove(stage=MoveStage.LOST, reason=f"{move.id} is on [9]")
         if fault is Fault.HALFWAY and self.sent[move.id] == 1:
             shown = view(move, HALFWAY)
-            return Progress(stage=Stage.HALFWAY, view=shown, bytes_copied=100)
+            return ObservedMove(stage=MoveStage.HALFWAY, view=shown, bytes_copied=100)
         if fault is Fault.STUCK or self.begun[move.id] > 1:
             self.begun[move.id] -= fault is not Fault.STUCK
-            return Progress(stage=Stage.MOVING, bytes_copied=100)
+            return ObservedMove(stage=MoveStage.MOVING, bytes_copied=100)
         if fault is Fault.ELECTION and not self.elections[move.id]:
-            return Progress(stage=Stage.ARRIVED, bytes_copied=200)
+            return ObservedMove(stage=MoveStage.ARRIVED, bytes_copied=200)
         self.begun[move.id] = 0
-        return Progress(stage=Stage.DONE, bytes_copied=200)
+        return ObservedMove(stage=MoveStage.DONE, bytes_copied=200)
 
 
 class FakeConfigs:
     """The settings of three brokers and their topics, as far as runs change them."""
 
     def __init__(self) -> None:
-        self.cut_off = False
+        self.unreachable = False
         self.brokers: dict[BrokerId, dict[str, str]] = {}
         self.topics: dict[TopicName, dict[str, str]] = {}
         self.together: dict[str, str] = {}
-        """Of all brokers; what one has of its own goes before it."""
+        """Cluster-wide defaults; a broker's own settings take precedence."""
         self.on_change: Callable[[], None] = lambda: None
-        """Told of each change of brokers' settings before it is made."""
+        """Called before each change of brokers' settings."""
 
     def cluster(self) -> ClusterView:
         return ClusterView(cluster_id=CLUSTER_ID, alive=frozenset(ids([1, 2, 3])))
@@ -230,5 +235,5 @@ class FakeConfigs:
             del self.topics[topic]
 
     def _answer(self) -> None:
-        if self.cut_off:
+        if self.unreachable:
             raise ClusterUnreachable("the connection was cut")

@@ -9,18 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.journal.run_history import PastRun, past_run, read_journal
 from executor.journal.run_journal import RunJournal
-from executor.platforms.automq_balancer import AutoMQBalancer, RunBalancer
-from executor.platforms.tiered_segments import RunSegments, SegmentSettings
 from executor.run.execution import Execution
 from executor.run.operator_control import Steering
-from executor.schedule.eta import WeeklyForecast
+from executor.run.overrides import ClusterOverrides
+from executor.run.run_context import RunContext
+from executor.schedule.eta import EtaEstimator
 from executor.schedule.throughput import Pace
-from executor.throttle.quota import Throttle
 from executor.throttle.rates import RunRates
-from executor.throttle.run_throttle import RunThrottle
 from executor.timing import RunLimits
 from model.ids import PartitionId
 from model.plan.plan import Move, Plan
@@ -41,7 +39,7 @@ _numbers = itertools.count()
 
 
 @dataclass
-class Bench:
+class FakeRun:
     """One run put together, to be looked at afterwards."""
 
     folder: Path
@@ -49,12 +47,12 @@ class Bench:
     faults: dict[PartitionId, Fault] = field(default_factory=dict)
     limits: RunLimits = field(default_factory=lambda: RunLimits(moves_in_flight=2))
     throttle: int | None = None
-    stand_down: bool = False
+    suspend: bool = False
 
     def __post_init__(self) -> None:
         self.time = FakeTime()
         self.steering = Steering()
-        self.told: list[RunProgress] = []
+        self.shown: list[RunProgress] = []
         self.configs = FakeConfigs()
         self.platform = FakePlatform(self.faults, self.check_journal)
         name = f"run-{next(_numbers)}"
@@ -68,54 +66,44 @@ class Bench:
                 raise check_error
 
         with closing(self.journal):
-            return Execution(
-                self.plan,
-                {
-                    StorageKind.REPLICATED: self.platform,
-                    StorageKind.SHARED: self.platform,
-                },
-                self.journal,
-                check=check,
-                limits=self.limits,
-                timing=self.time.timing,
-                observe=self.told.append,
-                steering=self.steering,
-                throttle=self.run_throttle(past),
-                room=lambda _moves, _running: {},
-                outlook=WeeklyForecast(
-                    self.plan, self.limits, Pace(), self.time.timing, lambda _moves: {}
-                ),
-                watch=lambda _hurry: (),
-                balancer=RunBalancer(
-                    AutoMQBalancer(cast("Admin", self.configs), self.time.timing),
-                    self.journal,
-                    consent=self.stand_down,
-                    held=past.stood_down if past else None,
-                ),
-                segments=RunSegments(
-                    SegmentSettings(cast("Admin", self.configs), self.time.timing),
-                    self.journal,
-                    consent=False,
-                ),
-                past=past,
-            ).run()
+            return Execution(self.context(check, past)).run()
 
-    def run_throttle(self, past: PastRun | None) -> RunThrottle:
-        admin, timing = cast("Admin", self.configs), self.time.timing
-        return RunThrottle(
-            Throttle(admin, timing),
-            self.journal,
-            RunRates(admin, timing, RunLimits(throttle_bytes_per_s=self.throttle), {}),
+    def context(
+        self, check: Callable[[Sequence[Move]], None], past: PastRun | None
+    ) -> RunContext:
+        timing = self.time.timing
+        overrides = ClusterOverrides(
+            cast("ClusterAdmin", self.configs),
+            RunLimits(
+                throttle_bytes_per_s=self.throttle, suspend_balancer=self.suspend
+            ),
             timing,
-            self.steering,
-            past.throttled if past else None,
+        )
+        rates = RunRates(overrides.admin, timing, overrides.limits, {})
+        return RunContext(
+            plan=self.plan,
+            limits=self.limits,
+            timing=timing,
+            journal=self.journal,
+            steering=self.steering,
+            observe=self.shown.append,
+            platforms={
+                StorageKind.REPLICATED: self.platform,
+                StorageKind.SHARED: self.platform,
+            },
+            check=check,
+            overrides=overrides.of_run(self.journal, rates, self.steering, past),
+            headroom=lambda _moves, _running: {},
+            monitor=lambda _hurry: (),
+            eta=EtaEstimator(self.plan, self.limits, Pace(), timing, lambda _moves: {}),
+            past=past,
         )
 
     def resume(self) -> RunReport:
         """Go on in another process, which knows what is on disk alone."""
         past = past_run(self.folder, CLUSTER_ID, self.journal.run_id)
-        self.told.clear()
-        self.configs.cut_off = False
+        self.shown.clear()
+        self.configs.unreachable = False
         self.journal = RunJournal(
             self.folder, past.plan, past.run_id, self.time.timing, resumed=True
         )
@@ -137,7 +125,7 @@ class Bench:
         return Counter((r.id, r.event) for r in read_journal(self.journal.path))
 
 
-def kill_at(bench: Bench, record: int, *, written: bool) -> None:
+def kill_at(bench: FakeRun, record: int, *, written: bool) -> None:
     """Die before or after the n-th record is on disk."""
     write, count = bench.journal.write, itertools.count()
 
@@ -148,15 +136,15 @@ def kill_at(bench: Bench, record: int, *, written: bool) -> None:
         if at < record or (at == record and written):
             write(event, moves, **more)
         if at >= record:
-            bench.configs.cut_off = True
+            bench.configs.unreachable = True
             raise Killed
 
     bench.journal.write = dying  # type: ignore[method-assign]
 
 
-def cut_off(
-    folder: Path, make: Callable[[Path], Bench], *, written: bool
-) -> Iterator[Bench]:
+def interrupted_runs(
+    folder: Path, make: Callable[[Path], FakeRun], *, written: bool
+) -> Iterator[FakeRun]:
     """A run killed at its first record, at its second, ...; before or after it."""
     for record in itertools.count():
         bench = make(folder / f"{record}")

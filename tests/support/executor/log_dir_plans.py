@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from executor.client.cluster_admin import Admin
+from executor.client.cluster_admin import ClusterAdmin
 from executor.platforms.replica_log_dirs import dirs_holding
 from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import BrokerId, PartitionId, TopicName
@@ -16,7 +16,9 @@ Places = dict[int, dict[int, str]]
 """By partition and broker, the log directory."""
 
 
-def places(admin: Admin, topic: str, replicas: Mapping[int, Sequence[int]]) -> Places:
+def places(
+    admin: ClusterAdmin, topic: str, replicas: Mapping[int, Sequence[int]]
+) -> Places:
     """Where the replicas of a topic lie; `replicas` by partition."""
     name = TopicName(topic)
     return {
@@ -25,29 +27,29 @@ def places(admin: Admin, topic: str, replicas: Mapping[int, Sequence[int]]) -> P
     }
 
 
-def place(admin: Admin, pid: PartitionId, broker: int) -> str:
+def place(admin: ClusterAdmin, pid: PartitionId, broker: int) -> str:
     """Where one replica lies, once its broker has made it and is at rest."""
-    found: list[str] = []
+    result: list[str] = []
 
     def is_at_rest() -> bool:
-        found[:] = dirs_holding(pid, admin.log_dirs(BrokerId(broker), [pid]))
-        return len(found) == 1
+        result[:] = dirs_holding(pid, admin.log_dirs(BrokerId(broker), [pid]))
+        return len(result) == 1
 
     wait_until(is_at_rest)
-    return found[0]
+    return result[0]
 
 
-def other(cluster: LocalCluster, broker: int, path: str) -> str:
+def other_dir(cluster: LocalCluster, broker: int, path: str) -> str:
     """The other one of a broker's two directories."""
     known = map(str, cluster.kafka.brokers[BrokerId(broker)].log_dirs)
-    (found,) = (p for p in known if p != path)
-    return found
+    (result,) = (p for p in known if p != path)
+    return result
 
 
-def turned(cluster: LocalCluster, before: Places) -> Places:
+def swapped_dirs(cluster: LocalCluster, before: Places) -> Places:
     """Every replica in the other directory of its broker."""
     return {
-        partition: {b: other(cluster, b, path) for b, path in at.items()}
+        partition: {b: other_dir(cluster, b, path) for b, path in at.items()}
         for partition, at in before.items()
     }
 
@@ -57,17 +59,17 @@ def plan_to(
     topic: str,
     after: Mapping[int, Sequence[int]],
     before: Places,
-    wanted: Places,
+    targets: Places,
 ) -> Plan:
     """A plan of these replica lists; `wanted` names a directory or leaves it."""
     plan = plan_for(cluster.bootstrap, topic, after)
 
-    def told(move: Move) -> Move:
-        old, new = before[move.partition], wanted.get(move.partition, {})
+    def with_dirs(move: Move) -> Move:
+        old, new = before[move.partition], targets.get(move.partition, {})
         names = {
             "log_dirs_before": tuple(old[b] for b in move.replicas_before),
             "log_dirs_after": tuple(new.get(b, ANY_DIR) for b in move.replicas_after),
         }
         return move.model_copy(update=names)
 
-    return plan.model_copy(update={"moves": tuple(map(told, plan.moves))}).seal()
+    return plan.model_copy(update={"moves": tuple(map(with_dirs, plan.moves))}).seal()

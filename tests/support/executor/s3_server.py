@@ -77,7 +77,7 @@ class Fault(Enum):
     KILLED_AFTER = "and after it"
 
 
-class Wire:
+class FaultyClient:
     """A client of a real server, with faults between."""
 
     def __init__(self, settings: S3Settings) -> None:
@@ -140,7 +140,7 @@ class Host:
         self, settings: S3Settings, timing: Timing, name: str, call_s: float = CALL_S
     ) -> None:
         self.name = name
-        self.wire = Wire(settings)
+        self.wire = FaultyClient(settings)
         self.bucket = Bucket(settings, lambda _: self.wire)
         self.lease = Lease(self.bucket, timing, call_s=call_s, holder=name)
         self.archive = Archive(self.bucket, self.lease, timing)

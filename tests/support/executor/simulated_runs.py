@@ -13,8 +13,8 @@ from lab.simulated_cluster.cluster_state import (
     Curve,
     SimulatedBroker,
     SimulatedPartition,
+    steady,
 )
-from lab.simulated_cluster.curves import steady
 from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.ids import BrokerId, PartitionId, TopicName
@@ -32,7 +32,7 @@ class Killed(BaseException):
 
 
 @dataclass(slots=True, kw_only=True)
-class Site:
+class SimulatedRun:
     """A simulated cluster, a folder for journals, and a plan for the cluster."""
 
     folder: Path
@@ -56,7 +56,7 @@ class Site:
     limits: RunLimits = field(default_factory=RunLimits)
     cluster: SimulatedCluster = field(init=False)
     faults: Faults = field(init=False, default_factory=Faults)
-    told: list[RunProgress] = field(init=False, default_factory=list)
+    shown: list[RunProgress] = field(init=False, default_factory=list)
     """What observers of runs were shown."""
     steering: Steering = field(init=False, default_factory=Steering)
 
@@ -135,7 +135,7 @@ class Site:
         return self.executor().execute(
             to_run or self.plan,
             journal_dir=self.folder,
-            observe=observe or self.told.append,
+            observe=observe or self.shown.append,
             steering=self.steering,
         )
 
@@ -194,9 +194,26 @@ class Site:
         )
 
 
-def cut_off(
-    folder: Path, make: Callable[[Path], Site], *, made: bool, least: int = 2
-) -> Iterator[Site]:
+def run_until_stopped(
+    simulated: SimulatedCluster, plan: Plan, folder: Path, stop_after_s: float
+) -> tuple[RunReport, Executor]:
+    """Execute one move at a time, and stop after some simulated seconds."""
+    steering = Steering()
+    simulated.after(stop_after_s, steering.stop)
+    executor = Executor(
+        SimulatedAdmin(simulated, Faults()),
+        timing=simulated.timing,
+        limits=RunLimits(moves_in_flight=1),
+    )
+    report = executor.execute(
+        plan, journal_dir=folder, observe=lambda _: None, steering=steering
+    )
+    return report, executor
+
+
+def interrupted_runs(
+    folder: Path, make: Callable[[Path], SimulatedRun], *, made: bool, least: int = 2
+) -> Iterator[SimulatedRun]:
     """A run killed at its first call that changes something, at its second, ...
 
     Right before the call or after it is `made`; there are `least` calls or more.

@@ -6,13 +6,7 @@ from collections.abc import Iterator
 from hypothesis import strategies as st
 
 from model.evaluate import Evaluation, evaluate_proposal
-from model.goals.goals import (
-    Goal,
-    Goals,
-    ObjectiveKind,
-    Pin,
-    RackRule,
-)
+from model.goals.goals import Goal, Goals, ObjectiveKind, Pin, RackRule
 from model.goals.rack_placement import (
     PlacementRule,
     RackConstraint,

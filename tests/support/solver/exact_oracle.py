@@ -127,25 +127,27 @@ def goals(price: float | None = None, **others: object) -> Goals:
     )
 
 
-def least(snapshot: Snapshot, wanted: Goals, plan: Plan | None = None) -> float | None:
+def least(
+    snapshot: Snapshot, given_goals: Goals, plan: Plan | None = None
+) -> float | None:
     """The least F of all placements without a violation; None where each has one.
 
     plan: only placements count that repair what it repairs, and leave no broker further
     over a limit than it does.
     """
-    found = (
+    result = (
         evaluation.objective
-        for evaluation in allowed_placements(snapshot, wanted)
+        for evaluation in allowed_placements(snapshot, given_goals)
         if plan is None or repairs_as_much(evaluation, plan)
     )
-    return min(found, default=None)
+    return min(result, default=None)
 
 
-def allowed_placements(snapshot: Snapshot, wanted: Goals) -> Iterator[Evaluation]:
+def allowed_placements(snapshot: Snapshot, given_goals: Goals) -> Iterator[Evaluation]:
     """Every placement without a violation."""
-    for places in itertools.product(*_all_places(snapshot, wanted)):
+    for places in itertools.product(*_all_places(snapshot, given_goals)):
         changes = tuple(p for p in places if p is not None)
-        evaluation = evaluate_proposal(Proposal(snapshot, wanted, changes))
+        evaluation = evaluate_proposal(Proposal(snapshot, given_goals, changes))
         if not evaluation.violations:
             yield evaluation
 
@@ -170,38 +172,38 @@ def remaining_violations(faults: Plan | Evaluation) -> tuple[int, float]:
     return len(left), sum(over)
 
 
-def most_repaired(snapshot: Snapshot, wanted: Goals) -> tuple[int, float]:
+def most_repaired(snapshot: Snapshot, given_goals: Goals) -> tuple[int, float]:
     """The least that any placement leaves broken, racks before limits."""
-    return min(map(remaining_violations, allowed_placements(snapshot, wanted)))
+    return min(map(remaining_violations, allowed_placements(snapshot, given_goals)))
 
 
-def ways(snapshot: Snapshot, wanted: Goals) -> int:
+def placement_count(snapshot: Snapshot, given_goals: Goals) -> int:
     """How many placements `least` tries."""
-    return math.prod(map(len, _all_places(snapshot, wanted)))
+    return math.prod(map(len, _all_places(snapshot, given_goals)))
 
 
-def _all_places(snapshot: Snapshot, wanted: Goals) -> list[list[Change | None]]:
+def _all_places(snapshot: Snapshot, given_goals: Goals) -> list[list[Change | None]]:
     """Of each row those places that are not forbidden whatever else is changed."""
-    # Only observers have a place of their own in the list.
-    ordered = any(rule.placement.observers for rule in wanted.placements)
+    # Only observers have a fixed position in the list.
+    ordered = any(rule.placement.observers for rule in given_goals.placements)
     return [
         [
             place
             for place in _places(snapshot, row, ordered=ordered)
-            if not _forbidden(snapshot, wanted, row, place)
+            if not _forbidden(snapshot, given_goals, row, place)
         ]
         for row in range(len(snapshot))
     ]
 
 
 def _forbidden(
-    snapshot: Snapshot, wanted: Goals, row: int, place: Change | None
+    snapshot: Snapshot, given_goals: Goals, row: int, place: Change | None
 ) -> bool:
     """Whether a rule says so of this very partition."""
-    proposal = Proposal(snapshot, wanted, (place,) if place else ())
-    told = f"{snapshot.id(row)} "
+    proposal = Proposal(snapshot, given_goals, (place,) if place else ())
+    prefix = f"{snapshot.id(row)} "
     return any(
-        violation.words.startswith(told)
+        violation.words.startswith(prefix)
         for rule in RULES
         for violation in rule.violations(proposal)
     )

@@ -7,12 +7,7 @@ from hypothesis import strategies as st
 
 from model.goals.goals import Budgets, Goals, ObjectiveKind, RackRule
 from model.ids import BrokerId
-from model.snapshot.snapshot import (
-    Broker,
-    BrokerState,
-    Snapshot,
-    StorageKind,
-)
+from model.snapshot.snapshot import Broker, BrokerState, Snapshot, StorageKind
 from tests.support.solver.exact_oracle import (
     OTHER,
     RESOURCES,

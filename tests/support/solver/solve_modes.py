@@ -6,7 +6,7 @@ from typing import Final
 from control.cli.commands.frontier import trace_around_plan
 from model.goals.goals import Goals, SolveLimits
 from model.snapshot.snapshot import Snapshot
-from solver.new_topic.assign_topic import place
+from solver.new_topic.assign_topic import assign_replicas
 from solver.new_topic.topic_problem import NewTopic
 from solver.report.counterfactual import why_not
 from solver.search.observer import SolveObserver
@@ -42,11 +42,11 @@ def _fewest(
     return fewest_brokers(snapshot, goals, limits, observer)
 
 
-def _place(
+def _assign(
     snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
 ) -> object:
     topic = NewTopic(name="new", partitions=500, replication_factor=2, net_in=1e5)  # type: ignore[arg-type]
-    return place(snapshot, goals, topic, limits, observer)
+    return assign_replicas(snapshot, goals, topic, limits, observer)
 
 
 def _why(
@@ -67,6 +67,6 @@ MODES: Final[dict[str, Mode]] = {
     "directories": _directories,
     "frontier": _frontier,
     "fewest": _fewest,
-    "place": _place,
+    "assign": _assign,
     "why": _why,
 }

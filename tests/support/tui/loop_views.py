@@ -11,7 +11,7 @@ from pathlib import Path
 
 from control.loop.dependencies import LoopSettings
 from control.loop.view import LogLine, LoopView, Mode, Phase, Retry
-from control.planning.plan_overrides import Asks
+from control.planning.plan_overrides import PlanOverrides
 from control.settings.auto_limits import EAGER
 from control.settings.screen_settings import ScreenSettings
 from executor.journal.journal_replay import Replay
@@ -27,15 +27,11 @@ from model.plan.plan import BrokerChange, Move, Plan, PlanStatus
 from model.run import MoveProgress, MoveState, RunProgress, RunReport, RunState
 from model.snapshot.file import read_snapshot
 from model.snapshot.replication import Replication
-from model.snapshot.snapshot import (
-    Resource,
-    Snapshot,
-    Source,
-    partitions_from_rows,
-)
+from model.snapshot.snapshot import Resource, Snapshot, Source, partitions_from_rows
 from model.snapshot.what_if import Scenario
+from tests.support.paths import FIXTURES
 
-FIXTURE = Path(__file__).parents[3] / "fixtures" / "demo.json"
+FIXTURE = FIXTURES / "demo.json"
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 NAME = "demo"
 AT_MS = 1_700_000_000_000
@@ -64,7 +60,7 @@ def skewed() -> Snapshot:
 
 
 @functools.cache
-def levelled() -> Snapshot:
+def balanced_cluster() -> Snapshot:
     """The same after the plan."""
     homes = [TARGETS.get(row, 1) for row in range(len(skewed()))]
     columns = skewed().partitions
@@ -200,7 +196,7 @@ def solving() -> LoopView:
 def plan_ready(mode: Mode = Mode.APPROVE, *, of: Plan | None = None) -> LoopView:
     made = of or plan()
     message = (
-        f"optimal: 4 moves, objective 12 -> {made.objective:.4g}, "
+        f"optimal: 4 moves, imbalance 12 -> {made.objective:.4g}, "
         f"bound {made.bound:.4g}"
     )
     return replace(
@@ -256,16 +252,16 @@ def running() -> LoopView:
 
 
 def balanced_after_run() -> LoopView:
-    message = "largest deviation from the level: net_in 2.0 %, net_out 2.0 %"
+    message = "largest deviation from the average: net_in 2.0 %, net_out 2.0 %"
     return replace(
         running(),
-        phase=Phase.LEVEL,
+        phase=Phase.BALANCED,
         message=message,
-        snapshot=levelled(),
-        evaluation=judged(levelled()),
+        snapshot=balanced_cluster(),
+        evaluation=judged(balanced_cluster()),
         plan=None,
         run=progress(RunState.DONE),
-        log=(*running().log, *log("run done: 4 moves", f"level: {message}")),
+        log=(*running().log, *log("run done: 4 moves", f"balanced: {message}")),
     )
 
 
@@ -303,7 +299,7 @@ def no_partitions() -> LoopView:
     message = "no resource is loaded enough to be balanced"
     return replace(
         solving(),
-        phase=Phase.LEVEL,
+        phase=Phase.BALANCED,
         message=message,
         snapshot=empty,
         evaluation=judged(empty),
@@ -325,11 +321,11 @@ def estimated() -> LoopView:
     return replace(solving(), brokers=brokers, snapshot=known, evaluation=judged(known))
 
 
-def other_authority() -> LoopView:
+def competing_rebalancer() -> LoopView:
     message = (
         "Confluent's Self-Balancing is on (confluent.balancer.enable=true) and would "
         "undo these moves. Set it to false on brokers and controllers; until then "
-        "plimsoll makes plans and carries out none."
+        "plimsoll makes plans but executes none."
     )
     return replace(
         plan_ready(),
@@ -346,14 +342,14 @@ class FakeProposals:
 
     refuses: PlimsollError | None = None
     """What each request raises."""
-    asked: list[Asks] = field(default_factory=list)
+    asked: list[PlanOverrides] = field(default_factory=list)
     stopped: int = 0
     undone: int = 0
     traced: int = 0
     chosen: list[int] = field(default_factory=list)
     supposed: list[Scenario | None] = field(default_factory=list)
 
-    def ask(self, asks: Asks) -> None:
+    def ask(self, asks: PlanOverrides) -> None:
         self._refuse()
         self.asked.append(asks)
 
@@ -385,7 +381,7 @@ class FakeProposals:
 class FakePast:
     """Keeps what it is asked for."""
 
-    cut_off: PastRun | None = None
+    interrupted: PastRun | None = None
     listed: Sequence[PastRun] = ()
     replayed: Replay | None = None
     back: tuple[Plan, list[str]] | PlimsollError | None = None
@@ -451,7 +447,7 @@ class FakeLoop:
     subscribers: list[Callable[[LoopView], None]] = field(default_factory=list)
     reports: tuple[RunReport, ...] = ()
     clock: Callable[[], float] = time.time
-    past: FakePast = field(default_factory=FakePast)
+    previous_runs: FakePast = field(default_factory=FakePast)
     forecast: Forecast | PlimsollError = FORECAST
     """What `preview` returns or raises."""
 

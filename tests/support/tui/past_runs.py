@@ -5,14 +5,7 @@ from dataclasses import replace
 from executor.journal.journal_replay import Replay
 from executor.journal.run_history import PastRun
 from model.run import JournalEvent, JournalRecord, MoveProgress, RunState
-from tests.support.tui.loop_views import (
-    AT_MS,
-    CLUSTER_ID,
-    HASH,
-    moves,
-    plan,
-    progress,
-)
+from tests.support.tui.loop_views import AT_MS, CLUSTER_ID, HASH, moves, plan, progress
 
 RUN_ID = "20231114T221310-3cc54011"
 
@@ -26,8 +19,8 @@ def past(state: RunState = RunState.DONE, *, run_id: str = RUN_ID) -> PastRun:
         started_at_ms=AT_MS - 10_000,
         last_at_ms=AT_MS,
         throttled=None,
-        stood_down=None,
-        shortened=None,
+        suspended_balancer=None,
+        lowered_segments=None,
         cancelling=frozenset(),
         moves={of.move.id: of for of in shown},
         state=state,

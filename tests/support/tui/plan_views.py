@@ -4,7 +4,7 @@ import functools
 from dataclasses import replace
 
 from control.loop.view import LoopView, Mode, Phase
-from control.planning.plan_overrides import Asks
+from control.planning.plan_overrides import PlanOverrides
 from control.planning.plan_view import PlanningView, Solving, TracedFrontier, WhatIfView
 from model.goals.goals import SolveLimits
 from model.ids import BrokerId, PartitionId
@@ -48,7 +48,7 @@ def answered(
     level = status is PlanStatus.ALREADY_BALANCED
     return replace(
         solving(),
-        phase=Phase.LEVEL if level else Phase.NO_PLAN,
+        phase=Phase.BALANCED if level else Phase.NO_PLAN,
         message=result.summary(),
         proposed=PlanningView(result=result),
     )
@@ -60,7 +60,7 @@ def still_solving() -> LoopView:
 
 def asked() -> LoopView:
     """A plan of which something was asked."""
-    asks = Asks().dropping(PartitionId(moves()[0].topic, 5))
+    asks = PlanOverrides().dropping(PartitionId(moves()[0].topic, 5))
     return replace(plan_ready(), proposed=PlanningView(asks=asks))
 
 
@@ -155,12 +155,12 @@ STATES: dict[str, LoopView] = {
     "solving": still_solving(),
     "level_already": answered(
         PlanStatus.ALREADY_BALANCED,
-        "every broker lies within its band: 10.0 % in net_in",
+        "every broker is within its tolerance band: 10.0 % in net_in",
     ),
     "no_improvement": answered(
         PlanStatus.NO_IMPROVEMENT,
-        "no allowed move gains more than its price, 0.0263 of F",
-        "3 of 12 partitions are to stay",
+        "no allowed move gains more than its cost, 0.0263 of F",
+        "3 of 12 partitions are kept in place by the goals",
     ),
     "infeasible": answered(
         PlanStatus.INFEASIBLE,

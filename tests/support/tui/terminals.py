@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+from tests.support.paths import ROOT
+
 LONG_S = 300.0
 """Only a test that has failed waits so long."""
 

@@ -49,9 +49,9 @@ def test_a_known_capacity_is_shown_with_the_share_in_use() -> None:
     assert _lines(estimated(), 36, 20)[3].startswith("125% of 4.00 MB/s")
 
 
-def test_a_broker_that_is_not_in_the_snapshot_is_said_to_be_unknown() -> None:
-    found = broker_detail(_moment(plan_ready()), BrokerId(99), 36, 20)
-    assert "Nothing is known" in plain(found[0])
+def test_a_broker_missing_from_the_snapshot_is_reported_as_unknown() -> None:
+    result = broker_detail(_moment(plan_ready()), BrokerId(99), 36, 20)
+    assert "This broker's load is not known" in plain(result[0])
 
 
 def test_the_history_drops_its_oldest_samples() -> None:

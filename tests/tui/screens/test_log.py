@@ -67,7 +67,7 @@ async def test_log_levels_and_filters_are_chosen_by_key() -> None:
         assert on.app.current_mode == "overview"
 
 
-async def test_whoever_reads_further_up_is_told_how_many_lines_are_new() -> None:
+async def test_a_scrolled_log_shows_the_number_of_new_lines() -> None:
     lines = log(*(f"line {i}" for i in range(60)))
     async with stage(_of(*lines)) as on:
         await on.press("6")
@@ -80,7 +80,7 @@ async def test_whoever_reads_further_up_is_told_how_many_lines_are_new() -> None
         await on.show(_of(*lines, *log("one"), *log("two")))
         assert pane.scroll_y == at
         assert (
-            on.words("LogScreen .note") == "2 new lines below; the key `end` shows them"
+            on.words("LogScreen .note") == "2 new lines below; press `end` to see them"
         )
         await on.press("end")
         await on.settle()
@@ -90,10 +90,10 @@ async def test_whoever_reads_further_up_is_told_how_many_lines_are_new() -> None
         assert pane.at_end
 
 
-async def test_an_empty_log_says_what_would_fill_it() -> None:
+async def test_an_empty_log_is_explained() -> None:
     async with stage(CONNECTING) as on:
         await on.press("6")
-        assert "Nothing was decided yet" in on.words("LogScreen .note")
+        assert "No decisions yet" in on.words("LogScreen .note")
         await on.show(_of(*LINES))
         await on.press("slash", *"zoe")
         assert "escape clears it" in on.words("LogScreen .note")

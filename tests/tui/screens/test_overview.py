@@ -15,8 +15,8 @@ from tests.support.tui.loop_views import (
     HASH,
     NEWER_HASH,
     balanced_after_run,
+    balanced_cluster,
     judged,
-    levelled,
     plan,
     plan_ready,
     skewed,
@@ -67,13 +67,15 @@ async def test_the_broker_under_the_cursor_is_shown_with_its_heaviest_replicas()
         assert "heaviest of 0 replicas" in _detail(on)
 
 
-async def test_the_course_of_a_broker_grows_with_every_snapshot() -> None:
+async def test_the_history_of_a_broker_grows_with_every_snapshot() -> None:
     async with stage(solving(), size=(120, 40)) as on:
-        for seconds, snapshot in enumerate((levelled(), skewed(), levelled()), 1):
+        for seconds, snapshot in enumerate(
+            (balanced_cluster(), skewed(), balanced_cluster()), 1
+        ):
             await on.show(_later(snapshot, seconds))
         assert _detail(on).splitlines()[1].rstrip().endswith("█▄█▄")
         detail = on.app.screen.query_one(BrokerDetail)
-        assert detail.border_subtitle == "course: last 3.00 s"
+        assert detail.border_subtitle == "last 3.00 s"
 
 
 async def test_a_view_of_the_same_snapshot_adds_no_sample() -> None:
@@ -83,13 +85,13 @@ async def test_a_view_of_the_same_snapshot_adds_no_sample() -> None:
         assert len(on.app.moment.trail.samples) == 1
 
 
-async def test_a_clock_that_jumps_back_keeps_the_course_in_order() -> None:
+async def test_a_clock_that_jumps_back_keeps_the_history_in_order() -> None:
     async with stage(solving(), size=(120, 40)) as on:
-        await on.show(_later(levelled(), -3600))
+        await on.show(_later(balanced_cluster(), -3600))
         assert _detail(on).splitlines()[1].rstrip().endswith("█▄")
         assert on.app.moment.trail.span_s == 0
         on.clock_s -= 7200
-        await on.show(_later(levelled(), -3599))
+        await on.show(_later(balanced_cluster(), -3599))
         assert "data 0 s old" in on.header
 
 
@@ -158,17 +160,17 @@ async def test_escape_goes_back_only_when_there_is_no_filter_to_clear() -> None:
         assert on.app.current_mode == "overview"
 
 
-async def test_a_frozen_screen_holds_its_tables_while_the_header_goes_on() -> None:
+async def test_a_frozen_screen_keeps_its_tables_while_the_header_follows() -> None:
     async with stage(plan_ready()) as on:
         await on.press("space")
         await on.show(balanced_after_run())
-        assert "LEVEL" in on.header
+        assert "BALANCED" in on.header
         assert on.words("#headline").startswith("OVER broker 1")
         assert "FROZEN at 22:13:20Z" in on.words("#modes")
         await on.press("s")
         assert _ids(on) == ["3", "2", "1"]
         await on.press("space")
-        assert on.words("#headline") == "every broker is within its band"
+        assert on.words("#headline") == "every broker is within its tolerance band"
         assert "FROZEN" not in on.words("#modes")
         done = ["freeze the overview screen", "unfreeze the overview screen"]
         assert on.loop.actions == done
@@ -192,15 +194,15 @@ async def test_the_freeze_key_is_labelled_with_its_next_action() -> None:
             assert bound.description == message
 
 
-async def test_what_is_approved_on_a_frozen_screen_is_what_it_shows() -> None:
+async def test_a_frozen_screen_approves_the_plan_it_shows() -> None:
     async with stage(plan_ready()) as on:
         await on.press("space")
         await on.show(plan_ready(of=plan(NEWER_HASH)))
         await on.press("A")
         assert isinstance(on.app.screen, ApproveScreen)
-        words = str(on.app.screen.query(".title").first().render())
-        assert HASH[:12] in words
-        assert "replaced by" in str(on.app.screen.query_one("#refused").render())
+        message = str(on.app.screen.query(".title").first().render())
+        assert HASH[:12] in message
+        assert "has replaced" in str(on.app.screen.query_one("#refused").render())
 
 
 async def test_three_hundred_brokers_are_sorted_filtered_and_walked_through() -> None:

@@ -9,7 +9,7 @@ from textual.events import Key
 from textual.widgets import ContentSwitcher, Input, Static
 
 from control.loop.view import LoopView, Mode
-from control.planning.plan_overrides import Asks
+from control.planning.plan_overrides import PlanOverrides
 from control.planning.plan_view import PlanningView, Solving
 from model.errors import ConfigError
 from model.goals.goals import ObjectiveKind, Pin
@@ -29,6 +29,7 @@ from tests.support.tui.loop_views import (
     solving,
 )
 from tests.support.tui.plan_views import (
+    STATES,
     asked,
     loaded_plan,
     outdated,
@@ -58,14 +59,14 @@ def _refused(on: Stage) -> str:
     return str(message.render()) if message.display else ""
 
 
-async def test_d_asks_for_a_plan_without_the_move_under_the_cursor() -> None:
+async def test_d_requests_a_plan_without_the_selected_move() -> None:
     async with stage(plan_ready()) as on:
         await on.press("2", "down", "d")
-        assert on.loop.proposals.asked == [Asks(stay=(moves()[1].id,))]
+        assert on.loop.proposals.asked == [PlanOverrides(stay=(moves()[1].id,))]
 
 
 async def test_u_undoes_the_last_request() -> None:
-    asks = Asks().dropping(moves()[0].id).dropping(moves()[1].id)
+    asks = PlanOverrides().dropping(moves()[0].id).dropping(moves()[1].id)
     view = replace(plan_ready(), proposed=PlanningView(asks=asks))
     async with stage(view) as on:
         await on.press("2", "u")
@@ -86,7 +87,7 @@ async def test_p_pins_the_partition_to_the_brokers_that_are_typed() -> None:
     async with stage(plan_ready()) as on:
         await on.press("2", "p")
         await _type(on, "brokers", "x")
-        assert "'x' is no id of a broker" in _refused(on)
+        assert "'x' is not a broker id" in _refused(on)
         await _type(on, "brokers", "")
         assert "orders-0 has 1 replicas" in _refused(on)
         await _type(on, "brokers", "3, 2")
@@ -97,26 +98,26 @@ async def test_p_pins_the_partition_to_the_brokers_that_are_typed() -> None:
             partitions=(0,),
             brokers=(BrokerId(2), BrokerId(3)),
         )
-        assert on.loop.proposals.asked == [Asks(pins=(pin,))]
+        assert on.loop.proposals.asked == [PlanOverrides(pins=(pin,))]
 
 
-async def test_g_edits_weights_bands_and_limits_and_says_what_cannot_be() -> None:
+async def test_g_edits_weights_tolerances_and_limits_and_explains_errors() -> None:
     async with stage(plan_ready(), size=(120, 40)) as on:
         await on.press("2", "g")
-        for field, text, words in (
-            ("goal net_in", "heavy", "weight of net_in: 'heavy' is no number"),
-            ("goal net_out", "1 0%", "band of net_out: say a percentage"),
-            ("goal net_out", "1 10 20", "net_out: say a weight and a band"),
-            ("goal net_out", "%", "net_out: say a weight and a band"),
-            ("moves", "1.5", "most moves: '1.5' is no whole number"),
-            ("bytes", "many", "most bytes: 'many' is not a size"),
+        for field, text, message in (
+            ("goal net_in", "heavy", "weight of net_in: 'heavy' is not a number"),
+            ("goal net_out", "1 0%", "tolerance of net_out: enter a percentage"),
+            ("goal net_out", "1 10 20", "net_out: enter a weight and a tolerance"),
+            ("goal net_out", "%", "net_out: enter a weight and a tolerance"),
+            ("moves", "1.5", "max moves: '1.5' is not a whole number"),
+            ("bytes", "many", "max bytes: 'many' is not a size"),
             ("objective", "best", "objective: 'best' is not variance or band"),
-            ("excluded", "a(", "no regular expression"),
+            ("excluded", "a(", "not a valid regular expression"),
             ("move_price", "0", "greater than 0"),
         ):
             before = next(i.value for i in _form(on).query(Input) if i.name == field)
             await _type(on, field, text)
-            assert words in _refused(on)
+            assert message in _refused(on)
             await on.press("enter")
             assert on.loop.proposals.asked == []
             await _type(on, field, before)
@@ -129,8 +130,8 @@ async def test_g_edits_weights_bands_and_limits_and_says_what_cannot_be() -> Non
         await on.press("enter")
         (asks,) = on.loop.proposals.asked
         assert asks.goals is not None
-        found = [(g.resource, g.weight, g.tolerance) for g in asks.goals.balance]
-        assert found == [
+        result = [(g.resource, g.weight, g.tolerance) for g in asks.goals.balance]
+        assert result == [
             ("net_in", 1.0, 0.1),
             ("replicas", 3.0, 0.1),
             ("leaders", 2.0, 0.2),
@@ -140,9 +141,9 @@ async def test_g_edits_weights_bands_and_limits_and_says_what_cannot_be() -> Non
         assert asks.goals.balance[0].floor == GOALS.balance[0].floor
 
 
-@pytest.mark.parametrize(("size", "said"), [((60, 16), 1), ((120, 40), 0)])
-async def test_what_a_form_refuses_is_said_beside_it_where_it_has_no_room(
-    size: tuple[int, int], said: int
+@pytest.mark.parametrize(("size", "count"), [((60, 16), 1), ((120, 40), 0)])
+async def test_a_form_without_space_shows_its_refusal_as_a_notification(
+    size: tuple[int, int], count: int
 ) -> None:
     async with stage(plan_ready(), size=size) as on:
         await on.press("2", "g", "tab", "tab", "tab")
@@ -153,14 +154,14 @@ async def test_what_a_form_refuses_is_said_beside_it_where_it_has_no_room(
         await on.press("x", "enter")
         await on.settle()
         assert on.app.screen.region.contains_region(field.region)
-        told = [note.message for note in on.app._notifications]
-        assert told == [_refused(on)] * said
+        reported = [note.message for note in on.app._notifications]
+        assert reported == [_refused(on)] * count
 
 
-async def test_a_form_that_is_left_as_it_is_asks_for_the_same_goals() -> None:
+async def test_an_unchanged_form_requests_the_same_goals() -> None:
     async with stage(plan_ready(), size=(120, 40)) as on:
         await on.press("2", "g", "enter")
-        assert on.loop.proposals.asked == [Asks(goals=GOALS)]
+        assert on.loop.proposals.asked == [PlanOverrides(goals=GOALS)]
 
 
 async def test_escape_closes_a_form_without_a_request() -> None:
@@ -221,28 +222,28 @@ async def test_the_operator_picks_a_point_of_the_frontier_to_run() -> None:
         assert on.loop.proposals.chosen == [2]
 
 
-async def test_while_a_run_goes_on_the_key_that_picks_a_point_is_greyed() -> None:
+async def test_during_a_run_the_key_that_uses_a_point_is_greyed() -> None:
     async with stage(with_frontier(), size=(120, 40)) as on:
         await on.press("2", "f")
         view = replace(running(), proposed=with_frontier().proposed)
         await on.show(view, running=True)
         cut = on.app.screen.active_bindings["enter"]
         assert not cut.enabled
-        assert "a run goes on" in cut.tooltip
+        assert "a run is in progress" in cut.tooltip
         await on.press("enter")
         assert on.loop.proposals.chosen == []
 
 
-async def test_w_asks_what_is_to_be_supposed_and_refuses_it_in_words() -> None:
+async def test_w_opens_the_what_if_form_and_explains_errors() -> None:
     async with stage(plan_ready()) as on:
         await on.press("2", "w", "enter")
-        assert "nothing is supposed" in _refused(on)
+        assert "enter at least one change" in _refused(on)
         await _type(on, "add", "2x")
-        assert "add brokers: '2x' cannot be read" in _refused(on)
+        assert "add brokers: '2x' is not valid" in _refused(on)
         await _type(on, "add", "2:a")
         await _type(on, "remove", "1, 3")
         await _type(on, "traffic", "-1")
-        assert "traffic times: '-1' cannot be read" in _refused(on)
+        assert "traffic factor: '-1' is not valid" in _refused(on)
         await _type(on, "traffic", "1.5:ord.*")
         await _type(on, "lose", "b")
         await on.press("enter")
@@ -284,7 +285,9 @@ async def test_every_part_of_a_what_if_is_marked() -> None:
         assert str(title.render()).startswith("WHAT-IF: orders-")
 
 
-async def test_e_writes_the_plan_its_way_back_and_stock_json(tmp_path: Path) -> None:
+async def test_e_exports_the_plan_its_rollback_and_reassignment_json(
+    tmp_path: Path,
+) -> None:
     view = plan_ready(of=loaded_plan())
     async with stage(view) as on:
         await on.press("2", "e")
@@ -296,7 +299,7 @@ async def test_e_writes_the_plan_its_way_back_and_stock_json(tmp_path: Path) -> 
         await on.press("e")
         await _type(on, "folder", str(tmp_path / "out"))
         await on.press("enter")
-        assert "is there already; name another folder" in _refused(on)
+        assert "already exists; name another folder" in _refused(on)
 
 
 async def test_in_a_browser_no_files_are_written(
@@ -398,33 +401,33 @@ async def test_an_outdated_plan_cannot_be_approved_and_says_what_changed() -> No
         assert "broker 4 is new" in on.app.screen.active_bindings["A"].tooltip
 
 
-async def test_the_question_tells_what_was_asked_and_how_fast_moves_may_copy() -> None:
+async def test_the_dialog_shows_requests_and_throttle() -> None:
     async with stage(asked()) as on:
         await on.press("A")
-        told = " ".join(str(w.render()) for w in on.asking.query(Static))
-        assert "asked: orders-5 stays" in told
-        assert "throttle: none" in told
+        reported = " ".join(str(w.render()) for w in on.asking.query(Static))
+        assert "requested: orders-5 excluded" in reported
+        assert "throttle: none" in reported
 
 
 @pytest.mark.parametrize(
-    ("throttle", "words"),
+    ("throttle", "message"),
     [
         (None, "throttle: none"),
         (50_000_000, "throttle: 50.0 MB/s"),
-        ("auto", "throttle: what clients leave free"),
+        ("auto", "throttle: follows what clients leave free"),
     ],
 )
-def test_a_throttle_is_told_in_words(throttle: int | str | None, words: str) -> None:
-    assert throttle_line(throttle).strip() == words
+def test_a_throttle_is_described(throttle: int | str | None, message: str) -> None:
+    assert throttle_line(throttle).strip() == message
 
 
-async def test_while_a_run_goes_on_no_other_plan_is_asked_for() -> None:
+async def test_during_a_run_no_other_plan_is_requested() -> None:
     async with stage(running(), running=True) as on:
         await on.press("2")
         for key in ("d", "p", "u", "g", "f", "w"):
             await on.press(key)
             assert len(on.app.screen_stack) == 1
-            assert "a run goes on" in on.app.screen.active_bindings[key].tooltip
+            assert "a run is in progress" in on.app.screen.active_bindings[key].tooltip
         assert on.loop.proposals == type(on.loop.proposals)()
 
 
@@ -470,7 +473,7 @@ async def test_a_form_left_while_it_writes_harms_nothing(
 
 
 @pytest.mark.parametrize(
-    ("folder", "why"),
+    ("folder", "reason"),
     [
         ("~nobody-has-this-name/x", "there is no such user"),
         ("a\0b", "unprintable"),
@@ -479,15 +482,15 @@ async def test_a_form_left_while_it_writes_harms_nothing(
         ("/dev/null/x", "Not a directory"),
     ],
 )
-async def test_a_folder_that_cannot_be_is_refused_in_words(
-    folder: str, why: str
+async def test_an_invalid_folder_is_refused_with_a_message(
+    folder: str, reason: str
 ) -> None:
     for view in (plan_ready(), what_if()):
         async with stage(view) as on:
             await on.press("2", "e")
             await _type(on, "folder", folder)
             await on.press("enter")
-            assert why in _refused(on)
+            assert reason in _refused(on)
 
 
 async def test_figures_of_a_large_cluster_are_not_truncated() -> None:
@@ -516,3 +519,16 @@ async def test_figures_of_a_large_cluster_are_not_truncated() -> None:
         ):
             table = on.app.screen.query_one(selector, KeyedTable)
             assert expected in table.render_line(1).text
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+async def test_an_empty_plan_explains_itself_within_the_screen(
+    size: tuple[int, int],
+) -> None:
+    async with stage(STATES["level_already"], size=size) as on:
+        await on.press("2")
+        panel = on.app.screen.query_one("MovesPanel")
+        note = panel.query_one(".note")
+        assert note.region.height
+        assert panel.region.contains_region(note.region)
+        assert on.app.screen.query_one("#body").region.contains_region(panel.region)

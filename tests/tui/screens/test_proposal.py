@@ -18,8 +18,8 @@ from tests.support.tui.loop_views import (
     NEWER_HASH,
     UNREACHABLE,
     balanced_after_run,
+    balanced_cluster,
     failed,
-    levelled,
     measuring,
     moves,
     plan,
@@ -43,19 +43,8 @@ from tests.support.tui.plan_views import (
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.broker_diff import broker_table
 from tui.viewmodel.cells import Table, plain
-from tui.viewmodel.plan.frontier import (
-    PICKED,
-    POINT,
-    plot,
-    point_words,
-    start_of,
-)
-from tui.viewmodel.plan.moves import (
-    cost_line,
-    move_lines,
-    moves_table,
-    without,
-)
+from tui.viewmodel.plan.frontier import PICKED, POINT, plot, point_words, start_of
+from tui.viewmodel.plan.moves import cost_line, move_lines, moves_table, without
 from tui.viewmodel.plan.plan_figures import figures
 from tui.viewmodel.plan.shown_plan import shown
 from tui.viewmodel.plan.wording import MOVES_SHOWN
@@ -75,19 +64,19 @@ def _cells(table: Table) -> list[list[str]]:
 
 def test_a_plan_shows_its_proof_its_cost_and_what_limited_it() -> None:
     limited = plan().model_copy(update={"limited_by": "20 units of work used up"})
-    words = _figures(plan_ready(of=limited))
+    message = _figures(plan_ready(of=limited))
     for part in (
         "OPTIMAL",
-        "objective 12 → 0.1587",
+        "imbalance 12 → 0.1587",
         "bound 0.1587",
         "gap 0 (0.0 % of the possible gain)",
         "4 moves",
         "4 leader changes",
         "33.5 MB to copy",
-        "off level in 200% → 2%, out 200% → 2%",
+        "largest deviation in 200% → 2%, out 200% → 2%",
         "limited by: 20 units of work used up",
     ):
-        assert part in words
+        assert part in message
 
 
 def test_a_gap_is_also_a_share_of_the_possible_gain() -> None:
@@ -105,19 +94,19 @@ def test_a_gap_from_rounding_is_shown_as_zero() -> None:
 
 
 @pytest.mark.parametrize("width", [60, 78, 118])
-def test_what_a_plan_leaves_broken_stands_with_it(width: int) -> None:
+def test_limits_still_exceeded_after_the_plan_are_shown(width: int) -> None:
     lines = _figures(leaving_faults(), width).splitlines()
     assert all(len(line) <= width for line in lines)
-    words = " ".join(" ".join(lines).split())
+    message = " ".join(" ".join(lines).split())
     for part in (
-        "! over the limit after it:",
+        "! over the limit after the plan:",
         "broker 1 in 3.00 MB/s, limit 1.70 MB/s",
         "broker 2 in 4.00 MB/s, limit 1.70 MB/s",
         "and 1 more",
         "! rack violations not repaired: 1 partition (orders-7)",
         "! the rack of broker 2 is unknown, so the rack rule",
     ):
-        assert part in words
+        assert part in message
 
 
 def test_a_solve_shows_its_best_so_far_its_bound_its_gap_and_its_time() -> None:
@@ -133,16 +122,16 @@ def test_a_search_without_result_and_one_that_ends_are_described() -> None:
     assert "ending with the best" in _figures(replace(solving(), proposed=ending))
 
 
-def test_what_was_asked_of_a_plan_stands_with_it() -> None:
+def test_requests_are_shown_with_the_plan() -> None:
     view = asked()
-    assert _figures(view).rstrip().endswith("asked: orders-5 stays")
+    assert _figures(view).rstrip().endswith("requested: orders-5 excluded")
     asks = view.proposed.asks.dropping(PartitionId(TopicName("orders"), 3))
     more = replace(view, proposed=replace(view.proposed, asks=asks))
-    assert "asked: orders-5 stays; orders-3 stays" in _figures(more)
+    assert "requested: orders-5 excluded; orders-3 excluded" in _figures(more)
 
 
-def test_what_is_asked_of_the_plan_to_come_is_not_said_of_this_one() -> None:
-    assert "asked of the next plan: orders-5 stays" in _figures(awaited())
+def test_requests_for_the_next_plan_are_not_shown_for_this_one() -> None:
+    assert "requested for the next plan: orders-5 excluded" in _figures(awaited())
 
 
 def test_an_outdated_plan_names_what_changed() -> None:
@@ -152,12 +141,12 @@ def test_an_outdated_plan_names_what_changed() -> None:
     assert "orders-0 is on 3, it was on 1;" in message
 
 
-def test_a_plan_that_is_being_carried_out_is_not_outdated_by_its_own_moves() -> None:
+def test_a_plan_in_execution_is_not_outdated_by_its_own_moves() -> None:
     view = replace(outdated(), run=progress())
     moment = Moment(view=view, goals=GOALS, now_ms=AT_MS, running=True)
-    told = [plain(line) for line in figures(shown(view), moment, 110)]
-    assert told[0].startswith(" THIS PLAN  is being carried out")
-    assert "OUTDATED" not in "".join(told)
+    reported = [plain(line) for line in figures(shown(view), moment, 110)]
+    assert reported[0].startswith(" THIS PLAN  is being executed")
+    assert "OUTDATED" not in "".join(reported)
     others = replace(progress(), plan_hash=NEWER_HASH)
     moment = replace(moment, view=replace(view, run=others))
     assert "OUTDATED" in plain(figures(shown(view), moment, 110)[0])
@@ -216,16 +205,16 @@ def test_the_effect_of_removing_a_move_is_shown_by_broker_and_goal() -> None:
         assert rows[str(broker), "net_in"][2] == f"{100 * off:+.1f} %"
 
 
-def test_the_cost_of_a_move_is_told_for_the_placement_that_was_planned_for() -> None:
+def test_the_cost_of_a_move_is_shown_only_for_its_own_placement() -> None:
     now = shown(plan_ready(of=loaded_plan()))
-    assert "of the objective" in cost_line(loaded_plan().moves[0], now)
-    other = replace(now, snapshot=levelled())
+    assert "of the imbalance score" in cost_line(loaded_plan().moves[0], now)
+    other = replace(now, snapshot=balanced_cluster())
     assert cost_line(loaded_plan().moves[0], other) == ""
 
 
-def test_without_a_cursor_the_detail_says_what_would_fill_it() -> None:
+def test_without_a_selected_move_the_detail_is_explained() -> None:
     lines = move_lines(None, shown(plan_ready()), 40)
-    assert "Put the cursor on a move" in plain(lines[0])
+    assert "Select a move" in plain(lines[0])
 
 
 # ---- brokers
@@ -248,47 +237,48 @@ def test_replicas_and_loads_are_shown_if_they_fit() -> None:
     ]
 
 
-def test_a_broker_that_leaves_has_no_level() -> None:
+def test_a_drained_broker_has_no_deviation() -> None:
     drained = shown(what_if()).plan
-    assert _cells(broker_table(drained, 46))[2] == ["3", "leaves", "leaves"]
+    assert _cells(broker_table(drained, 46))[2] == ["3", "drained", "drained"]
 
 
 # ---- why there are no moves
 
 
 @pytest.mark.parametrize(
-    ("view", "words"),
+    ("view", "message"),
     [
-        (CONNECTING, "the cluster has to answer first"),
-        (UNREACHABLE, "the cluster has to answer first"),
-        (measuring(), "loads have to be known first"),
-        (solving(), "A plan is being made"),
+        (CONNECTING, "waiting for the cluster to answer"),
+        (UNREACHABLE, "waiting for the cluster to answer"),
+        (measuring(), "loads are still being measured"),
+        (solving(), "Planning"),
         (replace(balanced_after_run(), run=None), "When one leaves it, a plan is made"),
         (failed(), "plimsoll has stopped"),
         (
             replace(solving(), phase=Phase.NO_PLAN, message="infeasible: no room"),
             "There is no plan: infeasible: no room.",
         ),
-        (STATES["level_already"], "LEVEL ALREADY\n- every broker lies within"),
+        (STATES["level_already"], "ALREADY BALANCED\n- every broker is within"),
         (STATES["no_improvement"], "NO IMPROVEMENT WORTH ITS COST\n- no allowed"),
         (STATES["no_plan_in_time"], "NO PLAN IN TIME\n- no placement"),
         (
             STATES["infeasible"],
-            "these cannot all be kept\n- broker 3 is draining\n- the budget allows 2 "
-            "moves\n\nWays out, the cheapest first:\n- it would be feasible with a",
+            "these cannot all be satisfied\n- broker 3 is draining\n"
+            "- the budget allows 2 moves\n\nWhat would help, "
+            "cheapest first:\n- it would be feasible with a",
         ),
     ],
 )
-def test_an_empty_plan_says_why(view: LoopView, words: str) -> None:
+def test_an_empty_plan_is_explained(view: LoopView, message: str) -> None:
     table = moves_table(shown(view), 110)
     assert table.rows == ()
-    assert words in table.why_empty
+    assert message in table.why_empty
 
 
-def test_an_old_answer_is_not_shown_once_the_cluster_is_level() -> None:
-    old = answered(PlanStatus.INFEASIBLE, "no room")
-    level = replace(old, phase=Phase.LEVEL)
-    assert "every broker is within its band" in shown(level).why_none
+def test_an_old_answer_is_not_shown_once_the_cluster_is_balanced() -> None:
+    old = answered(PlanStatus.INFEASIBLE, "Too little space")
+    level = replace(old, phase=Phase.BALANCED)
+    assert "every broker is within its tolerance band" in shown(level).why_none
 
 
 # ---- frontier
@@ -304,19 +294,19 @@ def test_every_point_of_the_frontier_is_drawn_and_the_picked_one_stands_out() ->
     assert text.count(POINT) == len(frontier.points) - 1
 
 
-def test_without_room_the_frontier_is_not_drawn() -> None:
+def test_without_space_the_frontier_is_not_drawn() -> None:
     (line,) = plot(traced().frontier, 0, 12, 3)
-    assert "no room" in plain(line)
+    assert "Too little space" in plain(line)
 
 
-def test_a_point_says_what_it_costs_reaches_and_proves() -> None:
+def test_a_point_shows_cost_imbalance_and_bound() -> None:
     frontier = traced().frontier
     assert frontier.chosen is not None
-    words = " ".join(point_words(frontier, frontier.chosen, 60, frontier.chosen))
+    message = " ".join(point_words(frontier, frontier.chosen, 60, frontier.chosen))
     point = frontier.points[frontier.chosen]
-    assert f"{frontier.chosen + 1} of {len(frontier.points)} (" in words
-    assert f"the plan): {point.moves} new replicas" in words
-    assert f"under {point.bound:.4g}" in words
+    assert f"{frontier.chosen + 1} of {len(frontier.points)} (" in message
+    assert f"the plan): {point.moves} new replicas" in message
+    assert f"below {point.bound:.4g}" in message
 
 
 def test_only_the_point_that_is_the_plan_is_called_so() -> None:

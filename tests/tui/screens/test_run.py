@@ -83,15 +83,15 @@ def test_a_move_shows_bytes_share_rate_and_time() -> None:
     assert done["rate"] == "4.58 MB/s"
 
 
-def test_a_run_counts_its_moves_and_bytes_and_says_how_long_it_takes_yet() -> None:
+def test_a_run_shows_moves_bytes_and_time_left() -> None:
     run = replace(progress(), left_s=40.0, foreseen_s=60.0)
-    words = _words(_shown(_of(run)))
+    message = _words(_shown(_of(run)))
     for part in (
-        "RUNNING  1 of 4 moves  1 under way  2 waiting  15.5 MB of 33.5 MB copied",
+        "RUNNING  1 of 4 moves  1 in flight  2 waiting  15.5 MB of 33.5 MB copied",
         "1.50 MB/s",
-        "about 40 s left (60.0 s foreseen)",
+        "about 40 s left (60.0 s estimated)",
     ):
-        assert part in words
+        assert part in message
 
 
 def test_the_time_left_decreases_between_two_estimates() -> None:
@@ -149,18 +149,18 @@ def test_completed_moves_have_no_rate() -> None:
     assert rate_now(progress(RunState.DONE), AT_MS) == 0.0
 
 
-def test_a_paused_or_stopped_run_says_by_whom() -> None:
+def test_a_paused_or_stopped_run_shows_by_whom() -> None:
     for state, reason in (
         (RunState.PAUSED, "paused by the operator"),
         (RunState.STOPPED, "broker 3 does not serve any more"),
     ):
         run = replace(progress(state), reason=reason)
-        words = _words(_shown(_of(run)))
-        assert words.startswith(state.value.upper())
-        assert f"because: {reason}" in words
+        message = _words(_shown(_of(run)))
+        assert message.startswith(state.value.upper())
+        assert f"reason: {reason}" in message
 
 
-def test_a_finished_run_says_how_level_it_was_planned_and_is() -> None:
+def test_a_finished_run_shows_planned_and_achieved_imbalance() -> None:
     balance = BrokerBalance(
         id=BrokerId(1),
         before={},
@@ -181,9 +181,9 @@ def test_a_finished_run_says_how_level_it_was_planned_and_is() -> None:
         moves=(),
         brokers=(balance,),
     )
-    words = _words(_shown(balanced_after_run(), report=report))
-    assert "off level in 200% → 2% planned, 4% achieved" in words
-    assert "stops on" not in words
+    message = _words(_shown(balanced_after_run(), report=report))
+    assert "deviation in 200% → 2% planned, 4% achieved" in message
+    assert "stops on" not in message
 
 
 @pytest.mark.parametrize("width", [77, 118])
@@ -198,12 +198,12 @@ def test_a_duration_of_almost_an_hour_is_shown_in_full(
     assert len(reported) < table.columns[at].width
 
 
-def test_a_note_stands_in_place_of_the_reason() -> None:
+def test_a_note_replaces_the_reason() -> None:
     dropped = replace(
         progress().moves[2], state=MoveState.DROPPED, note="leader changed meanwhile"
     )
     (row,) = _rows(_table(_of(replace(progress(), moves=(dropped,)))))
-    assert (row["state"], row["done"]) == ("dropped", "-")
+    assert (row["state"], row["done"]) == ("skipped", "-")
     assert row["note"].startswith("leader changed")
 
 
@@ -228,13 +228,13 @@ def test_an_empty_run_panel_is_explained() -> None:
     assert "Approve a plan" in moves_table(shown, 116, Wish()).why_empty
 
 
-def test_a_run_that_was_cut_off_is_shown_with_what_can_be_done() -> None:
-    shown = _shown(plan_ready(), cut_off=past(RunState.INTERRUPTED))
-    assert shown.title.startswith("Run that was cut off, 2023")
-    words = _words(shown)
-    assert "Go on with it (R), or roll it back (B)" in " ".join(words.split())
-    assert "CUT OFF  1 of 4 moves" in words
-    assert _shown(running(), cut_off=past(RunState.INTERRUPTED)).title.startswith(
+def test_an_interrupted_run_is_shown_with_the_possible_actions() -> None:
+    shown = _shown(plan_ready(), interrupted=past(RunState.INTERRUPTED))
+    assert shown.title.startswith("Interrupted run 2023")
+    message = _words(shown)
+    assert "Resume it (R) or roll it back (B)" in " ".join(message.split())
+    assert "INTERRUPTED  1 of 4 moves" in message
+    assert _shown(running(), interrupted=past(RunState.INTERRUPTED)).title.startswith(
         "Run 2023"
     )
 
@@ -282,12 +282,12 @@ def test_an_invalid_rate_is_explained(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("begun_with", "asked", "words"),
+    ("begun_with", "asked", "message"),
     [
         (None, None, "none"),
         (40 * MB, None, "40.0 MB/s"),
-        ("auto", None, "auto, by what clients leave free"),
-        (40 * MB, AskedRate(bytes_per_s=5 * MB), "5.00 MB/s asked for"),
+        ("auto", None, "auto, follows what clients leave free"),
+        (40 * MB, AskedRate(bytes_per_s=5 * MB), "5.00 MB/s requested"),
         (40 * MB, AskedRate(bytes_per_s=UNLIMITED, answer=""), "none"),
         (
             40 * MB,
@@ -296,10 +296,10 @@ def test_an_invalid_rate_is_explained(text: str) -> None:
         ),
     ],
 )
-def test_the_throttle_says_what_is_in_force_and_what_was_asked(
-    begun_with: int | str | None, asked: AskedRate | None, words: str
+def test_the_throttle_in_force_and_the_requested_one_are_shown(
+    begun_with: int | str | None, asked: AskedRate | None, message: str
 ) -> None:
-    assert throttle_words(begun_with, asked) == words
+    assert throttle_words(begun_with, asked) == message
 
 
 def test_a_refused_rate_shows_the_whole_reason() -> None:
@@ -321,9 +321,11 @@ def test_stop_rules_are_grouped_by_reaction() -> None:
     assert rolls_back == "rolls back on: shrinking ISR"
 
 
-def test_closed_hours_are_a_condition_only_where_there_are_some() -> None:
-    assert "closed hours" not in " ".join(armed(StopRules()))
-    assert "closed hours" in " ".join(armed(StopRules(window_hours="22:00-06:00")))
+def test_the_time_window_is_listed_only_if_there_is_one() -> None:
+    assert "end of the time window" not in " ".join(armed(StopRules()))
+    assert "end of the time window" in " ".join(
+        armed(StopRules(window_hours="22:00-06:00"))
+    )
 
 
 def test_a_previous_run_has_the_duration_of_the_history_with_pauses() -> None:

@@ -43,10 +43,10 @@ async def test_a_view_from_another_thread_reaches_the_screen() -> None:
         assert len(on.table("#moves")) == 4
 
 
-async def test_the_way_from_the_first_contact_to_level() -> None:
+async def test_from_the_first_contact_to_a_balanced_cluster() -> None:
     async with stage(CONNECTING) as on:
         await on.press("2")
-        assert on.words("MovesPanel .note").startswith("There is no plan yet")
+        assert on.words("MovesPanel .note").startswith("No plan yet")
         await on.show(solving())
         await on.press("1")
         assert on.words("#headline").startswith("OVER broker 1")
@@ -58,7 +58,7 @@ async def test_the_way_from_the_first_contact_to_level() -> None:
         await on.show(balanced_after_run())
         assert "DONE" in on.words("#figures")
         await on.press("1")
-        assert on.words("#headline") == "every broker is within its band"
+        assert on.words("#headline") == "every broker is within its tolerance band"
 
 
 def test_the_latest_of_queued_views_is_shown() -> None:
@@ -127,10 +127,10 @@ async def test_enter_on_a_move_shows_its_reason_in_full() -> None:
         assert len(on.app.screen_stack) == 1
 
 
-async def test_a_move_back_promises_no_gain() -> None:
+async def test_a_rollback_move_promises_no_gain() -> None:
     view = running()
     assert view.run is not None
-    told = []
+    reported = []
     for gain in (0.5, 0.0):
         back = tuple(
             replace(m, move=m.move.model_copy(update={"gain": gain}))
@@ -140,18 +140,18 @@ async def test_a_move_back_promises_no_gain() -> None:
             await on.press("3", "enter")
             assert isinstance(on.app.screen, ReasonScreen)
             lines = on.app.screen.query(Static).results(Static)
-            told.append(" ".join(str(line.render()) for line in lines))
-    assert ["would rise" in words for words in told] == [True, False]
+            reported.append(" ".join(str(line.render()) for line in lines))
+    assert ["would be higher" in message for message in reported] == [True, False]
 
 
-async def test_the_body_rests_under_a_question_and_the_header_goes_on() -> None:
+async def test_behind_a_dialog_only_the_header_is_updated() -> None:
     async with stage(plan_ready()) as on:
         await on.press("A")
         await on.show(balanced_after_run())
-        assert "LEVEL" in on.header
+        assert "BALANCED" in on.header
         assert on.words("#headline").startswith("OVER broker 1")
         await on.press("escape")
-        assert on.words("#headline") == "every broker is within its band"
+        assert on.words("#headline") == "every broker is within its tolerance band"
 
 
 async def test_the_log_follows_its_end_unless_scrolled_up() -> None:
@@ -178,7 +178,7 @@ async def test_help_explains_the_focused_part_and_lists_keys() -> None:
     async with stage(plan_ready(), size=(120, 40)) as on:
         await on.press("question_mark")
         assert "A full bar is the broker's capacity" in on.help
-        assert "Solve again Make a new plan from the newest loads" in on.help
+        assert "Replan Make a new plan from the latest loads" in on.help
         await on.press("tab")
         assert "A full bar" not in on.help
         await on.press("question_mark")
@@ -275,4 +275,4 @@ async def test_a_burst_of_views_ends_with_the_last_one() -> None:
         for view in [solving(), plan_ready()] * 50 + [balanced_after_run()]:
             on.loop.show(view)
         await on.settle()
-        assert "LEVEL" in on.header
+        assert "BALANCED" in on.header

@@ -10,7 +10,7 @@ from control.loop.view import LoopView, Mode
 from model.ids import BrokerId, TopicName
 from model.snapshot.snapshot import RecentMove, Snapshot
 from model.snapshot.topic_skew import topic_skew
-from tests.support.model import clusters as build
+from tests.support.model import clusters
 from tests.support.tui.app_harness import stage
 from tests.support.tui.large_clusters import crowded
 from tests.support.tui.loop_views import (
@@ -73,7 +73,7 @@ def test_an_evenly_spread_topic_has_no_marker() -> None:
     assert _cells(_topics(view))["each"] == "2-3 of 2-3"
 
 
-def test_what_stays_is_told_excluded_topics_and_partitions_that_rest() -> None:
+def test_excluded_topics_and_partitions_in_cooldown_are_shown() -> None:
     header = skewed().header
     moved = RecentMove(
         topic=ORDERS, partition=3, left=(BrokerId(2),), at_ms=AT_MS - 60_000
@@ -82,8 +82,8 @@ def test_what_stays_is_told_excluded_topics_and_partitions_that_rest() -> None:
     update = {"recent_moves": (moved, long_ago)}
     rested = Snapshot(header.model_copy(update=update), skewed().partitions)
     view = replace(solving(), snapshot=rested)
-    assert _cells(_topics(view))["note"] == "1 rest"
-    assert _cells(_partitions(view), 3)["note"] == "rests to 22:22:20Z"
+    assert _cells(_topics(view))["note"] == "1 in cooldown"
+    assert _cells(_partitions(view), 3)["note"] == "22:22:20Z"
     assert _cells(_partitions(view), 4)["note"] == ""
     excluding = GOALS.model_copy(
         update={
@@ -93,20 +93,22 @@ def test_what_stays_is_told_excluded_topics_and_partitions_that_rest() -> None:
         }
     )
     assert _cells(topic_table(view, excluding, 118, Wish()))["note"] == (
-        "excluded, 1 rest"
+        "excluded, 1 in cooldown"
     )
 
 
-def test_before_loads_are_known_the_table_says_what_would_fill_it() -> None:
-    assert "loads have to be measured first" in _topics(CONNECTING).why_empty
+def test_an_empty_topic_table_is_explained() -> None:
+    assert "loads are still being measured" in _topics(CONNECTING).why_empty
 
 
-def test_a_leader_that_is_missing_or_not_the_preferred_one_is_told() -> None:
-    odd = build.snapshot(build.brokers(3), [(1, 2), (1, 2), (1, 2)], leaders=[1, 2, -1])
+def test_a_missing_or_non_preferred_leader_is_shown() -> None:
+    odd = clusters.snapshot(
+        clusters.brokers(3), [(1, 2), (1, 2), (1, 2)], leaders=[1, 2, -1]
+    )
     view = replace(solving(), snapshot=odd)
-    table = partition_table(view, GOALS, build.TOPIC, 118, Wish())
-    told = [_cells(table, row)["leader"] for row in range(3)]
-    assert told == ["1", "2, not 1", "NONE"]
+    table = partition_table(view, GOALS, clusters.TOPIC, 118, Wish())
+    reported = [_cells(table, row)["leader"] for row in range(3)]
+    assert reported == ["1", "2, not 1", "NONE"]
 
 
 @pytest.mark.parametrize("width", [78, 98, 118, 198])
@@ -199,11 +201,11 @@ async def test_the_wheel_scrolls_rows_under_a_header_that_stays() -> None:
         assert table.render_line(table.size.height - 1).text.startswith("topic-000499")
 
 
-async def test_a_topic_that_is_deleted_meanwhile_is_told_and_does_no_harm() -> None:
+async def test_a_topic_deleted_meanwhile_is_reported() -> None:
     async with stage(crowded(3, 700, 2000)) as on:
         await on.press("4", "enter")
         await on.show(plan_ready())
-        assert "any more" in on.words("PartitionPanel .note")
+        assert "no longer exists" in on.words("PartitionPanel .note")
 
 
 async def test_pasted_garbage_in_a_filter_is_harmless() -> None:
@@ -225,9 +227,9 @@ async def test_a_plan_for_the_selected_topic_is_requested_and_shown() -> None:
         assert on.app.current_mode == "plan"
 
 
-async def test_while_a_run_goes_on_no_plan_for_a_topic_is_asked_for() -> None:
+async def test_during_a_run_no_plan_for_a_topic_is_requested() -> None:
     async with stage(running(), running=True) as on:
         await on.press("4", "t")
         assert on.loop.proposals.asked == []
         assert on.app.current_mode == "topics"
-        assert "a run goes on" in on.app.screen.active_bindings["t"].tooltip
+        assert "a run is in progress" in on.app.screen.active_bindings["t"].tooltip

@@ -23,26 +23,26 @@ def _with(supposed: WhatIfView, view: LoopView | None = None) -> LoopView:
 
 
 @pytest.mark.parametrize("mode", ["overview", "plan", "run", "topics", "log"])
-async def test_the_header_of_every_screen_speaks_of_the_what_if_alone(
+async def test_every_header_describes_only_the_what_if(
     mode: str,
 ) -> None:
     async with stage(what_if(), size=(120, 40)) as on:
         on.app.action_show_mode(mode)
         await on.settle()
-        assert " WHAT-IF  broker 3 removed, on the plan screen alone;" in on.header
+        assert " WHAT-IF  broker 3 removed, on the plan screen only;" in on.header
         assert plan_ready().message not in on.header
 
 
 @pytest.mark.parametrize(
-    ("view", "words"),
+    ("view", "message"),
     [(running(), "RUNNING 46%"), (disconnected(), "CANNOT CONNECT")],
     ids=["a run", "a cluster that is away"],
 )
-async def test_what_is_urgent_stands_below_the_what_if(
-    view: LoopView, words: str
+async def test_urgent_states_are_shown_below_the_what_if(
+    view: LoopView, message: str
 ) -> None:
-    async with stage(_with(_supposed(), view), running=words[0] == "R") as on:
-        assert on.header.index("WHAT-IF") < on.header.index(words)
+    async with stage(_with(_supposed(), view), running=message[0] == "R") as on:
+        assert on.header.index("WHAT-IF") < on.header.index(message)
 
 
 async def test_no_bar_shows_the_real_plan_beside_a_what_if() -> None:
@@ -52,16 +52,16 @@ async def test_no_bar_shows_the_real_plan_beside_a_what_if() -> None:
         assert on.table("#brokers") != without
         await on.show(what_if())
         assert on.table("#brokers") == without
-        assert "Brokers of the cluster there is" in _title(on, "BrokerPanel")
+        assert "Brokers of the real cluster" in _title(on, "BrokerPanel")
 
 
-async def test_beside_a_what_if_no_real_plan_is_asked_for() -> None:
+async def test_during_a_what_if_no_real_plan_is_requested() -> None:
     async with stage(what_if(), size=(120, 40)) as on:
         await on.press("2", "r")
         assert on.loop.plans_wanted == 0
         assert "escape" in on.app.screen.active_bindings["r"].tooltip
         titles = {c.title for c in on.app.get_system_commands(on.app.screen)}
-        assert not titles & {"Approve", "Solve again"}
+        assert not titles & {"Approve", "Replan"}
 
 
 async def test_b_ends_the_solve_of_a_what_if() -> None:
@@ -80,7 +80,7 @@ async def test_partitions_that_a_what_if_loses_are_counted() -> None:
     async with stage(_with(lossy), size=(120, 40)) as on:
         await on.press("2")
         figures = on.app.screen.query_one("#figures").render()
-        assert "2 partitions would have no replica left" in str(figures)
+        assert "2 partitions would lose all replicas" in str(figures)
 
 
 async def test_the_folder_of_a_what_if_is_not_called_as_that_of_a_plan() -> None:

@@ -48,13 +48,13 @@ def test_shortened_text_fits(text: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("width", range(1, 80))
-def test_no_figure_is_cut_in_a_line_that_is(width: int) -> None:
-    words = "improved: 17 moves, objective 1.18 -> 0.025, -12.5 %, 1,011 GB in 5 s"
-    line = (Span(words[:20], Role.GOOD), Span(words[20:]))
+def test_a_truncated_line_splits_no_figure(width: int) -> None:
+    text = "improved: 17 moves, imbalance 1.18 -> 0.025, -12.5 %, 1,011 GB in 5 s"
+    line = (Span(text[:20], Role.GOOD), Span(text[20:]))
     cut = plain(shorten_line(line, width))
-    assert cut == shorten_words(words, width)
+    assert cut == shorten_words(text, width)
     assert len(cut) <= width
-    figures = re.findall(r"\S*\d\S*", words)
+    figures = re.findall(r"\S*\d\S*", text)
     assert (
         re.findall(r"\S*\d[^\s…]*", cut) == figures[: len(re.findall(r"\d+\S*", cut))]
     )

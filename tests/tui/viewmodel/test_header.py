@@ -47,14 +47,14 @@ def _lines(moment: Moment, width: int = 118) -> list[str]:
 def test_the_first_line_names_cluster_mode_data_replication_and_objective() -> None:
     assert _lines(_moment(plan_ready()))[0] == (
         f"demo {CLUSTER_ID}  APPROVE  data 2 s old  100% measured  "
-        "0 under-replicated  objective 12"
+        "0 under-replicated  imbalance 12"
     )
 
 
 def test_a_narrow_header_shortens_the_id_and_keeps_the_rest() -> None:
     first = _lines(_moment(plan_ready()), 78)[0]
     assert first.startswith("demo MkU3OEVB…  APPROVE")
-    assert first.endswith("0 URP  objective 12")
+    assert first.endswith("0 URP  imbalance 12")
 
 
 def test_a_cluster_without_a_name_is_shown_by_its_id() -> None:
@@ -125,9 +125,9 @@ def test_a_stopping_run_is_shown_as_such() -> None:
     assert _lines(_moment(view, run=True))[1].startswith(" STOPPING 46% ")
 
 
-def test_leaving_says_what_it_waits_for() -> None:
+def test_quitting_shows_what_it_waits_for() -> None:
     second = _lines(_moment(running(), run=True, leaving=True))[1]
-    assert second == " STOPPING 46%  leaving when it has stopped"
+    assert second == " STOPPING 46%  quitting once the run has stopped"
 
 
 @pytest.mark.parametrize("view", [UNREACHABLE, failed()])
@@ -139,19 +139,19 @@ def test_errors_are_shown_in_full_over_several_lines(view: LoopView) -> None:
 
 
 @pytest.mark.parametrize(
-    ("later_s", "words"),
+    ("later_s", "message"),
     [
         (0, "attempt 4 in 5 s"),
         (1, "attempt 4 in 4 s"),
         (4, "attempt 4 in 1 s"),
-        (5, "attempt 4 goes on"),
-        (60, "attempt 4 goes on"),
+        (5, "attempt 4 in progress"),
+        (60, "attempt 4 in progress"),
         (-3600, "attempt 4 in 5 s"),
     ],
 )
-def test_the_seconds_to_the_next_attempt_tick_down(later_s: int, words: str) -> None:
+def test_the_seconds_to_the_next_attempt_tick_down(later_s: int, message: str) -> None:
     moment = _moment(disconnected(), later_s=later_s)
-    assert _lines(moment)[1].endswith(f"within 10 s; {words}")
+    assert _lines(moment)[1].endswith(f"within 10 s; {message}")
 
 
 def test_a_full_sentence_is_followed_by_the_next_attempt() -> None:
@@ -170,7 +170,7 @@ def test_other_messages_stay_on_one_line() -> None:
     assert lines[1].endswith("…")
 
 
-# ---- what is refused
+# ---- refused actions
 
 
 @pytest.mark.parametrize(
@@ -183,19 +183,19 @@ def test_other_messages_stay_on_one_line() -> None:
             _moment(plan_ready(of=plan().model_copy(update={"moves": ()}))),
             "no plan with moves",
         ),
-        ("approve", _moment(running(), run=True), "a run goes on"),
+        ("approve", _moment(running(), run=True), "a run is in progress"),
         ("approve", _moment(replace(plan_ready(), phase=Phase.FAILED)), "has stopped"),
-        ("approve", _moment(awaited()), "another plan was asked for"),
-        ("stop_run", _moment(running()), "no run goes on"),
-        ("pause_run", _moment(running()), "no run goes on"),
+        ("approve", _moment(awaited()), "another plan is being computed"),
+        ("stop_run", _moment(running()), "no run is in progress"),
+        ("pause_run", _moment(running()), "no run is in progress"),
         (
             "pause_run",
             _moment(replace(running(), run=progress(RunState.STOPPING)), run=True),
             "being stopped",
         ),
         ("stop_run", _moment(plan_ready(Mode.READ_ONLY)), "--allow-changes"),
-        ("solve_again", _moment(CONNECTING), "loads are not known"),
-        ("solve_again", _moment(running(), run=True), "a run goes on"),
+        ("solve_again", _moment(CONNECTING), "no loads have been measured"),
+        ("solve_again", _moment(running(), run=True), "a run is in progress"),
         ("solve_again", _moment(failed()), "has stopped"),
     ],
 )

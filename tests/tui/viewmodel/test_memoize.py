@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from tests.support.tui.loop_views import (
     GOALS,
+    balanced_cluster,
     judged,
-    levelled,
     log,
     plan_ready,
 )
@@ -23,19 +23,22 @@ def test_a_view_that_differs_in_its_log_alone_has_the_same_table_of_brokers() ->
 def test_other_loads_and_another_width_make_another_table_of_brokers() -> None:
     before = broker_table(plan_ready(), GOALS, 100)
     moved = replace(
-        plan_ready(), snapshot=levelled(), evaluation=judged(levelled()), plan=None
+        plan_ready(),
+        snapshot=balanced_cluster(),
+        evaluation=judged(balanced_cluster()),
+        plan=None,
     )
     after = broker_table(moved, GOALS, 100)
     assert after.rows != before.rows
     assert broker_table(moved, GOALS, 70).columns != after.columns
 
 
-def test_what_is_kept_is_made_anew_for_an_equal_object_that_is_another() -> None:
-    @kept_while(lambda words, _other: (words,))
-    def made(words: list[str], other: int) -> list[object]:
-        return [*words, other]
+def test_a_memoized_result_is_recomputed_for_an_equal_but_different_object() -> None:
+    @kept_while(lambda messages, _other: (messages,))
+    def made(messages: list[str], other: int) -> list[object]:
+        return [*messages, other]
 
-    words = ["a"]
-    assert made(words, 1) == ["a", 1]
-    assert made(words, 2) == ["a", 1]
-    assert made(list(words), 2) == ["a", 2]
+    messages = ["a"]
+    assert made(messages, 1) == ["a", 1]
+    assert made(messages, 2) == ["a", 1]
+    assert made(list(messages), 2) == ["a", 2]

@@ -4,13 +4,7 @@ import pytest
 
 from control.loop.view import Mode
 from tests.support.tui.app_harness import stage
-from tests.support.tui.loop_views import (
-    CONNECTING,
-    HASH,
-    NAME,
-    plan_ready,
-    running,
-)
+from tests.support.tui.loop_views import CONNECTING, HASH, NAME, plan_ready, running
 from tui.screens.approve import ApproveScreen
 from tui.screens.base import LiveScreen
 from tui.screens.question import Question
@@ -94,11 +88,11 @@ async def test_the_palette_opens_every_screen() -> None:
         assert on.app.current_mode == "log"
 
 
-async def test_the_palette_has_what_the_keys_of_a_screen_do_with_their_keys() -> None:
+async def test_the_palette_lists_the_actions_of_the_keys() -> None:
     async with stage(plan_ready()) as on:
         await on.press("2")
         commands = {c.title: c for c in on.app.get_system_commands(on.app.screen)}
-        keyed = {"Drop", "Pin", "Goals", "Frontier", "What-if", "Export", "Copy"}
+        keyed = {"Remove", "Pin", "Goals", "Frontier", "What-if", "Export", "Copy"}
         assert keyed | {"Filter", "Sort", "Freeze", "Approve"} <= set(commands)
         assert not {"Undo", "Stop run", "Resume"} & set(commands)
         assert commands["Frontier"].help.startswith("f  ")

@@ -40,10 +40,10 @@ def test_an_invalid_filter_keeps_all_rows_and_explains_the_error() -> None:
 
 
 @given(st.text(st.characters(), max_size=60), st.text(max_size=20))
-def test_whatever_is_pasted_a_filter_answers(pasted: str, words: str) -> None:
+def test_whatever_is_pasted_a_filter_answers(pasted: str, message: str) -> None:
     pasted_filter = Filter(pasted)
-    assert isinstance(pasted_filter.keeps(words), bool)
-    assert pasted_filter.fault == "" or pasted_filter.keeps(words)
+    assert isinstance(pasted_filter.keeps(message), bool)
+    assert pasted_filter.fault == "" or pasted_filter.keeps(message)
 
 
 def test_rows_are_sorted_by_value_not_by_text_the_largest_first() -> None:

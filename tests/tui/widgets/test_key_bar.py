@@ -19,8 +19,8 @@ def _words(on: Stage) -> str:
     return _bar(on).render_line(0).text
 
 
-async def _click(on: Stage, words: str) -> None:
-    await on.pilot.click(KeyBar, offset=(_words(on).index(words), 0))
+async def _click(on: Stage, message: str) -> None:
+    await on.pilot.click(KeyBar, offset=(_words(on).index(message), 0))
     await on.settle()
 
 
@@ -75,7 +75,7 @@ async def test_greyed_keys_are_omitted_if_not_all_fit() -> None:
 async def test_in_ascii_only_the_key_of_the_help_is_a_question_mark() -> None:
     async with stage(with_frontier(), size=SIZE) as on:
         await on.press("2", "f")
-        assert "enter Cut here" in _words(on)
+        assert "enter Use point" in _words(on)
         for mode in PlimsollApp.MODES:
             on.app.action_show_mode(mode)
             await on.settle()

@@ -7,11 +7,11 @@ from itertools import groupby
 from tui.viewmodel.cells import Cell, Role, Span
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
-GOES = "▒"
+REMOVED = "▒"
 """What the plan takes away."""
 ADDED = "░"
 """What the plan adds."""
-LEVEL_MARK = "│"
+AVERAGE_MARK = "│"
 BAND_MARK = "╎"
 """Either end of the band."""
 BOTH_MARK = "┼"
@@ -25,7 +25,7 @@ HEIGHTS = "▁▂▃▄▅▆▇█"
 class Marks:
     """What is drawn into a bar; shares of its scale, None for what is not known."""
 
-    level: float | None = None
+    average: float | None = None
     tolerance: float = 0.0
     """How far the band reaches to either side of the level, relative to it."""
     after: float | None = None
@@ -55,30 +55,30 @@ def _role(letter: str, role: Role) -> Role:
     """Blanks have no role: in a row shown reversed they would look filled."""
     if letter == " ":
         return Role.PLAIN
-    return Role.MUTED if letter in GOES + ADDED else role
+    return Role.MUTED if letter in REMOVED + ADDED else role
 
 
 def _filled(share: float, after: float | None, width: int) -> str:
     """The part that stays, then what goes or comes."""
-    stays = share if after is None else min(share, after)
-    eighths = round(8 * width * _within(stays))
+    remains = share if after is None else min(share, after)
+    eighths = round(8 * width * _within(remains))
     text = EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8].strip()
     if after is not None:
         end = round(width * _within(max(share, after)))
-        text += (GOES if after < share else ADDED) * (end - len(text))
+        text += (REMOVED if after < share else ADDED) * (end - len(text))
     return text.ljust(width)
 
 
 def _marked(marks: Marks, width: int) -> list[tuple[int, str]]:
     """Where the marks lie; the level last, over the others."""
-    if marks.level is None:
+    if marks.average is None:
         return []
-    ends = [marks.level * (1 + side * marks.tolerance) for side in (-1, 1)]
+    ends = [marks.average * (1 + side * marks.tolerance) for side in (-1, 1)]
     band = [int(end * width) for end in ends if marks.tolerance and 0 < end < 1]
     found = [(at, BAND_MARK) for at in band]
-    if 0 < marks.level < 1:
-        at = int(marks.level * width)
-        found.append((at, BOTH_MARK if at in band else LEVEL_MARK))
+    if 0 < marks.average < 1:
+        at = int(marks.average * width)
+        found.append((at, BOTH_MARK if at in band else AVERAGE_MARK))
     return found
 
 

@@ -33,7 +33,7 @@ def detail_title(moment: Moment, broker: BrokerId) -> str:
 def span_words(moment: Moment) -> str:
     """How far back the courses reach."""
     span_s = moment.trail.span_s
-    return f"course: last {seconds_text(span_s)}" if span_s else ""
+    return f"last {seconds_text(span_s)}" if span_s else ""
 
 
 def broker_detail(
@@ -46,26 +46,26 @@ def broker_detail(
     for resource in resources_of(view, moment.goals):
         gauge = known.get((broker, resource))
         if gauge is not None:
-            course = moment.trail.of(broker, resource)
-            lines += _course(resource, gauge, course, width)
+            history = moment.trail.of(broker, resource)
+            lines += _history(resource, gauge, history, width)
     if view.snapshot is None or broker not in view.snapshot.broker:
-        return (cell("Nothing is known of this broker's load yet.", Role.MUTED),)
-    room = height - len(lines) - 1
-    if room > 0:
-        lines += _replicas(view.snapshot, broker, width, room)
+        return (cell("This broker's load is not known yet.", Role.MUTED),)
+    count = height - len(lines) - 1
+    if count > 0:
+        lines += _replicas(view.snapshot, broker, width, count)
     return tuple(lines[:height])
 
 
-def _course(
-    resource: Resource, gauge: Gauge, course: list[float | None], width: int
+def _history(
+    resource: Resource, gauge: Gauge, history: list[float | None], width: int
 ) -> list[Cell]:
     figures, share = _figures(resource, gauge), _share(resource, gauge)
     role, _ = mark(gauge)
     if width < SIDE_BY_SIDE:
-        drawn = sparkline(course, gauge.scale, width - len(share))
+        drawn = sparkline(history, gauge.scale, width - len(share))
         return [figures, (Span(share), Span(drawn, role))]
     used = sum(len(span.text) for span in figures) + len(share) + 1
-    drawn = sparkline(course, gauge.scale, width - max(FIGURES, used))
+    drawn = sparkline(history, gauge.scale, width - max(FIGURES, used))
     blank = " " * (width - used - len(drawn))
     return [(*figures, Span(f" {share}{blank}"), Span(drawn, role))]
 
@@ -92,7 +92,7 @@ def _share(resource: Resource, gauge: Gauge) -> str:
 
 
 def _replicas(
-    snapshot: Snapshot, broker: BrokerId, width: int, room: int
+    snapshot: Snapshot, broker: BrokerId, width: int, count: int
 ) -> list[Cell]:
     held = _rows_of(snapshot, broker)
     loads = _loads_of(snapshot, broker, held)
@@ -102,7 +102,7 @@ def _replicas(
     head = shorten(f"heaviest of {len(held):,} replicas", name_width + ROLE_WIDTH)
     labels = "".join(f"{SHORT[r][: LOAD_WIDTH - 1]:>{LOAD_WIDTH}}" for r in shown)
     lines = [cell(head.ljust(name_width + ROLE_WIDTH) + labels, Role.STRONG)]
-    for at in _heaviest(loads, room):
+    for at in _heaviest(loads, count):
         row = int(held[at])
         leads = int(snapshot.partitions.leader[row]) == broker
         name = shorten_middle(str(snapshot.id(row)), name_width - 1)
@@ -129,11 +129,11 @@ def _loads_of(snapshot: Snapshot, broker: BrokerId, held: Ints) -> dict[str, Flo
     return found
 
 
-def _heaviest(loads: dict[str, Floats], room: int) -> list[int]:
+def _heaviest(loads: dict[str, Floats], count: int) -> list[int]:
     """Where the largest shares of the broker's own loads are, added up."""
     shares = [load / load.sum() for load in loads.values() if load.sum() > 0]
     if not shares:
         return []
     weight = np.sum(shares, axis=0)
-    first: list[int] = np.argsort(-weight, kind="stable")[:room].tolist()
+    first: list[int] = np.argsort(-weight, kind="stable")[:count].tolist()
     return first

@@ -1,14 +1,14 @@
 """The brokers now and after the plan, dimension by dimension."""
 
 from model.plan.plan import BrokerChange, Plan
-from model.units import short_text
+from model.units import deviation_text, short_text
 from tui.viewmodel.brokers.gauges import SHORT
 from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, right
 
 ID, REPLICAS, OFF, LOAD = 7, 10, 17, 15
-"""Columns of each figure."""
+"""Width of each figure."""
 
-WHY_EMPTY = "Brokers are compared here as soon as there is a plan."
+WHY_EMPTY = "Brokers are compared here once there is a plan."
 
 
 def broker_table(plan: Plan | None, width: int) -> Table:
@@ -18,15 +18,15 @@ def broker_table(plan: Plan | None, width: int) -> Table:
             columns=(Column("broker", "broker", ID),), rows=(), why_empty=WHY_EMPTY
         )
     keys = tuple(plan.levels)
-    room = width - ID - OFF * len(keys)
-    counts = room >= REPLICAS
-    loads = room - REPLICAS * counts >= LOAD * len(keys)
+    free = width - ID - OFF * len(keys)
+    counts = free >= REPLICAS
+    loads = free - REPLICAS * counts >= LOAD * len(keys)
     columns = [Column("broker", "broker", ID)]
     columns += [Column("replicas", "replicas", REPLICAS)] if counts else []
     for key in keys:
         name = SHORT.get(key, key)
         columns += [Column(f"{key} load", f"{name}", LOAD)] if loads else []
-        columns.append(Column(key, f"{name} off level", OFF))
+        columns.append(Column(key, f"{name} deviation", OFF))
     rows = tuple(_row(b, plan, keys, counts=counts, loads=loads) for b in plan.brokers)
     return Table(columns=tuple(columns), rows=rows)
 
@@ -58,7 +58,7 @@ def _row(
 def _off(broker: BrokerChange, plan: Plan, key: str) -> Cell:
     """`+200 %! → +2 %`: `!` is over the band, `<` under it."""
     if key not in broker.deviation_after:
-        return cell("leaves", Role.MUTED)
+        return cell("drained", Role.MUTED)
     tolerance = plan.goals.tolerance_of(key) or 1.0
     before, after = broker.deviation_before[key], broker.deviation_after[key]
     return (
@@ -69,7 +69,7 @@ def _off(broker: BrokerChange, plan: Plan, key: str) -> Cell:
 
 
 def _marked(deviation: float, tolerance: float) -> Span:
-    text = f"{100 * deviation:+.0f} %"
+    text = deviation_text(deviation)
     if deviation > tolerance:
         return Span(f"{text}!", Role.OVER)
     if deviation < -tolerance:

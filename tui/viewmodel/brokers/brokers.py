@@ -9,13 +9,7 @@ from control.loop.view import LoopView
 from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.plan.plan import BrokerChange, Plan
-from model.snapshot.snapshot import (
-    Broker,
-    BrokerState,
-    Ints,
-    Resource,
-    Snapshot,
-)
+from model.snapshot.snapshot import Broker, BrokerState, Ints, Resource, Snapshot
 from model.units import short_text
 from tui.viewmodel.brokers.bars import Marks, bar
 from tui.viewmodel.brokers.gauges import (
@@ -137,7 +131,7 @@ def broker_table(view: LoopView, goals: Goals, width: int) -> Table:
 def _why_empty(view: LoopView) -> str:
     if view.snapshot is not None:
         return "The cluster has no brokers."
-    return "No brokers are known yet; the cluster has to answer first."
+    return "No brokers yet; waiting for the cluster to answer."
 
 
 def _columns(loads: tuple[Resource, ...], layout: Layout) -> tuple[Column, ...]:
@@ -145,8 +139,8 @@ def _columns(loads: tuple[Resource, ...], layout: Layout) -> tuple[Column, ...]:
         Column("id", "id", 5),
         Column("rack", "rack", layout.rack),
         Column("state", "state", 9),
-        # Before the loads, so that it is in sight also where not all columns are.
-        Column("off", "worst off", layout.off),
+        # Before the loads, so that it is visible even if not all columns fit.
+        Column("off", "deviation", layout.off),
     ]
     for resource in loads:
         label = f"{SHORT[resource]} {UNITS.get(resource, '')}"
@@ -202,7 +196,7 @@ def gauge_bar(gauge: Gauge, width: int) -> Cell:
         return ()
     scale = gauge.scale or 1.0
     marks = Marks(
-        level=gauge.level / scale if gauge.level else None,
+        average=gauge.average / scale if gauge.average else None,
         tolerance=gauge.tolerance,
         after=gauge.after / scale if gauge.after is not None else None,
     )

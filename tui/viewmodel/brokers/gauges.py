@@ -44,7 +44,7 @@ class Gauge:
     capacity: float | None
     limit: float
     """Highest allowed share of the capacity."""
-    level: float | None
+    average: float | None
     """What the broker would carry if all were level; None where none is sought."""
     deviation: float | None
     """Relative to the level, now."""
@@ -97,20 +97,20 @@ def gauges(view: LoopView, goals: Goals) -> Gauges:
     changes = {b.id: b for b in plan.brokers} if plan is not None else {}
     found: Gauges = {}
     for resource in resources_of(view, goals):
-        levels = _levels(view.snapshot, view.evaluation, goals, resource)
+        averages = _averages(view.snapshot, view.evaluation, goals, resource)
         loads = view.evaluation.loads.values()
         top = max((v.get(resource, 0.0) for v in loads), default=0.0)
         for broker in view.snapshot.header.brokers:
-            level = levels.get(broker.id)
+            average = averages.get(broker.id)
             capacity = broker.capacity.get(resource)
             change = changes.get(broker.id)
             found[broker.id, resource] = Gauge(
                 load=view.evaluation.loads[broker.id].get(resource, 0.0),
                 after=change.after.get(resource) if change else None,
-                scale=capacity or 2 * (level or 0.0) or top,
+                scale=capacity or 2 * (average or 0.0) or top,
                 capacity=capacity,
                 limit=goals.limit_of(resource),
-                level=level,
+                average=average,
                 deviation=view.evaluation.deviations.get(resource, {}).get(broker.id),
                 deviation_after=_after(change, resource),
                 tolerance=goals.tolerance_of(resource) or 1.0,
@@ -118,7 +118,7 @@ def gauges(view: LoopView, goals: Goals) -> Gauges:
     return found
 
 
-def _levels(
+def _averages(
     snapshot: Snapshot, evaluation: Evaluation, goals: Goals, resource: Resource
 ) -> dict[BrokerId, float]:
     """Each holding broker's share of the whole load, by capacity."""

@@ -6,7 +6,7 @@ from control.loop.view import LoopView
 from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.snapshot.snapshot import Resource
-from model.units import bytes_text, count_text, rate_text
+from model.units import bytes_text, cores_text, count_text, rate_text
 from tui.viewmodel.brokers.gauges import SHORT, Gauges, gauges
 from tui.viewmodel.cells import Cell, Role, Span, cell
 
@@ -30,17 +30,17 @@ def headline(view: LoopView, goals: Goals, width: int) -> Cell:
 def _headline(view: LoopView, goals: Goals, full_named: int, named: int) -> Cell:
     known = gauges(view, goals)
     if not known:
-        return cell("loads are not known yet", Role.MUTED)
+        return cell("no loads have been measured yet", Role.MUTED)
     if view.snapshot is not None and not len(view.snapshot):
-        words = "the cluster has no partitions yet; with the first, loads show here"
+        words = "the cluster has no partitions yet"
         return cell(words, Role.MUTED)
     full = _full(known, full_named)
-    if not any(g.level for g in known.values()):
+    if not any(g.average for g in known.values()):
         return (*full, Span("too little load to be worth balancing", Role.MUTED))
     over = _named(known, named, over=True)
     under = _named(known, named, over=False)
     if not over and not under:
-        return (*full, Span("every broker is within its band", Role.GOOD))
+        return (*full, Span("every broker is within its tolerance band", Role.GOOD))
     spans = [*full]
     if over:
         spans.append(Span(f"OVER {_who(named)}{over}", Role.OVER))
@@ -51,7 +51,7 @@ def _headline(view: LoopView, goals: Goals, full_named: int, named: int) -> Cell
     return tuple(spans)
 
 
-def levels_line(view: LoopView, goals: Goals) -> str:
+def averages_line(view: LoopView, goals: Goals) -> str:
     """The level of each resource in numbers, and what is left alone."""
     if view.evaluation is None:
         return ""
@@ -62,8 +62,8 @@ def levels_line(view: LoopView, goals: Goals) -> str:
         if goal.resource in levels:
             words.append(f"{name} {amount(goal.resource, levels[goal.resource])}")
         elif isinstance(goal.resource, Resource):
-            words.append(f"{name} under its floor, not balanced")
-    return "level │ " + ", ".join(words)
+            words.append(f"{name} below its floor, not balanced")
+    return "average │ " + ", ".join(words)
 
 
 def scale_words(view: LoopView, goals: Goals) -> str:
@@ -76,8 +76,8 @@ def scale_words(view: LoopView, goals: Goals) -> str:
     if all(known):
         return ", full bar: capacity"
     if any(known):
-        return ", full bar: capacity, where none is known twice the level"
-    return ", no capacity known, full bar: twice the level"
+        return ", full bar: capacity, or twice the average if unknown"
+    return ", full bar: twice the average (capacity unknown)"
 
 
 def amount(resource: Resource | str, value: float) -> str:
@@ -87,6 +87,8 @@ def amount(resource: Resource | str, value: float) -> str:
             return rate_text(value)
         case Resource.DISK:
             return bytes_text(value)
+        case Resource.CPU:
+            return cores_text(value)
         case Resource.REQUESTS:
             return f"{value:,.0f}/s"
         case "replicas":
@@ -110,7 +112,7 @@ def _full(known: Gauges, named: int) -> tuple[Span, ...]:
     full = [f"{b} {SHORT[r]}" for (b, r), gauge in known.items() if gauge.over_limit]
     if not full:
         return ()
-    words = f"OVER ITS LIMIT {_who(named)}{_listed(full, named, ', ', ' ')}"
+    words = f"OVER LIMIT {_who(named)}{_listed(full, named, ', ', ' ')}"
     return (Span(words, Role.ALARM), Span("   "))
 
 

@@ -28,19 +28,19 @@ def counts(plan: Plan) -> str:
 
 def touched(plan: Plan) -> str:
     """Which brokers give replicas, and which get some: `1 gives 5; 2 gets 3`."""
-    gives = Counter(b for m in plan.moves for b in m.removed)
-    gets = Counter(b for m in plan.moves for b in m.added)
+    outgoing = Counter(b for m in plan.moves for b in m.removed)
+    incoming = Counter(b for m in plan.moves for b in m.added)
     parts = []
-    for broker in sorted({*gives, *gets}):
-        verbs = [f"gives {gives[broker]}"] if gives[broker] else []
-        verbs += [f"gets {gets[broker]}"] if gets[broker] else []
-        parts.append(f"{broker} {' and '.join(verbs)}")
+    for broker in sorted({*outgoing, *incoming}):
+        counts = [f"{outgoing[broker]} outgoing"] if outgoing[broker] else []
+        counts += [f"{incoming[broker]} incoming"] if incoming[broker] else []
+        parts.append(f"{broker}: {', '.join(counts)}")
     if parts:
         more = len(parts) - NAMED
         parts[NAMED:] = [f"and {count_text(more, 'more broker')}"] if more > 0 else []
         return "; ".join(parts)
     leaders = {b for m in plan.moves for b in (m.leader_before, m.leader_after)}
-    return f"leadership alone, on {listed(tuple(sorted(leaders)))}"
+    return f"leadership only, on {listed(tuple(sorted(leaders)))}"
 
 
 def balance(plan: Plan) -> str:
@@ -50,7 +50,7 @@ def balance(plan: Plan) -> str:
         f"{plan.spread(key, after=True):.0%}"
         for key in plan.levels
     )
-    return f"worst deviation: {found}\n" if found else ""
+    return f"largest deviation: {found}\n" if found else ""
 
 
 def leaders_only(plan: Plan) -> str:
@@ -72,7 +72,7 @@ def takes(found: Forecast) -> str:
     words = [_peak(broker, size, found) for size, broker in peaks[:PEAKS_NAMED]]
     more = len(peaks) - PEAKS_NAMED
     words += [f"and {count_text(more, 'more broker')}"] if more > 0 else []
-    lines.append(f"peak disk: {', '.join(words) or 'nothing more than now'}")
+    lines.append(f"peak disk use: {', '.join(words) or 'as now'}")
     if found.unknown:
         unknown = count_text(found.unknown, "move")
         lines.append(f"not included: {unknown} of unknown size")
@@ -90,19 +90,19 @@ def replaced(view: LoopView, plan: Plan) -> str:
     """Why the plan that is asked about can no longer be approved; empty if it can."""
     if view.plan is not None and view.plan.hash == plan.hash:
         changes = "; ".join(view.proposed.changes)
-        return f"The cluster changed since this plan: {changes}." if changes else ""
+        return f"The cluster has changed: {changes}." if changes else ""
     if view.plan is None:
-        return "This plan is gone: the cluster is level, or it changed. Close this."
+        return "This plan no longer applies: the cluster has changed. Cancel."
     return (
-        f"This plan was replaced by {view.plan.hash[:12]}. "
-        "Close this, look at the new one, approve that."
+        f"A newer plan, {view.plan.hash[:12]}, has replaced this one. "
+        "Cancel, then review and approve the newer plan."
     )
 
 
 def asked(view: LoopView) -> str:
     """A line on what was asked of the plan; empty where nothing was."""
     words = ", ".join(view.proposed.asks.words())
-    return f"asked: {words}\n" if words else ""
+    return f"requested: {words}\n" if words else ""
 
 
 def throttle_line(throttle: int | str | None) -> str:
@@ -111,4 +111,4 @@ def throttle_line(throttle: int | str | None) -> str:
         return "throttle: none\n"
     if isinstance(throttle, int):
         return f"throttle: {rate_text(throttle)}\n"
-    return "throttle: what clients leave free\n"
+    return "throttle: follows what clients leave free\n"

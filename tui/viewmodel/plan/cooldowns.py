@@ -7,13 +7,13 @@ from model.goals.goals import Goals
 from model.snapshot.snapshot import RecentMove, Snapshot
 
 
-def resting(snapshot: Snapshot, goals: Goals, now_ms: int) -> Counter[str]:
+def cooldown_counts(snapshot: Snapshot, goals: Goals, now_ms: int) -> Counter[str]:
     """How many partitions of each topic rest now."""
-    found = {(m.topic, m.partition) for m, _ in rests(snapshot, goals, now_ms)}
+    found = {(m.topic, m.partition) for m, _ in cooldowns(snapshot, goals, now_ms)}
     return Counter(topic for topic, _ in found)
 
 
-def rests(
+def cooldowns(
     snapshot: Snapshot, goals: Goals, now_ms: int
 ) -> Iterator[tuple[RecentMove, int]]:
     """Moves that partitions rest after, and until when (ms)."""

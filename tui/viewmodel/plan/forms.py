@@ -7,13 +7,7 @@ from pydantic import ValidationError
 
 from control.planning.scenario_flags import added_brokers, traffic_times
 from model.errors import ConfigError
-from model.goals.goals import (
-    Budgets,
-    Goal,
-    Goals,
-    ObjectiveKind,
-    Pin,
-)
+from model.goals.goals import Budgets, Goal, Goals, ObjectiveKind, Pin
 from model.ids import BrokerId
 from model.names import Names
 from model.plan.plan import Move
@@ -49,18 +43,18 @@ def goals_lines(goals: Goals, snapshot: Snapshot) -> tuple[FormLine, ...]:
     return (
         FormLine("objective", "objective", goals.objective, _OBJECTIVES),
         *(_goal_line(measure, present.get(measure)) for measure in measures),
-        _number_line("price of a move", "move_price", goals.move_price),
+        _number_line("cost of a move", "move_price", goals.move_price),
         _number_line(
             "capacity limit %", "capacity_limit", 100 * goals.capacity_limit, "0-100"
         ),
-        _number_line("most moves", "moves", budgets.replica_moves),
-        _number_line("most bytes", "bytes", budgets.bytes, "500GB"),
-        _number_line("most leader changes", "leader_changes", budgets.leader_changes),
+        _number_line("max moves", "moves", budgets.replica_moves),
+        _number_line("max bytes", "bytes", budgets.bytes, "500GB"),
+        _number_line("max leader changes", "leader_changes", budgets.leader_changes),
         FormLine(
             "excluded topics",
             "excluded",
             " ".join(goals.excluded_topics.regex),
-            "regular expressions, blanks between",
+            "regular expressions, separated by blanks",
         ),
     )
 
@@ -70,7 +64,7 @@ _OBJECTIVES = " or ".join(ObjectiveKind)
 
 def _goal_line(measure: Measure, goal: Goal | None) -> FormLine:
     text = f"{goal.weight:g} {100 * goal.tolerance:g}%" if goal is not None else ""
-    return FormLine(measure, f"goal {measure}", text, "off; weight and band: 1 10%")
+    return FormLine(measure, f"goal {measure}", text, "off; weight, tolerance: 1 10%")
 
 
 def _number_line(
@@ -93,16 +87,16 @@ def goals_of(before: Goals, typed: Typed) -> Goals:
         raise ConfigError(f"objective: {objective!r} is not {_OBJECTIVES}")
     budgets = before.budgets.model_copy(
         update={
-            "replica_moves": _count("most moves", typed["moves"]),
-            "bytes": _bytes("most bytes", typed["bytes"]),
-            "leader_changes": _count("most leader changes", typed["leader_changes"]),
+            "replica_moves": _count("max moves", typed["moves"]),
+            "bytes": _bytes("max bytes", typed["bytes"]),
+            "leader_changes": _count("max leader changes", typed["leader_changes"]),
         }
     )
     excluded = before.excluded_topics.model_dump()
     update = {
         "objective": ObjectiveKind(objective),
         "balance": tuple(_balance(before, typed)),
-        "move_price": _number("price of a move", typed["move_price"]),
+        "move_price": _number("cost of a move", typed["move_price"]),
         "capacity_limit": _share("capacity limit %", typed["capacity_limit"]) or 0.85,
         "budgets": Budgets.model_validate(budgets.model_dump()),
         "excluded_topics": excluded | {"regex": tuple(typed["excluded"].split())},
@@ -124,13 +118,15 @@ def _balance(before: Goals, typed: Typed) -> Iterator[Goal]:
             continue
         words = text.replace("%", " ").split()
         if not 1 <= len(words) <= 2:
-            raise ConfigError(f"{name}: say a weight and a band, as 1 10%")
+            raise ConfigError(
+                f"{name}: enter a weight and a tolerance, for example 1 10%"
+            )
         measure = Resource(name) if name in list(Resource) else Count(name)
         yield Goal(
             resource=measure,
             weight=_number(f"weight of {name}", words[0]) or 0.0,
             floor=floors.get(measure, 0.0),
-            tolerance=_share(f"band of {name}", "".join(words[1:])) or 0.10,
+            tolerance=_share(f"tolerance of {name}", "".join(words[1:])) or 0.10,
         )
 
 
@@ -143,21 +139,21 @@ def _number(label: str, text: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1e9:
-        raise ConfigError(f"{label}: {text.strip()!r} is no number from 0 to 1e9")
+        raise ConfigError(f"{label}: {text.strip()!r} is not a number from 0 to 1e9")
     return value
 
 
 def _share(label: str, text: str) -> float | None:
     value = _number(label, text.replace("%", ""))
     if value is not None and not 0 < value <= 100:
-        raise ConfigError(f"{label}: say a percentage over 0 and up to 100")
+        raise ConfigError(f"{label}: enter a percentage above 0, at most 100")
     return None if value is None else value / 100
 
 
 def _count(label: str, text: str) -> int | None:
     value = _number(label, text)
     if value is not None and value != int(value):
-        raise ConfigError(f"{label}: {text.strip()!r} is no whole number")
+        raise ConfigError(f"{label}: {text.strip()!r} is not a whole number")
     return None if value is None else int(value)
 
 
@@ -176,16 +172,16 @@ def _bytes(label: str, text: str) -> int | None:
 def pin_lines(move: Move) -> tuple[FormLine, ...]:
     """Where a partition is to lie; at first where the plan puts it."""
     brokers = " ".join(map(str, move.replicas_after))
-    return (FormLine("brokers", "brokers", brokers, "ids, as in: 1 4 7"),)
+    return (FormLine("brokers", "brokers", brokers, "ids, for example 1 4 7"),)
 
 
 def pin_of(move: Move, typed: Typed) -> Pin:
     """The pin that a form asks for; ConfigError as `goals_of`."""
     brokers = _ids("brokers", typed["brokers"])
-    wanted = len(move.replicas_after)
-    if len(brokers) < wanted:
+    replicas = len(move.replicas_after)
+    if len(brokers) < replicas:
         raise ConfigError(
-            f"{move.id} has {wanted} replicas; name {wanted} brokers or more for them"
+            f"{move.id} has {replicas} replicas; enter at least {replicas} brokers"
         )
     topics = Names(exact=(move.topic,))
     return Pin(topics=topics, partitions=(move.partition,), brokers=brokers)
@@ -195,7 +191,7 @@ def _ids(label: str, text: str) -> tuple[BrokerId, ...]:
     parts = text.replace(",", " ").split()
     for part in parts:
         if not (part.isascii() and part.isdigit()) or len(part) > 10:
-            raise ConfigError(f"{label}: {part!r} is no id of a broker")
+            raise ConfigError(f"{label}: {part!r} is not a broker id")
     return tuple(sorted({BrokerId(int(part)) for part in parts}))
 
 
@@ -203,11 +199,11 @@ def _ids(label: str, text: str) -> tuple[BrokerId, ...]:
 
 WHAT_IF_LINES = (
     FormLine("add brokers", "add", "", "2, or 2:RACK for a rack"),
-    FormLine("drain brokers", "remove", "", "ids, as in: 1 4 7"),
+    FormLine("drain brokers", "remove", "", "ids, for example 1 4 7"),
     FormLine(
-        "traffic times", "traffic", "", "1.5 for all topics, or 1.5:orders.* for some"
+        "traffic factor", "traffic", "", "1.5 for all topics, 1.5:orders.* for some"
     ),
-    FormLine("lose racks", "lose", "", "names, blanks between several"),
+    FormLine("lose racks", "lose", "", "names, separated by blanks"),
 )
 
 
@@ -217,10 +213,10 @@ def scenario_of(typed: Typed) -> Scenario:
         add=tuple(added_brokers(t, "add brokers:") for t in typed["add"].split()),
         remove=_ids("drain brokers", typed["remove"]),
         traffic=tuple(
-            traffic_times(t, "traffic times:") for t in typed["traffic"].split()
+            traffic_times(t, "traffic factor:") for t in typed["traffic"].split()
         ),
         lose_racks=tuple(sorted(set(typed["lose"].split()))),
     )
     if scenario == Scenario():
-        raise ConfigError("nothing is supposed; fill in one of the lines")
+        raise ConfigError("enter at least one change")
     return scenario

@@ -20,15 +20,15 @@ LABELS = 9
 LEAST_WIDTH, LEAST_HEIGHT = LABELS + 12, 5
 
 MEASURES = {
-    "deviation": "unevenness: weighted squared deviations from the level",
-    "excess": "unevenness: excess over the bands, in levels",
+    "deviation": "imbalance: weighted squared deviations from the average",
+    "excess": "imbalance: excess over the tolerance bands, relative to the average",
 }
 
 
 def plot(frontier: Frontier, picked: int, width: int, height: int) -> tuple[Cell, ...]:
     """Balance over moves: points, the picked one, and what no plan can reach."""
     if width < LEAST_WIDTH or height < LEAST_HEIGHT:
-        return (cell("There is no room to draw the frontier.", Role.MUTED),)
+        return (cell("Too little space to draw the frontier.", Role.MUTED),)
     columns, rows = width - LABELS, height - 2
     most = max((p.cost for p in frontier.points), default=0.0) or 1.0
     top = max((p.balance for p in frontier.points), default=0.0) or 1.0
@@ -78,17 +78,17 @@ def point_words(
     point = frontier.points[picked]
     marks = [
         words
-        for at, words in ((frontier.knee, "the knee"), (planned, "the plan"))
+        for at, words in ((frontier.knee, "best trade-off"), (planned, "the plan"))
         if at == picked
     ]
     named = f" ({', '.join(marks)})" if marks else ""
-    told = (
+    texts = (
         f"{picked + 1} of {len(frontier.points)}{named}: {_cost(point)}",
-        f"unevenness {point.balance:.4g}, no plan of this cost is under "
+        f"imbalance {point.balance:.4g}; proven: no plan of this cost is below "
         f"{point.bound:.4g}",
         *((f"limited by: {frontier.limited_by}",) if frontier.limited_by else ()),
     )
-    return tuple(line for words in told for line in wrap(words, width))
+    return tuple(line for words in texts for line in wrap(words, width))
 
 
 def _cost(point: FrontierPoint) -> str:

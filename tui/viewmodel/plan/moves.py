@@ -6,7 +6,7 @@ from textwrap import wrap
 from model.evaluate import prices_of
 from model.ids import BrokerId
 from model.plan.plan import BrokerChange, Move, Plan
-from model.units import bytes_text, count_text
+from model.units import bytes_text, count_text, deviation_text
 from tui.viewmodel.brokers.gauges import SHORT
 from tui.viewmodel.cells import (
     Cell,
@@ -86,7 +86,7 @@ def _row(move: Move, columns: tuple[Column, ...]) -> Row:
 
 def _leader(move: Move) -> str:
     if move.leader_before == move.leader_after:
-        return "stays"
+        return "same"
     return f"{move.leader_before} → {move.leader_after}"
 
 
@@ -96,7 +96,7 @@ def _leader(move: Move) -> str:
 def move_lines(move: Move | None, shown: Shown, width: int) -> tuple[Cell, ...]:
     """The move under the cursor: why it is made, and what is lost without it."""
     if move is None:
-        words = "Put the cursor on a move to see why it is made."
+        words = "Select a move to see its reason."
         return (cell(words, Role.MUTED),)
     lines = [*wrap(move.reason, width), f"gain {move.gain:.4g}; enter shows its cost"]
     lost = removal_table(move, shown).splitlines()
@@ -111,10 +111,8 @@ def cost_line(move: Move, shown: Shown) -> str:
     if snapshot.fingerprint != plan.snapshot_fingerprint:
         return ""
     price = prices_of(snapshot, plan.goals, (move,))
-    words = (
-        f"{price:.4g} of the objective" if price else "nothing, for a rule forces it"
-    )
-    return f"\ncosts     {words}"
+    words = f"{price:.4g} of the imbalance score" if price else "none, a rule forces it"
+    return f"\ncost      {words}"
 
 
 def removal_table(move: Move, shown: Shown) -> str:
@@ -122,7 +120,7 @@ def removal_table(move: Move, shown: Shown) -> str:
     found = [] if shown.plan is None else list(without(move, shown.plan))
     if not found:
         return ""
-    rows = [("broker", "goal", "now", "after", "without it"), *found]
+    rows = [("broker", "goal", "now", "after", "without"), *found]
     return "\n".join(
         f"{broker:7}{SHORT.get(goal, goal):9}{now:>9}{after:>9}{less:>12}"
         for broker, goal, now, after, less in rows
@@ -167,4 +165,4 @@ def _slope(change: BrokerChange, key: str) -> float:
 
 
 def _percent(deviation: float) -> str:
-    return f"{100 * deviation:+.1f} %"
+    return deviation_text(deviation, 1)

@@ -28,10 +28,10 @@ def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
     found: list[Cell] = []
     if shown.lost:
         lost = count_text(shown.lost, "partition")
-        words = f"{lost} would have no replica left and stay offline"
+        words = f"{lost} would lose all replicas and stay offline"
         found += flow([cell(words, Role.OVER)], width)
-    if _under_way(shown, moment):
-        words = "is being carried out; the run screen shows how far it is"
+    if _in_progress(shown, moment):
+        words = "is being executed; see the run screen"
         found += flow([cell(" THIS PLAN ", Role.MARK), cell(words)], width, " ")
     elif shown.changes:
         found += flow(list(_changes(shown.changes)), width)
@@ -45,16 +45,17 @@ def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
         found += _notes(shown.plan, width)
     if not shown.supposed and (asked := moment.view.proposed.asks.words()):
         *others, last = asked
-        whose = "asked of the next plan:" if moment.view.proposed.awaited else "asked:"
-        told = (whose, *(f"{one};" for one in others), last)
-        found += flow([cell(one) for one in told], width, " ")
+        awaited = moment.view.proposed.awaited
+        label = "requested for the next plan:" if awaited else "requested:"
+        texts = (label, *(f"{one};" for one in others), last)
+        found += flow([cell(one) for one in texts], width, " ")
     return tuple(found)
 
 
 def _notes(plan: Plan, width: int) -> Iterator[Cell]:
     """What the plan leaves broken and what it was made without."""
     if left := [o for o in plan.over_limit if o.remains]:
-        items = [cell("! over the limit after it:", Role.OVER)]
+        items = [cell("! over the limit after the plan:", Role.OVER)]
         items += [cell(_over(one), Role.OVER) for one in left[:LIMITS_SHOWN]]
         if len(left) > LIMITS_SHOWN:
             items.append(cell(f"and {len(left) - LIMITS_SHOWN} more", Role.OVER))
@@ -71,7 +72,7 @@ def _over(one: OverLimit) -> str:
     return f"broker {one.broker} {name} {load}, limit {limit}"
 
 
-def _under_way(shown: Shown, moment: Moment) -> bool:
+def _in_progress(shown: Shown, moment: Moment) -> bool:
     """Whether it is this plan that changes the cluster it was made for."""
     run = moment.view.run if moment.running else None
     plan = shown.plan if not shown.supposed else None
@@ -103,7 +104,7 @@ def _solving(solving: Solving, now_ms: int) -> list[Cell]:
     if solving.stopping:
         items.append(cell("ending with the best so far", Role.UNDER))
     elif best is not None:
-        items.append(cell("b uses it", Role.MUTED))
+        items.append(cell("press b to use it", Role.MUTED))
     return items
 
 
@@ -112,7 +113,7 @@ def _of_plan(plan: Plan) -> list[Cell]:
     gap_words = f"{gap:.2g} ({percent_text(plan.gap_share)} of the possible gain)"
     items = [
         cell(plan.status.value.upper(), Role.STRONG),
-        cell(f"objective {plan.objective_before:.4g} → {plan.objective:.4g}"),
+        cell(f"imbalance {plan.objective_before:.4g} → {plan.objective:.4g}"),
         cell(f"bound {plan.bound:.4g}"),
         cell(f"gap {gap_words}"),
         cell(count_text(len(plan.moves), "move")),
@@ -127,7 +128,7 @@ def _of_plan(plan: Plan) -> list[Cell]:
         for key in plan.levels
     ]
     if spreads:
-        items.append(cell(f"off level {', '.join(spreads)}"))
+        items.append(cell(f"largest deviation {', '.join(spreads)}"))
     if plan.limited_by:
         items.append(cell(f"limited by: {plan.limited_by}"))
     return items

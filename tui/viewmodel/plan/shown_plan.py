@@ -12,11 +12,11 @@ WHAT_IF = "WHAT-IF"
 """Stands on every part of what is only supposed."""
 
 HEADINGS = {
-    PlanStatus.ALREADY_BALANCED: "LEVEL ALREADY",
+    PlanStatus.ALREADY_BALANCED: "ALREADY BALANCED",
     PlanStatus.NO_IMPROVEMENT: "NO IMPROVEMENT WORTH ITS COST",
-    PlanStatus.INFEASIBLE: "INFEASIBLE: these cannot all be kept",
+    PlanStatus.INFEASIBLE: "INFEASIBLE: these cannot all be satisfied",
     PlanStatus.NONE_IN_TIME: "NO PLAN IN TIME",
-    PlanStatus.STOPPED: "STOPPED before there was a better plan",
+    PlanStatus.STOPPED: "STOPPED before a better plan was found",
 }
 
 
@@ -55,7 +55,7 @@ def shown(view: LoopView) -> Shown:
         )
     answer = supposed.answer
     plan = answer.plan if answer is not None else None
-    why = "A plan for what is supposed is being made."
+    why = "The what-if is being planned."
     if answer is not None:
         why = _answered(answer.status, answer.reasons, ())
     return Shown(
@@ -79,7 +79,7 @@ def _why_none(view: LoopView) -> str:
     if result is None or result.best is not view.plan or view.phase is Phase.SOLVING:
         return why_no_plan(view)
     at_rest = result.status in (PlanStatus.ALREADY_BALANCED, PlanStatus.NO_IMPROVEMENT)
-    if view.phase is Phase.LEVEL and not at_rest and not view.proposed.asks.words():
+    if view.phase is Phase.BALANCED and not at_rest and not view.proposed.asks.words():
         return why_no_plan(view)
     return _answered(result.status, result.reasons, result.relaxation)
 
@@ -91,5 +91,5 @@ def _answered(
     lines = [HEADINGS.get(status, status.value.upper())]
     lines += [f"- {reason}" for reason in reasons]
     if ways_out:
-        lines += ["", "Ways out, the cheapest first:", *(f"- {w}" for w in ways_out)]
+        lines += ["", "What would help, cheapest first:", *(f"- {w}" for w in ways_out)]
     return "\n".join(lines)

@@ -16,18 +16,18 @@ def why_no_plan(view: LoopView) -> str:
     """Why there are no moves to show, and what would bring some."""
     match view.phase:
         case Phase.CONNECTING | Phase.UNREACHABLE:
-            return "There is no plan yet; the cluster has to answer first."
+            return "No plan yet; waiting for the cluster to answer."
         case Phase.MEASURING:
-            return "There is no plan yet; loads have to be known first."
+            return "No plan yet; loads are still being measured."
         case Phase.SOLVING:
-            return "A plan is being made; this may take some seconds."
-        case Phase.LEVEL:
+            return "Planning; this may take some seconds."
+        case Phase.BALANCED:
             return (
-                "There is nothing to move: every broker is within its band. "
+                "There is nothing to move: every broker is within its tolerance band. "
                 "When one leaves it, a plan is made."
             )
         case Phase.FAILED:
-            return "There will be no plan: plimsoll has stopped. Quit and start again."
+            return "There will be no plan: plimsoll has stopped. Quit and restart it."
         case _:
             return f"There is no plan: {view.message}."
 

@@ -22,7 +22,7 @@ from tui.viewmodel.cells import (
 )
 from tui.viewmodel.memoize import kept
 from tui.viewmodel.run.progress import bytes_copied
-from tui.viewmodel.run.run import RUN_ROLES
+from tui.viewmodel.run.run import RUN_ROLES, RUN_TEXT
 from tui.viewmodel.sort_filter import Wish, arranged
 
 ROOMY = 100
@@ -79,10 +79,10 @@ def _rows(runs: Sequence[Listed], width: int) -> tuple[Row, ...]:
 def why_no_runs(moment: Moment, *, read: bool) -> str:
     """Why no runs are listed, and what would bring some."""
     if moment.view.snapshot is None:
-        return "No runs are listed yet; the cluster has to answer first."
+        return "No runs yet; waiting for the cluster to answer."
     if not read:
         return "Reading the journals."
-    return "No run was made on this cluster from here. Approve a plan, and it will be."
+    return "No run of this cluster is recorded here. Approve a plan to start one."
 
 
 def _columns(width: int) -> tuple[Column, ...]:
@@ -91,7 +91,7 @@ def _columns(width: int) -> tuple[Column, ...]:
         Column("state", "state", 14),
         Column("moves", "   moves", 9),
         Column("copied", "  copied", 10),
-        Column("level", "off level: planned, achieved", 28),
+        Column("level", "deviation: planned, achieved", 28),
         Column("time", "      took", TIME),
         Column("hash", "plan", 13),
     ]
@@ -116,9 +116,9 @@ def _row(run: Listed, columns: tuple[Column, ...]) -> Row:
         "started": cell(_time(past.started_at_ms, seconds=is_roomy)),
         "state": _state(run),
         "moves": right(f"{done}/{total}", width["moves"]),
-        "level": cell(_level(run, roomy=is_roomy)),
+        "level": cell(_balance(run, roomy=is_roomy)),
         "time": right(seconds_text(took_s), width["time"]),
-        "by": cell(shorten(past.by or "not known", width["by"])),
+        "by": cell(shorten(past.by or "unknown", width["by"])),
     }
     if is_roomy:
         cells["copied"] = right(bytes_text(bytes_copied(past.progress)), 10)
@@ -142,11 +142,12 @@ def _time(at_ms: int, *, seconds: bool) -> str:
 def _state(run: Listed) -> Cell:
     if run.undone:
         return cell("rolled back", Role.UNDER)
-    word = f"{run.past.state} (back)" if undoes(run.past) else run.past.state.value
+    word = RUN_TEXT.get(run.past.state, run.past.state.value)
+    word = f"{word} (back)" if undoes(run.past) else word
     return cell(word, RUN_ROLES.get(run.past.state, Role.PLAIN))
 
 
-def _level(run: Listed, *, roomy: bool) -> str:
+def _balance(run: Listed, *, roomy: bool) -> str:
     """The broker farthest off its level, in the dimension where that was most."""
     found = [
         (abs(of.deviation_before[dimension]), dimension)

@@ -63,7 +63,12 @@ MOVE_ROLES = {
     MoveState.DROPPED: Role.UNDER,
     MoveState.STUCK: Role.ALARM,
 }
-MOVE_TEXT = {MoveState.PLANNED: "waiting", MoveState.ISSUED: "moving"}
+RUN_TEXT = {RunState.INTERRUPTED: "interrupted"}
+MOVE_TEXT = {
+    MoveState.PLANNED: "waiting",
+    MoveState.ISSUED: "moving",
+    MoveState.DROPPED: "skipped",
+}
 ORDER = (
     MoveState.STUCK,
     MoveState.DROPPED,
@@ -91,7 +96,7 @@ class RunShown:
 
 def run_shown(moment: Moment, width: int) -> RunShown:
     """The run that goes on, else the last one, else one that was cut off."""
-    run, lost = moment.view.run, moment.cut_off
+    run, lost = moment.view.run, moment.interrupted
     if run is not None:
         lines = _live_lines(run, moment, width)
         return RunShown(
@@ -101,7 +106,7 @@ def run_shown(moment: Moment, width: int) -> RunShown:
         return RunShown(title="Run")
     past = _past_lines(lost.progress, lost.duration_s, width)
     lines = (*_interrupted_lines(lost, width), *past)
-    title = _title("Run that was cut off,", lost.progress)
+    title = _title("Interrupted run", lost.progress)
     return RunShown(title=title, lines=lines, run=lost.progress, at_ms=lost.last_at_ms)
 
 
@@ -114,13 +119,15 @@ def past_shown(
 ) -> RunShown:
     """A run of before, as it was at one time; `where` in its journal that is."""
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
-    when = cell(f"PAST, as it was at {at:%Y-%m-%d %H:%M:%S}Z, {where}", Role.MARK)
+    when = cell(f"REPLAY, state at {at:%Y-%m-%d %H:%M:%S}Z, {where}", Role.MARK)
     lines = (
         *flow([when], width),
         *_past_lines(run, (at_ms - run.started_at_ms) / 1000, width),
         *flow(_balance(balance), width),
     )
-    return RunShown(title=_title("Past run", run), lines=lines, run=run, at_ms=at_ms)
+    return RunShown(
+        title=_title("Previous run", run), lines=lines, run=run, at_ms=at_ms
+    )
 
 
 def _title(what: str, run: RunProgress) -> str:
@@ -164,23 +171,26 @@ def _past_lines(run: RunProgress, took_s: float, width: int) -> tuple[Cell, ...]
 
 def _interrupted_lines(lost: PastRun, width: int) -> tuple[Cell, ...]:
     """What was found, and what can be done about it."""
-    left = " It has left settings on the cluster." if lost.left_set else ""
+    left = " It left settings on the cluster." if lost.left_set else ""
     words = (
-        f"plimsoll ended in the middle of this run.{left} Go on with it (R), or roll "
-        "it back (B); both look first what became of its moves."
+        f"plimsoll ended during this run.{left} Resume it (R) or roll it back (B); "
+        "both first check the state of its moves."
     )
     return _wrapped(words, width, Role.UNDER)
 
 
 def _counts(run: RunProgress) -> list[Cell]:
     items = [
-        cell(run.state.value.upper(), RUN_ROLES.get(run.state, Role.STRONG)),
+        cell(
+            RUN_TEXT.get(run.state, run.state.value).upper(),
+            RUN_ROLES.get(run.state, Role.STRONG),
+        ),
         cell(f"{run.count(MoveState.DONE)} of {count_text(len(run.moves), 'move')}"),
     ]
     for state, words in (
-        (MoveState.ISSUED, "under way"),
+        (MoveState.ISSUED, "in flight"),
         (MoveState.PLANNED, "waiting"),
-        (MoveState.DROPPED, "dropped"),
+        (MoveState.DROPPED, "skipped"),
         (MoveState.STUCK, "stuck"),
     ):
         if count := run.count(state):
@@ -205,7 +215,7 @@ def _speed(run: RunProgress, view: LoopView) -> list[Cell]:
         since_ms = max(0, view.at_ms - (run.left_at_ms or view.at_ms))
         words = f"about {ticking(max(0.0, run.left_s - since_ms / 1000))} left"
         if run.foreseen_s is not None:
-            words += f" ({seconds_text(run.foreseen_s)} foreseen)"
+            words += f" ({seconds_text(run.foreseen_s)} estimated)"
         items.append(cell(words, Role.STRONG))
     return items
 
@@ -225,9 +235,7 @@ def _timing(run: RunProgress) -> list[Cell]:
         items.append(cell(f"slowest move {seconds_text(slowest)}"))
     stalls = [m.stall_s[1] for m in run.moves if m.stall_s is not None]
     if stalls:
-        items.append(
-            cell(f"none without a leader for over {seconds_text(max(stalls))}")
-        )
+        items.append(cell(f"leaderless for at most {seconds_text(max(stalls))}"))
     return items
 
 
@@ -235,7 +243,7 @@ def balance_words(balance: Sequence[BrokerBalance]) -> list[str]:
     """`off level in 34% → 8% planned, 8% achieved`, by dimension."""
     counted = dict.fromkeys(d for b in balance for d in b.deviation_planned)
     return [
-        f"off level {SHORT.get(dimension, dimension)} "
+        f"deviation {SHORT.get(dimension, dimension)} "
         f"{_most([b.deviation_before for b in balance], dimension)} → "
         f"{_most([b.deviation_planned for b in balance], dimension)} planned, "
         f"{_most([b.deviation_achieved for b in balance], dimension)} achieved"
@@ -253,7 +261,7 @@ def _most(deviations: Sequence[dict[str, float]], dimension: str) -> str:
 
 
 def _reason(run: RunProgress, width: int) -> tuple[Cell, ...]:
-    words = f"because: {run.reason}" if run.reason else ""
+    words = f"reason: {run.reason}" if run.reason else ""
     return _wrapped(words, width, Role.UNDER)
 
 
@@ -287,7 +295,7 @@ def _table(moves: Sequence[MoveProgress], at_ms: int, width: int) -> Table:
     return Table(
         columns=columns,
         rows=tuple(_row(m, columns, at_ms) for m in moves),
-        why_empty="No run was made yet. Approve a plan, and its moves are listed here.",
+        why_empty="No run yet. Approve a plan, and its moves appear here.",
     )
 
 
@@ -298,7 +306,7 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
             Column("brokers", "from → to", 15),
             Column("state", "state", 8),
             Column("done", "copied", BAR + 6),
-            Column("bytes", "       of", 10),
+            Column("bytes", "   to copy", 10),
             Column("rate", "       rate", 12),
             Column("time", "       time", 12),
             Column("stall", "no leader", 10),
@@ -308,14 +316,14 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
             Column("brokers", "from → to", 13),
             Column("state", "state", 8),
             Column("done", "", 5),
-            Column("bytes", "       of", 10),
+            Column("bytes", "   to copy", 10),
             Column("time", "       time", 12),
         ]
     needed = max((len(_brokers(m.move)) for m in moves), default=0) + 1
     middle[0] = middle[0]._replace(width=max(middle[0].width, needed))
     longest = max((len(str(m.move.id)) for m in moves), default=0)
-    wanted = max(len("partition"), longest) + 1
-    first = Column("partition", "partition", min(wanted, max(16, width // 4)))
+    name_width = max(len("partition"), longest) + 1
+    first = Column("partition", "partition", min(name_width, max(16, width // 4)))
     left = width - first.width - sum(c.width for c in middle)
     return (first, *middle, Column("note", "note", max(12, left)))
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from model.stop_rules import Reaction, Rule, StopRules
+from model.stop_rules import Reaction, StopRule, StopRules
 
 _VERBS: Final = {
     Reaction.PAUSE: "pauses on",
@@ -10,23 +10,23 @@ _VERBS: Final = {
     Reaction.ROLL_BACK: "rolls back on",
 }
 _WORDS: Final = {
-    Rule.BROKER_LOST: "a lost broker",
-    Rule.OFFLINE: "offline partitions",
-    Rule.UNDER_MIN_ISR: "under min ISR",
-    Rule.UNDER_REPLICATED: "under-replicated",
-    Rule.ISR_SHRINK: "shrinking ISR",
-    Rule.CONTROLLER_CHANGES: "controller changes",
-    Rule.SLOW_REQUESTS: "slow requests",
-    Rule.DISK: "full disks",
-    Rule.NO_PROGRESS: "no progress",
-    Rule.WINDOW: "closed hours",
-    Rule.FOREIGN: "others' moves",
+    StopRule.BROKER_LOST: "a lost broker",
+    StopRule.OFFLINE: "offline partitions",
+    StopRule.UNDER_MIN_ISR: "under min ISR",
+    StopRule.UNDER_REPLICATED: "under-replicated",
+    StopRule.ISR_SHRINK: "shrinking ISR",
+    StopRule.CONTROLLER_CHANGES: "controller changes",
+    StopRule.SLOW_REQUESTS: "slow requests",
+    StopRule.DISK: "full disks",
+    StopRule.NO_PROGRESS: "no progress",
+    StopRule.WINDOW: "end of the time window",
+    StopRule.FOREIGN: "reassignments by others",
 }
 
 
 def armed(rules: StopRules) -> tuple[str, ...]:
     """One sentence for each reaction: `stops on: a lost broker, offline partitions`."""
-    known = [rule for rule in Rule if _applies(rules, rule)]
+    known = [rule for rule in StopRule if _applies(rules, rule)]
     found = {
         reaction: [_WORDS[r] for r in known if rules.reaction(r) is reaction]
         for reaction in _VERBS
@@ -38,8 +38,8 @@ def armed(rules: StopRules) -> tuple[str, ...]:
     )
 
 
-def _applies(rules: StopRules, rule: Rule) -> bool:
+def _applies(rules: StopRules, rule: StopRule) -> bool:
     """A window that is always open closes nothing."""
-    if rule is Rule.WINDOW:
+    if rule is StopRule.WINDOW:
         return bool(rules.window_hours or rules.window_end)
     return True

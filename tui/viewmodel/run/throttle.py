@@ -29,17 +29,17 @@ def typed_rate(text: str) -> int | None:
         raise ValueError(f"{exc}, {AUTO} or {NONE}") from exc
 
 
-def throttle_words(begun_with: Throttle, asked: AskedRate | None) -> str:
+def throttle_words(initial: Throttle, asked: AskedRate | None) -> str:
     """What is in force, and what came of another that was asked for."""
-    at_first = _of_settings(begun_with)
+    first = _of_settings(initial)
     if asked is None:
-        return at_first
-    wanted = _of_steering(asked.bytes_per_s)
+        return first
+    requested = _of_steering(asked.bytes_per_s)
     if asked.answer is None:
-        return f"{wanted} asked for"
+        return f"{requested} requested"
     if asked.answer:
-        return f"{wanted} refused"
-    return wanted
+        return f"{requested} refused"
+    return requested
 
 
 def refused_words(asked: AskedRate | None) -> str:
@@ -57,5 +57,5 @@ def _number(throttle: int | str) -> int | None:
 
 def _of_steering(bytes_per_s: int | None) -> str:
     if bytes_per_s is None:
-        return f"{AUTO}, by what clients leave free"
+        return f"{AUTO}, follows what clients leave free"
     return NONE if bytes_per_s >= UNLIMITED else rate_text(bytes_per_s)

@@ -10,7 +10,7 @@ from model.units import short_text
 from tui.viewmodel.cells import Cell, Column, Role, Row, Table, cell, right, shorten
 from tui.viewmodel.log import clock_text
 from tui.viewmodel.memoize import kept
-from tui.viewmodel.plan.cooldowns import rests
+from tui.viewmodel.plan.cooldowns import cooldowns
 from tui.viewmodel.sort_filter import Wish, marked, no_match
 from tui.viewmodel.topics.topics import ROWS_SHOWN, note
 
@@ -25,13 +25,13 @@ def partition_table(
     snapshot = view.snapshot
     rows = _rows(snapshot, topic) if snapshot is not None else np.empty(0, np.int64)
     if snapshot is None or not len(rows):
-        why = f"The cluster has no topic {topic} any more; escape closes this."
-        return Table(columns=columns, rows=(), why_empty=why)
+        reason = f"Topic {topic} no longer exists; escape closes this panel."
+        return Table(columns=columns, rows=(), why_empty=reason)
     order = _order(snapshot, topic, wish)
     shown = order[:ROWS_SHOWN]
     until = {
         move.partition: until_ms
-        for move, until_ms in rests(snapshot, goals, view.at_ms)
+        for move, until_ms in cooldowns(snapshot, goals, view.at_ms)
         if move.topic == topic
     }
     return Table(
@@ -48,7 +48,7 @@ def _columns(width: int) -> tuple[Column, ...]:
         Column("in", "in B/s", 8),
         Column("out", "out B/s", 8),
         Column("size", "size B", 8),
-        Column("note", "", 18),
+        Column("note", " cooldown until", 18),
     )
     left = width - 10 - sum(c.width for c in others)
     replicas = Column("replicas", "replicas", max(LEAST_REPLICAS, left))
@@ -114,14 +114,14 @@ def _row(
     found = snapshot.partitions
     number = int(found.partition[row])
     replicas = ",".join(map(str, snapshot.replicas(row)))
-    just_it = np.array([row])
+    only = np.array([row])
     figures = [
-        float(_load(snapshot, just_it, Resource.NET_IN)[0]),
-        float(_load(snapshot, just_it, Resource.NET_OUT)[0]),
+        float(_load(snapshot, only, Resource.NET_IN)[0]),
+        float(_load(snapshot, only, Resource.NET_OUT)[0]),
         float(found.size_bytes[row]),
     ]
     widths = {c.key: c.width for c in columns}
-    rest = f" rests to {clock_text(until[number])}" if number in until else ""
+    rest = f" {clock_text(until[number])}" if number in until else ""
     return Row(
         key=str(number),
         cells=(

@@ -21,7 +21,7 @@ from tui.viewmodel.cells import (
     shorten_middle,
 )
 from tui.viewmodel.memoize import kept, kept_while
-from tui.viewmodel.plan.cooldowns import resting
+from tui.viewmodel.plan.cooldowns import cooldown_counts
 from tui.viewmodel.sort_filter import Wish, marked, no_match
 
 ROWS_SHOWN = 500
@@ -77,8 +77,8 @@ def topic_table(view: LoopView, goals: Goals, width: int, wish: Wish) -> Table:
         return Table(columns=columns, rows=(), why_empty=_why_empty(view))
     order = _order(snapshot, wish)
     shown = order[:ROWS_SHOWN]
-    rests = resting(snapshot, goals, view.at_ms)
-    rows = tuple(_row(snapshot, goals, rests, at, columns) for at in shown.tolist())
+    cooling = cooldown_counts(snapshot, goals, view.at_ms)
+    rows = tuple(_row(snapshot, goals, cooling, at, columns) for at in shown.tolist())
     return Table(
         columns=marked(columns, wish),
         rows=rows,
@@ -87,18 +87,18 @@ def topic_table(view: LoopView, goals: Goals, width: int, wish: Wish) -> Table:
     )
 
 
-def note(shown: int, wanted: int, known: int, what: str) -> str:
+def note(shown: int, matching: int, known: int, what: str) -> str:
     """What does not show: `500 of 812 rows that match, of 3,000 topics`."""
-    if shown < wanted:
-        words = f"the first {shown:,} of {count_text(wanted, what)}; filter or sort"
-        return f"{words} to see others"
-    return f"{wanted:,} of {count_text(known, what)}" if wanted < known else ""
+    if shown < matching:
+        first = f"the first {shown:,} of {count_text(matching, what)}"
+        return f"{first}; filter or sort to see others"
+    return f"{matching:,} of {count_text(known, what)}" if matching < known else ""
 
 
 def _why_empty(view: LoopView) -> str:
     if view.snapshot is None:
-        return "No topics are known yet; loads have to be measured first."
-    return "The cluster has no topics. When one is created, it is listed here."
+        return "No topics yet; loads are still being measured."
+    return "The cluster has no topics. New topics appear here."
 
 
 @kept
@@ -150,7 +150,7 @@ def _columns(width: int) -> tuple[Column, ...]:
 def _row(
     snapshot: Snapshot,
     goals: Goals,
-    rests: Counter[str],
+    cooling: Counter[str],
     at: int,
     columns: tuple[Column, ...],
 ) -> Row:
@@ -165,7 +165,7 @@ def _row(
         "spread": cell(f"{skews.spread[at]:.0%}"),
         "each": _each(skews, at),
         "preferred": _preferred(skews, at),
-        "note": _note(goals, topic.name, internal=topic.internal, rests=rests),
+        "note": _note(goals, topic.name, internal=topic.internal, cooling=cooling),
     }
     name = cell(shorten_middle(topic.name, columns[0].width - 1), Role.STRONG)
     cells = (_to_the_right(words[c.key], c) for c in columns[1:])
@@ -199,8 +199,8 @@ def _preferred(skews: TopicSkews, at: int) -> Cell:
     return cell(f"{int(100 * share)}%", Role.GOOD if share == 1 else Role.UNDER)
 
 
-def _note(goals: Goals, name: str, *, internal: bool, rests: Counter[str]) -> Cell:
+def _note(goals: Goals, name: str, *, internal: bool, cooling: Counter[str]) -> Cell:
     found = ["excluded"] if goals.excludes(name) else []
     found += ["internal"] if internal else []
-    found += [f"{rests[name]} rest"] if rests[name] else []
+    found += [f"{cooling[name]} in cooldown"] if cooling[name] else []
     return cell(" " + ", ".join(found), Role.MUTED)

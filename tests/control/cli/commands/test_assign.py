@@ -5,16 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from control.cli.commands.assign import make
+from control.cli.commands.assign import assign
 from control.cli.exit_codes import Exit
 from control.cli.input_source import Origin
 from control.cli.output_format import Form
 from control.settings.settings import Settings
 from model.exchange.reassignment import read_reassignment
-from model.ids import TopicName
-from solver.new_topic.topic_problem import NewTopic
+from tests.support.paths import FIXTURES
 
-FIXTURES = Path(__file__).parents[4] / "fixtures"
 SIX = Origin(snapshot=FIXTURES / "replicated.json.gz")
 
 
@@ -25,23 +23,26 @@ def ask(
     out: Path | None = None,
     net_in: float | None = None,
 ) -> int:
-    topic = NewTopic(
-        name=TopicName("new"),
+    return assign(
+        "new",
         partitions=partitions,
         replication_factor=rf,
         net_in=net_in,
+        settings=Settings(),
+        origin=SIX,
+        out=out,
+        output=output,
     )
-    return make(Settings(), SIX, topic, goals_file=None, out=out, output=output)
 
 
-def test_the_table_tells_counts_lists_and_the_proof(
+def test_the_table_shows_counts_lists_and_the_proof(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert ask(4, 3) == Exit.DONE
-    told = capsys.readouterr().out
-    assert told.startswith("new: 4 partitions with 3 replicas each\n")
-    assert "replicas per broker: 2; no placement is more even" in told
-    assert "leaders per broker: 0 to 1; no placement is more even" in told
+    output = capsys.readouterr().out
+    assert output.startswith("new: 4 partitions with 3 replicas each\n")
+    assert "replicas per broker: 2; proved optimal" in output
+    assert "leaders per broker: 0 to 1; proved optimal" in output
 
 
 def test_the_option_for_kafka_topics_lists_partitions_in_order(
@@ -70,10 +71,10 @@ def test_an_expected_load_is_judged(capsys: pytest.CaptureFixture[str]) -> None:
     assert load["cost"] >= load["bound"] > 0
 
 
-def test_what_cannot_be_placed_is_told_and_not_written(
+def test_an_impossible_assignment_is_reported_and_not_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "assignment.json"
     assert ask(1, 7, out=out) == Exit.INFEASIBLE
-    assert "cannot be placed: 7 replicas need" in capsys.readouterr().out
+    assert "cannot be assigned: 7 replicas need" in capsys.readouterr().out
     assert not out.exists()

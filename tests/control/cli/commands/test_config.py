@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from control.cli.main import app
 from control.settings.settings import Settings
-from tests.support import cli_offline as offline
+from tests.support import cli_offline
 
 FILE = """\
 name = "orders"
@@ -35,10 +35,8 @@ token = "hush-3"
 
 @pytest.fixture(autouse=True)
 def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in offline.usual(tmp_path).items():
-        monkeypatch.setenv(name, value)
+    cli_offline.enter(monkeypatch, tmp_path)
     monkeypatch.delenv("PLIMSOLL_TIMEOUT_S")
-    monkeypatch.chdir(tmp_path)
     Path("own.toml").write_text(FILE)
 
 

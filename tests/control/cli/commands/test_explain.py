@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from control.cli.commands.explain import make
+from control.cli.commands.explain import explain as explain_command
 from control.cli.exit_codes import Exit
 from control.cli.input_source import Origin
 from control.cli.output_format import Form
@@ -34,11 +34,11 @@ def explain(folder: Path, capsys: pytest.CaptureFixture[str]) -> Explain:
         snapshot: str = "uneven.json",
         output: Form = Form.TABLE,
     ) -> str:
-        code = make(
-            Settings(),
+        code = explain_command(
             folder / "plan.json",
-            Origin(snapshot=folder / snapshot),
-            move=move,
+            move,
+            settings=Settings(),
+            origin=Origin(snapshot=folder / snapshot),
             to=to,
             output=output,
         )
@@ -106,22 +106,24 @@ def _moved(plan: Plan) -> set[str]:
     return {str(m.id) for m in plan.moves}
 
 
-def test_a_partition_that_stays_is_compared_with_its_best_other_place(
+def test_an_unmoved_partition_is_compared_with_its_best_other_broker(
     explain: Explain, plan: Plan
 ) -> None:
     stays = next(i for i in range(8) if f"orders-{i}" not in _moved(plan))
     text = explain(f"orders-{stays}")
-    assert text.startswith(f"orders-{stays} stays; the best of the other places:")
+    assert text.startswith(
+        f"orders-{stays} is not moved; the best of the other brokers:"
+    )
     costs = [
         document(explain(f"orders-{stays}", to=b, output=Form.JSON))["not_made"][0]
         for b in (1, 3)
     ]
-    found = document(explain(f"orders-{stays}", output=Form.JSON))["not_made"][0]
-    assert found["cost"] == min(c["cost"] for c in costs)
+    result = document(explain(f"orders-{stays}", output=Form.JSON))["not_made"][0]
+    assert result["cost"] == min(c["cost"] for c in costs)
 
 
 @pytest.mark.parametrize(
-    ("move", "to", "words"),
+    ("move", "to", "message"),
     [
         ("9", None, "the plan has 4 moves; there is no number 9"),
         ("0", None, "there is no number 0"),
@@ -133,20 +135,20 @@ def test_a_partition_that_stays_is_compared_with_its_best_other_place(
         (None, 1, "--to needs a partition"),
     ],
 )
-def test_what_is_not_known_is_a_usage_error(
-    explain: Explain, move: str | None, to: int | None, words: str
+def test_an_unknown_move_is_a_usage_error(
+    explain: Explain, move: str | None, to: int | None, message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match=message):
         explain(move, to=to)
 
 
 def test_another_cluster_state_is_refused(explain: Explain, folder: Path) -> None:
     write_snapshot(folder / "other.json", cluster([3] * 8, [MB] * 8))
-    with pytest.raises(PlanOutdated, match="brokers or placement differ"):
+    with pytest.raises(PlanOutdated, match="brokers or assignment differ"):
         explain(snapshot="other.json")
 
 
-def test_a_plan_says_what_leader_changes_alone_would_do_and_what_stays_over_a_limit(
+def test_leader_changes_alone_and_remaining_limit_violations_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     snapshot = mostly_led_by_one(random.Random(0), 4.0)
@@ -154,15 +156,12 @@ def test_a_plan_says_what_leader_changes_alone_would_do_and_what_stays_over_a_li
     assert plan is not None
     write_plan(tmp_path / "plan.json", plan)
     write_snapshot(tmp_path / "state.json", snapshot)
-    make(
-        Settings(),
+    explain_command(
         tmp_path / "plan.json",
-        Origin(snapshot=tmp_path / "state.json"),
-        move=None,
-        to=None,
-        output=Form.TABLE,
+        settings=Settings(),
+        origin=Origin(snapshot=tmp_path / "state.json"),
     )
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert plan.leaders_only_words
-    assert plan.leaders_only_words in told
-    assert "broker 1 stays over its limit of net_out" in told
+    assert plan.leaders_only_words in output
+    assert "broker 1 stays over its limit of net_out" in output

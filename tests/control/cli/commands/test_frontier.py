@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from control.cli.commands.frontier import make
+from control.cli.commands.frontier import frontier as trace
 from control.cli.exit_codes import Exit
 from control.cli.input_source import Origin
 from control.cli.output_format import Form
@@ -16,19 +16,14 @@ from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.files import rounded
 from model.goals.goals import Goals, ObjectiveKind, SolveLimits
-from model.plan.frontier import (
-    Frontier,
-    FrontierCorner,
-    FrontierPoint,
-    undominated,
-)
+from model.plan.frontier import Frontier, FrontierCorner, FrontierPoint, undominated
 from model.plan.plan import bytes_of
 from model.snapshot.file import read_snapshot, write_snapshot
 from solver.solve import solve
+from tests.support.paths import FIXTURES
 from tests.support.solver.exact_oracle import Row, broker, cluster
 from tests.support.solver.zipf_clusters import synthetic
 
-FIXTURES = Path(__file__).parents[4] / "fixtures"
 SETTINGS = Settings(solve=SolveLimits(work=4.0))
 
 
@@ -38,25 +33,20 @@ def ask(
     snapshot: Path = FIXTURES / "tutorial.json",
     **paths: Path,
 ) -> int:
-    return make(
-        settings,
-        Origin(snapshot=snapshot),
-        goals_file=paths.get("goals"),
-        out=paths.get("out"),
-        svg=paths.get("svg"),
-        output=output,
+    return trace(
+        settings=settings, origin=Origin(snapshot=snapshot), output=output, **paths
     )
 
 
-def test_the_table_marks_the_knee_and_the_plan(
+def test_the_table_marks_the_best_trade_off_and_the_plan(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert ask() == Exit.DONE
     printed = capsys.readouterr().out
-    assert "the knee is at 2 moves" in printed
+    assert "the best trade-off is at 2 moves" in printed
     rows = printed[printed.index("point ") :].splitlines()[1:]
     assert [int(row.split()[0]) for row in rows] == list(range(1, len(rows) + 1))
-    assert rows[2].endswith("(the knee)")
+    assert rows[2].endswith("(the best trade-off)")
     assert [row for row in rows if "the plan" in row] == rows[-1:]
 
 

@@ -12,7 +12,7 @@ SMALL = ("--brokers", "3", "--partitions", "12", "--days", "1", "--step", "6h")
 
 
 def test_a_synthetic_cluster_is_planned_from_its_snapshot(tmp_path: Path) -> None:
-    made = process(tmp_path, "synthesise", *SMALL, "--out", "made")
+    made = process(tmp_path, "generate", *SMALL, "--out", "made")
     assert made.returncode == 0, made.stderr
     assert made.stdout == "made: 3 brokers, 12 partitions, 1 day of history\n"
     assert (made.stderr, (tmp_path / "state").exists()) == ("", False)
@@ -26,36 +26,39 @@ def test_a_synthetic_cluster_is_planned_from_its_snapshot(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("asked", "message"),
     [
         (("--brokers", "2", "--racks", "3"), "3 racks need as many brokers"),
-        (("--rf", "4"), "4 replicas need as many racks, and there are 3"),
-        (("--storage", "shared", "--rf", "2"), "2 replicas cannot be: on shared"),
-        (("--step", "25h"), "90000 s is no step of a history; say 1m to 24h"),
+        (("--rf", "4"), "4 replicas need as many racks, but there are 3"),
+        (
+            ("--storage", "shared", "--rf", "2"),
+            "2 replicas are not possible: on shared",
+        ),
+        (("--step", "25h"), "90000 s is not a valid step; give 1m to 24h"),
         (("--out", "taken"), "taken exists; name another folder"),
         (("--out", "no/such"), "cannot make the folder no/such.partial"),
     ],
 )
-def test_what_cannot_be_is_refused_and_nothing_is_written(
+def test_an_impossible_cluster_is_rejected_and_nothing_is_written(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     asked: tuple[str, ...],
-    words: str,
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").mkdir()
-    refused(plimsoll("synthesise", "--out", "made", *asked), 2, words)
+    refused(plimsoll("generate", "--out", "made", *asked), 2, message)
     assert [p.name for p in tmp_path.iterdir()] == ["taken"]
 
 
 @pytest.mark.parametrize(
     "asked", [("--brokers", "0"), ("--storage", "tape"), ("--step", "soon")]
 )
-def test_what_is_no_value_of_an_option_is_refused(
+def test_an_invalid_value_of_an_option_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: tuple[str, str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run = plimsoll("synthesise", "--out", "made", *asked)
+    run = plimsoll("generate", "--out", "made", *asked)
     assert (run.returncode, run.stdout) == (2, "")
     assert asked[0] in run.stderr
     assert not list(tmp_path.iterdir())

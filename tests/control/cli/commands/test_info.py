@@ -103,32 +103,34 @@ def test_each_quantity_has_its_source_and_the_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "words"),
+    ("other", "message"),
     [
         ({"left_out": {"version": 3}}, "3 of a newer format"),
-        ({"left_out": {"short": 2}}, "2 left out: short"),
+        ({"left_out": {"short": 2}}, "2 ignored: short"),
         ({"silent": (2, 3)}, "silent: broker 2, 3"),
         ({"clocks_s": {1: 300.0}}, "clock of broker 1 5 min 00 s ahead"),
         ({"clocks_s": {1: -300.0}}, "clock of broker 1 5 min 00 s behind"),
     ],
 )
-def test_what_is_odd_is_said_of_the_source(other: dict[str, Any], words: str) -> None:
-    assert words in line(info_text(info(reporter(**other))), "automq")
+def test_anomalies_are_reported_with_their_source(
+    other: dict[str, Any], message: str
+) -> None:
+    assert message in line(info_text(info(reporter(**other))), "automq")
 
 
 def test_cpu_that_is_a_share_of_unknown_cores_is_named_with_the_remedy() -> None:
     text = info_text(info(passed_over={"stale": 4}, without_cores=(1, 2)))
-    assert "reports passed over: 4 stale" in text
-    assert "CPU of broker 1, 2 is told as a share of its cores; say how many" in text
+    assert "reports ignored: 4 stale" in text
+    assert "broker 1, 2 reports CPU as a share of its cores; set the number" in text
 
 
 def test_brokers_that_do_not_answer_the_probe_are_named() -> None:
     assert line(info_text(info(silent=(3,))), "probe").endswith("silent: broker 3")
 
 
-def test_where_it_is_kept_and_who_computes_is_said() -> None:
+def test_the_history_folder_and_the_spark_master_are_shown() -> None:
     text = info_text(info())
-    assert "kept in /state/clusters/c1; Spark at local[2]" in text
+    assert "history in /state/clusters/c1; Spark at local[2]" in text
 
 
 @dataclass(frozen=True)

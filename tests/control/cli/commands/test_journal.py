@@ -39,7 +39,7 @@ def test_an_empty_journal_has_no_records(journal: Path) -> None:
     # Its plan is intact, and there is nothing to restore.
     assert plimsoll("repair", journal.stem)[::2] == (
         2,
-        f"plimsoll: {journal} has no records, so none can be kept\n",
+        f"plimsoll: {journal} has no records, so nothing can be repaired\n",
     )
 
 

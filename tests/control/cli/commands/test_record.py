@@ -10,34 +10,34 @@ AWAY = ("--bootstrap-server", "127.0.0.1:1")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
-        (("record",), "no cluster is named"),
+        (("record",), "no cluster is configured"),
         (("record", *AWAY, "--for", "soon"), "'soon' is not a time span; use sec"),
         (("record", *AWAY, "--for", "0s"), "'0s' is not a time span"),
         (("record", *AWAY, "--out", "taken"), "taken exists; name another folder"),
         (("record", *AWAY, "--out", "no/such"), "cannot make the folder no/such.part"),
-        (("record", *AWAY, "--anonymise-key", "k"), "goes with --anonymise; say that"),
+        (("record", *AWAY, "--anonymise-key", "k"), "needs --anonymise; add it"),
         (
             ("record", *AWAY, "--anonymise", "--anonymise-key", "short"),
             "the key short has 3 bytes",
         ),
-        (("replay", "missing"), "missing is no recorded state; name a folder"),
-        (("replay", "short"), "short is no recorded state"),
+        (("replay", "missing"), "missing is not a recorded state; name a folder"),
+        (("replay", "short"), "short is not a recorded state"),
         (("replay", "taken"), "cannot read the plimsoll.state file taken/state.json"),
     ],
 )
-def test_what_cannot_be_used_is_refused_and_nothing_is_written(
-    tmp_path: Path, arguments: tuple[str, ...], words: str
+def test_unusable_arguments_are_rejected_and_nothing_is_written(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "taken").mkdir()
     (tmp_path / "short").write_text("abc")
     run = process(tmp_path, *arguments)
     if "--for" in arguments:
         assert (run.returncode, run.stdout) == (2, "")
-        assert words in " ".join(run.stderr.split())
+        assert message in " ".join(run.stderr.split())
     else:
-        refused(Ran(run.returncode, run.stdout, run.stderr), 2, words)
+        refused(Ran(run.returncode, run.stdout, run.stderr), 2, message)
     assert {p.name for p in tmp_path.iterdir()} <= {"taken", "short", "state"}
     assert list((tmp_path / "taken").iterdir()) == []
 

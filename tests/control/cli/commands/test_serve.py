@@ -17,47 +17,44 @@ from typing import Any
 import psutil
 import pytest
 
-from control.cli.commands.serve import WHY, command, show
+from control.cli.commands.serve import WHY, command, serve
 from control.cli.output_format import Form
 from control.cli.output_types import ServeAnswer
-from control.session_recording.format import Film, RecordingHeader
+from control.session_recording.format import RecordingHeader, RecordingWriter
 from lab.local_cluster.tcp_ports import HOST, answers, free_ports
 from model.errors import ConfigError
 from model.goals.goals import Goals
 from model.stop_rules import StopRules
+from tests.support.paths import ROOT
 from tests.support.tui.loop_views import plan_ready
-
-ROOT = Path(__file__).parents[4]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
-        (["-b", "h:1", "--allow-changes"], "nothing is changed"),
-        (["apply", "plan.json"], "'apply' opens no screen"),
-        (["demo"], "'demo' opens no screen"),
+        (["-b", "h:1", "--allow-changes"], "is read-only"),
+        (["apply", "plan.json"], "'apply' does not open a screen"),
+        (["demo"], "'demo' does not open a screen"),
     ],
 )
-def test_only_a_screen_that_changes_nothing_is_served(
-    arguments: list[str], words: str
-) -> None:
-    with pytest.raises(ConfigError, match=words):
-        show(arguments, port=8000)
+def test_only_a_read_only_screen_is_served(arguments: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        serve(arguments)
 
 
-def test_without_textual_serve_it_says_what_to_install(
+def test_without_textual_serve_the_error_names_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delitem(sys.modules, "control.cli.web", raising=False)
     monkeypatch.setitem(sys.modules, "textual_serve.server", None)
-    with pytest.raises(ConfigError, match="say make web in a clone, else pip install"):
-        show([], port=8000)
+    with pytest.raises(ConfigError, match="run make web in a clone, or pip install"):
+        serve()
 
 
-def test_it_says_why_it_listens_on_this_machine_alone() -> None:
-    words = WHY.format(port=8000, host="127.0.0.1")
-    assert "on 127.0.0.1 alone" in words
-    assert "ssh -L 8000:127.0.0.1:8000 HOST" in words
+def test_the_reason_for_listening_on_this_machine_only_is_printed() -> None:
+    message = WHY.format(port=8000, host="127.0.0.1")
+    assert "on 127.0.0.1 only" in message
+    assert "ssh -L 8000:127.0.0.1:8000 HOST" in message
 
 
 async def test_it_prints_the_address_of_the_page_and_not_the_command_behind_it(
@@ -96,7 +93,7 @@ def test_unusual_arguments_are_passed_through_unchanged() -> None:
 
 
 @pytest.fixture(scope="module")
-def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("serve") / "screen.jsonl"
     header = RecordingHeader(
         bootstrap="h:1",
@@ -105,9 +102,9 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
         throttle=None,
         stop_rules=StopRules(),
     )
-    film = Film(path, header)
-    film.add(plan_ready(), after_s=0.0, running=False, report=None)
-    film.close()
+    recording = RecordingWriter(path, header)
+    recording.add(plan_ready(), after_s=0.0, running=False, report=None)
+    recording.close()
     return path
 
 
@@ -123,11 +120,11 @@ def _as_a_server_starts_it(arguments: list[str]) -> "subprocess.Popen[bytes]":
     )
 
 
-def test_started_for_a_browser_it_draws_and_ends_when_the_browser_has_gone(
-    film: Path,
+def test_a_screen_for_a_browser_draws_and_ends_when_the_browser_leaves(
+    recording: Path,
 ) -> None:
     """textual-serve speaks to it by pipes, and closes them."""
-    child = _as_a_server_starts_it(["--play", str(film)])
+    child = _as_a_server_starts_it(["--play", str(recording)])
     assert child.stdin is not None
     assert child.stdout is not None
     try:
@@ -150,9 +147,9 @@ Connect = Callable[..., Awaitable[Any]]
 
 
 @pytest.fixture
-async def connect(film: Path) -> AsyncIterator[Connect]:
+async def connect(recording: Path) -> AsyncIterator[Connect]:
     """Opens a window of a recording, as a page with this origin does."""
-    async with served(command(["--play", str(film)])) as opened:
+    async with served(command(["--play", str(recording)])) as opened:
         yield opened
 
 
@@ -329,14 +326,14 @@ async def test_port_80_may_be_missing_from_the_host_name() -> None:
         await (await client.ws_connect("/ws", headers=own)).close()
 
 
-def test_its_answer_stands_alone_and_what_is_no_request_leaves_no_traceback(
-    film: Path,
+def test_answers_are_self_contained_and_an_invalid_request_leaves_no_traceback(
+    recording: Path,
 ) -> None:
     pytest.importorskip("textual_serve")
     (port,) = free_ports(1)
     arguments = ["serve", "--port", str(port), "-o", "json", "--", "--play"]
     server = subprocess.Popen(
-        shlex.split(command([*arguments, str(film.with_name("none"))])),
+        shlex.split(command([*arguments, str(recording.with_name("none"))])),
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -344,8 +341,8 @@ def test_its_answer_stands_alone_and_what_is_no_request_leaves_no_traceback(
     )
     try:
         assert server.stdout is not None
-        told = [server.stdout.readline() for _ in range(3)]
-        answer = ServeAnswer.model_validate_json("".join(told))
+        lines = [server.stdout.readline() for _ in range(3)]
+        answer = ServeAnswer.model_validate_json("".join(lines))
         assert answer.url.endswith(f":{port}")
         for request in (BROKEN, WINDOW % port):
             with _connected(port) as asking:

@@ -8,21 +8,22 @@ import pytest
 
 from collector.brokers.fan_out import Silence
 from control import compose
-from control.cli.commands.status import cluster_text, show
+from control.cli.commands.status import status
 from control.cli.output_format import Form
+from control.render.cluster_status import cluster_text
 from control.settings.settings import Settings
 from executor.timing import RunLimits
 from model.goals.goals import Goals
 from model.snapshot.snapshot import Snapshot
 from tests.support.control.loop_parts import MB, cluster
 from tests.support.executor.plan_builders import CLUSTER_ID
-from tests.support.executor.simulated_runs import Killed, Site
-from tests.support.model import clusters as build
+from tests.support.executor.simulated_runs import Killed, SimulatedRun
+from tests.support.model import clusters
 
 SILENCE = Silence(broker=2, since_ms=1_700_000_000_000, reason="no answer within 2 s")
 WORDS = (
-    "Broker 2 does not answer since 2023-11-14T22:13:20Z (no answer within 2 s); its "
-    "partitions keep their last loads for a minute."
+    "Broker 2 has not answered since 2023-11-14T22:13:20Z (no answer within 2 s); its "
+    "partitions keep their last known loads for a minute."
 )
 
 
@@ -38,9 +39,9 @@ def test_a_silent_broker_is_named_with_the_time(form: Form) -> None:
 
 @pytest.mark.parametrize("form", [Form.TABLE, Form.JSON])
 def test_a_competing_rebalancer_is_named(form: Form) -> None:
-    state, words = cluster([1, 2, 3], [MB] * 3), "Cruise Control is here."
-    text = cluster_text(state, Goals(), form, now_ms=0, rivals=[words])
-    assert words in (json.loads(text)["notes"] if form is Form.JSON else text)
+    state, message = cluster([1, 2, 3], [MB] * 3), "Cruise Control is here."
+    text = cluster_text(state, Goals(), form, now_ms=0, notes=[message])
+    assert message in (json.loads(text)["notes"] if form is Form.JSON else text)
 
 
 class Observed:
@@ -55,10 +56,10 @@ class Observed:
         return self._snapshot
 
 
-def test_settings_that_an_interrupted_run_has_left_are_named(
+def test_settings_left_by_an_interrupted_run_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    at = Site(
+    at = SimulatedRun(
         folder=tmp_path,
         before={0: (1, 2)},
         after={0: (3, 2)},
@@ -69,24 +70,24 @@ def test_settings_that_an_interrupted_run_has_left_are_named(
         at.run()
     state = cluster([1, 2, 3], [MB] * 3)
     header = state.header.model_copy(update={"cluster_id": CLUSTER_ID})
-    found = nullcontext(Observed(Snapshot(header, state.partitions)))
-    monkeypatch.setattr(compose, "observer", lambda *_, **__: found)
+    result = nullcontext(Observed(Snapshot(header, state.partitions)))
+    monkeypatch.setattr(compose, "observer", lambda *_, **__: result)
     monkeypatch.setattr(compose, "rebalancers", lambda *_, **__: [])
     monkeypatch.setattr(compose, "journal_dir", lambda _: tmp_path)
-    assert show(Settings(), watch=False, output=Form.JSON) == 0
-    (words,) = json.loads(capsys.readouterr().out)["notes"]
-    assert "has not restored all that it set: a throttle (leader." in words
-    assert words.endswith("with plimsoll cleanup --allow-changes.")
+    assert status(settings=Settings(), output=Form.JSON) == 0
+    (output,) = json.loads(capsys.readouterr().out)["notes"]
+    assert "has not restored all settings: a throttle (leader." in output
+    assert output.endswith("with plimsoll cleanup --allow-changes.")
 
 
-def test_a_placement_in_a_topics_config_is_no_rack_violation() -> None:
+def test_a_placement_in_a_topics_config_is_not_a_rack_violation() -> None:
     value = '{"version": 1, "replicas": [{"count": 2, "constraints": {"rack": "a"}}]}'
-    plain = build.snapshot(build.brokers(4, "aabb"), [(1, 2)])
+    plain = clusters.snapshot(clusters.brokers(4, "aabb"), [(1, 2)])
     (topic,) = plain.header.topics
-    for placement, words in ((value, ""), ("{", "of topic orders is ignored")):
+    for placement, message in ((value, ""), ("{", "of topic orders is ignored")):
         topics = (topic.model_copy(update={"placement": placement}),)
         header = plain.header.model_copy(update={"topics": topics})
         state = Snapshot(header, plain.partitions)
         text = cluster_text(state, Goals(), Form.JSON, now_ms=0)
-        assert words in text
-        assert json.loads(text)["rack_violations"]["count"] == bool(words)
+        assert message in text
+        assert json.loads(text)["rack_violations"]["count"] == bool(message)

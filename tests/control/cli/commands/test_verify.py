@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from control.cli.commands import plan as plan_command
-from control.cli.commands.verify import make
+from control.cli.commands.plan import plan as make_plan
+from control.cli.commands.verify import verify as verify_plan
 from control.cli.exit_codes import Exit
 from control.cli.input_source import Origin
 from control.cli.output_format import Form
@@ -24,13 +24,13 @@ from tests.support.control.loop_parts import MB, WORK, cluster
 from tests.support.solver.exact_oracle import Row, broker, goals
 from tests.support.solver.exact_oracle import cluster as small
 
-Told = dict[str, Any]
+Answer = dict[str, Any]
 
 
 @pytest.fixture
 def verify(
     folder: Path, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, Told]]:
+) -> Callable[..., tuple[int, Answer]]:
     def run(
         name: str | None = "plan.json",
         *,
@@ -39,15 +39,15 @@ def verify(
         election: str | None = None,
         prove: bool = False,
         work: float | None = None,
-    ) -> tuple[int, Told]:
-        code = make(
-            Settings(solve=WORK),
+    ) -> tuple[int, Answer]:
+        code = verify_plan(
             folder / name if name else None,
-            Origin(snapshot=folder / snapshot),
+            settings=Settings(solve=WORK),
+            origin=Origin(snapshot=folder / snapshot),
             reassignment=folder / reassignment if reassignment else None,
             election=folder / election if election else None,
             prove=prove,
-            work=work,
+            search_budget=work,
             output=Form.JSON,
         )
         return code, json.loads(capsys.readouterr().out)
@@ -55,11 +55,11 @@ def verify(
     return run
 
 
-Verify = Callable[..., tuple[int, Told]]
+Verify = Callable[..., tuple[int, Answer]]
 
 
-def judged(told: Told) -> dict[str, bool | None]:
-    return {c["name"]: c["holds"] for c in told["claims"]}
+def judged(answer: Answer) -> dict[str, bool | None]:
+    return {c["name"]: c["holds"] for c in answer["claims"]}
 
 
 def forged(folder: Path, plan: Plan, **changes: object) -> None:
@@ -124,13 +124,13 @@ def test_other_loads_of_the_same_placement_are_found_by_the_objective(
     ],
 )
 def test_a_false_figure_is_found(
-    verify: Verify, folder: Path, plan: Plan, changes: Told, claim: str
+    verify: Verify, folder: Path, plan: Plan, changes: Answer, claim: str
 ) -> None:
     forged(folder, plan, **changes)
-    code, told = verify("forged.json")
+    code, answer = verify("forged.json")
     assert code == Exit.REFUSED
-    assert judged(told)["hash"] is True
-    assert judged(told)[claim] is False
+    assert judged(answer)["hash"] is True
+    assert judged(answer)[claim] is False
 
 
 def test_a_false_gain_is_found_with_its_move(
@@ -139,9 +139,9 @@ def test_a_false_gain_is_found_with_its_move(
     first, *others = plan.moves
     boast = first.model_copy(update={"gain": 2 * first.gain})
     forged(folder, plan, moves=(boast, *others))
-    _, told = verify("forged.json")
-    (words,) = [c["words"] for c in told["claims"] if c["name"] == "gains"]
-    assert words == f"the gains of {first.id} are not what F would rise by"
+    _, answer = verify("forged.json")
+    (messages,) = [c["words"] for c in answer["claims"] if c["name"] == "gains"]
+    assert messages == f"the gains of {first.id} are not the increase of F without them"
 
 
 def test_a_broken_rule_is_named(verify: Verify, folder: Path, plan: Plan) -> None:
@@ -205,7 +205,7 @@ def test_the_rules_that_a_reassignment_breaks_are_listed(
 
 
 def test_an_election_without_a_reassignment_is_a_usage_error(verify: Verify) -> None:
-    with pytest.raises(ConfigError, match="--election goes with --reassignment"):
+    with pytest.raises(ConfigError, match="--election needs --reassignment"):
         verify(election="election.json")
 
 
@@ -214,26 +214,21 @@ def test_nothing_to_verify_is_a_usage_error(verify: Verify) -> None:
         verify(None)
 
 
-def test_the_table_says_what_was_not_judged(
+def test_the_table_lists_unchecked_claims(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = make(
-        Settings(solve=WORK),
+    code = verify_plan(
         folder / "plan.json",
-        Origin(snapshot=folder / "uneven.json"),
-        reassignment=None,
-        election=None,
-        prove=False,
-        work=None,
-        output=Form.TABLE,
+        settings=Settings(solve=WORK),
+        origin=Origin(snapshot=folder / "uneven.json"),
     )
     text = capsys.readouterr().out
     assert code == Exit.DONE
-    assert "all claims hold" in text
-    assert "every rule is kept" in text
+    assert "all checked claims hold" in text
+    assert "no rule is broken" in text
 
 
-def test_a_plan_beside_a_dead_broker_names_what_stays_and_is_verified(
+def test_a_plan_with_a_dead_broker_names_deferred_partitions_and_is_verified(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Also by goals that are given: they defer nothing themselves."""
@@ -243,33 +238,14 @@ def test_a_plan_beside_a_dead_broker_names_what_stays_and_is_verified(
     origin, plan = Origin(snapshot=tmp_path / "s.json"), tmp_path / "plan.json"
     settings = Settings(goals=goals(), solve=WORK)
     write_snapshot(tmp_path / "s.json", snapshot)
-    code = plan_command.make(
-        settings,
-        origin,
-        goals_file=None,
-        topics=(),
-        leaders_only=False,
-        out=plan,
-        reassignment_json=None,
-        output=Form.TABLE,
-    )
+    code = make_plan(settings=settings, origin=origin, out=plan, detailed_exitcode=True)
     assert code == Exit.MOVES_PROPOSED
-    words = (
+    message = (
         "warning: 1 partition cannot be moved, because too few brokers may hold their "
         "replicas: orders-6"
     )
     printed = capsys.readouterr()
-    assert words in printed.out
-    assert words in printed.err
-    code = make(
-        settings,
-        plan,
-        origin,
-        reassignment=None,
-        election=None,
-        goals_given=True,
-        prove=False,
-        work=None,
-        output=Form.JSON,
-    )
+    assert message in printed.out
+    assert message in printed.err
+    code = verify_plan(plan, settings=settings, origin=origin, output=Form.JSON)
     assert code == Exit.DONE, capsys.readouterr().out

@@ -30,13 +30,7 @@ from model.plan.plan import (
     plan_hash,
     plan_of_document,
 )
-from model.snapshot.snapshot import (
-    BrokerState,
-    LogDir,
-    Resource,
-    Snapshot,
-    StorageKind,
-)
+from model.snapshot.snapshot import BrokerState, LogDir, Resource, Snapshot, StorageKind
 from solver.solve import solve
 from tests.support.model.clusters import brokers, snapshot
 
@@ -228,13 +222,13 @@ def test_a_move_whose_first_replica_would_not_lead_is_noticed(
     assert rejected(document | {"moves": [turned, *others]}, state)
 
 
-def judged(state: Snapshot, wanted: Goals) -> tuple[Plan, list[str]]:
+def judged(state: Snapshot, goals: Goals) -> tuple[Plan, list[str]]:
     """A plan of the planner's own, and what verify finds wrong with it."""
-    plan = solve(state, wanted, LIMITS).best
+    plan = solve(state, goals, LIMITS).best
     assert plan is not None
     assert snapshot_claim(plan, state).holds
-    found = [*claims(plan, state), *settings_claims(plan, wanted, LIMITS, given=True)]
-    return plan, [f"{c.name}: {c.words}" for c in found if c.holds is False]
+    result = [*claims(plan, state), *settings_claims(plan, goals, LIMITS, given=True)]
+    return plan, [f"{c.name}: {c.words}" for c in result if c.holds is False]
 
 
 @pytest.mark.parametrize("loads", [[2.5e6, 2.5e6, 1e6], [2.5e6, 2.5e6]])

@@ -2,61 +2,67 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from control.cli.commands.what_if import make
+from control.cli.commands.what_if import what_if
 from control.cli.exit_codes import Exit
 from control.cli.input_source import Origin
 from control.cli.output_format import Form
-from control.planning.scenario_flags import Question
 from control.settings.settings import Settings
 from model.errors import ConfigError
 from model.goals.goals import SolveLimits
 from model.snapshot.what_if import WhatIf
+from tests.support.paths import FIXTURES
 
-FIXTURES = Path(__file__).parents[4] / "fixtures"
 TUTORIAL = Origin(snapshot=FIXTURES / "tutorial.json")
 SETTINGS = Settings(solve=SolveLimits(work=2.0))
 
 
-def ask(question: Question, output: Form = Form.TABLE, out: Path | None = None) -> int:
-    return make(SETTINGS, TUTORIAL, question, goals_file=None, out=out, output=output)
+def ask(output: Form = Form.TABLE, out: Path | None = None, **question: Any) -> int:
+    return what_if(
+        settings=SETTINGS, origin=TUTORIAL, out=out, output=output, **question
+    )
 
 
-def test_the_table_says_that_it_is_hypothetical(
+def test_the_table_is_marked_as_hypothetical(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert ask(Question(add_broker=["1"])) == Exit.DONE
+    assert ask(add_broker=["1"]) == Exit.DONE
     first = capsys.readouterr().out.splitlines()[0]
-    assert first == "what if: 1 broker added; hypothetical, nothing here can be applied"
+    assert (
+        first == "what if: 1 broker added; hypothetical, so this plan cannot be applied"
+    )
 
 
 def test_the_json_is_marked_and_holds_the_plan(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    ask(Question(remove_broker=[2], traffic=["1.5"]), Form.JSON)
+    ask(Form.JSON, remove_broker=[2], traffic=["1.5"])
     document = json.loads(capsys.readouterr().out)
     assert document["hypothetical"] is True
     assert document["words"] == "broker 2 removed, traffic x 1.5"
     assert len(document["plan"]["moves"]) == 8
 
 
-def test_the_file_is_what_was_printed(
+def test_the_file_matches_the_output(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "w.json"
-    ask(Question(lose_rack=["c"]), Form.JSON, out)
+    ask(Form.JSON, out, lose_rack=["c"])
     printed = json.loads(capsys.readouterr().out)
     assert json.loads(out.read_text()) == printed
     assert WhatIf.model_validate_json(out.read_text()).words == "rack c lost"
 
 
-def test_several_suppositions_hold_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    question = Question(
-        add_broker=["2:d", "1"], remove_broker=[2], traffic=["2:orders", "1.5"]
+def test_several_assumptions_hold_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    ask(
+        Form.JSON,
+        add_broker=["2:d", "1"],
+        remove_broker=[2],
+        traffic=["2:orders", "1.5"],
     )
-    ask(question, Form.JSON)
     document = json.loads(capsys.readouterr().out)
     brokers = {b["id"]: b for b in document["plan"]["brokers"]}
     assert [brokers[b]["rack"] for b in (3, 4)] == ["d", "d"]
@@ -64,38 +70,38 @@ def test_several_suppositions_hold_at_once(capsys: pytest.CaptureFixture[str]) -
     assert sum(b["after"]["net_in"] for b in brokers.values()) == pytest.approx(24e6)
 
 
-def test_the_fewest_brokers_are_told_with_their_proof(
+def test_the_fewest_brokers_are_shown_with_their_proof(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert ask(Question(fewest_brokers=True)) == Exit.DONE
-    told = capsys.readouterr().out
-    assert "1 broker can carry it; there are 3; fewer cannot" in told
+    assert ask(fewest_brokers=True) == Exit.DONE
+    output = capsys.readouterr().out
+    assert "1 broker can carry it; there are 3; fewer cannot" in output
 
 
-def test_what_cannot_be_is_told_with_its_exit_code(
+def test_an_infeasible_scenario_has_its_exit_code(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert ask(Question(remove_broker=[0, 1, 2])) == Exit.INFEASIBLE
+    assert ask(remove_broker=[0, 1, 2]) == Exit.INFEASIBLE
     assert "infeasible" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     "question",
     [
-        Question(),
-        Question(add_broker=["0"]),
-        Question(add_broker=["x"]),
-        Question(add_broker=["1:"]),
-        Question(add_broker=["9" * 5000]),
-        Question(traffic=["x"]),
-        Question(traffic=["-1"]),
-        Question(traffic=["nan"]),
-        Question(traffic=["1.5:("]),
-        Question(traffic=["1.5:nothing"]),
-        Question(remove_broker=[99]),
-        Question(lose_rack=["z"]),
+        {},
+        {"add_broker": ["0"]},
+        {"add_broker": ["x"]},
+        {"add_broker": ["1:"]},
+        {"add_broker": ["9" * 5000]},
+        {"traffic": ["x"]},
+        {"traffic": ["-1"]},
+        {"traffic": ["nan"]},
+        {"traffic": ["1.5:("]},
+        {"traffic": ["1.5:nothing"]},
+        {"remove_broker": [99]},
+        {"lose_rack": ["z"]},
     ],
 )
-def test_a_flag_that_cannot_be_used_is_named(question: Question) -> None:
+def test_an_unusable_flag_is_named(question: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        ask(question)
+        ask(**question)

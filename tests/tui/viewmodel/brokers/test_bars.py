@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from tui.viewmodel.brokers.bars import (
     ADDED,
+    AVERAGE_MARK,
     BAND_MARK,
     BOTH_MARK,
-    GOES,
     HEIGHTS,
-    LEVEL_MARK,
+    REMOVED,
     Marks,
     bar,
     sparkline,
@@ -37,19 +37,19 @@ def _drawn(share: float, marks: Marks, width: int = 6) -> str:
     return plain(bar(share, width, Role.GOOD, marks))
 
 
-def test_the_level_is_marked_on_filled_and_on_empty_bars() -> None:
-    assert _drawn(1.0, Marks(level=0.5)) == "███│██"
-    assert _drawn(0.0, Marks(level=0.5)) == "   │  "
+def test_the_average_is_marked_on_filled_and_empty_bars() -> None:
+    assert _drawn(1.0, Marks(average=0.5)) == "███│██"
+    assert _drawn(0.0, Marks(average=0.5)) == "   │  "
 
 
-def test_the_ends_of_the_band_are_marked_also_in_the_cell_of_the_level() -> None:
-    assert _drawn(0.0, Marks(level=0.5, tolerance=0.25), 16) == "      ╎ │ ╎     "
-    assert _drawn(0.0, Marks(level=0.5, tolerance=0.1), 10) == "    ╎┼    "
-    assert _drawn(0.0, Marks(level=0.45, tolerance=0.01), 4) == " ┼  "
+def test_a_band_end_is_marked_in_the_cell_of_the_average() -> None:
+    assert _drawn(0.0, Marks(average=0.5, tolerance=0.25), 16) == "      ╎ │ ╎     "
+    assert _drawn(0.0, Marks(average=0.5, tolerance=0.1), 10) == "    ╎┼    "
+    assert _drawn(0.0, Marks(average=0.45, tolerance=0.01), 4) == " ┼  "
 
 
-def test_what_the_plan_takes_and_what_it_brings_differ() -> None:
-    assert _drawn(1.0, Marks(after=0.5), 4) == "██" + GOES * 2
+def test_removed_and_added_load_are_drawn_differently() -> None:
+    assert _drawn(1.0, Marks(after=0.5), 4) == "██" + REMOVED * 2
     assert _drawn(0.5, Marks(after=1.0), 4) == "██" + ADDED * 2
     assert _drawn(0.5, Marks(after=0.5), 4) == "██  "
 
@@ -61,17 +61,17 @@ def test_what_the_plan_takes_and_what_it_brings_differ() -> None:
     st.floats(0, 1),
     st.integers(1, 40),
 )
-def test_a_bar_is_as_wide_as_it_is_told(
+def test_a_bar_has_the_requested_width(
     share: float,
     level: float | None,
     after: float | None,
     tolerance: float,
     width: int,
 ) -> None:
-    marks = Marks(level=level, after=after, tolerance=tolerance)
+    marks = Marks(average=level, after=after, tolerance=tolerance)
     drawn = _drawn(share, marks, width)
     assert len(drawn) == width
-    assert drawn.count(LEVEL_MARK) + drawn.count(BOTH_MARK) <= 1
+    assert drawn.count(AVERAGE_MARK) + drawn.count(BOTH_MARK) <= 1
     assert drawn.count(BAND_MARK) <= 2
 
 

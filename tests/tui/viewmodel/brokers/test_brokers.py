@@ -14,9 +14,9 @@ from tests.support.tui.loop_views import (
     CONNECTING,
     GOALS,
     balanced_after_run,
+    balanced_cluster,
     estimated,
     judged,
-    levelled,
     measuring,
     no_partitions,
     plan_ready,
@@ -26,14 +26,14 @@ from tests.support.tui.loop_views import (
 )
 from tui.viewmodel.brokers.bars import (
     ADDED,
+    AVERAGE_MARK,
     BAND_MARK,
     BOTH_MARK,
-    GOES,
-    LEVEL_MARK,
+    REMOVED,
 )
 from tui.viewmodel.brokers.brokers import BESIDE, broker_table, layout_for
 from tui.viewmodel.brokers.gauges import gauges
-from tui.viewmodel.brokers.headline import headline, levels_line, scale_words
+from tui.viewmodel.brokers.headline import averages_line, headline, scale_words
 from tui.viewmodel.cells import plain
 from tui.widgets.keyed_table import KeyedTable
 
@@ -71,23 +71,23 @@ def test_within_the_band_there_is_no_marker() -> None:
     assert not any("!" in c or "<" in c for row in rows.values() for c in row.values())
 
 
-def test_the_level_is_in_the_middle_of_a_bar_without_capacity() -> None:
+def test_the_average_is_in_the_middle_of_a_bar_without_capacity() -> None:
     drawn = _rows(solving())["2"]["net_in"][:BAR]
-    assert drawn[BAR // 2] in LEVEL_MARK + BOTH_MARK
+    assert drawn[BAR // 2] in AVERAGE_MARK + BOTH_MARK
 
 
-def test_the_band_is_marked_to_both_sides_of_the_level() -> None:
+def test_the_band_is_marked_on_both_sides_of_the_average() -> None:
     drawn = _rows(solving(), 198)["2"]["net_in"].strip()
-    assert drawn.replace(" ", "").startswith(BAND_MARK + LEVEL_MARK + BAND_MARK)
+    assert drawn.replace(" ", "").startswith(BAND_MARK + AVERAGE_MARK + BAND_MARK)
 
 
-def test_a_plan_is_drawn_on_the_bar_as_what_goes_and_what_comes() -> None:
+def test_a_plan_is_drawn_into_the_bar_as_removed_and_added_load() -> None:
     rows = _rows(plan_ready())
-    assert GOES in rows["1"]["net_in"]
+    assert REMOVED in rows["1"]["net_in"]
     assert ADDED not in rows["1"]["net_in"]
     assert ADDED in rows["2"]["net_in"]
     before = _rows(solving())
-    assert not any(ghost in before["1"]["net_in"] for ghost in GOES + ADDED)
+    assert not any(ghost in before["1"]["net_in"] for ghost in REMOVED + ADDED)
 
 
 def test_a_bar_is_relative_to_a_known_capacity() -> None:
@@ -98,11 +98,11 @@ def test_a_bar_is_relative_to_a_known_capacity() -> None:
     assert len(drawn) == -(-BAR // 2)
 
 
-def test_a_load_beyond_what_a_broker_may_carry_is_told_in_words() -> None:
+def test_a_load_above_a_capacity_limit_is_named() -> None:
     view = _with_brokers(balanced_after_run(), capacity={Resource.NET_IN: 1.7e6})
     view = replace(view, plan=None)
     assert "!" in _rows(view)["1"]["net_in"]
-    assert "OVER ITS LIMIT broker 1 in" in plain(headline(view, GOALS, 120))
+    assert "OVER LIMIT broker 1 in" in plain(headline(view, GOALS, 120))
 
 
 def test_measured_resources_are_shown_even_if_they_are_not_goals() -> None:
@@ -112,7 +112,7 @@ def test_measured_resources_are_shown_even_if_they_are_not_goals() -> None:
     assert "cpu" not in keys
 
 
-def test_levels_follow_the_capacities_where_all_are_known() -> None:
+def test_averages_are_proportional_to_known_capacities() -> None:
     brokers = tuple(
         b.model_copy(update={"capacity": {Resource.NET_IN: 1e7 * b.id}})
         for b in skewed().header.brokers
@@ -120,8 +120,8 @@ def test_levels_follow_the_capacities_where_all_are_known() -> None:
     header = skewed().header.model_copy(update={"brokers": brokers})
     snapshot = Snapshot(header, skewed().partitions)
     view = replace(solving(), snapshot=snapshot, evaluation=judged(snapshot))
-    found = gauges(view, GOALS)
-    levels = [found[BrokerId(i), Resource.NET_IN].level for i in (1, 2, 3)]
+    result = gauges(view, GOALS)
+    levels = [result[BrokerId(i), Resource.NET_IN].average for i in (1, 2, 3)]
     assert levels == pytest.approx([5e6 / 6, 5e6 / 3, 5e6 / 2])
 
 
@@ -137,8 +137,10 @@ def test_replicas_and_leaders_show_now_and_after_the_plan() -> None:
     assert _rows(solving())["1"]["count"] == "8/8"
 
 
-def test_moves_that_are_done_already_do_not_count_twice() -> None:
-    view = replace(running(), snapshot=levelled(), evaluation=judged(levelled()))
+def test_completed_moves_do_not_count_twice() -> None:
+    view = replace(
+        running(), snapshot=balanced_cluster(), evaluation=judged(balanced_cluster())
+    )
     assert _rows(view)["1"]["count"] == "4/4"
 
 
@@ -179,10 +181,10 @@ def test_brokers_show_before_their_loads_are_known() -> None:
     assert _rows(measuring())["1"]["net_in"].strip() == "-"
 
 
-def test_an_empty_table_says_what_would_fill_it() -> None:
+def test_an_empty_table_is_explained() -> None:
     table = broker_table(CONNECTING, GOALS, 118)
     assert table.rows == ()
-    assert "the cluster has to answer first" in table.why_empty
+    assert "waiting for the cluster to answer" in table.why_empty
 
 
 def test_the_headline_names_brokers_and_resources_above_the_band() -> None:
@@ -191,33 +193,33 @@ def test_the_headline_names_brokers_and_resources_above_the_band() -> None:
     )
 
 
-def test_the_headline_of_a_level_cluster() -> None:
-    words = plain(headline(balanced_after_run(), GOALS, 120))
-    assert words == "every broker is within its band"
+def test_the_headline_of_a_balanced_cluster() -> None:
+    message = plain(headline(balanced_after_run(), GOALS, 120))
+    assert message == "every broker is within its tolerance band"
 
 
-def test_a_resource_under_its_floor_is_not_judged() -> None:
+def test_a_resource_below_its_floor_is_not_balanced() -> None:
     balance = tuple(
         Goal(resource=r, floor=1e12) for r in (Resource.NET_IN, Resource.NET_OUT)
     )
     quiet = GOALS.model_copy(update={"balance": balance})
     view = replace(solving(), evaluation=evaluate(skewed(), quiet, ()))
     assert "too little load" in plain(headline(view, quiet, 120))
-    assert "in under its floor, not balanced" in levels_line(view, quiet)
+    assert "in below its floor, not balanced" in averages_line(view, quiet)
     row = broker_table(view, quiet, 78).rows[0]
     assert not any("!" in plain(c) for c in row.cells)
 
 
 @pytest.mark.parametrize(
-    ("view", "words"),
+    ("view", "message"),
     [
         (estimated(), ", full bar: capacity"),
-        (solving(), ", no capacity known, full bar: twice the level"),
+        (solving(), ", full bar: twice the average (capacity unknown)"),
         (CONNECTING, ""),
     ],
 )
-def test_what_a_full_bar_is_is_told(view: LoopView, words: str) -> None:
-    assert scale_words(view, GOALS) == words
+def test_the_meaning_of_a_full_bar_is_shown(view: LoopView, message: str) -> None:
+    assert scale_words(view, GOALS) == message
 
 
 def test_a_capacity_of_a_resource_without_bars_is_not_a_full_bar() -> None:
@@ -226,10 +228,10 @@ def test_a_capacity_of_a_resource_without_bars_is_not_a_full_bar() -> None:
     assert scale_words(disks, GOALS) == scale_words(view, GOALS)
 
 
-def test_where_some_capacities_are_known_both_scales_are_told() -> None:
+def test_if_some_capacities_are_known_both_scales_are_named() -> None:
     view = _with_brokers(solving(), capacity={Resource.NET_IN: 1e7})
-    words = ", full bar: capacity, where none is known twice the level"
-    assert scale_words(view, GOALS) == words
+    message = ", full bar: capacity, or twice the average if unknown"
+    assert scale_words(view, GOALS) == message
 
 
 def test_a_cluster_without_partitions_is_explained() -> None:
@@ -252,12 +254,12 @@ def test_racks_with_long_names_remain_distinguishable() -> None:
 @pytest.mark.parametrize(
     "size", [(60, 16), (80, 24), (120, 40), (160, 50), (200, 60)], ids=str
 )
-async def test_the_worst_deviation_is_in_sight_at_every_size(
+async def test_the_largest_deviation_is_visible_at_every_size(
     size: tuple[int, int],
 ) -> None:
     async with stage(plan_ready(), size=size) as on:
         table = on.app.screen.query_one("#brokers", KeyedTable)
-        assert "worst off" in table.render_line(0).text
+        assert "deviation" in table.render_line(0).text
         assert "in +200%" in table.render_line(1).text
 
 

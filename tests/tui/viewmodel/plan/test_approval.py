@@ -7,7 +7,7 @@ from tests.support.tui.loop_views import moves, plan, plan_ready
 from tui.viewmodel.plan.approval import NAMED, touched
 
 
-def test_brokers_are_named_as_far_as_one_can_read_and_the_others_counted() -> None:
+def test_only_some_brokers_are_named_and_the_others_counted() -> None:
     many = tuple(
         moves()[0].model_copy(
             update={
@@ -17,13 +17,13 @@ def test_brokers_are_named_as_far_as_one_can_read_and_the_others_counted() -> No
         )
         for number in range(NAMED)
     )
-    words = touched(plan().model_copy(update={"moves": many})).split("; ")
-    assert words[:2] == ["0 gives 1", "1 gets 1"]
-    assert words[NAMED:] == [f"and {NAMED} more brokers"]
+    items = touched(plan().model_copy(update={"moves": many})).split("; ")
+    assert items[:2] == ["0: 1 outgoing", "1: 1 incoming"]
+    assert items[NAMED:] == [f"and {NAMED} more brokers"]
 
 
-def test_all_brokers_are_named_where_they_are_few() -> None:
-    assert touched(plan()) == "1 gives 4; 2 gets 2; 3 gets 2"
+def test_a_few_brokers_are_all_named() -> None:
+    assert touched(plan()) == "1: 4 outgoing; 2: 2 incoming; 3: 2 incoming"
 
 
 async def test_the_effect_of_leader_changes_alone_fits_a_small_screen() -> None:

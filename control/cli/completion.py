@@ -1,0 +1,121 @@
+"""Values that the shell completes: profiles, limits, run ids, topics and the like."""
+
+import contextlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from control.settings.settings import Settings
+
+Values = Callable[[typer.Context, str], list[str]]
+
+
+def completing(find: Callable[[typer.Context], Iterable[str]]) -> Values:
+    """A completion callback for typer from a function that lists all values.
+
+    Nothing is completed where the values cannot be read, and nothing is logged: a
+    shell has no place for messages while someone is typing.
+    """
+
+    def values(context: typer.Context, incomplete: str) -> list[str]:
+        # Not above: --help need not load it.
+        import logging
+
+        logging.disable()
+        with contextlib.suppress(Exception):
+            return [v for v in sorted(find(context)) if v.startswith(incomplete)]
+        return []
+
+    return values
+
+
+def _given(context: typer.Context, name: str) -> Any:
+    """An option typed so far, also before the command's name; None if absent."""
+    above: typer.Context | None = context
+    while above is not None:
+        if (value := above.params.get(name)) is not None:
+            return value
+        above = above.parent  # type: ignore[assignment]  # typer's own contexts
+    return None
+
+
+def _path(context: typer.Context, name: str) -> Path | None:
+    value = _given(context, name)
+    return None if value is None else Path(value)
+
+
+def _settings(context: typer.Context) -> "Settings":
+    from control.settings.settings import load
+
+    config, profile = _path(context, "config"), _given(context, "profile")
+    return load({}, config=config, profile=profile)
+
+
+def _profiles(context: typer.Context) -> Iterable[str]:
+    from control.settings.settings import profiles_of
+
+    return profiles_of(_path(context, "config"))
+
+
+def _limits(context: typer.Context) -> Iterable[str]:
+    from control.settings.auto_limits import NAMED
+
+    return {**NAMED, **_settings(context).limits}
+
+
+def _themes(_context: typer.Context) -> Iterable[str]:
+    from control.settings.screen_settings import THEMES
+
+    return THEMES
+
+
+def _schemas(_context: typer.Context) -> Iterable[str]:
+    from control.cli.output_types import ANSWERS
+    from model.exchange.json_schemas import FILES
+
+    return {**FILES, **ANSWERS}
+
+
+def _runs(context: typer.Context) -> Iterable[str]:
+    from control.compose import journal_dir
+    from executor.journal.run_journal import run_paths
+
+    return (path.stem for path in run_paths(journal_dir(_settings(context))))
+
+
+def _topics(context: typer.Context) -> Iterable[str]:
+    """Topics of the typed snapshot; a live cluster is not asked while typing."""
+    from model.snapshot.file import read_snapshot
+
+    path = _path(context, "snapshot")
+    if path is None:
+        return ()
+    return (topic.name for topic in read_snapshot(path).header.topics)
+
+
+def _storages(_context: typer.Context) -> Iterable[str]:
+    from model.snapshot.snapshot import StorageKind
+
+    return StorageKind
+
+
+def _masters(_context: typer.Context) -> Iterable[str]:
+    return ("local[*]", "yarn")
+
+
+def _rates(_context: typer.Context) -> Iterable[str]:
+    return ("auto", "10MB/s", "50MB/s", "100MB/s")
+
+
+profile_names = completing(_profiles)
+limit_names = completing(_limits)
+theme_names = completing(_themes)
+schema_kinds = completing(_schemas)
+run_ids = completing(_runs)
+topic_names = completing(_topics)
+storage_kinds = completing(_storages)
+spark_masters = completing(_masters)
+throttle_rates = completing(_rates)

@@ -1,0 +1,190 @@
+"""Executing one plan from the command line: confirm, steer by signals, report."""
+
+import contextlib
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from control import compose
+from control.cli.command_errors import output_lost
+from control.cli.console import operator
+from control.cli.exit_codes import Exit
+from control.cli.narration import RunNarrator
+from control.cli.output_format import Form
+from control.render.plan_text import forecast_text, plan_text
+from control.render.run_report import run_text
+from control.render.text import json_text
+from control.settings.auto_limits import EAGER
+from control.settings.settings import Settings
+from executor.run.operator_control import Steering
+from model.errors import GuardrailRefused
+from model.plan.plan import Plan
+from model.printable import printable
+from model.run import RunReport, RunState
+
+if TYPE_CHECKING:
+    from control.cli.invocation import ExecutionOptions
+    from executor.executor import Executor
+    from executor.schedule.estimate import Forecast
+
+
+def refuse_read_only(
+    allowed: bool,
+    purpose: str = "execute the plan, or --dry-run to see its requests",
+) -> None:
+    """Raise GuardrailRefused unless changes are allowed, naming the option to add."""
+    if not allowed:
+        raise GuardrailRefused(
+            f"plimsoll is read-only; add --allow-changes to {purpose}"
+        )
+
+
+def execute(
+    executor: "Executor",
+    settings: Settings,
+    plan: Plan,
+    options: "ExecutionOptions",
+    output: Form,
+) -> int:
+    """Ask, execute the plan and print its report; the exit code.
+
+    Raises
+    ------
+    GuardrailRefused
+        The question was not confirmed, or a check before the run failed.
+    """
+    journal_dir = compose.journal_dir(settings)
+    if options.dry_run:
+        estimate = _estimate(executor, settings, plan)
+        in_order = plan.model_copy(update={"moves": estimate.order})
+        requests = executor.dry_run(in_order, journal_dir)
+        sys.stderr.write(f"plimsoll: {forecast_text(estimate)}")
+        sys.stdout.write(requests_text(requests, output))
+        return Exit.DONE
+    if not options.yes:
+        # Report what would stop the run before asking, not after.
+        executor.dry_run(plan, journal_dir)
+        if not _plan_confirmed(executor, settings, plan):
+            raise GuardrailRefused("not confirmed; nothing was changed")
+    with steered_by_signals() as steering:
+        report = executor.execute(
+            plan,
+            journal_dir=journal_dir,
+            moves_in_flight=EAGER.moves_in_flight,
+            observe=RunNarrator(),
+            steering=steering,
+        )
+    return print_report(report, output)
+
+
+def resume(settings: Settings, *, allow_changes: bool) -> RunReport:
+    """Resume the most recent run, which was interrupted, stopped or failed."""
+    compose.bootstrap_of(settings)
+    refuse_read_only(allow_changes, "resume the run")
+    with (
+        contextlib.closing(compose.executor(settings)) as executor,
+        steered_by_signals() as steering,
+    ):
+        return executor.resume(
+            journal_dir=compose.journal_dir(settings),
+            moves_in_flight=EAGER.moves_in_flight,
+            observe=RunNarrator(),
+            steering=steering,
+        )
+
+
+def restored_settings(
+    executor: "Executor", settings: Settings
+) -> tuple[list[str], list[str]]:
+    """Restore settings left by interrupted runs: what was restored, what remains."""
+    folder = compose.journal_dir(settings)
+    restored = executor.clean_up(folder)
+    return restored, executor.left(folder)
+
+
+def requests_text(requests: Sequence[str], output: Form) -> str:
+    """Requests of a dry run, one per line or as JSON."""
+    if output is Form.JSON:
+        return json_text({"requests": list(requests)})
+    return "".join(f"{request}\n" for request in requests)
+
+
+def print_report(report: RunReport, output: Form) -> int:
+    """Print a run's report; its exit code, even if stdout cannot be written."""
+    code = Exit.DONE if report.state is RunState.DONE else Exit.INCOMPLETE
+    try:
+        if output is Form.JSON:
+            sys.stdout.write(json_text(report.model_dump(mode="json")))
+        else:
+            sys.stdout.write(run_text(report))
+        sys.stdout.flush()
+    except OSError as exc:
+        output_lost(exc)
+    return code
+
+
+def _estimate(executor: "Executor", settings: Settings, plan: Plan) -> "Forecast":
+    journal_dir, in_flight = compose.journal_dir(settings), EAGER.moves_in_flight
+    return executor.forecast(plan, journal_dir, in_flight)
+
+
+def _plan_confirmed(executor: "Executor", settings: Settings, plan: Plan) -> bool:
+    shown = plan_text(plan, f"plan of {printable(plan.cluster_id)}")
+    if sys.stdin.isatty():
+        shown += "\n" + forecast_text(_estimate(executor, settings, plan))
+    return confirmed(shown, plan.cluster_id, "execute this plan")
+
+
+def confirmed(shown: str, cluster_id: str, action: str) -> bool:
+    """Whether the operator types the first 8 characters of the cluster's id.
+
+    Raises GuardrailRefused without a terminal.
+    """
+    if not sys.stdin.isatty():
+        raise GuardrailRefused(
+            f"there is no terminal to confirm on; add --yes to {action}"
+        )
+    sys.stderr.write(f"{shown}\nType {printable(cluster_id[:8])} to {action}: ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip() == cluster_id[:8]
+
+
+@contextlib.contextmanager
+def steered_by_signals(
+    on_abort: Callable[[], None] = lambda: None,
+) -> Iterator[Steering]:
+    """SIGTERM or Ctrl-C stops a run, the second one aborts it, the third interrupts.
+
+    Interrupting leaves copies running without their throttle: a last resort. A closed
+    terminal (SIGHUP) only stops the run, however often it is signalled; under nohup it
+    stays ignored.
+    """
+    steering = Steering(by=operator())
+
+    def on_signal(_number: int, _frame: object) -> None:
+        if steering.aborting:
+            raise KeyboardInterrupt
+        if steering.stopping.is_set():
+            steering.abort()
+            on_abort()
+            sys.stderr.write("plimsoll: aborting; cancelling in-flight moves\n")
+            return
+        steering.stop()
+        sys.stderr.write(
+            "plimsoll: stopping; waiting for in-flight moves (Ctrl-C again cancels "
+            "them)\n"
+        )
+
+    def on_hangup(_number: int, _frame: object) -> None:
+        steering.stop()
+
+    handlers = {signal.SIGTERM: on_signal, signal.SIGINT: on_signal}
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        handlers[signal.SIGHUP] = on_hangup
+    before = {number: signal.signal(number, on) for number, on in handlers.items()}
+    try:
+        yield steering
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,239 @@
+"""A cluster as `status` prints it: loads, deviations and capacities by broker."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from collector.brokers.fan_out import Silence
+from control.cli.output import json_of
+from control.cli.output_format import Form
+from control.render.forecast_text import forecast_lines
+from control.render.text import json_text, load_text, table, time_text
+from model.cpu import figures_to_file
+from model.evaluate import Evaluation, evaluate
+from model.files import rounded
+from model.goals.goals import Goals
+from model.goals.topic_placement import placement_warnings, with_topic_placements
+from model.plan.outages import outage_notes
+from model.plan.remaining import OverLimit, present_words
+from model.printable import printable
+from model.snapshot.capacities import Capacities, capacity_notes
+from model.snapshot.snapshot import Broker, Resource, Snapshot, SnapshotHeader
+from model.units import count_text, deviation_text, percent_text, seconds_text
+
+
+def cluster_text(
+    snapshot: Snapshot,
+    goals: Goals,
+    output: Form,
+    *,
+    now_ms: int,
+    given: Capacities | None = None,
+    silent: Sequence[Silence] = (),
+    notes: Sequence[str] = (),
+    in_one_line: bool = False,
+) -> str:
+    """A snapshot as `status` prints it at the time `now_ms`, a table or JSON.
+
+    given: capacities from the operator. silent: brokers that do not answer.
+    notes: further sentences. in_one_line: JSON without line breaks, for `--watch`.
+    """
+    evaluation = evaluate(snapshot, with_topic_placements(goals, snapshot), ())
+    all_notes = [
+        *outage_notes(snapshot),
+        *placement_warnings(goals, snapshot),
+        *capacity_notes(snapshot, given),
+        *map(silence_text, silent),
+        *notes,
+    ]
+    if output is Form.TABLE:
+        parts = (
+            status_text(snapshot, evaluation, now_ms),
+            capacity_text(snapshot, evaluation),
+            "".join(f"{words}\n" for words in all_notes),
+        )
+        return "\n".join(filter(None, parts))
+    level = evaluation.within_band(goals)
+    document = status_document(
+        snapshot, evaluation, within_band=level, now_ms=now_ms, notes=all_notes
+    )
+    return json_of(document, sort=True) + "\n" if in_one_line else json_text(document)
+
+
+def silence_text(silence: Silence) -> str:
+    """A sentence about a broker that does not answer."""
+    return (
+        f"Broker {silence.broker} has not answered since {time_text(silence.since_ms)} "
+        f"({silence.reason}); its partitions keep their last known loads for a minute."
+    )
+
+
+def status_document(
+    snapshot: Snapshot,
+    evaluation: Evaluation,
+    *,
+    within_band: bool,
+    now_ms: int,
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    """The output of `status -o json`; unknown values are absent."""
+    header = snapshot.header
+    return {
+        "cluster_id": header.cluster_id,
+        "taken_at": time_text(header.taken_at_ms),
+        "age_s": round((now_ms - header.taken_at_ms) / 1000, 1),
+        "sources": [s.model_dump(mode="json") for s in header.sources],
+        **_forecast(header),
+        "notes": list(notes),
+        "within_band": within_band,
+        "over_limit": [
+            {
+                "broker": o.broker,
+                "dimension": o.dimension,
+                **_over_limit(o),
+            }
+            for o in evaluation.over_limit
+        ],
+        "rack_violations": {
+            "count": len(evaluation.rack_violations),
+            "movable": sum(not v.reason for v in evaluation.rack_violations),
+            "partitions": [
+                {"topic": v.topic, "partition": v.partition, "reason": v.reason}
+                for v in evaluation.rack_violations
+            ],
+        },
+        "objective": rounded(evaluation.objective),
+        "levels": _figures(evaluation.levels),
+        "brokers": [
+            {
+                "id": b.id,
+                "rack": b.rack,
+                "state": b.state.value,
+                "load": _figures(evaluation.loads[b.id]),
+                "deviation": {
+                    str(r): rounded(by_broker[b.id])
+                    for r, by_broker in evaluation.deviations.items()
+                    if b.id in by_broker
+                },
+                "capacity": _figures(b.capacity),
+                "capacity_from": {
+                    str(r): source.value for r, source in b.capacity_from.items()
+                },
+            }
+            for b in header.brokers
+        ],
+        "partitions": [_partition(snapshot, i) for i in range(len(snapshot))],
+    }
+
+
+def _figures(figures: Mapping[Any, float]) -> dict[str, float]:
+    """Figures by resource in the units of files."""
+    return {str(k): rounded(v) for k, v in figures_to_file(figures).items()}
+
+
+def _over_limit(over: OverLimit) -> dict[str, float | None]:
+    found = over.model_dump(mode="json")
+    return {
+        "load": found["before"],
+        "limit": found["limit"],
+        "capacity": found.get("capacity"),
+    }
+
+
+def _forecast(header: SnapshotHeader) -> dict[str, Any]:
+    forecast = header.forecast
+    return {} if forecast is None else {"forecast": forecast.model_dump(mode="json")}
+
+
+def _partition(snapshot: Snapshot, index: int) -> dict[str, Any]:
+    row = snapshot.row(index)
+    columns = snapshot.partitions
+    loads = zip(
+        snapshot.header.resources,
+        columns.loads[index].tolist(),
+        columns.measured[index].tolist(),
+        strict=True,
+    )
+    known = [(r, load, measured) for r, load, measured in loads if load == load]
+    return {
+        "topic": row.id.topic,
+        "partition": row.id.partition,
+        "leader": row.leader,
+        "replicas": list(row.replicas),
+        "storage": row.storage.value,
+        "load": _figures({r.value: load for r, load, _ in known}),
+        "measured": [r.value for r, _, measured in known if measured],
+    }
+
+
+def status_text(snapshot: Snapshot, evaluation: Evaluation, now_ms: int) -> str:
+    """The cluster as a table of brokers with loads and deviations."""
+    header = snapshot.header
+    age_s = (now_ms - header.taken_at_ms) / 1000
+    lines = [
+        f"cluster {printable(header.cluster_id)}, "
+        f"{count_text(len(header.brokers), 'broker')}, "
+        f"{count_text(len(snapshot), 'partition')}, loads {age_s:.1f} s old"
+    ]
+    lines += [
+        f"source {s.name}: {count_text(s.samples, 'sample')} over "
+        f"{seconds_text(s.window_s)}, {percent_text(s.measured_share)} measured"
+        for s in header.sources
+    ]
+    lines += forecast_lines(header.forecast)
+    lines += present_words(evaluation.over_limit, evaluation.rack_violations)
+    resources = header.resources
+    rows = [
+        [
+            str(b.id),
+            b.rack or "-",
+            b.state.value,
+            *(
+                f"{load_text(r, evaluation.loads[b.id][r])}"
+                + _deviation(evaluation, r, b.id)
+                for r in resources
+            ),
+        ]
+        for b in header.brokers
+    ]
+    names = [r.value for r in resources]
+    return "\n".join(lines) + "\n\n" + table(["broker", "rack", "state", *names], rows)
+
+
+def _deviation(evaluation: Evaluation, resource: Resource, broker: int) -> str:
+    deviations = {int(b): v for b, v in evaluation.deviations.get(resource, {}).items()}
+    if broker not in deviations:
+        return ""
+    return f" ({deviation_text(deviations[broker])})"
+
+
+# ---- capacities
+
+
+def capacity_text(snapshot: Snapshot, evaluation: Evaluation) -> str:
+    """A table of broker capacities and their use; empty if none is known."""
+    brokers = snapshot.header.brokers
+    shown = [r for r in Resource if any(r in b.capacity for b in brokers)]
+    if not shown:
+        return ""
+    rows = [
+        [str(b.id), *(_cell(b, r, evaluation.loads[b.id].get(r)) for r in shown)]
+        for b in brokers
+    ]
+    return table(["broker", *(f"capacity {r}" for r in shown)], rows)
+
+
+def capacity_cell(broker: Broker, resource: Resource) -> str:
+    """A broker's capacity for a resource, and its source."""
+    capacity = broker.capacity.get(resource)
+    if capacity is None:
+        return "unknown"
+    words = load_text(resource, capacity)
+    source = broker.capacity_from.get(resource)
+    return f"{words} ({source})" if source else words
+
+
+def _cell(broker: Broker, resource: Resource, load: float | None) -> str:
+    words, capacity = capacity_cell(broker, resource), broker.capacity.get(resource)
+    if load is None or capacity is None:
+        return words
+    return f"{percent_text(load / capacity)} of {words}"

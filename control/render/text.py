@@ -1,0 +1,64 @@
+"""Building blocks of text output: tables, JSON, times and loads with units."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from control.cli.output import json_of
+from control.cli.output_format import Form
+from model.cpu import is_cpu
+from model.printable import printable
+from model.snapshot.snapshot import Count, Resource
+from model.units import bytes_text, cores_text, rate_text
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    """Indented JSON with sorted keys and a newline at the end."""
+    return json_of(document, indent=2, sort=True) + "\n"
+
+
+def file_text(path: Path, output: Form) -> str:
+    """Output of a command that only wrote a file: its path as JSON, or nothing."""
+    return json_text({"file": str(path)}) if output is Form.JSON else ""
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns padded to their widest cell, with numbers aligned right."""
+    cells = [[printable(cell) for cell in row] for row in (headers, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(headers))]
+    right = [bool(rows) and _is_figure(rows[0][i]) for i in range(len(headers))]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _is_figure(cell: str) -> bool:
+    return cell[:1].lstrip("+-").isdigit() or cell[1:2].isdigit()
+
+
+def time_text(at_ms: int) -> str:
+    """UTC in ISO 8601, to the second."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def load_text(resource: Resource, value: float) -> str:
+    """A load with its unit."""
+    return measure_text(resource.value, value)
+
+
+def measure_text(dimension: str, value: float) -> str:
+    """A load of a plan's dimension (`net_in`, `disk@Mon 08`), with its unit."""
+    measure = dimension.partition("@")[0]
+    if measure == Resource.DISK:
+        return bytes_text(value)
+    if measure in (Resource.NET_IN, Resource.NET_OUT, Count.LEADER_NET_IN):
+        return rate_text(value)
+    if is_cpu(dimension):
+        return cores_text(value)
+    return f"{value:.4g}" if value < 9999.5 else f"{value:,.0f}"

@@ -1,0 +1,38 @@
+"""The answer to a what-if question as text."""
+
+from control.render.plan_text import plan_text
+from model.snapshot.what_if import FewestBrokers, WhatIf
+from model.units import count_text
+
+
+def answer_text(answer: WhatIf) -> str:
+    """The scenario, what it would lose, and the plan for it."""
+    lines = [f"what if: {answer.words}; hypothetical, so this plan cannot be applied"]
+    if answer.lost:
+        gone = count_text(answer.lost, "partition")
+        lines.append(f"{gone} would have no replica left and stay offline")
+    if answer.fewest_brokers is not None:
+        lines += _fewest_lines(answer.fewest_brokers)
+    reasons = "; ".join(answer.reasons)
+    if answer.plan is None:
+        lines.append(f"{answer.status}: {reasons or 'no reason given'}")
+        return "\n".join(lines) + "\n"
+    summary = f"{answer.status}: {count_text(len(answer.plan.moves), 'move')}"
+    if reasons:
+        summary += f"; {reasons}"
+    return "\n".join(lines) + "\n" + plan_text(answer.plan, summary)
+
+
+def _fewest_lines(found: FewestBrokers) -> list[str]:
+    count = count_text(found.fewest, "broker")
+    enough = f"{count} can carry it; there are {found.present}"
+    if found.fewest == found.bound:
+        proof = f"fewer cannot: {found.binding}"
+    else:
+        proof = f"fewer than {found.bound} cannot: {found.binding}"
+    lines = [f"{enough}; {proof}"]
+    if found.removed:
+        lines.append(f"drained: {', '.join(map(str, found.removed))}")
+    if found.added:
+        lines.append(f"added: {', '.join(map(str, found.added))}")
+    return lines
