@@ -113,6 +113,7 @@ def _in_range(value: Any) -> bool:
 
 
 def _invalid(exc: ValueError, raw: bytes) -> InvalidJson:
+    """The parser's error as a message for people."""
     if b"\0" in raw:
         return InvalidJson("it is a binary file, not text")
     message = str(exc)

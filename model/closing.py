@@ -1,4 +1,4 @@
-"""What is closed at the end of a `with`."""
+"""A base class for resources that are closed at the end of a `with`."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -10,7 +10,7 @@ class Closing(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what is held; may be repeated."""
+        """Release the resource; calling it twice is harmless."""
 
     def __enter__(self) -> Self:
         return self

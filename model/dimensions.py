@@ -1,4 +1,4 @@
-"""Dimensions: what is levelled, and what each replica loads its broker with in it.
+"""Dimensions of balance, and the load of each replica in them.
 
 A dimension is a goal's measure at one time slot. Its key is `net_in` for now and
 `net_in@SLOT` for a slot of the snapshot's header.
@@ -20,7 +20,7 @@ from model.snapshot.snapshot import (
 )
 
 TOPIC_MEASURES: Final = frozenset({Count.TOPIC_REPLICAS, Count.TOPIC_LEADERS})
-"""Levelled topic by topic: their deviations belong to no broker alone."""
+"""Balanced topic by topic: their deviations belong to no broker alone."""
 
 _CPU_OF_LEADER_IN: Final = 0.7
 _CPU_OF_LEADER_OUT: Final = 0.15
@@ -29,7 +29,7 @@ _CPU_OF_FOLLOWER_IN: Final = 0.15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dimension:
-    """One measure at one time."""
+    """One measure at one time: now, or in a slot of the snapshot's header."""
 
     measure: Measure
     slot: str | None = None
@@ -37,13 +37,13 @@ class Dimension:
 
     @property
     def key(self) -> str:
-        """The name in files: `net_in`, `net_in@SLOT`."""
+        """The dimension's name in files: `net_in` now, `net_in@SLOT` in a slot."""
         return self.measure.value + (f"@{self.slot}" if self.slot is not None else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighted:
-    """A dimension as a goal wants it."""
+    """A dimension with the weight, tolerance and floor of its goal."""
 
     dimension: Dimension
     weight: float
@@ -53,7 +53,7 @@ class Weighted:
 
     @property
     def key(self) -> str:
-        """The dimension's key."""
+        """The key of the dimension: `net_in` or `net_in@SLOT`."""
         return self.dimension.key
 
 
@@ -69,7 +69,10 @@ def times_of(header: SnapshotHeader, measure: Measure) -> tuple[str | None, ...]
 
 
 def weighted_dimensions(header: SnapshotHeader, goal: Goal) -> tuple[Weighted, ...]:
-    """A goal's dimensions; none where its measure is not measured."""
+    """The dimensions of a goal, its weight shared equally among them.
+
+    Empty where the snapshot has no load of the goal's measure.
+    """
     times = times_of(header, goal.resource)
     return tuple(
         Weighted(
@@ -83,7 +86,11 @@ def weighted_dimensions(header: SnapshotHeader, goal: Goal) -> tuple[Weighted, .
 
 
 def loaded_dimensions(header: SnapshotHeader, goals: Goals) -> tuple[Dimension, ...]:
-    """What a broker's load is told in: all resources, and the counts that are goals."""
+    """The dimensions that loads per broker are reported in.
+
+    All resources now and in each slot, then the counts that goals balance; without
+    those balanced topic by topic.
+    """
     counts = [g.resource for g in goals.balance if isinstance(g.resource, Count)]
     measures: list[Measure] = [*header.resources]
     measures += [c for c in counts if c not in TOPIC_MEASURES]
@@ -95,7 +102,7 @@ def loaded_dimensions(header: SnapshotHeader, goals: Goals) -> tuple[Dimension, 
 
 
 def replica_loads(snapshot: Snapshot, dimension: Dimension) -> tuple[Floats, Floats]:
-    """What each partition loads its leader's and each follower's broker with.
+    """Load of each partition on its leader's broker and on each follower's broker.
 
     Followers take in what the leader takes in, and the leader serves it to each of
     them; consumers and requests are served by the leader. Unknown loads count as 0.

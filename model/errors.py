@@ -1,4 +1,4 @@
-"""What can go wrong, as one small tree.
+"""Errors of plimsoll, as one small tree.
 
 PlimsollError
 ├── ConfigError         a flag, a setting or a file that cannot be used
@@ -10,19 +10,19 @@ PlimsollError
 │   ├── ArchiveUnreachable  the archive's bucket gave no answer
 │   └── MetricsUnreachable  Prometheus, or a broker's exporter, gave none
 ├── RightsMissing       the cluster refused a call
-├── GuardrailRefused    a safety rule said no; nothing was changed
-├── PlanOutdated        the cluster is not the one that was planned for
+├── GuardrailRefused    a safety rule refused; nothing was changed
+├── PlanOutdated        the cluster has changed since the plan was made
 └── ExecutionStopped    a run ended before its plan was done
     └── WriterBarred    no lease, or no archive: no request may be sent any more
 
-What is expected (level already, no plan in time) is a value, not an exception.
-Messages name the thing and say what to do; `exit_codes` maps each class to an
-exit code.
+Expected results (already balanced, no plan in time) are values, not exceptions.
+Messages name the thing and say what to do; `control.cli.exit_codes` maps each class to
+an exit code.
 """
 
 
 class PlimsollError(Exception):
-    """Base of every error that is told to the user as one sentence."""
+    """Base of every error; its message is one sentence for the user."""
 
 
 class ConfigError(PlimsollError):
@@ -38,7 +38,7 @@ class AccessRefused(ConfigError):
 
 
 class InvalidCluster(PlimsollError):
-    """A cluster state that contradicts itself."""
+    """A cluster state that contradicts itself; the message names the contradiction."""
 
 
 class ClusterUnreachable(PlimsollError):
@@ -58,15 +58,15 @@ class MetricsUnreachable(ClusterUnreachable):
 
 
 class RightsMissing(PlimsollError):
-    """The cluster refused a call for want of a right, which the message names."""
+    """The cluster refused a call; the message names the missing right."""
 
 
 class GuardrailRefused(PlimsollError):
-    """A safety rule said no; nothing was changed on the cluster."""
+    """A safety rule refused; nothing was changed on the cluster."""
 
 
 class PlanOutdated(PlimsollError):
-    """The cluster is not the one that was planned for; the message names the drift."""
+    """The cluster has changed since the plan was made; the message names the drift."""
 
 
 class ExecutionStopped(PlimsollError):

@@ -35,12 +35,10 @@ OldNames = Mapping[str, tuple[str, ...]]
 
 
 def with_new_names(given: Any, names: OldNames) -> Any:
-    """A table whose fields may have their old names, with the new ones.
+    """Return a table with the old names of its fields replaced by the new ones.
 
-    Raises
-    ------
-    ValueError
-        A field is given under both names.
+    Anything but a table is returned as it is. Raises ValueError for a field given under
+    both names.
     """
     if not isinstance(given, Mapping):
         return given
@@ -54,7 +52,7 @@ def with_new_names(given: Any, names: OldNames) -> Any:
 
 
 def old_names_of(model: type[BaseModel]) -> OldNames:
-    """The old names of a model's fields."""
+    """Return the old names of a model's fields; empty if none was ever renamed."""
     names: OldNames = getattr(model, "old_names", {})
     return names
 
@@ -66,7 +64,10 @@ class VersionedModel(FileModel):
 
 
 def rounded(value: float) -> float:
-    """The value with `DIGITS` significant digits; NaN and infinities are refused."""
+    """Round to `DIGITS` significant digits.
+
+    Raises ValueError for NaN and infinities, which JSON cannot hold.
+    """
     if value != value or value in (float("inf"), float("-inf")):
         raise ValueError(f"{value} cannot stand in a file")
     return float(f"{value:.{DIGITS - 1}e}")
@@ -85,7 +86,7 @@ def canonical(document: Mapping[str, Any]) -> bytes:
 
 
 def digest(document: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical form, in hex."""
+    """SHA-256 of the canonical form, 64 hex digits."""
     return hashlib.sha256(canonical(document)).hexdigest()
 
 
@@ -109,9 +110,10 @@ def write_document(
 
 
 def replace_file(path: Path, data: bytes, *, shared: bool = False) -> None:
-    """Replace `path` in one step: it has the old bytes or the new ones. OSError.
+    """Replace `path` in one step, so that it has the old bytes or the new ones.
 
-    shared: whoever the user's mask lets may read it, else the user alone.
+    shared: give it the mode of the user's mask; otherwise the user alone may read it.
+    Raises OSError.
     """
     partial = path.with_name(path.name + ".partial")
     with partial.open("wb") as out:
@@ -129,7 +131,7 @@ def read_document(path: Path, kind: str, major: int) -> dict[str, Any]:
     Raises
     ------
     ConfigError
-        The file is missing, is no JSON object, is of another kind or of a newer
+        The file is missing, is not a JSON object, is of another kind or of a newer
         major version than `major`.
     """
     document = _load(path, kind)
@@ -149,7 +151,7 @@ def read_document(path: Path, kind: str, major: int) -> dict[str, Any]:
 
 
 def major_of(version: str) -> int | None:
-    """The major number of a `schema_version`; None where it is no number."""
+    """The major number of a `schema_version`, 1 of `1.4`; None if not a number."""
     head = version.partition(".")[0]
     return int(head) if head.isdecimal() and len(head) <= 9 else None
 
@@ -169,7 +171,12 @@ def _load(path: Path, kind: str) -> dict[str, Any]:
 
 
 def validate_document(model: type[T], document: Mapping[str, Any], path: Path) -> T:
-    """The document as a value of `model`; each fault is named with its place."""
+    """Validate a document as a value of `model`.
+
+    Raises
+    ------
+    ConfigError
+        The first five faults, each with its place in the document."""
     try:
         return model.model_validate_json(json.dumps(document))
     except ValidationError as exc:

@@ -29,5 +29,5 @@ class PartitionId(NamedTuple):
 
 
 def is_legal(topic: str) -> bool:
-    """Whether Kafka allows a topic to have this name (`Topic.validate`)."""
+    """Whether Kafka allows a topic to have this name (class `Topic.validate`)."""
     return _LEGAL.fullmatch(topic) is not None

@@ -12,9 +12,9 @@ _LONGEST: Final = 200
 
 
 def path_of(text: str) -> Path:
-    """The path a user has typed; `~` is their home folder.
+    """Turn the path a user has typed into a Path; `~` is their home folder.
 
-    Raises ValueError where no file can have this name.
+    Raises ValueError for an empty or unprintable path and an unknown user.
     """
     if not text.strip():
         raise ValueError("the path is empty")

@@ -22,7 +22,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def masked(text: str) -> str:
-    """The text with each unprintable character replaced by one; it stays as long."""
+    """Replace each unprintable character by one; the length stays the same."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else REPLACEMENT for c in text)

@@ -1,4 +1,4 @@
-"""Files that only their user may read: the process's mask, and folders of before."""
+"""File permissions: keep files private to the user, and tighten existing folders."""
 
 import logging
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 _PRIVATE: Final = 0o077
-"""What others may do, taken away."""
+"""Permission bits of group and others."""
 _USERS: Final = os.umask(_PRIVATE)
 os.umask(_USERS)
 
@@ -17,22 +17,31 @@ _log = logging.getLogger("plimsoll.private")
 
 
 def begin() -> None:
-    """From now on, make files 0600 and folders 0700, child processes too."""
+    """Set the process's mask so that new files are 0600 and folders 0700.
+
+    Child processes inherit it.
+    """
     os.umask(_PRIVATE)
 
 
 def end() -> None:
-    """Make files as the user's own mask says again."""
+    """Restore the user's own mask for new files."""
     os.umask(_USERS)
 
 
 def share(path: Path) -> None:
-    """Give what the user asked for the mode that the user's mask says. OSError."""
+    """Give a file or folder the mode that the user's own mask allows.
+
+    Raises OSError.
+    """
     path.chmod((0o777 if path.is_dir() else 0o666) & ~_USERS)
 
 
 def shared_folder(path: Path) -> None:
-    """Make a folder, and those above it, as the user's mask says. OSError."""
+    """Make a folder and its parents with the mode that the user's mask allows.
+
+    Raises OSError.
+    """
     missing = [p for p in (path, *path.parents) if not p.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for folder in missing:
@@ -40,7 +49,10 @@ def shared_folder(path: Path) -> None:
 
 
 def tighten(state_dir: Path) -> None:
-    """Take from others what an earlier version left open; warn where that fails."""
+    """Remove the access of others to what an earlier version left open.
+
+    A file whose mode cannot be changed is reported in the log.
+    """
     for path in _open(state_dir):
         try:
             path.chmod(path.stat().st_mode & ~_PRIVATE)

@@ -1,4 +1,4 @@
-"""Figures in words: bytes, rates, times and shares as people read them."""
+"""Figures as text: bytes, rates, times and shares as people read them."""
 
 import re
 from decimal import Decimal
@@ -53,7 +53,7 @@ def short_text(value: float) -> str:
 
 
 def rate_text(value: float) -> str:
-    """Bytes per second: `1.67 MB/s`."""
+    """A rate in bytes per second as text: `1.67 MB/s`."""
     return bytes_text(value) + "/s"
 
 
@@ -90,7 +90,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def count_text(count: int, one: str, many: str | None = None) -> str:
-    """A count with its noun: `1 move`, `3 moves`."""
+    """A count with its noun, the plural in `many` or with an s: `3 moves`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
@@ -108,7 +108,10 @@ def rate_of(text: str) -> int:
 
 
 def throttle_of(text: str) -> int | Literal["auto"]:
-    """As `rate_of`, or `auto`."""
+    """Bytes per second as `rate_of` reads them, or `auto`.
+
+    Raises ValueError for anything else.
+    """
     if text.strip() == AUTO:
         return AUTO
     try:

@@ -2,14 +2,14 @@
 
 It shares no code with the solver: anyone can recompute the bound that a plan claims
 from the prices in its file. Any prices give a valid bound; good ones a tight one. With
-pi for the price of one level of load of broker b in dimension d,
+pi for the price of a deviation of 1 (100 %) of broker b in dimension d,
 
     variance: D = sum_p h_p - sum_bd (pi + pi^2 / (4 w_d))
     band:     D = sum_p h_p - sum_bd (pi + tolerance_d |pi|), |pi| <= what w_d costs
 
-where h_p is the least cost of partition p, loads priced and moves paid
-(`row_costs`). Capacities, replica limits and budgets are dropped, which only
-lowers D. Topic measures add the least they can cost.
+where h_p is the least cost of partition p, with its loads priced and its moves paid
+for (`model.bound.row_costs`). Capacities, replica limits and budgets are relaxed, which
+only lowers D. Topic measures add the least they can cost.
 """
 
 import math
@@ -39,7 +39,7 @@ _SLACK: Final = 1e-12
 """Share of the sums' magnitude that rounding is granted; 4,000 times float's own."""
 
 _MOST_PRICE: Final = 1e100
-"""Beyond this a square is no number; no bound needs it."""
+"""Squares of larger prices overflow a double; no bound needs them."""
 
 _DOWN: Final = Context(prec=DIGITS, rounding=ROUND_FLOOR)
 
@@ -50,13 +50,15 @@ def price_bound(
     prices: Prices,
     repaired: Iterable[PartitionId] = (),
 ) -> float:
-    """What no allowed plan's F is below, rounded down; 0 at least.
+    """Lower bound on the F of every allowed plan, rounded down; at least 0.
+
+    Lagrangian relaxation (weak duality): any prices give a valid bound.
 
     repaired: partitions whose racks the plan repairs. The bound is that of the plans
     that repair them too.
 
-    Prices of unknown dimensions, of brokers that must end empty, and what is no
-    number count as 0; under `band` they are cut to their range.
+    Prices of unknown dimensions, of brokers that must end empty, and infinite and NaN
+    prices count as 0; under `band` they are cut to their range.
     """
     proposal = Proposal(snapshot, goals, ())
     counted = counted_dimensions(proposal)
@@ -87,7 +89,7 @@ def _least_of_topics(proposal: Proposal, counted: tuple[Weighted, ...]) -> float
 
 @dataclass(frozen=True, kw_only=True)
 class Dual:
-    """D at given prices; what is levelled broker by broker alone."""
+    """The dual function D at given prices, for dimensions balanced broker by broker."""
 
     proposal: Proposal
     """Nothing changed."""
@@ -100,19 +102,23 @@ class Dual:
 
     @property
     def value(self) -> float:
-        """D, less what rounding may have added."""
+        """D in units of F, less a margin for rounding; a valid lower bound on F."""
         terms = self.broker_terms
         whole = math.fsum([*self.rows.costs.tolist(), *terms.tolist()])
         return whole - _SLACK * (self.rows.magnitude + float(np.abs(terms).sum()))
 
     @cached_property
     def rows(self) -> RowCosts:
-        """h of every row."""
+        """Least cost h of every row at these prices, in units of F."""
         return RowCosts(self.proposal, self.loads, self.price, self.repaired)
 
     @cached_property
     def pi(self) -> Floats:
-        """(dimensions, brokers) prices that count; 0 of brokers that hold no load."""
+        """(dimensions, brokers) prices used, in units of F per unit of deviation.
+
+        0 for brokers that hold no load and for prices that are NaN or over
+        `_MOST_PRICE`; under `band` clipped to what the excess costs.
+        """
         found = np.array(
             [
                 [self.prices.get(b, {}).get(g.key, 0.0) for b in self.proposal.brokers]
@@ -130,7 +136,11 @@ class Dual:
 
     @cached_property
     def broker_terms(self) -> Floats:
-        """(dimensions x brokers,) least of deviation's cost less what it is paid."""
+        """(dimensions x brokers,) minimum of a deviation's cost less its price.
+
+        In units of F: -(pi + pi^2 / (4 w)) under `variance`, -(pi + tolerance |pi|)
+        under `band`.
+        """
         if self.proposal.goals.objective is ObjectiveKind.BAND:
             tolerance = np.array([[g.tolerance] for g in self.dimensions])
             return np.asarray(-self.pi - tolerance * np.abs(self.pi)).ravel()
@@ -139,7 +149,7 @@ class Dual:
 
     @cached_property
     def loads(self) -> tuple[PricedLoad, ...]:
-        """The loads of all dimensions that have a price."""
+        """The priced loads of the dimensions in which any broker has a price."""
         priced = np.flatnonzero(self.pi.any(axis=1)).tolist()
         return tuple(self._load(d, self.dimensions[d]) for d in priced)
 

@@ -12,7 +12,7 @@ from model.snapshot.snapshot import Bools, Broker, Ints, Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
-    """What holds alike for all partitions of one kind."""
+    """The brokers and the placement rule that apply to a group of partitions."""
 
     allowed: Bools
     """(brokers,) True where every pin permits a replica, in the header's order."""
@@ -22,23 +22,23 @@ class Domain:
 
 @dataclass(frozen=True)
 class Domains:
-    """The domain of every row."""
+    """The domain of every row: rows with equal pins and placement share one."""
 
     snapshot: Snapshot
     goals: Goals
 
     @cached_property
     def of_row(self) -> Ints:
-        """(n,) position in `each`."""
+        """(n,) position of each row's domain in `each`."""
         return self._found[0]
 
     @cached_property
     def each(self) -> tuple[Domain, ...]:
-        """The different domains."""
+        """The distinct domains, in the order of their numbers in `of_row`."""
         return tuple(self._domain(int(row)) for row in self._found[1].tolist())
 
     def of(self, row: int) -> Domain:
-        """The domain of one row."""
+        """Return the domain of one row of the snapshot."""
         return self.each[int(self.of_row[row])]
 
     @cached_property
@@ -58,7 +58,7 @@ class Domains:
         return code, first.astype(np.int64)
 
     def rows_of(self, pin: Pin) -> Bools:
-        """(n,) the rows that a pin names."""
+        """(n,) True for the rows whose topic and partition number a pin names."""
         columns = self.snapshot.partitions
         named = np.array(
             [pin.topics.match(t.name) for t in self.snapshot.header.topics], np.bool_

@@ -1,4 +1,4 @@
-"""What each partition costs at least, where every unit of load has a price.
+"""Lower bounds on the cost of single partitions, with a price per unit of load.
 
 A partition's placement obeys the rules of single rows: who may move, who must, which
 brokers may take load, pins, placements, racks, the return window. Each row is judged
@@ -39,7 +39,7 @@ class PricedLoad:
 
 @dataclass(frozen=True)
 class RowCosts:
-    """The least costs of all rows."""
+    """The least cost of each row over all its allowed placements, in units of F."""
 
     proposal: Proposal
     """Nothing changed."""
@@ -52,7 +52,11 @@ class RowCosts:
 
     @cached_property
     def costs(self) -> Floats:
-        """(n,) least cost, less what forced moves are given for free."""
+        """(n,) least cost in units of F, without the free forced moves.
+
+        For a row that must move and cannot, the value is arbitrary: no plan is allowed
+        then.
+        """
         forced = self.proposal.forced
         costs = self._stay.copy()
         may, must = ~self._rules.fixed, self._must_change
@@ -74,7 +78,10 @@ class RowCosts:
 
     @cached_property
     def magnitude(self) -> float:
-        """What the terms behind all costs add up to at most, without their signs."""
+        """Upper bound on the sum of the absolute values of all terms, in units of F.
+
+        It scales the margin for rounding of `Dual.value`.
+        """
         replicas = np.diff(self.proposal.snapshot.partitions.replica_start)
         priced = sum(
             float((replicas * (x.follow + x.more)).sum()) * float(np.abs(x.price).max())
@@ -135,7 +142,7 @@ class RowCosts:
 
     @cached_property
     def _least_of_moved(self) -> Floats:
-        """(n,) what any other replicas cost at least, dimension by dimension."""
+        """(n,) least cost of any other replicas, dimension by dimension."""
         replicas = np.diff(self.proposal.snapshot.partitions.replica_start)
         least = self._new_price.copy()
         for load in self.loads:

@@ -23,7 +23,10 @@ class RowRules:
 
 
 def row_rules(proposal: Proposal) -> RowRules:
-    """Fixed rows (`Movable`, `CooledDown`) and barred brokers (`NoReturn`)."""
+    """Compute the rules that bind rows one by one.
+
+    Fixed rows follow `Movable` and `CooledDown`, barred brokers follow `NoReturn`.
+    """
     resting, barred = _recent(proposal)
     pairs = np.array(sorted(set(barred)), np.int64).reshape(-1, 2)
     led = proposal.snapshot.partitions.leader != NO_BROKER
@@ -36,7 +39,7 @@ def row_rules(proposal: Proposal) -> RowRules:
 
 
 def resting_rows(proposal: Proposal) -> Bools:
-    """(n,) rows in cooldown."""
+    """(n,) True for rows whose last move is more recent than their cooldown."""
     return _recent(proposal)[0]
 
 
@@ -61,7 +64,7 @@ def _kept(proposal: Proposal) -> Bools:
 
 
 def _unknown(proposal: Proposal) -> Bools:
-    """(n,) rows whose present load is not known in what is levelled."""
+    """(n,) rows whose load is unknown in a resource that a goal balances."""
     needed = needed_resources(proposal.goals)
     columns = [r in needed for r in proposal.snapshot.header.resources]
     loads: Floats = proposal.snapshot.partitions.loads[:, columns]

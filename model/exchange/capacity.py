@@ -2,8 +2,8 @@
 
 `capacity.json`, `capacityCores.json` and `capacityJBOD.json` of its `config` folder
 (class `BrokerCapacityConfigFileResolver`): DISK in MB, or in MB per log directory;
-NW_IN and NW_OUT in KB/s; CPU in percent, or as a number of cores. A KB is 1,024 bytes
-(class `HolderUtils`).
+NW_IN and NW_OUT in KB/s; CPU in percent of one core, or as a number of cores. A KB is
+1,024 bytes (class `HolderUtils`).
 """
 
 import contextlib
@@ -39,8 +39,8 @@ def read_capacities(path: Path) -> Capacities:
     Raises
     ------
     ConfigError
-        No such file, a broker that stands twice, a resource that is not known, a
-        capacity that is no number above 0, cores for some of the brokers only.
+        No such file, a broker listed twice, a resource that is not known, a
+        capacity that is not a number above 0, cores for some of the brokers only.
     """
     document = object_at(path, read_json(path), "the file")
     entries = document.get("brokerCapacities")

@@ -18,14 +18,10 @@ USER_TOPICS: Final = "[^_].*|_([^_].*)?"
 
 
 def read_placement(given: str) -> PlacementRule:
-    """The rule of `FILE`, for all but internal topics, or of `TOPICS=FILE`.
+    """Read the rule of `FILE`, for all but internal topics, or of `TOPICS=FILE`.
 
-    TOPICS is a regular expression that covers the whole name.
-
-    Raises
-    ------
-    ConfigError
-        The expression or the file cannot be used; the line and the field are named.
+    TOPICS is a regular expression that covers the whole name. Raises ConfigError, with
+    line and field, where the expression or the file cannot be used.
     """
     topics, path = USER_TOPICS, Path(given)
     if "=" in given and not path.exists():

@@ -42,7 +42,7 @@ _TIERED: Final = re.compile(r"(^|,)\s*remote\.storage\.enable=true\s*(,|$)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedTopic:
-    """A topic's line."""
+    """The line that `kafka-topics --describe` prints for a topic."""
 
     name: TopicName
     topic_id: str
@@ -55,7 +55,7 @@ class DescribedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedPartition:
-    """A partition's line."""
+    """The line that `kafka-topics --describe` prints for a partition."""
 
     id: PartitionId
     line: int
@@ -67,14 +67,14 @@ class DescribedPartition:
     in_sync: tuple[BrokerId, ...]
     """All in-sync replicas, those to be removed as well."""
     removing: tuple[BrokerId, ...]
-    """Replicas that a reassignment under way is about to remove."""
+    """Replicas that a reassignment in progress will remove."""
     reassigned: bool
-    """Whether a reassignment is under way."""
+    """Whether a reassignment is in progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """All that the text says."""
+    """The whole output of `kafka-topics --describe`."""
 
     path: Path
     topics: tuple[DescribedTopic, ...]
@@ -136,7 +136,7 @@ def _topic(found: re.Match[str]) -> DescribedTopic:
 def _without_placement(configs: str) -> tuple[str, str]:
     """The JSON of the placement constraints, which has commas of its own, and the rest.
 
-    What is no JSON ends where another config begins.
+    A value that is not JSON ends where the next config begins.
     """
     found = _PLACEMENT.search(configs)
     if found is None:
@@ -230,7 +230,10 @@ def _check_counts(
 
 
 def live_brokers(description: Description) -> frozenset[BrokerId]:
-    """Brokers that lead, or are in sync with a leader; the others seem to be gone."""
+    """Brokers that are in sync with some leader, so that they must be alive.
+
+    Any other broker is presumed dead.
+    """
     return frozenset(_live(description))
 
 

@@ -55,7 +55,7 @@ def schema_of(
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Every model that an annotation mentions, through lists, tables and unions."""
+    """Yield every pydantic model in an annotation, inside containers and unions."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):

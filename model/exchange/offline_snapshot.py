@@ -37,9 +37,9 @@ from model.snapshot.snapshot import (
 )
 
 CLUSTER_ID: Final = "from-files"
-"""Cluster id of a snapshot out of files, where none is told: no text holds it."""
+"""Cluster id of a snapshot out of files: kafka-topics --describe prints none."""
 TAKEN_AT_MS: Final = 0
-"""Files tell no time; a clock's would make equal files give different plans."""
+"""Constant, because with the current time equal files would give different plans."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class ClusterFiles:
 
 
 def read_cluster(files: ClusterFiles) -> Snapshot:
-    """The cluster that the files tell of.
+    """Read a snapshot from files.
 
     Raises
     ------

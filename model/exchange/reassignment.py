@@ -33,12 +33,12 @@ class Assignment(VersionedModel):
 
     @property
     def id(self) -> PartitionId:
-        """The partition."""
+        """The topic and number of the partition."""
         return PartitionId(self.topic, self.partition)
 
 
 class Reassignment(VersionedModel):
-    """What `--reassignment-json-file` takes."""
+    """The file that `kafka-reassign-partitions --reassignment-json-file` takes."""
 
     version: int = 1
     partitions: tuple[Assignment, ...]
@@ -52,7 +52,7 @@ class ElectionPartition(VersionedModel):
 
 
 class Election(VersionedModel):
-    """What `kafka-leader-election --path-to-json-file` takes."""
+    """The file that `kafka-leader-election --path-to-json-file` takes."""
 
     partitions: tuple[ElectionPartition, ...]
 
@@ -61,14 +61,17 @@ class Election(VersionedModel):
 
 
 def reassignment(plan: Plan) -> dict[str, Any]:
-    """What `--reassignment-json-file` takes to carry out the plan."""
+    """The document that makes `kafka-reassign-partitions` execute the plan."""
     return _document(
         (m.topic, m.partition, m.replicas_after, m.log_dirs_after) for m in plan.moves
     )
 
 
 def rollback(plan: Plan) -> dict[str, Any]:
-    """The twin that brings the old assignment back."""
+    """The document that makes `kafka-reassign-partitions` undo the plan.
+
+    It restores replica lists and log directories, not leaders; see `election`.
+    """
     return _document(
         (m.topic, m.partition, m.replicas_before, m.log_dirs_before) for m in plan.moves
     )
@@ -88,13 +91,13 @@ def election(plan: Plan) -> dict[str, Any]:
 
 
 def election_of(partitions: Iterable[PartitionId]) -> dict[str, Any]:
-    """What `kafka-leader-election --path-to-json-file` takes for these partitions."""
+    """The document of `kafka-leader-election` that names these partitions, sorted."""
     rows = [{"topic": p.topic, "partition": p.partition} for p in sorted(partitions)]
     return {"partitions": rows}
 
 
 def topics(plan: Plan) -> dict[str, Any]:
-    """What `--topics-to-move-json-file` takes: the topics that the plan changes."""
+    """The document of `--topics-to-move-json-file`: topics that the plan changes."""
     names = sorted({m.topic for m in plan.moves})
     return {"version": 1, "topics": [{"topic": name} for name in names]}
 
@@ -136,7 +139,7 @@ def read_reassignment(path: Path) -> Reassignment:
     Raises
     ------
     ConfigError
-        No such file, another version than 1, a partition that stands twice, or log
+        No such file, another version than 1, a partition listed twice, or log
         directories that do not fit the replicas.
     """
     document = object_at(path, read_json(path), "the file")
@@ -155,7 +158,7 @@ def read_election(path: Path) -> Election:
     Raises
     ------
     ConfigError
-        No such file, or a partition that stands twice.
+        No such file, or a partition listed twice.
     """
     document = object_at(path, read_json(path), "the file")
     found = validate_document(Election, document, path)

@@ -22,12 +22,12 @@ from model.ids import MOST_ID, BrokerId, PartitionId, TopicName
 from model.snapshot.snapshot import Broker, BrokerState, Resource
 
 SIZES: Final = ("size_bytes", "local_bytes")
-"""Columns of a loads table that are sizes and no loads."""
+"""Columns of a loads table that are sizes, not loads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRow:
-    """What a table says of one partition."""
+    """The loads and sizes that a table gives for one partition."""
 
     line: int
     """Counted from 1."""
@@ -41,7 +41,7 @@ class LoadRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadTable:
-    """A whole table of loads."""
+    """A whole table of loads, in plimsoll's units."""
 
     path: Path | None
     """None where no table was given."""
@@ -62,8 +62,8 @@ def read_loads(path: Path) -> LoadTable:
     Raises
     ------
     ConfigError
-        A column that is not known, a partition that stands twice, or a cell that is
-        no number of 0 or more; file and line are named.
+        A column that is not known, a partition listed twice, or a cell that is
+        not a number of 0 or more; file and line are named.
     """
     required = ("topic", "partition")
     known = (*required, *(r.value for r in Resource), *SIZES)
@@ -105,7 +105,7 @@ def read_brokers(path: Path) -> tuple[Broker, ...]:
     Raises
     ------
     ConfigError
-        A broker that stands twice, a state that is not known, a value that does not
+        A broker listed twice, a state that is not known, a value that does not
         fit.
     """
     brokers = _json_brokers(path) if path.suffix == ".json" else _csv_brokers(path)

@@ -1,4 +1,4 @@
-"""Text files that people and other tools wrote, and faults told by file and line."""
+"""Text files written by people and other tools; faults name file and line."""
 
 import csv
 import difflib
@@ -18,17 +18,15 @@ MOST_NAMED: Final = 40
 
 
 def fault(path: Path, line: int, words: str) -> ConfigError:
-    """An error that names the file and its line, counted from 1."""
+    """Build an error that names the file and the line, counted from 1."""
     return ConfigError(f"{path}, line {line}: {words}")
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
-    """The text of a UTF-8 file, with or without a byte order mark.
+    """Read a UTF-8 file, with or without a byte order mark.
 
-    Raises
-    ------
-    ConfigError
-        It cannot be read, holds more than `most` bytes, or is not UTF-8.
+    Raises ConfigError where it cannot be read, holds more than `most` bytes, or is not
+    UTF-8.
     """
     try:
         return read_bytes(path, most).decode("utf-8-sig")
@@ -37,12 +35,12 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file of another tool holds.
+    """Parse a JSON file that another tool wrote.
 
     Raises
     ------
     ConfigError
-        It cannot be read, or is no JSON; the line is named.
+        The file cannot be read or is not valid JSON; the line is named.
     """
     try:
         return parse_json(read_text(path))
@@ -118,7 +116,7 @@ def whole_number(path: Path, line: int, name: str, cell: str) -> int:
     Raises
     ------
     ConfigError
-        It is none.
+        It is not a whole number, or is negative.
     """
     # Python also reads digits of other scripts, signs and underscores.
     if not (cell.isascii() and cell.isdigit()) or len(cell) > len(f"{LARGEST:.0f}"):
@@ -133,7 +131,7 @@ def amount(path: Path, line: int, name: str, cell: str) -> float:
     Raises
     ------
     ConfigError
-        It is none, or larger than `LARGEST`.
+        It is not a number, negative, or larger than `LARGEST`.
     """
     try:
         value = float(cell)
@@ -148,7 +146,7 @@ def amount(path: Path, line: int, name: str, cell: str) -> float:
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """The end of a sentence on an unknown name: the one that may be meant."""
+    """Suffix for a message about an unknown name: the closest known name, or all."""
     found = difflib.get_close_matches(name, sorted(known), 1, 0.5)
     if found:
         return f"; did you mean {found[0]!r}?"
@@ -163,7 +161,7 @@ def object_at(path: Path, document: Any, place: str) -> Mapping[str, Any]:
     Raises
     ------
     ConfigError
-        Something else stands there.
+        The value is not an object.
     """
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: {place} is not a JSON object")

@@ -1,4 +1,4 @@
-"""Values that do not fit, in words: the place, the closest key, the reason."""
+"""Messages for validation errors: the place, the closest key, the reason."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -88,7 +88,10 @@ def holds(document: Any, place: Sequence[int | str]) -> bool:
 
 
 def fault_words(model: type[BaseModel], error: ErrorDetails) -> str:
-    """What does not fit in a value of `model`, in one line."""
+    """Say in one line where a value of `model` is invalid and why.
+
+    An unknown key is answered with the closest known one.
+    """
     place = place_of(error["loc"])
     if error["type"] == _UNKNOWN:
         return f"unknown key {place!r}{closest(model, error['loc'])}"
@@ -97,7 +100,7 @@ def fault_words(model: type[BaseModel], error: ErrorDetails) -> str:
 
 
 def place_of(loc: Iterable[int | str]) -> str:
-    """A place in a file: `balance.0.floor`."""
+    """A place in a file as text: `balance.0.floor`; `file` for the whole file."""
     return ".".join(map(str, loc)) or "file"
 
 

@@ -1,4 +1,4 @@
-"""What moves cost, in units of the objective."""
+"""Costs of moves, in units of the objective."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from model.snapshot.snapshot import Floats, Snapshot, StorageKind
 
 
 def move_price(proposal: Proposal, tolerance: float) -> float:
-    """lambda, the price of one ordinary move.
+    """lambda, the price of one move equivalent, in units of F.
 
     As configured; else 1 for `band`, and tolerance x brokers / partitions for
     `variance`, where `tolerance` is the least of the goals that count.
@@ -66,7 +66,7 @@ def change_price(proposal: Proposal, change: Change, of_replica: float) -> float
 
 
 def directory_changes(snapshot: Snapshot, change: Change) -> int:
-    """Replicas that stay on their broker but are sent to another log directory."""
+    """Count the replicas that change their log directory within their broker."""
     if not change.log_dirs:
         return 0
     before = snapshot.replicas(change.row)

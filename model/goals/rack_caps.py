@@ -28,7 +28,7 @@ class RackCaps:
 
     @property
     def open(self) -> Bools:
-        """(brokers,) those whose rack may hold any replica."""
+        """(brokers,) True where the broker's rack may hold at least one replica."""
         return self.caps[self.rack] > 0
 
     @property
@@ -38,7 +38,10 @@ class RackCaps:
 
 
 def rack_caps(proposal: Proposal, domain: Domain, rf: int) -> RackCaps:
-    """The limits that the rack rule, or an explicit placement, sets."""
+    """Compute the caps that the rack rule, or an explicit placement, sets.
+
+    domain: the brokers and the placement of the partition. rf: its number of replicas.
+    """
     brokers = proposal.snapshot.header.brokers
     anywhere = np.ones(len(brokers), np.bool_)
     if domain.placement is not None:

@@ -64,7 +64,10 @@ def _own(
 
 @lru_cache(maxsize=1024)
 def parsed(text: str) -> ReplicaPlacement | str:
-    """The placement in a config's value, or why it cannot be read."""
+    """Parse a value of `confluent.placement.constraints`.
+
+    A value that is not valid gives the reason, as text, instead of the placement.
+    """
     try:
         return ReplicaPlacement.model_validate_json(text)
     except ValidationError as exc:

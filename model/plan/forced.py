@@ -13,7 +13,7 @@ from model.snapshot.snapshot import LEAVING, Bools, Ints, Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forced:
-    """What must move. A partition without a leader never must: nobody can copy it."""
+    """Forced moves; never of a partition without a leader, which cannot be copied."""
 
     rows: Bools
     """(n,) rows that may not stay exactly as they are."""
@@ -27,9 +27,9 @@ class Forced:
 
 
 def forced_moves(snapshot: Snapshot, domains: Domains, deferred: Bools) -> Forced:
-    """Which rows must change, from broker states, pins and explicit placements.
+    """Find rows that must change because of broker states, pins or placements.
 
-    deferred: (n,) rows that are left to a later plan.
+    deferred: (n,) True for rows that are left to a later plan.
     """
     columns = snapshot.partitions
     n = len(snapshot)
@@ -105,7 +105,7 @@ def _breaks(
 
 
 def rack_totals(rule: ReplicaPlacement) -> dict[str, int]:
-    """Replicas and observers together, by rack."""
+    """Number of replicas and observers together, by rack."""
     found = dict(rule.replica_racks)
     for rack, count in rule.observer_racks.items():
         found[rack] = found.get(rack, 0) + count

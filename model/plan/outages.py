@@ -1,4 +1,4 @@
-"""Dead brokers that still have replicas assigned, and partitions nobody can serve."""
+"""Dead brokers that still have replicas assigned, and unavailable partitions."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -23,7 +23,7 @@ class DeadBroker:
     """Of these, replicas of partitions with a leader, which others can copy."""
 
     def words(self) -> str:
-        """`broker 3 is dead and holds 22 replicas`."""
+        """Describe it in a clause: `broker 3 is dead and holds 22 replicas`."""
         replicas = count_text(self.replicas, "replica")
         message = f"broker {self.id} is dead and holds {replicas}"
         left = self.replicas - self.movable
@@ -31,7 +31,7 @@ class DeadBroker:
 
 
 def dead_brokers(snapshot: Snapshot) -> tuple[DeadBroker, ...]:
-    """Dead brokers with replicas, by id."""
+    """Dead brokers that still have replicas assigned, sorted by id."""
     columns = snapshot.partitions
     lengths = np.diff(columns.replica_start)
     led = np.repeat(columns.leader != NO_BROKER, lengths)
@@ -46,7 +46,7 @@ def dead_brokers(snapshot: Snapshot) -> tuple[DeadBroker, ...]:
 
 
 def unavailable(snapshot: Snapshot) -> tuple[PartitionId, ...]:
-    """Partitions without a leader whose replicas are all on dead brokers."""
+    """Partitions without a leader, all of whose replicas are on dead brokers."""
     columns = snapshot.partitions
     dead = np.array(
         [b.state is BrokerState.DEAD for b in snapshot.header.brokers], np.bool_
@@ -59,7 +59,10 @@ def unavailable(snapshot: Snapshot) -> tuple[PartitionId, ...]:
 
 
 def outage_notes(snapshot: Snapshot) -> tuple[str, ...]:
-    """Dead brokers with what is assigned to them, and unavailable partitions."""
+    """Sentences on dead brokers that hold replicas and on unavailable partitions.
+
+    At most `MOST_NAMED` partitions are named; empty where nothing is dead.
+    """
     notes = [f"{b.words().capitalize()}." for b in dead_brokers(snapshot)]
     lost = [str(partition) for partition in unavailable(snapshot)]
     if lost:

@@ -25,7 +25,7 @@ from model.snapshot.snapshot import (
 )
 
 HOLDING = frozenset(BrokerState) - LEAVING
-"""States in which a broker may keep load; only these are levelled."""
+"""States in which a broker may keep load; loads are balanced over these alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,10 @@ class Proposal:
     def of_moves(
         cls, snapshot: Snapshot, goals: Goals, moves: Iterable[Move]
     ) -> "Proposal":
-        """The placement after all moves.
+        """Build the placement after all moves.
 
-        Raises
-        ------
-        InvalidCluster
-            A move names a partition that the snapshot does not have, or one that
-            another move names.
+        Raises InvalidCluster where a move names a partition that the snapshot does not
+        have, or that another move names.
         """
         changes: dict[int, Change] = {}
         for move in moves:
@@ -87,12 +84,12 @@ class Proposal:
 
     @cached_property
     def changed(self) -> dict[int, Change]:
-        """Changes by row."""
+        """The changes by row number."""
         return {c.row: c for c in self.changes}
 
     @cached_property
     def holding(self) -> tuple[BrokerId, ...]:
-        """Brokers that may keep load, by id."""
+        """Ids of the brokers that may keep load, in rising order."""
         return tuple(b.id for b in self.snapshot.header.brokers if b.state in HOLDING)
 
     @cached_property
@@ -105,17 +102,17 @@ class Proposal:
 
     @cached_property
     def is_holding(self) -> Bools:
-        """(brokers,) whether each of `brokers` may keep load."""
+        """(brokers,) True for those of `brokers` that may keep load."""
         return np.isin(np.array(self.brokers, np.int64), np.array(self.holding, int))
 
     @cached_property
     def dimensions(self) -> tuple[Dimension, ...]:
-        """The columns of `table_before` and `table_after`."""
+        """The dimensions of the columns of `table_before` and `table_after`."""
         return loaded_dimensions(self.snapshot.header, self.goals)
 
     @cached_property
     def before(self) -> Replicas:
-        """The replicas as the snapshot has them."""
+        """Every replica as the snapshot has it, in row order."""
         columns = self.snapshot.partitions
         lengths = np.diff(columns.replica_start)
         row = np.repeat(np.arange(len(self.snapshot)), lengths)
@@ -127,7 +124,7 @@ class Proposal:
 
     @cached_property
     def after(self) -> Replicas:
-        """The replicas with the changes made."""
+        """Every replica with the changes made; changed rows stand last."""
         if not self.changes:
             return self.before
         before = self.before
@@ -149,47 +146,47 @@ class Proposal:
 
     @cached_property
     def table_before(self) -> Floats:
-        """(brokers, dimensions) load as the snapshot has it."""
+        """(brokers, dimensions) load as the snapshot has it, in each one's units."""
         return self._table(self.before)
 
     @cached_property
     def table_after(self) -> Floats:
-        """(brokers, dimensions) load with the changes made."""
+        """(brokers, dimensions) load with the changes made, in each one's units."""
         return self._table(self.after) if self.changes else self.table_before
 
     @cached_property
     def loads_before(self) -> dict[BrokerId, dict[str, float]]:
-        """Load per broker and dimension as the snapshot has it."""
+        """Load by broker and dimension key, as the snapshot has it."""
         return self._by_broker(self.table_before)
 
     @cached_property
     def loads_after(self) -> dict[BrokerId, dict[str, float]]:
-        """Load per broker and dimension with the changes made."""
+        """Load by broker and dimension key, with the changes made."""
         return self._by_broker(self.table_after)
 
     @cached_property
     def replicas_before(self) -> Counter[BrokerId]:
-        """Replicas per broker as the snapshot has them."""
+        """Number of replicas by broker, as the snapshot has them."""
         return self._count(self.before.broker)
 
     @cached_property
     def replicas_after(self) -> Counter[BrokerId]:
-        """Replicas per broker with the changes made."""
+        """Number of replicas by broker, with the changes made."""
         return self._count(self.after.broker)
 
     @cached_property
     def domains(self) -> Domains:
-        """Where pins and placements let each row lie."""
+        """The brokers that pins and placements allow for each row."""
         return Domains(self.snapshot, self.goals)
 
     @cached_property
     def forced(self) -> Forced:
-        """The rows that must change."""
+        """The rows that must change because of broker states, pins or placements."""
         return forced_moves(self.snapshot, self.domains, self.deferred)
 
     @cached_property
     def deferred(self) -> Bools:
-        """(n,) rows that a later plan moves, whatever forces them to."""
+        """(n,) True for rows left to a later plan, even if a rule forces them out."""
         named = (
             self.snapshot.find(PartitionId(stay.topic, number))
             for stay in self.goals.deferred
@@ -201,7 +198,10 @@ class Proposal:
 
     @cached_property
     def recent(self) -> dict[PartitionId, list[tuple[RecentMove, float]]]:
-        """Earlier moves of each partition, with their age in seconds."""
+        """Earlier moves of each partition, with their age in seconds.
+
+        The age is counted up to the time of the snapshot.
+        """
         found: dict[PartitionId, list[tuple[RecentMove, float]]] = defaultdict(list)
         for move in self.snapshot.header.recent_moves:
             age_s = (self.snapshot.header.taken_at_ms - move.at_ms) / 1000
@@ -209,7 +209,7 @@ class Proposal:
         return found
 
     def column(self, dimension: Dimension) -> int:
-        """Where a dimension stands in the tables."""
+        """Position of a dimension in the tables; ValueError if it is in none."""
         return self.dimensions.index(dimension)
 
     def _table(self, replicas: Replicas) -> Floats:
@@ -217,7 +217,7 @@ class Proposal:
         return np.array(columns).reshape(len(columns), len(self.brokers)).T
 
     def sums(self, replicas: Replicas, dimension: Dimension) -> Floats:
-        """(brokers,) load of each broker in one dimension."""
+        """(brokers,) sum of the replicas' loads in one dimension, in its units."""
         lead, follow = replica_loads(self.snapshot, dimension)
         load = np.where(replicas.leads, lead[replicas.row], follow[replicas.row])
         sums = np.bincount(replicas.broker, load, len(self.brokers))

@@ -45,7 +45,10 @@ def with_placeless_deferred(goals: Goals, snapshot: Snapshot) -> Goals:
 
 
 def placeless(snapshot: Snapshot, goals: Goals) -> frozenset[int]:
-    """Rows that rules force to move, and that no brokers may hold."""
+    """Row numbers of partitions that must move and that too few brokers may hold.
+
+    Only the rules of single partitions count, not limits and budgets.
+    """
     proposal = Proposal(snapshot, goals, ())
     forced = np.flatnonzero(proposal.forced.rows).tolist()
     places = _Places(proposal)
@@ -58,7 +61,7 @@ def _drains(snapshot: Snapshot, row: int) -> bool:
 
 
 def placeless_words(snapshot: Snapshot, rows: Collection[int]) -> str:
-    """Which partitions cannot be moved, and what to do about it."""
+    """Clause that names partitions that cannot be moved, and what to do."""
     named = named_ids([snapshot.id(row) for row in sorted(rows)])
     return (
         f"{count_text(len(rows), 'partition')} cannot be moved, because too few "
@@ -67,7 +70,10 @@ def placeless_words(snapshot: Snapshot, rows: Collection[int]) -> str:
 
 
 def placeless_warnings(snapshot: Snapshot, goals: Goals) -> Iterator[str]:
-    """The words for those that goals defer; nothing where they defer none."""
+    """Clause on partitions that goals defer because they cannot be placed.
+
+    Nothing where the goals defer none of them.
+    """
     if not goals.deferred:
         return
     named = {(s.topic, number) for s in goals.deferred for number in s.partitions}
@@ -78,7 +84,7 @@ def placeless_warnings(snapshot: Snapshot, goals: Goals) -> Iterator[str]:
 
 
 def stays(snapshot: Snapshot, rows: Collection[int]) -> tuple[Stay, ...]:
-    """Rows as goals name them."""
+    """Convert row numbers to entries of `Goals.stay` or `Goals.deferred`, by topic."""
     by_topic: dict[TopicName, list[int]] = defaultdict(list)
     for row in sorted(rows):
         partition = snapshot.id(row)

@@ -31,7 +31,11 @@ NOT_ASKED: Final = "the goals do not repair racks"
 
 
 def over_limits(proposal: Proposal) -> tuple[OverLimit, ...]:
-    """Every limit that is exceeded before or after the changes, by broker."""
+    """Every limit exceeded before or after the changes, by broker and dimension.
+
+    Limits are capacities times the goals' shares, now and in each slot, and replicas
+    per broker.
+    """
     found = (*_resources(proposal), *_replica_counts(proposal))
     return tuple(sorted(found, key=lambda o: (o.broker, o.dimension)))
 
@@ -63,9 +67,9 @@ def rack_violations(proposal: Proposal) -> tuple[RackViolation, ...]:
 
 
 def misstated(plan: Plan, found: Proposal) -> Iterator[str]:
-    """What a plan states falsely about limits and racks, in words.
+    """Clauses on what a plan states falsely about limits and racks.
 
-    found: the placement that the plan leads to.
+    found: the placement that the plan leads to, judged by the evaluator.
     """
     claimed = {(o.broker, o.dimension): o for o in plan.over_limit}
     recomputed = {(o.broker, o.dimension): o for o in over_limits(found)}

@@ -40,7 +40,10 @@ def racks_unknown(
 
 
 def rack_warning(snapshot: Snapshot, missing: tuple[BrokerId, ...]) -> str:
-    """What follows from `racks_unknown`, and what to do."""
+    """Clause on the effect of unknown racks, and what to do.
+
+    missing: the brokers of `racks_unknown`.
+    """
     if len(missing) == len(snapshot.header.brokers):
         who = "the racks of all brokers are unknown"
     else:
@@ -59,7 +62,7 @@ def plan_warnings(
     ignored: Iterable[tuple[Goal, float]],
     moves: Iterable[Move],
 ) -> tuple[str, ...]:
-    """All that a plan was made without.
+    """Sentences on what a plan was made without: racks, loads, sizes, goals.
 
     ignored: goals that count at no time, with the mean load per holding broker.
     """
@@ -67,7 +70,7 @@ def plan_warnings(
 
 
 def load_warning(snapshot: Snapshot, goals: Goals) -> str:
-    """What follows where loads that count are unknown; empty where all are known.
+    """Clause on partitions whose loads are needed and unknown; empty if none is.
 
     Partitions of internal and excluded topics stay in any case, and a resource that is
     known of no partition does not count: those are not meant.
@@ -93,7 +96,7 @@ def load_warning(snapshot: Snapshot, goals: Goals) -> str:
 
 
 def size_warning(unknown: int) -> str:
-    """What follows where partitions are copied whose sizes are unknown."""
+    """Clause on the number of moves that copy partitions of unknown size."""
     return (
         f"{count_text(unknown, 'move')} will copy a partition of unknown size, so the "
         "bytes to copy are unknown"
@@ -119,7 +122,10 @@ def _warnings(
 
 
 def goal_warning(snapshot: Snapshot, goal: Goal, mean: float) -> str:
-    """Why a goal is ignored."""
+    """Clause on why a goal is ignored: nothing measured, or below its floor.
+
+    mean: load per holding broker in the units of the goal's measure.
+    """
     measure = goal.resource
     if not is_known(snapshot, measure):
         return f"the goal {measure} is ignored: no partition's {measure} is known"
@@ -130,7 +136,7 @@ def goal_warning(snapshot: Snapshot, goal: Goal, mean: float) -> str:
 
 
 def is_known(snapshot: Snapshot, measure: Measure) -> bool:
-    """Whether any partition's load of a measure is known."""
+    """Whether any partition's load of a measure is known; True for counts."""
     if measure is Count.LEADER_NET_IN:
         measure = Resource.NET_IN
     if not isinstance(measure, Resource):

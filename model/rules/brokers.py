@@ -19,7 +19,7 @@ class EligibleBrokers:
     name: str = "eligible brokers"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """New replicas or leaders on brokers that take no new load."""
+        """Yield each change that puts load on a broker that takes no new load."""
         snapshot = proposal.snapshot
         for change in proposal.changes:
             taking = set(change.replicas) - set(snapshot.replicas(change.row))
@@ -41,14 +41,14 @@ class DrainedBrokersEmpty:
     """Draining and dead brokers end with nothing that can be moved.
 
     A partition without a leader has nobody to copy it from: where its only broker
-    died it stays, and must not keep all others from being levelled. So do partitions
+    died it stays, and must not keep all others from being balanced. So do partitions
     that the goals defer to a later plan.
     """
 
     name: str = "drained brokers"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Draining or dead brokers with replicas left."""
+        """Yield each draining or dead broker that would keep movable replicas."""
         stranded = _stranded(proposal)
         for broker in proposal.snapshot.header.brokers:
             left = proposal.replicas_after[broker.id] - stranded[broker.id]

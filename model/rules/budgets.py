@@ -14,7 +14,7 @@ from model.units import bytes_text, count_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What a proposal changes."""
+    """The changes of a proposal, counted as budgets count them."""
 
     copied_bytes: int
     """As `Move.bytes_to_copy`, of partitions whose size is known."""
@@ -32,7 +32,7 @@ class Spent:
 
     @property
     def moves(self) -> int:
-        """New replicas."""
+        """Number of new replicas."""
         return self.into.total()
 
 
@@ -43,7 +43,10 @@ class WithinBudgets:
     name: str = "budgets"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Budgets that are overdrawn."""
+        """Yield each budget that the proposal exceeds, with both figures.
+
+        Copying a partition of unknown size breaks a budget of bytes.
+        """
         budgets = proposal.goals.budgets
         if budgets == Budgets():
             return
@@ -57,7 +60,7 @@ class WithinBudgets:
 
 
 def spend(proposal: Proposal) -> Spent:
-    """Count what a proposal changes."""
+    """Count the replicas, bytes, leaders and partitions that a proposal changes."""
     snapshot = proposal.snapshot
     copied = leaders = 0
     unknown: list[PartitionId] = []

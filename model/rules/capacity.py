@@ -21,7 +21,10 @@ class CapacityLimit:
     name: str = "capacity"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Brokers that get over their limit, or further over it."""
+        """Yield each broker that gets over its limit, or further over it.
+
+        Loads within 1e-9 of the limit count as rounding.
+        """
         header = proposal.snapshot.header
         for broker in header.brokers:
             if broker.state not in HOLDING:
@@ -51,7 +54,7 @@ class ReplicaLimit:
     name: str = "replicas per broker"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Brokers that get more replicas than allowed."""
+        """Yield each broker that gets more replicas than the limit allows."""
         limit = proposal.goals.replicas_per_broker
         for broker, count in sorted(proposal.replicas_after.items()):
             if count > max(limit, proposal.replicas_before[broker]):

@@ -16,7 +16,7 @@ class CooledDown:
     name: str = "cooldown"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Changed rows that were moved too recently."""
+        """Yield each changed row that moved less than its `rest_s` ago."""
         for change in proposal.changes:
             if proposal.forced.rows[change.row]:
                 continue
@@ -37,7 +37,7 @@ class NoReturn:
     name: str = "no return"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Changed rows that go back to a broker they left."""
+        """Yield each changed row that returns to a broker within `return_window_s`."""
         for change in proposal.changes:
             window = _cooldown(proposal, change.row).return_window_s
             new = set(change.replicas) - set(proposal.snapshot.replicas(change.row))

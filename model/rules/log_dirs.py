@@ -27,7 +27,10 @@ class LogDirectories:
     name: str = "log directories"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Directories that are unknown, closed or overfilled."""
+        """Yield each directory that is unknown, cordoned or overfilled.
+
+        So does a list of directories that is not as long as the replicas.
+        """
         sized: list[Change] = []
         for change in proposal.changes:
             if change.log_dirs and len(change.log_dirs) != len(change.replicas):
@@ -81,7 +84,10 @@ def _overfilled(proposal: Proposal, changes: list[Change]) -> Iterator[str]:
 
 
 def growth(snapshot: Snapshot, changes: Iterable[Change]) -> dict[Place, int]:
-    """Bytes that each directory gains or loses, where directories are named."""
+    """Bytes that each named directory gains or loses, by broker and path.
+
+    A new replica without a directory counts nowhere: its broker chooses.
+    """
     grown: dict[Place, int] = defaultdict(int)
     for change in changes:
         home = _home(snapshot, change.row)

@@ -13,8 +13,8 @@ from model.snapshot.snapshot import Count, Resource, StorageKind
 
 @dataclass(frozen=True)
 class Movable:
-    """Excluded and internal topics stay, partitions that are to stay, and what has no
-    leader or no known load.
+    """Internal topics, excluded topics and partitions, and partitions without a leader
+    or a known load are not moved.
 
     On shared storage internal topics may move; they are moved last.
     """
@@ -22,7 +22,7 @@ class Movable:
     name: str = "movable partitions"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Changed rows that had to stay."""
+        """Yield each changed row that may not move, with the reason."""
         for change in proposal.changes:
             reason = why_fixed(proposal, change.row)
             if reason:
@@ -32,7 +32,10 @@ class Movable:
 
 
 def why_fixed(proposal: Proposal, row: int) -> str | None:
-    """Why a row may not move, None if it may."""
+    """The reason why a row may not move, as a clause; None if it may.
+
+    A cooldown is not considered here.
+    """
     snapshot = proposal.snapshot
     topic = snapshot.header.topics[int(snapshot.partitions.topic[row])]
     if snapshot.partitions.leader[row] == NO_BROKER:
@@ -49,7 +52,10 @@ def why_fixed(proposal: Proposal, row: int) -> str | None:
 
 
 def needed_resources(goals: Goals) -> frozenset[Resource]:
-    """What must be known of a partition before it is moved: what is levelled."""
+    """The resources whose load must be known before a partition is moved.
+
+    Those that a goal balances; `leader_net_in` needs `net_in`.
+    """
     measures = {g.resource for g in goals.balance}
     found = {m for m in measures if isinstance(m, Resource)}
     if Count.LEADER_NET_IN in measures:

@@ -16,7 +16,7 @@ class Pinned:
     name: str = "pins"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Rows that would keep or get a replica elsewhere."""
+        """Yield each replica that would lie outside its pins, moved or not."""
         if not proposal.goals.pins:
             return
         snapshot = proposal.snapshot

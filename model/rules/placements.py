@@ -22,7 +22,7 @@ class ExplicitPlacement:
     name: str = "explicit placement"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Rows that would not be as their placement says."""
+        """Yield each row that would break its placement, moved or not."""
         for change in proposal.changes:
             rule = proposal.domains.of(change.row).placement
             if rule is None:

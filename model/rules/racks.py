@@ -22,7 +22,7 @@ class RackSpread:
     name: str = "rack spread"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Changed rows whose replicas are not spread as the goals say."""
+        """Yield each row with new replicas that break the goals' rack rule."""
         rule = proposal.goals.rack_rule
         racks = {b.id: b.rack for b in proposal.snapshot.header.brokers}
         if rule is RackRule.OFF or any(

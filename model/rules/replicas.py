@@ -14,7 +14,7 @@ class ReplicationFactorKept:
     name: str = "replication factor"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Changed rows with more or fewer replicas than before."""
+        """Yield each change to more or fewer replicas than before."""
         for change in proposal.changes:
             before, after = proposal.snapshot.replicas(change.row), change.replicas
             if len(before) != len(after):
@@ -32,7 +32,10 @@ class DistinctReplicas:
     name: str = "distinct replicas"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Changed rows with a broker twice, or a leader that holds no replica."""
+        """Yield each change with a broker listed twice, or with a foreign leader.
+
+        A foreign leader holds no replica of the partition.
+        """
         for change in proposal.changes:
             partition = proposal.snapshot.id(change.row)
             if len(set(change.replicas)) != len(change.replicas):

@@ -1,4 +1,4 @@
-"""What a rule is."""
+"""The interface of a hard rule."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from model.plan.proposal import Proposal
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule that a proposal breaks, in words with names."""
+    """One breach of a rule: the rule's name and a sentence for the user."""
 
     rule: str
     words: str
@@ -20,9 +20,9 @@ class Rule(Protocol):
 
     @property
     def name(self) -> str:
-        """The rule's name in plans and words."""
+        """The rule's name, as plans and messages print it."""
         ...
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Everything in the proposal that breaks the rule."""
+        """Yield every breach of the rule in the proposal; nothing if it is kept."""
         ...

@@ -24,17 +24,17 @@ _NAMED: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What is given of one broker."""
+    """The capacities that an operator gives for one broker."""
 
     capacity: Mapping[Resource, float]
-    """Bytes/s and bytes; CPU in percent of one core where cores are given."""
+    """Bytes/s, bytes and cores."""
     log_dirs: tuple[LogDir, ...] = ()
     """By path; empty where the bytes are given of the broker as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacities:
-    """What an operator gives; it goes before what brokers tell themselves."""
+    """Capacities given by an operator; they override what brokers report."""
 
     source: CapacitySource
     place: str
@@ -84,14 +84,10 @@ class Capacities:
 
 
 def with_capacities(snapshot: Snapshot, given: Capacities) -> Snapshot:
-    """The snapshot with the capacities that are given.
+    """Return the snapshot with the given capacities.
 
-    Raises
-    ------
-    ConfigError
-        A log directory is given that its broker does not have.
-    InvalidCluster
-        Capacities that cannot be of one unit.
+    Raises ConfigError for a log directory that its broker does not have, and
+    InvalidCluster for capacities too far apart to be of one unit.
     """
     brokers = tuple(given.of(broker) for broker in snapshot.header.brokers)
     header = snapshot.header.model_copy(update={"brokers": brokers})
@@ -99,7 +95,10 @@ def with_capacities(snapshot: Snapshot, given: Capacities) -> Snapshot:
 
 
 def capacity_notes(snapshot: Snapshot, given: Capacities | None) -> tuple[str, ...]:
-    """Sentences on capacities that are of no broker, lacking, or of no load."""
+    """Clauses on capacities of absent brokers, missing ones, and unused ones.
+
+    given: None where the operator gives none.
+    """
     header = snapshot.header
     return (*_of_nobody(header, given), *_lacking(header), *_of_no_load(header))
 

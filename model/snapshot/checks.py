@@ -1,4 +1,4 @@
-"""What a snapshot refuses: columns and brokers that contradict themselves."""
+"""Checks of a snapshot: consistent columns and brokers, plausible ids, names, sizes."""
 
 import math
 from collections import Counter
@@ -22,19 +22,21 @@ MOST_SLOTS: Final = 7
 """Hours besides now; more than eight make plans no better, only slower."""
 
 MOST_LOAD: Final = 1e30
-"""Sums and squares of more than this are no numbers any more."""
+"""Bytes/s or bytes; squares and sums of larger loads overflow a double."""
 
 MOST_TIMES: Final = 1e6
-"""No broker has so many times the capacity of another; one of the units is wrong."""
+"""Largest plausible ratio of two brokers' capacities; beyond it a unit is wrong."""
 
 
 def check_snapshot(header: SnapshotHeader, columns: Partitions) -> None:
-    """Refuse what contradicts itself.
+    """Refuse a snapshot that contradicts itself.
 
     Raises
     ------
     InvalidCluster
-        Names the first offender.
+        A column has the wrong shape or order, a load is negative, infinite or above
+        `MOST_LOAD`, or a partition, replica, leader, log directory or capacity does
+        not fit the brokers. The message names the first offender.
     """
     _check_columns(header, columns)
     _check_slots(header, columns)
@@ -212,12 +214,12 @@ def _check_brokers(header: SnapshotHeader, columns: Partitions) -> None:
 
 
 def check_capacities(brokers: Sequence[Broker]) -> None:
-    """Refuse capacities that cannot be of one unit.
+    """Refuse capacities so far apart that their units must differ.
 
     Raises
     ------
     InvalidCluster
-        Names the smallest and the largest.
+        One broker has more than `MOST_TIMES` the capacity of another; both are named.
     """
     for resource in sorted({r for b in brokers for r in b.capacity}):
         known = [

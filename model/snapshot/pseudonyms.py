@@ -1,7 +1,7 @@
 """Names replaced by pseudonyms, the same for the same key.
 
-A pseudonym is the beginning of an HMAC-SHA256 of what it stands for, so that nobody
-without the key can tell it, or try names until one fits.
+A pseudonym is the start of an HMAC-SHA256 of the name: without the key it can neither
+be reversed nor be found by trying names.
 """
 
 import hashlib
@@ -48,12 +48,9 @@ _DIGITS: Final = 16
 
 
 def read_key(path: Path) -> bytes:
-    """The key in a file, whatever its bytes are.
+    """Read the key in a file, whatever its bytes are.
 
-    Raises
-    ------
-    ConfigError
-        The file cannot be read or is too short.
+    Raises ConfigError where the file cannot be read or has under `LEAST_KEY_BYTES`.
     """
     try:
         key = path.read_bytes()
@@ -68,12 +65,9 @@ def read_key(path: Path) -> bytes:
 
 
 def own_key(path: Path) -> bytes:
-    """The key in a file of ours, which is made the first time.
+    """Read plimsoll's own key, creating it with mode 0600 the first time.
 
-    Raises
-    ------
-    ConfigError
-        It cannot be read or made.
+    Raises ConfigError where it cannot be read or created.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,13 +82,13 @@ def own_key(path: Path) -> bytes:
 
 
 class Pseudonyms:
-    """Pseudonyms under one key."""
+    """Replaces names by pseudonyms made with one key."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     def topic(self, name: str) -> TopicName:
-        """A topic's; those of Kafka's own and their like keep their names."""
+        """The pseudonym of a topic's name; a name in `KEPT` is returned unchanged."""
         return TopicName(name if name in KEPT else self._of("topic", name))
 
     def snapshot(self, snapshot: Snapshot) -> Snapshot:

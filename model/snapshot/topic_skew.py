@@ -17,7 +17,7 @@ from model.snapshot.snapshot import LEAVING, BrokerState, Ints, Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSkew:
-    """What one broker has of a topic."""
+    """The replicas and leaders of one topic on one broker."""
 
     id: BrokerId
     replicas: int
@@ -67,12 +67,9 @@ class _Placement:
 def topic_skew(
     snapshot: Snapshot, topic: TopicName, moves: Iterable[Move] = ()
 ) -> TopicSkew:
-    """The spread of a topic after some moves, as it stands where none are given.
+    """Compute the skew of a topic after some moves, or as it stands.
 
-    Raises
-    ------
-    ConfigError
-        The snapshot has no such topic.
+    Raises ConfigError for a topic that the snapshot does not have.
     """
     states = {b.id: b.state for b in snapshot.header.brokers}
     keeping = [b for b, state in states.items() if state not in LEAVING]

@@ -1,4 +1,4 @@
-"""How all topics are spread over the brokers, in columns; one topic: `topic_skew`."""
+"""The skew of all topics as columns; `model.snapshot.topic_skew` is for one topic."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,8 @@ from model.snapshot.snapshot import LEAVING, BrokerState, Floats, Ints, Snapshot
 class TopicSkews:
     """One row per topic, (topics,) each, in the header's order; shares are of 1.
 
-    What each column means is told at `topic_skew.TopicSkew`, whose definitions are
-    those of CMAK's class `TopicIdentity`. All are 0 for a topic without partitions.
+    The columns are defined in `model.snapshot.topic_skew.TopicSkew`, as in CMAK's class
+    `TopicIdentity`. All are 0 for a topic without partitions.
     """
 
     partitions: Ints
@@ -40,7 +40,10 @@ class _Holdings:
 
 
 def topic_skews(snapshot: Snapshot) -> TopicSkews:
-    """The spread of every topic as it stands."""
+    """Compute the skew of every topic as it stands, without moves.
+
+    Definitions as in CMAK's class `TopicIdentity`.
+    """
     columns, n_topics = snapshot.partitions, len(snapshot.header.topics)
     row = np.repeat(np.arange(len(snapshot)), np.diff(columns.replica_start))
     replicas_of = columns.topic[row]

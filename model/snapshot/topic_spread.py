@@ -25,7 +25,10 @@ class TopicCounts:
 def topic_counts(
     proposal: Proposal, replicas: Replicas, *, leaders: bool
 ) -> TopicCounts:
-    """Count the replicas, or the leaders, of one placement topic by topic."""
+    """Count the replicas, or the leaders, of one placement topic by topic.
+
+    replicas: every replica of the placement. leaders: count only those that lead.
+    """
     topics, width = len(proposal.snapshot.header.topics), len(proposal.brokers)
     counted = replicas.leads if leaders else slice(None)
     topic = proposal.snapshot.partitions.topic[replicas.row[counted]]
@@ -54,16 +57,13 @@ def topic_cost(proposal: Proposal, goal: Weighted) -> float:
 
 
 def least_topic_cost(proposal: Proposal, goal: Weighted, fixed: Bools) -> float:
-    """What no allowed plan's `topic_cost` is below.
+    """Lower bound on the `topic_cost` of every allowed plan, in units of F.
 
     Each topic's counts are as even as whole numbers and fixed partitions let them be.
     Only partitions without a leader may stay on brokers that must end empty, and they
     do stay.
 
-    Parameters
-    ----------
-    fixed
-        (n,) rows that no plan may change.
+    fixed: (n,) rows that no plan may change.
     """
     leaders = goal.dimension.measure is Count.TOPIC_LEADERS
     counts = topic_counts(proposal, proposal.before, leaders=leaders)
@@ -96,7 +96,7 @@ def _fixed_counts(
 
 
 def _filled(floors: Ints, replicas: int) -> int:
-    """Sum of squares of `held` replicas, each broker's floor at least, else even."""
+    """Sum of squares of so many replicas, each broker's floor at least, else even."""
     low, high = 0, replicas
     while low < high:
         middle = (low + high + 1) // 2
@@ -122,7 +122,7 @@ def _stranded(proposal: Proposal, *, leaders: bool) -> Ints:
 
 
 def _cost(total: Ints, placed: Ints, squares: Ints, brokers: int) -> float:
-    """Sum over topics of n / N x (sum of squares (B / n)^2 - 2 held B / n + B)."""
+    """Sum over topics of n / N x (sum of squares (B / n)^2 - 2 placed B / n + B)."""
     some = total > 0
     average: Floats = total[some] / brokers
     spread = squares[some] / average**2 - 2 * placed[some] / average + brokers
