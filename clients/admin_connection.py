@@ -1,4 +1,4 @@
-"""The one place in this package that makes Kafka clients and reads their errors."""
+"""Admin calls over one kafka-python client that reconnects, and single requests."""
 
 import logging
 from collections.abc import Callable, Coroutine, Iterator
@@ -21,10 +21,10 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 class AdminConnection:
-    """Admin calls over one kafka-python client, which is made anew after a failure.
+    """One kafka-python client, opened at the first call and replaced after a failure.
 
     One thread owns it. A client that met a cluster before all its brokers were there
-    never learns of the others; hence the new one.
+    never learns of the others; hence the replacement.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -33,11 +33,11 @@ class AdminConnection:
 
     @contextmanager
     def calling(self, what: str, right: str) -> "Iterator[KafkaAdminClient]":
-        """The admin client, for one kind of call.
+        """Yield the driver's client for one kind of call.
 
-        `what` completes "refused to ..."; `right` is what the call needs.
-        Raises ClusterUnreachable, RightsMissing or AccessRefused in place of the
-        driver's errors.
+        `what` and `right` are those of `driver_errors.kafka_errors`. Raises
+        ClusterUnreachable, RightsMissing or AccessRefused in place of the driver's
+        errors.
         """
         try:
             with kafka_errors(self.connection.bootstrap, what, right):
@@ -47,11 +47,11 @@ class AdminConnection:
             raise
 
     def refusal(self, what: str, right: str) -> RightsMissing:
-        """The error for a kind of call that was refused, as in `calling`."""
+        """Build a RightsMissing for a refused call; parameters as of `calling`."""
         return rights_missing(self.connection.bootstrap, what, right)
 
     def close(self) -> None:
-        """Drop the connection; the next call makes a new one."""
+        """Close the connection; the next call opens another one."""
         admin, self._admin = self._admin, None
         if admin is not None:
             admin.close()
@@ -87,7 +87,10 @@ def send_request(
     broker: int | None,
     timeout_s: float | None = None,
 ) -> Any:
-    """The answer to a request of the driver's protocol classes; None for any broker."""
+    """Send a request of the driver's protocol classes and return the response.
+
+    `broker` None sends it to any broker. Raises the driver's errors.
+    """
     manager = admin._manager  # noqa: SLF001 - there is no public way to one broker
 
     async def exchange() -> Any:
@@ -103,9 +106,10 @@ def post_request(
     broker: int | None,
     timeout_s: float | None = None,
 ) -> Any:
-    """Send a request, and wait for nothing; for `answer`, in the driver's own thread.
+    """Send a request without waiting; `response_to` awaits the returned future.
 
-    The driver bears five to one broker.
+    To be called in the driver's own thread. The driver allows five requests in flight
+    to one broker.
     """
     manager = admin._manager  # noqa: SLF001 - as in `send_request`
     timeout_ms = None if timeout_s is None else int(1000 * timeout_s)
@@ -115,7 +119,7 @@ def post_request(
 async def response_to(
     admin: "KafkaAdminClient", posted: Any, timeout_s: float | None = None
 ) -> Any:
-    """What comes of a request that was posted."""
+    """Await the response to a request sent by `post_request`; raises driver errors."""
     timeout_ms = None if timeout_s is None else int(1000 * timeout_s)
     # Requests of a connection that is still being opened have no time-out of their own.
     return await admin._manager.wait_for(posted, timeout_ms)  # noqa: SLF001 - as above
@@ -124,7 +128,7 @@ async def response_to(
 def run_in_driver(
     admin: "KafkaAdminClient", work: Callable[[], Coroutine[Any, Any, T]]
 ) -> Future[T]:
-    """Have the driver's own thread do something; returns at once."""
+    """Start a coroutine in the driver's own thread; return its future at once."""
     future: Future[T] = Future()
     task = admin._manager.call_soon(work)  # noqa: SLF001 - as in `send_request`
     task.add_callback(future.set_result)

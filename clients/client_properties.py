@@ -1,6 +1,6 @@
-"""`client.properties`: the file that Kafka's own tools take by `--command-config`.
+"""`client.properties`: the file that Kafka's own tools take as `--command-config`.
 
-Keys are Java's; librdkafka's for the same things are taken, too.
+Keys are those of Kafka's Java clients; librdkafka's equivalents are accepted, too.
 """
 
 from pathlib import Path
@@ -36,20 +36,20 @@ _JAVA_ONLY: Final = frozenset(
         "sasl.oauthbearer.method",
     }
 )
-"""They tune what Java does by itself; without them the others still mean the same."""
+"""Ignored: they tune Java's own implementation and do not change what others mean."""
 
 
 def read_client_properties(path: Path) -> ClientProperties:
-    """How the file wants clients to be set up.
+    """Read how the clients of a cluster are set up.
 
-    What is no matter of the connection, such as `group.id`, is among the `unused`.
+    Keys that do not concern the connection, such as `group.id`, are listed in `unused`.
 
     Raises
     ------
     ConfigError
-        Something in it is malformed, contradicts itself, is missing, is not supported,
-        or bears on security and is not known; key, file and line are named, and no
-        value that may be a secret.
+        A key is malformed, missing, unsupported or contradicts another one, or is an
+        unknown key of security. The message names file, line and key, and never a value
+        that may be a secret.
     """
     properties = Properties(path, read_properties(path))
     _refuse_unknown(properties)

@@ -1,4 +1,4 @@
-"""What all clients of one cluster share, whichever driver they are made with."""
+"""How to reach a cluster: addresses, TLS and login, for every driver."""
 
 import ssl
 import tempfile
@@ -14,20 +14,23 @@ CLIENT_ID: Final = "plimsoll"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """What is believed of brokers, and what is shown to them; all of it PEM."""
+    """Trusted certificates and the client's own certificate, in PEM."""
 
     authorities: str | None = field(default=None, repr=False)
-    """Certificates that are trusted; None for those that the system trusts."""
+    """Trusted certificates; None for those that the system trusts."""
     certificates: str | None = field(default=None, repr=False)
-    """The client's own, its issuers' after it."""
+    """The client's own certificate, followed by those of its issuers."""
     key: str | None = field(default=None, repr=False)
-    """Its private key; there where `certificates` are."""
+    """Its private key; set exactly where `certificates` is."""
     key_password: str | None = field(default=None, repr=False)
     check_names: bool = True
-    """Whether a broker's certificate must be for the host that was called."""
+    """Whether a broker's certificate must name the host that was connected to."""
 
     def context(self) -> ssl.SSLContext:
-        """For Python's sockets. Raises ValueError, in words, for what is no PEM."""
+        """Build the context of Python's sockets, TLS 1.2 or newer.
+
+        Raises ValueError, with a sentence, where a certificate or key is damaged.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.check_names
@@ -60,7 +63,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """A name and its password (SASL PLAIN, SCRAM)."""
+    """A user name and its password (SASL PLAIN or SCRAM)."""
 
     mechanism: str
     username: str
@@ -69,7 +72,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSource:
-    """Where tokens come from (SASL OAUTHBEARER, KIP-768: client credentials)."""
+    """An OAuth token endpoint (SASL OAUTHBEARER, KIP-768: client credentials)."""
 
     url: str
     client_id: str
@@ -78,13 +81,13 @@ class TokenSource:
 
     @property
     def mechanism(self) -> str:
-        """SASL's name of it."""
+        """The name of the SASL mechanism, `OAUTHBEARER` (KIP-255)."""
         return "OAUTHBEARER"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientProperties:
-    """How clients of a cluster are set up; by default with nothing to show or hide."""
+    """How clients of a cluster are set up; by default without TLS and login."""
 
     bootstrap: str | None = None
     """The bootstrap servers, if the properties name them."""
@@ -92,18 +95,18 @@ class ClientProperties:
     tls: Tls | None = None
     sasl: Login | TokenSource | None = None
     unused: tuple[str, ...] = ()
-    """Keys that are not for plimsoll, as they came."""
+    """Keys of the file that plimsoll does not use."""
 
     @property
     def protocol(self) -> str:
-        """Kafka's `security.protocol`."""
+        """Kafka's `security.protocol`: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
         if self.sasl is not None:
             return "SASL_SSL" if self.tls else "SASL_PLAINTEXT"
         return "SSL" if self.tls else "PLAINTEXT"
 
     @property
     def login_name(self) -> str:
-        """Who plimsoll says it is, and how."""
+        """User or client id with the mechanism, for messages: `alice (PLAIN)`."""
         match self.sasl:
             case Login(username=name) | TokenSource(client_id=name):
                 return f"{name} ({self.sasl.mechanism})"
@@ -112,20 +115,20 @@ class ClientProperties:
 
 
 OPEN: Final = ClientProperties()
-"""For a cluster that lets everybody in."""
+"""For a cluster without TLS and login."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How to reach a cluster.
+    """A cluster's bootstrap servers and how its clients are set up.
 
-    Raises ConfigError where `bootstrap` is no list of `host:port`.
+    Raises ConfigError where `bootstrap` is not a list of `host:port`.
     """
 
     bootstrap: str
-    """`host:port`, several parted by commas."""
+    """`host:port`, several separated by commas."""
     timeout_s: float = 10.0
-    """How long one call may take."""
+    """Time-out of one call."""
     client: ClientProperties = OPEN
 
     def __post_init__(self) -> None:
@@ -133,12 +136,12 @@ class Connection:
 
     @property
     def addresses(self) -> tuple[tuple[str, int], ...]:
-        """The bootstrap servers, apart."""
+        """Host and port of each bootstrap server, in the order given."""
         return tuple(_address(part, self.bootstrap) for part in self.servers)
 
     @property
     def servers(self) -> list[str]:
-        """The bootstrap servers as written."""
+        """The bootstrap servers as written, one text each."""
         return [part.strip() for part in self.bootstrap.split(",")]
 
 

@@ -1,4 +1,4 @@
-"""What a `Connection` is to each of the drivers that this package uses."""
+"""Settings of confluent-kafka and of Spark's Kafka connector for a `Connection`."""
 
 import logging
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +16,10 @@ _librdkafka.setLevel(logging.CRITICAL + 1)
 
 
 def confluent_settings(connection: Connection) -> dict[str, Any]:
-    """Of any of confluent-kafka's clients."""
+    """Return librdkafka's settings for any client of confluent-kafka.
+
+    Bootstrap servers, client id, TLS and SASL; tokens are fetched by a callback.
+    """
     client = connection.client
     settings: dict[str, Any] = {
         "bootstrap.servers": connection.bootstrap,
@@ -74,7 +77,10 @@ def make_producer(connection: Connection) -> "Producer":
 
 
 def spark_options(connection: Connection) -> dict[str, str]:
-    """Of Spark's Kafka connector, whose clients are Java's, on whatever machine."""
+    """Return options of Spark's Kafka connector, keys with the prefix `kafka.`.
+
+    Its clients are Java's and run on any machine, so certificates go along as text.
+    """
     client = connection.client
     options = {
         "bootstrap.servers": connection.bootstrap,
@@ -118,7 +124,7 @@ def _java_login(login: Login) -> dict[str, str]:
 
 
 def _java_tokens(source: TokenSource, tls: Tls | None) -> dict[str, str]:
-    """Java asks the endpoint itself, and trusts it by what its login module is told."""
+    """Java fetches the tokens itself; its login module has the trusted certificates."""
     credentials = {"clientId": source.client_id, "clientSecret": source.client_secret}
     if source.scope:
         credentials["scope"] = source.scope

@@ -17,19 +17,19 @@ _LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "b": "\b"}
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """How a client logs in, in the words of Java's JAAS."""
+    """A login module of Java's JAAS and its options."""
 
     name: str
-    """The class without its package."""
+    """The class name without its package."""
     options: Mapping[str, str] = field(repr=False)
     """Not in the repr: passwords are among them."""
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """The module in a text such as `some.LoginModule required a="b" c="d";`.
+    """Parse a text such as `some.LoginModule required a="b" c="d";`.
 
-    As Kafka's JaasConfig reads it: exactly one module, ended by a semicolon. Raises
-    ValueError with what is wrong, in words without any value.
+    Follows Kafka's class `JaasConfig`: exactly one module, ended by a semicolon. Raises
+    ValueError with a message that quotes no value.
     """
     *tokens, end = _tokens(text) or [("sign", "")]
     if len(tokens) < 2 or tokens[1][1].lower() not in _FLAGS:
@@ -49,7 +49,7 @@ def parse_jaas(text: str) -> LoginModule:
 
 
 def quoted(value: str) -> str:
-    """The value as it stands in such a text."""
+    """Quote a value for an option of a JAAS text, escaping quotes and backslashes."""
     escaped = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
     return f'"{escaped}"'
 

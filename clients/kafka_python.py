@@ -1,8 +1,4 @@
-"""kafka-python's client for a `Connection`, which says why it was not let in.
-
-The one place outside of collector, executor and lab that knows a Kafka client: two of
-those need it, and may not import each other.
-"""
+"""Open kafka-python's client, patched so that it raises what it would retry or hide."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,11 +14,11 @@ if TYPE_CHECKING:
     from kafka import KafkaAdminClient
 
 _TRIES: Final = 3
-"""Servers that a client is looked up at, one after the other, if they hang."""
+"""Bootstrap servers that share the time-out, in case the first ones hang."""
 
 
 def open_client(connection: Connection) -> "KafkaAdminClient":
-    """A client that has seen the cluster.
+    """Return a client that has read the cluster's metadata.
 
     Raises AccessRefused or ClusterUnreachable, or the driver's own errors.
     """
@@ -110,7 +106,7 @@ def _data_first(receive: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def _limit_connecting(manager: Any, most_ms: int) -> None:
-    """Have it leave a server that hangs, while there is time for another one."""
+    """Leave time for another server where one hangs while the client connects."""
     connect = manager.get_connection
 
     def get_connection(

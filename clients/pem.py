@@ -1,4 +1,4 @@
-"""Keys and certificates as PEM: the one form that all of plimsoll's drivers take."""
+"""Keys and certificates in PEM, the one form that all of plimsoll's drivers accept."""
 
 import re
 import textwrap
@@ -13,22 +13,22 @@ _WIDTH: Final = 64
 
 
 def certificates_in(text: str) -> str:
-    """The certificates of a text, one after the other; empty where there is none."""
+    """Return the certificates in a text, concatenated; empty if there are none."""
     return _blocks(text, "CERTIFICATE")
 
 
 def private_key_in(text: str) -> str:
-    """The private key of a text; empty where there is none."""
+    """Return the private key in a text; empty if there is none."""
     return _blocks(text, "PRIVATE KEY")
 
 
 def is_encrypted(key: str) -> bool:
-    """Whether a private key opens with a password only."""
+    """Whether a private key in PEM is encrypted with a password."""
     return "BEGIN ENCRYPTED" in key or "Proc-Type: 4,ENCRYPTED" in key
 
 
 def _blocks(text: str, ending: str) -> str:
-    """In lines, as OpenSSL wants them: in a properties file they may stand in one."""
+    """Blocks in lines of 64, as OpenSSL needs; a properties file may have one line."""
     return "".join(
         f"-----BEGIN {found['kind']}-----\n{_lines(found['body'])}\n"
         f"-----END {found['kind']}-----\n"

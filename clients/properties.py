@@ -1,4 +1,4 @@
-"""Java's properties files, as Kafka's own tools read them (java.util.Properties)."""
+"""Java's properties files, as Kafka's own tools read them (`java.util.Properties`)."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -20,7 +20,7 @@ _PROVIDER: Final = re.compile(r"\$\{\w+:.*\}")
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A value and where it stands."""
+    """The value of one key and its line in the file."""
 
     value: str = field(repr=False)
     """Not in the repr: it may be a password."""
@@ -91,9 +91,9 @@ class Properties:
 
 
 def read_properties(path: Path) -> dict[str, Property]:
-    """Keys and values; of equal keys the last counts.
+    """Read a properties file; of equal keys the last one counts.
 
-    UTF-8 is tried before Java's older Latin-1.
+    The text is UTF-8, or Latin-1 where it is not valid UTF-8.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def read_properties(path: Path) -> dict[str, Property]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their continuations; comments and empty ones are passed over."""
+    """Lines joined with their continuations, without comments and empty lines."""
     start, parts = 0, list[str]()
     for number, natural in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         line = natural.lstrip(" \t\f")

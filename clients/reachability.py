@@ -1,6 +1,6 @@
-"""Whether a cluster can be reached, and speaks as the client properties have it.
+"""Check that a cluster can be reached with the given client properties.
 
-Drivers try again and again in such a case, and end with a time-out that says nothing.
+Drivers would retry until a time-out whose message does not name the cause.
 """
 
 import socket
@@ -14,24 +14,28 @@ from clients.driver_errors import reason_of
 from model.errors import AccessRefused, ClusterUnreachable
 
 _SASL_HANDSHAKE: Final = struct.pack(">hhi", 17, 1, 0)
-"""API key, version and correlation id; brokers answer it on every listener."""
+"""API key, version and correlation id; brokers answer it on every listener (KIP-43)."""
 _NO_SASL: Final = 34
-"""ILLEGAL_SASL_STATE: nobody logs in on this listener."""
+"""ILLEGAL_SASL_STATE: this listener has no login."""
 _NO_SUCH_MECHANISM: Final = 33
+"""UNSUPPORTED_SASL_MECHANISM."""
 _ALERT: Final = b"\x15\x03"
-"""How TLS answers what is none."""
+"""The first bytes of an alert, with which TLS answers plain text."""
 _LONGEST: Final = 10_000
+"""Bytes read of an answer."""
 
 
 def check_reachable(connection: Connection) -> None:
-    """Raise unless one of the bootstrap servers answers as it should.
+    """Connect to the bootstrap servers until one answers as the properties expect.
+
+    Takes at most `connection.timeout_s`, and 0.1 s more for each further server.
 
     Raises
     ------
     ClusterUnreachable
         None of them can be reached.
     AccessRefused
-        One of them is there, and the client properties do not fit it.
+        One of them answers, but the client properties do not fit its listener.
     """
     end_s = time.monotonic() + connection.timeout_s
     reasons = []
@@ -55,7 +59,7 @@ def check_reachable(connection: Connection) -> None:
 
 
 class _Unfit(Exception):
-    """What does not fit; it goes on after the server's name."""
+    """How listener and properties differ; completes a sentence about the server."""
 
 
 def _check(plain: socket.socket, host: str, client: ClientProperties) -> None:
@@ -96,7 +100,7 @@ def _refused_by_alert(reason: str, client: ClientProperties) -> str:
 
 
 def _shake_hands(server: socket.socket, client: ClientProperties) -> None:
-    """How clients log in here; a server that breaks off is left to the driver."""
+    """Ask how clients log in; a closed connection is left to the driver to report."""
     mechanism = client.sasl.mechanism if client.sasl else "PLAIN"
     try:
         server.sendall(_framed(_SASL_HANDSHAKE + _text("plimsoll") + _text(mechanism)))
@@ -131,7 +135,7 @@ def _compare(error: int, offered: str, client: ClientProperties) -> None:
 
 
 def _mechanisms(body: bytes) -> str:
-    """The names in an array of strings, as far as they have come."""
+    """The names in an array of strings, as far as the bytes go."""
     names, place = [], 4
     while place + 2 <= len(body):
         (length,) = struct.unpack_from(">h", body, place)

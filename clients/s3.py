@@ -1,8 +1,9 @@
 """S3: the client, and one bucket with conditional writes.
 
-A write with a condition has one winner (S3's If-None-Match and If-Match). Whose answer
-was lost may have won: what is found is then compared with what was written, so no two
-writers may write the same bytes to one key and both rely on having been the one.
+Of writes with a condition (S3's If-None-Match and If-Match) one succeeds. A writer
+whose answer was lost may have succeeded: it then compares the object with what it
+wrote. So two writers must never write the same bytes to one key and both rely on having
+succeeded.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S: Final = 5.0
 _TRIES: Final = 3
-"""S3 asks for a repetition where two conditional writes meet."""
+"""S3 asks for a retry where two conditional writes collide."""
 _CONFLICT, _PRECONDITION = 409, 412
 _GONE: Final = "NoSuchKey"
 _NO_WRITE: Final = '"00000000000000000000000000000000"'
-"""The ETag of no object."""
+"""An ETag that no object has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,16 +36,16 @@ class S3Settings:
     """None for AWS itself."""
     bucket: str
     prefix: str = ""
-    """Put before every key as it stands."""
+    """Prepended to every key unchanged."""
     access_key: str | None = None
-    """None takes boto3's usual places: environment, profile, instance role."""
+    """None for boto3's usual sources: environment, profile, instance role."""
     secret_key: str | None = field(default=None, repr=False)
 
 
 def client_of(settings: S3Settings, timeout_s: float = _TIMEOUT_S) -> "S3Client":
-    """A client that gives up after two attempts; nothing is connected yet.
+    """Create a client that gives up after two attempts; it connects at the first call.
 
-    Raises ValueError where the endpoint is no URL.
+    Raises ValueError where the endpoint is not a URL.
     """
     from boto3.session import Session  # 0.3 s
     from botocore.config import Config
@@ -70,9 +71,9 @@ def client_of(settings: S3Settings, timeout_s: float = _TIMEOUT_S) -> "S3Client"
 def listed(
     client: "S3Client", bucket: str, prefix: str, after: str = ""
 ) -> Iterator[tuple[str, int]]:
-    """Keys and bytes of the objects under a prefix, in order, those after a key.
+    """Yield key and size in bytes of the objects under a prefix, in order of keys.
 
-    Raises as boto3 does.
+    `after`: only keys after this one. Raises boto3's errors.
     """
     pages = client.get_paginator("list_objects_v2").paginate(
         Bucket=bucket, Prefix=prefix, StartAfter=after
@@ -84,7 +85,7 @@ def listed(
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An object as it was found."""
+    """An object as read, and the ETag of that version."""
 
     body: bytes
     etag: str
@@ -93,7 +94,8 @@ class Stored:
 class Bucket:
     """Reads, lists and conditional writes under one prefix.
 
-    Every call raises ArchiveUnreachable, RightsMissing or ConfigError, in words.
+    Every call raises ArchiveUnreachable, RightsMissing or ConfigError in place of
+    boto3's errors.
     """
 
     def __init__(
@@ -105,11 +107,14 @@ class Bucket:
         self._connect = connect
 
     def where(self, key: str) -> str:
-        """The address of an object, for people."""
+        """Return the address of an object for messages: `s3://bucket/key`."""
         return f"s3://{self._settings.bucket}/{self._settings.prefix}{key}"
 
     def get(self, key: str, most: int = MOST_BYTES) -> Stored | None:
-        """An object of at most so many bytes; None where there is none."""
+        """Return an object of at most `most` bytes; None if there is none.
+
+        Raises ConfigError where it is larger.
+        """
         with s3_errors(f"read {self.where(key)}"):
             try:
                 found = self._client.get_object(**self._named(key))
@@ -126,20 +131,20 @@ class Bucket:
             return Stored(body, found["ETag"])
 
     def put_new(self, key: str, body: bytes) -> str | None:
-        """Make an object, its ETag; None where another one is there."""
+        """Create an object and return its ETag; None if another one exists."""
         return self._put(key, body, {"IfNoneMatch": "*"})
 
     def put_over(self, key: str, body: bytes, etag: str) -> str | None:
-        """Replace the object of this ETag, the new one; None where it is not there."""
+        """Replace the object of this ETag, return the new one; None if it is gone."""
         return self._put(key, body, {"IfMatch": etag})
 
     def keeps_conditions(self, key: str, probe: bytes) -> bool:
-        """Whether writes that must fail do; where they do not, `probe` is written."""
+        """Whether writes whose condition fails are refused; else `probe` is written."""
         refused = self.put_new(key, probe) is None
         return refused and self.put_over(key, probe, _NO_WRITE) is None
 
     def folders(self, folder: str) -> list[str]:
-        """Names of the folders in a folder, in order."""
+        """Return the names of the folders in a folder, in order."""
         prefix = self._settings.prefix + folder
         with self._listing(prefix):
             pages = self._client.get_paginator("list_objects_v2").paginate(
@@ -152,7 +157,7 @@ class Bucket:
             ]
 
     def sizes(self, folder: str, after: str = "") -> dict[str, int]:
-        """Names in a folder and below with their bytes, in order, from a name on."""
+        """Return bytes by name, of a folder and its subfolders, after a name."""
         prefix = self._settings.prefix + folder
         with self._listing(prefix):
             found = listed(

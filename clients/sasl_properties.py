@@ -1,4 +1,4 @@
-"""The `sasl.*` keys: who the client says it is, and how."""
+"""The `sasl.*` keys: how a client logs in."""
 
 from typing import Final
 
@@ -33,7 +33,10 @@ _MODULES: Final = {
 
 
 def read_sasl(properties: Properties) -> Login | TokenSource:
-    """What the keys say. Raises ConfigError for what cannot be used."""
+    """Return the login, or the source of tokens, that the keys describe.
+
+    Raises ConfigError where a key is missing, unsupported or contradicts another one.
+    """
     mechanism = _mechanism(properties)
     module = _module(properties, mechanism)
     if mechanism == "OAUTHBEARER":

@@ -1,4 +1,4 @@
-"""The `ssl.*` keys: what is trusted, and what the client shows."""
+"""The `ssl.*` keys: trusted certificates, and the client's own."""
 
 from typing import Final
 
@@ -30,7 +30,11 @@ _TO_PEM: Final = {
 
 
 def read_tls(properties: Properties) -> Tls:
-    """What the keys say. Raises ConfigError for what cannot be used."""
+    """Return the TLS settings that the keys describe.
+
+    Raises ConfigError where a key is unsupported or contradicts another one, or where a
+    certificate or private key is missing or damaged.
+    """
     for store in _TO_PEM:
         _refuse_other_types(properties, store)
     certificates = _pem(properties, _OWN_FILES, _OWN_TEXTS, "certificate")
@@ -65,7 +69,7 @@ def _refuse_other_types(properties: Properties, store: str) -> None:
 def _pem(
     properties: Properties, files: tuple[str, ...], texts: tuple[str, ...], what: str
 ) -> str | None:
-    """The certificates, or the key, that a file or the value itself holds."""
+    """The certificates or the private key in a file or in the value itself."""
     given = properties.get(*files, *texts)
     if given is None:
         return None

@@ -17,13 +17,14 @@ from model.bounded import parse_json
 from model.errors import AccessRefused, ClusterUnreachable, ConfigError
 
 _FRESH: Final = 0.8
+"""A token is replaced after this share of its lifetime, as by Java's clients."""
 _MOST_BYTES: Final = 1 << 20
-"""Of an answer with a token."""
+"""Bytes read of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What a broker is shown in place of a password."""
+    """An access token, and its lifetime in seconds since the epoch."""
 
     text: str = field(repr=False)
     fetched_at_s: float
@@ -31,7 +32,7 @@ class Token:
 
 
 class Tokens:
-    """One token, fetched when it is needed; from any thread."""
+    """One cached token, fetched when it is needed; from any thread."""
 
     def __init__(
         self,
@@ -46,10 +47,10 @@ class Tokens:
         self._lock = threading.Lock()
 
     def current(self) -> Token:
-        """A token that is good for a while.
+        """Return a token with at least a fifth of its lifetime left.
 
         Raises AccessRefused where the endpoint refuses, ClusterUnreachable where it
-        cannot be reached, ConfigError where it gives no token.
+        cannot be reached, ConfigError where its answer is not a token.
         """
         with self._lock:
             token, now_s = self._token, self._clock()
@@ -121,7 +122,7 @@ def _read(response: Any, now_s: float, url: str) -> Token:
 
 
 def _claims(token: str) -> Any:
-    """What a JSON web token says; who signed it is the broker's business."""
+    """The claims of a JSON web token; checking its signature is up to the broker."""
     part = token.split(".")[1] if token.count(".") == 2 else ""
     return parse_json(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
 

