@@ -1,4 +1,4 @@
-"""The search budget of a solve: how much work it may still do, and whether to stop."""
+"""The search budget of a solve: deterministic work, its limit, and requests to stop."""
 
 from dataclasses import dataclass, field
 
@@ -8,35 +8,46 @@ from solver.search.observer import SolveObserver
 
 @dataclass(slots=True, kw_only=True)
 class Budget:
-    """Deterministic work done against its limit; steps of one solve share it."""
+    """Deterministic work done against its limit, shared by the steps of one solve.
+
+    A work unit is about a second of one core. It is counted,
+    not timed, so that equal inputs give equal plans on any machine.
+    """
 
     limits: SolveLimits
     observer: SolveObserver = field(default_factory=SolveObserver)
     work: float = 0.0
-    """Deterministic work done."""
+    """Work units done."""
     stopped: bool = False
-    """The observer asked to stop."""
+    """The observer has asked to stop."""
 
     def part(self, work: float) -> "Budget":
-        """A budget of its own for one step; `spend` charges what it used."""
+        """Return a budget of `work` units for one step, with the same observer.
+
+        The step's work is charged to this budget only by `spend`.
+        """
         limits = self.limits.model_copy(update={"work": max(1e-9, work)})
         return Budget(limits=limits, observer=self.observer, stopped=self.stopped)
 
     def spend(self, part: "Budget") -> None:
-        """Charge the work of a part."""
+        """Charge the work units of a part to this budget; a stop asked for there holds
+        here."""
         self.work += part.work
         self.stopped = self.stopped or part.stopped
 
     @property
     def work_left(self) -> float:
-        """Deterministic work that may still be done."""
+        """Work units that may still be spent; never below 0."""
         return max(0.0, self.limits.work - self.work)
 
     def stops(self) -> bool:
-        """Ask the observer whether to stop; True for good once it has said so."""
+        """Ask the observer whether to stop; stays True once it has agreed."""
         self.stopped = self.stopped or self.observer.stops()
         return self.stopped
 
     def over(self, end: float = float("inf")) -> bool:
-        """Whether to stop here: as asked, or at the limit or this much work in all."""
+        """Return whether to stop now: on request, or with the budget exhausted.
+
+        `end`: work units of this budget at which to stop in any case.
+        """
         return self.stops() or self.work >= end or self.work_left <= 0.0

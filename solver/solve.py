@@ -1,4 +1,4 @@
-"""From a snapshot and goals to a plan that says how good it is."""
+"""Solve: from a snapshot and goals to a plan that states how good it is."""
 
 import logging
 import time
@@ -27,22 +27,24 @@ from solver.search.search import Search
 from solver.studies.goal_repair import relaxations
 
 FEW_PAIRS: Final = 100
-"""Choices, times replicas, up to which the exact model alone is the quickest."""
+"""Movable rows x brokers x replicas up to which the exact model alone is the
+quickest."""
 
 FEW_MOVES: Final = 500
-"""Moves up to which each is looked at once more for what it is worth."""
+"""Number of moves up to which each is checked once more for being needed."""
 
 SEARCH_SHARE: Final = 0.5
-"""Share of the work that is searched with, where a proof may follow."""
+"""Share of the search budget for local search, where a proof may follow."""
 
 PROVABLE_SEARCH_SHARE: Final = 0.1
 """The same where branch and bound finds better plans, and sooner."""
 
 TIDYING_SHARE: Final = 0.1
-"""Share of the work, beyond the search, in which needless changes are taken back."""
+"""Share of the search budget, beyond the search, for reverting needless changes."""
 
 REASONS_SHARE: Final = 0.25
-"""Share of the work that is kept, while no placement is known, to find out why."""
+"""Share of the search budget reserved, while there is no incumbent, to explain
+infeasibility."""
 
 UNEXPLAINED: Final = (
     "no placement keeps every rule, which is proved; the search budget was exhausted "
@@ -50,13 +52,14 @@ UNEXPLAINED: Final = (
 )
 
 LARGE_SEARCH_SHARE: Final = 0.7
-"""The same where only the bound can still be better."""
+"""Share of the search budget for local search where only the bound can still
+improve."""
 
 PROVABLE_PAIRS: Final = 2_000
-"""Choices up to which a proof over the open ones is within reach."""
+"""Movable rows x brokers up to which a proof over the open choices is within reach."""
 
 BUT_DIRECTORIES: Final = "proved optimal but for log directories"
-"""What ended a solve whose bound leaves out what log directories cost."""
+"""What ended a solve whose bound does not include the cost of log directories."""
 
 log = logging.getLogger("plimsoll.solver")
 
@@ -69,12 +72,11 @@ def solve(
     *,
     spent: float = 0.0,
 ) -> Result:
-    """The plan with the least F, proved as far as the limits allow.
+    """Find the plan with the least F, and prove its quality as far as the limits allow.
 
-    spent: work that earlier steps of the same command have done already.
-
-    Equal arguments give an equal plan, byte for byte: only `Result.seconds` is
-    taken from a clock.
+    `spent` is work that earlier steps of the same command have already done, in work
+    units. Equal arguments give an equal plan, byte for byte: only `Result.seconds`
+    depends on a clock.
     """
     started = time.perf_counter()
     problem = compile_problem(snapshot, goals)
@@ -91,7 +93,7 @@ def solve(
 
 
 def _repair(search: Search) -> None:
-    """Repair what can be before plans are compared; they may not undo it."""
+    """Repair what can be repaired before plans are compared; plans may not undo it."""
     repair = find_repair(search.problem, search.limits, search.observer)
     search.problem = repair.problem
     search.work += repair.work
@@ -101,7 +103,10 @@ def _repair(search: Search) -> None:
 
 
 def find_placement(search: Search) -> tuple[str, ...]:
-    """Look for the best placement; reasons where it is plain that there is none."""
+    """Search for the best placement; return reasons where infeasibility is evident.
+
+    The results are left in `search`: incumbent, bound and work.
+    """
     search.reserved = reserved_work(search.problem, search.limits)
     search.reserved_for_reasons = REASONS_SHARE * search.limits.work
     reasons = plain_reasons(search.problem, search)
@@ -115,7 +120,7 @@ def find_placement(search: Search) -> tuple[str, ...]:
 
 
 def _conflict(search: Search) -> tuple[str, ...]:
-    """Why there is no placement, as far as the work left shows it."""
+    """Explain infeasibility as far as the remaining work allows."""
     if search.best is not None or search.stopped:
         return ()
     reasons: tuple[str, ...] = ()
@@ -144,7 +149,8 @@ def _search(search: Search) -> None:
 
 
 def _approximate(search: Search) -> None:
-    """Prices and annealing; then the bound, or a proof over what is left open."""
+    """Dual prices and annealing; then a better bound, or a proof over the open
+    choices."""
     few = pairs(search.problem) <= MAX_PAIRS
     provable = pairs(search.problem) <= PROVABLE_PAIRS
     wholes = pairs(search.problem) <= MOST_CHOICES and (search.problem.rf == 1).all()
@@ -194,9 +200,9 @@ def _result(search: Search, reasons: tuple[str, ...], started: float) -> Result:
 
 
 def _plan(search: Search, placement: Placement, status: PlanStatus) -> Plan:
-    """The plan; its status and its proof count what log directories cost.
+    """The plan; its status and its proof include the cost of log directories.
 
-    That is no part of the bound, so such a plan is not called optimal.
+    That cost is not part of the bound, so such a plan is not called optimal.
     """
     plan = build_plan(search, placement, status)
     directories = search.problem.goals.level_directories

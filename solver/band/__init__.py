@@ -1,8 +1,10 @@
-"""The cheapest plan that brings every broker into its band, beyond the exact size.
+"""The cheapest plan that brings every broker into its tolerance band, beyond exact
+sizes.
 
-A linear program over placements of rows, grown by its own prices, gives a bound for
-the whole problem and says which choices can matter; CP-SAT decides among those. Choices
-dearer than the gap can be left out without harm, so a small model proves a large one.
+A linear program over placements of rows, extended by column generation, gives a bound
+for the whole problem and shows which choices can matter; CP-SAT decides among those.
+Choices whose reduced cost exceeds the gap can be left out, so a small model proves a
+large one.
 """
 
 from solver.band.tolerance_band import solve_band

@@ -1,4 +1,5 @@
-"""Plans by annealing over the candidates, from the program's rounded optimum."""
+"""Plans by annealing over the candidates, starting from the linear program's rounded
+optimum."""
 
 import math
 from typing import Final
@@ -23,37 +24,39 @@ from solver.problem.placement import (
 from solver.search.search import Search
 
 STEPS: Final = 500_000
-"""Tries of one walk at most."""
+"""Most steps of one run."""
 SLICE: Final = 100_000
-"""Tries between two looks whether to stop."""
+"""Steps between two checks whether to stop."""
 EFFORT: Final = 250
-"""Tries of one walk, by candidate."""
+"""Steps of one run per candidate."""
 WORK_OF_TRY: Final = 4e-7
-"""Work of one try, by replica of a row and one more; measured."""
+"""Work units of one step, per replica of a row plus one; measured."""
 STAGES: Final = 50
-"""Temperatures of one walk, each a fixed share of the one before."""
+"""Temperatures of one run, each a fixed share of the one before."""
 PHASES: Final = ((0.03, 0.01, 30.0), (0.02, 0.002, 1_000.0))
-"""First and last temperature, in prices of a move; price of the excess, in the
-steepest of the prices that prove the bound. First cheap enough to cross the edge of a
-band, then dear enough to end inside. Hotter walks lose what the program knows and come
-back to worse."""
+"""Initial and final temperature, in costs of a move, and price of the excess, as a
+multiple of the largest price that proves the bound. At first cheap enough to cross the
+edge of a band, then expensive enough to end inside. Hotter runs lose what the linear
+program found, and end worse."""
 EXCESS_REPAIR: Final = (1.0, 100)
-"""Reach, in prices of a move, and effort where excess is left: small rows mend it."""
+"""Largest reduced cost, in costs of a move, and effort where excess is left: small rows
+remove it."""
 LEAST_GAIN: Final = 1e-6
-"""Share of the price of a move that a better placement gains at least."""
+"""Share of the cost of a move by which a better placement must gain."""
 EVEN_SHARE: Final = 0.05
-"""Share of all work that evening out may take."""
+"""Share of the search budget that evening out may take."""
 EVEN_PAIRS: Final = 30_000
-"""Candidates that it chooses from at most."""
+"""Candidates that evening out chooses from, at most."""
 EVEN_TEMPERATURES: Final = (1.0, 1e-3)
-"""Its first and last temperature, in what an average broker costs in a dimension."""
+"""Its first and last temperature, relative to the mean cost of a broker in a
+dimension."""
 EVEN_PRICE: Final = 1e-3
-"""What all unevenness costs, in prices of a move: less than any move saves."""
+"""Weight of all imbalance, in costs of a move: less than any move saves."""
 NOISE: Final = 4096
 
 
 class BandAnnealing:
-    """Walks one after the other, each from the start or from the best so far."""
+    """Annealing runs in sequence, each from the start or from the incumbent."""
 
     def __init__(
         self, search: Search, dual: BandDual, prices: Floats, start: Ints
@@ -66,7 +69,12 @@ class BandAnnealing:
         self._runs = 0
 
     def run(self, candidates: BandCandidates, reach: float) -> None:
-        """Walk over the pairs up to a reduced cost; offer what keeps all rules."""
+        """Anneal over the pairs of row and broker up to a reduced cost, in units of F.
+
+        Offers allowed placements to the search. Starts from the incumbent, or in the
+        first run from the start given; with excess left, a last phase also tries pairs
+        of higher reduced cost. Ends early where the search is over.
+        """
         price = self._search.problem.costs.move
         at = self._at if self._runs == 0 else self.best()
         pairs = candidates.pairs(reach)
@@ -98,12 +106,10 @@ class BandAnnealing:
         return at
 
     def even_out(self, candidates: BandCandidates, needed: float) -> None:
-        """Exchange moves for others as dear, so that the deviations get smaller.
+        """Exchange moves for others of equal cost, so that deviations shrink.
 
-        Parameters
-        ----------
-        needed
-            Reduced cost that no pair of a plan as good as the best exceeds.
+        `needed` is the reduced cost, in units of F, that no pair of an equally good
+        plan exceeds.
         """
         search, dual = self._search, self._dual
         imbalance = 0.0 if search.best is None else self._imbalance(search.best)
@@ -124,7 +130,11 @@ class BandAnnealing:
             search.best, search.objective = placement, value
 
     def best(self) -> Ints:
-        """(n, M) the best placement known, leader first; the start if there is none."""
+        """Return (n, M) int32 brokers of the incumbent, leader first; the start if
+        there is none.
+
+        Rows that may not change are as in the columns' `home`.
+        """
         placement = self._search.best
         if placement is None:
             return self._at
@@ -201,7 +211,8 @@ class BandAnnealing:
 
 
 def _cooling(hot: float, cold: float) -> Floats:
-    """(STAGES,) temperatures; powers one by one, the same on every processor."""
+    """(STAGES,) temperatures, by repeated multiplication: the same on every
+    processor."""
     factor = (cold / hot) ** (1 / (STAGES - 1))
     heat = [hot]
     for _ in range(STAGES - 1):

@@ -1,4 +1,4 @@
-"""What a bound is worth where prices come in equal steps."""
+"""Lifting of bounds where the costs of moves are multiples of one step."""
 
 import math
 from dataclasses import dataclass
@@ -11,25 +11,29 @@ from solver.band.load_prices import BandDual
 from solver.problem.problem import Problem
 
 SAME_PRICE: Final = 1e-9
-"""Prices that differ by no more than this share are equal."""
+"""Costs that differ by no more than this share are equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lift:
-    """Raises bounds to the next possible price of all moves together.
+    """Raises bounds to the next possible cost of all moves together.
 
-    Let P be the price of the moves and E that of the excess, F = P + E. Prices pi that
-    are `slack` times under their highest prove even P + E / slack >= D. P comes in
-    steps, so that either P reaches the step above D, or E has to make up for it.
+    Let P be the cost of the moves and E that of the excess, F = P + E. Prices pi that
+    are `slack` times below their maximum even prove P + E / slack >= D. P comes in
+    steps, so either P reaches the step above D, or E has to make up the difference.
     """
 
     step: float
-    """Every price is a multiple of this; 0 where nothing is known."""
+    """Every cost is a multiple of this; 0 where that is not known."""
     slack: float
     """At least 1."""
 
     def of(self, bound: float) -> float:
-        """The bound of F that a bound of P + E / slack proves."""
+        """Return the bound of F that a bound of P + E / slack proves, both in units of
+        F.
+
+        Never below `bound`; equal to it where the step is not known.
+        """
         if self.step <= 0.0 or math.isinf(bound):
             return bound
         below = math.floor(bound / self.step + SAME_PRICE) * self.step
@@ -40,7 +44,11 @@ class Lift:
         return max(bound, min(above, below + self.slack * (bound - below)))
 
     def needed(self, value: float) -> float:
-        """The least bound of P + E / slack that proves F >= value."""
+        """Return the least bound of P + E / slack that proves F >= value; the inverse
+        of `of`.
+
+        All in units of F. Equal to `value` where the step is not known.
+        """
         if self.step <= 0.0 or math.isinf(value):
             return value
         below = (math.ceil(value / self.step - SAME_PRICE) - 1) * self.step
@@ -48,7 +56,11 @@ class Lift:
 
 
 def find_lift(dual: BandDual, prices: Floats) -> Lift:
-    """What the problem's prices and (B, K) prices of load allow."""
+    """Derive the lift from the costs of moves and (B, K) dual prices of deviation.
+
+    The slack is the least ratio of the highest price that the excess allows to the
+    highest price used, over the K dimensions.
+    """
     steepest = np.abs(prices).max(axis=0, initial=0.0)
     slack = [
         most / price
@@ -60,9 +72,10 @@ def find_lift(dual: BandDual, prices: Floats) -> Lift:
 
 
 def price_step(problem: Problem) -> float:
-    """What the price of any plan is a multiple of; 0 where nothing is known.
+    """Return a step of which every plan's cost of moves is a multiple; 0 if none is
+    known.
 
-    With one replica a row, a move changes the leader too.
+    With one replica per row, a move changes the leader too.
     """
     free = problem.may.fixed_reason == 0
     prices, leader = problem.costs.replica[free], problem.costs.leader

@@ -1,4 +1,4 @@
-"""The choices that can be part of a plan better than the one known."""
+"""Choices that can be part of a plan better than the incumbent."""
 
 from dataclasses import dataclass
 
@@ -12,23 +12,31 @@ from solver.problem.placement import Placement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandCandidates:
-    """Pairs of row and broker by what they cost over the bound."""
+    """Pairs of row and broker, with their reduced costs."""
 
     dual: BandDual
     holds: Floats
-    """(n, B) as `BandDual.reduced_costs`."""
+    """(n, B) as in `BandDual.reduced_costs`."""
     leads: Floats
-    """(n, B)"""
+    """(n, B) as in `BandDual.reduced_costs`."""
 
     def reach(self, pairs: int) -> float:
-        """The cost up to which there are no more than so many pairs."""
+        """Return the reduced cost, in units of F, up to which about `pairs` pairs lie.
+
+        Counts pairs of a row and a broker that does not hold it. Infinite where there
+        are no more than `pairs` of them.
+        """
         cost = self.holds[np.isfinite(self.holds) & ~self._home]
         if len(cost) <= pairs:
             return float("inf")
         return float(np.partition(cost, pairs)[pairs])
 
     def pairs(self, cost: float) -> tuple[Ints, Ints]:
-        """(m,) rows and (m,) brokers that cost no more: with a replica, or to lead."""
+        """Return (m,) rows and (m,) brokers with a reduced cost of at most `cost`.
+
+        A broker that follows today stands for its taking the lead, any other for a new
+        replica there. Only pairs that the rules allow; `cost` is in units of F.
+        """
         follows = self._home.copy()
         rows = np.flatnonzero(self.dual.problem.leader >= 0)
         follows[rows, self.dual.problem.leader[rows]] = False
@@ -39,9 +47,9 @@ class BandCandidates:
         return row, broker
 
     def within(self, cost: float, known: Placement | None) -> Choices:
-        """Choices of the rows that have one at this cost.
+        """Return the choices of rows with a reduced cost of at most `cost`.
 
-        Home is always one, and what the best placement known has.
+        The present placement and the known one are always included.
         """
         problem = self.dual.problem
         hold = (self.holds <= cost) | problem.home
@@ -70,7 +78,10 @@ class BandCandidates:
 
 
 def find_candidates(dual: BandDual, prices: Floats) -> BandCandidates:
-    """Price every pair at (B, K) prices of load."""
+    """Compute the reduced cost, in units of F, of every pair of row and broker.
+
+    `prices` are (B, K) dual prices of deviation.
+    """
     holds, leads = dual.reduced_costs(prices)
     return BandCandidates(dual=dual, holds=holds, leads=leads)
 

@@ -1,4 +1,4 @@
-"""The linear program of the band, grown by columns until its prices are the best."""
+"""The linear program of the tolerance band, solved by column generation."""
 
 import logging
 from dataclasses import dataclass
@@ -16,47 +16,53 @@ log = logging.getLogger("plimsoll.solver")
 
 MOST_ROUNDS: Final = 300
 MOST_NEW: Final = 1_000
-"""Placements that one round may add: those that promise most."""
+"""Columns that one round may add: those of least reduced cost."""
 SHARE: Final = 0.7
-"""Share of the work left that growth may use: without its prices the rest is blind."""
+"""Share of the remaining work for column generation: everything else depends on its
+prices."""
 STABILISATION: Final = 0.5
-"""Share of the best prices in those that are tried next: pure ones swing."""
+"""Weight of the best prices in those priced next: pure LP prices oscillate (Wentges,
+1997)."""
 CLOSE: Final = 1e-5
 """Share of the program's value that its gap may keep."""
 LEAST_REDUCED_COST: Final = 1e-7
-"""A placement with a reduced cost above minus this is not worth a column."""
+"""A placement whose reduced cost is above minus this is not added."""
 FIRST_EXCESS_PRICE: Final = 25.0
-"""First price of excess, in prices of the average moves that would end it."""
+"""First price of excess, as a multiple of the cost of average moves that would
+end it."""
 EXCESS_PRICE_FACTOR: Final = 5.0
 """Factor on the price of excess while there is excess."""
 WORK_OF_STEP: Final = 4e-8
-"""Work of a simplex step, by row of the program; measured."""
+"""Work units of a simplex step, per row of the program; measured."""
 WORK_OF_PRICE: Final = 3e-9
-"""Work of pricing one row on one broker in one dimension; measured."""
+"""Work units for pricing one row on one broker in one dimension; measured."""
 WORK_OF_COLUMN: Final = 3e-5
-"""Work of adding a column; measured."""
+"""Work units for adding a column; measured."""
 
 
 @dataclass(slots=True, kw_only=True)
 class GeneratedColumns:
-    """Where the growth ended."""
+    """The bound, its dual prices, the rounded optimum and the columns generated.
+
+    B brokers, K weighted dimensions, n rows, m columns.
+    """
 
     bound: float
-    """The best D."""
+    """The best value D of the dual."""
     prices: Floats
-    """(B, K) the prices that prove it."""
+    """(B, K) dual prices that prove it."""
     excess: float
-    """What the program leaves outside the bands, in levels."""
+    """Deviation that the program leaves outside the bands, summed."""
     rounded: Ints
     """(n, M) brokers, leader first: each row where most of it lies."""
     row: Ints
-    """(m,) the rows of the placements that it grew by."""
+    """(m,) rows of the placements added."""
     at: Ints
     """(m, M) their brokers, leader first."""
 
 
 class ColumnGeneration:
-    """One program and the columns it has."""
+    """A restricted master program, and the columns it has."""
 
     def __init__(self, search: Search, dual: BandDual) -> None:
         self._search, self._dual, c = search, dual, dual.columns
@@ -78,7 +84,11 @@ class ColumnGeneration:
         self._steps = 0
 
     def run(self) -> GeneratedColumns:
-        """Grow until nothing is gained, or until its share of the work is used up."""
+        """Generate columns until nothing is gained, or until its share of the work is
+        done.
+
+        Proves the bound in the search.
+        """
         search, dual = self._search, self._dual
         prices = self._first_prices()
         best = GeneratedColumns(
@@ -124,7 +134,8 @@ class ColumnGeneration:
             best.bound, best.prices = value, prices
 
     def _add(self, prices: Floats, row_prices: Floats | None) -> int:
-        """Add placements that the dual favours and the program's prices want."""
+        """Add placements that are cheapest in the dual and have negative
+        reduced cost."""
         c, best = self._dual.columns, self._dual.best
         row = np.flatnonzero((best != c.home).any(axis=1))
         new = describe(c, row, best[row])
@@ -161,7 +172,8 @@ class ColumnGeneration:
         self._search.work += WORK_OF_COLUMN * len(new.row)
 
     def _solve(self) -> LinearSolution | None:
-        """The optimum; None where arithmetic fails, and what is proved has to do."""
+        """The optimum; None where the solver fails, so that what is proved has
+        to do."""
         rows = max(1, len(self._program.must_move) + len(self._program.low))
         most = int(self._search.work_left / (WORK_OF_STEP * rows))
         try:
@@ -176,7 +188,8 @@ class ColumnGeneration:
         return solution
 
     def _rounded(self) -> Ints:
-        """(n, M) each row on its largest share; home has what the others leave."""
+        """(n, M) each row on its largest share; at home where no share is large
+        enough."""
         c = self._dual.columns
         found, most = c.home.copy(), np.where(c.forced, 0.0, 0.5)
         share = self._program.shares().tolist()
@@ -193,7 +206,8 @@ class ColumnGeneration:
         return value - best.bound <= CLOSE * max(1.0, abs(value))
 
     def _raise_price(self, solution: LinearSolution) -> bool:
-        """Let excess cost more, if there is some; whether it could."""
+        """Raise the price of excess if there is some; return whether that was
+        possible."""
         if (
             solution.excess <= LEAST_REDUCED_COST
             or self._price >= self._dual.most.max()
@@ -209,15 +223,15 @@ class ColumnGeneration:
         return np.clip(found, -self._dual.most, self._dual.most)
 
     def _excess_prices(self) -> Floats:
-        """(m,) one price for all, where the goals ask no less."""
+        """(m,) one price for all, where the goals demand no less."""
         most = np.minimum(self._dual.most, self._price)
         return np.broadcast_to(most, self._balanced.shape)[self._balanced]
 
     def _first_price(self) -> float:
-        """More than it costs to shift one level by average moves.
+        """More than shifting one mean load by average moves costs.
 
-        If it is too low, what grows while excess is cheap is of little use later; if
-        it is too high, it is never paid.
+        If it is too low, columns generated while excess is cheap are of little use
+        later; if it is too high, it is never paid.
         """
         c = self._dual.columns
         size = np.maximum(c.lead, c.follow)[c.free].max(axis=1, initial=0.0)
@@ -228,7 +242,7 @@ class ColumnGeneration:
         return FIRST_EXCESS_PRICE * float(max(cost, 1e-9) / size[len(size) // 2])
 
     def _first_prices(self) -> Floats:
-        """Prices on what lies outside its band."""
+        """Dual prices on brokers outside their band."""
         dual = self._dual
         outside = np.sign(dual.home) * (np.abs(dual.home) > dual.tolerance)
         price = np.minimum(dual.most, self._price / (5 * FIRST_EXCESS_PRICE))

@@ -1,8 +1,8 @@
-"""What prices of load prove, and which placements they favour.
+"""The dual of the tolerance band: the bound that prices of load prove.
 
 For any pi with |pi| at most the price of excess, no allowed plan's F is below
 
-    D(pi) = sum over rows of their least cost - sum_bk (pi_bk + tolerance_k |pi_bk|)
+D(pi) = sum over rows of their least cost - sum_bk (pi_bk + tolerance_k |pi_bk|)
 
 because a deviation inside its band earns at most its tolerance times |pi|, and one
 outside pays more than it earns (weak duality).
@@ -24,7 +24,8 @@ ROUNDING = 1e-12
 
 
 class BandDual:
-    """D and the rows' least costs, over n rows, B brokers, K weighted dimensions."""
+    """The dual D and the rows' least costs, over n rows, B brokers, K weighted
+    dimensions."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -46,11 +47,15 @@ class BandDual:
 
     @property
     def refund(self) -> float:
-        """What is given back for forced moves."""
+        """Refund of forced moves, in units of F; already subtracted in `value`."""
         return self._refund
 
     def value(self, prices: Floats) -> float:
-        """D at (B, K) prices; fills `best` and `least`."""
+        """Compute D, the dual bound of F, at (B, K) prices; fills `best` and `least`.
+
+        A valid bound in units of F: the terms are added exactly (`math.fsum`) and their
+        rounding errors subtracted. Not finite where some row has no allowed placement.
+        """
         cheapest_of_all(
             self.columns, self.unit_prices(prices), self.best, self.least, self._scratch
         )
@@ -63,11 +68,9 @@ class BandDual:
         return math.fsum(terms) - ROUNDING * math.fsum(map(abs, terms))
 
     def reduced_costs(self, prices: Floats) -> tuple[Floats, Floats]:
-        """By how much F at least exceeds D with a broker in a row's placement.
+        """Compute by how much F at least exceeds D with a broker in a row's placement.
 
-        Returns
-        -------
-        (n, B) with a replica there, (n, B) with the leader there.
+        Returns (n, B) for a replica on the broker, and (n, B) for the leader.
         """
         shape = len(self.best), len(self.problem.brokers)
         holds, leads = np.empty(shape), np.empty(shape)
@@ -77,18 +80,22 @@ class BandDual:
         return holds - least, leads - least
 
     def unit_prices(self, prices: Floats) -> Floats:
-        """(K, B) price of a unit of load on each broker."""
+        """Convert (B, K) prices of deviation to (K, B) prices per unit of load."""
         return np.ascontiguousarray((prices * self.columns.scale).T)
 
     def certificate(self, prices: Floats) -> Floats:
-        """(B, counted) prices as all of the problem's counted dimensions have them."""
+        """Return (B, counted) prices: the (B, K) `prices`, and 0 for dimensions of
+        weight 0.
+
+        A plan file has prices for every balanced dimension.
+        """
         found = np.zeros(self.problem.slope.shape)
         found[:, self.kept] = prices
         return found
 
 
 def _fixed_deviations(problem: Problem, kept: Ints) -> Floats:
-    """(B, K) deviations with only the rows that may not change; 0 if not levelled."""
+    """(B, K) deviations from only the rows that may not change; 0 if not balanced."""
     stay = problem.replicas.copy()
     stay[problem.may.fixed_reason == 0] = -1
     loads = sum_loads(

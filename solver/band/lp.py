@@ -1,10 +1,10 @@
-"""The linear program of the band, over the placements of rows found so far.
+"""The linear program of the tolerance band, over the placements of rows found so far.
 
-    least   prices of the placements + price of the excess
-    so that every deviation lies in its band, but for the excess,
-    and each row has at most one placement besides its home: one, if it must move
+minimise costs of the placements + price of the excess, so that every deviation is
+within its band, except for the excess, and each row has at most one placement besides
+its home: exactly one, if it must move.
 
-It grows by columns and is solved again from where it stood (GLOP, primal simplex).
+Columns are added, and it is solved again from where it was (GLOP, primal simplex).
 """
 
 from collections.abc import Callable
@@ -19,33 +19,33 @@ from model.snapshot.snapshot import Bools, Floats, Ints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearSolution:
-    """An optimum over the columns known."""
+    """Optimal value and dual prices over the columns known so far."""
 
     objective: float
     prices: Floats
-    """(m,) price of one unit of each band row's sum."""
+    """(m,) dual price of one unit of each band's sum."""
     row_prices: Floats
-    """(n,) what one placement of each row is worth."""
+    """(n,) dual price of each row's constraint."""
     excess: float
-    """Sum of what lies outside the bands."""
+    """Sum of what is outside the bands."""
 
 
 SLICE: Final = 1_000
-"""Simplex steps between two looks at the limits."""
+"""Simplex steps between two checks of the limits."""
 
 
 @dataclass(slots=True, kw_only=True)
 class BandProgram:
-    """m sums to be kept in bands, n rows to be placed."""
+    """A program of m sums to be kept in bands, and n rows to be placed."""
 
     low: Floats
     """(m,) least shift of each sum."""
     high: Floats
-    """(m,)"""
+    """(m,) greatest shift of each sum."""
     excess_price: Floats
     """(m,) price of one unit outside."""
     must_move: Bools
-    """(n,) rows whose home is no choice."""
+    """(n,) rows that may not stay at home."""
     iterations: int = 0
     """Simplex steps so far."""
     _solver: Any = None
@@ -81,14 +81,10 @@ class BandProgram:
         objective.SetMinimization()
 
     def add(self, row: Ints, price: Floats, band: Ints, shift: Floats) -> None:
-        """Add placements of rows.
+        """Add c placements of rows as columns.
 
-        Parameters
-        ----------
-        row, price
-            (c,) the row of each placement and its price.
-        band, shift
-            (c, e) the band rows whose sums it shifts, and by how much; -1 fills.
+        `row` and `price` are (c,): the row of each placement, and its cost. `band` and
+        `shift` are (c, e): the bands whose sums it shifts, and by how much; -1 fills.
         """
         infinity, objective = pywraplp.Solver.infinity(), self._solver.Objective()
         entries = zip(
@@ -104,7 +100,8 @@ class BandProgram:
             self._columns.append(column)
 
     def price_excess(self, price: Floats) -> None:
-        """Set the price of one unit outside each band, (m,)."""
+        """Set the (m,) prices of one unit outside each band, in units of F, for later
+        solves."""
         objective = self._solver.Objective()
         for excess, cost in zip(
             self._excess, np.repeat(price, 2).tolist(), strict=True
@@ -116,17 +113,9 @@ class BandProgram:
     ) -> LinearSolution:
         """Solve over all columns.
 
-        Parameters
-        ----------
-        most
-            Simplex steps after which it gives up, rounded up to a slice.
-        stops
-            Asked after each slice whether to give up.
-
-        Raises
-        ------
-        ArithmeticError
-            The solver gives up: as asked, or for reasons of its arithmetic.
+        `most` limits the simplex steps, rounded up to a slice; `stops` is asked after
+        each slice whether to give up. Raises ArithmeticError if either ends the solve,
+        or if the solver fails numerically.
         """
         end = self.iterations + most
         status = self._solver.Solve()
@@ -148,7 +137,11 @@ class BandProgram:
         )
 
     def shares(self) -> Floats:
-        """(columns,) share of each placement in the last optimum; none without one."""
+        """Return the (columns,) share, 0 to 1, of each placement in the last optimum.
+
+        Columns are in the order in which they were added; empty before the first
+        optimum.
+        """
         if not self._solved:
             return np.zeros(0)
         return np.array([column.solution_value() for column in self._columns])

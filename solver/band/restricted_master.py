@@ -1,8 +1,9 @@
-"""The integer program over the placements that the linear program was grown with.
+"""The integer program over the placements generated for the linear program.
 
 Its relaxation is tight: hardly more rows are split than bands bind. So CP-SAT finds
-good plans among the placements of small reduced cost, and those of plans known, where
-walks stay stuck (restricted master heuristic: Joncour et al., 2010). It proves nothing.
+good plans among placements of small reduced cost, and those of known plans, where
+annealing is stuck (restricted master heuristic: Joncour et al., 2010). It proves
+nothing.
 """
 
 import math
@@ -23,21 +24,22 @@ from solver.problem.placement import Placement, is_allowed
 from solver.search.search import Search
 
 SHIFT_UNITS: Final = 10**7
-"""Units of one level: rounding takes under 0.1 % of a band of 2 % from 200 moves."""
+"""Integer units of one mean load: rounding takes under 0.1 % of a band of 2 % from 200
+moves."""
 PRICE_UNITS: Final = 10**6
-"""Units of the price of a move."""
+"""Integer units of the cost of a move."""
 MOST_UNITS: Final = 2**40
-"""The most units of any number: sums over a million rows fit 64 bits."""
+"""Largest number: sums over a million rows fit 64 bits."""
 WORK_OF_TIME: Final = 2.0
-"""Work of a unit of the solver's deterministic time; measured."""
+"""Work units per unit of the solver's deterministic time; measured."""
 WORK_OF_MODEL: Final = 0.02
-"""Work of building and presolving the smallest model; measured."""
+"""Work units for building and presolving the smallest model; measured."""
 WORK_OF_PLACEMENT: Final = 1e-4
-"""Work of posting one placement; measured."""
+"""Work units for posting one placement; measured."""
 
 
 class RestrictedMaster:
-    """The placements known, and what they cost at the prices that prove the bound."""
+    """The known placements, with their reduced costs at the prices of the bound."""
 
     def __init__(self, dual: BandDual, generated: GeneratedColumns) -> None:
         self._dual, self._prices = dual, generated.prices
@@ -48,16 +50,11 @@ class RestrictedMaster:
         """(n,) by how much staying costs more than the cheapest placement."""
 
     def run(self, search: Search, best: Ints, reach: float, work: float) -> None:
-        """Solve over placements whose reduced cost is within reach.
+        """Solve over placements of small reduced cost; offer the result.
 
-        Parameters
-        ----------
-        best
-            (n, M) the best placement known, leader first: the start, always a choice.
-        reach
-            In units of F.
-        work
-            That may be done.
+        `best` is (n, M): the best placement known, leader first; it is the start and
+        always a choice. `reach` is the largest reduced cost in units of F, `work` the
+        work units allowed. Raises ValueError if CP-SAT rejects the model as invalid.
         """
         best = _ordered(best)
         self._learn(best)
@@ -112,7 +109,8 @@ class RestrictedMaster:
     def _post_bands(
         self, model: cp_model.CpModel, among: Placements, takes: list[Any]
     ) -> tuple[list[Any], list[float]]:
-        """Keep each deviation in its band; what lies outside, and its price."""
+        """Keep each deviation in its band; return excess variables with their
+        prices."""
         excess: list[Any] = []
         price: list[float] = []
         dual = self._dual
@@ -159,7 +157,7 @@ def _ordered(at: Ints) -> Ints:
 
 
 def _home_costs(dual: BandDual, prices: Floats) -> Floats:
-    """(n,) what the loads of each row cost where they are."""
+    """(n,) cost of each row's loads where they are."""
     c = dual.columns
     found = np.zeros(len(c.rf))
     for k in range(c.home.shape[1]):
@@ -179,7 +177,7 @@ def _by_row(row: Ints, takes: list[Any]) -> Iterator[tuple[int, list[Any]]]:
 
 
 def _shifted(among: Placements) -> Iterator[tuple[int, int, Ints, list[int]]]:
-    """Broker, dimension, the placements that shift it, and units of each shift."""
+    """Broker, dimension, the placements that shift it, and each shift in units."""
     for broker in range(int(among.broker.max(initial=-1)) + 1):
         for d in range(among.shift.shape[2]):
             at, e = np.nonzero((among.broker == broker) & (among.shift[:, :, d] != 0))

@@ -11,21 +11,25 @@ from solver.kernels.problem_arrays import Columns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placements:
-    """m placements, with M replicas at most and K weighted dimensions."""
+    """m placements of rows, with up to M replicas and K weighted dimensions."""
 
     row: Ints
-    """(m,)"""
+    """(m,) rows."""
     at: Ints
     """(m, M) brokers, leader first."""
     price: Floats
-    """(m,) what it costs as a move."""
+    """(m,) cost of the move."""
     broker: Ints
     """(m, 2M) brokers that gain or lose load; -1 fills."""
     shift: Floats
-    """(m, 2M, K) by how much, in levels."""
+    """(m, 2M, K) change of deviation there."""
 
     def cost_of_load(self, prices: Floats) -> Floats:
-        """(m,) what the shifts cost at (B, K) prices of deviation."""
+        """Compute (m,) costs of the shifts, in units of F, at (B, K) prices of
+        deviation.
+
+        Summed term by term, so the bits are the same on every processor.
+        """
         found = np.zeros(len(self.row))
         # Term by term: a library's sum of products differs between processors.
         for e in range(self.broker.shape[1]):
@@ -35,7 +39,7 @@ class Placements:
         return found
 
     def of(self, chosen: Ints) -> "Placements":
-        """Those at (m',) positions."""
+        """Return the placements at the (m',) positions `chosen`, in that order."""
         return Placements(
             row=self.row[chosen],
             at=self.at[chosen],
@@ -46,7 +50,10 @@ class Placements:
 
 
 def describe(c: Columns, row: Ints, at: Ints) -> Placements:
-    """Work out what (m,) rows at (m, M) brokers, leader first, change."""
+    """Compute the costs and shifts of deviation of placing (m,) rows on (m, M) brokers.
+
+    `at` has the leader first and -1 as filler.
+    """
     shape = len(row), 2 * at.shape[1]
     broker, shift = np.full(shape, -1), np.zeros((*shape, c.scale.shape[1]))
     price = np.zeros(len(row))

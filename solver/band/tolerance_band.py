@@ -1,4 +1,5 @@
-"""Bound first, then ever larger models of the choices that can matter."""
+"""Planning into tolerance bands: a bound first, then growing models of choices that
+matter."""
 
 import logging
 import math
@@ -18,23 +19,29 @@ from solver.search.search import Search
 log = logging.getLogger("plimsoll.solver")
 
 FEW_PAIRS: Final = 600
-"""Rows x brokers up to which the exact model alone is quickest."""
+"""Rows x brokers up to which the exact model alone is the quickest."""
 SIZES: Final = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
-"""Pairs of row and broker besides home, in the models one after the other."""
+"""Pairs of row and broker besides home, in successive models."""
 REACHES: Final = (0.03, 0.1, 0.3)
-"""Costs over the bound, in prices of a move, of what walks and masters may use."""
+"""Largest reduced costs, in costs of a move, for annealing and the restricted
+master."""
 MOST_OVER_BOUND: Final = (0.1, 3.0)
-"""A model looks for plans that are dearer than the bound by no more than this share
-and so many moves: the less room, the faster."""
+"""A model looks for plans above the bound by at most this share and this many moves:
+the tighter, the faster."""
 MODEL_SHARE: Final = 0.3
-"""Share of the work left for each model that proves nothing of the whole."""
+"""Share of the remaining work for each model that proves nothing about the whole."""
 
 LEAST_TURN: Final = 1e-3
-"""Share of all work under which a turn has nothing left to try."""
+"""Share of the search budget below which a turn has nothing left to try."""
 
 
 def solve_band(search: Search) -> None:
-    """Prove a bound, find plans, and close the gap while there is work left."""
+    """Prove a bound, find plans, and close the gap within the search budget.
+
+    Problems of up to `FEW_PAIRS` pairs of row and broker go to the exact model; larger
+    ones are solved by prices first, and by the exact model if that leaves feasibility
+    undecided. Results are left in `search`.
+    """
     size = pairs(search.problem)
     if size > FEW_PAIRS:
         solve_by_prices(search)
@@ -45,7 +52,11 @@ def solve_band(search: Search) -> None:
 
 
 def solve_by_prices(search: Search) -> None:
-    """Bound by prices, walks, and models of the choices that can matter."""
+    """Prove a bound by dual prices, then improve plans and bound in rounds.
+
+    The prices come from column generation (Dantzig and Wolfe, 1960). Sets
+    `search.infeasible` where some row has no allowed placement.
+    """
     dual = BandDual(search.problem)
     if not math.isfinite(dual.value(np.zeros(dual.home.shape))):
         # Some row has no allowed placement.
@@ -64,7 +75,7 @@ def solve_by_prices(search: Search) -> None:
 
 
 def _even_out(search: Search) -> None:
-    """The last walk where no prices were sought: over all candidates."""
+    """Even out without dual prices: over all candidates."""
     if search.best is not None:
         dual = BandDual(search.problem)
         prices = np.zeros(dual.home.shape)
@@ -73,7 +84,7 @@ def _even_out(search: Search) -> None:
 
 
 class _Rounds:
-    """Walks, integer programs and exact models, over more and more candidates."""
+    """Annealing, integer programs and exact models, over more and more candidates."""
 
     def __init__(
         self,
@@ -91,7 +102,7 @@ class _Rounds:
         self._turns = 0
 
     def run(self) -> None:
-        """Go on until proved, or until the work is used up."""
+        """Continue until optimality is proved or the search budget is exhausted."""
         search = self._search
         self._improve()
         for size in SIZES:
@@ -114,7 +125,7 @@ class _Rounds:
             self._improve()
 
     def even_out(self) -> None:
-        """Among the plans as cheap as the best, look for an even one."""
+        """Look for a more even plan among those as cheap as the incumbent."""
         self._annealing.even_out(
             self._candidates, self._search.objective - self._generated.bound
         )
@@ -126,7 +137,7 @@ class _Rounds:
         return search.stops() or search.proved or left <= 0
 
     def _improve(self) -> None:
-        """Walk, and recombine what walks and the linear program found."""
+        """Anneal, then recombine what annealing and column generation found."""
         search = self._search
         share = REACHES[self._turns % len(REACHES)]
         reach = share * search.problem.costs.move
@@ -138,16 +149,16 @@ class _Rounds:
         self._turns += 1
 
     def _pays(self, size: int) -> bool:
-        """Whether a model of so many pairs is likely to prove something.
+        """Whether a model of this many pairs is likely to prove something.
 
-        With one replica a pair is all of a placement, and bounds rise by steps; with
-        more, nothing is proved before all choices that matter are known.
+        With one replica a pair is a whole placement, and bounds rise by steps; with
+        more, nothing is proved before all choices that matter are included.
         """
         single = bool((self._search.problem.rf == 1).all())
         return single or self._candidates.reach(size) >= self._needed()
 
     def _needed(self) -> float:
-        """Choices that cost more than this over the bound lead to nothing better."""
+        """Choices with a higher reduced cost lead to nothing better."""
         value = self._search.objective
         return max(0.0, self._lift.needed(value) - self._generated.bound)
 

@@ -1,18 +1,21 @@
-"""Small problems by branch and bound: better plans, and a proof where it ends in time.
+"""Small problems by branch and bound: better plans, and a proof if it ends in time.
 
-A row's configuration says who holds it and who leads it. `tree_exploration`
-chooses one for each row, bounded by prices that are found anew at every node; so its
-bound is that of the squares themselves. By turns
+A row's configuration names the brokers that hold its replicas and the one that leads.
+`solver.kernels.tree_exploration` chooses one for each row, bounded by dual prices
+computed at every node. It alternates between
 
-- some rows are set free around the best plan, and the best choice for them is found or
-  its search given up (large neighbourhood search; Shaw, 1998);
-- all rows are free, but only what is under a cutoff is looked for. Where that ends
-  without a find, the cutoff is a bound. It is raised until it meets the best plan;
-- the number of moves is fixed, at each that is still open (`cardinality`).
+freeing some rows around the incumbent and finding the best choice for them, or giving
+up (large neighbourhood search; Shaw, 1998);
 
-Capacity, replica limits and topics' spread are no part of the node's bound, which is
-below F all the same; a choice that breaks a rule is dropped at the end, and its value
-stays in the bound.
+freeing all rows, but accepting only solutions under a cutoff. If there is none, the
+cutoff is a bound. It is raised until it meets the incumbent;
+
+fixing the number of moves to each value that is still open
+(`solver.bounds.cardinality`).
+
+Capacities, replica limits and balance per topic are not part of a node's bound, which
+is a valid bound of F all the same; a choice that breaks a rule is dropped at the end,
+and its value stays in the bound.
 """
 
 from itertools import cycle, pairwise, product
@@ -34,48 +37,51 @@ from solver.kernels.tree_exploration import EXHAUSTED, FOUND
 from solver.search.local_search import LocalSearch
 
 FEWEST_FREE: Final = 4
+"""Rows set free at least."""
 
 NODES: Final = 300
-"""Nodes among rows set free."""
+"""Nodes explored among the rows set free."""
 
 WORK_PER_NEIGHBOURHOOD: Final = 3e-4
-"""Work of setting rows free, whatever the search among them takes; measured."""
+"""Work units for setting rows free, before the search among them; measured."""
 
 MOST_IDLE: Final = 150
-"""Neighbourhoods without a gain after which the proof gets all work left."""
+"""Neighbourhoods without a gain after which the proof gets all remaining work."""
 
 FIRST_SHARE: Final = 0.05
-"""Share of the work left in which easy problems are proved at once."""
+"""Share of the remaining work in which easy problems are proved at once."""
 
 COUNTING_SHARE: Final = 0.7
-"""Share of the work then left in which numbers of moves are tried."""
+"""Share of the then remaining work for trying numbers of moves."""
 
 ANNEALING_SHARE: Final = 0.4
-"""Share of the work then left that goes to annealing."""
+"""Share of the then remaining work for annealing."""
 
 ARMS: Final = tuple(product((0.1, 0.3, 0.03), (0.3, 0.1)))
-"""Reduced costs of the configurations, and first temperatures: in prices of a move."""
+"""Highest reduced costs of configurations, and initial temperatures, in costs of a
+move."""
 
 LAST_TEMPERATURE: Final = 0.01
-"""The last temperature, likewise."""
+"""Final temperature, in costs of a move."""
 
 STEPS: Final = 300_000
-"""Of one annealing: several short ones find more than a long one."""
+"""Steps of one annealing: several short ones find more than a long one."""
 
 WORK_PER_STEP: Final = 2e-7
 
 IMPROVING_SHARE: Final = 0.6
-"""Share of the work left that goes to neighbourhoods before a proof is tried."""
+"""Share of the remaining work for neighbourhoods before a proof is tried."""
 
 RAISES: Final = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
-"""Cutoffs between bound and plan, as shares of the way."""
+"""Cutoffs between bound and incumbent, as shares of the gap."""
 
 
 def branch_and_bound(local: LocalSearch) -> bool:
-    """Better plans and bounds within the work left; whether it suits the problem.
+    """Improve incumbent and bound within the remaining work.
 
-    It does not where budgets or topics' spread matter, which its bound does not see,
-    where rows are equal, or where there are too many configurations.
+    Returns False if the method does not suit the problem: where budgets or balance per
+    topic matter, which its bound ignores, where many rows are equal, or where there are
+    too many configurations.
     """
     if not _suits(local):
         return False
@@ -111,7 +117,7 @@ def _anneal(b: Incumbent, end: float) -> None:
 
 
 def _annealed(b: Incumbent, reduced: Floats, within: float, hot: float) -> Ints:
-    """A choice annealed from the cheapest configurations; they cost F little each."""
+    """Anneal a choice, starting from each row's cheapest configuration."""
     c = b.listed.configurations
     may = np.flatnonzero(reduced <= within)
     start = np.searchsorted(may, c.start).astype(np.int64)
@@ -126,7 +132,7 @@ def _annealed(b: Incumbent, reduced: Floats, within: float, hot: float) -> Ints:
 
 
 def _reduced_costs(b: Incumbent) -> Floats:
-    """(N,) how much dearer each configuration is than its row's cheapest one."""
+    """(N,) reduced cost of each configuration against its row's cheapest one."""
     c = b.listed.configurations
     cost = c.price.copy()
     for z in range(c.at.shape[1]):
@@ -137,7 +143,8 @@ def _reduced_costs(b: Incumbent) -> Floats:
 
 
 def _improve(b: Incumbent, end: float) -> bool:
-    """Look for better choices of some rows at a time; whether that ran idle."""
+    """Look for better choices of some rows at a time; return whether gains have
+    stopped."""
     search, idle = b.local.search, 0
     while idle < MOST_IDLE and not search.proved and not search.over(end):
         before = search.objective
@@ -151,7 +158,8 @@ def _improve(b: Incumbent, end: float) -> bool:
 
 
 def _neighbourhood(b: Incumbent, free: Ints) -> bool:
-    """Find the best choice of some rows, the others as they are; whether it ended."""
+    """Find the best choice of some rows, given the others; return whether it
+    completed."""
     c, search = b.listed.configurations, b.local.search
     part, kept = b.listed.part(free)
     stay = np.ones(len(b.listed.rows), np.bool_)
@@ -179,7 +187,8 @@ def _neighbourhood(b: Incumbent, free: Ints) -> bool:
 
 
 def _raise_cutoffs(b: Incumbent, end: float) -> bool:
-    """Prove that nothing lies under a cutoff, ever higher ones; whether all ended."""
+    """Prove that no plan is under ever higher cutoffs; return whether all searches
+    completed."""
     search = b.local.search
     bound = search.bound
     for share in RAISES:
@@ -192,7 +201,7 @@ def _raise_cutoffs(b: Incumbent, end: float) -> bool:
 
 
 def _exhaust_below(b: Incumbent, cutoff: float, end: float) -> bool:
-    """Find every better plan under a cutoff; whether the search ended."""
+    """Find every better plan under a cutoff; return whether the search completed."""
     tree = new_tree(b.listed.configurations, b.listed.fixed, b.prices)
     tree.figure[CUTOFF] = cutoff
     if not b.exhaust(b.listed.configurations, tree, end):

@@ -1,11 +1,11 @@
-"""A proof by numbers of moves: they are whole, which prices do not see.
+"""A proof by number of moves: it is an integer, which dual prices ignore.
 
-Where moves cost about the same, most of the gap lies between the fraction of a move
-that prices allow and the whole one. So the number k of rows that take a costly
-configuration is tried value by value: |v|^2 gets one more square, of what the number
-misses k by, times a large factor; it is 0 for every choice of k. Prices that prove a
-bound for k prove it for all larger numbers too if the number's own price is not above
-0, for all smaller ones if it is not below.
+Where moves cost about the same, most of the gap lies between the fractional number of
+moves that prices allow and the next integer. So the number k of rows that take a costly
+configuration is tried value by value: |v|^2 gets one more square, of the difference
+between that number and k, times a large factor; it is 0 for every choice with k such
+rows. Prices that prove a bound for k prove it for all larger numbers too if the price
+of the number itself is at most 0, for all smaller ones if it is at least 0.
 """
 
 from dataclasses import dataclass
@@ -26,18 +26,22 @@ from solver.kernels.node_bound import (
 )
 
 STIFFNESS: Final = 1e3
-"""What a number that is one off costs, in prices of a move."""
+"""Cost of a number that is one off, in costs of a move."""
 
 COSTLY: Final = 0.5
-"""Share of the price of a move from which on a configuration is counted."""
+"""Share of the cost of a move from which on a configuration is counted."""
 
 PROMISING_DISTANCE: Final = 2
-"""Where numbers so far from the most promising one are open at the root, so many are
-that it is no use to search their trees."""
+"""If numbers this far from the most promising one are open at the root, too many are
+for searching their trees."""
 
 
 def prove_by_counts(best: Incumbent, end: float) -> None:
-    """Search the trees of all numbers of moves, where few of those are open."""
+    """Search the trees of all numbers of moves, if few of them are open.
+
+    Ends at `end`, in work units of the search. Raises the proved bound or finds a
+    better incumbent; does nothing where a count far from the likely one is still open.
+    """
     search = best.local.search
     if search.proved or search.stopped:
         return
@@ -60,7 +64,7 @@ def prove_by_counts(best: Incumbent, end: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counts:
-    """The trees of R rows, by how many of them take a costly configuration."""
+    """Trees of R rows, by how many of them take a costly configuration."""
 
     best: Incumbent
     listed: ConfigurationList
@@ -76,7 +80,8 @@ class _Counts:
         return cls(best=best, listed=listed, costly=costly, stiffness=stiffness)
 
     def lowest(self) -> int:
-        """The number with the least bound at its root, from the best plan's on."""
+        """The number with the least bound at its root, searched from the
+        incumbent's."""
         search = self.best.local.search
         k = int(self.costly[self.best.chosen].sum())
         bound = self.root(k)
@@ -86,9 +91,9 @@ class _Counts:
         return k
 
     def floor(self, numbers: tuple[int, int], end: float) -> float | None:
-        """What no choice is under whose number is the first one or a step on.
+        """A bound of all choices whose number is the first one or further steps on.
 
-        None where that takes too long.
+        None where the work limit `end` is reached first.
         """
         k, step = numbers
         floor = np.inf
@@ -105,7 +110,7 @@ class _Counts:
         return floor
 
     def root(self, k: int) -> float:
-        """What is proved at once for a number; there are none under 0 or over R."""
+        """The bound at the root for a number; infinite below 0 and above R."""
         if not 0 <= k <= len(self.listed.rows):
             return np.inf
         return self._bound(self._tree(k))

@@ -1,4 +1,5 @@
-"""The configurations of few rows: who holds each and who leads it, all of them."""
+"""All configurations of a few rows: which brokers hold each row, and which one
+leads."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -21,18 +22,22 @@ from solver.search.local_search import LocalSearch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationList:
-    """What R rows with a choice may do, as far as the rules of each row go."""
+    """Configurations of R rows with a choice, as far as each row's rules allow."""
 
     rows: Ints
     """(R,) rows of the problem."""
     brokers: Ints
-    """(N, M) of each configuration, leader first; -1 fills."""
+    """(N, M) brokers of each configuration, leader first; -1 fills."""
     configurations: Configurations
+    """Their loads and costs, as compiled loops take them."""
     fixed: Floats
-    """(J,) deviations by all other rows, each in units that give it the weight 1."""
+    """(J,) deviations from all other rows, scaled to weight 1."""
 
     def part(self, rows: Ints) -> tuple[Configurations, Ints]:
-        """Configurations of some rows, by position; and which ones they are."""
+        """Return the configurations of some rows and their (N',) indices in this list.
+
+        `rows` are positions in `self.rows`; the part numbers them from 0 in that order.
+        """
         c = self.configurations
         kept = np.concatenate([np.arange(c.start[r], c.start[r + 1]) for r in rows])
         start = np.zeros(len(rows) + 1, np.int64)
@@ -47,9 +52,10 @@ class ConfigurationList:
         return link_configurations(part), kept
 
     def counted(self, counts: Bools, stiffness: float) -> "ConfigurationList":
-        """With the number of rows whose configuration counts as one more deviation.
+        """Return the list with a count of rows as one more deviation.
 
-        It begins at 0; one row adds `stiffness` to it. counts: (N,)
+        `counts` is (N,): configurations that count. The deviation starts at 0, and each
+        row that takes one adds `stiffness`.
         """
         c, deviation = self.configurations, len(self.fixed)
         at, load = np.pad(c.at, ((0, 0), (0, 1))), np.pad(c.load, ((0, 0), (0, 1)))
@@ -68,16 +74,16 @@ class ConfigurationList:
 
 
 MOST_CONFIGURATIONS: Final = 20_000
-"""Sets of brokers with a leader, over all rows, up to which they are listed."""
+"""Configurations, over all rows, up to which they are listed."""
 
 EQUALS: Final = 0.25
-"""Share of rows that may have an equal."""
+"""Share of rows that may be identical to another row."""
 
 
 def list_configurations(local: LocalSearch) -> ConfigurationList | None:
-    """What no reduced cost rules out; rows without load stay.
+    """List the configurations that no reduced cost rules out; unloaded rows stay.
 
-    None where there are too many configurations, or many rows have an equal.
+    Returns None if there are too many, or if many rows are identical.
     """
     problem, c = local.search.problem, local.columns
     among = open_choices(local)
@@ -105,7 +111,7 @@ def list_configurations(local: LocalSearch) -> ConfigurationList | None:
 
 
 def _equals(c: Columns, rows: list[int]) -> bool:
-    """Whether many rows have an equal: then trees repeat themselves."""
+    """Whether many rows are identical: then trees repeat themselves."""
     found = Counter(
         (
             c.home[p].tobytes(),
@@ -122,7 +128,7 @@ def _equals(c: Columns, rows: list[int]) -> bool:
 def _configurations_of(
     problem: Problem, row: int, among: Choices
 ) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Configurations of a row that keep its own rules: brokers, price."""
+    """Configurations of a row that keep its own rules: brokers and cost."""
     holders, leaders = among[0][row], set(among[1][row])
     home = {b for b in problem.replicas[row].tolist() if b >= 0}
     left = int(problem.may.must_go[row].sum())
@@ -141,7 +147,7 @@ def _configurations_of(
 def _linked(
     c: Columns, rows: Ints, start: Ints, brokers: Ints, price: Floats
 ) -> Configurations:
-    """As compiled loops take them; loads of 0 are left out."""
+    """Configurations as compiled loops take them; zero loads are left out."""
     row, root = np.repeat(rows, np.diff(start)), np.sqrt(c.weight)
     dims, most = len(root), brokers.shape[1]
     loads = np.zeros((len(row), most, dims))
@@ -165,7 +171,7 @@ def _linked(
 
 
 def _fixed(c: Columns, rows: Ints) -> Floats:
-    """(B, K) deviations by rows that stay at home."""
+    """(B, K) deviations from rows that stay at home."""
     found: Floats = np.zeros(c.scale.shape)
     for k in range(c.home.shape[1]):
         here = rows[c.home[rows, k] >= 0]

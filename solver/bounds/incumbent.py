@@ -1,4 +1,5 @@
-"""The best choice of configurations so far, and the trees that look for better ones."""
+"""The incumbent as a choice of configurations, and the trees searched for a
+better one."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,47 +19,55 @@ METHOD: Final = "branch and bound"
 WORK_PER_OPERATION: Final = 2e-9
 
 WORK_PER_OFFER: Final = 5e-4
-"""Work of judging one choice of all rows; measured."""
+"""Work units for evaluating one choice of all rows; measured."""
 
 HEAT: Final = 1e-3
-"""Temperature of the smoothed bound, in prices of a move."""
+"""Temperature of the smoothed bound, in costs of a move."""
 
 MANY_NODES: Final = 1_000
-"""Nodes of a tree between two looks at the limits."""
+"""Nodes of a tree between two checks of the limits."""
 
 MOST_EFFORT: Final = 100_000_000
-"""Operations between two looks at the limits, about 0.2 s."""
+"""Operations between two checks of the limits, about 0.2 s."""
 
 FIRST_FREE: Final = 10
-"""Rows set free at first; more where the search among them ends, else fewer."""
+"""Rows set free at first; more when the search among them completes, otherwise
+fewer."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Incumbent:
-    """The open rows' configurations, and the best choice of them."""
+    """Configurations of the open rows, and the best known choice of them."""
 
     local: LocalSearch
     listed: ConfigurationList
     prices: Floats
-    """(J,) to start at."""
+    """(J,) dual prices to start from."""
     chosen: Ints
-    """(R,) configurations of the best plan."""
+    """(R,) configurations of the incumbent."""
     free: int = FIRST_FREE
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
 
     @property
     def heat(self) -> float:
-        """Temperature of the smoothed bound, in units of F."""
+        """Temperature of the smoothed bound, in units of F; proportional to a replica's
+        cost."""
         return max(1e-9, HEAT * self.local.relaxation.price)
 
     @property
     def goal(self) -> float:
-        """F under which a plan is better by more than may be left open."""
+        """F below which a plan improves by more than half the accepted gap.
+
+        Nodes with a bound above it need no search.
+        """
         search = self.local.search
         return search.objective - search.limits.gap / 2
 
     def offer(self, chosen: Ints) -> None:
-        """Offer a choice of all rows, (R,); one that breaks a rule is dropped."""
+        """Offer a choice of all rows to the search; ignore it if it breaks a rule.
+
+        `chosen` is (R,) configurations by index. Charges the work of checking it.
+        """
         search = self.local.search
         search.work += WORK_PER_OFFER
         placement = self._placement(chosen)
@@ -70,9 +79,9 @@ class Incumbent:
             self.chosen = chosen
 
     def explore(self, c: Configurations, tree: SearchTree, nodes: int) -> int:
-        """Explore a tree for so many nodes, or until it is time to look at the limits.
+        """Explore a tree for up to `nodes` nodes, or until limits must be checked.
 
-        Returns what `solver.kernels.tree_exploration.explore` does.
+        Returns the code of `solver.kernels.tree_exploration.explore`.
         """
         search, before = self.local.search, int(tree.counter[EFFORT])
         effort = min(MOST_EFFORT, int(search.work_left / WORK_PER_OPERATION))
@@ -82,9 +91,9 @@ class Incumbent:
         return found
 
     def exhaust(self, c: Configurations, tree: SearchTree, end: float) -> bool:
-        """Offer every better plan under a tree's cutoff; whether it ended in time.
+        """Offer every better plan under a tree's cutoff; return whether it completed.
 
-        The tree is of all rows.
+        The tree must be of all rows; the search stops at `end` work units.
         """
         while not self.local.search.over(end):
             found = self.explore(c, tree, MANY_NODES)
@@ -96,7 +105,10 @@ class Incumbent:
         return False
 
     def prove(self, floor: float) -> None:
-        """No choice that was left out is under the floor."""
+        """Prove that no choice left out has an F below `floor`.
+
+        Lowered by `SLACK` against rounding, and never above the incumbent's F.
+        """
         search = self.local.search
         search.prove(min(floor, search.objective) - SLACK, METHOD)
 
@@ -110,7 +122,10 @@ class Incumbent:
 
 
 def start_incumbent(local: LocalSearch, listed: ConfigurationList) -> Incumbent:
-    """The best plan as a choice; some plan is known."""
+    """Convert the search's best plan to a choice of configurations.
+
+    The search must have a plan, and `listed` must have its configurations.
+    """
     best = local.search.best
     assert best is not None  # noqa: S101  # asked for at the entrance
     root = np.sqrt(local.columns.weight)
@@ -124,7 +139,8 @@ def start_incumbent(local: LocalSearch, listed: ConfigurationList) -> Incumbent:
 
 
 def found_choice(tree: SearchTree) -> Ints:
-    """(R,) the choice that the tree has just found."""
+    """Return a copy of the choice that the tree has just found: (R,) indices of
+    configurations."""
     chosen: Ints = tree.chosen[tree.counter[LEVEL] + 1].copy()
     return chosen
 

@@ -1,13 +1,14 @@
-"""A bound that keeps rows whole: each broker solves its own problem exactly.
+"""A bound that keeps rows whole: each broker solves its own subproblem exactly.
 
-Lagrangian decomposition for rows of one replica. Each row p pays mu_p to the broker
-that holds it; a broker then chooses what it would hold. For any mu
+Lagrangian decomposition for rows with one replica. Each row p pays mu_p to the broker
+that holds it; a broker then chooses what to hold. For any mu
 
-    F >= sum_p mu_p + sum_b (least value of broker b)
+F >= sum_p mu_p + sum_b (least value of broker b)
 
-since a real placement is one choice of all. The relaxation may split a row over
-brokers, a broker's choice may not: the bound is that of Dantzig and Wolfe, 1960. The
-ascent is a proximal bundle method; choices that no better plan uses are left out.
+since an actual placement is one choice of all brokers. The relaxation may split a row
+over brokers, but a broker's choice is whole: this is the bound of Dantzig and Wolfe,
+1960. The ascent is a proximal bundle method (Kiwiel, 1990); choices that no better plan
+uses are left out.
 """
 
 from dataclasses import dataclass
@@ -36,41 +37,42 @@ from solver.search.local_search import LocalSearch
 METHOD: Final = "brokers kept whole"
 
 LARGE_PARTITION_SHARE: Final = 0.7
-"""Share of the work for branch and bound on giants, where there are any."""
+"""Share of the work for branch and bound on large partitions, where there are any."""
 
 WORK_PER_OPERATION: Final = 3e-9
 
 FEW_NODES: Final = 1_000
 MOST_NODES: Final = 64_000
-"""Branchings for one broker, at first and at last."""
+"""Branchings for one broker, at most; `FEW_NODES` at first."""
 
 MOST_BRANCHED: Final = 64_000
-"""Branchings between two looks at the limits."""
+"""Branchings between two checks of the limits."""
 
 ACCURACY: Final = 1e-3
-"""How exactly brokers and master are solved, in prices of a move."""
+"""Accuracy of subproblems and master problem, in costs of a move."""
 
 KEPT_SETS: Final = 40
-"""Sets that are kept of each broker."""
+"""Sets of rows kept for each broker."""
 
 GRID_LENGTHS: Final = (0.08, 0.16, 0.3, 0.5, 0.75, 1.0)
-"""Of the grid's prices, as shares of the largest that can matter."""
+"""Prices of the grid, as shares of the largest that can matter."""
 
 MOST_PAIRED: Final = 8
 """Dimensions up to which the grid has prices of two dimensions at once."""
 
 FIRST_REACH: Final = 0.02
-"""First weight of the proximal term: how far a step goes, in prices of a move."""
+"""First weight of the proximal term: how far a step goes, in costs of a move."""
 
 SERIOUS_STEP: Final = 0.1
 """Share of the promised ascent from which on a step is taken."""
 
 MOST_NULL_STEPS: Final = 60
+"""Rejected steps in a row after which the ascent ends."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Ascent:
-    """The brokers' problems over I choices, and the multipliers at some moment."""
+    """The brokers' subproblems over I choices, and the state of the multipliers."""
 
     local: LocalSearch
     problems: Subproblems
@@ -78,11 +80,11 @@ class Ascent:
     master: BundleMaster
     decided: float
     mu: Floats
-    """(R,) to be tried."""
+    """(R,) multipliers to be tried."""
     eta: Floats
-    """(B, K)"""
+    """(B, K) dual prices of the deviations."""
     held: Bools
-    """(I,) the brokers' answers."""
+    """(I,) the brokers' last solutions."""
     centre: Floats
     """(R,) the best multipliers so far."""
     reach: float
@@ -90,16 +92,16 @@ class Ascent:
     value: float = -np.inf
     """Bound at the centre."""
     model: float = np.inf
-    """What the sets known promise for `mu`."""
+    """Upper model of the bound at `mu`, from the sets known."""
     nodes: int = FEW_NODES
     null_steps: int = 0
 
 
 def improve_bound(local: LocalSearch, work: float) -> None:
-    """Prove a better bound for rows of one replica within this much work.
+    """Prove a better bound for rows with one replica, within `work` work units.
 
-    Does nothing where rows have several replicas, where no plan is known, or where
-    there are too many pairs of rows and brokers.
+    Does nothing where rows have several replicas, without an incumbent, or where there
+    are too many pairs of rows and brokers.
     """
     c, r, search = local.columns, local.relaxation, local.search
     if not has_choices(c, r) or search.best is None:
@@ -117,7 +119,7 @@ def improve_bound(local: LocalSearch, work: float) -> None:
 
 
 def _new_ascent(local: LocalSearch, o: RowChoices) -> Ascent:
-    """The brokers' problems; the master knows the best plan's sets."""
+    """The brokers' subproblems, with the incumbent's sets in the master problem."""
     c, search = local.columns, local.search
     broker, row = np.nonzero(np.isfinite(o.cost).T)
     start = np.zeros(len(c.scale) + 1, np.int64)
@@ -152,7 +154,11 @@ def _new_ascent(local: LocalSearch, o: RowChoices) -> Ascent:
 
 
 def directions(dims: int) -> Floats:
-    """(G, K) prices spread over the directions, in units of the largest one."""
+    """Return (G, K) prices spread over all directions, as shares of the largest one.
+
+    Along each dimension, and up to `MOST_PAIRED` dimensions also along pairs of two, in
+    the lengths `GRID_LENGTHS`.
+    """
     found = [_unit(dims, {d: s}) for d in range(dims) for s in (1, -1)]
     ratios = ((1, 1), (2, 1), (1, 2)) if dims <= MOST_PAIRED // 2 else ((1, 1),)
     signs = tuple(product((1, -1), (1, -1)))
@@ -171,7 +177,8 @@ def _unit(dims: int, parts: dict[int, int]) -> Floats:
 
 
 def _ascend(a: Ascent, end: float) -> None:
-    """Try multipliers until the sets known promise no more, or the work is used up."""
+    """Try multipliers until the model promises no more, or the work limit is
+    reached."""
     search, small = a.local.search, ACCURACY * a.local.relaxation.price
     while a.null_steps < MOST_NULL_STEPS and not search.over(end):
         found = _evaluate(a, small)
@@ -193,7 +200,7 @@ def _ascend(a: Ascent, end: float) -> None:
 
 
 def _evaluate(a: Ascent, small: float) -> tuple[float, float] | None:
-    """The bound of `mu`, and how far the sets found may be from the best ones.
+    """The bound at `mu`, and how far the sets found may be from the best ones.
 
     None where the search budget ends before all brokers are solved.
     """
@@ -213,7 +220,7 @@ def _evaluate(a: Ascent, small: float) -> tuple[float, float] | None:
 
 
 def _take_or_reject(a: Ascent, bound: float, open_: float) -> None:
-    """Take the step or not; how far the next one goes, and how exact it is."""
+    """Take the step or reject it; adapt the next step's length and accuracy."""
     promised = a.model - a.value
     first = np.isinf(a.value)
     if first or bound - a.value >= SERIOUS_STEP * promised:

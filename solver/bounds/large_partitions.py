@@ -1,14 +1,14 @@
 """Branch and bound on where the largest rows go.
 
-Prices let a row be split over brokers. Where a row is large against a broker, that is
-most of the gap, and the prices say little of where it belongs. So the row that gains
-most by being split is put on each of its brokers in turn, and the relaxed problem is
-solved again, best bound first: Land and Doig, 1960. A row lies on exactly one broker;
-so the least bound of what is still open, or was left for a plan that is known, is below
-F of every plan.
+Dual prices let a row be split over brokers. Where a row is large compared with a
+broker, that causes most of the gap, and prices say little about where it belongs. So
+the row that gains most by being split is put on each of its brokers in turn, and the
+relaxation is solved again, best bound first (Land and Doig, 1960). A row lies on
+exactly one broker, so the least bound of all nodes that are open or were pruned is a
+bound of F.
 
 A node waits with the bound that its reduced cost proves, and is solved when its turn
-comes. Where splitting saves less than `WHOLE`, a node is a start for the search.
+comes. Where splitting saves less than `MOST_SAVED`, a node is a start for the search.
 """
 
 from dataclasses import dataclass, field
@@ -29,65 +29,65 @@ from solver.search.search import Search
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A relaxed placement of R rows, and prices."""
+    """A relaxed placement of R rows, with dual prices."""
 
     prices: Floats
-    """(B, K) of deviation."""
+    """(B, K) prices of deviation."""
     at: Ints
-    """(R,) int16 the broker that holds most of each row."""
+    """(R,) int16 broker that holds most of each row."""
     row: Ints
     """(M,) rows that are split, once for each broker."""
     broker: Ints
-    """(M,)"""
+    """(M,) brokers of the split rows."""
     mass: Floats
-    """(M,)"""
+    """(M,) shares of the split rows."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Node:
-    """What is decided, and what that proves."""
+    """One node: the rows decided so far, and the bound this proves."""
 
     bound: float
     point: Point
-    """Of the parent, once solved its own."""
+    """The parent's point; once solved, its own."""
     parent: "Node | None" = None
     row: int = -1
-    """Decided here, by position; -1 at the root."""
+    """Position of the row decided here; -1 at the root."""
     broker: int = -1
     started: bool = False
-    """It, or a node above it, is a start."""
+    """Whether it, or a node above it, is a start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Where rows would lie, and prices that fit."""
+    """A start for the search: where rows would lie, with fitting dual prices."""
 
     bound: float
     rows: Ints
-    """(R,) of the columns."""
+    """(R,) rows of the columns."""
     at: Ints
     """(R,) brokers."""
     prices: Floats
-    """(B, K) of deviation."""
+    """(B, K) prices of deviation."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LargePartitionTree:
-    """Nodes that wait; bounds are those of the choices, without what is decided."""
+    """The open nodes; their bounds leave out what is decided beforehand."""
 
     search: Search
     choices: RowChoices
     relaxed: Relaxed
     price: float
-    """A typical price of a move."""
+    """Typical cost of a move."""
     waiting: list[tuple[float, int, Node]]
-    """A heap by bound, then by age."""
+    """Open nodes, a heap by bound, then by age."""
     least: float = np.inf
-    """Least bound of the nodes that were left."""
+    """Least bound of the pruned nodes."""
     made: int = 1
     solved: int = 0
     starts: list[Start] = field(default_factory=list)
-    """Of least bound first."""
+    """Starts found, the least bound first."""
 
 
 METHOD: Final = "giants kept whole"
@@ -95,29 +95,31 @@ METHOD: Final = "giants kept whole"
 WORK_PER_OPERATION: Final = 3e-9
 
 NODE_ACCURACY: Final = 0.003
-"""How exactly nodes are solved, as a share of the best F."""
+"""Accuracy of a node's bound, as a share of the best F."""
 
 SMALL: Final = 1e-6
-"""What a row gains by a shift at least, in prices of a move."""
+"""Least gain of a row by a shift, in costs of a move."""
 
 MOST_LOOKS: Final = 300
+"""Iterations for one node at most."""
 
 MOST_EFFORT: Final = 200_000_000
-"""Operations of one node at most, about 0.5 s: a bound of less is as valid."""
+"""Operations for one node at most, about 0.5 s: an early bound is as valid."""
 
 MOST_SAVED: Final = 3.0
-"""What splitting any row saves at most in a start, in prices of a move."""
+"""Most that splitting any row may save in a start, in costs of a move."""
 
 MOST_STARTS: Final = 6
+"""Starts kept, those with the least bounds."""
 
 MOST_SOLVED: Final = 20_000
 """Nodes solved at most, which bounds the memory."""
 
 
 def plant_tree(search: Search, c: Columns, r: Relaxation) -> LargePartitionTree:
-    """The tree with its root, at the prices of the relaxation.
+    """Create the tree with its root, at the prices of the relaxation.
 
-    Rows must have one replica each (`choices.has_choices`).
+    All rows must have one replica (`single_replica_choices.has_choices`).
     """
     choices = find_choices(search, c, r)
     relaxed = new_relaxed(
@@ -135,10 +137,10 @@ def plant_tree(search: Search, c: Columns, r: Relaxation) -> LargePartitionTree:
 
 
 def grow_tree(tree: LargePartitionTree, work: float) -> None:
-    """Branch within this much work, and prove what that proves.
+    """Branch for up to `work` work units, and prove the resulting bound.
 
-    After the first node, the second, the fourth, and so on the cheapest child is
-    followed down to a start.
+    After the first node, the second, the fourth and so on, the cheapest child is
+    followed down to a start (diving).
     """
     search, end = tree.search, tree.search.work + work
     while tree.waiting and tree.solved < MOST_SOLVED and not search.over(end):
@@ -166,7 +168,7 @@ def _prove(tree: LargePartitionTree) -> None:
 
 
 def _branch(tree: LargePartitionTree, node: Node) -> list[Node]:
-    """Solve a node; its children, none where it need not be looked at again."""
+    """Solve a node; return its children, none if it is pruned or decided."""
     x, cut = tree.relaxed, tree.search.objective - tree.choices.decided
     solved = _solve(tree, node, cut) if node.bound < cut else node.bound
     if node.bound >= cut:
@@ -198,7 +200,7 @@ def _branch(tree: LargePartitionTree, node: Node) -> list[Node]:
 
 
 def _solve(tree: LargePartitionTree, node: Node, cut: float) -> float:
-    """Relax a node; the bound that the prices left in `relaxed` prove."""
+    """Relax a node; return the bound that the prices left in `relaxed` prove."""
     x = tree.relaxed
     x.decided[:] = -1
     above: Node | None = node

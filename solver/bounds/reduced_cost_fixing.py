@@ -1,7 +1,8 @@
-"""The exact model over those choices that dual prices leave open.
+"""Reduced-cost fixing: the exact model over the choices that dual prices leave open.
 
-No plan better than the best one known uses a choice whose reduced cost exceeds what
-lies between that plan and the bound; so the model over the others proves for all.
+A plan better than the incumbent uses no choice whose reduced cost exceeds the gap
+between incumbent and bound, so a proof over the other choices holds for all (Dantzig,
+Fulkerson and Johnson, 1954).
 """
 
 from typing import Final
@@ -15,11 +16,16 @@ from solver.problem.placement import Placement
 from solver.search.local_search import LocalSearch
 
 SLACK: Final = 1e-9
-"""Share by which reduced costs may err."""
+"""Share by which reduced costs may be wrong."""
 
 
 def prove_over_open_choices(local: LocalSearch) -> None:
-    """Prove the best plan over the open choices, or find a better one."""
+    """Prove the incumbent optimal over the open choices, or find a better plan.
+
+    Reduced-cost fixing: choices whose reduced cost exceeds the gap cannot be part of a
+    better plan, so the exact model decides only the others. Does nothing without an
+    incumbent.
+    """
     search = local.search
     if search.best is None:
         return
@@ -29,7 +35,10 @@ def prove_over_open_choices(local: LocalSearch) -> None:
 
 
 def open_choices(local: LocalSearch) -> Choices:
-    """Choices of small enough reduced cost, and those of home and of the best plan."""
+    """Return the choices whose reduced cost is within the gap, by row.
+
+    Those of the snapshot and of the incumbent, which must exist, are always included.
+    """
     search = local.search
     problem, best = search.problem, search.best
     assert best is not None  # noqa: S101  # only called once there is one

@@ -1,4 +1,4 @@
-"""Where rows of one replica may lie in a better plan than the best one known."""
+"""Where rows with one replica may be in a plan better than the incumbent."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +15,7 @@ MOST_CHOICES: Final = 1_000_000
 """Rows x brokers up to which a better bound than that of prices is tried."""
 
 SLACK: Final = 1e-9
-"""What rounding may take off a bound or a reduced cost."""
+"""Allowance for rounding in a bound or a reduced cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,24 +25,32 @@ class RowChoices:
     rows: Ints
     """(R,) rows of the columns."""
     cost: Floats
-    """(R, B) price of each row on each broker; infinite where it shall not go."""
+    """(R, B) cost of each row on each broker; infinite where it is ruled out."""
     between: Floats
-    """(R,) the mean of what it costs on the cheapest broker and on the second."""
+    """(R,) mean of a row's priced cost on its cheapest and second cheapest broker."""
     fixed: Floats
-    """(B, K) deviation by all other rows."""
+    """(B, K) deviations from all other rows."""
     decided: float
-    """Price of what other rows do, less what forced moves give back."""
+    """Cost of what other rows do, less the refund of forced moves."""
 
 
 def has_choices(c: Columns, r: Relaxation) -> bool:
-    """Whether rows have one replica each, and not too many choices of a broker."""
+    """Return whether every row has a single replica and the choices are few enough.
+
+    At most `MOST_CHOICES` pairs of row and broker, on two brokers or more, with
+    something to balance.
+    """
     single = c.home.shape[1] == 1 and bool((c.rf == 1).all())
     small = 0 < len(r.rows) * len(c.scale) <= MOST_CHOICES
     return single and small and len(c.weight) > 0 and len(c.scale) > 1
 
 
 def find_choices(search: Search, c: Columns, r: Relaxation) -> RowChoices:
-    """Rows between whose brokers reduced costs do not decide."""
+    """Find the rows for which reduced costs leave more than one broker.
+
+    A broker is left out where its cost at the relaxation's prices exceeds the row's
+    least by more than the gap, so no better plan can use it.
+    """
     cost = np.empty((len(r.rows), len(c.scale)))
     choice_costs(c, r.rows, r.scratch, cost)
     priced = cost + 0.0
@@ -74,7 +82,7 @@ def _between(priced: Floats) -> Floats:
 
 
 def _loads(c: Columns, rows: Ints, at: Ints) -> Floats:
-    """(B, K) what these rows bring to the brokers they are at."""
+    """(B, K) deviations that these rows add to the brokers they are on."""
     found = np.empty(c.scale.shape)
     for d in range(len(c.weight)):
         found[:, d] = np.bincount(at, c.lead[rows, d], len(found))

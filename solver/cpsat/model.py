@@ -19,33 +19,40 @@ MAX_PAIRS: Final = 20_000
 
 
 CUTS_WORK: Final = 4.0
-"""Seconds of one core that a unit of the solver's deterministic time takes when it
-cuts; measured."""
+"""Work units per unit of CP-SAT's deterministic time when it adds cuts; measured."""
 
 SQUARES_WORK: Final = 1.75
-"""The same in rounds with squares, of their tangents: 0.9 to 2.6 s; measured."""
+"""The same in rounds with tangents of squares: 0.9 to 2.6 s; measured."""
 
 WORK_OF_PAIR: Final = 1e-4
-"""Work of building and presolving a model, by pair of row and broker; measured."""
+"""Work units for building and presolving a model, per pair of row and broker;
+measured."""
 
 
 WORK_OF_BUILDING: Final = 6e-5
-"""Work of building a model, by pair of row and broker over `FREE_PAIRS`; measured."""
+"""Work units for building a model, per pair over `FREE_PAIRS`; measured."""
 
 FREE_PAIRS: Final = 1_000
+"""Pairs of row and broker whose building is not charged."""
 
 MOST_REPEATS: Final = 50
 """Solutions in a row with the same placement that end a round: CP-SAT then lowers its
-costs by a unit of F at a time towards what they are, which can take 2^40 of them."""
+costs one unit at a time towards their true value, which can take 2^40 solutions."""
 
 
 def pairs(problem: Problem) -> int:
-    """Size of the exact model: choices of a broker for a row, roughly."""
+    """Estimate the size of the exact model: rows that may move x brokers that may take
+    load."""
     return int(problem.may.alive.sum()) * int((problem.may.fixed_reason == 0).sum())
 
 
 def solve_exactly(search: Search) -> None:
-    """Solve and refine until proved, or until the search budget is exhausted."""
+    """Solve the exact model in rounds until optimality is proved or the budget is
+    exhausted.
+
+    Each round refines the piecewise linear squares at the plan found. Charges the
+    building of the model beyond `FREE_PAIRS`; results are left in `search`.
+    """
     pairs_charged = max(0, pairs(search.problem) - FREE_PAIRS)
     solve_in_rounds(search, WORK_OF_BUILDING * pairs_charged)
 
@@ -53,12 +60,11 @@ def solve_exactly(search: Search) -> None:
 def solve_in_rounds(
     search: Search, work: float, open_choices: Choices | None = None
 ) -> None:
-    """Build the exact model and solve it in rounds, each with tangents added.
+    """Build the exact model and solve it in rounds, adding tangents after each.
 
-    Ends when the plan is proved optimal or the search budget is exhausted.
-
-    work: charged for building the model, up to what is left of the budget.
-    open_choices: the brokers that rows may still move to; None for all.
+    Ends when the plan is proved optimal or the search budget is exhausted. `work` units
+    are charged for building the model, up to what is left of the budget. `open_choices`
+    are the brokers that rows may still move to; None for all.
     """
     if search.over():
         return
@@ -72,7 +78,7 @@ def solve_in_rounds(
 
 
 class ExactModel:
-    """All rules and F over all choices, in CP-SAT."""
+    """All rules and F over all choices, as one CP-SAT model."""
 
     def __init__(
         self, problem: Problem, most: float, among: Choices | None = None
@@ -88,11 +94,18 @@ class ExactModel:
         self._follows_hints = True
 
     def hint(self, placement: Placement) -> None:
-        """Offer a placement as the start, complete."""
+        """Give CP-SAT a complete placement as its starting hint.
+
+        Equal rows and brokers are exchanged first, as the symmetry constraints demand.
+        """
         self.variables.hint(self._symmetry.ordered(placement))
 
     def solve_round(self, search: Search) -> bool:
-        """Solve once, then refine where plans were found; whether more can come."""
+        """Solve once, then add tangents at the plans found; return whether to go
+        another round.
+
+        Raises ValueError if CP-SAT rejects the model as invalid.
+        """
         if search.best is not None:
             self.hint(search.best)
         rate = 1.0 if self.problem.band else SQUARES_WORK
@@ -121,10 +134,11 @@ class ExactModel:
         return status == cp_model.OPTIMAL and any(finer)
 
     def solve_part(self, search: Search, work: float) -> float:
-        """Solve a model of some of the choices; what it proves of those.
+        """Solve a model of some of the choices within `work`; return a bound of F for
+        them.
 
-        That is a bound of F for the placements that the model knows; at least the
-        most it was built for, where none of them is cheaper.
+        The bound is the model's cost limit if none of its placements is cheaper. Raises
+        ValueError if CP-SAT rejects the model as invalid.
         """
         if search.best is not None:
             self.hint(search.best)
@@ -147,7 +161,7 @@ class ExactModel:
 
 
 class _Placements(Solutions):
-    """Hands each placement that the solver finds to the search."""
+    """Hands each placement that CP-SAT finds to the search."""
 
     def __init__(self, variables: Variables, search: Search) -> None:
         super().__init__()
@@ -157,11 +171,11 @@ class _Placements(Solutions):
 
     @property
     def stuck(self) -> bool:
-        """Whether the same placement came again and again."""
+        """Whether the same placement kept coming back."""
         return self._repeats >= MOST_REPEATS
 
     def on_solution_callback(self) -> None:
-        """Called by the solver."""
+        """Offer the placement to the search; called by CP-SAT."""
         super().on_solution_callback()
         found = self._variables.placement(self._search.problem, self.value)
         again = self.last is not None and found.same_as(self.last)
@@ -173,7 +187,8 @@ class _Placements(Solutions):
 
 
 def new_solver(limits: SolveLimits, work: float) -> cp_model.CpSolver:
-    """A solver that repeats itself: one thread, seeded, deterministic work."""
+    """Create a reproducible solver: one thread, the seed, and a limit of deterministic
+    work."""
     solver = cp_model.CpSolver()
     # A higher limit makes presolve of 9.15 prove wrong optima (google/or-tools#5293).
     solver.parameters.presolve_inclusion_work_limit = 0

@@ -1,11 +1,11 @@
 """F in whole numbers, never above the true F.
 
-CP-SAT counts in integers and has no squares. Each squared deviation is replaced by
-the highest of its tangents, each coefficient is rounded down, and each tangent is
-lowered by what the rounding of loads can amount to. So the least value of the model
-is a bound of the true F, to the last digit; how near it comes depends on the tangents,
-which are added where plans are found until nothing is left to gain. The excess over a
-band is linear and needs two lines, once and for all.
+CP-SAT counts in integers and has no squares. Each squared deviation is replaced by the
+highest of its tangents (an outer approximation: Duran and Grossmann, 1986), each
+coefficient is rounded down, and each tangent is lowered by the largest effect of
+rounding loads. So the optimum of the model is a true lower bound of F; how tight it is
+depends on the tangents, which are added at the plans found until nothing is left to
+gain. The excess over a tolerance band is linear and needs only two lines.
 """
 
 import math
@@ -21,48 +21,52 @@ from solver.problem.placement import Placement, deviations, excess_price, loads_
 from solver.problem.problem import Problem
 
 MEAN_UNITS: Final = 2**26
-"""Parts of a level that deviations are counted in. Rounding the loads of 60 rows errs
-by 2e-7 of a level on average, and F by that times twice the deviation: far under 1e-6.
-Coarser units were no faster."""
+"""Parts of a mean load in which deviations are counted. Rounding the loads of 60 rows
+errs by 2e-7 of a mean on average, and F by that times twice the deviation: far below
+1e-6. Coarser units were no faster."""
 
 F_BITS: Final = 40
-"""F is counted in parts of 2^-40. The slopes of tangents then come in steps that put
-each within 3e-5 of where it is wanted, which costs 1e-9 of F."""
+"""F is counted in parts of 2^-40. Slopes of tangents then come in steps that put each
+within 3e-5 of its intended deviation, which costs 1e-9 of F."""
 
 MOST_BITS: Final = 50
-"""No sum of costs exceeds 2^50, so that 1,000 terms and their products with slopes
-fit 64 bits: where F is over 2^10 it is counted more coarsely."""
+"""No sum of costs exceeds 2^50, so that 1,000 terms and their products with slopes fit
+64 bits: where F is over 2^10 it is counted more coarsely."""
 
 SLOPE_BITS: Final = 57
-"""Under `band` a level of excess costs at most 2^57 parts of F; twice as much, with
-the cost beside it, fits 64 bits."""
+"""Under `band` an excess of one mean load costs at most 2^57 parts of F; twice that,
+with the cost beside it, fits 64 bits."""
 
 FIRST_TANGENTS: Final = tuple(
     sign * 0.002 * 1.35**step for step in range(20) for sign in (-1, 1)
 )
-"""Deviations with a tangent from the start: dense near 0, where good plans lie, and
-up to 60 %; between two of them the square is underrated by at most 2.3 %."""
+"""Deviations with a tangent from the start: dense near 0, where good plans are, and up
+to 60 %; between two of them the square is underestimated by at most 2.3 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviationTerm:
-    """What the deviation of one broker in one counted dimension costs."""
+    """Cost of the deviation of one broker in one balanced dimension."""
 
     broker: int
     goal: int
     weight: float
     deviation: cp_model.IntVar
-    """In `LEVEL_UNITS`."""
+    """In parts of 1 / `MEAN_UNITS` of the mean load."""
     error: float
-    """By how much rounding can shift the deviation, as a share of the level."""
+    """Largest shift of the deviation by rounding, as a share of the mean load."""
     cost: cp_model.IntVar
-    """At most weight x deviation^2, or the priced excess, in units of F."""
+    """At most weight x deviation^2, or the cost of the excess, in parts of F."""
     tangents: dict[int, int] = field(default_factory=dict)
-    """Height at deviation 0 by slope, both in whole units."""
+    """Value at deviation 0 by slope, both in whole units."""
 
 
 class Objective:
-    """The terms of F over the variables of one model."""
+    """The terms of F over the variables of one model, as sums of integers.
+
+    `most` is an upper bound of F, such as the incumbent's; it limits the domains.
+    `units` is the number of parts in which one unit of F is counted.
+    """
 
     def __init__(self, problem: Problem, variables: Variables, most: float) -> None:
         self._problem, self._variables = problem, variables
@@ -91,7 +95,12 @@ class Objective:
         variables.model.minimize(total + (fixed + imbalance - refund))
 
     def refine(self, placement: Placement) -> bool:
-        """Add tangents where a placement lies; whether any was new."""
+        """Add tangents of the squares at a placement's deviations; return whether any
+        was new.
+
+        An outer approximation: with no new tangent, the model's value is F at the
+        placement. Never new for `band`, whose terms are linear.
+        """
         problem = self._problem
         if problem.band:
             return False
@@ -100,7 +109,10 @@ class Objective:
         return any(new)
 
     def bound(self, value: float) -> float:
-        """The true F that a bound of the model proves."""
+        """Convert CP-SAT's bound, in whole units, to a valid bound of F.
+
+        Rounded down past the accuracy of floating-point F; 0 where CP-SAT has none.
+        """
         if not math.isfinite(value):
             return 0.0
         # The floating-point sum of F is accurate to a share of 1e-13.
@@ -147,7 +159,7 @@ class Objective:
         return term
 
     def _reach(self, k: int, error: float) -> int:
-        """Deviations beyond this alone cost more than the start does."""
+        """Deviations beyond this cost more by themselves than the incumbent."""
         problem, weight = self._problem, float(self._problem.weight[k])
         reach = math.sqrt(self.most / weight) + error
         if problem.band:
@@ -156,7 +168,8 @@ class Objective:
         return math.ceil(reach * MEAN_UNITS * (1 + 1e-9)) + 1
 
     def _scaled(self, b: int, k: int) -> tuple[list[int], int, float]:
-        """Loads of one broker in `LEVEL_UNITS`: of each term, at the start, error."""
+        """Loads of one broker in `MEAN_UNITS`: per term, of fixed rows, and the
+        rounding error."""
         problem, variables = self._problem, self._variables
         column, slope = problem.column[k], problem.slope[b, k] * MEAN_UNITS
         exact = [float(load[column] * slope) for _, load in variables.terms.get(b, [])]
@@ -168,7 +181,11 @@ class Objective:
         return units, round(at), sum(errors) / MEAN_UNITS
 
     def add_tangent(self, term: DeviationTerm, deviation: float) -> bool:
-        """Add the tangent that touches near a deviation; whether it is new."""
+        """Add the tangent of a square near a deviation; return whether it is new.
+
+        `deviation` is relative to the mean. Slope and height are rounded down to whole
+        units, so the tangent never exceeds the square.
+        """
         steep = 2 * term.weight * self.units / MEAN_UNITS
         slope = round(steep * deviation)
         if slope in term.tangents:
@@ -183,7 +200,7 @@ class Objective:
         return True
 
     def _add_band(self, term: DeviationTerm) -> None:
-        """Add the two lines of what lies outside the band."""
+        """Add the two lines of the excess over the tolerance band."""
         problem = self._problem
         steep = term.weight * excess_price(problem) * self.units / MEAN_UNITS
         slope = math.floor(steep)
@@ -194,10 +211,10 @@ class Objective:
             self._variables.model.add(term.cost >= sign * term.deviation + height)
 
     def _change_costs(self) -> tuple[list[cp_model.IntVar], list[int], int]:
-        """Variables, coefficients, constant.
+        """Variables, coefficients and constant of the cost of changes.
 
-        A replica that leaves is new elsewhere, so what stays at home is taken off.
-        What costs more than any plan may cost is counted as just that.
+        A replica that leaves is new elsewhere, so what stays at home is subtracted. A
+        cost above that of any plan counts as just that.
         """
         problem, variables = self._problem, self._variables
         stay, each, fixed = [], [], 0
@@ -218,13 +235,14 @@ class Objective:
 
 
 def _band_bits(problem: Problem) -> int:
-    """F's parts such that whole slopes of the excess neither vanish nor overflow."""
+    """Parts of F such that the whole slope of the excess neither vanishes nor
+    overflows."""
     steepest = excess_price(problem) * float(problem.weight.max(initial=0.0))
     return SLOPE_BITS - math.ceil(math.log2(steepest)) if steepest > 0 else F_BITS
 
 
 def worst_cost(problem: Problem) -> float:
-    """More than F can ever be: everything on one broker, everything moved."""
+    """Return an upper bound of F: all load on one broker, and every replica moved."""
     most = (problem.mean_load * problem.may.holding.sum()) * problem.slope
     most = np.maximum(1, most)
     cost = excess_price(problem) * most if problem.band else most**2

@@ -1,4 +1,4 @@
-"""CP-SAT within a search budget, ended when whoever follows the solve asks to."""
+"""CP-SAT within a search budget, stopped when the observer asks."""
 
 import threading
 from typing import Final
@@ -8,18 +8,18 @@ from ortools.sat.python import cp_model
 from solver.budget import Budget
 
 POLL_S: Final = 0.05
-"""Between two looks whether the observer asks to stop."""
+"""Seconds between two checks whether the observer asks to stop."""
 
 FREE_SOLUTIONS: Final = 100
 """Solutions of one CP-SAT solve that its deterministic time covers."""
 
 WORK_OF_SOLUTION: Final = 5e-4
-"""Work of each further solution. CP-SAT charges next to nothing for those that it
-finds without a conflict, such as those whose objective falls by one unit at a time."""
+"""Work units for each further solution. CP-SAT charges next to nothing for solutions
+found without a conflict, such as those whose objective falls by one unit at a time."""
 
 
 class Solutions(cp_model.CpSolverSolutionCallback):
-    """Counts the solutions of one solve, and ends it when they use up the budget."""
+    """Counts the solutions of one solve, and stops it when they exhaust the budget."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,11 +29,11 @@ class Solutions(cp_model.CpSolverSolutionCallback):
 
     @property
     def work(self) -> float:
-        """Work of the solutions so far."""
+        """Work units of the solutions so far, beyond `FREE_SOLUTIONS`."""
         return WORK_OF_SOLUTION * max(0, self.count - FREE_SOLUTIONS)
 
     def on_solution_callback(self) -> None:
-        """Called by the solver."""
+        """Count the solution and stop at the most allowed; called by CP-SAT."""
         self.count += 1
         if self.count >= self.most:
             self.stop_search()
@@ -47,12 +47,11 @@ def solve_stoppable(
     *,
     rate: float = 1.0,
 ) -> cp_model.CpSolverStatus:
-    """Solve and charge the work; where the observer asks to stop, end with what is.
+    """Run CP-SAT, charge its work to the budget, and stop it on the observer's request.
 
-    rate: work of a unit of the solver's deterministic time.
-
-    CP-SAT asks nobody while it looks for plans, so a thread beside it does. What comes
-    out is the same whoever looks, as long as nobody asks.
+    `rate` is work units per unit of CP-SAT's deterministic time. Between solutions
+    CP-SAT has no callback, so a thread polls the observer; unless that asks to stop,
+    the result does not depend on it.
     """
     found = found or Solutions()
     found.most = FREE_SOLUTIONS + budget.work_left / WORK_OF_SOLUTION
@@ -79,6 +78,7 @@ def _solve(
 
 
 def _poll(budget: Budget, solver: cp_model.CpSolver, over: threading.Event) -> None:
+    """Poll the observer until the solve is over; stop the solver on request."""
     while not budget.stops():
         if over.wait(POLL_S):
             return

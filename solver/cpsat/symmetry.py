@@ -1,6 +1,6 @@
-"""Of plans that differ only by exchanging equals, the model keeps one.
+"""Symmetry breaking: of plans that differ by exchanging equals, the model keeps one.
 
-Both orders can hold at once: exchanging equal rows leaves every broker's load alone.
+Both orders can hold at once, since exchanging equal rows changes no broker's load.
 """
 
 from collections import Counter, defaultdict
@@ -16,7 +16,7 @@ from solver.problem.problem import Problem
 
 
 class Symmetry:
-    """The two orders, as constraints and as an exchange that brings them about."""
+    """Orders of equal rows and equal brokers, as constraints and as an exchange."""
 
     def __init__(
         self, problem: Problem, variables: Variables, terms: Iterable[DeviationTerm]
@@ -28,8 +28,11 @@ class Symmetry:
         self._brokers = equal_brokers(problem, variables) if first else []
 
     def post(self) -> None:
-        """Of equal rows an earlier one is not led by a later broker; of equal
-        brokers an earlier one is not filled less in the first resource."""
+        """Post the orders as constraints.
+
+        Of equal rows, an earlier one is not led by a later broker; of equal brokers, an
+        earlier one has at least the load of a later one in the first resource.
+        """
         model = self._variables.model
         for group in self._rows:
             led = [self._led(row) for row in group]
@@ -40,7 +43,11 @@ class Symmetry:
                 model.add(self._filled[one] >= self._filled[other])
 
     def ordered(self, placement: Placement) -> Placement:
-        """An equal placement that keeps both orders."""
+        """Return the equivalent placement that respects the order of equal rows and
+        brokers.
+
+        It has the same F; the constraints that break the symmetry allow only this one.
+        """
         on = placement.on(len(self._problem.brokers))
         leader = placement.leader.copy()
         known = self._variables.values(placement)
@@ -63,7 +70,11 @@ class Symmetry:
 
 
 def equal_rows(problem: Problem, variables: Variables) -> list[list[int]]:
-    """Rows that may be exchanged: same loads, homes, prices and choices."""
+    """Group rows that may be exchanged: same loads, brokers, costs and choices.
+
+    Also the same topic where topics are balanced or have budgets. Groups of two rows or
+    more, by position.
+    """
     spreading, topic = problem.may.spreading, problem.snapshot.partitions.topic
     budgets = problem.goals.budgets
     by_topic = (
@@ -93,7 +104,10 @@ def equal_rows(problem: Problem, variables: Variables) -> list[list[int]]:
 
 
 def equal_brokers(problem: Problem, variables: Variables) -> list[list[int]]:
-    """Empty brokers that may be exchanged: same room, same choices, like racks."""
+    """Group empty brokers that may be exchanged: same limits and choices, like racks.
+
+    Groups of two brokers or more, by position.
+    """
     spreading = problem.may.spreading
     racks = Counter(spreading.rack.tolist())
     rows = list(variables.rows)
@@ -117,7 +131,7 @@ def equal_brokers(problem: Problem, variables: Variables) -> list[list[int]]:
 
 
 def _groups(items: Iterable[int], key: Callable[[int], Hashable]) -> list[list[int]]:
-    """Items with equal keys, two or more together, in order."""
+    """Group items with equal keys, two or more together, in order."""
     found: dict[Hashable, list[int]] = defaultdict(list)
     for item in items:
         found[key(item)].append(item)

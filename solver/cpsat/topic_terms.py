@@ -1,7 +1,7 @@
-"""The levelling of topics one by one, as terms of the exact model.
+"""Balance topic by topic, as terms of the exact model.
 
-A topic's replicas on a broker are a whole number: the lines between neighbouring
-numbers are all that a square needs, and none has to be added later.
+A topic's replicas on a broker are a whole number, so the secants between neighbouring
+numbers represent the square exactly, and none has to be added later.
 """
 
 import math
@@ -20,7 +20,10 @@ from solver.problem.problem import Problem
 def topic_terms(
     problem: Problem, variables: Variables, units: int
 ) -> tuple[list[cp_model.IntVar], int]:
-    """Costs of counts that can change, and the sum of the others, in units of F."""
+    """Cost variables of counts that can change, and the summed cost of the others.
+
+    Both are in parts of 1 / `units` of F.
+    """
     costs: list[cp_model.IntVar] = []
     constant = 0.0
     for measure, weight in problem.topic_share:
@@ -41,25 +44,25 @@ def topic_terms(
 
 
 def worst_topic_cost(problem: Problem) -> float:
-    """More than the levelling of topics can ever cost: all on one broker."""
+    """Return an upper bound of the cost of topic balance: each topic on one broker."""
     brokers = int(problem.may.holding.sum())
     return sum(weight for _, weight in problem.topic_share) * brokers * (brokers + 1)
 
 
 class _Square:
-    """height x ((count + fixed) / level - 1)^2, of a whole count."""
+    """height x ((count + fixed) / mean - 1)^2 of a whole count."""
 
     def __init__(self, height: float, mean: float, fixed: int) -> None:
         self._height, self._mean, self._fixed = height, mean, fixed
 
     def of(self, count: Ints) -> Floats:
-        """Its value at whole counts."""
+        """Evaluate at whole counts."""
         relative = (count + self._fixed) / self._mean - 1.0
         value: Floats = self._height * relative * relative
         return value
 
     def lines(self, most: int) -> Iterator[tuple[int, int]]:
-        """Slopes and heights; none lies above the square at a whole count."""
+        """Slopes and intercepts; no line is above the square at a whole count."""
         count = np.arange(most + 1)
         value = self.of(count)
         for slope in sorted({math.floor(s) for s in np.diff(value).tolist()}):
@@ -90,7 +93,7 @@ def _term(
 
 
 def _weights(problem: Problem, measure: Count, weight: float) -> tuple[Floats, Floats]:
-    """(topics,) height of the square of each topic, and its level."""
+    """(topics,) factor of each topic's square, and (topics,) mean per broker."""
     total = topic_totals(problem, measure)
     brokers = max(1, int(problem.may.holding.sum()))
     share = weight * total / max(1.0, float(total.sum()))
@@ -109,7 +112,7 @@ def _fixed(problem: Problem, variables: Variables, measure: Count) -> Ints:
 def _varying(
     problem: Problem, variables: Variables, measure: Count
 ) -> dict[tuple[int, int], list[cp_model.IntVar]]:
-    """By topic and broker: the decisions that count."""
+    """Decisions that count, by topic and broker."""
     leads = measure is Count.TOPIC_LEADERS
     decisions = variables.lead if leads else variables.on
     topic = problem.snapshot.partitions.topic.tolist()

@@ -1,4 +1,5 @@
-"""The decisions of the exact model: who holds which row, and who leads it."""
+"""The decisions of the exact model: which brokers hold each row, and which one
+leads."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,43 +15,50 @@ Known = Mapping[int, int]
 """Values of the variables made so far, by index."""
 
 Choices = tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]
-"""By row with a choice: brokers that may hold it, and those that may lead it."""
+"""Brokers that may hold, and brokers that may lead, by row with a choice."""
 
 Hint = Callable[[Placement, Known], int]
-"""The value of a variable that follows from a placement and from earlier ones."""
+"""Computes a variable's value from a placement and the values of earlier variables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variables:
-    """Variables exist only for rows with a choice and for brokers they may use."""
+    """Variables of one model, for rows with a choice and the brokers they may use.
+
+    R is the number of load columns.
+    """
 
     model: cp_model.CpModel
     holders: dict[int, tuple[int, ...]]
     """Brokers that may hold each row with a choice; all other rows stay."""
     leaders: dict[int, tuple[int, ...]]
-    """Those of them that may lead it."""
+    """Brokers, among the holders, that may lead the row."""
     on: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
     """By row and broker: a replica lies there."""
     lead: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
     """By row and broker: it leads. With one replica the same variable as `on`."""
     terms: dict[int, list[tuple[cp_model.IntVar, Floats]]] = field(default_factory=dict)
-    """By broker: each variable and the load, (R,), that it brings when true."""
+    """By broker: each variable with the load, (R,), that it adds when true."""
     fixed: Floats
     """(B, R) load of the rows without a choice."""
     hints: list[tuple[cp_model.IntVar, Hint]] = field(default_factory=list)
-    """Every variable with the value that it takes in a given placement."""
+    """Every variable, with the function for its value in a given placement."""
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """Rows with a choice, in order."""
+        """Rows with a choice, by position, in ascending order."""
         return tuple(self.holders)
 
     def boolean(self, name: str, hint: Hint) -> cp_model.IntVar:
-        """A new yes or no that follows from the placement."""
+        """Create a 0-1 variable whose value follows from the placement by `hint`."""
         return self.integer(0, 1, name, hint)
 
     def integer(self, low: int, high: int, name: str, hint: Hint) -> cp_model.IntVar:
-        """A new whole number that follows from the placement."""
+        """Create an integer variable from `low` to `high` that follows from the
+        placement.
+
+        `hint` computes its value from a placement and the values of earlier variables.
+        """
         variable = self.model.new_int_var(low, high, name)
         self.hints.append((variable, hint))
         return variable
@@ -58,7 +66,11 @@ class Variables:
     def placement(
         self, problem: Problem, value: Callable[[cp_model.IntVar], int]
     ) -> Placement:
-        """The placement that the variables' values stand for."""
+        """Read the placement from the variables' values; rows without a choice stay at
+        home.
+
+        `value` returns the value of a variable in CP-SAT's solution.
+        """
         on, leader = problem.home.copy(), problem.leader.copy()
         on[list(self.rows)] = False
         for (row, b), variable in self.on.items():
@@ -69,14 +81,16 @@ class Variables:
         return Placement.of(on, leader, problem.replicas.shape[1])
 
     def hint(self, placement: Placement) -> None:
-        """Offer a placement as the start, complete, in place of an earlier one."""
+        """Give CP-SAT a complete placement as its starting hint, replacing an earlier
+        one."""
         self.model.clear_hints()  # type: ignore[no-untyped-call]  # untyped upstream
         known = self.values(placement)
         for variable, _ in self.hints:
             self.model.add_hint(variable, known[variable.index])
 
     def values(self, placement: Placement) -> Known:
-        """What a placement means for each variable, by index."""
+        """Compute the value of every variable in a placement, by its index in the
+        model."""
         known: dict[int, int] = {}
         for variable, value in self.hints:
             known[variable.index] = value(placement, known)
@@ -86,10 +100,9 @@ class Variables:
 def make_variables(
     problem: Problem, model: cp_model.CpModel, among: Choices | None = None
 ) -> Variables:
-    """One variable for each row with a choice and each broker it may use.
+    """Create the variables of each row with a choice and each broker it may use.
 
-    `among` are the choices to make, all of them if None; rows that it does not name
-    stay.
+    `among` restricts the choices; None for all. Rows it does not name stay.
     """
     holders, leaders = choices(problem) if among is None else among
     free = list(holders)
@@ -114,7 +127,11 @@ def make_variables(
 
 
 def choices(problem: Problem) -> Choices:
-    """Who may hold and who may lead, of the rows that need not stay as they are."""
+    """Find the brokers, by position, that may hold and that may lead each row with a
+    choice.
+
+    Rows that may not move, or have only one placement, are left out.
+    """
     holders: dict[int, tuple[int, ...]] = {}
     leaders: dict[int, tuple[int, ...]] = {}
     may, rf = problem.may, problem.rf

@@ -1,4 +1,4 @@
-"""Why no placement keeps every rule, in words with names."""
+"""Why no placement keeps every rule: reasons by name, and minimal conflicts."""
 
 from solver.budget import Budget
 from solver.infeasible.messages import conflict_words
@@ -10,7 +10,7 @@ __all__ = ["Conflict", "conflict", "find_conflict", "plain_reasons"]
 
 
 def conflict(problem: Problem, budget: Budget) -> tuple[str, ...]:
-    """The smallest set of things that cannot all be kept, in words.
+    """Describe a smallest set of requirements that cannot all be met.
 
     Empty where none was found within the search budget.
     """

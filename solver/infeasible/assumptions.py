@@ -1,4 +1,5 @@
-"""What a conflict may consist of, as things that a person can name and change."""
+"""The requirements a conflict may consist of, each something a person can name and
+change."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,11 +23,11 @@ BUDGETS = (
     "partitions",
     "partitions_per_topic",
 )
-"""Budgets by number; names of the fields of `Budgets`."""
+"""Budgets by number: the field names of `Budgets`."""
 
 
 class RequirementKind(IntEnum):
-    """Kinds of things. Where sets are equally small, earlier kinds are named."""
+    """Kinds of requirements. Among equally small sets, earlier kinds are preferred."""
 
     STATE = 0
     """`at` a broker: it takes nothing new, and ends empty if it is leaving."""
@@ -37,9 +38,9 @@ class RequirementKind(IntEnum):
     RACKS = 3
     """The rack rule."""
     RETURN = 4
-    """No partition goes back where it came from within the return window."""
+    """No partition returns within the return window to a broker it left."""
     STAYS = 5
-    """`at` a number of `WhyFixed`: partitions that stay for this reason."""
+    """`at` a number of `FixedReason`: partitions may not move for this reason."""
     BUDGET = 6
     """`at` a position in `BUDGETS`."""
     REPLICA_LIMIT = 7
@@ -54,7 +55,7 @@ class RequirementKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Requirement:
-    """One thing; brokers, racks and rows are meant by position."""
+    """One requirement; brokers, racks and rows are given by position."""
 
     kind: RequirementKind
     at: int = 0
@@ -68,12 +69,16 @@ REPLICA_LIMIT = Requirement(RequirementKind.REPLICA_LIMIT)
 
 @dataclass(frozen=True)
 class Barriers:
-    """Which things forbid what, broker by broker."""
+    """Which requirements forbid what, broker by broker."""
 
     problem: Problem
 
     def of(self, row: int, broker: int) -> Iterator[Requirement]:
-        """Things that forbid a row's replica on a broker after the plan."""
+        """Yield the requirements that forbid a row's replica on a broker after the
+        plan.
+
+        `row` and `broker` are positions. None where the broker may hold the row.
+        """
         may = self.problem.may
         home = broker in self.problem.replicas[row]
         if may.leaving[broker] or not (home or may.alive[broker]):
@@ -85,9 +90,9 @@ class Barriers:
             yield RETURN
 
     def of_added(self, row: int, rack: int) -> Iterator[Requirement]:
-        """Pins that forbid a row's replica on a broker added in a rack.
+        """Yield pins that forbid a row's replica on a broker added in a rack.
 
-        An added broker gets an id of its own, so it is in no pin that lists ids.
+        An added broker gets a new id, so no pin that lists ids includes it.
         """
         name = self.problem.may.spreading.racks[rack]
         for number in self._pins_of(row):
@@ -96,18 +101,26 @@ class Barriers:
                 yield Requirement(RequirementKind.PIN, number)
 
     def of_leading(self, row: int, broker: int) -> Iterator[Requirement]:
-        """Things that forbid a row to be led by a broker that holds it."""
+        """Yield the requirements that forbid a broker that holds a row to lead it.
+
+        `row` and `broker` are positions.
+        """
         may = self.problem.may
         if not may.alive[broker] and self.problem.leader[row] != broker:
             yield Requirement(RequirementKind.STATE, broker)
 
     def stays(self, row: int) -> Requirement | None:
-        """Why a row stays as it is, None if it may move."""
+        """Return the requirement that keeps a row in place; None if the row may
+        move."""
         why = int(self.problem.may.fixed_reason[row])
         return Requirement(RequirementKind.STAYS, why - 1) if why else None
 
     def placements_of(self, row: int) -> tuple[Requirement, ...]:
-        """The explicit placements that match a row; the first one binds it."""
+        """List the explicit placements that match a row's topic, in the order of the
+        goals.
+
+        The first one binds the row; empty where the rack rule binds it.
+        """
         numbers = self._placements[self._topic(row)]
         return tuple(
             Requirement(RequirementKind.PLACEMENT, number) for number in numbers
@@ -115,11 +128,12 @@ class Barriers:
 
     @cached_property
     def rack_mode(self) -> RackMode:
-        """What the rack rule asks of rows without an explicit placement."""
+        """The rack mode of rows without an explicit placement."""
         return rack_mode(self.problem.snapshot, self.problem.goals)
 
     def takers(self, row: int) -> Bools:
-        """(B,) brokers that may get new replicas of a row, as states and pins say."""
+        """Return (B,) brokers that their state and the pins allow to get a new replica
+        of a row."""
         taking = self.problem.may.alive.copy()
         for pin in self._pins_of(row):
             taking &= self._pinned[pin]

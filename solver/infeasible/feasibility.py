@@ -1,7 +1,8 @@
-"""Every rule as something that can be dropped, to see which of them conflict.
+"""Every rule as a requirement that can be dropped, to see which of them conflict.
 
-Unlike the exact model of `solver.cpsat.model` this one has a variable for every broker:
-what forbids a broker is a constraint that binds only as long as its thing is kept.
+Unlike the exact model of `solver.cpsat.model`, this one has a variable for every
+broker: whatever forbids a broker is a constraint that binds only while its requirement
+is kept.
 """
 
 from collections import Counter
@@ -17,11 +18,11 @@ from solver.problem.problem import Problem
 
 Sum = cp_model.LinearExprT
 Posted = tuple[cp_model.Constraint, tuple[cp_model.LiteralT, ...]]
-"""A constraint and the literals beside its thing's under which it binds."""
+"""A constraint, and the literals under which it binds besides its requirement's."""
 
 
 class Feasibility:
-    """Rows that are placed anew, under things that are kept or dropped."""
+    """Rows to be placed again, under requirements that are kept or dropped."""
 
     def __init__(
         self,
@@ -33,9 +34,9 @@ class Feasibility:
     ) -> None:
         """Post the rules of each row. A broker may be added in each of `racks`.
 
-        next_rules: where a placement is dropped, the next one that matches the topic
-        binds its rows, and after the last one the rack rule, as in the goals without
-        the placement.
+        With `next_rules`, dropping a placement lets the next one that matches the topic
+        bind its rows, and after the last one the rack rule, as in goals without the
+        placement.
         """
         self.problem, self.rows = problem, tuple(rows)
         self.added, self._next_rules = tuple(racks), next_rules
@@ -53,20 +54,21 @@ class Feasibility:
 
     @property
     def rules(self) -> list[Requirement]:
-        """All things but rows, in order."""
+        """All requirements except rows, in the order of their kinds."""
         return sorted(t for t in self.keeps if t.kind is not RequirementKind.ROW)
 
     @property
     def places(self) -> range:
-        """Brokers by position; those that may be added stand last."""
+        """Brokers by position; those that may be added come last."""
         return range(len(self.problem.brokers) + len(self.added))
 
     def home(self, row: int) -> list[int]:
-        """Brokers that hold a row before the plan."""
+        """Return the brokers that hold a row before the plan."""
         return [b for b in self.problem.replicas[row].tolist() if b >= 0]
 
     def keep(self, requirement: Requirement) -> cp_model.IntVar:
-        """The decision to keep a thing."""
+        """Return the literal that is true where a requirement is kept, creating it if
+        needed."""
         if requirement not in self.keeps:
             kind, at, part = requirement.kind, requirement.at, requirement.part
             name = f"keep[{kind.name.lower()},{at},{part}]"
@@ -74,7 +76,8 @@ class Feasibility:
         return self.keeps[requirement]
 
     def missing(self, row: int, variable: cp_model.IntVar) -> cp_model.IntVar:
-        """At least 1 where a row is kept and a decision about it is not taken."""
+        """Create a variable that is 1 where a row is kept and `variable`, a decision,
+        is 0."""
         found = self.model.new_bool_var(f"not[{variable.name}]")
         self.model.add(
             found >= self.keep(Requirement(RequirementKind.ROW, row)) - variable
@@ -82,7 +85,7 @@ class Feasibility:
         return found
 
     def when(self, requirement: Requirement, posted: cp_model.Constraint) -> None:
-        """Let a constraint bind only where a thing is kept."""
+        """Make a constraint bind only where a requirement is kept."""
         posted.only_enforce_if(self.keep(requirement))
 
     def _choose(self, row: int) -> None:
@@ -98,7 +101,8 @@ class Feasibility:
                     self.model.add_implication(self.keep(requirement), ~lead)
 
     def _barring(self, row: int, place: int) -> Iterator[Requirement]:
-        """Things that forbid a row's replica on a broker, or on one that is added."""
+        """Requirements that forbid a row's replica on an existing or an added
+        broker."""
         known = len(self.problem.brokers)
         if place < known:
             yield from self._barriers.of(row, place)
@@ -154,7 +158,7 @@ class Feasibility:
         counts: list[Sum],
         dropped: Sequence[cp_model.LiteralT],
     ) -> None:
-        """Let a placement bind a row where those before it are dropped."""
+        """Make a placement bind a row where those before it are dropped."""
         binds = [self.keep(placement), *dropped]
         rule = self.problem.goals.placements[placement.at].placement
         wanted, names = Counter(rack_totals(rule)), self.problem.may.spreading.racks

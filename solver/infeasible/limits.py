@@ -1,7 +1,7 @@
-"""Limits of brokers and of the whole plan, as sums that things keep in bounds.
+"""Limits of brokers and of the whole plan, as sums bounded while a requirement is kept.
 
-Loads are rounded down and room is rounded up, so that what is impossible here is
-impossible in truth.
+Loads are rounded down and limits are rounded up, so what is infeasible here is truly
+infeasible.
 """
 
 import math
@@ -26,11 +26,11 @@ from solver.infeasible.feasibility import Feasibility, Sum
 from solver.problem.problem import sum_loads
 
 LOAD_UNITS: Final = 2**44
-"""A dimension's whole load in whole units; sums of twice that over 1,000 brokers fit
+"""Integer units of a dimension's whole load; sums of twice that over 1,000 brokers fit
 64 bits."""
 
 ROOM_SLACK: Final = 2e-9
-"""Share by which room is taken for larger; more than the plain check forgives."""
+"""Share by which limits are enlarged; more than the evaluator tolerates."""
 
 BUDGET_OF: Final = {
     name: Requirement(RequirementKind.BUDGET, i) for i, name in enumerate(BUDGETS)
@@ -42,26 +42,29 @@ Cells = Mapping[tuple[int, int], Sum]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitedSum:
-    """A sum that does not exceed `room` where its thing is kept.
+    """A sum that does not exceed `room` while its requirement is kept.
 
-    Its limit is `now`, in percent of a capacity, moves, replicas or `scale` bytes. At
-    another limit x the sum may reach `nothing + each * x`.
+    Its limit is `now`, in percent of a capacity, moves, replicas or `scale` bytes.
+    Under another limit x the sum may reach `nothing + each * x`.
     """
 
     requirement: Requirement
     total: Sum
     room: int
-    """By the limit, or as much as there is already."""
+    """By the limit, or the present value where that is larger."""
     nothing: int
     each: int
     now: int
     scale: int = 1
     unlimited: Sum = 0
-    """More than 0 where no other limit is enough, as for copies of unknown size."""
+    """Positive where no other limit suffices, as for copies of unknown size."""
 
 
 def keep_limits(feasibility: Feasibility) -> list[LimitedSum]:
-    """Post all limits that can bind; what they are, in order."""
+    """Post the limits of brokers and budgets that can bind, each under its requirement.
+
+    Returns them in order: capacities, replicas per broker, budgets.
+    """
     limits = [
         *_capacities(feasibility),
         *_replica_limits(feasibility),
@@ -74,10 +77,10 @@ def keep_limits(feasibility: Feasibility) -> list[LimitedSum]:
 
 
 class _Loads:
-    """What each broker carries of one dimension, as sums over the decisions.
+    """Load of each broker in one dimension, as sums over the decisions.
 
-    Rows that have no decisions and may move are one mass that can be spread at will,
-    which only makes less impossible.
+    Rows without decisions that may move are pooled into one divisible mass, which can
+    only make fewer problems infeasible.
     """
 
     def __init__(
@@ -88,7 +91,8 @@ class _Loads:
         self._spare = self._spread_rest() if len(self._rest) else {}
 
     def of(self, broker: int) -> Sum:
-        """A broker's load but for the partitions that nobody can copy, in units."""
+        """Load of a broker, without partitions that have no leader to copy from, in
+        units."""
         found, rows = self._feasibility, self._feasibility.rows
         variables = [found.on[row, broker] for row in rows]
         single = self._feasibility.problem.rf == 1
@@ -119,7 +123,7 @@ class _Loads:
         return np.flatnonzero(rest)
 
     def _before(self, rows: Ints) -> Floats:
-        """(B,) load of some rows as the snapshot has them."""
+        """(B,) load of some rows in the snapshot."""
         problem = self._feasibility.problem
         found: Floats = sum_loads(
             problem.replicas[rows],
@@ -146,7 +150,7 @@ class _Loads:
         return spare
 
     def _keep_staying(self, spare: dict[int, cp_model.IntVar]) -> None:
-        """Rows that stay are part of the mass, and not to be spread."""
+        """Make rows that may not move a fixed part of the mass."""
         found = self._feasibility
         why = found.problem.may.fixed_reason[self._rest]
         reasons = np.unique(why[why > 0]).tolist()
@@ -283,7 +287,7 @@ def _budgets(feasibility: Feasibility) -> Iterator[LimitedSum]:
 
 
 def _changes(feasibility: Feasibility) -> tuple[Cells, Cells]:
-    """New replicas, and replicas that leave; of a kept row there are equally many."""
+    """New and leaving replicas; a kept row has equally many of both."""
     on = feasibility.on
     home = {row: feasibility.home(row) for row in feasibility.rows}
     new = {(r, b): v for (r, b), v in on.items() if b not in home[r]}
@@ -304,7 +308,7 @@ def _led(feasibility: Feasibility) -> Sum:
 
 
 def _changed(feasibility: Feasibility, gone: Cells) -> Cells:
-    """By row: 1 at least where it gets a new replica or another leader."""
+    """By row: at least 1 where it gets a new replica or another leader."""
     leader = feasibility.problem.leader.tolist()
     left: dict[int, list[Sum]] = defaultdict(list)
     for (row, _), variable in gone.items():

@@ -1,4 +1,4 @@
-"""Conflicts and brokers in words."""
+"""Messages about conflicts, requirements and brokers."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -26,16 +26,20 @@ from solver.problem.eligibility import FIXED_REASONS, FixedReason
 from solver.problem.problem import Problem
 
 MOST_NAMED = 5
-"""Partitions or brokers of one kind that are told by name; more help nobody."""
+"""Partitions or brokers of one kind that are listed by name before the rest is
+counted."""
 
 ALL_TOPICS = Names(regex=(USER_TOPICS,))
-"""What a placement file without topics is for: all but internal topics."""
+"""The topics of a placement file that lists none: all except internal topics."""
 
 _OF_ONE_ROW = {RequirementKind.STATE, RequirementKind.PIN, RequirementKind.RETURN}
 
 
 def conflict_words(problem: Problem, conflict: Conflict) -> tuple[str, ...]:
-    """What cannot all be kept, a clause for each thing."""
+    """Describe a conflict in one sentence of clauses, the rows first.
+
+    Says so where a smaller conflict may exist.
+    """
     kinds = {t.kind for t in conflict.requirements}
     if len(conflict.rows) == 1 and kinds <= _OF_ONE_ROW:
         return ("; ".join(_one_row(problem, conflict)),)
@@ -71,7 +75,8 @@ def _one_row(problem: Problem, conflict: Conflict) -> Iterator[str]:
 
 
 def _left(problem: Problem, able: Sequence[int], states: set[BrokerState]) -> str:
-    """`racks a and b have 2 brokers that are not draining`."""
+    """Describe the brokers left: `racks a and b have 2 brokers that are not
+    draining`."""
     order = sorted(states)
     none = f"not {order[0]}" if len(order) == 1 else f"neither {' nor '.join(order)}"
     if not able:
@@ -103,7 +108,7 @@ def _rows(problem: Problem, rows: Sequence[int]) -> str:
 
 
 def requirement_texts(problem: Problem, conflict: Conflict) -> Iterator[str]:
-    """A clause for each kind of thing in a conflict."""
+    """Yield a clause for each kind of requirement in a conflict, in a fixed order."""
     by_kind: dict[RequirementKind, list[Requirement]] = defaultdict(list)
     for requirement in conflict.requirements:
         by_kind[requirement.kind].append(requirement)
@@ -164,7 +169,7 @@ def _capacities(problem: Problem, requirements: Sequence[Requirement]) -> Iterat
 
 
 def _returns(problem: Problem, rows: Sequence[int]) -> Iterator[str]:
-    """Partitions among these that may not go back where they came from."""
+    """Partitions among these that may not return to brokers they left."""
     barred = [r for r in rows if r in problem.may.barred]
     if not barred or len(barred) > MOST_NAMED:
         yield "partitions may not return yet to brokers they left recently"
@@ -187,7 +192,8 @@ def _staying(problem: Problem, requirement: Requirement) -> str:
 
 
 def staying_text(count: int, why: FixedReason) -> str:
-    """`1 partition rests after a recent move`, `2 partitions have no leader`."""
+    """Format `1 partition is in cooldown after a recent move`, `2 partitions have no
+    leader`."""
     verb, _, rest = why.partition(" ")
     if count == 1:
         verb = {"have": "has", "are": "is", "belong": "belongs"}[verb]
@@ -195,7 +201,10 @@ def staying_text(count: int, why: FixedReason) -> str:
 
 
 def pin_text(problem: Problem, number: int) -> str:
-    """What one pin asks for."""
+    """Format what a pin requires: `a pin keeps orders on broker 1`.
+
+    `number` is the pin's position in the goals.
+    """
     pin = problem.goals.pins[number]
     where = []
     if pin.brokers:
@@ -206,7 +215,10 @@ def pin_text(problem: Problem, number: int) -> str:
 
 
 def placement_text(problem: Problem, number: int) -> str:
-    """What one placement rule asks for."""
+    """Format what a placement rule requires, by rack.
+
+    `number` is the rule's position in the goals.
+    """
     rule = problem.goals.placements[number]
     counts = [
         *(f"{c} in rack {r}" for r, c in sorted(rule.placement.replica_racks.items())),
@@ -219,7 +231,7 @@ def placement_text(problem: Problem, number: int) -> str:
 
 
 def no_such_rack(problem: Problem, rack: str | None) -> str:
-    """That no broker is in a rack, and which racks there are; empty if one is."""
+    """Format that no broker is in a rack, and which racks exist; empty if one is."""
     racks = {b.rack for b in problem.snapshot.header.brokers}
     if rack in racks:
         return ""
@@ -231,7 +243,8 @@ def no_such_rack(problem: Problem, rack: str | None) -> str:
 def budget_text(
     problem: Problem, requirement: Requirement, limit: int | None = None
 ) -> str:
-    """A budget with its unit: `10 moves`; as it is, or as it would be."""
+    """Format a budget with its unit, such as `10 replica moves`, at its present or a
+    new limit."""
     name = BUDGETS[requirement.at]
     most = getattr(problem.goals.budgets, name) if limit is None else limit
     moves = count_text(most, "replica move")
@@ -249,7 +262,7 @@ def budget_text(
 
 
 def names_text(names: Names) -> str:
-    """A set of topics: `orders`, `orders and audit.*`, `all topics`."""
+    """Format a set of topics: `orders`, `orders and audit.*`, `all topics`."""
     if names == ALL_TOPICS:
         return "all topics"
     texts = [
@@ -261,7 +274,8 @@ def names_text(names: Names) -> str:
 
 
 def broker_names(problem: Problem, positions: Sequence[int]) -> str:
-    """`broker 2`, `broker 2 (draining)`, `brokers 1 and 2`."""
+    """Format brokers by position: `broker 2`, `broker 2 (draining)`, `brokers 1
+    and 2`."""
     found = [problem.snapshot.header.brokers[b] for b in positions]
     texts = [
         str(b.id) if b.state is BrokerState.ALIVE else f"{b.id} ({b.state})"
@@ -271,12 +285,15 @@ def broker_names(problem: Problem, positions: Sequence[int]) -> str:
 
 
 def named(noun: str, names: Sequence[str]) -> str:
-    """`broker 2`, `brokers 1 and 2`."""
+    """Format a noun with names: `broker 2`, `brokers 1 and 2`."""
     return f"{noun}{'s' if len(names) > 1 else ''} {listed(names)}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`; a long list is cut, and the rest counted."""
+    """Join names: `a`, `a and b`, `a, b and c`.
+
+    Of more than 2 x `MOST_NAMED` names, the first are given and the others counted.
+    """
     if len(names) > 2 * MOST_NAMED:
         rest = len(names) - MOST_NAMED
         names = [*names[:MOST_NAMED], f"{rest} more"]
@@ -286,7 +303,8 @@ def listed(names: Sequence[str]) -> str:
 
 
 def amount_text(measure: Measure, value: float) -> str:
-    """A load with its unit."""
+    """Format a load with its unit: bytes/s, bytes, or a plain number for counts and
+    CPU."""
     if measure in (Resource.NET_IN, Resource.NET_OUT):
         return rate_text(value)
     if measure is Resource.CPU:

@@ -1,14 +1,14 @@
-"""The smallest set of things that conflict.
+"""A smallest set of requirements that conflict.
 
-First a set of which nothing can be left out, by halving (QuickXplain; Junker, AAAI
-2004). Then the smallest one: a set conflicts exactly where it shares a member with
-every set whose absence would make the rest possible, so by turns the least set that
-meets all such sets known so far is tried, and where it does not conflict, the largest
-possible set around it gives one more (implicit hitting sets; Ignatiev, Previti,
-Liffiton and Marques-Silva, CP 2015).
+First an irreducible set is found by halving (QuickXplain; Junker, AAAI 2004). Then a
+smallest one: a set conflicts exactly if it shares a member with every correction set, a
+set whose removal makes the rest feasible. In turns, a minimum hitting set of the
+correction sets known so far is tried, and if it does not conflict, the largest feasible
+set around it gives one more (implicit hitting sets; Ignatiev, Previti, Liffiton and
+Marques-Silva, CP 2015).
 
-Things are kept and dropped by fixing their decisions: as assumptions, which presolve
-does not see, the same questions take CP-SAT up to a hundred times longer.
+Requirements are kept and dropped by fixing their variables: as assumptions, which
+presolve does not see, the same questions take CP-SAT up to a hundred times longer.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -28,50 +28,54 @@ from solver.problem.problem import Problem
 T = TypeVar("T")
 
 MOST_PAIRS: Final = 3_000
-"""Rows x brokers up to which all rows are placed anew; above, those that must move."""
+"""Rows x brokers up to which all rows are placed again; above it, only forced rows."""
 
 MOST_FORCED_PAIRS: Final = 50_000
-"""Rows that must move x brokers above which no conflict is looked for."""
+"""Forced rows x brokers above which no conflict is searched for."""
 
 MOST_ROUNDS: Final = 200
-"""Sets tried for the smallest; after that the one is named of which nothing can be
-left out, though a smaller one may exist."""
+"""Sets tried for the smallest; after that the irreducible one is reported, though a
+smaller one may exist."""
 
 MOST_ROWS: Final = 12
-"""Rows up to which those without which there is no conflict are looked for."""
+"""Rows up to which the rows needed for the conflict are determined."""
 
 WORK_OF_TIME: Final = 2.0
-"""Work of a unit of CP-SAT's deterministic time in these models; measured."""
+"""Work units per unit of CP-SAT's deterministic time in these models; measured."""
 
 WORK_OF_KEEP: Final = 1e-5
-"""Work of one question, by thing that is kept or dropped; measured."""
+"""Work units of one question, per requirement; measured."""
 
 WORK_OF_PAIR: Final = 1e-4
-"""Work of building a model, by pair of row and broker; measured."""
+"""Work units for building a model, per pair of row and broker; measured."""
 
 FREE_WORK: Final = 0.5
-"""Work of a model that is built even where less of the search budget is left."""
+"""Work units of a model that is built even if less of the search budget is left."""
 
 _ONE: Final = 1_000_000
-"""Weight of one thing; its kind only decides between sets that are equally small."""
+"""Weight of one requirement; its kind only breaks ties between equally small sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Things that cannot all be kept."""
+    """Requirements that cannot all be met, and the rows that show it."""
 
     requirements: tuple[Requirement, ...]
-    """None of them can be left out."""
+    """An irreducible set: without any one of them there is no conflict."""
     rows: tuple[int, ...]
-    """The rows that cannot all be placed under them."""
+    """Rows that cannot all be placed under the requirements."""
     smallest: bool
-    """No set of fewer things conflicts."""
+    """Proved that no set of fewer requirements conflicts."""
     rows_needed: bool
-    """None of the rows can be left out."""
+    """Without any one of the rows there is no conflict."""
 
 
 def find_conflict(problem: Problem, budget: Budget) -> Conflict | None:
-    """The smallest conflict; None where none was found within the search budget."""
+    """Find a set of requirements that cannot all be met, minimal if the budget allows.
+
+    None where no conflict was found within the search budget, or too many rows would
+    have to be modelled.
+    """
     rows = modelled_rows(problem)
     return conflict_of_rows(problem, rows, budget) if rows else None
 
@@ -79,9 +83,9 @@ def find_conflict(problem: Problem, budget: Budget) -> Conflict | None:
 def conflict_of_rows(
     problem: Problem, rows: Sequence[int], budget: Budget
 ) -> Conflict | None:
-    """A conflict that shows where only these rows are placed again.
+    """Find a conflict that shows when only these rows are placed again.
 
-    None where none was found within the search budget.
+    Returns None if none was found within the search budget.
     """
     if not affordable(problem, rows, budget):
         return None
@@ -94,7 +98,11 @@ def conflict_of_rows(
 
 
 def affordable(problem: Problem, rows: Sequence[int], budget: Budget) -> bool:
-    """Charge a model of these rows; whether the search budget has room for it."""
+    """Charge the building of a model of these rows; return whether the budget allows
+    it.
+
+    Where it does not, nothing is charged.
+    """
     work = WORK_OF_PAIR * len(rows) * len(problem.brokers)
     if budget.over() or work > budget.work_left + FREE_WORK:
         return False
@@ -103,7 +111,11 @@ def affordable(problem: Problem, rows: Sequence[int], budget: Budget) -> bool:
 
 
 def modelled_rows(problem: Problem) -> list[int]:
-    """Rows that are placed anew; empty where they are too many."""
+    """Return the rows to place again: all with a leader, or else those forced to move.
+
+    The latter above `MOST_PAIRS` pairs of row and broker; empty if those are too many,
+    too.
+    """
     brokers = len(problem.brokers)
     rows: list[int] = (problem.leader >= 0).nonzero()[0].tolist()
     if len(rows) * brokers > MOST_PAIRS:
@@ -112,9 +124,9 @@ def modelled_rows(problem: Problem) -> list[int]:
 
 
 def quick_solver(budget: Budget, work: float) -> cp_model.CpSolver:
-    """A solver for many easy questions: most of their time would be presolve's.
+    """Create a solver for many easy questions, most of whose time presolve would take.
 
-    403 rows of three replicas on 50 brokers: 2 s a question, 18 s with all of presolve.
+    403 rows of three replicas on 50 brokers: 2 s per question, 18 s with full presolve.
     """
     solver = new_solver(budget.limits, work / WORK_OF_TIME)
     solver.parameters.cp_model_probing_level = 0
@@ -124,7 +136,7 @@ def quick_solver(budget: Budget, work: float) -> cp_model.CpSolver:
 
 
 class _TooManyError(Exception):
-    """More is needed than is wanted."""
+    """More requirements are needed than asked for."""
 
 
 class _BudgetError(Exception):
@@ -132,7 +144,7 @@ class _BudgetError(Exception):
 
 
 class _ConflictSearch:
-    """Solves the same model with this or that kept."""
+    """Solves one model repeatedly with varying requirements kept."""
 
     def __init__(self, feasibility: Feasibility, budget: Budget) -> None:
         self._feasibility, self._budget = feasibility, budget
@@ -158,7 +170,7 @@ class _ConflictSearch:
         )
 
     def _within(self, find: Callable[[], T], otherwise: T) -> T:
-        """What is found within the search budget."""
+        """Run `find`; return `otherwise` if it exhausts the search budget."""
         try:
             return find()
         except _BudgetError:
@@ -172,12 +184,9 @@ class _ConflictSearch:
         conflicts: Callable[[Collection[Requirement]], bool],
         most: int | None = None,
     ) -> list[Requirement]:
-        """Things that conflict, of which none can be left out, by halving.
+        """Reduce requirements to an irreducible conflicting set, by halving.
 
-        Raises
-        ------
-        _TooManyError
-            More than `most` are needed.
+        Raises `_TooManyError` if more than `most` are needed.
         """
         found: list[Requirement] = []
 
@@ -203,7 +212,7 @@ class _ConflictSearch:
     def _needed_rows(
         self, rules: Sequence[Requirement]
     ) -> tuple[list[Requirement], bool]:
-        """The rows in conflict, and whether none of them can be left out."""
+        """The rows in conflict, and whether each of them is needed."""
 
         def conflicts(kept: Collection[Requirement]) -> bool:
             return self._conflicts([*rules, *kept])
@@ -222,9 +231,9 @@ class _ConflictSearch:
     # ---- the smallest set
 
     def _smallest(self, known: int) -> list[Requirement] | None:
-        """The smallest set of rules that conflict over all rows.
+        """The smallest conflicting set of rules over all rows.
 
-        known: the size of a set that conflicts.
+        `known` is the size of a conflicting set. None if it was not found in time.
         """
         missed: list[set[Requirement]] = []
         for _ in range(MOST_ROUNDS):
@@ -254,7 +263,7 @@ class _ConflictSearch:
     def _largest_feasible_with(
         self, tried: Sequence[Requirement]
     ) -> set[Requirement] | None:
-        """The most rules that can be kept beside these and all rows; None if none."""
+        """The most rules that can be kept with these and all rows; None if none."""
         keeps, model = self._feasibility.keeps, self._feasibility.model
         self._fix([*tried, *self._rows], others=None)
         model.maximize(cp_model.LinearExpr.sum([keeps[t] for t in self._rules]))
@@ -270,13 +279,13 @@ class _ConflictSearch:
     # ---- feasibility checks
 
     def _conflicts(self, kept: Iterable[Requirement]) -> bool:
-        """Whether these cannot all be kept, whatever else is dropped."""
+        """Whether these cannot all be kept, with all others dropped."""
         self._fix(kept, others=0)
         status = self._solve(self._solver(), self._feasibility.model)
         return status == cp_model.INFEASIBLE
 
     def _fix(self, kept: Iterable[Requirement], *, others: int | None) -> None:
-        """Keep these, and drop all others or leave them open."""
+        """Keep these; drop all others or leave them open."""
         keeps, variables = (
             self._feasibility.keeps,
             self._feasibility.model.proto.variables,

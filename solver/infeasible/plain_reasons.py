@@ -1,4 +1,4 @@
-"""Placement rules that no replica list can follow, in words."""
+"""Reasons for infeasibility that need no search over combinations of rules."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
@@ -112,9 +112,10 @@ def _staying_load(problem: Problem) -> Floats:
 
 
 def _placement_misfits(problem: Problem) -> Iterator[str]:
-    """Rules that leave partitions that must move no place, whatever else is allowed.
+    """Placements that leave forced partitions no place, whatever else is allowed.
 
-    Their counts do not sum to the replication factor, or no broker is in a rack.
+    Their counts do not add up to the replication factor, or no broker is in a rack they
+    name.
     """
     found: dict[int, list[str]] = defaultdict(list)
     barriers = Barriers(problem)
@@ -130,7 +131,8 @@ def _placement_misfits(problem: Problem) -> Iterator[str]:
 
 
 def _placed_rows(problem: Problem) -> list[int]:
-    """A row that an explicit placement binds and that must move, of each kind."""
+    """One forced row per topic and replication factor that an explicit
+    placement binds."""
     spreading, topic = problem.may.spreading, problem.snapshot.partitions.topic
     exact = spreading.mode[spreading.group] == RackMode.EXACT
     rows = np.flatnonzero((problem.may.forced > 0) & exact)

@@ -1,7 +1,7 @@
-"""Least costs of rows at given prices: of all, and with a given broker in each.
+"""Least costs of rows at given prices: overall, and with a given broker included.
 
-Racks bind as `solver.kernels.pricing` has it. To have one broker in the set exchanges
-at most one other of the greedy choice, as another leader does.
+Racks bind as in `solver.kernels.pricing`. Including one broker exchanges at most one
+other of the greedy choice, as another leader does.
 """
 
 import numpy as np
@@ -18,14 +18,9 @@ def cheapest_of_all(
 ) -> None:
     """Find the cheapest placement of every row that may change.
 
-    Parameters
-    ----------
-    q
-        (K, B) price of a unit of load on a broker.
-    best
-        (n, M) int32, filled: brokers, leader first.
-    least
-        (n,) filled: its cost; 0 for rows that stay, infinite where none is allowed.
+    `q` is (K, B), prices per unit of load. Fills `best`, (n, M) int32 brokers, leader
+    first, and `least`, (n,) costs: 0 for rows that stay, infinite where no placement is
+    allowed.
     """
     lowest = np.empty(len(q))
     for d in range(len(q)):
@@ -50,7 +45,8 @@ def cheapest_of_all(
 
 @compiled
 def _choose(c: Columns, p: int, follow: Floats, chosen: Ints) -> float:
-    """Choose the cheapest brokers that the racks allow; the cost as followers."""
+    """Choose the cheapest brokers that the racks allow; return their cost as
+    followers."""
     group, total = c.group[p], 0.0
     for k in range(c.rf[p]):
         found, cost = -1, np.inf
@@ -86,7 +82,7 @@ def _lead(
     total: float,
     kept: int,
 ) -> float:
-    """Cost with the best leader, in exchange for a follower if it is none.
+    """Cost with the best leader, in exchange for a follower if it is not one.
 
     `kept` is a broker that must not be exchanged, -1 for none.
     """
@@ -102,7 +98,7 @@ def _lead(
 
 @compiled
 def _leaves(c: Columns, p: int, b: int, follow: Floats, chosen: Ints, kept: int) -> int:
-    """Which of those chosen makes room for broker b; b itself if it is one of them."""
+    """Which of the chosen makes room for broker b; b itself if it is one of them."""
     rack, same = c.rack[b], 0
     for k in range(c.rf[p]):
         if chosen[k] == b:
@@ -124,12 +120,8 @@ def least_with(
 ) -> None:
     """Find the least cost of each row with a given broker in it.
 
-    Parameters
-    ----------
-    holds
-        (n, B) filled: with a replica on the broker.
-    leads
-        (n, B) filled: with the broker as the leader.
+    Fills `holds`, (n, B) with a replica on the broker, and `leads`, (n, B) with the
+    broker as the leader.
     """
     brokers, most = len(c.scale), c.home.shape[1]
     base, chosen = np.zeros(most, np.int64), np.zeros(most, np.int64)
@@ -198,16 +190,10 @@ def _at_home(
 
 @compiled
 def shifts(c: Columns, row: Ints, at: Ints, broker: Ints, shift: Floats) -> None:
-    """Find what placements change of the deviations.
+    """Compute what m placements change in the deviations.
 
-    Parameters
-    ----------
-    row, at
-        (m,) rows and (m, M) brokers of each, leader first.
-    broker
-        (m, 2M) filled: brokers that gain or lose load; -1 fills.
-    shift
-        (m, 2M, K) filled: by how much.
+    `row` is (m,) and `at` (m, M) brokers of each, leader first. Fills `broker`, (m, 2M)
+    brokers that gain or lose load, -1 as filler, and `shift`, (m, 2M, K) by how much.
     """
     for i in range(len(row)):
         p, count = row[i], 0
@@ -228,7 +214,11 @@ def shifts(c: Columns, row: Ints, at: Ints, broker: Ints, shift: Floats) -> None
 
 @compiled
 def price_changes(c: Columns, row: Ints, at: Ints, price: Floats) -> None:
-    """Fill (m,) what placements of rows, as in `shifts`, cost as moves."""
+    """Fill `price`, (m,), with the cost of placing rows, in units of F.
+
+    `row` is (m,) and `at` (m, M) brokers, leader first, as for `shifts`. Each broker
+    without a replica in the snapshot costs `c.price`, another leader `c.leader_price`.
+    """
     for i in range(len(row)):
         p = row[i]
         price[i] = 0.0 if at[i, 0] == c.home[p, 0] else c.leader_price

@@ -1,8 +1,9 @@
-"""Simulated annealing towards the band: the price of moves plus that of the excess.
+"""Simulated annealing towards the tolerance band: cost of moves plus price of the
+excess.
 
-A step puts a replica of one row on a broker that may matter, hands its leadership
-over, takes a changed row home, or does both at once with two rows. Metropolis et al.,
-1953; all rules are kept at each step.
+A step puts a replica of one row on a candidate broker, passes its leadership on, takes
+a changed row home, or does both at once with two rows (Metropolis et al., 1953). Every
+step keeps all rules.
 """
 
 from typing import Any, NamedTuple
@@ -26,22 +27,22 @@ from solver.kernels.xorshift import below
 
 
 class BandScratch(NamedTuple):
-    """Working memory of one run."""
+    """Working memory of one annealing run over n rows, B brokers and K dimensions."""
 
     cost: Floats
-    """(B,) price of each broker's deviations."""
+    """(B,) cost of each broker's deviations."""
     most: Floats
-    """(K,) price of one level outside the band."""
+    """(K,) price of one mean load outside the band."""
     imbalance_price: Floats
     """(K,) price of a squared deviation, 0 where only the band counts."""
     tolerance: Floats
-    """(K,)"""
+    """(K,) half the width of the band."""
     changed: Ints
     """(n,) rows that are not at home; the first `length[0]` are valid."""
     place: Ints
     """(n,) position in `changed`, -1 outside."""
     length: Ints
-    """(1,)"""
+    """(1,) number of changed rows."""
     log: Ints
     """(steps, 3) of one try: row, slot and the broker it came from, -1 where the slot
     got the leadership."""
@@ -62,7 +63,11 @@ def _link_scratch(parts: Any) -> Any:
 def new_band_scratch(
     c: Columns, most: Floats, imbalance_price: Floats, tolerance: Floats, seed: int
 ) -> BandScratch:
-    """Working memory for columns of this size."""
+    """Allocate working memory for columns of this size.
+
+    `most`, `imbalance_price` and `tolerance` are (K,); `seed` starts the random
+    numbers.
+    """
     n = len(c.rf)
     record = BandScratch(
         cost=np.zeros(len(c.scale)),
@@ -95,28 +100,15 @@ def anneal_band(
     value: float,
     least: float,
 ) -> tuple[float, float]:
-    """Walk, and fill `best`, (n, M), with the cheapest placement seen.
+    """Anneal, and fill `best`, (n, M), with the cheapest placement seen.
 
-    Parameters
-    ----------
-    part
-        The first step, the one before which to pause, and the steps in all.
-    value, least
-        Cost of the state and of `best`, as `begin_walk` or the part before left them.
-    row, broker
-        (m,) pairs that a step may bring together, by row.
-    start
-        (n + 1,) where the pairs of each row begin.
-    heat
-        (stages,) temperatures, each for an equal part of the steps.
-    noise
-        (size,) quantiles of the exponential distribution.
-    least_gain
-        What a placement must be cheaper by than the best before it.
-
-    Returns
-    -------
-    `value` and `least` after these steps.
+    `row` and `broker` are (m,) pairs that a step may combine, by row, and `start` is (n
+    + 1,) where the pairs of each row begin. `part` holds the first step, the one before
+    which to pause, and the total. `heat` is (stages,) temperatures for equal parts of
+    the steps, `noise` quantiles of the exponential distribution, and `least_gain` the
+    least improvement of a new best. `value` and `least` are the costs of the state and
+    of `best`, from `evaluate_start` or the previous part; they are returned after these
+    steps.
     """
     first, end, steps = part
     for step in range(first, end):
@@ -135,7 +127,11 @@ def anneal_band(
 
 @compiled
 def evaluate_start(c: Columns, s: State, w: BandScratch) -> float:
-    """Work out what the brokers and the rows of a state cost; the sum of that."""
+    """Compute the costs of all brokers and rows of a state; return their sum, in units
+    of F.
+
+    Sets the scratch memory's costs, and its list of changed rows.
+    """
     value = 0.0
     for b in range(len(w.cost)):
         w.cost[b] = _imbalance(c, s, w, b)
@@ -162,7 +158,7 @@ def _imbalance(c: Columns, s: State, w: BandScratch, b: int) -> float:
 
 @compiled
 def _price(c: Columns, s: State, p: int) -> float:
-    """What a row costs as it lies."""
+    """Cost of a row where it lies."""
     if s.at[p, 0] == c.home[p, 0] and c.rf[p] == 1:
         return 0.0
     price = 0.0 if s.at[p, 0] == c.home[p, 0] else c.leader_price
@@ -182,7 +178,7 @@ def _at_home(c: Columns, p: int, b: int) -> bool:
 
 @compiled
 def _update_changed(c: Columns, s: State, w: BandScratch, p: int) -> None:
-    """Keep the list of changed rows up to date for one row."""
+    """Update the list of changed rows for one row."""
     changed = s.at[p, 0] != c.home[p, 0]
     for k in range(c.rf[p]):
         changed |= not _at_home(c, p, s.at[p, k])
@@ -204,7 +200,8 @@ def _update_changed(c: Columns, s: State, w: BandScratch, p: int) -> None:
 def _try(
     c: Columns, s: State, w: BandScratch, row: Ints, broker: Ints, start: Ints
 ) -> tuple[float, bool]:
-    """Take one random step, or two; the change of cost, and whether it is allowed."""
+    """Take one or two random steps; return the change of cost, and whether it is
+    allowed."""
     w.size[0] = 0
     done, delta, first = True, 0.0, -1
     for _ in range(1 + below(w.random, 2)):
@@ -230,7 +227,7 @@ def _try(
 def _random_broker(
     c: Columns, w: BandScratch, p: int, broker: Ints, start: Ints
 ) -> int:
-    """One of the brokers that a row may use, those of its home among them."""
+    """One of the brokers that a row may use, including those of its home."""
     listed = start[p + 1] - start[p]
     at = below(w.random, listed + c.rf[p])
     found: int = broker[start[p] + at] if at < listed else c.home[p, at - listed]
@@ -257,7 +254,7 @@ def _evaluate_try(
 
 @compiled
 def _deviations_change(c: Columns, s: State, w: BandScratch) -> float:
-    """How the cost of excess differs from `cost` on all brokers of the rows logged."""
+    """Change of the deviations' cost on all brokers of the rows logged."""
     change = 0.0
     for i in range(w.size[0]):
         p, came = w.log[i, 0], w.log[i, 2]
@@ -281,7 +278,7 @@ def _first(s: State, w: BandScratch, c: Columns, i: int, b: int, came: bool) -> 
 
 @compiled
 def _put(c: Columns, s: State, w: BandScratch, p: int, b: int) -> bool:
-    """Bring a replica of a row to a broker, or the leadership if it has one."""
+    """Move a replica of a row to a broker, or the leadership if it has one."""
     rf = c.rf[p]
     for k in range(rf):
         if s.at[p, k] == b:
@@ -302,7 +299,7 @@ def _put(c: Columns, s: State, w: BandScratch, p: int, b: int) -> bool:
 
 @compiled
 def _go_home(c: Columns, s: State, w: BandScratch, p: int) -> bool:
-    """Take a whole row home, if it may stay there."""
+    """Move a whole row home, if it may stay there."""
     rf = c.rf[p]
     if c.forced[p]:
         return False
@@ -348,7 +345,7 @@ def _undo(c: Columns, s: State, w: BandScratch) -> None:
 
 @compiled
 def _commit(c: Columns, s: State, w: BandScratch) -> None:
-    """Make the steps logged last."""
+    """Make the steps logged permanent."""
     for i in range(w.size[0]):
         p, came = w.log[i, 0], w.log[i, 2]
         if came >= 0:

@@ -1,8 +1,8 @@
-"""The relaxed problem of one node of a tree, in which some rows are decided.
+"""The relaxation of one node of a tree in which some rows are decided.
 
-Row by row, mass goes from the dearest broker to the cheapest by an exact step, then
-rows that are split are mixed. What the prices 2 w v prove is a bound at any moment
-(weak duality). From the point of the node above that takes a few rounds.
+Row by row, mass moves from the most expensive broker to the cheapest by an exact line
+search, then split rows are mixed. The prices 2 w v prove a bound at any moment (weak
+duality). Starting from the parent's point this takes a few rounds.
 """
 
 import numpy as np
@@ -13,15 +13,19 @@ from solver.kernels.conjugate_gradient import UNSPLIT, mix
 from solver.kernels.relaxed_point import Relaxed, may, price_of, quote
 
 CHECK_EVERY = 4
-"""Looks at all rows from one comparison of value and bound to the next."""
+"""Pricings of all rows between two comparisons of value and bound."""
 
 STEPS = 150
-"""Most conjugate directions between two looks."""
+"""Most conjugate directions between two pricings."""
 
 
 @compiled
 def place_cheapest(x: Relaxed, prices: Floats) -> None:
-    """Place each row where it is cheapest at prices (B, K) of deviation."""
+    """Put the whole mass of each row on the broker where it is cheapest.
+
+    `prices` is (B, K), of deviation; sets `x.q` and `x.mass`, and considers only
+    brokers where the row `may` be.
+    """
     brokers, dims = x.fixed.shape
     for b in range(brokers):
         for d in range(dims):
@@ -39,9 +43,9 @@ def place_cheapest(x: Relaxed, prices: Floats) -> None:
 
 @compiled
 def restore(x: Relaxed, at: Ints, row: Ints, broker: Ints, mass: Floats) -> None:
-    """Place rows as at a point kept, but where it has been decided otherwise since.
+    """Restore a stored point, except for rows decided otherwise since.
 
-    at: (R,) where rows are whole. row, broker, mass: (M,) those that are not.
+    `at` is (R,): where whole rows are. `row`, `broker` and `mass` are (M,): split rows.
     """
     x.mass[:, :] = 0.0
     for p in range(len(at)):
@@ -56,7 +60,11 @@ def restore(x: Relaxed, at: Ints, row: Ints, broker: Ints, mass: Floats) -> None
 
 @compiled
 def relaxed_value(x: Relaxed) -> float:
-    """F at the masses; deviations and prices are worked out anew."""
+    """Recompute deviations and prices at the masses; return F there, without the
+    refund.
+
+    Sets `x.v` and `x.q`.
+    """
     brokers, dims = x.fixed.shape
     found = 0.0
     x.v[:, :] = x.fixed
@@ -76,8 +84,8 @@ def relaxed_value(x: Relaxed) -> float:
 
 @compiled
 def _price_all_rows(x: Relaxed, small: float) -> tuple[float, int]:
-    """The bound that the present prices prove; lists rows cheaper where they
-    are not."""
+    """The bound that the present prices prove; lists rows that are cheaper
+    elsewhere."""
     brokers, dims = x.fixed.shape
     bound, many = 0.0, 0
     for b in range(brokers):
@@ -104,7 +112,7 @@ def _price_all_rows(x: Relaxed, small: float) -> tuple[float, int]:
 
 @compiled
 def _shift(x: Relaxed, p: int) -> None:
-    """Bring mass of a row from its dearest broker to its cheapest."""
+    """Move mass of a row from its most expensive broker to its cheapest."""
     low, high, to, off = np.inf, -np.inf, -1, -1
     for b in range(len(x.fixed)):
         if may(x, p, b):
@@ -137,24 +145,13 @@ def _shift(x: Relaxed, p: int) -> None:
 def relax(
     x: Relaxed, within: float, cut: float, looks: int, most: int, small: float
 ) -> tuple[float, float, int]:
-    """Solve from the masses on; the best prices are left in `prices`.
+    """Solve the relaxation from the present masses; the best prices are left in
+    `prices`.
 
-    Parameters
-    ----------
-    within
-        How near value and bound shall come.
-    cut
-        The bound from which on nothing more need be known.
-    looks
-        Most looks at all rows.
-    most
-        Operations after which no further look is taken.
-    small
-        Gain of a row that is none.
-
-    Returns
-    -------
-    The bound, the value reached, and about how many operations that took.
+    Ends when value and bound are within `within`, when the bound reaches `cut`, after
+    `looks` pricings of all rows, or after `most` operations. Gains of a row below
+    `small` count as none. Returns the bound, the value, and the approximate number of
+    operations.
     """
     value, best = relaxed_value(x), -np.inf
     all_, one = x.cost.size * (len(x.weight) + 1), x.cost.shape[1] * len(x.weight)
@@ -180,10 +177,11 @@ def relax(
 
 @compiled
 def most_split(x: Relaxed) -> tuple[int, float]:
-    """The row that gains most by being split, and how much; -1 where all are whole.
+    """Return the row that gains most by being split, and its gain; -1 where all are
+    whole.
 
-    That is what deviations would cost more, in the mean, if it lay on one broker drawn
-    by its masses.
+    The gain is by how much the expected cost of deviations would rise if the row were
+    put on one broker drawn by its masses.
     """
     row, most = -1, 0.0
     for p in range(len(x.cost)):

@@ -1,13 +1,13 @@
-"""What each broker would hold if rows were paid for: one small problem a broker.
+"""What each broker would hold if rows paid for it: one small subproblem per broker.
 
-A broker b may hold any of its choices i, each at the cost c_i less what the row pays:
+A broker b may hold any of its choices i, each at the cost c_i minus what the row pays:
 
-    least over sets S of  sum_S (c_i - mu_i) + sum_d w_d (v_d + sum_S a_id)^2
+minimise over sets S: sum_S (c_i - mu_i) + sum_d w_d (v_d + sum_S a_id)^2
 
 With any eta, and reduced costs r_i = c_i - mu_i + eta . a_i, the value of S is exactly
 a base plus |r_i| of each choice that S decides against the sign of r_i, a flip, plus
 sum_d w_d z_d^2 of the residual z = v(S) - eta / 2 w. The higher the base, the fewer
-flips can pay. Geoffrion, 1974.
+flips can pay off (Geoffrion, 1974).
 """
 
 from typing import Any, NamedTuple
@@ -31,33 +31,33 @@ from solver.kernels.single_broker_bnb import (
 )
 
 PAIRED = 96
-"""Flips of least cost that are also tried two at a time."""
+"""Flips of least cost that are also tried in pairs."""
 
 FINER = 0.04
-"""What a grid's largest square of prices becomes where nothing higher is found."""
+"""Factor on a grid's largest square of prices where nothing higher is found."""
 
 FINEST = 1e-6
-"""And at which share of the first one's the search ends."""
+"""Share of the first grid's at which the search ends."""
 
 MOST_ROUNDS = 30
 """Most grids in the search for a broker's prices."""
 
 
 class Subproblems(NamedTuple):
-    """The choices of B brokers, broker after broker; K counted dimensions."""
+    """The choices of B brokers, broker after broker; K balanced dimensions."""
 
     start: Ints
     """(B + 1,) first choice of each broker."""
     row: Ints
-    """(I,) int32"""
+    """(I,) int32 row of each choice."""
     cost: Floats
-    """(I,) price of the change; 0 at home."""
+    """(I,) cost of the change; 0 at home."""
     load: Floats
-    """(I, K) deviation that the row brings."""
+    """(I, K) deviation that the row adds."""
     fixed: Floats
-    """(B, K) deviation by what is decided."""
+    """(B, K) deviation from what is decided."""
     weight: Floats
-    """(K,)"""
+    """(K,) weight in F."""
 
 
 SubproblemsStruct, SubproblemsReference = reference_to(Subproblems)
@@ -69,13 +69,17 @@ def _link_subproblems(parts: Any) -> Any:
 
 
 def link_subproblems(record: Subproblems) -> Subproblems:
-    """As compiled loops take it."""
+    """Return the record as a reference for compiled loops."""
     return linked(_link_subproblems, record)
 
 
 @compiled
 def choice_costs(c: Columns, rows: Ints, r: PricingScratch, cost: Floats) -> None:
-    """Fill cost (rows, B): price of each row on each broker; infinite where barred."""
+    """Fill `cost`, (rows, B), with the cost of each row's change to each broker.
+
+    In units of F, and infinite where the broker may not take the row. For rows with one
+    replica.
+    """
     free = np.zeros((c.lead.shape[1], len(c.scale)))
     for i in range(len(rows)):
         price_row(c, free, rows[i], 0.0, r)
@@ -95,23 +99,13 @@ def solve_brokers(
     nodes: int,
     t: BrokerTree,
 ) -> tuple[float, float, int]:
-    """Solve some brokers' problems at the multipliers mu (n,) of rows.
+    """Solve the subproblems of brokers `first` to `end` - 1 at multipliers mu, (n,).
 
-    Parameters
-    ----------
-    first, end
-        The brokers from `first` to before `end`, by position.
-    eta
-        (B, K) any prices; those of a broker are moved to where its base is higher.
-    held
-        (I,) a set of each broker to start at; the best one found is left there.
-    within
-        How exact the values shall be, unless `nodes` branchings are too few.
-
-    Returns
-    -------
-    Sum of the proved values, how far the sets found may be from them together, and
-    about how many operations that took.
+    `eta` is (B, K), any prices; a broker's are moved to where its base is higher.
+    `held` is (I,): a set of each broker to start from, replaced by the best one found.
+    Values are exact to `within`, unless `nodes` branchings are too few. Returns the sum
+    of the proved values, how far the sets found may be from them in total, and the
+    approximate number of operations.
     """
     total, open_, effort = 0.0, 0.0, 0
     for b in range(first, end):
@@ -129,7 +123,8 @@ def solve_brokers(
 
 @compiled
 def _reduce(p: Subproblems, mu: Floats, eta: Floats, b: int, t: BrokerTree) -> float:
-    """Reduced costs of a broker's choices; the base, which any set costs at least."""
+    """Compute reduced costs of a broker's choices; return the base, a bound of any
+    set's cost."""
     base = 0.0
     for d in range(len(p.weight)):
         x = eta[b, d]
@@ -146,7 +141,7 @@ def _reduce(p: Subproblems, mu: Floats, eta: Floats, b: int, t: BrokerTree) -> f
 
 @compiled
 def _residual(p: Subproblems, eta: Floats, b: int, t: BrokerTree, z: Floats) -> None:
-    """Residual (K,) of the set that the signs of the reduced costs choose."""
+    """Residual, (K,), of the set that the signs of the reduced costs choose."""
     first = p.start[b]
     for d in range(len(z)):
         z[d] = p.fixed[b, d] - eta[b, d] / (2.0 * p.weight[d])
@@ -160,7 +155,8 @@ def _residual(p: Subproblems, eta: Floats, b: int, t: BrokerTree, z: Floats) -> 
 def _improve(
     p: Subproblems, eta: Floats, b: int, held: Bools, t: BrokerTree
 ) -> tuple[float, int]:
-    """A good set for a broker; its value over the base, and the operations taken."""
+    """Find a good set for a broker; return its value over the base, and the
+    operations."""
     z = np.empty(len(p.weight))
     _residual(p, eta, b, t, z)
     best = _start(p, b, held, t, z)
@@ -183,7 +179,7 @@ def _prove(
     nodes: int,
     t: BrokerTree,
 ) -> tuple[float, float, int]:
-    """Values over the base, proved and found, and the operations taken.
+    """Values over the base, proved and found, and the number of operations.
 
     `best` is the value of the set in `held`, which is replaced by a better one.
     """
@@ -210,7 +206,8 @@ def _write(p: Subproblems, b: int, held: Bools, t: BrokerTree) -> None:
 
 @compiled
 def _start(p: Subproblems, b: int, held: Bools, t: BrokerTree, z: Floats) -> float:
-    """Start at the set given or at that of the signs; its value over the base."""
+    """Start at the given set or at that of the signs; return its value over the
+    base."""
     first, count = p.start[b], p.start[b + 1] - p.start[b]
     plain, value = squares(p.weight, z), 0.0
     warm = z.copy()
@@ -259,10 +256,10 @@ def _gather(p: Subproblems, b: int, t: BrokerTree, value: float, by_size: bool) 
 
 @compiled
 def _centre(p: Subproblems, eta: Floats, b: int, t: BrokerTree, value: float) -> int:
-    """Move a broker's eta to where its base is highest; the operations that took.
+    """Move a broker's eta to where its base is highest; return the operations.
 
-    A pattern search over the grid, which is made finer where it finds nothing higher.
-    `value` is that of the best set known.
+    A pattern search over the grid, refined where it finds nothing higher. `value` is
+    that of the best set known.
     """
     dims, grid = len(p.weight), len(t.square)
     many = _gather(p, b, t, value, by_size=False)

@@ -1,8 +1,8 @@
-"""What it costs at least to have a split row on one broker: bounds of children.
+"""Bounds of children: the least cost of having a split row on one broker.
 
-The prices of the parent are kept on the other brokers. The broker itself is relaxed
-anew, each other row going there or to where it is cheapest else; any prices prove a
-bound (weak duality), these ones a better one than the reduced cost.
+The parent's prices are kept on the other brokers. The broker itself is relaxed again,
+with each other row either there or where it is cheapest otherwise; any prices prove a
+bound (weak duality), and these a better one than the reduced cost.
 """
 
 import numpy as np
@@ -12,15 +12,15 @@ from solver.kernels.compiled import compiled
 from solver.kernels.relaxed_point import Relaxed, may, price_of
 
 LIFTS = 4
-"""Times that a child's prices are improved before it waits."""
+"""Improvements of a child's prices before it waits."""
 
 
 @compiled
 def price_children(x: Relaxed, p: int, found: Floats) -> int:
-    """Fill found (B,): by how much the bound rises at least with row p on a broker.
+    """Fill found, (B,), with the least rise of the bound with row p on each broker.
 
     The best prices are kept on the other brokers; those of the broker itself follow
-    what it would hold. Returns about how many operations that took.
+    what it would hold. Returns the approximate number of operations.
     """
     brokers, rows = len(x.fixed), len(x.cost)
     for b in range(brokers):
@@ -47,7 +47,7 @@ def price_children(x: Relaxed, p: int, found: Floats) -> int:
 
 @compiled
 def _cheapest_two(x: Relaxed, p: int, low: Floats, second: Floats, at: Ints) -> None:
-    """Enter a row's cheapest broker, its price, and the second lowest price."""
+    """Store a row's cheapest broker, its price, and the second lowest price."""
     low[p], second[p], at[p] = np.inf, np.inf, -1
     for b in range(len(x.fixed)):
         if may(x, p, b):
@@ -62,10 +62,10 @@ def _cheapest_two(x: Relaxed, p: int, low: Floats, second: Floats, at: Ints) -> 
 def _lift(
     x: Relaxed, p: int, b: int, low: Floats, rest: Floats, share: Floats
 ) -> float:
-    """By how much the bound rises with row p on broker b and better prices there.
+    """Rise of the bound with row p on broker b and better prices there.
 
-    low, rest: (R,) least prices, with broker b and without. share: (R,) how much of
-    each row to begin with; it is improved, row by row.
+    `low` and `rest` are (R,) least prices with and without broker b. `share` is (R,):
+    how much of each row to start with; it is improved row by row.
     """
     dims, before = len(x.weight), 0.0
     v, e = np.empty(dims), np.empty(dims)
@@ -92,7 +92,7 @@ def _lift(
 
 @compiled
 def _value_at(x: Relaxed, p: int, b: int, rest: Floats, e: Floats) -> float:
-    """What all rows and broker b are worth at its prices e (K,), row p on it."""
+    """Value of all rows and broker b at its prices e, (K,), with row p on it."""
     found = 0.0
     for d in range(len(e)):
         found += e[d] * x.fixed[b, d] - e[d] * e[d] / (4.0 * x.weight[d])
@@ -108,7 +108,7 @@ def _value_at(x: Relaxed, p: int, b: int, rest: Floats, e: Floats) -> float:
 
 @compiled
 def _fit(x: Relaxed, i: int, b: int, rest: float, share: Floats, v: Floats) -> None:
-    """The share of a row that broker b holds at best, if the rest costs `rest`."""
+    """The optimal share of a row on broker b, if the rest costs `rest`."""
     slope, bend = x.cost[i, b] - rest, 0.0
     for d in range(len(v)):
         a = x.load[i, d] * x.scale[b, d]

@@ -1,4 +1,5 @@
-"""How the inner loops are compiled, and how they are handed their arrays."""
+"""Compilation of the inner loops by numba, and records of arrays they take by
+reference."""
 
 import hashlib
 import logging
@@ -22,19 +23,19 @@ ALWAYS: Final = (
 )
 
 Array = NDArray[Any]
-"""Columns of one type each, said where they are made: what is compiled is strict about
-them."""
+"""Columns of one type each; the type is fixed where they are made, as compiled code
+requires."""
 
 
 class _Wait(event.Listener):
-    """Tells once what a plan waits for, when a loop is not on disk but compiled."""
+    """Logs once why a plan has to wait, when a loop must be compiled."""
 
     def __init__(self) -> None:
         self.cached = True
         self._announced = False
 
     def on_start(self, _event: Any) -> None:
-        """The compiler found no result on disk and begins."""
+        """Log the wait at the first loop that is not in the cache on disk."""
         if not self._announced:
             self._announced = True
             log.warning(ONCE if self.cached else ALWAYS)
@@ -63,10 +64,10 @@ _VERSION: Final = sources_version()
 
 
 def compiled(function: F) -> F:
-    """Compile at the first call, and keep the result on disk where one can be written.
+    """Compile a function at its first call, and cache the result on disk if possible.
 
-    Strict IEEE arithmetic: without `fastmath` nothing is reordered or fused, so that
-    every processor gives the same bits. The interpreter's lock is released.
+    Strict IEEE arithmetic: without `fastmath` nothing is reordered or fused, so every
+    processor gives the same bits. The interpreter's lock is released.
     """
     made: Any = numba.njit(nogil=True, error_model="numpy")(cast("Any", function))
     try:
@@ -81,8 +82,9 @@ def compiled(function: F) -> F:
 class Reference(structref.StructRefProxy):
     """A record of arrays that compiled loops take as one pointer.
 
-    A tuple of thirty arrays costs 0.6 us a call, since each array is counted; a
-    reference costs 2 ns. In Python its arrays are read from the record it was made of.
+    Passing a tuple of thirty arrays costs 0.6 us a call, since each array is
+    reference-counted; a reference costs 2 ns. In Python, attributes are read from the
+    original record.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -90,10 +92,10 @@ class Reference(structref.StructRefProxy):
 
 
 def reference_to(kind: Any) -> tuple[type, type]:
-    """The compiled type of a record, and the class of its references.
+    """Create the compiled type of a record class, and the class of its references.
 
-    They must stand in the record's module as `<record>Struct`, `<record>Reference`:
-    the compiler's cache finds them by name.
+    They must be assigned in the record's module as `<record>Struct` and
+    `<record>Reference`: the compiler's cache finds them by name.
     """
 
     def fields(_: Any, found: Any) -> Any:
@@ -115,7 +117,8 @@ def reference_to(kind: Any) -> tuple[type, type]:
 
 
 def linked(make: Any, record: F) -> F:
-    """A reference to a record; `make` is the compiled constructor of its kind."""
+    """Create a reference to a record; `make` is the compiled constructor of its
+    kind."""
     parts = tuple(
         np.require(part, requirements=["C", "W"])
         if isinstance(part, np.ndarray)
@@ -128,10 +131,10 @@ def linked(make: Any, record: F) -> F:
 
 
 def twin(reference: F) -> F:
-    """Another reference to the same arrays, for another thread.
+    """Create another reference to the same arrays, for another thread.
 
-    Loops count their references to an array; threads that count at the same place
-    wait for each other: two together took three times the time of one.
+    Loops count their references to an array, and threads that count at the same address
+    wait for each other: two threads took three times as long as one.
     """
     one = cast("Any", reference)
     return cast("F", linked(one.make, one.record))

@@ -1,4 +1,5 @@
-"""Annealing over the configurations of few rows, one to three rows at a time."""
+"""Annealing over the configurations of a few rows, changing one to three rows at a
+time."""
 
 import numpy as np
 
@@ -10,12 +11,12 @@ from solver.kernels.xorshift import below, draw
 UNIT = 1.0 / 2.0**31
 
 MOST = 3
-"""Rows changed at a time."""
+"""Most rows changed at a time."""
 
 
 @compiled
 def _exchange(c: Configurations, v: Array, old: int, new: int) -> float:
-    """Bring a row from one configuration to another; the change of F."""
+    """Change a row's configuration; return the change of F."""
     change = c.price[new] - c.price[old]
     for z in range(c.used[old]):
         j, x = c.at[old, z], c.load[old, z]
@@ -30,7 +31,8 @@ def _exchange(c: Configurations, v: Array, old: int, new: int) -> float:
 
 @compiled
 def value_of(c: Configurations, fixed: Array, chosen: Array, v: Array) -> float:
-    """F of a choice (R,); its deviations are left in v (J,)."""
+    """Compute F of `chosen`, (R,) indices of configurations; v, (J,), gets its
+    deviations."""
     v[:] = fixed
     total = 0.0
     for r in range(len(chosen)):
@@ -55,18 +57,12 @@ def anneal_choice(
     cooling: float,
     random: Array,
 ) -> float:
-    """Anneal from a choice (R,); the best one found is left there, its F returned.
+    """Anneal from a choice, (R,); leave the best one found there, and return its F.
 
-    Parameters
-    ----------
-    fixed
-        (J,) deviations by all other rows.
-    start, may
-        (R + 1,) and (A,): the configurations that each row may go to.
-    hot, cooling
-        The first temperature, in units of F, and its factor at each step.
-    random
-        (1,) uint64, moved on.
+    `fixed` is (J,) deviations from all other rows; `start`, (R + 1,), and `may`, (A,),
+    list the configurations that each row may take. `hot` is the first temperature in
+    units of F, and `cooling` its factor per step. `random` is (1,) uint64 and is
+    advanced.
     """
     v = np.empty(len(fixed))
     value = value_of(c, fixed, chosen, v)

@@ -1,6 +1,6 @@
-"""Rows mixed over the brokers that they are split over, by conjugate gradients.
+"""Optimal mixing of rows over the brokers they are split over, by conjugate gradients.
 
-A place that becomes empty leaves the mix, and the directions start anew: Polyak, 1969.
+A place that becomes empty leaves the mix, and the directions restart (Polyak, 1969).
 """
 
 import numpy as np
@@ -10,12 +10,12 @@ from solver.kernels.compiled import compiled
 from solver.kernels.relaxed_point import Relaxed, price_of, quote
 
 UNSPLIT = 1e-12
-"""Mass that is none."""
+"""Mass that counts as none."""
 
 
 @compiled
 def _list_split(x: Relaxed) -> tuple[Ints, Ints]:
-    """Where rows are that are split: (M,) rows one after the other, (M,) brokers."""
+    """Places of split rows: (M,) rows one after the other, and (M,) brokers."""
     room = 0
     for p in range(len(x.cost)):
         for b in range(len(x.fixed)):
@@ -32,7 +32,8 @@ def _list_split(x: Relaxed) -> tuple[Ints, Ints]:
 
 @compiled
 def _drop_whole(x: Relaxed, row: Ints, broker: Ints, many: int) -> int:
-    """Take empty places, and rows that are whole, out of the list; its new length."""
+    """Remove empty places, and rows that are whole, from the list; return its new
+    length."""
     kept, first = 0, 0
     while first < many:
         p, last, start = row[first], first, kept
@@ -49,9 +50,10 @@ def _drop_whole(x: Relaxed, row: Ints, broker: Ints, many: int) -> int:
 
 @compiled
 def _project(x: Relaxed, row: Ints, broker: Ints, many: int, slope: Floats) -> float:
-    """Fill slope (many,): how F falls if mass goes there from the row's other places.
+    """Fill slope, (many,): how F falls if mass moves there from the row's other places.
 
-    In units of load, so that all rows bend F about as much. Its square is returned.
+    In units of load, so that all rows have about the same curvature. Returns its
+    square.
     """
     total, first = 0.0, 0
     while first < many:
@@ -73,7 +75,8 @@ def _project(x: Relaxed, row: Ints, broker: Ints, many: int, slope: Floats) -> f
 def _along(
     x: Relaxed, row: Ints, broker: Ints, many: int, direction: Floats, v: Floats
 ) -> float:
-    """Fill v (B, K): deviations along a way; half of how much F bends there."""
+    """Fill v, (B, K), with the deviations along a direction; return half the curvature
+    of F."""
     v[:, :] = 0.0
     for i in range(many):
         p, b = row[i], broker[i]
@@ -97,7 +100,8 @@ def _step(
     far: float,
     v: Floats,
 ) -> bool:
-    """Go along a way until F is least, or a place is empty; whether one became so."""
+    """Move along a direction until F is least or a place is empty; return whether one
+    became so."""
     most = np.inf
     for i in range(many):
         if direction[i] < 0.0:
@@ -120,10 +124,10 @@ def _step(
 
 @compiled
 def mix(x: Relaxed, small: float, steps: int) -> int:
-    """Bring rows that are split to where F is least, on the same brokers.
+    """Move split rows to where F is least, on the same brokers.
 
-    Ends after so many steps, or where one gains less than `small`. Returns about how
-    many operations that took.
+    Ends after `steps` steps, or where one gains less than `small`. Returns the
+    approximate number of operations.
     """
     row, broker = _list_split(x)
     many, before, effort = len(row), 0.0, x.cost.size

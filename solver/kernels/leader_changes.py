@@ -1,4 +1,4 @@
-"""Descent over changes of leader alone, the most profitable ones first."""
+"""Descent over leader changes alone, the most profitable first."""
 
 from solver.kernels.compiled import compiled
 from solver.kernels.move_deltas import (
@@ -14,7 +14,11 @@ from solver.kernels.problem_arrays import Columns
 
 @compiled
 def best_leader(c: Columns, s: State, p: int) -> tuple[int, float]:
-    """Slot of row p that should lead, and the change of F; slot 0 and 0 for none."""
+    """Return the slot of row p that should lead, and the change of F, at most 0.
+
+    (0, 0.0) where the present leader is best or the row may not change. Limits and
+    budgets are not considered.
+    """
     best, least = 0, 0.0
     if not c.free[p] or not c.led[p]:
         return best, least
@@ -28,7 +32,11 @@ def best_leader(c: Columns, s: State, p: int) -> tuple[int, float]:
 
 @compiled
 def largest_gain(c: Columns, s: State) -> float:
-    """What the best single change of leader would lower F by; 0 where none does."""
+    """Return by how much the best single leader change would lower F; 0 where none
+    does.
+
+    Limits and budgets are not considered.
+    """
     gain = 0.0
     for p in range(len(s.at)):
         gain = max(gain, -best_leader(c, s, p)[1])
@@ -39,7 +47,7 @@ def largest_gain(c: Columns, s: State) -> float:
 def sweep_leaders(c: Columns, s: State, threshold: float) -> int:
     """Change the leader of each row where F falls by more than `threshold`.
 
-    Returns how many rows changed. Limits and budgets hold throughout.
+    Limits and budgets hold throughout. Returns the number of changed rows.
     """
     changed = 0
     for p in range(len(s.at)):

@@ -1,4 +1,4 @@
-"""A state under change: the delta of F of one step, and the step itself."""
+"""A placement under change: the delta of F of one step, and the step itself."""
 
 from typing import Any, NamedTuple, cast
 
@@ -10,7 +10,7 @@ from solver.kernels.problem_arrays import Columns
 
 
 class State(NamedTuple):
-    """Where replicas lie, and the sums that follow from it."""
+    """A placement, and the sums that follow from it; changed in place."""
 
     at: Array
     """(n, M) brokers of each row, leader first; -1 fills."""
@@ -27,11 +27,11 @@ class State(NamedTuple):
     topic_changed: Array
     """(T,) changed partitions of each topic."""
     into: Array
-    """(B,) new replicas"""
+    """(B,) new replicas of each broker."""
     out: Array
     """(B,) replicas of the snapshot that left."""
     topics: Array
-    """(2, T, B) replicas, leaders of each topic; (2, 0, B) where not levelled."""
+    """(2, T, B) replicas and leaders of each topic; (2, 0, B) where not balanced."""
 
 
 StateStruct, StateReference = reference_to(State)
@@ -43,15 +43,15 @@ def _link_state(parts: Any) -> Any:
 
 
 def copied(state: State) -> State:
-    """A state of its own."""
+    """Return a copy of a state that shares no array with it."""
     parts = (part.copy() for part in cast("Any", state).record)
     return linked(_link_state, State(*parts))
 
 
 def adopt(state: State, other: State, rows: Array, brokers: Array) -> None:
-    """Take over what another state, once equal, has done to some rows and brokers.
+    """Copy what another state, once equal, has changed in some rows and brokers.
 
-    What all brokers share, the topics' spread and the budgets' sums, is left as it is.
+    Totals that all brokers share, of topics and budgets, are left as they are.
     """
     state.at[rows] = other.at[rows]
     for name in ("v", "used", "held", "into", "out"):
@@ -59,7 +59,10 @@ def adopt(state: State, other: State, rows: Array, brokers: Array) -> None:
 
 
 def new_state(c: Columns, at: Array) -> State:
-    """The state of a placement, (n, M) leader first."""
+    """Build the state of a placement: its loads, counts, deviations and used budgets.
+
+    `at` is (n, M) brokers, leader first, and is copied.
+    """
     brokers, topics = len(c.scale), c.topic_weight.shape[1]
     most_topics = int(c.topic.max(initial=-1)) + 1
     state = linked(
@@ -92,7 +95,7 @@ def _sum_up(c: Columns, s: State) -> None:
 
 @compiled
 def _carry(c: Columns, s: State, p: int, k: int, b: int, sign: int) -> None:
-    """Put the replica in slot k of row p on a broker, or take it off."""
+    """Add the replica in slot k of row p to a broker's sums, or subtract it."""
     loads = c.lead if k == 0 else c.follow
     for d in range(s.v.shape[1]):
         s.v[b, d] += sign * loads[p, d] * c.scale[b, d]
@@ -108,7 +111,7 @@ def _carry(c: Columns, s: State, p: int, k: int, b: int, sign: int) -> None:
 
 @compiled
 def _count(c: Columns, s: State, p: int, sign: int) -> None:
-    """Enter what row p changes into the budgets' counters, or take it out."""
+    """Add what row p changes to the counters of the budgets, or subtract it."""
     for k in range(c.rf[p]):
         b = s.at[p, k]
         if not at_home(c, p, b):
@@ -125,7 +128,7 @@ def _count(c: Columns, s: State, p: int, sign: int) -> None:
 
 @compiled
 def _count_changed(c: Columns, s: State, p: int, sign: int) -> None:
-    """Count row p as changed, or take it out, if it has a new replica or leader."""
+    """Count row p as changed, or no longer, if it has a new replica or leader."""
     changed = s.at[p, 0] != c.home[p, 0]
     for k in range(c.rf[p]):
         changed |= not at_home(c, p, s.at[p, k])
@@ -136,7 +139,10 @@ def _count_changed(c: Columns, s: State, p: int, sign: int) -> None:
 
 @compiled
 def reassign(c: Columns, s: State, p: int, to: Array) -> None:
-    """Bring a whole row to a configuration."""
+    """Move all replicas of row p to `to`, (M,) brokers, leader first; updates all sums.
+
+    Rules are not checked.
+    """
     _count(c, s, p, -1)
     for k in range(c.rf[p]):
         _carry(c, s, p, k, s.at[p, k], -1)
@@ -148,7 +154,7 @@ def reassign(c: Columns, s: State, p: int, to: Array) -> None:
 
 @compiled
 def holds(s: State, p: int, rf: int, b: int) -> bool:
-    """Whether broker b holds a replica of row p."""
+    """Return whether broker b holds one of the `rf` replicas of row p in this state."""
     for k in range(rf):
         if s.at[p, k] == b:
             return True
@@ -157,7 +163,10 @@ def holds(s: State, p: int, rf: int, b: int) -> bool:
 
 @compiled
 def may_take(c: Columns, p: int, b: int) -> bool:
-    """Whether a replica of row p may lie on b afterwards."""
+    """Return whether a replica of row p may be on broker b after the plan.
+
+    Considers states, pins and returns, but neither limits nor racks.
+    """
     for k in range(c.rf[p]):
         if c.home[p, k] == b:
             return bool(c.stays[p, k])
@@ -171,13 +180,17 @@ def may_take(c: Columns, p: int, b: int) -> bool:
 
 @compiled
 def may_lead(c: Columns, p: int, b: int) -> bool:
-    """Whether b may lead row p, if it may hold a replica of it."""
+    """Return whether broker b may lead row p, provided that it may hold a replica of
+    it."""
     return bool(c.may_lead[c.group[p], b]) or (c.home[p, 0] == b and c.leads_on[p])
 
 
 @compiled
 def topic_delta(c: Columns, s: State, t: int, which: int, i: int, j: int) -> float:
-    """Change of the cost of one topic when one of its replicas goes from i to j."""
+    """Compute the change of topic t's cost when one of its replicas moves from i to j.
+
+    In units of F. `which` is 0 for replicas and 1 for leaders.
+    """
     w, level = c.topic_weight[which, t], c.topic_level[which, t]
     if w == 0.0:
         return 0.0
@@ -195,7 +208,11 @@ def topic_delta(c: Columns, s: State, t: int, which: int, i: int, j: int) -> flo
 def shift_delta(
     c: Columns, s: State, loads: Array, less: Array, p: int, i: int, j: int
 ) -> float:
-    """Change of the squares when load `loads[p] - less[p]` goes from i to j."""
+    """Compute the change of the squares when load `loads[p] - less[p]` moves from i to
+    j.
+
+    In units of F; `loads` and `less` are (n, K).
+    """
     change = 0.0
     for d in range(s.v.shape[1]):
         a = loads[p, d] - less[p, d]
@@ -206,7 +223,10 @@ def shift_delta(
 
 @compiled
 def move_delta(c: Columns, s: State, p: int, k: int, j: int) -> float:
-    """Change of F when the replica in slot k of row p goes to broker j."""
+    """Compute the change of F when the replica in slot k of row p moves to broker j.
+
+    Slot 0 leads. Rules are not checked.
+    """
     i = s.at[p, k]
     loads = c.lead if k == 0 else c.follow
     change = 0.0
@@ -232,10 +252,10 @@ def move_delta(c: Columns, s: State, p: int, k: int, j: int) -> float:
 def interaction_delta(
     c: Columns, s: State, p: int, k: int, q: int, k2: int, back: bool
 ) -> float:
-    """What two moves together change F beyond what each does alone.
+    """Compute by how much two moves together change F beyond the sum of both.
 
     The replica in slot k of row p goes to the broker of slot k2 of row q, which goes
-    elsewhere: `back` if to where the first one came from.
+    elsewhere; `back` if to where the first one came from.
     """
     i, j = s.at[p, k], s.at[q, k2]
     one = c.lead if k == 0 else c.follow
@@ -257,7 +277,11 @@ def interaction_delta(
 
 @compiled
 def move(c: Columns, s: State, p: int, k: int, j: int) -> None:
-    """Bring the replica in slot k of row p to broker j."""
+    """Move the replica in slot k of row p to broker j, and update all sums of the
+    state.
+
+    Rules are not checked; j must not hold the row.
+    """
     i = s.at[p, k]
     _count_changed(c, s, p, -1)
     _carry(c, s, p, k, i, -1)
@@ -285,7 +309,10 @@ def move(c: Columns, s: State, p: int, k: int, j: int) -> None:
 
 @compiled
 def lead_delta(c: Columns, s: State, p: int, k: int) -> float:
-    """Change of F when slot k of row p leads instead of slot 0."""
+    """Compute the change of F when slot k of row p leads instead of slot 0.
+
+    Rules are not checked.
+    """
     i, j = s.at[p, 0], s.at[p, k]
     change = shift_delta(c, s, c.lead, c.follow, p, i, j)
     h = c.home[p, 0]
@@ -297,7 +324,8 @@ def lead_delta(c: Columns, s: State, p: int, k: int) -> float:
 
 @compiled
 def change_leader(c: Columns, s: State, p: int, k: int) -> None:
-    """Let slot k of row p lead; slots 0 and k change places."""
+    """Let slot k of row p lead by swapping slots 0 and k, and update all sums of the
+    state."""
     i, j = s.at[p, 0], s.at[p, k]
     _count_changed(c, s, p, -1)
     _carry(c, s, p, 0, i, -1)
@@ -312,7 +340,8 @@ def change_leader(c: Columns, s: State, p: int, k: int) -> None:
 
 @compiled
 def fits(c: Columns, s: State, b: int) -> bool:
-    """Whether a broker is within its limits."""
+    """Return whether broker b is within its capacity limits and its limit of
+    replicas."""
     for d in range(s.used.shape[1]):
         if s.used[b, d] > c.limit[b, d]:
             return False
@@ -321,7 +350,7 @@ def fits(c: Columns, s: State, b: int) -> bool:
 
 @compiled
 def within_budgets(c: Columns, s: State, p: int, i: int, j: int) -> bool:
-    """Whether the budgets hold after row p has gone from i to j."""
+    """Return whether all budgets of the plan hold after row p has moved from i to j."""
     for x in range(4):
         if s.spent[x] > c.budgets[x]:
             return False
@@ -335,7 +364,10 @@ def within_budgets(c: Columns, s: State, p: int, i: int, j: int) -> bool:
 
 @compiled
 def racks_hold(c: Columns, s: State, p: int) -> bool:
-    """Whether row p lies in racks as it may."""
+    """Return whether row p complies with its rack rule or placement in this state.
+
+    A row that has not moved complies with a rack rule unless it must move.
+    """
     g = c.group[p]
     mode = c.mode[g]
     if mode == 0:
@@ -376,7 +408,10 @@ def racks_hold(c: Columns, s: State, p: int) -> bool:
 
 @compiled
 def objective(c: Columns, s: State) -> float:
-    """F of a state, less the refund of forced moves."""
+    """Compute F of a state from its sums, without the refund of forced moves.
+
+    The imbalance of brokers, the cost of changes and the imbalance of topics.
+    """
     total = 0.0
     for b in range(len(s.v)):
         if c.holding[b]:

@@ -1,9 +1,9 @@
 """Simulated annealing over the candidates that lie on a few brokers.
 
 Steps are moves of a replica, exchanges of two replicas (or chains, where the second
-goes on to a third broker) and changes of leader. The best state seen is restored at
-the end, so that a run never makes a placement worse. Metropolis et al., 1953;
-Kirkpatrick et al., 1983; small neighbourhoods one after another: Shaw, 1998.
+moves on to a third broker) and leader changes. The best state seen is restored at the
+end, so a run never makes a placement worse. Metropolis et al., 1953; Kirkpatrick et
+al., 1983; large neighbourhood search: Shaw, 1998.
 """
 
 from typing import Any, NamedTuple
@@ -36,33 +36,35 @@ MANY = 1_000
 
 
 class AnnealingScratch(NamedTuple):
-    """Working memory of one run."""
+    """Working memory of one run over m candidate rows and a subset of the B brokers."""
 
     sub: Array
     """(B,) position of a broker in the subset, -1 outside."""
     item_row: Array
     """Candidate row of each item: a replica that may change."""
     item_slot: Array
+    """Slot of each item in its row."""
     at: Array
     """Position of each item in its broker's list."""
     lists: Array
     """(brokers in a subset, items) items on each broker."""
     length: Array
-    """(brokers in a subset,)"""
+    """(brokers in a subset,) items on each broker."""
     item_of: Array
     """(m, M) item of each slot, -1 for none."""
     open_to: Array
     """(m, brokers in a subset) int32 positions in the subset that a row may use."""
     opens: Array
-    """(m,) how many these are."""
+    """(m,) number of entries of `open_to`."""
     best: Array
-    """(m, M) where the rows that changed since lay in the best state."""
+    """(m, M) brokers of the rows changed since, in the best state."""
     changed: Array
-    """(m,) these rows, in the order of their first change."""
+    """(m,) these rows, in order of their first change."""
     epoch: Array
-    """(m,) number of the best state that `best` is of."""
+    """(m,) number of the best state that `best` belongs to."""
     now: Array
-    """Number of the present best state, length of `changed`; room for a cache line."""
+    """Number of the present best state, and length of `changed`; padded to a cache
+    line."""
     noise: Array
     """(NOISE,) quantiles of the exponential distribution."""
 
@@ -77,7 +79,11 @@ def _link_scratch(parts: Any) -> Any:
 
 @compiled
 def exponential_quantiles(count: int) -> Array:
-    """-ln u at the middles of `count` equal parts of (0, 1)."""
+    """Return (count,) quantiles of the exponential distribution: -ln u at midpoints.
+
+    u runs over the midpoints of `count` equal parts of (0, 1). Drawn at random, they
+    are the thresholds of annealing, without a logarithm per step.
+    """
     found = np.empty(count)
     for i in range(count):
         found[i] = logarithm(count / (i + 0.5))
@@ -85,7 +91,10 @@ def exponential_quantiles(count: int) -> Array:
 
 
 def new_annealing_scratch(c: Columns, x: Candidates, brokers: int) -> AnnealingScratch:
-    """Room for subsets of up to `brokers` brokers."""
+    """Allocate working memory for annealing subsets of up to `brokers` brokers.
+
+    Sized for the rows of `x`; each concurrent annealing needs its own.
+    """
     most, rows = c.home.shape[1], max(1, len(x.row))
     items = rows * most
     return linked(
@@ -157,7 +166,7 @@ def _take(w: AnnealingScratch, item: int, z: int) -> None:
 
 @compiled
 def _open_to(c: Columns, s: State, x: Candidates, i: int, k: int, b: int) -> bool:
-    """Whether candidate row i may bring its slot k to broker b."""
+    """Whether candidate row i may move its slot k to broker b."""
     need = HOLD if k > 0 else LEAD
     p = x.row[i]
     return x.may[i, b] & need != 0 and not holds(s, p, c.rf[p], b)
@@ -177,17 +186,12 @@ def anneal(
     random: Array,
     w: AnnealingScratch,
 ) -> tuple[float, int]:
-    """Anneal on one subset of brokers, `effort` steps an item but at most `most`.
+    """Anneal on one subset of brokers, `effort` steps per item but at most `most`.
 
-    mine: the candidates that may change, which no subset beside this one has.
-    Where there are over `MANY` items each gets a tenth of that: most are far from a
-    change, and another subset gains more.
-
-    The temperature falls from `hot` to `cold`, in units of F.
-
-    Returns
-    -------
-    By how much F fell, as a negative number, and the steps made.
+    `mine` are the candidates that may change, which no concurrent subset shares. With
+    over `MANY` items each gets a tenth of the effort: most are far from a change, and
+    another subset gains more. The temperature falls from `hot` to `cold`, in units of
+    F. Returns the change of F, at most 0, and the number of steps.
     """
     items = _gather(c, s, x, mine, subset, w)
     steps = min(most, effort * items // (10 if items > MANY else 1))
@@ -222,7 +226,7 @@ def anneal(
 
 @compiled
 def _keep(c: Columns, s: State, x: Candidates, i: int, w: AnnealingScratch) -> None:
-    """Note where a row that is about to change lies in the best state."""
+    """Record where a row that is about to change lies in the best state."""
     if w.epoch[i] != w.now[0]:
         w.epoch[i] = w.now[0]
         w.changed[w.now[1]] = i
@@ -241,7 +245,7 @@ def _try_leader(
     random: Array,
     w: AnnealingScratch,
 ) -> float:
-    """Change the leader if that costs up to `limit`; the change of F."""
+    """Change the leader if that costs up to `limit`; return the change of F."""
     i, k = w.item_row[item], w.item_slot[item]
     p = x.row[i]
     if k == 0:
@@ -263,7 +267,7 @@ def _try_leader(
 
 @compiled
 def _swap_items(w: AnnealingScratch, i: int, k: int, old: int, new: int) -> None:
-    """Slots 0 and k of a row changed brokers: so do their items."""
+    """Swap the items of slots 0 and k of a row, whose brokers were swapped."""
     first, second = w.item_of[i, 0], w.item_of[i, k]
     w.lists[old, w.at[first]] = second
     w.lists[new, w.at[second]] = first
@@ -281,7 +285,8 @@ def _try_move(
     random: Array,
     w: AnnealingScratch,
 ) -> float:
-    """Move a replica, or exchange two, if that costs up to `limit`; the change of F."""
+    """Move a replica, or exchange two, if that costs up to `limit`; return the change
+    of F."""
     i, k = w.item_row[item], w.item_slot[item]
     p = x.row[i]
     source = s.at[p, k]
@@ -322,10 +327,10 @@ def _try_chain(
     random: Array,
     w: AnnealingScratch,
 ) -> float:
-    """Bring an item to the broker of another one, which goes on.
+    """Move an item to the broker of another one, which moves on.
 
-    To where the first came from, if it may, else to any broker that is open to it.
-    change: of F by the first of the two moves.
+    The other goes to where the first came from, if it may, otherwise to any broker open
+    to it. `change` is that of F by the first of the two moves.
     """
     i, k = w.item_row[item], w.item_slot[item]
     i2, k2 = w.item_row[other], w.item_slot[other]

@@ -1,14 +1,15 @@
-"""A bound of what rows may do at best, by prices found for it.
+"""A bound on the best choice of configurations, by dual prices computed for each node.
 
-    least  |v|^2 + sum_p price of p's configuration,   v = v_0 + sum_p its load
+minimise |v|^2 + sum_p price of p's configuration, v = v_0 + sum_p its load
 
-with deviations and loads in units in which each square has the weight 1. At prices pi
+with deviations and loads scaled so that each square has weight 1. At prices pi
 
-    D(pi) = v_0 . pi - |pi|^2 / 4 + sum_p least over i of (price_i + pi . load_i)
+D(pi) = v_0 . pi - |pi|^2 / 4 + sum_p min over i of (price_i + pi . load_i)
 
 is below the value of every choice, since |v|^2 >= pi . v - |pi|^2 / 4 for any v. The
 prices come from Newton's method on the smoothed D (`solver.kernels.smoothing`). The
-tree of `solver.kernels.tree_exploration` is kept here: each of its nodes is so bounded.
+tree of `solver.kernels.tree_exploration` is stored here: each of its nodes is bounded
+this way.
 """
 
 from typing import Any, NamedTuple
@@ -19,13 +20,13 @@ from solver.kernels.compiled import Array, compiled, linked, reference_to
 from solver.kernels.smoothing import exponential, logarithm
 
 FARTHEST = 30.0
-"""Temperatures over the cheapest, beyond which a configuration has no mass."""
+"""Temperatures above the cheapest beyond which a configuration has no mass."""
 
 SMALL = 1e-12
-"""Mass under which a configuration bends nothing."""
+"""Mass below which a configuration adds no curvature."""
 
 STEPS = 6
-"""Newton's steps at one temperature."""
+"""Newton steps at one temperature."""
 
 SHORTENINGS = 8
 SHORTER = 0.3
@@ -33,7 +34,7 @@ ENOUGH = 0.1
 """Share of the promised ascent from which on a step is taken."""
 
 SMOOTHING = 10
-"""Operations that the mass of one configuration takes."""
+"""Operations counted for the mass of one configuration."""
 
 LEVEL, FRESH, NODES, EFFORT = 0, 1, 2, 3
 """Places in `SearchTree.counter`."""
@@ -43,37 +44,37 @@ CUTOFF, FLOOR, VALUE = 0, 1, 2
 
 
 class Configurations(NamedTuple):
-    """N configurations of R rows, row after row; J deviations, each of weight 1."""
+    """N configurations of R rows, row after row; J deviations of weight 1."""
 
     start: Array
     """(R + 1,) first configuration of each row."""
     at: Array
-    """(N, Z) which deviations a configuration loads."""
+    """(N, Z) deviations that a configuration loads."""
     load: Array
     """(N, Z) by how much."""
     used: Array
-    """(N,) how many of the Z it does."""
+    """(N,) how many of the Z are used."""
     price: Array
-    """(N,)"""
+    """(N,) cost of the change."""
 
 
 class SearchTree(NamedTuple):
-    """The nodes from the root to the present one, L = R + 1 at most."""
+    """The nodes from the root to the present one, at most L = R + 1."""
 
     rows: Array
     """(L, R) rows still open."""
     open: Array
-    """(L,) how many."""
+    """(L,) how many are open."""
     start: Array
     """(L, R + 1) where each of them begins in `known`."""
     known: Array
     """(L, N) configurations left."""
     v: Array
-    """(L, J) deviations by what is decided."""
+    """(L, J) deviations from what is decided."""
     decided: Array
-    """(L,) its price."""
+    """(L,) cost of what is decided."""
     pi: Array
-    """(L, J)"""
+    """(L, J) dual prices."""
     chosen: Array
     """(L, R) configuration of each decided row; -1 for open ones."""
     branch: Array
@@ -81,29 +82,29 @@ class SearchTree(NamedTuple):
     child: Array
     """(L, N) its configurations, cheapest first."""
     bound: Array
-    """(L, N) what each of them proves."""
+    """(L, N) bound that each of them proves."""
     children: Array
-    """(L,) how many."""
+    """(L,) how many children."""
     tried: Array
     """(L,) how many were begun."""
     cost: Array
-    """(N,) of the configurations known, at the present prices."""
+    """(N,) cost of the configurations, at the present prices."""
     mass: Array
-    """(N,)"""
+    """(N,) smoothed masses."""
     least: Array
-    """(R,)"""
+    """(R,) least cost of each open row."""
     slope: Array
-    """(J,) of the smoothed bound."""
+    """(J,) gradient of the smoothed bound."""
     trial: Array
-    """(J,)"""
+    """(J,) prices tried."""
     now: Array
-    """(J,)"""
+    """(J,) best prices at this temperature."""
     step: Array
-    """(J,)"""
+    """(J,) Newton step."""
     mean: Array
-    """(J,) of one row's load."""
+    """(J,) mean load of one row."""
     hessian: Array
-    """(J, J)"""
+    """(J, J) curvature of the smoothed bound, lower half."""
     counter: Array
     """(4,) level, whether it is fresh, nodes, operations."""
     figure: Array
@@ -125,12 +126,15 @@ def _link_tree(parts: Any) -> Any:
 
 
 def link_configurations(record: Configurations) -> Configurations:
-    """As compiled loops take it."""
+    """Return the record as a reference for compiled loops."""
     return linked(_link_configurations, record)
 
 
 def new_tree(c: Configurations, v: Array, pi: Array) -> SearchTree:
-    """The root alone; (J,) deviations by all other rows and prices to start at."""
+    """Create a tree with the root alone.
+
+    `v` is (J,) deviations from all other rows, and `pi` (J,) prices to start from.
+    """
     rows, most, dims = len(c.start) - 1, len(c.price), len(v)
     deep = rows + 1
     tree = SearchTree(
@@ -171,7 +175,7 @@ def new_tree(c: Configurations, v: Array, pi: Array) -> SearchTree:
 def _evaluate(
     c: Configurations, t: SearchTree, level: int, pi: Array, heat: float
 ) -> tuple[float, float]:
-    """Smoothed bound, whose slope and masses are left in the tree, and true bound."""
+    """Smoothed bound, with gradient and masses left in the tree, and the true bound."""
     total = t.decided[level]
     for j in range(len(pi)):
         total += t.v[level, j] * pi[j] - pi[j] * pi[j] / 4.0
@@ -190,7 +194,8 @@ def _evaluate(
 def _weigh(
     c: Configurations, t: SearchTree, level: int, r: int, pi: Array, heat: float
 ) -> tuple[float, float]:
-    """Costs and masses of an open row; its least cost, what smoothing takes off it."""
+    """Costs and masses of an open row; return its least cost, and what smoothing
+    subtracts."""
     first, end = t.start[level, r], t.start[level, r + 1]
     least = np.inf
     for s in range(first, end):
@@ -216,7 +221,7 @@ def _weigh(
 
 @compiled
 def _direct(c: Configurations, t: SearchTree, level: int, heat: float) -> float:
-    """Newton's step from the slope; the ascent that it promises."""
+    """Newton step from the gradient; return the ascent it promises."""
     dims = len(t.slope)
     t.hessian[:] = 0.0
     for r in range(t.open[level]):
@@ -236,7 +241,7 @@ def _direct(c: Configurations, t: SearchTree, level: int, heat: float) -> float:
 
 @compiled
 def _add_curvature(c: Configurations, t: SearchTree, level: int, r: int) -> None:
-    """Add the covariance of a row's load to the lower half of `bend`."""
+    """Add the covariance of a row's load to the lower half of `hessian`."""
     first, end = t.start[level, r], t.start[level, r + 1]
     for s in range(first, end):
         if t.mass[s] > 1.0 - SMALL:
@@ -260,7 +265,8 @@ def _add_curvature(c: Configurations, t: SearchTree, level: int, r: int) -> None
 
 @compiled
 def _solve(a: Array, x: Array) -> None:
-    """Solve a y = x in place by Cholesky; a is positive definite, its lower half."""
+    """Solve a y = x in place by Cholesky; a is positive definite, given by its lower
+    half."""
     n = len(x)
     for j in range(n):
         for k in range(j):
@@ -321,7 +327,11 @@ def _keep(t: SearchTree, level: int, pi: Array, bound: float, best: float) -> fl
 
 @compiled
 def bound_node(c: Configurations, t: SearchTree, level: int, heat: float) -> float:
-    """The bound of a node; costs and masses at its prices are left in the tree."""
+    """Compute the lower bound of a node's F; costs and masses are left in the tree.
+
+    Ascends from the prices of `level` at ten times `heat`, the temperature in units of
+    F, then at `heat`, unless the bound already exceeds the cutoff.
+    """
     t.now[:] = t.pi[level]
     best = _ascend(c, t, level, 10.0 * heat, -np.inf, 1e-2 * heat)
     if best < t.figure[CUTOFF]:

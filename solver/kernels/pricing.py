@@ -1,8 +1,9 @@
-"""The cheapest configuration of one row under prices a unit of load on each broker.
+"""The cheapest configuration of one row at given prices per unit of load on each
+broker.
 
-A configuration is a set of brokers with a leader. Under the racks' caps the sets of
-followers are the bases of a matroid (a partition matroid, truncated), so the greedy
-choice is the cheapest, and with another leader at most one element is exchanged.
+A configuration is a set of brokers with a leader. Under the caps per rack the sets of
+followers are the bases of a truncated partition matroid, so the greedy choice is the
+cheapest (Edmonds, 1971), and for another leader at most one element is exchanged.
 """
 
 from typing import Any, NamedTuple
@@ -16,12 +17,12 @@ INFINITE = np.inf
 
 
 class PricingScratch(NamedTuple):
-    """Room for the prices of one row."""
+    """Working memory for pricing one row over B brokers in Q racks."""
 
     follow: Array
     """(B,) cost of each broker as a follower."""
     lead: Array
-    """(B,) as the leader."""
+    """(B,) cost of each broker as the leader."""
     best: Array
     """(M,) the cheapest configuration, leader first."""
     chosen: Array
@@ -39,7 +40,7 @@ def _link_scratch(parts: Any) -> Any:
 
 
 def new_pricing_scratch(c: Columns) -> PricingScratch:
-    """Room for columns of this size."""
+    """Allocate working memory for pricing one row at a time."""
     brokers, most, racks = len(c.scale), c.home.shape[1], c.usable.shape[1]
     return linked(
         _link_scratch,
@@ -55,7 +56,7 @@ def new_pricing_scratch(c: Columns) -> PricingScratch:
 
 @compiled
 def at_home(c: Columns, p: int, b: int) -> bool:
-    """Whether a replica of row p lies on broker b in the snapshot."""
+    """Return whether a replica of row p is on broker b in the snapshot."""
     for k in range(c.rf[p]):
         if c.home[p, k] == b:
             return True
@@ -64,7 +65,11 @@ def at_home(c: Columns, p: int, b: int) -> bool:
 
 @compiled
 def change_cost(c: Columns, p: int, at: Array) -> float:
-    """What row p pays for changes to a configuration, (M,) leader first."""
+    """Compute what row p pays, in units of F, for changing to `at`, (M,) leader first.
+
+    `c.price` for each broker without a replica in the snapshot, and `c.leader_price`
+    for another leader.
+    """
     total = 0.0
     for k in range(c.rf[p]):
         if not at_home(c, p, at[k]):
@@ -76,7 +81,7 @@ def change_cost(c: Columns, p: int, at: Array) -> float:
 
 @compiled
 def lowest_prices(q: Array) -> Array:
-    """(K,) the lowest of the prices q, (K, B), on any broker."""
+    """Return (K,) the lowest of the prices q, (K, B), over all brokers."""
     lowest = np.empty(q.shape[0])
     for d in range(len(lowest)):
         lowest[d] = q[d].min()
@@ -85,15 +90,17 @@ def lowest_prices(q: Array) -> Array:
 
 @compiled
 def discounted(price: float, discount: float) -> float:
-    """A price less a discount, but not under half of it."""
+    """Return a price less a discount, but at least half the price."""
     return max(0.5 * price, price - discount)
 
 
 @compiled
 def price_row(c: Columns, q: Array, p: int, discount: float, r: PricingScratch) -> None:
-    """Fill `r.follow`, `r.lead`: loads at prices q (K, B), plus what changes cost.
+    """Fill `r.follow` and `r.lead` with loads at prices q, (K, B), plus costs of
+    changes.
 
-    `discount` is taken off the prices of changes, as `less` does.
+    The costs of changes are lowered as in `discounted`; forbidden brokers cost
+    infinity.
     """
     brokers = q.shape[1]
     g = c.group[p]
@@ -148,7 +155,11 @@ def _price_home(c: Columns, q: Array, p: int, change: float, r: PricingScratch) 
 
 @compiled
 def cheapest(c: Columns, p: int, r: PricingScratch) -> float:
-    """Cost of the cheapest configuration of a priced row; `r.best` holds it."""
+    """Return the cost of the cheapest configuration of the priced row p, in units of F.
+
+    Its brokers, leader first, are left in `r.best`; infinite where no configuration is
+    allowed.
+    """
     if c.rf[p] == 1:
         at = 0
         for b in range(1, len(r.lead)):
@@ -188,7 +199,8 @@ def _cheapest_set(c: Columns, p: int, r: PricingScratch) -> float:
 
 @compiled
 def _greedy(c: Columns, p: int, r: PricingScratch) -> tuple[float, bool]:
-    """The rf cheapest followers that the racks' caps allow, and their cost."""
+    """Choose the rf cheapest followers within the caps per rack; cost, and whether
+    complete."""
     rf, g = c.rf[p], c.group[p]
     for q in range(len(r.in_rack)):
         r.in_rack[q] = 0
@@ -215,7 +227,8 @@ def _greedy(c: Columns, p: int, r: PricingScratch) -> tuple[float, bool]:
 
 @compiled
 def _exchanged(c: Columns, g: int, rf: int, b: int, r: PricingScratch) -> int:
-    """Which of the chosen gives way to leader b: itself, one in its rack, the last."""
+    """Index of the chosen follower that leader b replaces: itself, one in its rack, the
+    last."""
     rack = c.rack[b]
     full = r.in_rack[rack] >= c.most[g, rack]
     worst = -1
@@ -229,7 +242,7 @@ def _exchanged(c: Columns, g: int, rf: int, b: int, r: PricingScratch) -> int:
 
 @compiled
 def _or_home(c: Columns, p: int, r: PricingScratch, least: float) -> float:
-    """Staying is allowed also where racks would not let a row move there."""
+    """Compare with staying, allowed even where the rack rule forbids moving there."""
     rf = c.rf[p]
     if c.forced[p] or c.mode[c.group[p]] == 3:
         return least
@@ -256,10 +269,10 @@ def _or_home(c: Columns, p: int, r: PricingScratch, least: float) -> float:
 def stays_cheapest(
     c: Columns, q: Array, lowest: Array, p: int, discount: float
 ) -> bool:
-    """Whether no configuration can beat home, by the lowest prices (K,) anywhere.
+    """Tell cheaply whether no configuration can beat home, by the lowest prices (K,).
 
-    Cheap, and never wrong when it says yes. The prices of changes are lowered by
-    `discount` first.
+    A conservative test: True is always right. Costs of changes are lowered by
+    `discount`.
     """
     rf = c.rf[p]
     if c.forced[p]:
@@ -290,10 +303,11 @@ def stays_cheapest(
 def forced_costs(
     c: Columns, q: Array, p: int, r: PricingScratch, hold: Array, lead: Array
 ) -> float:
-    """Least cost of row p with each broker in its set, (B,), and as its leader, (B,).
+    """Compute the least cost of row p with each broker in its set, and as its leader.
 
-    Returns the least cost of all. A broker is forced in by a reward that outweighs all
-    else, which keeps the greedy choice exact.
+    Fills `hold` and `lead`, (B,) each, and returns the least cost overall. A broker is
+    forced in by a reward that outweighs everything else, which keeps the greedy choice
+    exact.
     """
     brokers = q.shape[1]
     reward = 1.0

@@ -1,4 +1,4 @@
-"""What the compiled loops need of a problem, as flat arrays."""
+"""A problem as the flat arrays that compiled loops take."""
 
 from typing import Any, Final, NamedTuple, cast
 
@@ -10,85 +10,88 @@ from solver.problem.placement import topic_totals
 from solver.problem.problem import CAPACITY_SLACK, Problem
 
 NO_BUDGET: Final = np.iinfo(np.int64).max
+"""Stands for a budget without a limit."""
 
 
 class Columns(NamedTuple):
-    """n rows, B brokers, K counted and C limited dimensions, M most replicas.
+    """Arrays over n rows, B brokers, K balanced and C limited dimensions, M replicas at
+    most.
 
-    Loads are in levels: the deviation of broker b is
-    `sum of loads x scale[b] - 1`.
+    Loads are shares of a broker's mean: the deviation of broker b is `sum of loads x
+    scale[b] - 1`. G groups of rows share rules; there are Q racks and T topics.
     """
 
     home: Array
     """(n, M) the snapshot's replicas, leader first, then ascending; -1 fills."""
     rf: Array
-    """(n,)"""
+    """(n,) replicas of each row."""
     lead: Array
-    """(n, K)"""
+    """(n, K) load on the leader's broker."""
     follow: Array
-    """(n, K)"""
+    """(n, K) load on each follower's broker."""
     scale: Array
-    """(B, K) 0 for brokers that are not levelled."""
+    """(B, K) deviation per unit of load; 0 for brokers that are not balanced."""
     weight: Array
-    """(K,)"""
+    """(K,) weight in F."""
     price: Array
-    """(n,) of a replica on a broker that had none."""
+    """(n,) cost of a replica on a broker that had none."""
     leader_price: float
+    """Cost of a leader change."""
     free: Array
-    """(n,) may change at all."""
+    """(n,) rows that may change at all."""
     led: Array
-    """(n,) has a leader; of the others all replicas follow, and none moves."""
+    """(n,) rows with a leader; in the others all replicas follow, and none moves."""
     stays: Array
     """(n, M) the replica in `home` may stay."""
     forced: Array
-    """(n,) may not stay as it is."""
+    """(n,) rows that may not stay as they are."""
     group: Array
-    """(n,) rows that the same pins and racks bind."""
+    """(n,) group of each row: same pins, racks and replication factor."""
     allow: Array
-    """(G, B) may get a replica."""
+    """(G, B) brokers that may get a replica."""
     may_lead: Array
-    """(G, B) may get the leadership."""
+    """(G, B) brokers that may become leader."""
     leads_on: Array
-    """(n,) the leader in `home` may lead on, on whatever broker it stays."""
+    """(n,) the present leader may keep the leadership if it stays."""
     mode: Array
-    """(G,) `RackMode`"""
+    """(G,) a `RackMode` each."""
     distinct: Array
-    """(G,)"""
+    """(G,) racks that a moved row must occupy, where the mode is `SPREAD`."""
     wanted: Array
-    """(G, Q)"""
+    """(G, Q) replicas required per rack, where the mode is `EXACT`."""
     most: Array
-    """(G, Q) replicas that a rack may hold at most: what the relaxation keeps of the
-    racks' rules."""
+    """(G, Q) most replicas a rack may hold: the part of the rack rules that the
+    relaxation keeps."""
     rack: Array
-    """(B,)"""
+    """(B,) rack of each broker."""
     usable: Array
-    """(G, Q) brokers of each rack that may get a replica."""
+    """(G, Q) number of brokers in each rack that may get a replica."""
     barred_start: Array
-    """(n + 1,)"""
+    """(n + 1,) where each row's part of `barred` begins."""
     barred: Array
-    """Brokers that a row may not go back to."""
+    """Brokers that a row may not return to, row after row."""
     limit_lead: Array
-    """(n, C) what a leader takes of each limited dimension."""
+    """(n, C) a leader's load in each limited dimension, in its own unit."""
     limit_follow: Array
-    """(n, C)"""
+    """(n, C) a follower's load in each limited dimension."""
     limit: Array
-    """(B, C)"""
+    """(B, C) highest load."""
     most_replicas: Array
-    """(B,)"""
+    """(B,) highest number of replicas."""
     budgets: Array
-    """(8,) new replicas, bytes, leader changes, partitions; new replicas of a topic,
-    into and out of a broker; partitions of a topic."""
+    """(8,) new replicas, bytes, leader changes, partitions; new replicas per topic,
+    into and out of a broker; partitions per topic."""
     bytes_: Array
-    """(n,) copied by one new replica."""
+    """(n,) bytes copied by one new replica."""
     topic: Array
-    """(n,)"""
+    """(n,) topic of each row."""
     topic_weight: Array
-    """(2, T) cost of one squared relative deviation of a topic's replicas, leaders;
-    (2, 0) where topics are not levelled."""
+    """(2, T) cost of one squared relative deviation of a topic's replicas and leaders;
+    (2, 0) where topics are not balanced."""
     topic_level: Array
-    """(2, T) replicas, leaders of a topic per holding broker."""
+    """(2, T) mean replicas and leaders of a topic per holding broker."""
     holding: Array
-    """(B,)"""
+    """(B,) brokers that may keep load."""
 
 
 ColumnsStruct, ColumnsReference = reference_to(Columns)
@@ -100,7 +103,11 @@ def _link_columns(parts: Any) -> Any:
 
 
 def find_columns(problem: Problem) -> Columns:
-    """Columns of a problem, rows in its order."""
+    """Build the arrays that compiled loops take from a problem; rows keep their order.
+
+    Only dimensions of positive weight are balanced in them, so K is smaller than the
+    problem's where a weight is 0.
+    """
     may, spreading = problem.may, problem.may.spreading
     home, stays = _leader_first(problem)
     unit = _units(problem)
@@ -154,14 +161,14 @@ def find_columns(problem: Problem) -> Columns:
 
 
 def relinked(c: Columns, **changes: Array) -> Columns:
-    """The same columns with some others instead."""
+    """Return the columns with some arrays replaced, such as relaxed limits."""
     record = cast("Any", c).record
     changed: Columns = record._replace(**changes)
     return linked(_link_columns, changed)
 
 
 def _units(problem: Problem) -> Array:
-    """(K,) levels per unit of load on a broker of mean slope."""
+    """(K,) shares of the mean per unit of load, on a broker of mean slope."""
     held = problem.slope[problem.may.holding]
     unit: Array = held.sum(axis=0) / max(1, len(held))
     return np.where(unit > 0, unit, 1.0)
@@ -180,9 +187,10 @@ def _leader_first(problem: Problem) -> tuple[Array, Array]:
 
 
 def leader_first(c: Columns, replicas: Array, leader: Array) -> Array:
-    """(n, M) brokers of a placement, leader first; home where nothing may move.
+    """Return (n, M) brokers of a placement, leader first; home for rows that may not
+    move.
 
-    replicas: (n, M) in any order; leader: (n,).
+    `replicas` is (n, M) in any order and `leader` is (n,), both broker positions.
     """
     rank = np.where(replicas >= 0, replicas, np.iinfo(np.int64).max)
     rank = np.where(replicas == leader[:, None], -1, rank)
@@ -208,15 +216,15 @@ def _most_in_rack(problem: Problem) -> Array:
 
 
 def _most_if_even(takers: Array, rack: int, rf: int) -> int:
-    """The most that one rack can hold of rf: each other one then has one less, or its
-    takers hold one each."""
+    """Most replicas of rf that one rack can hold if no other rack with a free broker
+    holds two fewer."""
     others = np.delete(takers, rack)
     fits = [m for m in range(1, rf + 1) if m + np.minimum(others, m - 1).sum() <= rf]
     return max(fits)
 
 
 def _takers(problem: Problem) -> Array:
-    """(G, Q) brokers of each rack that may get a replica."""
+    """(G, Q) number of brokers in each rack that may get a replica."""
     spreading = problem.may.spreading
     takers = np.zeros(spreading.wanted.shape, np.int64)
     for b in np.flatnonzero(problem.may.alive).tolist():

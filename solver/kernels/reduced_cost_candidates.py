@@ -1,8 +1,8 @@
-"""Which changes are worth trying: those of small reduced cost.
+"""Changes worth trying: those of small reduced cost.
 
-The reduced cost of a change is what the row's cheapest configuration with it costs
-more than its cheapest one at the dual prices. What is far from free is never part of
-a good plan.
+The reduced cost of a change is the cost, at the dual prices, of the row's cheapest
+configuration that includes it, minus that of its cheapest configuration overall. A
+change with a large reduced cost is hardly ever part of a good plan.
 """
 
 from typing import Any, Final, NamedTuple
@@ -22,16 +22,18 @@ from solver.kernels.pricing import (
 from solver.kernels.problem_arrays import Columns
 
 HOLD: Final = 1
+"""Bit of a broker that may hold a replica."""
 LEAD: Final = 2
+"""Bit of a broker that may lead."""
 
 
 class Candidates(NamedTuple):
-    """m rows that could change."""
+    """Changes to be tried: m rows, and the brokers that each may use."""
 
     row: Array
-    """(m,)"""
+    """(m,) positions of the rows."""
     may: Array
-    """(m, B) uint8: `HOLD`, `LEAD` or both, where a replica, the leader may lie."""
+    """(m, B) uint8: `HOLD`, `LEAD` or both."""
 
 
 CandidatesStruct, CandidatesReference = reference_to(Candidates)
@@ -43,7 +45,8 @@ def _link_candidates(parts: Any) -> Any:
 
 
 def new_candidates(row: Array, may: Array) -> Candidates:
-    """Candidates from their columns."""
+    """Build candidates from `row`, (m,) rows, and `may`, (m, B): where each may
+    move."""
     return linked(_link_candidates, Candidates(row=row, may=may))
 
 
@@ -58,7 +61,11 @@ def find_candidates(
     row: Array,
     may: Array,
 ) -> int:
-    """Fill `row` and `may` with changes of reduced cost up to the limits; how many."""
+    """Fill `row` and `may` with changes whose reduced cost is within the limits.
+
+    `q` is (K, B); `within` limits new replicas and `lead_within` leader changes, in
+    units of F. Returns the number of rows found, at most `len(row)`.
+    """
     brokers = q.shape[1]
     lowest = lowest_prices(q)
     found = 0
@@ -103,7 +110,8 @@ def _set_candidates(
     r: PricingScratch,
     bits: Array,
 ) -> int:
-    """Single exchanges with the cheapest configuration; how many differ from home."""
+    """Mark single exchanges with the cheapest configuration; count those that differ
+    from home."""
     rf, g = c.rf[p], c.group[p]
     leader = r.best[0]
     choices = 0
@@ -158,9 +166,9 @@ def _exchange_costs(
 
 @compiled
 def large_rows(c: Columns, rows: Array, size: float, row: Array, may: Array) -> int:
-    """Rows whose replicas weigh at least `size` levels, free to go anywhere allowed.
+    """Find rows with a load of at least `size` means; they may go anywhere allowed.
 
-    Giants: prices split them, so reduced costs say little of where they belong.
+    Prices split large partitions, so reduced costs say little about where they belong.
     """
     found = 0
     for i in range(len(rows)):

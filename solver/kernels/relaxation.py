@@ -1,11 +1,11 @@
-"""The convex relaxation: rows may be split over configurations.
+"""The convex relaxation, in which rows may be split over configurations.
 
-    least  sum_bd w_d v_bd^2 + prices,   v = loads of all configurations - 1
+minimise sum_bd w_d v_bd^2 + costs, v = loads of all configurations - 1
 
-Block-coordinate pairwise Frank-Wolfe: a row's mass goes from its dearest configuration
-to the cheapest one at the present prices, pi = 2 w v, by an exact line search
-(Lacoste-Julien and Jaggi, 2015). Rows that stay whole at home need no memory. Any pi
-gives a valid bound of F (weak duality), the best at the optimum.
+Block-coordinate pairwise Frank-Wolfe: a row's mass moves from its most expensive
+configuration to the cheapest one at the present prices, pi = 2 w v, by an exact line
+search (Lacoste-Julien and Jaggi, 2015). Rows that stay whole at home need no memory.
+Any pi gives a valid bound of F (weak duality), the best one at the optimum.
 """
 
 from typing import Any, NamedTuple
@@ -30,16 +30,16 @@ ROUNDING = 1e-12
 
 
 class Masses(NamedTuple):
-    """How rows are split: lists of nodes, one a configuration with mass."""
+    """How rows are split: linked lists of nodes, one per configuration with mass."""
 
     head: Array
-    """(n,) first node of a row; -1 for all of it at home."""
+    """(n,) first node of a row; -1 for rows whole at home."""
     next: Array
-    """(nodes,)"""
+    """(nodes,) next node of the same row."""
     at: Array
     """(nodes, M) brokers, leader first."""
     mass: Array
-    """(nodes,)"""
+    """(nodes,) share of the row."""
     unused: Array
     """(1,) first node of the list of unused ones."""
 
@@ -53,7 +53,8 @@ def _link_masses(parts: Any) -> Any:
 
 
 def new_masses(c: Columns, room: int) -> Masses:
-    """All rows whole at home; room for so many nodes."""
+    """Create masses with all rows whole at home, and space for `room`
+    configurations."""
     following = np.arange(1, room + 1, dtype=np.int64)
     following[-1] = NONE
     return linked(
@@ -97,7 +98,10 @@ def _drop_node(m: Masses, p: int, node: int) -> None:
 
 @compiled
 def cost_of(r: PricingScratch, at: Array, rf: int) -> float:
-    """Cost of one configuration of the priced row."""
+    """Compute the cost of a configuration of the priced row, in units of F.
+
+    `at` is (rf,) brokers, leader first.
+    """
     total = r.lead[at[0]]
     for k in range(1, rf):
         total += r.follow[at[k]]
@@ -125,7 +129,7 @@ def _reprice(c: Columns, v: Array, q: Array, lowest: Array, at: Array, rf: int) 
 
 @compiled
 def _curvature(c: Columns, p: int, old: Array, new: Array) -> float:
-    """Second derivative of F along the exchange of two configurations, halved."""
+    """Half the second derivative of F along the exchange of two configurations."""
     rf = c.rf[p]
     total = 0.0
     for k in range(rf):
@@ -159,7 +163,10 @@ def _curvature(c: Columns, p: int, old: Array, new: Array) -> float:
 def place_forced_rows(
     c: Columns, m: Masses, v: Array, q: Array, r: PricingScratch
 ) -> bool:
-    """Take rows that may not stay to their cheapest configuration."""
+    """Move rows that may not stay to their cheapest configuration.
+
+    Returns False if a row has none.
+    """
     lowest = np.full(v.shape[1], -np.inf)
     for p in range(len(c.home)):
         if c.forced[p]:
@@ -178,7 +185,7 @@ def place_forced_rows(
 def sweep(
     c: Columns, m: Masses, v: Array, q: Array, rows: Array, r: PricingScratch
 ) -> int:
-    """Visit rows in order, once; how many were priced."""
+    """Visit rows once, in order; return how many were priced."""
     lowest = lowest_prices(q)
     priced = 0
     for i in range(len(rows)):
@@ -229,7 +236,7 @@ def _exchange(
 
 @compiled
 def _forget_if_whole(c: Columns, m: Masses, p: int) -> None:
-    """A row that came home whole needs no node."""
+    """Remove the nodes of a row that is whole at home again."""
     node = m.head[p]
     if c.forced[p] or m.at[node, 0] != c.home[p, 0]:
         return
@@ -270,7 +277,8 @@ def _shift(
 
 @compiled
 def drop_empty(c: Columns, m: Masses, rows: Array) -> None:
-    """Drop configurations that have lost their mass."""
+    """Remove configurations with a mass of 1e-12 or less; each row keeps at least
+    one."""
     for i in range(len(rows)):
         p = rows[i]
         node = m.head[p]
@@ -287,7 +295,10 @@ def drop_empty(c: Columns, m: Masses, rows: Array) -> None:
 
 @compiled
 def relaxed_prices(c: Columns, m: Masses) -> float:
-    """What the relaxed placement pays for changes, less the refund."""
+    """Compute the cost of the relaxed placement's changes, in units of F.
+
+    Each configuration's cost is weighted with its mass; the refund is not subtracted.
+    """
     total = 0.0
     for p in range(len(m.head)):
         node = m.head[p]
@@ -303,12 +314,9 @@ def price_all(
 ) -> tuple[int, int]:
     """Look for configurations that rows could be split over, at prices q, (K, B).
 
-    A configuration that is cheaper than all that a row knows gets a node without mass,
-    also if it is only up to `near` dearer than home for a row that has no nodes yet.
-
-    Returns
-    -------
-    Nodes made, rows priced.
+    A configuration cheaper than all that a row knows gets a node without mass, also if
+    it costs up to `near` more than home for a row that has no nodes yet. Returns the
+    numbers of nodes made and of rows priced.
     """
     lowest = lowest_prices(q)
     made, priced = 0, 0
@@ -351,9 +359,9 @@ def _stay_cost(c: Columns, q: Array, p: int) -> float:
 
 @compiled
 def dual_value(c: Columns, pi: Array, r: PricingScratch) -> float:
-    """The bound that prices pi (B, K) prove, less the refund of forced moves.
+    """Compute the bound that prices pi, (B, K), prove, before the refund is subtracted.
 
-    It is less by `ROUNDING` of the magnitudes that were summed.
+    It is lowered by `ROUNDING` of the magnitudes that were summed.
     """
     brokers, dims = pi.shape
     q = np.empty((dims, brokers))
@@ -382,7 +390,7 @@ def dual_value(c: Columns, pi: Array, r: PricingScratch) -> float:
 
 @compiled
 def _added(total: float, lost: float, x: float) -> tuple[float, float]:
-    """A sum and what it lost to rounding, with x added (Neumaier 1974)."""
+    """A sum and its rounding error, with x added (Neumaier, 1974)."""
     new = total + x
     if abs(total) >= abs(x):
         return new, lost + ((total - new) + x)

@@ -1,6 +1,7 @@
-"""Rows of one replica on brokers, some of them decided, and a point of the relaxation.
+"""Rows with one replica on brokers, some of them decided, and a point of the
+relaxation.
 
-    least over masses m of  sum_pb m_pb c_pb + sum_bd w_d v_bd^2
+minimise over masses m: sum_pb m_pb c_pb + sum_bd w_d v_bd^2
 
 where the masses of a row sum to one.
 """
@@ -14,32 +15,32 @@ from solver.kernels.compiled import compiled, linked, reference_to
 
 
 class Relaxed(NamedTuple):
-    """R rows on B brokers, K counted dimensions, and the point reached."""
+    """R rows on B brokers, K balanced dimensions, and the point reached."""
 
     cost: Floats
-    """(R, B) price of each row on each broker; infinite where it shall not go."""
+    """(R, B) cost of each row on each broker; infinite where it is ruled out."""
     load: Floats
-    """(R, K) in levels."""
+    """(R, K) load as a share of the mean."""
     scale: Floats
-    """(B, K) deviation by a load of one level."""
+    """(B, K) deviation per unit of load."""
     fixed: Floats
-    """(B, K) deviation by all other rows."""
+    """(B, K) deviation from all other rows."""
     weight: Floats
-    """(K,)"""
+    """(K,) weight in F."""
     decided: Ints
     """(R,) the only broker that a row may be on; -1 where it may be on several."""
     mass: Floats
-    """(R, B)"""
+    """(R, B) share of each row on each broker."""
     v: Floats
     """(B, K) deviations."""
     q: Floats
-    """(B, K) prices of a level's load at these deviations."""
+    """(B, K) prices per unit of load at these deviations."""
     prices: Floats
-    """(B, K) of deviation, the best ones found."""
+    """(B, K) best prices of deviation found."""
     active: Ints
-    """(R,) rows that are cheaper on a broker that has none of them."""
+    """(R,) rows that are cheaper on a broker that holds none of them."""
     size: Floats
-    """(R,) length of each load; 1 where there is none."""
+    """(R,) length of each load vector; 1 where it is 0."""
 
 
 RelaxedStruct, RelaxedReference = reference_to(Relaxed)
@@ -53,7 +54,10 @@ def _link_relaxed(parts: Any) -> Any:
 def new_relaxed(
     cost: Floats, load: Floats, scale: Floats, fixed: Floats, weight: Floats
 ) -> Relaxed:
-    """Nothing decided, nothing placed yet."""
+    """Create a relaxation with nothing decided and no mass placed.
+
+    `cost` is (R, B), `load` (R, K), `scale` and `fixed` (B, K), `weight` (K,).
+    """
     size = np.sqrt(sum(w * x * x for w, x in zip(weight, load.T, strict=True)))
     return linked(
         _link_relaxed,
@@ -76,13 +80,15 @@ def new_relaxed(
 
 @compiled
 def may(x: Relaxed, p: int, b: int) -> bool:
-    """Whether row p may be on broker b."""
+    """Return whether row p may be on broker b: neither ruled out nor decided
+    otherwise."""
     return x.cost[p, b] < np.inf and (x.decided[p] < 0 or x.decided[p] == b)
 
 
 @compiled
 def price_of(x: Relaxed, p: int, b: int) -> float:
-    """What row p costs on broker b at the prices `q`."""
+    """Compute the cost of row p on broker b, its load priced at `x.q`, in units of
+    F."""
     found = x.cost[p, b]
     for d in range(len(x.weight)):
         found += x.q[b, d] * x.load[p, d]
@@ -91,6 +97,6 @@ def price_of(x: Relaxed, p: int, b: int) -> float:
 
 @compiled
 def quote(x: Relaxed, b: int) -> None:
-    """Work out what broker b asks for a level's load at its deviations."""
+    """Set `q` of broker b to the marginal cost per unit of load at its deviations."""
     for d in range(len(x.weight)):
         x.q[b, d] = 2.0 * x.weight[d] * x.v[b, d] * x.scale[b, d]

@@ -22,23 +22,24 @@ from solver.kernels.problem_arrays import Columns
 from solver.kernels.rounding import allowed_now
 
 OVER: Final = 1e-9
-"""Share of a limit up to which a load over it is rounding."""
+"""Share of a limit by which a load may exceed it through rounding."""
 
 GAIN: Final = 1e-9
-"""Excess under which a change gains nothing."""
+"""Reductions of the excess below this do not count."""
 
 
 class Limits(NamedTuple):
-    """What brokers may carry, and the best change found."""
+    """Limits of B brokers in C dimensions, and the best change found so far."""
 
     cap: Array
     """(B, C) limits of the limited dimensions, infinite for none."""
     replicas: Array
     """(B,) most replicas, infinite for none."""
     change: Array
-    """(2,) the best change of the excess; the highest deviation of its new broker."""
+    """(2,) change of the excess by the best change; highest deviation of its new
+    broker."""
     at: Array
-    """(M,) the configuration that brings it, leader first."""
+    """(M,) the configuration of that change, leader first."""
     tried: Array
     """(1,) configurations and pairs tried so far."""
 
@@ -52,7 +53,11 @@ def _link_limits(parts: Any) -> Any:
 
 
 def new_limits(cap: Array, replicas: Array, most: int) -> Limits:
-    """Limits with nothing found yet; `most` replicas of a row."""
+    """Create limits with nothing found yet.
+
+    `cap` is (B, C) loads, `replicas` (B,) counts, and `most` the largest replication
+    factor.
+    """
     return linked(
         _link_limits,
         Limits(
@@ -67,7 +72,7 @@ def new_limits(cap: Array, replicas: Array, most: int) -> Limits:
 
 @compiled
 def excess_of(s: State, m: Limits, b: int) -> float:
-    """Excess of broker b."""
+    """Compute by how much broker b exceeds its limits, as a sum of shares of them."""
     total = 0.0
     for d in range(s.used.shape[1]):
         if s.used[b, d] > m.cap[b, d] * (1 + OVER):
@@ -79,10 +84,10 @@ def excess_of(s: State, m: Limits, b: int) -> float:
 
 @compiled
 def relieve(c: Columns, s: State, m: Limits, b: int, rows: Array) -> int:
-    """Find the change of one of the rows, all on broker b, that lowers excess most.
+    """Find the change of one row on broker b that lowers the excess most.
 
-    Of changes that lower it alike the one is taken whose brokers are least loaded.
-    Returns the row, -1 for none; `m` says where it goes and what that changes.
+    Of equal changes, the one with the least loaded brokers is taken. Returns the row,
+    -1 for none; `m` holds where it goes and what that changes.
     """
     m.change[0], m.change[1] = -GAIN, np.inf
     found = -1
@@ -100,7 +105,8 @@ def relieve(c: Columns, s: State, m: Limits, b: int, rows: Array) -> int:
 
 @compiled
 def _without(c: Columns, s: State, m: Limits, b: int, p: int) -> float:
-    """Change of the excess of broker b if it lost row p: no change of p brings more."""
+    """Change of the excess of broker b if it lost row p: a bound for any change
+    of p."""
     leads = s.at[p, 0] == b
     change = -excess_of(s, m, b)
     for d in range(s.used.shape[1]):
@@ -114,7 +120,7 @@ def _without(c: Columns, s: State, m: Limits, b: int, p: int) -> float:
 
 @compiled
 def _best_of_row(c: Columns, s: State, m: Limits, p: int, b: int) -> None:
-    """Try to hand row p's leadership on, and to move its replica off broker b."""
+    """Try to pass on row p's leadership, and to move its replica off broker b."""
     rf = c.rf[p]
     slot = _slot(s, p, b)
     to = s.at[p].copy()
@@ -148,7 +154,7 @@ def _slot(s: State, p: int, b: int) -> int:
 
 @compiled
 def _lead_by(s: State, p: int, k: int, j: int, to: Array) -> None:
-    """Row p led by what is in slot k, with broker j instead of the leader, if any."""
+    """Row p led by its slot k, with broker j instead of the leader, if any."""
     to[:] = s.at[p]
     if j >= 0:
         to[0] = j
@@ -195,20 +201,9 @@ def exchange(
 ) -> int:
     """Find the two replicas whose exchange lowers the excess of broker b most.
 
-    Each keeps its place in its row: a leader's broker leads.
-
-    Parameters
-    ----------
-    rows
-        Those on b.
-    others
-        (x, 2) rows and slots of replicas to exchange with.
-    tries
-        Pairs looked at, at most.
-
-    Returns
-    -------
-    The pair, row of `rows` x len(others) + number among `others`; -1 for none.
+    Each keeps its slot: a leader's broker leads. `rows` are those on b, `others` is (x,
+    2): rows and slots of replicas to exchange with, and `tries` limits the pairs.
+    Returns the pair, index in `rows` x len(others) + index in `others`; -1 for none.
     """
     m.change[0] = -GAIN
     found, looked = -1, 0
@@ -236,7 +231,7 @@ def exchange(
 def _exchangeable(
     c: Columns, s: State, m: Limits, b: int, p: int, slot: int, q: int, other: int
 ) -> bool:
-    """Whether rows may change places, and broker b carries less of what is too much."""
+    """Whether rows may be exchanged, and broker b sheds load it has too much of."""
     t = s.at[q, other]
     if holds(s, p, c.rf[p], t) or holds(s, q, c.rf[q], b):
         return False
@@ -272,7 +267,10 @@ def _pair_change(
 
 @compiled
 def swap(c: Columns, s: State, p: int, slot: int, q: int, other: int) -> None:
-    """Exchange the brokers of two replicas of different rows."""
+    """Exchange the brokers of two replicas: slot `slot` of row p, and `other` of row q.
+
+    Rules are not checked.
+    """
     b, t = s.at[p, slot], s.at[q, other]
     move(c, s, p, slot, t)
     move(c, s, q, other, b)
@@ -280,10 +278,10 @@ def swap(c: Columns, s: State, p: int, slot: int, q: int, other: int) -> None:
 
 @compiled
 def spread(c: Columns, s: State, p: int) -> bool:
-    """Let one replica of row p go to another rack, to the broker least loaded by that.
+    """Move one replica of row p to the least loaded broker of another rack.
 
-    False, and nothing is changed, where no single replica can mend the racks. What
-    moves cost has no say, so that a repair is the same at any price.
+    Returns False, with nothing changed, where no single replica can repair the racks.
+    Costs of moves are ignored, so that a repair is the same whatever moves cost.
     """
     least, slot, to = np.inf, -1, -1
     for k in range(c.rf[p]):
@@ -312,7 +310,7 @@ def spread(c: Columns, s: State, p: int) -> bool:
 
 @compiled
 def single_move_pays(c: Columns, s: State, gain: float) -> bool:
-    """Whether moving one replica is allowed and lowers F by more than `gain`."""
+    """Return whether some allowed move of one replica lowers F by more than `gain`."""
     for p in range(len(s.at)):
         if not c.free[p] or not c.led[p]:
             continue

@@ -1,4 +1,4 @@
-"""From the relaxed placement to a whole one."""
+"""Rounding of the relaxed placement to a whole one."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def _local_cost(c: Columns, s: State, at: Array, rf: int) -> float:
 
 @compiled
 def allowed_now(c: Columns, s: State, p: int) -> bool:
-    """Whether row p keeps racks, limits and budgets where it lies."""
+    """Return whether row p keeps racks, limits and budgets where the state has it."""
     if not racks_hold(c, s, p):
         return False
     for k in range(c.rf[p]):
@@ -36,9 +36,9 @@ def allowed_now(c: Columns, s: State, p: int) -> bool:
 
 @compiled
 def _switch_cost(c: Columns, s: State, p: int, to: Array, held: Array) -> float:
-    """Change of F when row p goes to a configuration; the row ends there.
+    """Move row p to a configuration, and return the change of F.
 
-    held: (2 M,) room.
+    `held` is (2 M,) working memory.
     """
     rf = c.rf[p]
     n = 0
@@ -58,10 +58,10 @@ def _switch_cost(c: Columns, s: State, p: int, to: Array, held: Array) -> float:
 
 @compiled
 def place_forced(c: Columns, s: State, rows: Array, r: PricingScratch) -> bool:
-    """Bring rows that may not stay to where F rises least, in this order.
+    """Move rows that may not stay to where F rises least, in the given order.
 
-    Each row is priced at the present deviations plus half of what it adds itself, so
-    that one row alone is placed at its least true cost. False where one found no room.
+    Each row is priced at the present deviations plus half of its own effect, so that a
+    single row is placed at its least true cost. Returns False if a row found no place.
     """
     brokers, dims = s.v.shape
     q = np.empty((dims, brokers))
@@ -81,7 +81,7 @@ def place_forced(c: Columns, s: State, rows: Array, r: PricingScratch) -> bool:
 
 @compiled
 def _to_cheapest(c: Columns, s: State, p: int, q: Array, r: PricingScratch) -> bool:
-    """Take the cheapest configuration that fits; brokers that do not are struck off."""
+    """Take the cheapest configuration that fits, excluding full brokers one by one."""
     rf = c.rf[p]
     back = s.at[p].copy()
     price_row(c, q, p, 0.0, r)
@@ -106,10 +106,10 @@ def _to_cheapest(c: Columns, s: State, p: int, q: Array, r: PricingScratch) -> b
 
 @compiled
 def round_relaxed(c: Columns, m: Masses, s: State, order: Array, whole: Array) -> None:
-    """Bring each row to the best of the configurations that it is split over.
+    """Move each row to the best of the configurations that it is split over.
 
-    whole: (n,) rows that lie in one configuration alone; they go there if that is
-    allowed, the others where F is least once those lie there.
+    `whole` is (n,): rows that lie in one configuration alone go there first, if that is
+    allowed; the others go where F is lowest after that.
     """
     held = np.empty(2 * c.home.shape[1], np.int64)
     for stage in range(2):
@@ -141,7 +141,10 @@ def round_relaxed(c: Columns, m: Masses, s: State, order: Array, whole: Array) -
 
 @compiled
 def mark_nearly_whole(m: Masses, rows: Array, whole: Array) -> None:
-    """Mark the rows that lie nearly whole in one configuration."""
+    """Mark in `whole`, (n,), the rows with over 0.9 of their mass in one configuration.
+
+    `rows` are the rows to check; others are left as they are.
+    """
     for i in range(len(rows)):
         node = m.head[rows[i]]
         while node != NONE:
@@ -152,7 +155,10 @@ def mark_nearly_whole(m: Masses, rows: Array, whole: Array) -> None:
 
 @compiled
 def place_single_replicas(c: Columns, s: State, rows: Array, to: Array) -> None:
-    """Bring rows of one replica to brokers, in this order, where that is allowed."""
+    """Move rows with one replica to the brokers `to`, one after the other.
+
+    `rows` and `to` are (m,). A row that would break a rule stays where it is.
+    """
     target = np.empty(c.home.shape[1], np.int64)
     for i in range(len(rows)):
         back = s.at[rows[i]].copy()

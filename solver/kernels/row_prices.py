@@ -1,10 +1,10 @@
-"""What rows should pay, given the sets that brokers were seen to choose.
+"""The master problem of the bundle method: what rows should pay, given known sets.
 
-    most over mu of  sum_p mu_p + sum_b min_j (V_bj - sum_j mu) - |mu - centre|^2 / 2 t
+maximise over mu: sum_p mu_p + sum_b min_j (V_bj - sum_j mu) - |mu - centre|^2 / 2 t
 
 over the sets j known of each broker b: the proximal bundle method (Lemarechal, 1975;
-Kiwiel, 1990), one model a broker. Solved in the dual, where each broker mixes its sets:
-weight goes from its dearest set to its cheapest, by an exact step.
+Kiwiel, 1990), with one model per broker. Solved in the dual, where each broker mixes
+its sets: weight moves from its most expensive set to its cheapest, by an exact step.
 """
 
 from typing import Any, NamedTuple
@@ -28,17 +28,17 @@ class BundleMaster(NamedTuple):
     row: Ints
     """(B, C, L) int32 rows of each set."""
     length: Ints
-    """(B, C)"""
+    """(B, C) rows in each set."""
     value: Floats
-    """(B, C) price of the changes and squares of the deviations."""
+    """(B, C) cost of the changes plus squares of the deviations."""
     weight: Floats
-    """(B, C) how the broker mixes them."""
+    """(B, C) weight of each set in the broker's mix."""
     cost: Floats
-    """(B, C) value less what the rows pay."""
+    """(B, C) value minus what the rows pay."""
     idle: Ints
     """(B, C) rounds without weight."""
     used: Ints
-    """(B,) sets known."""
+    """(B,) number of sets known."""
 
 
 BundleMasterStruct, BundleMasterReference = reference_to(BundleMaster)
@@ -50,7 +50,10 @@ def _link_master(parts: Any) -> Any:
 
 
 def new_master(brokers: int, sets: int, length: int) -> BundleMaster:
-    """No set known yet."""
+    """Create an empty master problem of the bundle method.
+
+    Has space for `sets` sets of rows per broker, each of up to `length` rows.
+    """
     shape = (brokers, sets)
     return linked(
         _link_master,
@@ -68,7 +71,8 @@ def new_master(brokers: int, sets: int, length: int) -> BundleMaster:
 
 @compiled
 def add_sets(m: BundleMaster, p: Subproblems, held: Bools) -> None:
-    """Learn the set that each broker holds, held: (I,); too long ones are left out."""
+    """Add the set that each broker holds, `held`, (I,); sets that are too long are left
+    out."""
     for b in range(len(m.used)):
         length = 0
         for i in range(p.start[b], p.start[b + 1]):
@@ -81,7 +85,7 @@ def add_sets(m: BundleMaster, p: Subproblems, held: Bools) -> None:
 
 @compiled
 def _free_place(m: BundleMaster, b: int) -> int:
-    """A free place; else that of the set that was idle for longest."""
+    """A free place; otherwise that of the set idle for longest."""
     j = m.used[b]
     if j < m.value.shape[1]:
         m.used[b] += 1
@@ -121,7 +125,7 @@ def _fill(m: BundleMaster, p: Subproblems, held: Bools, b: int, j: int) -> None:
 
 @compiled
 def _price(m: BundleMaster, mu: Floats, b: int) -> int:
-    """What each set of a broker costs; the operations that took."""
+    """Compute the cost of each set of a broker; return the operations."""
     effort = 0
     for j in range(m.used[b]):
         cost = m.value[b, j]
@@ -134,9 +138,10 @@ def _price(m: BundleMaster, mu: Floats, b: int) -> int:
 
 @compiled
 def _mix(m: BundleMaster, b: int, t: float, mu: Floats, mark: Ints) -> float:
-    """Shift weight between two sets of a priced broker; what the mix cost too much.
+    """Shift weight between two sets of a priced broker; return by how much the mix was
+    too expensive.
 
-    mark: (n,) zeros, left as zeros.
+    `mark` is (n,) zeros, left as zeros.
     """
     low, high, over = 0, -1, 0.0
     for j in range(m.used[b]):
@@ -178,11 +183,9 @@ def _mix(m: BundleMaster, b: int, t: float, mu: Floats, mark: Ints) -> float:
 def solve_master(
     m: BundleMaster, centre: Floats, t: float, mu: Floats, small: float
 ) -> tuple[float, int]:
-    """Fill mu (R,) with the best multipliers near the centre.
+    """Fill mu, (R,), with the best multipliers near the centre.
 
-    Returns
-    -------
-    The model's value there, and about how many operations that took.
+    Returns the model's value there, and the approximate number of operations.
     """
     for p in range(len(mu)):
         mu[p] = centre[p] + t

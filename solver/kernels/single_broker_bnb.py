@@ -1,12 +1,12 @@
-"""Flips of one broker's choices: the cheapest set of them, by branch and bound.
+"""The cheapest set of flips of one broker's choices, by branch and bound.
 
-A set of flips costs the sum of theirs plus sum_d w_d z_d^2 of the residual z that they
-leave. Best first, the largest flip decided first; for any prices e of the residual
+A set of flips costs their sum plus sum_d w_d z_d^2 of the residual z that they leave.
+Best first, the largest flip is decided first; for any prices e of the residual
 
-    cost + e . z - sum_d e_d^2 / 4 w_d + sum of min(0, flip + e . shift) still undecided
+cost + e . z - sum_d e_d^2 / 4 w_d + sum of min(0, flip + e . shift) still undecided
 
-is a bound of a node. It is taken at a fixed grid of prices, whose sums over undecided
-flips are worked out once. Land and Doig, 1960.
+is a bound of a node. It is evaluated at a fixed grid of prices, whose sums over
+undecided flips are computed once (Land and Doig, 1960).
 """
 
 from typing import Any, NamedTuple
@@ -17,17 +17,18 @@ from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.kernels.compiled import compiled, linked, reference_to
 
 DIVE_EVERY = 64
-"""Nodes from one dive to a whole set to the next."""
+"""Nodes between two dives to a complete set."""
 
 STEPS = 200
-"""Most steps of a descent; each makes the value smaller."""
+"""Most steps of a descent; each lowers the value."""
 
 LEAST_GAIN = 1e-13
 ROUNDING = 1e-15
 
 
 class BrokerTree(NamedTuple):
-    """Room for one broker's search: I choices, N nodes, G prices of the grid."""
+    """Working memory for one broker's search: I choices, N nodes, G prices of
+    the grid."""
 
     reduced: Floats
     """(I,) reduced costs."""
@@ -36,17 +37,17 @@ class BrokerTree(NamedTuple):
     flip: Floats
     """(I,) cost of each flip."""
     shift: Floats
-    """(I, K) what it does to the residual."""
+    """(I, K) its effect on the residual."""
     flipped: Bools
     """(I,) flips of the best set."""
     direction: Floats
-    """(G, K) the grid's shape."""
+    """(G, K) shape of the grid."""
     price: Floats
-    """(G, K) the grid."""
+    """(G, K) prices of the grid."""
     square: Floats
     """(G,) sum of price^2 / 4 w."""
     rest: Floats
-    """(I + 1, G) what undecided flips can still lower a node's bound by."""
+    """(I + 1, G) by how much undecided flips can still lower a node's bound."""
     key: Floats
     """(N,) bounds of open nodes, a heap."""
     open_: Ints
@@ -54,11 +55,11 @@ class BrokerTree(NamedTuple):
     depth: Ints
     """(N,) flips decided."""
     cost: Floats
-    """(N,) of those made."""
+    """(N,) cost of the flips made."""
     z: Floats
-    """(N, K) residual."""
+    """(N, K) residual of each node."""
     parent: Ints
-    """(N,)"""
+    """(N,) parent of each node."""
     made: Bools
     """(N,) whether the last flip decided was made."""
 
@@ -72,9 +73,9 @@ def _link_tree(parts: Any) -> Any:
 
 
 def new_tree(start: Ints, direction: Floats, nodes: int) -> BrokerTree:
-    """Room for the largest broker, and for so many nodes to be branched on.
+    """Allocate memory for the largest broker, and for `nodes` nodes to be branched on.
 
-    start: (B + 1,) first choice of each broker. direction: (G, K).
+    `start` is (B + 1,): first choice of each broker. `direction` is (G, K).
     """
     most = int(np.diff(start).max(initial=1))
     count, dims = direction.shape
@@ -104,7 +105,7 @@ def new_tree(start: Ints, direction: Floats, nodes: int) -> BrokerTree:
 
 @compiled
 def squares(weight: Floats, z: Floats) -> float:
-    """What a residual (K,) costs."""
+    """Compute the cost of a residual, (K,): its weighted squares, in units of F."""
     total = 0.0
     for d in range(len(z)):
         total += weight[d] * z[d] * z[d]
@@ -113,7 +114,7 @@ def squares(weight: Floats, z: Floats) -> float:
 
 @compiled
 def _change(weight: Floats, t: BrokerTree, k: int, z: Floats) -> float:
-    """Change of the value when listed flip k is made or taken back at residual z."""
+    """Change of the value when listed flip k is made or undone at residual z."""
     sign = -1.0 if t.flipped[t.choice[k]] else 1.0
     change = sign * t.flip[k]
     for d in range(len(z)):
@@ -135,11 +136,9 @@ def _toggle(t: BrokerTree, k: int, z: Floats) -> None:
 def descend(
     weight: Floats, t: BrokerTree, many: int, z: Floats, value: float
 ) -> tuple[float, int]:
-    """Single flips, the best first, while they lower the value.
+    """Make single flips, the best first, while they lower the value.
 
-    Returns
-    -------
-    The value reached, and about how many operations that took.
+    Returns the value reached, and the approximate number of operations.
     """
     effort = 0
     for _ in range(STEPS):
@@ -160,7 +159,10 @@ def descend(
 def pair_up(
     weight: Floats, t: BrokerTree, many: int, z: Floats, value: float
 ) -> tuple[float, int]:
-    """Two flips at a time among the first ones listed, while they lower the value."""
+    """Make two flips at a time among the first ones listed, while they lower the value.
+
+    Returns the value reached, and the approximate number of operations.
+    """
     effort = 0
     for _ in range(STEPS):
         one, two, gain = -1, -1, -LEAST_GAIN
@@ -186,7 +188,12 @@ def pair_up(
 
 @compiled
 def scale_grid(weight: Floats, value: float, t: BrokerTree) -> None:
-    """Prices up to those of a residual that costs `value` alone."""
+    """Scale the grid's prices up to those of a residual that costs `value`, in units of
+    F.
+
+    Sets `t.price`, (G, K), from `t.direction`, and `t.square`, (G,) sums of price^2 / 4
+    w.
+    """
     for g in range(len(t.square)):
         t.square[g] = 0.0
         for d in range(len(weight)):
@@ -196,7 +203,11 @@ def scale_grid(weight: Floats, value: float, t: BrokerTree) -> None:
 
 @compiled
 def sum_rests(t: BrokerTree, many: int) -> None:
-    """Fill `t.rest`: at each price, what flips from the k-th on can take off."""
+    """Fill `t.rest`: by how much the flips from the k-th on can lower each price's
+    bound.
+
+    In units of F; `many` is the number of flips considered.
+    """
     for g in range(len(t.square)):
         t.rest[many, g] = 0.0
     for k in range(many - 1, -1, -1):
@@ -211,7 +222,7 @@ def sum_rests(t: BrokerTree, many: int) -> None:
 def lift(
     weight: Floats, t: BrokerTree, many: int, root: Floats, price: Floats
 ) -> float:
-    """By how much the base rises when a broker's eta does by `price` (K,)."""
+    """Compute by how much the base rises when a broker's eta rises by `price`, (K,)."""
     found = 0.0
     for d in range(len(root)):
         found += price[d] * root[d] - price[d] * price[d] / (4.0 * weight[d])
@@ -225,7 +236,7 @@ def lift(
 
 @compiled
 def _bound(t: BrokerTree, k: int, z: Floats, cost: float) -> float:
-    """Least value of any set after k decisions, with residual z and their cost."""
+    """Least value of any set after k decisions, given residual z and their cost."""
     best = 0.0
     for g in range(len(t.square)):
         value = t.rest[k, g] - t.square[g]
@@ -246,7 +257,7 @@ def _push(t: BrokerTree, size: int, key: float, node: int) -> None:
 
 @compiled
 def _pop(t: BrokerTree, size: int) -> int:
-    """The node of least bound of a heap of this size, which then is one smaller."""
+    """Remove the node of least bound from a heap of this size, and return it."""
     found = t.open_[0]
     key, node = t.key[size - 1], t.open_[size - 1]
     i = 0
@@ -272,13 +283,11 @@ def branch(
     within: float,
     nodes: int,
 ) -> tuple[float, float, int]:
-    """Decide flip after flip, best first, until all is within `within` of the best.
+    """Decide flip after flip, best first, until the gap is at most `within`.
 
-    `best` is the value of the set in `t.flipped`, which is replaced by a better one.
-
-    Returns
-    -------
-    A bound of every set's value, the best value found, the nodes branched on.
+    `best` is the value of the set in `t.flipped`, which is replaced by a better one; at
+    most `nodes` nodes are branched on. Returns a bound of every set's value, the best
+    value found, and the number of nodes branched on.
     """
     t.depth[0], t.cost[0], t.parent[0] = 0, 0.0, -1
     t.z[0, :] = root
@@ -314,7 +323,7 @@ def branch(
 def _child(
     weight: Floats, t: BrokerTree, many: int, node: int, flip: int, at: int
 ) -> tuple[float, float]:
-    """Write a child of a node at a place; its set's value and its bound."""
+    """Write a child of a node at a place; return its set's value and its bound."""
     k = t.depth[node]
     for d in range(len(weight)):
         t.z[at, d] = t.z[node, d] + flip * t.shift[k, d]
@@ -336,7 +345,7 @@ def _dive(
     winner: int,
     made: int,
 ) -> tuple[float, int, int]:
-    """Decide by the bound from a node on; keep the way if it leads to a better set."""
+    """Decide by the bound from a node on; keep the path if it leads to a better set."""
     dims = t.z.shape[1]
     z, other = t.z[node].copy(), np.empty(dims)
     cost, last, found = t.cost[node], node, made

@@ -1,10 +1,10 @@
-"""The dual over known configurations, smoothed, and its ascent by L-BFGS.
+"""The smoothed dual over known configurations, and its ascent by L-BFGS.
 
-    D_T(pi) = sum_bd -(pi^2 / 4 w + pi) + sum_p -T log sum_i exp(-cost_pi(pi) / T)
+D_T(pi) = sum_bd -(pi^2 / 4 w + pi) + sum_p -T log sum_i exp(-cost_pi(pi) / T)
 
-A row's softmin over its configurations is smooth and below its minimum; as T falls the
-maximiser goes to the prices of the relaxation (Nesterov, 2005). Few rows are near a
-change, so an evaluation looks at few configurations. L-BFGS: Nocedal, 1980.
+A row's softmin over its configurations is smooth and below its minimum; as T falls, the
+maximiser converges to the dual prices of the relaxation (Nesterov, 2005). Few rows are
+near a change, so an evaluation involves few configurations. L-BFGS: Nocedal, 1980.
 """
 
 from typing import Any, NamedTuple
@@ -29,11 +29,11 @@ class Options(NamedTuple):
     node: Array
     """(options,) the node of the masses."""
     broker: Array
-    """(options, M), leader first; -1 fills."""
+    """(options, M) brokers, leader first; -1 fills."""
     load: Array
-    """(options, M, K) what each of them carries, in levels of that broker."""
+    """(options, M, K) load on each of them, as a share of that broker's mean."""
     cost: Array
-    """(options,) prices of the changes."""
+    """(options,) cost of the change."""
 
 
 OptionsStruct, OptionsReference = reference_to(Options)
@@ -45,7 +45,10 @@ def _link_options(parts: Any) -> Any:
 
 
 def new_options(rows: int, count: int, most: int, dims: int) -> Options:
-    """Room for so many configurations of so many rows."""
+    """Allocate space for `count` configurations of `rows` rows.
+
+    Each has up to `most` replicas, with loads in `dims` dimensions.
+    """
     return linked(
         _link_options,
         Options(
@@ -60,7 +63,7 @@ def new_options(rows: int, count: int, most: int, dims: int) -> Options:
 
 @compiled
 def exponential(x: float) -> float:
-    """e^x for x <= 0 to 1e-15, by arithmetic alone; 0 under -700."""
+    """Compute e^x for x <= 0 to 1e-15, by arithmetic alone; 0 below -700."""
     if x < -700.0:
         return 0.0
     n = np.floor(x * LOG2_E + 0.5)
@@ -81,7 +84,7 @@ def exponential(x: float) -> float:
 
 @compiled
 def logarithm(x: float) -> float:
-    """ln x for x >= 1, by arithmetic alone."""
+    """Compute ln x for x >= 1 by arithmetic alone, the same bits on every processor."""
     n = 0
     while x > 1.4142135623730951:
         x *= 0.5
@@ -96,7 +99,7 @@ def logarithm(x: float) -> float:
 
 @compiled
 def count_options(m: Masses, rows: Array) -> int:
-    """Configurations of these rows together; a row without nodes has none."""
+    """Return the number of configurations with mass of these rows; 0 for whole rows."""
     found = 0
     for i in range(len(rows)):
         node = m.head[rows[i]]
@@ -108,7 +111,10 @@ def count_options(m: Masses, rows: Array) -> int:
 
 @compiled
 def fill_options(c: Columns, m: Masses, rows: Array, o: Options) -> None:
-    """List the configurations of these rows."""
+    """List the configurations of these rows in `o`, with their loads and costs.
+
+    `o` must have been allocated for `count_options` of them.
+    """
     at = 0
     for i in range(len(rows)):
         p = rows[i]
@@ -138,9 +144,10 @@ def smooth_dual(
     grad: Array,
     mass: Array,
 ) -> float:
-    """Value and gradient of the smoothed dual, negated; masses of each option.
+    """Compute value and gradient of the smoothed dual, negated; fill each option's
+    mass.
 
-    still: (B, K) loads of all rows that are not listed.
+    `unsplit` is (B, K): loads of all rows that are not listed.
     """
     brokers, dims = pi.shape
     total = 0.0
@@ -197,7 +204,7 @@ def _dot(x: Array, y: Array) -> float:
 def _put(x: Array, factor: float, y: Array) -> None:
     """Fill x with y times a factor.
 
-    Here and in `_add` a loop: array expressions take four times as long to compile.
+    A loop here and in `_add`: array expressions take four times as long to compile.
     """
     for b in range(x.shape[0]):
         for d in range(x.shape[1]):
@@ -223,9 +230,9 @@ def ascend(
     most: int,
     small: float,
 ) -> int:
-    """Maximise the smoothed dual over pi (B, K), in place; evaluations made.
+    """Maximise the smoothed dual over pi, (B, K), in place; return the evaluations.
 
-    Ends when the gradient's square, weighed as F, is under `small`.
+    Ends when the squared gradient, weighted as in F, is below `small`.
     """
     brokers, dims = pi.shape
     memory = 20

@@ -1,10 +1,10 @@
-"""Branch and bound over whole rows, bounded by prices at every node.
+"""Depth-first branch and bound over whole rows, bounded by dual prices at every node.
 
-With configuration i of a row in place of its cheapest one, the bound of
-`solver.kernels.node_bound` is higher by their difference in cost: what then reaches the
-cutoff is left out below the node. The row that the smoothed masses split most is
-branched on, its cheapest configuration first, and the prices start at the parent's; so
-depth first needs no more memory than one node a row.
+With configuration i of a row instead of its cheapest one, the bound of
+`solver.kernels.node_bound` rises by their difference in cost: configurations that then
+reach the cutoff are left out below the node. The row that the smoothed masses split
+most is branched on, its cheapest configuration first, and the prices start at the
+parent's; so depth-first search needs only one node per row in memory.
 """
 
 from solver.kernels.compiled import compiled
@@ -26,7 +26,7 @@ INTERRUPTED = 1
 FOUND = 2
 
 TIE = 1e-3
-"""What a row's size counts beside how split it is."""
+"""Weight of a row's size, relative to how split it is."""
 
 
 @compiled
@@ -67,7 +67,7 @@ def _decide(c: Configurations, t: SearchTree, level: int, row: int, i: int) -> N
 
 @compiled
 def _split(c: Configurations, t: SearchTree, level: int, first: int, end: int) -> float:
-    """Variance of a row's load under its masses; a little for its size."""
+    """Variance of a row's load under its masses, plus a little for its size."""
     t.mean[:] = 0.0
     total, size = 0.0, 0.0
     for s in range(first, end):
@@ -122,7 +122,8 @@ def _descend(c: Configurations, t: SearchTree, level: int) -> None:
 
 @compiled
 def _enter(c: Configurations, t: SearchTree, level: int, heat: float) -> bool:
-    """Bound a fresh node; whether it is a choice of all rows under the cutoff."""
+    """Bound a fresh node; return whether it is a choice of all rows under the
+    cutoff."""
     t.counter[FRESH] = 0
     t.counter[NODES] += 1
     bound = bound_node(c, t, level, heat)
@@ -144,21 +145,13 @@ def _enter(c: Configurations, t: SearchTree, level: int, heat: float) -> bool:
 def explore(
     c: Configurations, t: SearchTree, nodes: int, effort: int, heat: float
 ) -> int:
-    """Continue until a choice under the cutoff is found, or for so many nodes.
+    """Continue until a choice under the cutoff is found, or for `nodes` nodes.
 
-    Parameters
-    ----------
-    effort
-        Operations after which the search is interrupted too.
-    heat
-        Temperature of the smoothing, in units of F.
-
-    Returns
-    -------
-    `FOUND`: `chosen` of the level below the present one has the choice, and
-    `figure[VALUE]` its value; the caller may lower the cutoff. `EXHAUSTED`: no choice
-    has a value under `figure[FLOOR]`. `INTERRUPTED`: too many nodes
-    or operations.
+    `effort` limits the operations, and `heat` is the temperature of the smoothing, in
+    units of F. Returns `FOUND`: `chosen` below the present level has the choice and
+    `figure[VALUE]` its value, and the caller may lower the cutoff; `EXHAUSTED`: no
+    choice has a value under `figure[FLOOR]`; `INTERRUPTED`: too many nodes or
+    operations.
     """
     last, most = t.counter[NODES] + nodes, t.counter[EFFORT] + effort
     while t.counter[LEVEL] >= 0:

@@ -1,4 +1,4 @@
-"""A small generator of random numbers for compiled loops: xorshift64*, Vigna, 2016."""
+"""A small pseudorandom generator for compiled loops: xorshift64*, Vigna, 2016."""
 
 from typing import Any
 
@@ -9,12 +9,9 @@ from solver.kernels.compiled import Array, compiled
 
 @compiled
 def draw(state: Array) -> int:
-    """The next of the numbers below 2^31, the upper bits of a step.
+    """Return the next number below 2^31: the upper bits of a step.
 
-    Parameters
-    ----------
-    state
-        (1,) uint64, not 0; moved on.
+    `state` is (1,) uint64, not 0, and is advanced.
     """
     x = state[0]
     x ^= x >> np.uint64(12)
@@ -27,5 +24,5 @@ def draw(state: Array) -> int:
 
 @compiled
 def below(state: Array, n: int) -> int:
-    """A number from 0 to n - 1; `state` as `draw` has it."""
+    """Return a random number from 0 to n - 1; advances `state` as `draw` does."""
     return (draw(state) * n) >> 31

@@ -1,7 +1,7 @@
-"""Which log directory of its broker each replica lies in (JBOD).
+"""The log directory of each replica on its broker (JBOD).
 
-Brokers are settled first. Then each broker is a problem of its own: replicas that
-arrive get a directory, and those that stay change theirs where that pays.
+Brokers are chosen first. Then each broker is a problem of its own: arriving replicas
+get a directory, and remaining ones change theirs where that pays.
 """
 
 from solver.log_dirs.balance import (

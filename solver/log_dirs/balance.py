@@ -1,4 +1,4 @@
-"""Directories for all brokers of a placement, with what they cost and why."""
+"""Log directories for all brokers of a placement, with costs and reasons."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ from solver.problem.problem import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryUse:
-    """One log directory before and after the plan."""
+    """Bytes and deviation of one log directory before and after the plan."""
 
     broker: BrokerId
     path: str
     capacity_bytes: float | None
     before: float
-    """Bytes of the replicas that lie in it."""
+    """Bytes of the replicas in it."""
     after: float
-    """The same after the plan; what its broker chooses for itself is left out."""
+    """Bytes after the plan, without replicas whose directory the broker chooses."""
     deviation_before: float
     """Utilisation over that of all the broker's directories together - 1."""
     deviation_after: float
@@ -37,42 +37,47 @@ class DirectoryUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryAssignment:
-    """What is chosen, what that is worth, and what is left to the brokers.
+    """The directories chosen, their cost, and what is left to the brokers.
 
-    All costs are in units of F, of the brokers whose directories are levelled.
+    All costs are in units of F, over the brokers whose directories are balanced.
     """
 
     chosen: dict[int, dict[BrokerId, str]]
-    """By row, ascending: the directory of each replica that is told one."""
+    """By row, ascending: the directory of each replica that is assigned one."""
     use: tuple[DirectoryUse, ...] = ()
     """By broker, then in the order of its directories."""
     cost_before: float = 0.0
-    """Of all deviations, before the plan."""
+    """Cost of all deviations before the plan."""
     cost: float = 0.0
-    """Of all deviations, after the plan."""
+    """Cost of all deviations after the plan."""
     price: float = 0.0
-    """Of the replicas that stay on their broker and change their directory."""
+    """Cost of the replicas that change directory within their broker."""
     bound: float = 0.0
-    """Proved: no directories make cost + price less, brokers as they are placed."""
+    """Proved lower bound of cost + price for the given brokers."""
     changes: int = 0
-    """Replicas that stay on their broker and change their directory."""
+    """Replicas that change directory within their broker."""
     gain: dict[int, float]
-    """By changed row: what cost + price would rise by if the row stayed as it was,
-    brokers included and others kept."""
+    """By changed row: rise of cost + price if the row stayed as it was, brokers
+    included and others kept."""
     reason: dict[int, str]
-    """By row with a replica that changes its directory: why, in words."""
+    """By row with a replica that changes its directory: the reason."""
     unplaced: tuple[tuple[int, BrokerId], ...] = ()
     """Row and broker of arrivals for which no directory has room."""
     work: float = 0.0
-    """Deterministic work done."""
+    """Work units spent."""
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """Rows in which a replica is told its directory, ascending."""
+        """Rows with a replica that is assigned a directory, ascending."""
         return tuple(self.chosen)
 
     def log_dirs(self, row: int, replicas: tuple[BrokerId, ...]) -> tuple[str, ...]:
-        """As `Move.log_dirs_after`, for the replica list that a plan gives a row."""
+        """Return `Move.log_dirs_after`: a directory for each broker of a plan's replica
+        list.
+
+        `ANY_DIR` where the broker chooses; empty if it does so for all replicas of the
+        row.
+        """
         chosen = self.chosen.get(row)
         if not chosen:
             return ()
@@ -80,26 +85,30 @@ class DirectoryAssignment:
 
 
 WORK_SHARE: Final = 0.05
-"""Share of the limit on work that directories may use, more where there are many."""
+"""Share of the search budget for directories, more where there are many."""
 
 MOST_SHARE: Final = 0.2
-"""The same at most."""
+"""Largest share of the search budget for directories."""
 
 WORK_OF_REPLICA: Final = 1e-4
-"""Work that one replica may take, whose broker has several directories."""
+"""Work units per replica on a broker with several directories."""
 
 FREE_WORK: Final = 0.25
-"""Work that moves and swaps may do beyond that."""
+"""Work units that moves and swaps may use beyond that."""
 
 BROKER_SHARE: Final = 0.25
-"""Share of what is left for one broker's exact model, so that each gets some."""
+"""Share of the remaining work for one broker's exact model, so that each gets some."""
 
 LEAST_WORK: Final = 0.005
-"""With less an exact model ends before it finds anything."""
+"""Work units below which an exact model ends before it finds anything."""
 
 
 def reserved_work(problem: Problem, limits: SolveLimits) -> float:
-    """Work that directories may do after the brokers are settled."""
+    """Return the work units to reserve for directories, after the brokers are chosen.
+
+    Grows with the replicas on brokers that have several directories; 0 without such
+    replicas, or unless the goals balance directories.
+    """
     if not problem.goals.level_directories:
         return 0.0
     several = [len(b.log_dirs) > 1 for b in problem.snapshot.header.brokers]
@@ -114,8 +123,8 @@ def balance_directories(
 ) -> DirectoryAssignment:
     """Choose directories on every broker that may take load and has several.
 
-    Each broker's are the best where few replicas may lie in several, elsewhere no
-    single move or swap betters them: both as far as the search budget allows.
+    A broker's directories are optimal where the problem is small; otherwise no single
+    move or swap improves them. Both as far as the search budget allows.
     """
     whole = budget or Budget(limits=SolveLimits())
     part = whole.part(
@@ -129,9 +138,9 @@ def balance_directories(
 def keep_directories(
     problem: Problem, placement: Placement, moves: Iterable[Move]
 ) -> DirectoryAssignment | None:
-    """The log directories that the moves name; all other replicas keep theirs.
+    """Use the log directories that moves name; all other replicas keep theirs.
 
-    None if a directory would exceed its limit.
+    Returns None if a directory would exceed its limit.
     """
     named = {
         (problem.snapshot.row_of[move.id], broker): path

@@ -12,19 +12,19 @@ from solver.problem.placement import Placement, excess_price
 from solver.problem.problem import Problem
 
 CLOSE: Final = 1e-4
-"""A bound this near to the objective, as a share of it, is good enough."""
+"""A gap of this share of the objective is good enough."""
 
 
 WORK_OF_CALL: Final = 1e-4
-"""Work of one look at any number of replicas; measured."""
+"""Work units of one evaluation, for any number of replicas; measured."""
 
 WORK_OF_PLACE: Final = 2e-8
-"""Work of judging one replica in one directory, or one swap; measured."""
+"""Work units for evaluating one replica in one directory, or one swap; measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerDirs:
-    """One broker with m log directories and k replicas that may lie in several.
+    """One broker with m log directories and k replicas that may be in several.
 
     A `where` is (k,) directories by position, -1 for an arrival without one.
     """
@@ -36,57 +36,66 @@ class BrokerDirs:
     size: Floats
     """(k,) bytes, above 0."""
     home: Ints
-    """(k,) its directory, -1 for those that arrive."""
+    """(k,) present directory, -1 for replicas that arrive."""
     price: Floats
-    """(k,) of any directory but its home; 0 for those that arrive."""
+    """(k,) cost of any directory but the present one; 0 for replicas that arrive."""
     fixed: Floats
     """(m,) bytes that stay where they are."""
     before: Floats
     """(m,) bytes before the plan."""
     capacity: Floats
-    """(m,) 1 each where one is unknown."""
+    """(m,) bytes; 1 each where one is unknown."""
     limit: Floats
-    """(m,) most bytes: its share of the capacity, or those before; infinite where
-    the capacity is unknown."""
+    """(m,) most bytes: the limit of the capacity, or the present bytes if more;
+    infinite where the capacity is unknown."""
     open: Bools
-    """(m,) takes what is new there."""
+    """(m,) may take new replicas."""
     weight: float
     floor: float
-    """Bytes of the broker under which nothing is levelled."""
+    """Bytes on the broker below which nothing is balanced."""
     tolerance: float
     excess: float | None
-    """`band`: price of a deviation of one level beyond the tolerance; else None."""
+    """Under `band`, the cost of a deviation of one mean beyond the tolerance; otherwise
+    None."""
 
     @property
     def total(self) -> float:
-        """Bytes to lie in all directories together."""
+        """Bytes in all directories of the broker together, after the plan."""
         return float(self.fixed.sum() + self.size.sum())
 
     @property
     def slope(self) -> Floats:
-        """(m,) deviation per byte: 1 / (capacity x level of the broker)."""
+        """(m,) deviation per byte: 1 / (capacity x mean utilisation of the broker)."""
         scale: Floats = self.capacity.sum() / (self.capacity * max(1.0, self.total))
         return scale
 
     def allowed(self, items: Ints) -> Bools:
-        """(items, m) where replicas may lie, capacity aside."""
+        """Return (items, m) directories where replicas may be, apart from capacity.
+
+        `items` are positions of replicas. Besides open directories, the present one.
+        """
         places = np.arange(len(self.open))
         may: Bools = self.open | (self.home[items, None] == places)
         return may
 
     def used(self, where: Ints) -> Floats:
-        """(m,) bytes in each directory."""
+        """Return the (m,) bytes in each directory for a `where`, (k,); -1 counts
+        nowhere."""
         here = where >= 0
         sizes = self.size[here]
         added = np.bincount(where[here], sizes, minlength=len(self.fixed))
         return self.fixed + added.astype(np.float64)
 
     def fits(self, where: Ints) -> bool:
-        """Whether no directory holds more than its limit."""
+        """Return whether a `where`, (k,), keeps every directory within its limit of
+        bytes."""
         return bool((self.used(where) <= self.limit).all())
 
     def cost(self, deviation: Floats) -> Floats:
-        """Cost of each deviation from the level, in units of F."""
+        """Compute the cost of each deviation, in units of F and of the same shape.
+
+        Weighted squares, or under `band` the weighted excess over the tolerance.
+        """
         if self.excess is None:
             squares: Floats = self.weight * deviation * deviation
             return squares
@@ -94,7 +103,10 @@ class BrokerDirs:
         return self.weight * self.excess * over
 
     def cost_slope(self, deviation: Floats) -> Floats:
-        """What each cost rises by per unit of deviation."""
+        """Compute the derivative of each cost by its deviation, of the same shape.
+
+        Under `band` it is 0 within the tolerance.
+        """
         if self.excess is None:
             slopes: Floats = 2 * self.weight * deviation
             return slopes
@@ -102,15 +114,20 @@ class BrokerDirs:
         return np.where(outside, np.sign(deviation) * self.weight * self.excess, 0.0)
 
     def change_cost(self, where: Ints) -> float:
-        """Price of the replicas that change their directory."""
+        """Return the cost, in units of F, of the replicas that change directory in
+        `where`, (k,)."""
         return float(self.price[where != self.home].sum())
 
     def counts(self, total: float) -> bool:
-        """Whether so many bytes are levelled: not in a broker that is near empty."""
+        """Return whether a broker with `total` bytes is balanced: a nearly empty one is
+        not."""
         return total > 0 and total >= self.floor
 
     def deviation(self, used: Floats) -> Floats:
-        """(m,) utilisation over that of the broker - 1; 0 where it does not count."""
+        """Return (m,) utilisation over that of the broker - 1, for (m,) bytes used.
+
+        All 0 where the broker holds too few bytes to be balanced.
+        """
         total = float(used.sum())
         if not self.counts(total):
             return np.zeros(len(used))
@@ -118,15 +135,15 @@ class BrokerDirs:
         return relative
 
     def imbalance(self, used: Floats) -> float:
-        """Cost of all deviations."""
+        """Add up the cost of all deviations, in units of F, for (m,) bytes used."""
         return float(self.cost(self.deviation(used)).sum())
 
     def objective(self, where: Ints) -> float:
-        """Cost of all deviations, and the prices."""
+        """Compute imbalance plus cost of changes of a `where`, (k,), in units of F."""
         return self.imbalance(self.used(where)) + self.change_cost(where)
 
     def only(self, keep: Bools) -> "BrokerDirs":
-        """The same without some of the replicas. keep: (k,)"""
+        """Return a copy with the replicas that `keep`, (k,), selects."""
         return replace(
             self,
             row=self.row[keep],
@@ -137,10 +154,10 @@ class BrokerDirs:
 
 
 def find_dirs(problem: Problem, placement: Placement) -> Iterator[BrokerDirs]:
-    """The brokers that may take load and have two directories or more, by position.
+    """Yield the brokers that may take load and have two or more directories.
 
     Replicas on shared storage have no directory to choose; those of unknown size or
-    place, and rows that may not move, keep theirs.
+    directory, and rows that may not move, keep theirs.
     """
     goal = _goal(problem)
     if problem.snapshot.partitions.replica_dir is None or goal.weight == 0:
@@ -163,7 +180,7 @@ class _Replicas:
     home: Ints
     """Position of the directory, -1 where unknown or where the replica arrives."""
     may: Bools
-    """May be given a directory."""
+    """May be assigned a directory."""
 
     def of(self, broker: int) -> "_Replicas":
         first, last = np.searchsorted(self.broker, [broker, broker + 1])
@@ -177,7 +194,7 @@ class _Replicas:
 
 
 def _goal(problem: Problem) -> Goal:
-    """The goal for disks, or a usual one where none is set."""
+    """The goal for disks, or a default one where none is set."""
     found = [g for g in problem.goals.balance if g.resource is Resource.DISK]
     return found[0] if found else Goal(resource=Resource.DISK)
 
@@ -198,7 +215,7 @@ def _sizes(problem: Problem) -> Floats:
 
 
 def _bytes(problem: Problem, replicas: Ints, at: Ints, most: int) -> Floats:
-    """(B, most) bytes in each directory, as far as places are known."""
+    """(B, most) bytes in each directory, as far as directories are known."""
     row, k = np.nonzero((replicas >= 0) & (at >= 0))
     key = replicas[row, k] * most + at[row, k]
     size = len(problem.brokers) * most

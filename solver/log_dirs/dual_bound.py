@@ -1,4 +1,4 @@
-"""What no choice of directories can be better than, by prices (weak duality)."""
+"""A lower bound on the cost of any choice of directories, by weak duality."""
 
 from typing import Final
 
@@ -9,15 +9,14 @@ from solver.budget import Budget
 from solver.log_dirs.broker_dirs import CLOSE, WORK_OF_CALL, WORK_OF_PLACE, BrokerDirs
 
 STEPS: Final = 100
-"""Steps of the ascent; more than 100 gain next to nothing."""
+"""Steps of the ascent; more gain next to nothing."""
 
 
 def price_bound(dirs: BrokerDirs, where: Ints, budget: Budget) -> float:
-    """A bound of one broker's objective, from prices of deviation.
+    """Compute a bound of one broker's objective from dual prices of deviation.
 
-    Ascends from the prices that hold at a `where`, with steps as long as what is
-    still missing to its objective (Polyak, 1969). Capacities are left out, which only
-    lowers the bound.
+    Subgradient ascent from the prices at a `where`, with Polyak's step length (1969).
+    Capacities are left out, which only lowers the bound.
     """
     dual = _Dual(dirs)
     target = dirs.objective(where)
@@ -39,7 +38,7 @@ def price_bound(dirs: BrokerDirs, where: Ints, budget: Budget) -> float:
 
 
 class _Dual:
-    """The bound as a function of prices, and where it rises."""
+    """The dual function of the prices, and its subgradient."""
 
     def __init__(self, dirs: BrokerDirs) -> None:
         self._dirs, self._slope = dirs, dirs.slope
@@ -51,10 +50,10 @@ class _Dual:
         self._fixed: Floats = dirs.fixed * dirs.slope - 1.0
 
     def value(self, price: Floats) -> tuple[float, Floats]:
-        """The bound at prices (m,), and its slope there.
+        """Return the bound at prices, (m,), and a subgradient there.
 
         Every replica goes where its bytes and its change cost least; every directory
-        deviates as pays most.
+        takes the most profitable deviation.
         """
         dirs = self._dirs
         each = dirs.size[:, None] * (price * self._slope) + self._change_cost
@@ -69,7 +68,7 @@ class _Dual:
         return bound, brought + self._fixed - deviation
 
     def allowed(self, price: Floats) -> Floats:
-        """The nearest prices that a deviation can have."""
+        """Return the nearest prices that a deviation can have."""
         if self._dirs.excess is None:
             return price
         most = self._dirs.weight * self._dirs.excess

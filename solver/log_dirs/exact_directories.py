@@ -1,7 +1,8 @@
-"""The best directories of one broker, proved by CP-SAT where there are few replicas.
+"""Optimal directories of one broker, proved by CP-SAT where there are few replicas.
 
-As in the exact model of brokers, squares are tangents, which are added where solutions
-are found, and every figure is rounded so that the model's least value is a bound.
+As in the exact model of brokers, squares are approximated by tangents, added where
+solutions are found, and every figure is rounded so that the model's optimum is a valid
+bound.
 """
 
 import math
@@ -21,17 +22,17 @@ MAX_PAIRS: Final = 400
 """Replicas x directories up to which a broker is solved exactly."""
 
 ROOM_UNITS: Final = 2**32
-"""Parts of a broker's bytes that capacities are counted in. Sizes are rounded down, so
-no choice is lost; what a solution fills is checked in bytes."""
+"""Integer units of a broker's bytes for capacities. Sizes are rounded down, so no
+choice is lost; solutions are checked in bytes."""
 
 
 def is_small(dirs: BrokerDirs) -> bool:
-    """Whether the exact model is quick."""
+    """Whether the exact model is quick: at most `MAX_PAIRS` replicas x directories."""
     return 0 < len(dirs.row) * len(dirs.open) <= MAX_PAIRS
 
 
 class _Choices:
-    """Which replica lies in which directory, within the room that there is."""
+    """Decisions about which replica lies in which directory, within its capacity."""
 
     def __init__(self, dirs: BrokerDirs, *, all_placed: bool) -> None:
         self.dirs, self.model = dirs, cp_model.CpModel()
@@ -61,13 +62,13 @@ class _Choices:
                 self.model.add(filled <= room)
 
     def hint(self, where: Ints) -> None:
-        """Offer a `where` as the start."""
+        """Give CP-SAT a `where` as its starting hint."""
         self.model.clear_hints()  # type: ignore[no-untyped-call]  # untyped upstream
         for (i, j), variable in self.on.items():
             self.model.add_hint(variable, int(where[i] == j))
 
     def where(self, solver: cp_model.CpSolver) -> Ints:
-        """What the solver found."""
+        """Read the `where` from a solution."""
         found = np.full(len(self.dirs.row), -1, np.int64)
         for (i, j), variable in self.on.items():
             if solver.boolean_value(variable):
@@ -76,9 +77,9 @@ class _Choices:
 
 
 def fit(dirs: BrokerDirs, where: Ints, budget: Budget) -> Ints:
-    """A `where` with as many bytes in directories as possible.
+    """Find a `where` with as many bytes in directories as possible.
 
-    Others that could stay make room for arrivals that fit nowhere; costs do not count.
+    Replicas that could stay make room for arrivals that fit nowhere; costs are ignored.
     """
     choices = _Choices(dirs, all_placed=False)
     choices.hint(where)
@@ -96,7 +97,7 @@ def fit(dirs: BrokerDirs, where: Ints, budget: Budget) -> Ints:
 
 
 def solve_exactly(dirs: BrokerDirs, where: Ints, budget: Budget) -> tuple[Ints, float]:
-    """The best `where` from a start in which all are placed, and its bound.
+    """Find the best `where` from a start in which all are placed, and its bound.
 
     Ends when the bound is close, at the latest when the search budget is exhausted.
     """
@@ -141,7 +142,7 @@ class _Model:
         self._minimise()
 
     def refine(self, where: Ints) -> bool:
-        """Add tangents where a solution lies; whether any was new."""
+        """Add tangents at a solution's deviations; return whether any was new."""
         if self.dirs.excess is not None:
             return False
         relative = self.dirs.deviation(self.dirs.used(where)).tolist()
@@ -149,12 +150,12 @@ class _Model:
         return any(new)
 
     def bound(self, value: float) -> float:
-        """The true objective that a bound of the model proves."""
+        """Convert CP-SAT's bound to a valid bound of the true objective."""
         # The floating-point sum of the objective is accurate to a share of 1e-13.
         return max(0.0, math.floor(value) * (1 - 1e-12) / self.units - 1e-12)
 
     def _term(self, j: int) -> tuple[cp_model.IntVar, float, cp_model.IntVar]:
-        """Deviation in `LEVEL_UNITS`, by how much rounding shifts it, cost."""
+        """Deviation in `MEAN_UNITS`, its rounding error, and its cost."""
         dirs, model = self.dirs, self.choices.model
         slope = float(dirs.slope[j]) * MEAN_UNITS
         held = [(v, dirs.size[i]) for (i, k), v in self.choices.on.items() if k == j]
@@ -174,14 +175,14 @@ class _Model:
         return deviation, error, model.new_int_var(0, most, f"cost[{j}]")
 
     def _reach(self, error: float) -> float:
-        """Deviations beyond this alone cost more than the start does."""
+        """Deviations beyond this cost more by themselves than the start."""
         dirs = self.dirs
         if dirs.excess is None:
             return (math.sqrt(self._most / dirs.weight) + error) * (1 + 1e-9)
         return dirs.tolerance + error + self._most / (dirs.weight * dirs.excess)
 
     def _add_tangent(self, j: int, deviation: float) -> bool:
-        """Add the tangent that touches near a deviation; whether it is new."""
+        """Add the tangent that touches near a deviation; return whether it is new."""
         steep = 2 * self.dirs.weight * self.units / MEAN_UNITS
         slope = round(steep * deviation)
         if slope in self._slopes[j]:
@@ -192,7 +193,7 @@ class _Model:
         return True
 
     def _add_band(self, j: int, excess: float) -> None:
-        """Add the two lines of what lies outside the band."""
+        """Add the two lines of the excess over the tolerance band."""
         slope = math.floor(self.dirs.weight * excess * self.units / MEAN_UNITS)
         inside = self.dirs.tolerance + self._error[j]
         height = -math.ceil(slope * inside * MEAN_UNITS) - 1

@@ -1,4 +1,4 @@
-"""What the directories of each changed row are worth, and why they change."""
+"""Gains and reasons of the directories of each changed row."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ from solver.report.reasons import deviation_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancedBroker:
-    """One broker, solved."""
+    """The directories chosen for one broker's k replicas, and their bound."""
 
     dirs: BrokerDirs
-    """Without the replicas that are told no directory."""
+    """The broker, without replicas that are assigned no directory."""
     where: Ints
     """(k,) directory of each replica."""
     bound: float = 0.0
@@ -27,25 +27,29 @@ class BalancedBroker:
 
     @property
     def used(self) -> Floats:
-        """(m,) bytes in each directory."""
+        """(m,) bytes in each directory after the plan."""
         return self.dirs.used(self.where)
 
     @property
     def changed(self) -> Bools:
-        """(k,) replicas that stay on the broker but not in their directory."""
+        """(k,) replicas that change directory within the broker."""
         home = self.dirs.home
         changed: Bools = (home >= 0) & (home != self.where)
         return changed
 
 
 def paths_of(problem: Problem, dirs: BrokerDirs) -> list[str]:
-    """Paths of one broker's directories."""
+    """List the paths of one broker's directories, in the snapshot's order."""
     listed = problem.snapshot.header.brokers[dirs.broker].log_dirs
     return [d.path for d in listed]
 
 
 def change_words(problem: Problem, found: BalancedBroker, item: int) -> str:
-    """Why one replica changes its directory, by how full both were before."""
+    """Explain why a replica changes its directory, by the utilisation of both before.
+
+    `item` is the replica's position in the broker's `dirs`; the text is the move's
+    reason in the plan.
+    """
     pair = int(found.dirs.home[item]), int(found.where[item])
     source, target = (paths_of(problem, found.dirs)[j] for j in pair)
     relative = found.dirs.deviation(found.dirs.before)
@@ -60,7 +64,11 @@ def change_words(problem: Problem, found: BalancedBroker, item: int) -> str:
 def gains(
     problem: Problem, placement: Placement, balanced: list[BalancedBroker]
 ) -> dict[int, float]:
-    """By changed row: what cost and prices would rise by if it stayed as it was."""
+    """Compute, by changed row, how much costs would rise if it stayed as it was.
+
+    In units of F, over the directories of balanced brokers. Covers rows that change
+    broker, directory or leader.
+    """
     used = {found.dirs.broker: found.used for found in balanced}
     cost = {f.dirs.broker: f.dirs.imbalance(f.used) for f in balanced}
     of_broker = {found.dirs.broker: found.dirs for found in balanced}
@@ -79,7 +87,7 @@ def gains(
 def _chosen_dirs(
     balanced: list[BalancedBroker],
 ) -> tuple[dict[int, dict[int, int]], dict[int, float]]:
-    """By row: the directory told on each broker, by position; prices paid."""
+    """By row: the directory chosen on each broker, by position, and the cost."""
     chosen: dict[int, dict[int, int]] = defaultdict(dict)
     price: dict[int, float] = defaultdict(float)
     for found in balanced:
@@ -93,7 +101,7 @@ def _chosen_dirs(
 def _reverted(
     problem: Problem, placement: Placement, row: int, chosen: dict[int, int]
 ) -> Iterator[tuple[int, int, float]]:
-    """Broker, directory and bytes that it would have more if a row stayed."""
+    """Brokers and directories, with the bytes they would hold more if a row stayed."""
     size = max(0.0, float(problem.snapshot.partitions.local_bytes[row]))
     for broker, j in chosen.items():
         yield broker, j, -size
@@ -104,7 +112,7 @@ def _reverted(
 
 
 def _home_dirs(problem: Problem, row: int) -> list[tuple[int, int]]:
-    """Broker and directory of each of a row's replicas whose place is known."""
+    """Broker and directory of each of a row's replicas whose directory is known."""
     columns = problem.snapshot.partitions
     if columns.replica_dir is None:
         return []

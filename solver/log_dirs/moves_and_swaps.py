@@ -1,4 +1,4 @@
-"""Directories by the largest first, then by moves and swaps inside the broker."""
+"""Directories by largest replica first, then by moves and swaps within the broker."""
 
 from typing import Final
 
@@ -10,18 +10,24 @@ from solver.log_dirs.broker_dirs import WORK_OF_CALL, WORK_OF_PLACE, BrokerDirs
 from solver.problem.placement import NOTHING
 
 SWAPPED: Final = 512
-"""Replicas of each of two directories that are tried in swaps, the most hopeful first:
-where there are more, moves of small ones level as well."""
+"""Replicas of each of two directories tried in swaps, the most promising first: where
+there are more, moves of small ones balance as well."""
 
 LEAST_GAIN: Final = 1e-7
-"""Gains of swaps under this are not looked for: there is no end of them."""
+"""Swaps that gain less are ignored: there is no end of them."""
 
 STEPS_PER_REPLICA: Final = 4
-"""Moves and swaps after which a search ends: far more than are ever useful."""
+"""Moves and swaps per replica after which a search ends: far more than are ever
+useful."""
 
 
 def place_and_improve(dirs: BrokerDirs, budget: Budget) -> Ints:
-    """(k,) a directory for each replica; -1 for arrivals that fit nowhere."""
+    """Return a `where`: a directory for each of k replicas, -1 for arrivals that fit
+    nowhere.
+
+    Places arrivals and then improves by moves and swaps, in turn, for as long as the
+    budget lasts and that gives more arrivals a place.
+    """
     search = _Search(dirs, dirs.home, budget)
     search.place()
     search.improve()
@@ -31,14 +37,17 @@ def place_and_improve(dirs: BrokerDirs, budget: Budget) -> Ints:
 
 
 def improve(dirs: BrokerDirs, where: Ints, budget: Budget) -> Ints:
-    """A `where` that no single move or swap makes better, from another."""
+    """Return a `where` that no single move or swap improves, from a given one, (k,).
+
+    Ends earlier where the budget is exhausted.
+    """
     search = _Search(dirs, where, budget)
     search.improve()
     return search.where
 
 
 class _Search:
-    """A `where` that changes step by step, each of them for the better."""
+    """A `where` that improves step by step."""
 
     def __init__(self, dirs: BrokerDirs, where: Ints, budget: Budget) -> None:
         self.dirs, self.where, self._budget = dirs, where.copy(), budget
@@ -47,7 +56,8 @@ class _Search:
         self._steps = STEPS_PER_REPLICA * len(where) + 100
 
     def place(self) -> bool:
-        """Put what has no directory where it fits and costs least; whether any did."""
+        """Put replicas without a directory where they fit and cost least; return
+        whether any did."""
         waiting = np.flatnonzero(self.where < 0)
         order = waiting[np.argsort(-self.dirs.size[waiting], kind="stable")]
         placed = [self._place(i) for i in order.tolist()]
@@ -134,7 +144,8 @@ class _Search:
     def _tried(self, j: int, k: int) -> tuple[Ints, Ints]:
         """Replicas in j and in k whose swap may pay, at most `SWAPPED` each.
 
-        Costs are convex, so no swap saves more than the slopes of the costs promise.
+        Costs are convex, so no swap saves more than the derivatives of the costs
+        promise.
         """
         a, b = self._tradable(j, k), self._tradable(k, j)
         if not len(a) or not len(b):
@@ -153,13 +164,13 @@ class _Search:
         )
 
     def _tradable(self, j: int, k: int) -> Ints:
-        """Replicas in j that may lie in k."""
+        """Replicas in j that may move to k."""
         items = np.flatnonzero(self.where == j)
         tradable: Ints = items[self.dirs.open[k] | (self.dirs.home[items] == k)]
         return tradable
 
     def _cost_increase(self, items: Ints, j: int, k: int) -> Floats:
-        """(items,) what prices rise by when items go from j to k."""
+        """(items,) rise of the cost of changes when items move from j to k."""
         home, price = self.dirs.home[items], self.dirs.price[items]
         return np.where(home == j, price, np.where(home == k, -price, 0.0))
 
@@ -170,7 +181,7 @@ class _Search:
         self._budget.work += WORK_OF_CALL + WORK_OF_PLACE * places
 
     def _fullest_first(self) -> list[int]:
-        """Directories by what a byte less saves there."""
+        """Directories by what one byte less saves there."""
         relative = self._used * self._slope - 1.0
         found: list[int] = np.argsort(-relative * self._slope, kind="stable").tolist()
         return found
@@ -184,7 +195,7 @@ class _Search:
 
 
 def _most_promising(items: Ints, promised: Floats, below: float) -> Ints:
-    """Those that promise less than a figure, the least first, at most `SWAPPED`."""
+    """Items that promise less than a figure, the least first, at most `SWAPPED`."""
     order = np.argsort(promised, kind="stable")[:SWAPPED]
     found: Ints = items[order[promised[order] < below]]
     return found

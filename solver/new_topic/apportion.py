@@ -1,4 +1,5 @@
-"""From counts per broker to replica lists: who shares a partition, and who leads it."""
+"""From counts per broker to replica lists: which brokers share a partition, and who
+leads."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -16,19 +17,12 @@ GOLDEN: Final = 2654435769
 
 
 def deal(count: Ints, rack: Ints, rows: int, seed: int = 0) -> Ints:
-    """(rows, M) brokers of each row, by position; distinct, and every count kept.
+    """Deal counts to (rows, M) replica lists of distinct brokers, by position.
 
-    Each rack holds of every row as many replicas as of any other, give or take one.
-    Rows are scattered anew for each rack, so that brokers share few partitions.
-
-    Parameters
-    ----------
-    count
-        (B,) replicas of each broker, at most `rows` each; `rows` divides their sum.
-    rack
-        (B,) numbers of racks.
-    seed
-        Other seeds let other brokers meet in a row.
+    `count` is (B,): replicas of each broker, at most `rows` each; `rows` divides their
+    sum. `rack` is (B,) rack numbers. Each rack holds as many replicas of every row as
+    of any other, give or take one, and rows are scattered differently for each rack, so
+    that two brokers share few partitions. `seed` varies which brokers meet in a row.
     """
     dealt: list[list[int]] = [[] for _ in range(rows)]
     start = 0
@@ -45,9 +39,9 @@ def deal(count: Ints, rack: Ints, rows: int, seed: int = 0) -> Ints:
 def _deal_rack(
     dealt: list[list[int]], slots: list[int], partial: list[int], seed: int
 ) -> None:
-    """Deal one rack's slots, equal brokers beside each other, to rows.
+    """Deal one rack's slots, equal brokers next to each other, to rows.
 
-    partial: the rows that get one more than others; they are dealt to first.
+    `partial` are the rows that get one more than others; they are dealt to first.
     """
     at, turn = 0, 0
     while at < len(slots):
@@ -68,18 +62,18 @@ def _scatter(row: int, seed: int, turn: int) -> int:
 
 
 WORK_OF_BROKER: Final = 1e-5
-"""Work of one look for a chain, by broker; measured."""
+"""Work units of one search for a chain, per broker; measured."""
 
 WORK_OF_LOOK: Final = 1e-6
-"""The same by row; measured."""
+"""Work units of one search for a chain, per row; measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leadership:
-    """Who may lead how much, and what it costs."""
+    """Which brokers may lead, how many rows, and at what cost."""
 
     able: Bools
-    """(B,)"""
+    """(B,) may lead."""
     cap: Ints
     """(B,) rows that each may lead."""
     slopes: Slopes
@@ -88,11 +82,12 @@ class Leadership:
 def choose_leaders(
     replicas: Ints, rules: Leadership, budget: Budget | None = None
 ) -> Ints | None:
-    """(n,) leader of each row of (n, M) brokers, of the least cost for these lists.
+    """Choose (n,) leaders of least cost for (n, M) replica lists.
 
-    Leadership is handed along chains of rows as long as that lowers the cost; no
-    chain is left at the end, which proves the choice (the cost is convex). None where
-    some row has nobody to lead it. Where the budget ends first, the best so far.
+    Leadership is passed along chains of rows (augmenting paths) as long as that lowers
+    the cost; if no such chain is left, the choice is optimal, since the cost is convex.
+    Returns the best so far where the budget ends first, and None where some row has no
+    possible leader or a cap is exceeded.
     """
     able = [[b for b in row if rules.able[b]] for row in replicas.tolist()]
     if not all(able):
@@ -108,7 +103,7 @@ def choose_leaders(
 
 
 class _Leaders:
-    """A choice of leaders that gets better."""
+    """A choice of leaders that improves step by step."""
 
     def __init__(self, able: list[list[int]], rules: Leadership) -> None:
         self._able, self._rules = able, rules
@@ -124,22 +119,22 @@ class _Leaders:
             self.count[first] += 1
 
     def _next(self, broker: int) -> tuple[float, float, float, int]:
-        """Cost of one more row, over its room first; then what decides ties."""
+        """Cost of one more row, excess over the cap first; then the tie-breakers."""
         slopes, count = self._rules.slopes, self.count[broker]
         over = float(max(0, count + 1 - self._rules.cap[broker]))
         cost = float(slopes.first[broker] + slopes.rise[broker] * count)
         return over, cost, float(slopes.tie[broker]), broker
 
     def _last(self, broker: int) -> tuple[float, float]:
-        """What the last row of a broker costs."""
+        """Cost of a broker's last row."""
         slopes, count = self._rules.slopes, self.count[broker]
         over = float(max(0, count - self._rules.cap[broker]))
         return over, float(slopes.first[broker] + slopes.rise[broker] * (count - 1))
 
     def improve(self) -> bool:
-        """Hand on one lead along a chain from the dearest broker that has one.
+        """Pass one leadership along a chain, starting at the most expensive broker.
 
-        Whether any was found.
+        Returns whether there was such a chain.
         """
         leading = [b for b in range(len(self.count)) if self.count[b]]
         tried: set[int] = set()
@@ -155,9 +150,10 @@ class _Leaders:
         return False
 
     def _reach(self, source: int) -> tuple[dict[int, tuple[int, int]], int | None]:
-        """The brokers that chains lead to, and the first where a row costs less.
+        """Brokers that chains reach, and the first where a row costs less.
 
-        Each broker with the broker and the row that the chain came by.
+        Each broker comes with the broker and the row through which the chain reached
+        it.
         """
         came = {source: (-1, -1)}
         queue, cost = deque([source]), self._last(source)
@@ -197,19 +193,12 @@ def _lower(new: tuple[float, float, float, int], old: tuple[float, float]) -> bo
 def ordered(
     replicas: Ints, leader: Ints, rack: Ints, observers: Ints
 ) -> tuple[tuple[int, ...], ...]:
-    """Each row's list: leader first, observers last.
+    """Order each row's list: leader first, observers last.
 
-    The order between them decides who leads after a failure; for each leader, others
-    take turns to stand second.
-
-    Parameters
-    ----------
-    replicas, leader
-        (n, M) and (n,) brokers by position.
-    rack
-        (B,) number of each broker's rack.
-    observers
-        (Q,) how many of a row's replicas in each rack are observers.
+    `replicas` is (n, M) and `leader` (n,), by position; `rack` is (B,) rack numbers and
+    `observers` (Q,) how many replicas in each rack are observers. The order in between
+    decides who leads after a failure; for each leader, the others take turns in second
+    place.
     """
     second = np.zeros((len(rack), len(rack)), np.int64)
     lists = []

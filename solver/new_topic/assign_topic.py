@@ -1,10 +1,10 @@
-"""Replica lists for a topic about to be created, and how near they come to the best.
+"""Replica lists for a topic about to be created, and how near they are to the best.
 
-Partitions of a new topic are alike. Without an expected load, replicas and leaders are
-levelled by count, and what decides between equal brokers is who is fuller now. With
-one, the brokers' loads are levelled: squared deviations from the level, as in F, plus
-those of the topic's own counts from their mean, weighted by its share of the load.
-Racks, placements, pins and limits bind as they bind a plan.
+Partitions of a new topic are identical. Without an expected load, replicas and leaders
+are balanced by count, and ties go to the brokers that are emptier now. With one, the
+brokers' loads are balanced: squared deviations from the mean, as in F, plus those of
+the topic's own counts from their mean, weighted by its share of the load. Racks,
+placements, pins and limits bind as in a plan.
 """
 
 from collections.abc import Iterator
@@ -39,18 +39,18 @@ from solver.problem.problem import Problem, compile_problem
 from solver.search.observer import SolveObserver
 
 DEALS: Final = 16
-"""Deals that are tried, as leaders can be better spread over some than over others."""
+"""Deals that are tried, as leaders can be spread better over some than over others."""
 
 MOST_DEALT: Final = 20_000
-"""Replicas above which the first deal is taken: there it is level anyway."""
+"""Replicas above which the first deal is taken: it is balanced anyway."""
 
 WORK_OF_REPLICA: Final = 1e-5
-"""Work of dealing one replica; measured."""
+"""Work units for dealing one replica; measured."""
 
 ROUNDING: Final = 1e-9
 
 STOPPED: Final = "stopped"
-"""What limits a placement whose search was asked to stop."""
+"""`limited_by` of an assignment whose search was stopped on request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +64,9 @@ class _Group:
     leads: Bools
     """(B,) may lead."""
     rack: Ints
-    """(B,) number of the rack; 0 for all where racks bind nobody."""
+    """(B,) number of the rack; 0 for all where no rack rule applies."""
     racks: tuple[str | None, ...]
-    """(Q,) their names, also of those that only a placement names."""
+    """(Q,) rack names, including those only a placement mentions."""
     least: Ints
     """(Q,) replicas of each partition that each rack must hold."""
     most: Ints
@@ -82,14 +82,10 @@ def assign_replicas(
     limits: SolveLimits | None = None,
     observer: SolveObserver | None = None,
 ) -> TopicAssignment:
-    """Place the partitions of a new topic.
+    """Assign the partitions of a new topic to brokers.
 
-    limits, observer: end the search for better leaders; lists are dealt in any case.
-
-    Raises
-    ------
-    ConfigError
-        The cluster has a topic of this name.
+    `limits` and `observer` bound the search for better leaders; lists are made in any
+    case. Raises ConfigError if the cluster already has a topic of this name.
     """
     if any(t.name == topic.name for t in snapshot.header.topics):
         raise ConfigError(
@@ -136,7 +132,7 @@ def _too_few(problem: Problem, topic: NewTopic) -> Iterator[str]:
 
 
 def _groups(problem: Problem, topic: NewTopic) -> Iterator[_Group]:
-    """The topic's partitions by the rules that bind them."""
+    """The topic's partitions, grouped by the rules that bind them."""
     snapshot = _only(problem.snapshot, topic)
     spreading = find_spreading(snapshot, problem.goals, problem.may.alive)
     for g, mode in enumerate(spreading.mode.tolist()):
@@ -157,7 +153,7 @@ def _groups(problem: Problem, topic: NewTopic) -> Iterator[_Group]:
 
 
 def _only(snapshot: Snapshot, topic: NewTopic) -> Snapshot:
-    """The same brokers with nothing but the new topic, for the rules that bind it."""
+    """The same brokers with only the new topic, to find the rules that bind it."""
     rf, n = topic.replication_factor, topic.partitions
     first = [b.id for b in snapshot.header.brokers][:rf]
     resources = len(snapshot.header.resources)
@@ -182,7 +178,7 @@ def _only(snapshot: Snapshot, topic: NewTopic) -> Snapshot:
 def _rack_shares(
     spreading: Spreading, g: int, able: Bools, rf: int
 ) -> tuple[Ints, Ints]:
-    """(Q,) replicas of each partition that each rack must and may hold."""
+    """(Q,) replicas of each partition that each rack must hold, and may hold."""
     mode = spreading.mode[g]
     if mode == RackMode.EXACT:
         return spreading.wanted[g], spreading.wanted[g]
@@ -200,7 +196,7 @@ def _rack_shares(
 
 
 def _room(group: _Group, topic: NewTopic, load: TopicLoad) -> CountLimits:
-    """What the rules leave to one group."""
+    """What the rules allow for one group."""
     rows = len(group.numbers)
     cap = np.where(group.able, np.clip(load.cap, 0, rows), 0)
     return CountLimits(
@@ -215,7 +211,7 @@ def _room(group: _Group, topic: NewTopic, load: TopicLoad) -> CountLimits:
 def _missing_room(
     problem: Problem, topic: NewTopic, group: _Group, room: CountLimits
 ) -> Iterator[str]:
-    """Racks or brokers with too little room for one group, in words."""
+    """Racks or brokers with too little room for one group."""
     rule = problem.goals.placement_of(topic.name)
     asked = int(group.least.sum())
     if rule is not None and asked != topic.replication_factor:
@@ -249,7 +245,8 @@ def _lists(
     load: TopicLoad,
     budget: Budget,
 ) -> dict[int, tuple[int, ...]] | None:
-    """Replica lists by partition number, brokers by position; None if none is found."""
+    """Replica lists by partition number, brokers by position; None if none are
+    found."""
     lists: dict[int, tuple[int, ...]] = {}
     given = np.zeros(len(problem.brokers), np.int64)
     led = given.copy()
@@ -304,7 +301,7 @@ def _compare_with_bounds(
     groups: tuple[_Group, ...],
     lists: dict[int, tuple[int, ...]],
 ) -> TopicAssignment:
-    """The placement beside what no placement can do."""
+    """The assignment, compared with the best that any can achieve."""
     size = len(problem.brokers)
     rows = [lists[number] for number in sorted(lists)]
     held = np.bincount([b for row in rows for b in row], minlength=size)
@@ -324,7 +321,7 @@ def _compare_with_bounds(
 def _all_room(
     groups: tuple[_Group, ...], topic: NewTopic, load: TopicLoad
 ) -> CountLimits:
-    """What the rules leave to all groups at once, where racks bind them alike."""
+    """What the rules allow for all groups together, where racks bind them equally."""
     rooms = [_room(group, topic, load) for group in groups]
     if len(rooms) == 1:
         return rooms[0]
@@ -342,7 +339,7 @@ def _lead_room(groups: tuple[_Group, ...], load: TopicLoad) -> CountLimits:
 
 
 def _without_racks(cap: Ints, total: int) -> CountLimits:
-    """Room without racks."""
+    """Count limits without racks."""
     return CountLimits(
         cap=cap,
         rack=np.zeros_like(cap),

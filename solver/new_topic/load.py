@@ -1,4 +1,4 @@
-"""What a new topic does to the brokers: room, and what each count costs."""
+"""Effects of a new topic on the brokers: room left, and the cost of each count."""
 
 from dataclasses import dataclass, replace
 
@@ -13,25 +13,26 @@ from solver.problem.problem import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicLoad:
-    """Room and cost over B brokers."""
+    """Room left on B brokers, and the cost of each count of replicas and leaders."""
 
     cap: Ints
-    """(B,) replicas that fit beside what is there."""
+    """(B,) replicas that fit next to the present load."""
     lead_cap: Ints
     """(B,) leaders that fit."""
     replica: Slopes
-    """Cost of replicas: of their load, or of their number where none is expected."""
+    """Cost of replicas: by load, or by number where no load is expected."""
     leader: Slopes
-    """Cost of leaders alike; nothing where a partition is its leader alone."""
+    """Cost of leaders, likewise; none where each partition has a single replica."""
     balances_replicas: bool
-    """Whether the replicas' load is levelled, rather than their number."""
+    """Whether the replicas' load is balanced, rather than their number."""
     balances_leaders: bool
+    """Whether the leaders' load is balanced, rather than their number."""
     before: float | None
-    """Cost with no piece of the topic placed; None where no expected load is
-    levelled."""
+    """Cost before anything is assigned; None where no expected load is balanced."""
 
     def after(self, given: Ints, led: Ints) -> "TopicLoad":
-        """The same once (B,) replicas and leaders of the topic lie there."""
+        """Return limits and costs after (B,) replicas `given` and (B,) leaders
+        `led`."""
         return replace(
             self,
             cap=self.cap - given,
@@ -42,7 +43,11 @@ class TopicLoad:
 
 
 def expected_load(problem: Problem, topic: NewTopic) -> TopicLoad:
-    """Room and cost of a new topic."""
+    """Compute limits and costs for a new topic, from its expected bytes/s.
+
+    Costs are in units of F, as the goals weigh network load; where no load is expected,
+    numbers of replicas and leaders are balanced instead.
+    """
     fill = _load_ranks(problem)
     replicas = topic.partitions * topic.replication_factor
     taken = _terms(problem, Resource.NET_IN, topic.taken, replicas)
@@ -69,7 +74,7 @@ def expected_load(problem: Problem, topic: NewTopic) -> TopicLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Term:
-    """One counted dimension: weight x (at + each x count)^2, over B brokers."""
+    """One balanced dimension: weight x (at + each x count)^2, over B brokers."""
 
     weight: float
     at: Floats
@@ -83,7 +88,7 @@ class _Term:
 def _terms(
     problem: Problem, resource: Resource, load: float, pieces: int
 ) -> list[_Term]:
-    """The counted dimensions of a resource, at the level with the topic."""
+    """The balanced dimensions of a resource, with the mean that includes the topic."""
     holding = int(problem.may.holding.sum())
     found = []
     for k, column in enumerate(problem.column.tolist()):
@@ -102,17 +107,17 @@ def _terms(
 
 
 def _number(problem: Problem, weight: float, pieces: int) -> _Term:
-    """The number of pieces on each broker beside their mean.
+    """The deviation of each broker's number of pieces from their mean.
 
-    Weighted by the topic's share of the load, it makes a broker that is a tenth under
-    its level get about a tenth more than the mean, however small the topic is.
+    Weighted by the topic's share of the load, it gives a broker that is a tenth below
+    the mean load about a tenth more than the mean number, however small the topic is.
     """
     alive = problem.may.alive.astype(np.float64)
     return _Term(weight=weight, at=-alive, each=alive * alive.sum() / pieces)
 
 
 def _slopes(terms: list[_Term], fill: Floats) -> Slopes:
-    """Cost of one more by load, by number where no load counts."""
+    """Cost of one more by load, or by number where no load counts."""
     if not terms:
         return Slopes(first=np.zeros(len(fill)), rise=np.ones(len(fill)), tie=fill)
     first = sum((t.weight * t.each * (2 * t.at + t.each) for t in terms), 0 * fill)
@@ -126,7 +131,7 @@ def _shifted(slopes: Slopes, count: Ints) -> Slopes:
 
 
 def _fitting(problem: Problem, resource: Resource, load: float) -> Ints:
-    """(B,) pieces of a load that fit under every limit of a resource."""
+    """(B,) number of pieces of a load that fit under every limit of a resource."""
     most = np.full(len(problem.brokers), np.iinfo(np.int32).max, np.float64)
     for d, dimension in enumerate(problem.dimensions):
         if dimension.measure is resource and load:
@@ -136,7 +141,7 @@ def _fitting(problem: Problem, resource: Resource, load: float) -> Ints:
 
 
 def _load_ranks(problem: Problem) -> Floats:
-    """(B,) place of each broker among all, the emptiest first, as a share of 1."""
+    """(B,) rank of each broker by load, the emptiest first, as a share of 1."""
     size = len(problem.brokers)
     fill = np.bincount(problem.replicas[problem.replicas >= 0], minlength=size).astype(
         np.float64

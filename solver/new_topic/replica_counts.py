@@ -1,10 +1,10 @@
-"""How many replicas of equal partitions each broker gets: exact, for any size.
+"""How many replicas of identical partitions each broker gets: optimal, for any size.
 
-Partitions of a new topic are alike, so a placement is level or not by its counts
-alone. Brokers get at most their room, racks at least and at most their share, and the
-cost of each count is convex: adding one replica at a time where it costs least is
-then optimal (Federgruen and Groenevelt, 1986, for polymatroids), and the least highest
-count and the greatest lowest one follow from counting.
+Partitions of a new topic are identical, so only counts matter. Brokers get at most
+their cap, racks between their least and most, and the cost of each count is convex:
+adding one replica at a time where it costs least is then optimal (Federgruen and
+Groenevelt, 1986, for polymatroids), and the bounds of highest and lowest count follow
+from counting.
 """
 
 import heapq
@@ -21,23 +21,24 @@ class CountLimits:
     """What B brokers in Q racks must and may get of a total."""
 
     cap: Ints
-    """(B,) the most each broker may get."""
+    """(B,) most replicas of each broker."""
     rack: Ints
     """(B,) number of its rack."""
     least: Ints
-    """(Q,) what each rack must get."""
+    """(Q,) replicas each rack must get."""
     most: Ints
-    """(Q,) what each rack may get."""
+    """(Q,) replicas each rack may get."""
     total: int
 
     def in_racks(self, count: Ints) -> Ints:
-        """(Q,) sums of (B,) counts."""
+        """Return the sums of (B,) counts by rack, (Q,)."""
         sums = np.bincount(self.rack, count, minlength=len(self.least))
         return np.asarray(sums).astype(np.int64)
 
     @property
     def enough(self) -> bool:
-        """Whether the total fits in at all."""
+        """Whether some (B,) counts add up to the total within all limits of brokers and
+        racks."""
         room = np.minimum(self.in_racks(self.cap), self.most)
         low, high = int(self.least.sum()), int(room.sum())
         return bool((self.least <= room).all()) and low <= self.total <= high
@@ -45,25 +46,26 @@ class CountLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slopes:
-    """Cost of one more: first + rise x the count that a broker has already."""
+    """Cost of one more replica: first + rise x the broker's present count."""
 
     first: Floats
-    """(B,)"""
+    """(B,) cost of the first replica."""
     rise: Floats
     """(B,) at least 0."""
     tie: Floats
-    """(B,) which of two equal ones comes first: the lower."""
+    """(B,) tie-breaker between equal costs: lowest first."""
 
     def cost(self, count: Ints) -> float:
-        """Of (B,) counts, over none."""
+        """Compute the cost of (B,) counts, relative to none: a quadratic for each
+        broker."""
         pairs = self.first * count + self.rise * (count * (count - 1) / 2)
         return float(pairs.sum())
 
 
 def allocate_counts(room: CountLimits, slopes: Slopes) -> Ints:
-    """(B,) counts of the least cost; among equal costs the racks' counts are even.
+    """Return (B,) counts of least cost; ties are broken towards even racks.
 
-    `room.enough` must hold.
+    Requires `room.enough`. The greedy algorithm of Federgruen and Groenevelt, 1986.
     """
     count = np.zeros(len(room.cap), np.int64)
     racks = [_Rack(room, slopes, q) for q in range(len(room.least))]
@@ -78,7 +80,7 @@ def allocate_counts(room: CountLimits, slopes: Slopes) -> Ints:
 
 
 class _Rack:
-    """The brokers of one rack, the cheapest next one first."""
+    """The brokers of one rack in a heap, the cheapest next one first."""
 
     def __init__(self, room: CountLimits, slopes: Slopes, number: int) -> None:
         self.most = int(room.most[number])
@@ -91,12 +93,12 @@ class _Rack:
 
     @property
     def next_cost(self) -> tuple[float, int, float, float, int]:
-        """Cost of the next one, then what decides between equal costs."""
+        """Cost of the next one, then what breaks ties."""
         cost, count, tie, broker = self.heap[0]
         return cost, count, self.taken / self._size, tie, broker
 
     def take(self) -> int:
-        """Give one to the cheapest broker, and say which it is."""
+        """Give one replica to the cheapest broker, and return that broker."""
         _, count, tie, broker = self.heap[0]
         self.taken += 1
         if count + 1 == self._cap[broker]:
@@ -111,7 +113,10 @@ class _Rack:
 
 
 def least_highest(room: CountLimits) -> int:
-    """The highest count of a broker under every placement is at least this."""
+    """Return a lower bound of the highest count on any broker, over all assignments.
+
+    The least cap on every broker under which the limits leave enough room.
+    """
     return _first(
         range(room.total + 1),
         lambda most: _capped(room, most).enough,
@@ -119,7 +124,10 @@ def least_highest(room: CountLimits) -> int:
 
 
 def greatest_lowest(room: CountLimits) -> int:
-    """The lowest count of a broker that may get any is at most this."""
+    """Return an upper bound of the lowest count, over brokers that may get any replica.
+
+    The greatest floor on those brokers that the limits allow; 0 without such brokers.
+    """
     able = room.cap[room.cap > 0]
     if not len(able):
         return 0
@@ -132,7 +140,7 @@ def greatest_lowest(room: CountLimits) -> int:
 
 
 def _first(among: range, holds: Callable[[int], bool]) -> int:
-    """The first number that a monotone condition holds of."""
+    """The first number for which a monotone condition holds, by bisection."""
     low, high = among.start, among.stop - 1
     while low < high:
         middle = (low + high) // 2
@@ -154,7 +162,7 @@ def _capped(room: CountLimits, most: int) -> CountLimits:
 
 
 def _has_floor(room: CountLimits, least: int) -> bool:
-    """Whether every broker that may get any can get so many."""
+    """Whether every broker that may get any can get this many."""
     floor = room.in_racks(np.minimum(room.cap, least))
     fits = bool((floor <= room.most).all())
     return fits and int(np.maximum(floor, room.least).sum()) <= room.total

@@ -1,4 +1,4 @@
-"""A topic about to be created, and where its partitions should lie."""
+"""A topic about to be created, and the assignment of its partitions."""
 
 import re
 from dataclasses import dataclass
@@ -8,26 +8,31 @@ from model.errors import ConfigError
 from model.ids import BrokerId, TopicName
 
 MOST_PARTITIONS: Final = 100_000
-"""More partitions in one topic are a slip; Kafka makes 10,000 at a time."""
+"""More partitions in one topic are taken for a mistake; Kafka creates at most 10,000 at
+a time."""
 
 MOST_LOAD: Final = 1e18
-"""Bytes per second above this are a slip."""
+"""Bytes per second above this are taken for a mistake."""
 
 NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-"""What Kafka takes as a topic's name (`org.apache.kafka.common.internals.Topic`)."""
+"""Valid topic names (`org.apache.kafka.common.internals.Topic`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic:
-    """A topic that does not exist yet."""
+    """A topic that does not exist yet.
+
+    Raises ConfigError for an invalid name, number of partitions, replication factor or
+    load.
+    """
 
     name: TopicName
     partitions: int
     replication_factor: int
     net_in: float | None = None
-    """Expected bytes per second from producers to each partition."""
+    """Expected bytes/s from producers to each partition."""
     net_out: float | None = None
-    """Expected bytes per second from each partition to consumers."""
+    """Expected bytes/s from each partition to consumers."""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name) or self.name in (".", ".."):
@@ -54,12 +59,12 @@ class NewTopic:
 
     @property
     def taken(self) -> float:
-        """Expected bytes per second into each replica."""
+        """Expected bytes/s into each replica: what producers send to its partition."""
         return self.net_in or 0.0
 
     @property
     def served(self) -> float:
-        """Expected bytes per second out of each leader, to its followers too."""
+        """Expected bytes/s out of each leader, including to its followers."""
         return (self.net_out or 0.0) + (self.replication_factor - 1) * self.taken
 
 
@@ -70,52 +75,53 @@ class Evenness:
     least: int
     most: int
     greatest_lowest: int
-    """Under no allowed placement has each of them more than this."""
+    """Proved: in no allowed assignment is the lowest count higher."""
     least_highest: int
-    """Under no allowed placement has each of them less than this."""
+    """Proved: in no allowed assignment is the highest count lower."""
 
     @property
     def proved(self) -> bool:
-        """Whether no allowed placement has a higher least or a lower most."""
+        """Whether no allowed assignment has a higher lowest or a lower highest
+        count."""
         at_best = self.greatest_lowest, self.least_highest
         return (self.least, self.most) == at_best
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadEvenness:
-    """Squared deviations from the level that a placement ends with, as in F."""
+    """Squared deviations from the mean load under an assignment, as in F."""
 
     cost: float
     bound: float
-    """No allowed placement has a lower cost."""
+    """Proved: no allowed assignment has a lower cost."""
 
     @property
     def proved(self) -> bool:
-        """Whether no allowed placement is better, but for rounding."""
+        """Whether no allowed assignment is better, apart from rounding."""
         return self.cost - self.bound <= 1e-9 * max(1.0, self.cost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicAssignment:
-    """Where the partitions of a new topic should lie, or why they cannot."""
+    """Replica lists for the partitions of a new topic, or why there are none."""
 
     topic: NewTopic
     brokers: tuple[BrokerId, ...]
     """Brokers that may get a replica."""
     replicas: tuple[tuple[BrokerId, ...], ...] = ()
-    """By partition number: leader first, observers last. Empty if there is none."""
+    """By partition number: leader first, observers last. Empty if there are none."""
     reasons: tuple[str, ...] = ()
-    """Why there is none, in words."""
+    """Why there are none."""
     evenness: Evenness | None = None
-    """Of replicas; None where there is no placement."""
+    """Of replicas; None where there is no assignment."""
     leader_evenness: Evenness | None = None
     limited_by: str = ""
-    """What ended the search for better leaders, in words; empty where nothing did."""
+    """What ended the search for better leaders early; otherwise empty."""
     load_evenness: LoadEvenness | None = None
-    """None where no load is expected, or none of it is levelled."""
+    """None where no load is expected, or none of it is balanced."""
 
     def counts(self) -> dict[BrokerId, tuple[int, int]]:
-        """Replicas and leaders that each of `brokers` gets."""
+        """Count the replicas and leaders that each of `brokers` gets."""
         held = [b for row in self.replicas for b in row]
         led = [row[0] for row in self.replicas]
         return {b: (held.count(b), led.count(b)) for b in self.brokers}

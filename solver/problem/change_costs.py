@@ -1,4 +1,4 @@
-"""What changes cost, in units of F."""
+"""Costs of changes, in units of the objective F."""
 
 from dataclasses import dataclass
 
@@ -11,22 +11,26 @@ from solver.problem.eligibility import Eligibility
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeCosts:
-    """Prices of new replicas and new leaders."""
+    """Costs of new replicas and leader changes, in units of F."""
 
     move: float
-    """lambda, the price of one ordinary move."""
+    """Lambda: the cost of one move equivalent."""
     replica: Floats
-    """(n,) price of one replica on a broker that had none."""
+    """(n,) cost of one replica of each row on a broker that had none."""
     leader: float
-    """Price of another leader."""
+    """Cost of one leader change."""
     refund: Floats
-    """(n,) what is given back for replicas that are new in any case: these are free."""
+    """(n,) cost of the replicas that every allowed placement adds; these are free."""
 
 
 def find_change_costs(
     snapshot: Snapshot, goals: Goals, counted: tuple[Goal, ...], may: Eligibility
 ) -> ChangeCosts:
-    """Prices from the goals, or the defaults of docs/explanation/planning.md."""
+    """Take the costs from the goals, or the defaults of docs/explanation/planning.md.
+
+    `counted` are the goals in effect; the default cost of a move equivalent is their
+    least tolerance times the number of holding brokers, over the number of partitions.
+    """
     move = goals.move_price
     if move is None and goals.objective is ObjectiveKind.BAND:
         move = 1.0
@@ -44,11 +48,11 @@ def find_change_costs(
 
 
 def _copy_shares(snapshot: Snapshot, goals: Goals) -> Floats:
-    """(n,) cost of a new replica in units of lambda, by what it has to copy.
+    """(n,) cost of a new replica in move equivalents, by the bytes it copies.
 
-    1 on shared storage; local bytes over the mean log where bytes are copied, at
-    least 1 where there is a remote tier; 1 where sizes are unknown. Times the price
-    of the storage kind.
+    1 on shared storage; local bytes over the mean log size where bytes are copied, at
+    least 1 with a remote tier; 1 where sizes are unknown. Multiplied by the storage
+    kind's factor.
     """
     columns, topics = snapshot.partitions, snapshot.header.topics
 

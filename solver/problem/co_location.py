@@ -1,6 +1,6 @@
 """Where the replicas of a row may lie together: pins, racks, explicit placements.
 
-Rows that the same rules bind form a group; a rule is compiled once a group.
+Rows bound by the same rules form a group, and each rule is compiled once per group.
 """
 
 from collections.abc import Hashable
@@ -15,50 +15,52 @@ from model.snapshot.snapshot import Bools, Broker, BrokerState, Ints, Snapshot
 
 
 class RackMode(IntEnum):
-    """What is asked of the racks of a row whose replicas move."""
+    """Rack rule of a row whose replicas move; the values of `Spreading.mode`."""
 
     OFF = 0
     SPREAD = 1
-    """At least `distinct` racks."""
+    """Replicas in at least `distinct` racks."""
     EVEN = 2
-    """No rack has over one replica more than a usable one with a broker free."""
+    """No rack holds two replicas more than a usable rack with a free broker."""
     EXACT = 3
-    """As many replicas in each rack as `wanted` says."""
+    """As many replicas in each rack as `wanted` asks for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spreading:
-    """G groups over B brokers in Q racks."""
+    """Placement rules of G groups of rows, over B brokers in Q racks."""
 
     group: Ints
     """(n,) group of each row."""
     allow: Bools
-    """(G, B) may get a new replica, as far as pins and placements go."""
+    """(G, B) brokers that pins and placements allow to take a new replica."""
     outside: Bools
-    """(G, B) a replica may not stay here."""
+    """(G, B) brokers on which no replica may stay."""
     lead: Bools
-    """(G, B) may lead; observers may not."""
+    """(G, B) brokers that may lead; racks of observers alone may not."""
     mode: Ints
-    """(G,) a `RackMode`."""
+    """(G,) a `RackMode` each."""
     distinct: Ints
-    """(G,) racks that a row that moves must lie in; 0 where not asked."""
+    """(G,) racks that a moved row must occupy; 0 unless the mode is `SPREAD`."""
     wanted: Ints
-    """(G, Q) replicas in each rack, where the mode is `EXACT`."""
+    """(G, Q) replicas required in each rack where the mode is `EXACT`, observers
+    included."""
     observers: Ints
-    """(G, Q) how many of them are observers."""
+    """(G, Q) how many of `wanted` are observers."""
     rack: Ints
-    """(B,) number of the rack."""
+    """(B,) rack of each broker, by position in `racks`."""
     usable: Bools
     """(G, Q) racks with a broker that may take a new replica."""
     racks: tuple[str | None, ...]
-    """(Q,) names, also those that only a placement names; None for brokers that name
-    none."""
+    """(Q,) rack names, including those only a placement mentions; None for brokers
+    without a rack."""
 
     def shared(self, replicas: Ints, takes: Bools) -> Bools:
-        """(n,) rows whose replicas share racks although more racks are usable.
+        """Find rows whose replicas share racks although more racks are usable.
 
-        replicas: (n, M); takes: (B,) brokers that may take a new replica. Rows with an
-        explicit placement, and those that no rack rule binds, share none.
+        Takes `replicas`, (n, M) broker positions with -1 as filler, and `takes`, (B,)
+        brokers that may take a new replica. Returns (n,) booleans; False for rows with
+        an explicit placement or without a rack rule.
         """
         mode, here = self.mode[self.group], replicas >= 0
         count = self._in_racks(replicas, here)
@@ -72,7 +74,8 @@ class Spreading:
         return found
 
     def _rack_imbalance(self, replicas: Ints, count: Ints, takes: Bools) -> Bools:
-        """(n,) rows with two replicas more in a rack than in one with a taker free."""
+        """(n,) rows with two replicas more in one rack than in a rack with a free
+        broker."""
         able = self.allow & takes
         mine = (replicas >= 0) & able[self.group[:, None], replicas]
         size = np.zeros(self.wanted.shape, np.int64)
@@ -84,9 +87,10 @@ class Spreading:
         return np.asarray(most - least.min(axis=1, initial=most.max(initial=0)) > 1)
 
     def breaks(self, replicas: Ints, leader: Ints) -> Bools:
-        """(n,) rows that an explicit placement forbids as they are.
+        """Find rows whose present replicas violate an explicit placement.
 
-        replicas: (n, M) in the order of the replica lists, observers last.
+        Takes `replicas`, (n, M) in replica-list order with observers last, and
+        `leader`, (n,), both broker positions. Returns (n,) booleans.
         """
         found = np.zeros(len(replicas), np.bool_)
         rows, group = self._placed()
@@ -100,10 +104,11 @@ class Spreading:
         return found
 
     def least_new(self, replicas: Ints, must_go: Bools) -> Ints:
-        """(n,) new replicas that every allowed placement of a row has at least.
+        """Count the new replicas that every allowed placement of a row needs.
 
-        must_go: (n, M) replicas that may not stay; of the others no more may than
-        an explicit placement wants in their rack.
+        Takes `replicas`, (n, M), and `must_go`, (n, M) replicas that may not stay. Of
+        the others, no more may stay than an explicit placement wants in their rack.
+        Returns (n,) counts.
         """
         found: Ints = must_go.sum(axis=1)
         rows, group = self._placed()
@@ -114,12 +119,12 @@ class Spreading:
         return found
 
     def _placed(self) -> tuple[Ints, Ints]:
-        """(m,) rows with an explicit placement, and their groups."""
+        """(m,) rows with an explicit placement, and the (m,) groups they belong to."""
         rows = np.flatnonzero(self.mode[self.group] == RackMode.EXACT)
         return rows, self.group[rows]
 
     def _in_racks(self, replicas: Ints, counted: Bools) -> Ints:
-        """(m, Q) how many of (m, M) replicas that are counted each rack has."""
+        """(m, Q) replicas per rack, of those in (m, M) that `counted` selects."""
         rack = self.rack[replicas]
         found = np.zeros((len(replicas), len(self.racks)), np.int64)
         for q in range(len(self.racks)):
@@ -137,7 +142,10 @@ class _Group:
 
 
 def find_spreading(snapshot: Snapshot, goals: Goals, alive: Bools) -> Spreading:
-    """Group the rows by the rules that bind them, and compile each group."""
+    """Group the rows by the rules that bind them, and compile each group's rules.
+
+    `alive` is (B,): brokers that may take new replicas.
+    """
     brokers = snapshot.header.brokers
     group, groups = _grouped(snapshot, goals)
     known = {b.rack for b in brokers}
@@ -173,7 +181,10 @@ def find_spreading(snapshot: Snapshot, goals: Goals, alive: Bools) -> Spreading:
 
 
 def rack_mode(snapshot: Snapshot, goals: Goals) -> RackMode:
-    """What the rack rule asks of rows that no explicit placement binds."""
+    """Return the rack mode of rows without an explicit placement.
+
+    It is `OFF` as soon as one broker that is not dead has no rack.
+    """
     # A dead broker that is no longer registered names no rack.
     unknown = any(
         b.rack is None and b.state is not BrokerState.DEAD
@@ -216,7 +227,7 @@ def _grouped(snapshot: Snapshot, goals: Goals) -> tuple[Ints, list[_Group]]:
 
 
 def _pinned(pins: tuple[Pin, ...], brokers: tuple[Broker, ...]) -> list[bool]:
-    """(B,) brokers that every pin allows."""
+    """(B,) whether every pin allows the broker."""
     return [
         all(
             (not p.brokers or b.id in p.brokers) and (not p.racks or b.rack in p.racks)
@@ -227,7 +238,8 @@ def _pinned(pins: tuple[Pin, ...], brokers: tuple[Broker, ...]) -> list[bool]:
 
 
 def _counts(groups: list[_Group], names: list[str | None]) -> tuple[Ints, Ints]:
-    """(G, Q) replicas and (G, Q) observers that explicit placements want."""
+    """(G, Q) replicas, observers included, and (G, Q) observers that placements
+    want."""
     wanted = np.zeros((len(groups), len(names)), np.int64)
     observers = wanted.copy()
     for g, group in enumerate(groups):

@@ -1,7 +1,7 @@
-"""Which rows may move, and where to: the rules that only take choices away.
+"""Which rows may move, and where: the rules that only remove choices.
 
-Eligible brokers, drained brokers, movable partitions, pins, cooldown and no return
-need no constraint: what they forbid gets no variable and no candidate.
+Eligible brokers, drained brokers, movable partitions, pins, cooldown and return windows
+need no constraint: a forbidden choice gets no variable and no candidate.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from solver.problem.co_location import Spreading, find_spreading
 
 
 class FixedReason(StrEnum):
-    """Why partitions stay, as what is said of several of them."""
+    """Why partitions may not move; each value completes "N partitions ..."."""
 
     NO_LEADER = "have no leader"
     EXCLUDED = "belong to excluded topics"
@@ -41,7 +41,7 @@ class FixedReason(StrEnum):
 
 
 FIXED_REASONS = tuple(FixedReason)
-"""Reasons by number - 1; 0 stands for a row that may move."""
+"""Reasons by number - 1; in `Eligibility.fixed_reason` 0 means the row may move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,33 +49,34 @@ class Eligibility:
     """What each of n rows may do on each of B brokers."""
 
     alive: Bools
-    """(B,) may take new load."""
+    """(B,) brokers that may take new load."""
     holding: Bools
-    """(B,) may keep load; these are levelled."""
+    """(B,) brokers that may keep load; only these are balanced."""
     leaving: Bools
-    """(B,) must end empty."""
+    """(B,) brokers that must end empty."""
     must_go: Bools
-    """(n, M) this replica may not stay where it lies."""
+    """(n, M) replicas that may not stay where they are."""
     forced: Ints
-    """(n,) replicas that may not stay; 1 where none must go, but the row may not stay
-    as it is."""
+    """(n,) replicas that may not stay; 1 where all may stay but the row as a whole may
+    not remain as it is."""
     least_new: Ints
-    """(n,) new replicas that every allowed placement has at least; they are free."""
+    """(n,) new replicas that every allowed placement has; they cost nothing."""
     fixed_reason: Ints
-    """(n,) 0 for rows that may move, else 1 + position in `WHY`."""
+    """(n,) 0 for rows that may move, otherwise 1 + position in `FIXED_REASONS`."""
     spreading: Spreading
     """Pins and racks: where the replicas of each row may lie together."""
     barred: dict[int, tuple[int, ...]]
-    """Brokers that a row left too lately to go back to."""
+    """Brokers, by row, that the row left too recently to return to."""
 
     @property
     def fixed(self) -> dict[int, FixedReason]:
-        """Rows that stay, and why."""
+        """Rows that may not move, by position, with the reason of each."""
         rows = np.flatnonzero(self.fixed_reason).tolist()
         return {row: FIXED_REASONS[self.fixed_reason[row] - 1] for row in rows}
 
     def fixed_counts(self) -> Counter[FixedReason]:
-        """How many rows stay for each reason."""
+        """Count the rows that may not move, by reason; reasons without rows are left
+        out."""
         found = np.bincount(self.fixed_reason, minlength=len(FIXED_REASONS) + 1)[
             1:
         ].tolist()
@@ -84,21 +85,31 @@ class Eligibility:
         )
 
     def may_take(self, row: int) -> Bools:
-        """(B,) brokers that may get a new replica of a row."""
+        """Return (B,) brokers that may get a new replica of a row.
+
+        Considers states, pins and returns, but neither limits nor racks.
+        """
         spreading = self.spreading
         may: Bools = self.alive & spreading.allow[spreading.group[row]]
         may[list(self.barred.get(row, ()))] = False
         return may
 
     def may_hold(self, row: int, replicas: Ints) -> Bools:
-        """(B,) brokers that may hold a replica afterwards. replicas: (M,) at home."""
+        """Return (B,) brokers that may hold a replica of a row after the plan.
+
+        `replicas` is (M,): where the snapshot has them, by broker position.
+        """
         may = self.may_take(row)
         here = replicas >= 0
         may[replicas[here]] = ~self.must_go[row][here]
         return may
 
     def may_lead(self, row: int, replicas: Ints, leader: int) -> Bools:
-        """(B,) brokers that may lead afterwards, if they hold a replica."""
+        """Return (B,) brokers that may lead a row after the plan, if they hold a
+        replica.
+
+        `leader` is the broker position of the present leader, -1 for none.
+        """
         spreading = self.spreading
         hold = self.may_hold(row, replicas)
         may: Bools = hold & self.alive & spreading.lead[spreading.group[row]]
@@ -110,7 +121,10 @@ class Eligibility:
 def find_eligibility(
     snapshot: Snapshot, goals: Goals, replicas: Ints, leader: Ints
 ) -> Eligibility:
-    """Work out what is allowed from states, pins, exclusions and recent moves."""
+    """Work out what broker states, pins, exclusions and recent moves allow.
+
+    `replicas`, (n, M), and `leader`, (n,), are the snapshot's, as broker positions.
+    """
     alive = _in_states(snapshot, TAKING)
     leaving = _in_states(snapshot, LEAVING)
     spreading = find_spreading(snapshot, goals, alive)
@@ -182,7 +196,7 @@ def _why_topic(goals: Goals, name: str, storage: StorageKind, *, internal: bool)
 
 
 def _unknown(snapshot: Snapshot, goals: Goals) -> Bools:
-    """(n,) rows with a load that a goal asks for and nobody knows."""
+    """(n,) rows for which a load that a goal balances is unknown."""
     wanted: set[Measure] = {g.resource for g in goals.balance}
     if Count.LEADER_NET_IN in wanted:
         wanted.add(Resource.NET_IN)
@@ -221,7 +235,7 @@ def _barred(snapshot: Snapshot, goals: Goals) -> dict[int, tuple[int, ...]]:
 def _recent(
     snapshot: Snapshot, goals: Goals
 ) -> Iterator[tuple[int, Cooldown, float, RecentMove]]:
-    """Row, cooldown, age in seconds and the move itself, of moves still known."""
+    """Row, cooldown, age in seconds and the move itself, for each recorded move."""
     header = snapshot.header
     if not header.recent_moves:
         return

@@ -1,4 +1,4 @@
-"""The dimensions of a problem: measures x time slots, as columns of loads."""
+"""Load columns of a problem: each measure at each time slot."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from model.goals.goals import Goal, Goals
 from model.snapshot.snapshot import Count, Floats, Measure, Resource, Snapshot
 
 TOPIC_MEASURES = frozenset({Count.TOPIC_REPLICAS, Count.TOPIC_LEADERS})
-"""Measures that are levelled topic by topic; they are no columns."""
+"""Measures balanced topic by topic; they have no load column."""
 
 CPU_OF_LEADER_IN = 0.7
 CPU_OF_LEADER_OUT = 0.15
@@ -18,17 +18,21 @@ CPU_OF_FOLLOWER_IN = 0.15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadColumn:
-    """One column of loads."""
+    """One column of the load arrays: a measure at a time slot."""
 
     measure: Measure
     slot: int
-    """0 for now, else 1 + position among the header's slots."""
+    """0 for now, otherwise 1 + position among the header's forecast slots."""
     key: str
-    """Its name in plans: `net_in`, `net_in@monday 9h`."""
+    """Name in plans, such as `net_in` or `net_in@monday 9h`."""
 
 
 def find_load_columns(snapshot: Snapshot, goals: Goals) -> tuple[LoadColumn, ...]:
-    """Measured resources that a goal or a capacity asks for, at each slot; counts."""
+    """List the load columns: every resource, then counts that a goal names.
+
+    A resource gets one column for now, and one per forecast slot if a goal or a
+    capacity refers to it.
+    """
     header = snapshot.header
     wanted = {goal.resource for goal in goals.balance}
     limited = {r for broker in header.brokers for r in broker.capacity}
@@ -56,7 +60,10 @@ def find_load_columns(snapshot: Snapshot, goals: Goals) -> tuple[LoadColumn, ...
 
 
 def column_weight(goal: Goal, snapshot: Snapshot) -> float:
-    """A goal's weight in one of its dimensions."""
+    """Return a goal's weight per column: divided evenly among now and the slots.
+
+    Counts of replicas and leaders have a single column, so they keep the whole weight.
+    """
     slots = len(snapshot.header.slots)
     alone = goal.resource in (Count.REPLICAS, Count.LEADERS)
     return goal.weight if alone else goal.weight / (1 + slots)
@@ -65,11 +72,10 @@ def column_weight(goal: Goal, snapshot: Snapshot) -> float:
 def replica_loads(
     snapshot: Snapshot, dimensions: tuple[LoadColumn, ...]
 ) -> tuple[Floats, Floats]:
-    """What each row loads its leader's broker with, and each follower's.
+    """Return the load of each row on its leader's broker and on each follower's.
 
-    Returns
-    -------
-    (n, D) float64 each; unknown loads count as 0.
+    Both are (n, D) float64, in the resource's unit (bytes/s, bytes, requests/s, CPU);
+    unknown loads count as 0.
     """
     n = len(snapshot.partitions.topic)
     lead, follow = np.zeros((n, len(dimensions))), np.zeros((n, len(dimensions)))
@@ -100,20 +106,21 @@ def _loads(snapshot: Snapshot, dimension: LoadColumn) -> tuple[Floats, Floats]:
 
 
 def _known(snapshot: Snapshot, resource: Resource, slot: int) -> Floats:
-    """(n,) loads of one resource at one slot; 0 where it is not known."""
+    """(n,) loads of one resource at one slot; 0 where unknown."""
     known: Floats = np.nan_to_num(_measured(snapshot, resource, slot), nan=0.0)
     return known
 
 
 def _served(snapshot: Snapshot, consumers: Floats, slot: int) -> Floats:
-    """The leader serves consumers, and what it takes in to each follower."""
+    """(n,) bytes/s a leader sends: to consumers, and its input to each follower."""
     followers = np.diff(snapshot.partitions.replica_start) - 1
     served: Floats = consumers + followers * _known(snapshot, Resource.NET_IN, slot)
     return served
 
 
 def _follower_share(snapshot: Snapshot, slot: int) -> Floats:
-    """Cruise Control's estimate of a follower's CPU as a share of its leader's."""
+    """(n,) a follower's CPU as a share of its leader's, by Cruise Control's static
+    model."""
     taken = _measured(snapshot, Resource.NET_IN, slot)
     followers = np.diff(snapshot.partitions.replica_start) - 1
     served = _measured(snapshot, Resource.NET_OUT, slot) + followers * taken
@@ -124,7 +131,7 @@ def _follower_share(snapshot: Snapshot, slot: int) -> Floats:
 
 
 def _measured(snapshot: Snapshot, resource: Resource, slot: int) -> Floats:
-    """(n,) loads of one resource at one slot; NaN where it is not known."""
+    """(n,) loads of one resource at one slot; NaN where unknown."""
     columns, resources = snapshot.partitions, snapshot.header.resources
     if resource not in resources:
         return np.full(len(columns.topic), np.nan)

@@ -1,4 +1,4 @@
-"""A placement of every row, and what it is worth by the solver's own arithmetic."""
+"""A placement of every row, and its value by the solver's own arithmetic."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,58 +12,62 @@ from solver.problem.problem import CAPACITY_SLACK, Problem, membership, sum_load
 from solver.problem.rack_rule import keeps_racks
 
 WORK_OF_GAIN: Final = 2e-4
-"""Work of one look at what a change is worth; measured."""
+"""Work units charged for evaluating one change; measured."""
 
 NOTHING: Final = 1e-12
-"""A difference of F under this is rounding of floats."""
+"""Differences of F below this are rounding errors of floats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Where replicas lie and who leads."""
+    """Where the replicas of every row lie, and which broker leads."""
 
     replicas: Ints
-    """(n, M) brokers of each row, in any order; -1 fills shorter rows."""
+    """(n, M) broker positions of each row, in any order; -1 fills shorter rows."""
     leader: Ints
     """(n,) position of the leading broker, -1 for none."""
 
     @classmethod
     def home(cls, problem: Problem) -> "Placement":
-        """The placement that the snapshot has."""
+        """Return the placement that the snapshot has, before any move."""
         return cls(replicas=problem.replicas, leader=problem.leader)
 
     @classmethod
     def of(cls, on: Bools, leader: Ints, most: int) -> "Placement":
-        """From (n, B) truth; `most` is the largest replication factor, M."""
+        """Build a placement from (n, B) membership; `most` is M, the largest
+        replication factor."""
         order = np.argsort(~on, axis=1, kind="stable")[:, :most]
         held = np.take_along_axis(on, order, axis=1)
         return cls(replicas=np.where(held, order, -1), leader=leader)
 
     def on(self, brokers: int) -> Bools:
-        """(n, B) where replicas lie; for problems of the exact model's size."""
+        """Return the (n, B) membership of replicas; only for sizes of the exact
+        model."""
         return membership(self.replicas, brokers)
 
     def holders(self, row: int) -> list[int]:
-        """Brokers of one row, by position, ascending."""
+        """Return the broker positions of one row in ascending order."""
         return sorted(b for b in self.replicas[row].tolist() if b >= 0)
 
     def same_as(self, other: "Placement") -> bool:
-        """Whether both are equal; for two that list replicas in the same order."""
+        """Return whether two placements have the same leaders and replicas, in the same
+        order."""
         return np.array_equal(self.replicas, other.replicas) and np.array_equal(
             self.leader, other.leader
         )
 
     def reverted(self, problem: Problem, row: int) -> "Placement":
-        """The same with one row as the snapshot has it."""
+        """Return a copy in which one row is as the snapshot has it."""
         replicas, leader = self.replicas.copy(), self.leader.copy()
         replicas[row], leader[row] = problem.replicas[row], problem.leader[row]
         return Placement(replicas=replicas, leader=leader)
 
 
 def changed_rows(problem: Problem, placement: Placement) -> list[int]:
-    """Rows that differ from the snapshot, as sets of brokers or in their leader.
+    """List rows whose set of brokers or leader differs from the snapshot.
 
-    So do all that may not stay as they are: of some only the order of the list changes.
+    Rows that may not stay as they are count even if only the order of their list
+    changes.
     """
     differs = (placement.replicas != problem.replicas).any(axis=1)
     rows = np.flatnonzero(differs)
@@ -82,7 +86,7 @@ def _new(problem: Problem, placement: Placement, rows: Ints) -> Bools:
 
 
 def _gone(problem: Problem, placement: Placement, rows: Ints) -> Bools:
-    """(len(rows), M) replicas of the snapshot that lie elsewhere now."""
+    """(len(rows), M) replicas of the snapshot that have moved elsewhere."""
     after, before = placement.replicas[rows], problem.replicas[rows]
     kept = (before[:, :, None] == after[:, None, :]).any(axis=2)
     gone: Bools = ~kept & (before >= 0)
@@ -90,7 +94,7 @@ def _gone(problem: Problem, placement: Placement, rows: Ints) -> Bools:
 
 
 def loads_of(problem: Problem, placement: Placement) -> Floats:
-    """(B, D) load per broker."""
+    """Return the (B, D) loads of a placement, each column in its own unit."""
     return sum_loads(
         placement.replicas,
         placement.leader,
@@ -101,25 +105,35 @@ def loads_of(problem: Problem, placement: Placement) -> Floats:
 
 
 def deviations(problem: Problem, loads: Floats) -> Floats:
-    """(B, K) utilisation / level - 1; 0 for brokers that are not levelled."""
+    """Return (B, K) utilisation / mean - 1, from (B, D) loads.
+
+    0 for brokers that are not balanced.
+    """
     relative: Floats = loads[:, problem.column] * problem.slope - 1.0
     relative[~problem.may.holding] = 0.0
     return relative
 
 
 def objective(problem: Problem, placement: Placement) -> float:
-    """F: the cost of unevenness and the prices."""
+    """Compute F, the imbalance score: imbalance plus the cost of the changes.
+
+    The formula is in docs/explanation/planning.md; `model.evaluate` computes the same
+    independently.
+    """
     imbalance = deviation_cost(problem, loads_of(problem, placement))
     return imbalance + topic_cost(problem, placement) + change_cost(problem, placement)
 
 
 def deviation_cost(problem: Problem, loads: Floats) -> float:
-    """The part of F that is balance, from (B, D) loads."""
+    """Compute the part of F for the imbalance over brokers, from (B, D) loads."""
     return float(broker_costs(problem, deviations(problem, loads)).sum())
 
 
 def broker_costs(problem: Problem, relative: Floats) -> Floats:
-    """(B,) cost of (B, K) deviations: weighted squares, or priced excess."""
+    """Return the (B,) cost of (B, K) deviations, in units of F.
+
+    Weighted squares, or under `band` the weighted excess over the tolerance.
+    """
     if problem.band:
         excess = np.maximum(0.0, np.abs(relative) - problem.tolerance)
         each: Floats = excess_price(problem) * (excess * problem.weight).sum(axis=1)
@@ -129,12 +143,13 @@ def broker_costs(problem: Problem, relative: Floats) -> Floats:
 
 
 def excess_price(problem: Problem) -> float:
-    """Cost of a deviation of one level beyond the band, in units of F."""
+    """Return the cost, in units of F, of a deviation of one mean load beyond the
+    band."""
     return problem.goals.excess_price * problem.costs.move
 
 
 def topic_cost(problem: Problem, placement: Placement) -> float:
-    """The part of F that levels topics one by one."""
+    """Compute the part of F that balances topics one by one; 0 unless the goals do."""
     return sum(
         weight * float(topic_imbalance(problem, placement, measure).sum())
         for measure, weight in problem.topic_share
@@ -142,7 +157,12 @@ def topic_cost(problem: Problem, placement: Placement) -> float:
 
 
 def topic_imbalance(problem: Problem, placement: Placement, measure: Count) -> Floats:
-    """(topics,) share x squared deviations of a topic's counts from its level."""
+    """Return (topics,) squared deviations of the counts on brokers, summed and
+    weighted.
+
+    `measure` counts replicas or leaders; the weight is the topic's share of all of
+    them.
+    """
     count = topic_counts(problem, placement, measure)[:, problem.may.holding]
     total = topic_totals(problem, measure)
     level = np.maximum(total, 1.0) / max(1, count.shape[1])
@@ -152,7 +172,8 @@ def topic_imbalance(problem: Problem, placement: Placement, measure: Count) -> F
 
 
 def topic_totals(problem: Problem, measure: Count) -> Floats:
-    """(topics,) replicas or leaders of each topic."""
+    """Return (topics,) the number of replicas or leaders of each topic, as `measure`
+    says."""
     topics = len(problem.snapshot.header.topics)
     each = problem.rf if measure is Count.TOPIC_REPLICAS else problem.leader >= 0
     return np.bincount(
@@ -161,7 +182,7 @@ def topic_totals(problem: Problem, measure: Count) -> Floats:
 
 
 def topic_counts(problem: Problem, placement: Placement, measure: Count) -> Ints:
-    """(topics, B) replicas or leaders of each topic on each broker."""
+    """Return (topics, B) replicas or leaders of each topic on each broker."""
     topic, brokers = problem.snapshot.partitions.topic, len(problem.brokers)
     lists = placement.replicas
     if measure is Count.TOPIC_LEADERS:
@@ -174,13 +195,16 @@ def topic_counts(problem: Problem, placement: Placement, measure: Count) -> Ints
 
 
 def change_cost(problem: Problem, placement: Placement) -> float:
-    """The part of F that is prices."""
+    """Compute the part of F that is the cost of the changes, without the refund."""
     rows = changed_rows(problem, placement)
     return float(change_costs(problem, placement, rows).sum())
 
 
 def change_costs(problem: Problem, placement: Placement, changed: list[int]) -> Floats:
-    """(changed,) price of each changed row; replicas new in any case are free."""
+    """Return the cost of each changed row, (changed,), in units of F.
+
+    Replicas that every allowed placement adds are free.
+    """
     rows = np.array(changed, np.int64)
     new = _new(problem, placement, rows).sum(axis=1)
     free = problem.may.least_new[rows]
@@ -191,7 +215,10 @@ def change_costs(problem: Problem, placement: Placement, changed: list[int]) -> 
 
 
 def gains(problem: Problem, placement: Placement) -> dict[int, float]:
-    """What F would rise by with one changed row left as it was, others kept."""
+    """Compute, by changed row, how much F would rise if it alone were reverted.
+
+    Negative where the row has to move although that raises F.
+    """
     relative = deviations(problem, loads_of(problem, placement))
     rows = changed_rows(problem, placement)
     prices = change_costs(problem, placement, rows)
@@ -207,7 +234,8 @@ def gains(problem: Problem, placement: Placement) -> dict[int, float]:
 
 
 def topic_gains(problem: Problem, placement: Placement, rows: list[int]) -> list[float]:
-    """What the levelling of topics would lose with one row left as it was."""
+    """Compute, for each of `rows`, how much `topic_cost` would rise if it were
+    reverted."""
     found = [0.0] * len(rows)
     if not problem.topic_share:
         return found
@@ -220,7 +248,10 @@ def topic_gains(problem: Problem, placement: Placement, rows: list[int]) -> list
 def row_shift(
     problem: Problem, placement: Placement, row: int
 ) -> tuple[list[int], Floats]:
-    """Brokers that a changed row touches, and what it brings each: (brokers, D)."""
+    """Return the brokers a changed row touches, and how their loads change.
+
+    Brokers are ascending positions, changes (brokers, D) in the columns' units.
+    """
     after = _row_loads(problem, placement, row)
     before = _row_loads(problem, Placement.home(problem), row)
     brokers = sorted({*after, *before})
@@ -238,7 +269,12 @@ def _row_loads(problem: Problem, placement: Placement, row: int) -> dict[int, Fl
 
 
 def is_allowed(problem: Problem, placement: Placement) -> bool:
-    """Whether limits, racks, budgets and leaving brokers are respected."""
+    """Return whether a placement keeps limits, racks and budgets and empties leaving
+    brokers.
+
+    Searches that round or relax a rule check their results by this before they offer
+    them.
+    """
     return (
         next(broken_limits(problem, placement), None) is None
         and keeps_budgets(problem, placement)
@@ -250,7 +286,10 @@ def is_allowed(problem: Problem, placement: Placement) -> bool:
 
 
 def broken_limits(problem: Problem, placement: Placement) -> Iterator[int]:
-    """Brokers over a limit, or left with replicas that had to go."""
+    """Yield positions of brokers over a limit, or with replicas that had to leave.
+
+    A broker that is over its limit in the snapshot breaks it only by getting more.
+    """
     loads = loads_of(problem, placement)
     size = len(problem.brokers)
     count = np.bincount(placement.replicas[placement.replicas >= 0], minlength=size)
@@ -261,7 +300,7 @@ def broken_limits(problem: Problem, placement: Placement) -> Iterator[int]:
 
 
 def _stuck(problem: Problem, placement: Placement) -> Ints:
-    """Brokers that keep replicas which had to go."""
+    """Brokers that still hold replicas that had to go."""
     rows = np.flatnonzero(problem.may.must_go.any(axis=1))
     stay = ~_gone(problem, placement, rows) & problem.may.must_go[rows]
     brokers: Ints = problem.replicas[rows][stay]
@@ -269,7 +308,7 @@ def _stuck(problem: Problem, placement: Placement) -> Ints:
 
 
 def keeps_budgets(problem: Problem, placement: Placement) -> bool:
-    """Whether the changes stay within every budget."""
+    """Return whether the changes stay within every budget of the goals."""
     used = usage(problem, placement)
     budgets = problem.goals.budgets
     return all(
@@ -279,7 +318,7 @@ def keeps_budgets(problem: Problem, placement: Placement) -> bool:
 
 
 def usage(problem: Problem, placement: Placement) -> dict[str, int]:
-    """What the changes use of each budget, by the budget's name."""
+    """Compute what the changes use of each budget, by the budget's name."""
     rows = np.array(changed_rows(problem, placement), np.int64)
     new, gone = _new(problem, placement, rows), _gone(problem, placement, rows)
     each = new.sum(axis=1)
@@ -305,7 +344,7 @@ def usage(problem: Problem, placement: Placement) -> dict[str, int]:
 def revert_needless(
     problem: Problem, placement: Placement, budget: Budget
 ) -> Placement:
-    """The placement less those changes that F does not miss, within a budget."""
+    """Revert changes that F does not need, least useful first, within a budget."""
     while not budget.over():
         budget.work += WORK_OF_GAIN * len(changed_rows(problem, placement))
         gain = gains(problem, placement)

@@ -1,7 +1,7 @@
 """The compiled problem: a snapshot and goals as numpy columns.
 
-All of F's arithmetic and all rules are worked out here once more; the plain half in
-`model` is the truth that the tests compare with.
+The solver implements all of F's arithmetic and all rules a second time; the tests
+compare it with the independent half in `model`.
 """
 
 from dataclasses import dataclass
@@ -31,67 +31,72 @@ from solver.problem.load_columns import (
 )
 
 CAPACITY_SLACK = 5e-10
-"""A limit counts as kept up to this share over it: half of what the plain check
-forgives, so that rounding to integers never breaks a plan."""
+"""Share by which a load may exceed its limit: half of what the evaluator tolerates, so
+that rounding to integers never invalidates a plan."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Columns over n rows (partitions), B brokers, D dimensions, K counted of them.
+    """Columns over n rows (partitions), B brokers, D load columns, K of them balanced.
 
-    Rows are in the snapshot's order, brokers by id. Brokers are meant by position.
+    Rows are in the snapshot's order and brokers in order of id. Except in `brokers`,
+    every broker is given by position. M is the largest replication factor.
     """
 
     snapshot: Snapshot
     goals: Goals
     brokers: tuple[BrokerId, ...]
-    """(B,) ids; every other figure refers to brokers by position in here."""
+    """(B,) ids; all other figures refer to brokers by position in this tuple."""
     dimensions: tuple[LoadColumn, ...]
-    """(D,)"""
+    """(D,) measure and time slot of each load column."""
     replicas: Ints
-    """(n, M) who holds each row in the snapshot, in the order of its replica list;
-    -1 fills rows with fewer replicas."""
+    """(n, M) brokers of each row in the snapshot, in replica-list order; -1 fills
+    shorter rows."""
     leader: Ints
-    """(n,) who leads in the snapshot; -1 for none."""
+    """(n,) leading broker in the snapshot; -1 for none."""
     lead: Floats
-    """(n, D) what a row loads its leader's broker with."""
+    """(n, D) load of a row on its leader's broker, in the column's unit."""
     follow: Floats
-    """(n, D) what a row loads each follower's broker with."""
+    """(n, D) load of a row on each follower's broker, in the column's unit."""
     counted: tuple[Goal, ...]
-    """(K,) the goal behind each counted dimension: measured, over its floor."""
+    """(K,) the goal behind each balanced column: measured, and above its floor."""
     column: Ints
-    """(K,) each counted dimension's column."""
+    """(K,) position of each balanced column among the D."""
     weight: Floats
-    """(K,)"""
+    """(K,) weight in F."""
     slope: Floats
-    """(B, K) deviation per unit of load: 1 / (capacity x level); 0 for brokers that
-    are not levelled."""
+    """(B, K) deviation per unit of load: 1 / (capacity x mean utilisation); 0 for
+    brokers that are not balanced."""
     mean_load: Floats
     """(K,) mean load per holding broker."""
     topic_goals: tuple[Goal, ...]
-    """Goals levelled topic by topic that count."""
+    """Goals balanced topic by topic whose mean count reaches their floor."""
     limit: Floats
-    """(B, D) limit x capacity; infinite where nothing limits."""
+    """(B, D) limit x capacity; infinite where nothing is limited."""
     allowed: Floats
-    """(B, D) highest load: the limit, or what a broker over it may keep."""
+    """(B, D) highest load allowed: the limit, or the present load of a broker
+    over it."""
     allowed_replicas: Ints
-    """(B,)"""
+    """(B,) highest number of replicas allowed."""
     may: Eligibility
+    """Which rows may move, and to which brokers."""
     costs: ChangeCosts
+    """Costs of changes, in units of F."""
     loads_before: Floats
-    """(B, D)"""
+    """(B, D) loads in the snapshot."""
     start: tuple[Ints, Ints] | None = None
-    """Replicas, (n, M), and leaders, (n,), of a placement to search from where the one
-    at home is not allowed; None where none is known."""
+    """Replicas, (n, M), and leaders, (n,), to search from where the snapshot's own
+    placement is not allowed; None where none is known."""
 
     @property
     def band(self) -> bool:
-        """Whether the objective is `band`."""
+        """Whether the objective is `band` (a tolerance band) and not `variance`."""
         return self.goals.objective is ObjectiveKind.BAND
 
     @property
     def topic_share(self) -> tuple[tuple[Count, float], ...]:
-        """Measures levelled topic by topic, with their weights."""
+        """Counts balanced topic by topic, with their positive weights; none for
+        `band`."""
         if self.band:
             return ()
         found = [(Count(g.resource), g.weight) for g in self.topic_goals]
@@ -105,19 +110,19 @@ class Problem:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """(K,) names of the counted dimensions."""
+        """(K,) names of the balanced columns, as plans have them."""
         return tuple(self.dimensions[c].key for c in self.column.tolist())
 
     @cached_property
     def tolerance(self) -> Floats:
-        """(K,) half the width of each band."""
+        """(K,) half the width of each tolerance band, as a share of the mean."""
         return np.array([g.tolerance for g in self.counted], np.float64)
 
     @cached_property
     def copied_bytes(self) -> Ints:
         """(n,) bytes that one new replica copies; 0 on shared storage.
 
-        Where the size is unknown, more than a budget of bytes, if there is one.
+        Where the size is unknown, one byte more than the bytes budget, if there is one.
         """
         columns, topics = self.snapshot.partitions, self.snapshot.header.topics
         shared = np.array([t.storage is StorageKind.SHARED for t in topics], np.bool_)
@@ -129,25 +134,28 @@ class Problem:
 
     @cached_property
     def deviations_before(self) -> Floats:
-        """(B, K) utilisation / level - 1 in the snapshot; 0 where not levelled."""
+        """(B, K) utilisation / mean - 1 in the snapshot; 0 where not balanced."""
         relative: Floats = self.loads_before[:, self.column] * self.slope - 1.0
         relative[~self.may.holding] = 0.0
         return relative
 
     @cached_property
     def home(self) -> Bools:
-        """(n, B) where replicas lie; for problems of the exact model's size."""
+        """(n, B) whether a broker holds the row in the snapshot; for exact-model sizes
+        only."""
         return membership(self.replicas, len(self.brokers))
 
     @cached_property
     def hold(self) -> Bools:
-        """(n, B) a replica may lie here afterwards; of the exact model's size."""
+        """(n, B) whether a broker may hold the row after the plan; for exact-model
+        sizes only."""
         rows = [self.may.may_hold(i, r) for i, r in enumerate(self.replicas)]
         return np.array(rows, np.bool_).reshape(self.home.shape)
 
     @cached_property
     def may_lead(self) -> Bools:
-        """(n, B) may lead afterwards, if it holds; of the exact model's size."""
+        """(n, B) whether a broker may lead the row, if it holds it; for exact-model
+        sizes only."""
         rows = [
             self.may.may_lead(i, r, int(self.leader[i]))
             for i, r in enumerate(self.replicas)
@@ -156,7 +164,10 @@ class Problem:
 
 
 def compile_problem(snapshot: Snapshot, goals: Goals) -> Problem:
-    """Compile a snapshot and goals into columns."""
+    """Compile a snapshot and goals into columns over rows and brokers.
+
+    Pure and deterministic: equal inputs give equal columns.
+    """
     dimensions = find_load_columns(snapshot, goals)
     replicas, leader = _placement(snapshot)
     lead, follow = replica_loads(snapshot, dimensions)
@@ -198,7 +209,10 @@ def compile_problem(snapshot: Snapshot, goals: Goals) -> Problem:
 def sum_loads(
     replicas: Ints, leader: Ints, lead: Floats, follow: Floats, brokers: int
 ) -> Floats:
-    """Load per broker, (B, D), of rows on `replicas` (n, M) led by `leader` (n,)."""
+    """Add up loads, (B, D), of rows on `replicas`, (n, M), led by `leader`, (n,).
+
+    `lead` and `follow` are (n, D) loads on the leader's and on each follower's broker.
+    """
     loads = np.zeros((brokers, lead.shape[1]))
     for k in range(replicas.shape[1]):
         at = replicas[:, k]
@@ -211,7 +225,8 @@ def sum_loads(
 
 
 def membership(replicas: Ints, brokers: int) -> Bools:
-    """(n, B) truth of lists of positions, (n, M) with -1 for none."""
+    """Return the (n, B) membership of (n, M) broker positions, in which -1 is a
+    filler."""
     on = np.zeros((len(replicas), brokers), np.bool_)
     rows, at = np.nonzero(replicas >= 0)
     on[rows, replicas[rows, at]] = True
@@ -235,7 +250,7 @@ def _placement(snapshot: Snapshot) -> tuple[Ints, Ints]:
 def _counted(
     goals: Goals, dimensions: tuple[LoadColumn, ...], totals: Floats, holding: int
 ) -> list[tuple[Goal, int]]:
-    """Goals and columns of what is measured and reaches its goal's floor."""
+    """Goals with their column's position, where measured and above the floor."""
     return [
         (goal, d)
         for goal in goals.balance
@@ -250,7 +265,7 @@ def _counted(
 def _topic_goals(
     goals: Goals, replicas: Ints, leader: Ints, holding: int
 ) -> tuple[Goal, ...]:
-    """Goals levelled topic by topic whose mean count reaches their floor."""
+    """Goals balanced topic by topic whose mean count reaches their floor."""
     total = {
         Count.TOPIC_REPLICAS: int((replicas >= 0).sum()),
         Count.TOPIC_LEADERS: int((leader >= 0).sum()),
@@ -292,7 +307,7 @@ def _limits(
     dimensions: tuple[LoadColumn, ...],
     holding: Bools,
 ) -> Floats:
-    """(B, D) limit x capacity of brokers that may hold load."""
+    """(B, D) limit x capacity of the brokers that may hold load; infinite elsewhere."""
     limits = np.full((len(snapshot.header.brokers), len(dimensions)), np.inf)
     for d, dimension in enumerate(dimensions):
         resource = dimension.measure

@@ -1,4 +1,4 @@
-"""Whether the replicas of one row lie in racks as they should."""
+"""Whether the replicas of one row satisfy its rack rule or explicit placement."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,11 @@ from solver.problem.problem import Problem
 def keeps_racks(
     problem: Problem, row: int, brokers: Sequence[int], *, as_if_moved: bool = False
 ) -> bool:
-    """Whether a row may move to these brokers, as far as racks go.
+    """Tell whether the rack rule allows a row on these brokers, given by position.
 
-    A row whose replicas stay where they are is asked only where it may not stay, or if
-    it is judged as if it had moved there.
+    A row whose replicas stay where they are complies unless it must change, or unless
+    `as_if_moved` judges it as if it had moved there. An explicit placement must always
+    match.
     """
     spreading = problem.may.spreading
     g = int(spreading.group[row])
@@ -40,7 +41,11 @@ def keeps_racks(
 def observers_last(
     problem: Problem, row: int, replicas: tuple[BrokerId, ...]
 ) -> tuple[BrokerId, ...]:
-    """The same list with the observers that a placement asks for at its end."""
+    """Return the replica list with the observers that a placement rule asks for at its
+    end.
+
+    The leader is never an observer; the order is otherwise kept.
+    """
     spreading = problem.may.spreading
     left = spreading.observers[spreading.group[row]].copy()
     observers = []

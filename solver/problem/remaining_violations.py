@@ -1,4 +1,5 @@
-"""The solver's half of what is over a limit and which rows share racks."""
+"""Limits exceeded and racks shared before or after a plan, as the solver
+computes them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -13,7 +14,7 @@ from solver.problem.placement import Placement, loads_of
 from solver.problem.problem import Problem
 
 ROUNDING: Final = 1e-9
-"""Share of a limit by which a load may be over it, as the plain half has it."""
+"""Share by which a load may exceed its limit; the same as in the evaluator."""
 
 REASON_NOT_REPAIRED: Final[Mapping[FixedReason, str]] = {
     FixedReason.NO_LEADER: "it has no leader",
@@ -23,18 +24,19 @@ REASON_NOT_REPAIRED: Final[Mapping[FixedReason, str]] = {
     FixedReason.IN_COOLDOWN: "it is in cooldown after a recent move",
     FixedReason.KEPT: "the goals let it stay",
 }
-"""Why a row's racks are not repaired, where it may not move at all."""
+"""Why the shared racks of a row that may not move are not repaired."""
 
 NOT_ASKED: Final = "the goals do not repair racks"
 
 
 def sharing(problem: Problem, replicas: Ints) -> Bools:
-    """(n,) rows of a placement, (n, M), whose replicas share racks needlessly."""
+    """Return (n,) rows of a placement, (n, M), whose replicas share racks
+    needlessly."""
     return problem.may.spreading.shared(replicas, problem.may.alive)
 
 
 def over_limits(problem: Problem, placement: Placement) -> tuple[OverLimit, ...]:
-    """Limits that are exceeded before or after, by broker and dimension."""
+    """List the limits exceeded before or after the plan, by broker id and dimension."""
     found = (*_resources(problem, placement), *_counts(problem, placement))
     return tuple(sorted(found, key=lambda o: (o.broker, o.dimension)))
 
@@ -69,7 +71,7 @@ def _counts(problem: Problem, placement: Placement) -> Iterator[OverLimit]:
 
 
 def held(problem: Problem, replicas: Ints) -> Ints:
-    """(B,) replicas on each broker."""
+    """Return the number of replicas on each broker, (B,), of a placement, (n, M)."""
     at = replicas[replicas >= 0]
     return np.bincount(at, minlength=len(problem.brokers)).astype(np.int64)
 
@@ -77,9 +79,9 @@ def held(problem: Problem, replicas: Ints) -> Ints:
 def rack_violations(
     problem: Problem, placement: Placement, reasons: Mapping[int, str]
 ) -> tuple[RackViolation, ...]:
-    """Rows that share racks before the plan, by row.
+    """List rows that share racks before the plan, by row, with what becomes of them.
 
-    reasons: why rows that may move are not repaired.
+    `reasons` gives, by row, why a row that may move is not repaired.
     """
     before = np.flatnonzero(sharing(problem, problem.replicas))
     if not len(before):
@@ -103,7 +105,10 @@ def rack_violations(
 
 
 def excess(problem: Problem, loads: Floats, count: Ints) -> float:
-    """Load over the limits, as shares of them, summed over brokers and dimensions."""
+    """Add up the load and replicas above the limits, each as a share of its limit.
+
+    `loads` is (B, D) and `count` (B,); the sum is over brokers and dimensions.
+    """
     over = np.maximum(0.0, loads / problem.limit - 1.0)
     over[over <= ROUNDING] = 0.0
     more = np.maximum(0.0, count / problem.goals.replicas_per_broker - 1.0)

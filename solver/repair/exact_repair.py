@@ -19,23 +19,25 @@ from solver.search.observer import SolveObserver
 from solver.search.search import Search
 
 LARGEST: Final = 2.0**61
-"""Of an objective's value; CP-SAT refuses more than 2^62."""
+"""Largest objective value; CP-SAT refuses more than 2^62."""
 
 UNITS: Final = 2**30
-"""Of one limit's excess; loads are rounded up, so that no excess is none."""
+"""Integer units of one limit's excess; loads are rounded up, so that no excess goes
+unseen."""
 
 MOST: Final = 2**10
-"""Limits that one partition's load counts as at most."""
+"""Multiple of a limit at which one partition's load is capped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactRepair:
-    """What came of the model."""
+    """The placement found by the exact model, and whether it is proved to be best."""
 
     placement: Placement | None
     proved: bool
     """No allowed placement repairs more."""
     work: float
+    """Work units spent."""
 
 
 def repair_exactly(
@@ -46,10 +48,11 @@ def repair_exactly(
     observer: SolveObserver,
     work: float,
 ) -> ExactRepair:
-    """Look for a placement that repairs more than the one known, within the work.
+    """Look for a placement that repairs more than the known one, within `work` units.
 
-    Nothing is built where the work does not suffice for building it, or where excess
-    is so large a multiple of a limit that whole numbers of 64 bits do not hold it.
+    `broken` is (n,): rows whose racks to repair. No model is built where the work would
+    not suffice for building it, or where an excess is so many limits that 64-bit
+    integers cannot hold it. Raises ValueError if CP-SAT rejects the model as invalid.
     """
     done = WORK_OF_PAIR * pairs(problem)
     if done >= work or not _representable(problem, broken):
@@ -83,7 +86,7 @@ def repair_exactly(
 
 
 def _representable(problem: Problem, broken: Bools) -> bool:
-    """Whether the objective and every sum of the model stay within 64 bits."""
+    """Whether the objective and every sum of the model fit 64 bits."""
     beyond = problem.allowed > problem.limit
     with np.errstate(over="ignore"):
         excess = float((problem.allowed[beyond] / problem.limit[beyond]).sum())
@@ -96,7 +99,7 @@ def _representable(problem: Problem, broken: Bools) -> bool:
 def _shared(
     problem: Problem, variables: Variables, broken: Bools
 ) -> list[cp_model.IntVar]:
-    """One variable for each row that shares racks now: whether its replicas stay."""
+    """For each row that shares racks now, whether its replicas stay."""
     found = []
     for row in np.flatnonzero(broken).tolist():
         if row not in variables.holders:
@@ -117,7 +120,8 @@ def _shared(
 def _excesses(
     problem: Problem, variables: Variables
 ) -> list[tuple[cp_model.IntVar, int]]:
-    """The excess of each broker over each limit that it exceeds now, and its most."""
+    """The excess of each broker over each limit it exceeds now, with its upper
+    bound."""
     model, found = variables.model, []
     beyond = problem.allowed > problem.limit
     for b, d in np.argwhere(beyond).tolist():
@@ -137,7 +141,7 @@ def _excesses(
 
 
 def _capped(problem: Problem) -> bool:
-    """Whether a partition counts as less than its load, which proves nothing."""
+    """Whether some partition's load is capped, in which case nothing is proved."""
     most = np.maximum(problem.lead, problem.follow).max(axis=0, initial=0.0)
     beyond = problem.allowed > problem.limit
     return bool((beyond & (most > MOST * problem.limit)).any())

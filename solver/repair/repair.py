@@ -1,9 +1,10 @@
-"""Repairs what breaks a rule already, before plans are compared: racks, then limits.
+"""Repairs of rules that are already broken, before plans are compared: racks, then
+limits.
 
-The placement found here is where the search starts, and sets what it keeps: rows whose
+The search starts from the placement found here and must keep its repairs: rows whose
 racks are repaired may not stay as they are, and a broker over a limit may carry no more
-than it does here. So of two plans the one that repairs more is better, whatever their
-F; and since the placement keeps all of that itself, no repair makes a solve infeasible.
+than it does here. So the plan that repairs more is better, whatever its F; and since
+the placement itself satisfies all this, no repair makes a solve infeasible.
 """
 
 from collections.abc import Iterator
@@ -43,25 +44,25 @@ from solver.search.neighbourhoods import largest_first
 from solver.search.observer import SolveObserver
 
 SHARE: Final = 0.2
-"""Share of the work that repairs may take."""
+"""Share of the search budget that repairs may take."""
 
 EXPLAINING_SHARE: Final = 0.25
-"""Share of that which may be added to say why the racks of rows are not repaired."""
+"""Share of that which may be added to explain why racks are not repaired."""
 
 WORK_PER_TRY: Final = 1e-6
-"""Work of one configuration or pair tried; measured."""
+"""Work units of one configuration or pair tried; measured."""
 
 MOST_PAIRS: Final = 1_000_000
-"""Exchanges looked at for one broker at a time."""
+"""Exchanges tried for one broker at a time."""
 
 EXACT_PAIRS: Final = 2_000
-"""Choices up to which the exact model looks for a better repair, and proves it."""
+"""Size up to which the exact model looks for a better repair, and proves it."""
 
 ROWS_AT_ONCE: Final = 1_000
-"""Rows that have to move, between two looks whether to stop."""
+"""Forced rows placed between two checks whether to stop."""
 
 MOST_EXPLAINED: Final = 1_000
-"""Rows left as they are of which each is asked what stands in its way."""
+"""Unrepaired rows for which the reason is worked out."""
 
 REASONS_UNREPAIRED: Final = {
     "budgets": "the budgets of the plan leave no move for it",
@@ -70,7 +71,7 @@ REASONS_UNREPAIRED: Final = {
     "brokers": "no broker in another rack may take it",
     "work": "the search budget was exhausted before it was repaired",
 }
-"""Why the racks of a row that may move are not repaired."""
+"""Why the racks of a row that may move are not repaired; part of plan files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,16 +79,17 @@ class Repair:
     """What a solve has to keep because it can be repaired."""
 
     problem: Problem
-    """The problem in which the repair binds; as it was where there is none."""
+    """The problem with the repair as a constraint; unchanged where there is none."""
     proved: bool = True
     """Whether no allowed plan repairs more."""
     unrepaired: dict[int, str] = field(default_factory=dict)
-    """Rows that may move and still share racks, and why."""
+    """Rows that may move and still share racks, with the reason."""
     work: float = 0.0
+    """Work units spent."""
 
     @property
     def placement(self) -> Placement | None:
-        """The placement that repairs so much; None for the one at home."""
+        """The placement that repairs this much; None for the present one."""
         start = self.problem.start
         return None if start is None else Placement(replicas=start[0], leader=start[1])
 
@@ -95,9 +97,10 @@ class Repair:
 def find_repair(
     problem: Problem, limits: SolveLimits, observer: SolveObserver
 ) -> Repair:
-    """Repair what can be, within a share of the work.
+    """Repair what can be repaired, within a share of the search budget.
 
-    Nothing is repaired where no placement was found for what must move in any case.
+    Nothing is repaired where no placement was found for the forced rows. Raises
+    AssertionError if a repair breaks a rule, which is a bug.
     """
     broken = repairable(problem)
     if not is_broken(problem):
@@ -124,14 +127,15 @@ def find_repair(
 
 
 def is_broken(problem: Problem) -> bool:
-    """Whether a limit is exceeded, or a row that may move shares racks."""
+    """Return whether a limit is exceeded, or a row that may move shares racks."""
     count = held(problem, problem.replicas)
     over = excess(problem, problem.loads_before, count)
     return over > 0.0 or bool(repairable(problem).any())
 
 
 def repairable(problem: Problem) -> Bools:
-    """(n,) rows that share racks and may move."""
+    """Return (n,) rows that share racks and may move; none if the goals turn repairs
+    off."""
     if not problem.goals.repair_racks:
         return np.zeros(len(problem.leader), np.bool_)
     return np.asarray(
@@ -140,7 +144,7 @@ def repairable(problem: Problem) -> Bools:
 
 
 def _keeping_repairs(problem: Problem, broken: Bools, found: Placement) -> Problem:
-    """The problem whose plans repair as much as a placement does."""
+    """The problem whose plans must repair as much as a placement does."""
     loads, count = loads_of(problem, found), held(problem, found.replicas)
     repaired = broken & ~sharing(problem, found.replicas)
     may = replace(
@@ -166,10 +170,10 @@ def _is_complete(problem: Problem, broken: Bools, found: Placement) -> bool:
 
 
 def _is_proved_by_sums(problem: Problem, broken: Bools, found: Placement) -> bool:
-    """Whether sums alone show that no placement repairs more.
+    """Whether sums alone prove that no placement repairs more.
 
-    A broker keeps what may not move; and all holding brokers together carry at least
-    what no leaving one has to give up.
+    A broker keeps what may not move, and all holding brokers together carry at least
+    what leaving ones need not give up.
     """
     if (broken & sharing(problem, found.replicas)).any():
         return False
@@ -187,7 +191,7 @@ def _is_proved_by_sums(problem: Problem, broken: Bools, found: Placement) -> boo
 
 
 class _RepairSearch:
-    """One search for a repair: greedy, one change at a time, then exchanges."""
+    """A greedy search for a repair: one change at a time, then exchanges."""
 
     def __init__(
         self, problem: Problem, broken: Bools, work: float, observer: SolveObserver
@@ -198,17 +202,17 @@ class _RepairSearch:
 
     @property
     def left(self) -> float:
-        """Work that may still be done."""
+        """Work units that may still be spent."""
         return max(0.0, self._most - self.work)
 
     @property
     def ended(self) -> bool:
-        """Whether to stop here, as asked or at the end of the work."""
+        """Whether to stop now: on request, or because the budget is exhausted."""
         self.stopped = self.stopped or self._observer.stops()
         return self.stopped or self.left <= 0
 
     def run(self) -> Placement | None:
-        """The placement found; None where what must move has no place."""
+        """Return the placement found; None where a forced row has no place."""
         problem = self._problem
         c = find_columns(problem)
         state = new_state(c, c.home)
@@ -224,7 +228,7 @@ class _RepairSearch:
         return _placement(problem, state)
 
     def _racks(self, state: State) -> State:
-        """Repair the racks of what still shares them."""
+        """Repair the rows that still share racks."""
         problem = self._problem
         here = sharing(problem, _placement(problem, state).replicas)
         rows = np.flatnonzero(self._broken & here)
@@ -239,7 +243,7 @@ class _RepairSearch:
         return state
 
     def _limits(self, state: State) -> State:
-        """Take load off the brokers that are over a limit, the worst first."""
+        """Take load off the brokers over a limit, the worst first."""
         problem = self._problem
         here = sharing(problem, _placement(problem, state).replicas)
         c = find_columns(
@@ -255,7 +259,8 @@ class _RepairSearch:
         return state
 
     def _relieved(self, c: Columns, state: State, m: Limits, b: int) -> bool:
-        """One change, else one exchange, for broker b; whether there was one."""
+        """Make one change, or else one exchange, for broker b; return whether one was
+        made."""
         rows = np.flatnonzero((state.at == b).any(axis=1))
         rows = rows[np.argsort(c.price[rows], kind="stable")]
         before = int(m.tried[0])
@@ -283,7 +288,7 @@ class _RepairSearch:
         return True
 
     def reasons(self, found: Placement, rows: Ints) -> Iterator[str]:
-        """Why each row that may move still shares racks."""
+        """Yield why each row that may move still shares racks."""
         if not len(rows):
             return
         self._most = self.work + EXPLAINING_SHARE * self._most
@@ -308,7 +313,7 @@ class _RepairSearch:
     def _can_repair(
         self, relaxed_columns: tuple[Columns, State, PricingScratch], row: int
     ) -> bool:
-        """Whether a row can be mended; it is left as it is."""
+        """Whether a row can be repaired; its placement is restored."""
         c, state, scratch = relaxed_columns
         back = state.at[row].copy()
         could = self._repair_row(c, state, row, scratch)
@@ -319,16 +324,16 @@ class _RepairSearch:
     def _repair_row(
         self, c: Columns, state: State, row: int, scratch: PricingScratch
     ) -> bool:
-        """Move one replica of a row, else all it takes; whether that was allowed."""
+        """Move one replica of a row, or else as many as needed; return success."""
         self.work += WORK_PER_TRY * c.scale.shape[0] * c.home.shape[1]
         rows = np.array([row], np.int64)
         return bool(spread(c, state, row) or place_forced(c, state, rows, scratch))
 
 
 def ruled_out(problem: Problem, placement: Placement) -> str:
-    """What alone keeps a move that would pay from being made; empty if nothing does.
+    """Name the constraint that alone prevents a paying move; empty if nothing does.
 
-    Of objective `variance`, whose price a single move can earn.
+    For the objective `variance`, where a single move can pay for itself.
     """
     if problem.band or not problem.may.alive.any():
         return ""
@@ -358,7 +363,7 @@ def _relaxed_columns(c: Columns) -> Iterator[tuple[str, Columns]]:
 
 
 def _order(c: Columns, rows: Ints) -> Ints:
-    """Largest first, where room is short; by bytes where a budget is."""
+    """Largest first, as space is short; by bytes where a budget is."""
     if (c.budgets == NO_BUDGET).all():
         return largest_first(c, rows)
     return rows[np.argsort(c.bytes_[rows], kind="stable")]

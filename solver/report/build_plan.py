@@ -1,4 +1,4 @@
-"""From what a search found to a result: status, words, sealed plan."""
+"""Build a sealed plan from the placement a search found."""
 
 from collections.abc import Iterator
 from decimal import ROUND_FLOOR, Context
@@ -36,9 +36,9 @@ def build_plan(
     status: PlanStatus,
     directories: DirectoryAssignment | None = None,
 ) -> Plan:
-    """The sealed plan that leads to a placement.
+    """Build the sealed plan that leads to a placement.
 
-    directories: the log directories of its replicas; None chooses the best ones.
+    `directories` are the log directories of its replicas; None chooses the best ones.
     """
     problem = search.problem
     header = search.problem.snapshot.header
@@ -85,7 +85,7 @@ def _directories(search: Search, placement: Placement) -> DirectoryAssignment:
 
 
 def _levels(problem: Problem) -> dict[str, float]:
-    """Mean load per holding broker of what counts."""
+    """Mean load per holding broker of each balanced dimension."""
     levels = dict(zip(problem.keys, problem.mean_load.tolist(), strict=True))
     holding = int(problem.may.holding.sum())
     for goal in problem.topic_goals:
@@ -95,7 +95,10 @@ def _levels(problem: Problem) -> dict[str, float]:
 
 
 def ignored_goals(problem: Problem) -> Iterator[tuple[Goal, float]]:
-    """Goals that count neither now nor in a slot, with the mean load per broker."""
+    """Yield goals that count neither now nor in a slot, with the mean load per broker.
+
+    Their mean is below the floor, in the measure's unit, or nothing is measured.
+    """
     holding = int(problem.may.holding.sum())
     if not holding or not len(problem.leader):
         return
@@ -110,7 +113,8 @@ def ignored_goals(problem: Problem) -> Iterator[tuple[Goal, float]]:
 def _moves(
     problem: Problem, placement: Placement, directories: DirectoryAssignment
 ) -> tuple[Move, ...]:
-    """Forced moves first, internal topics last, then by gain."""
+    """The moves in order: forced ones first, internal topics last, otherwise by
+    gain."""
     gain = gains(problem, placement)
     for row, more in directories.gain.items():
         gain[row] = gain.get(row, 0.0) + more
@@ -157,7 +161,7 @@ def _move(
 
 
 def _now(problem: Problem, loads: Floats) -> dict[str, float]:
-    """(D,) loads by dimension, without those of other hours."""
+    """(D,) loads by dimension, leaving out forecast slots."""
     pairs = zip(problem.dimensions, loads.tolist(), strict=True)
     return {d.key: rounded(load) for d, load in pairs if d.slot == 0}
 
@@ -171,7 +175,7 @@ def _log_dirs_before(problem: Problem, row: int) -> tuple[str, ...]:
 def _replicas_after(
     problem: Problem, placement: Placement, row: int, leader: BrokerId
 ) -> tuple[BrokerId, ...]:
-    """Leader first, then those that stay in their old order, then new ones by id."""
+    """Leader first, then remaining replicas in their old order, then new ones by id."""
     before = problem.snapshot.replicas(row)
     on = [problem.brokers[b] for b in placement.holders(row)]
     stay = [b for b in before if b in on and b != leader]

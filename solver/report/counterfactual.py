@@ -1,4 +1,4 @@
-"""What each move is worth, and why another one is not made."""
+"""What each move is worth, and why another move is not made."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ from solver.report.reasons import deviation_text, main_effect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviationEffect:
-    """One broker in one dimension, as deviations from its level."""
+    """Effect of a move on one broker in one dimension, as deviations from the mean."""
 
     broker: BrokerId
     dimension: str
     before: float
-    """As the snapshot has it."""
+    """In the snapshot."""
     after: float
     """After the whole plan."""
     without: float
@@ -38,26 +38,29 @@ class DeviationEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveValue:
-    """What one move of a plan does."""
+    """What one move of a plan achieves: gain, cost, and effect on the brokers."""
 
     number: int
     """Its number in the plan, from 1."""
     partition: PartitionId
     gain: float
-    """What F would rise by without it."""
+    """By how much F would rise without it."""
     price: float
-    """What it costs; part of F, and counted in `gain`."""
+    """Its cost; part of F, and already subtracted in `gain`."""
     relieved: BrokerId | None
-    """The broker that it relieves most; None where it changes no load that counts."""
+    """The broker it relieves most; None where it changes no load that counts."""
     goal: str | None
-    """The dimension that it serves most."""
+    """The dimension it improves most."""
     reason: str
     effects: tuple[DeviationEffect, ...]
-    """The brokers that it touches; empty where they are not levelled."""
+    """The brokers it touches; empty where they are not balanced."""
 
 
 def placement_of(problem: Problem, plan: Plan) -> Placement:
-    """The placement after a plan's moves, by position."""
+    """Return the placement after a plan's moves, by broker position.
+
+    Raises KeyError for a move to a broker that the problem does not have.
+    """
     replicas, leader = problem.replicas.copy(), problem.leader.copy()
     position = {broker: b for b, broker in enumerate(problem.brokers)}
     for move in plan.moves:
@@ -73,7 +76,10 @@ def placement_of(problem: Problem, plan: Plan) -> Placement:
 def move_values(
     problem: Problem, plan: Plan, numbers: Sequence[int]
 ) -> Iterator[MoveValue]:
-    """What moves of a plan do, by their numbers in it, from 1."""
+    """Evaluate moves of a plan, given by their numbers in it, from 1.
+
+    Raises KeyError for a move whose partition the snapshot does not have.
+    """
     placement = placement_of(problem, plan)
     before = deviations(problem, problem.loads_before)
     after = deviations(problem, loads_of(problem, placement))
@@ -111,25 +117,26 @@ def move_values(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhyNot:
-    """Why a partition does not go to a broker."""
+    """Why a partition does not go to a broker: rules it would break, or its
+    cost in F."""
 
     partition: PartitionId
     broker: BrokerId
     forbidden: tuple[str, ...]
-    """Rules that it would break, in words; empty where it is allowed."""
+    """Messages of the rules it would break; empty where it is allowed."""
     cost: float
-    """What F would change by, beside the rest of the plan; 0 where nothing changes."""
+    """Change of F, given the rest of the plan; 0 where nothing changes."""
     price: float
-    """The part of `cost` that is the price of moving."""
+    """The part of `cost` that is the cost of moving."""
     words: tuple[str, ...]
-    """The answer."""
+    """The answer, one sentence each."""
 
 
 def why_not(snapshot: Snapshot, plan: Plan, row: int, broker: BrokerId) -> WhyNot:
-    """What would come of sending a partition to a broker, beside the other moves.
+    """Evaluate sending a partition (by row) to a broker, given the plan's other moves.
 
-    Of the replicas that it could take the place of, the one that makes the best of it
-    is judged. The rules are those of `model.rules`, and so are their words.
+    Of the replicas the broker could replace, the best is judged, by the rules and
+    messages of `model.rules`.
     """
     planned = Proposal.of_moves(snapshot, plan.goals, plan.moves)
     now = evaluate_proposal(planned)
@@ -163,7 +170,8 @@ def _planned(proposal: Proposal, row: int) -> Change:
 
 
 def _alternatives(proposal: Proposal, row: int, broker: BrokerId) -> Iterator[Change]:
-    """In place of each replica, leading or not; only the lead where it holds one."""
+    """In place of each replica, leading or not; only the leadership where it
+    holds one."""
     now = _planned(proposal, row)
     if broker in now.replicas:
         if broker != now.leader:
@@ -179,7 +187,7 @@ def _alternatives(proposal: Proposal, row: int, broker: BrokerId) -> Iterator[Ch
 
 
 def _evaluate_with(proposal: Proposal, change: Change) -> Evaluation:
-    """The plan with one row changed otherwise."""
+    """Evaluate the plan with one row changed differently."""
     others = [c for c in proposal.changes if c.row != change.row]
     here = proposal.snapshot.row(change.row)
     same = set(change.replicas) == set(here.replicas) and change.leader == here.leader
@@ -232,7 +240,7 @@ def _answer(
 
 
 def _in_place(proposal: Proposal, change: Change) -> str:
-    """Which replica would make room, and whether the new one would lead."""
+    """Which replica would be replaced, and whether the new one would lead."""
     before = _planned(proposal, change.row).replicas
     gone = [b for b in before if b not in change.replicas]
     if len(before) == 1:
@@ -244,7 +252,7 @@ def _in_place(proposal: Proposal, change: Change) -> str:
 def _shifts(
     proposal: Proposal, change: Change, now: Evaluation, found: Evaluation
 ) -> Iterator[str]:
-    """The broker and dimension that get worst of those that change."""
+    """The affected broker and dimension whose deviation grows most."""
     touched = {*change.replicas, *_planned(proposal, change.row).replicas}
     changes = [
         (rounded(abs(after) - abs(before)), rounded(after), b, key, before)

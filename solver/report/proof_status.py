@@ -1,4 +1,4 @@
-"""What a finished search amounts to: a status, and words where there are no moves."""
+"""Status of a finished search, with reasons where there are no moves."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ from solver.search.search import Search
 
 
 def verdict(search: Search, placement: Placement) -> tuple[PlanStatus, tuple[str, ...]]:
-    """Status of the best placement found, and words for what it leaves as it is."""
+    """Return the status of the best placement, and what it leaves unchanged and why."""
     problem = search.problem
     left = (*unmovable_words(problem), *_remaining(search, placement))
     if search.stopped and not search.proved:
@@ -40,7 +40,7 @@ def verdict(search: Search, placement: Placement) -> tuple[PlanStatus, tuple[str
 
 
 def _remaining(search: Search, placement: Placement) -> tuple[str, ...]:
-    """What stays over a limit or shares racks."""
+    """Limits still exceeded and racks still shared."""
     problem = search.problem
     over = over_limits(problem, placement)
     racks = rack_violations(problem, placement, search.unrepaired)
@@ -48,7 +48,7 @@ def _remaining(search: Search, placement: Placement) -> tuple[str, ...]:
 
 
 def limited_by(search: Search) -> str:
-    """What ended a solve, in words; stands in the plan."""
+    """Say what ended a solve; the text is part of the plan."""
     if search.infeasible:
         return "proved infeasible"
     if search.proved and not search.repaired_most:
@@ -63,12 +63,13 @@ def limited_by(search: Search) -> str:
 
 
 def work_text(work: float) -> str:
-    """`1 unit of work`, `20 units of work`."""
+    """Format work units: `1 unit of work`, `20 units of work`."""
     return f"{work:g} {'unit' if work == 1 else 'units'} of work"
 
 
 def nothing_to_balance(problem: Problem) -> Iterator[str]:
-    """Why there is nothing to do at all, if so."""
+    """Yield the reason why there is nothing to balance; nothing if there is
+    something."""
     if not problem.brokers:
         yield "the cluster has no brokers"
     elif not len(problem.leader):
@@ -78,7 +79,10 @@ def nothing_to_balance(problem: Problem) -> Iterator[str]:
 
 
 def within_band(problem: Problem) -> bool:
-    """Whether every broker lies within tolerance as the snapshot has it."""
+    """Return whether every broker is within tolerance of every goal in the snapshot.
+
+    False where nothing is balanced, or topics are balanced one by one.
+    """
     if problem.topic_share or not problem.counted:
         return False
     where = np.abs(deviations(problem, problem.loads_before))

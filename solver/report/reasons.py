@@ -1,4 +1,4 @@
-"""Why a move is made, in words: whom it relieves, whom it fills."""
+"""The reason of each move: the broker it relieves and the one it fills."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,16 +15,16 @@ from solver.problem.remaining_violations import ROUNDING, held, sharing
 
 @dataclass(frozen=True)
 class Reasons:
-    """What the changed rows of a plan do for the brokers, in words.
+    """Reasons of the changed rows of a plan.
 
-    Brokers are judged as they are before the plan.
+    Brokers are judged by their loads before the plan.
     """
 
     problem: Problem
     placement: Placement
 
     def of(self, row: int, gain: float) -> str:
-        """Why one changed row changes; gain: what F would rise by without it."""
+        """Explain why a row changes; `gain` is by how much F would rise without it."""
         problem = self.problem
         must = problem.replicas[row][problem.may.must_go[row]]
         if len(must):
@@ -41,7 +41,7 @@ class Reasons:
         )
 
     def _over_limit(self, row: int) -> str:
-        """The broker over a limit that a row takes most load off; empty if none."""
+        """Names the broker over a limit that a row relieves most; empty if none."""
         brokers, shift = self._shift(row)
         before = self._before[brokers]
         found = self._most_relieved(brokers, shift, before)
@@ -55,7 +55,8 @@ class Reasons:
         )
 
     def _within_limit(self, row: int) -> str:
-        """The broker that only this row keeps from exceeding a limit; empty if none."""
+        """Names the broker that would exceed a limit without this move; empty
+        if none."""
         brokers, shift = self._shift(row)
         without = self._after[brokers] - shift
         found = self._most_relieved(brokers, shift, without)
@@ -71,9 +72,9 @@ class Reasons:
     def _most_relieved(
         self, brokers: list[int], shift: Floats, loads: Floats
     ) -> tuple[int, int] | None:
-        """Of the loads over a limit, the one that falls most, in limits; None if none.
+        """Broker and dimension over a limit that fall most, as shares of the limit.
 
-        shift, loads: (brokers, D + 1).
+        `shift` and `loads` are (brokers, D + 1). None where no such load falls.
         """
         limit = self._limit[brokers]
         relief = np.where(loads > limit * (1 + ROUNDING), -shift / limit, 0.0)
@@ -83,7 +84,8 @@ class Reasons:
         return at, d
 
     def _shift(self, row: int) -> tuple[list[int], Floats]:
-        """Brokers that a row touches, and (brokers, D + 1) loads and replicas."""
+        """Brokers that a row touches, and their (brokers, D + 1) change of loads and
+        replicas."""
         brokers, shift = row_shift(self.problem, self.placement, row)
         home, holders = self.problem.replicas[row], self.placement.holders(row)
         count = [(b in holders) - int(b in home) for b in brokers]
@@ -135,7 +137,7 @@ def _with_counts(loads: Floats, count: Floats | Ints) -> Floats:
 
 
 def _forced(problem: Problem, row: int) -> str:
-    """Why a row has to change that may keep any one of its replicas."""
+    """Why a row that may keep any one of its replicas still has to change."""
     spreading = problem.may.spreading
     if spreading.mode[spreading.group[row]] == RackMode.EXACT:
         return "goes where its placement wants it"
@@ -143,7 +145,7 @@ def _forced(problem: Problem, row: int) -> str:
 
 
 def _racks(problem: Problem, row: int) -> str:
-    """The racks that a row shares, by name."""
+    """Names of the racks that a row occupies."""
     spreading = problem.may.spreading
     home = problem.replicas[row]
     names = sorted({str(spreading.racks[spreading.rack[b]]) for b in home[home >= 0]})
@@ -152,20 +154,21 @@ def _racks(problem: Problem, row: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MainEffect:
-    """What a changed row does most for."""
+    """The broker a changed row relieves most, the one it fills, and in which
+    dimension."""
 
     source: int
-    """The broker relieved, by position."""
+    """Position of the broker relieved."""
     target: int
-    """The broker filled, by position."""
+    """Position of the broker filled."""
     goal: int
-    """The counted dimension that gains most, 0 to K - 1."""
+    """The balanced dimension that gains most, 0 to K - 1."""
 
 
 def main_effect(problem: Problem, placement: Placement, row: int) -> MainEffect | None:
-    """Whom a changed row relieves and fills; None where no broker's load changes.
+    """Find which broker a row relieves and which it fills; None if no load changes.
 
-    Brokers are judged as they are before the plan.
+    Brokers are judged by their deviations before the plan.
     """
     brokers, moved = row_shift(problem, placement, row)
     shift = moved[:, problem.column] * problem.slope[brokers]
@@ -198,7 +201,8 @@ def _balance(problem: Problem, placement: Placement, row: int) -> str:
 
 
 def deviation_text(deviation: float) -> str:
-    """`+200 % over level`, `100 % under it`, `at level`."""
+    """Format a deviation: `200 % over its level`, `10 % under its level`, `at its
+    level`."""
     percent = round(100 * abs(deviation))
     if percent == 0:
         return "at its level"

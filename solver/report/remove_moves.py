@@ -1,4 +1,4 @@
-"""A plan with some of its moves removed, and the others kept as they are."""
+"""A plan with some moves removed and the others unchanged."""
 
 from collections.abc import Iterable
 
@@ -23,11 +23,11 @@ from solver.search.search import Search
 def without_removed_moves(
     snapshot: Snapshot, goals: Goals, limits: SolveLimits, plan: Plan
 ) -> Result | None:
-    """The plan less the moves of partitions that `goals.stay` now keeps.
+    """Rebuild a plan without the moves of partitions that `goals.stay` now keeps.
 
-    snapshot: the one that the plan was made for. goals: those of the plan, with more
-    partitions that stay. Nothing is searched. None where no move would be left, or the
-    other moves break a rule without those removed.
+    `snapshot` is the one the plan was made for; `goals` are the plan's, with more
+    partitions in `stay`. Nothing is searched. Returns None where no move would remain,
+    or the others break a rule without those removed.
     """
     problem = compile_problem(snapshot, goals)
     kept = [m for m in plan.moves if not goals.keeps(m.topic, m.partition)]
@@ -59,7 +59,7 @@ def without_removed_moves(
 
 
 def _after(problem: Problem, moves: list[Move]) -> Placement:
-    """The placement of the snapshot with these moves made."""
+    """The snapshot's placement after these moves."""
     position = {broker: at for at, broker in enumerate(problem.brokers)}
     replicas, leader = problem.replicas.copy(), problem.leader.copy()
     for move in moves:
@@ -72,10 +72,10 @@ def _after(problem: Problem, moves: list[Move]) -> Placement:
 
 
 def _prove(search: Search, plan: Plan, placement: Placement) -> None:
-    """Prove for the edited plan what was proved for the original one.
+    """Carry over what was proved for the original plan.
 
-    Removing moves only removes allowed placements, so the bound still holds, unless
-    the edited plan repairs less than the original: then it may cost less, too.
+    Removing moves only shrinks the set of allowed placements, so the bound still holds,
+    unless the edited plan repairs less than the original: then it may also cost less.
     """
     problem, bound = search.problem, min(plan.bound, search.objective)
     racks = rack_violations(problem, placement, search.unrepaired)

@@ -1,4 +1,4 @@
-"""What a solve answers. A result is not a plan: it may hold none."""
+"""The result of a solve, with or without a plan."""
 
 from dataclasses import dataclass
 
@@ -8,30 +8,30 @@ from model.units import count_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The answer of one solve."""
+    """The result of one solve: a status, the plan if there is one, and its proof."""
 
     status: PlanStatus
     best: Plan | None
-    """The sealed plan; None when infeasible, none in time or stopped without one."""
+    """The sealed plan; None if infeasible, or if the search ended without one."""
     objective: float | None
     """F of the best plan."""
     bound: float | None
     """Proved lower bound of F over all allowed plans."""
     work: float
-    """Deterministic work done, about seconds of one core."""
+    """Work units spent, each about a second of one core."""
     seconds: float
-    """Wall time; never part of a plan."""
+    """Wall-clock time; never part of a plan."""
     reasons: tuple[str, ...] = ()
-    """Why there is no plan, in words; or what a plan has to leave as it is."""
+    """Why there is no plan, or what a plan has to leave unchanged."""
     limited_by: str = ""
-    """What ended the solve, in words, as in the plan."""
+    """What ended the solve, as in the plan."""
     exhausted: bool = False
-    """The search budget ended it before its proof."""
+    """The search budget was exhausted before optimality was proved."""
     relaxation: tuple[str, ...] = ()
-    """Where infeasible: what would make a plan possible, the cheapest first."""
+    """If infeasible: changes that would make a plan possible, the cheapest first."""
 
     def summary(self) -> str:
-        """One sentence for people."""
+        """Return status, moves, imbalance scores, bound and reasons in one line."""
         why = "; ".join((*self.reasons, *self.relaxation))
         if self.best is None:
             return f"{self.status}: {why or 'no reason known'}"

@@ -1,8 +1,8 @@
-"""The part of an imbalance that no allowed move can remove, and what keeps it there.
+"""The part of an imbalance that no allowed move can remove, by cause.
 
-Partitions that stay load their brokers whatever is moved. Were all other load a fluid
-that may be poured at will, the least deviation would be that of filling each broker to
-a common height, from what stays on it upwards: a bound that needs no search.
+Partitions that may not move load their brokers in every plan. If all other load could
+be divided freely, the least deviation would come from filling the brokers to a common
+height, starting from what stays on each (water-filling): a bound that needs no search.
 """
 
 import math
@@ -21,10 +21,10 @@ from solver.problem.problem import Problem, sum_loads
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmovableImbalance:
-    """Imbalance that one cause leaves, beside the causes before it."""
+    """Imbalance that one cause adds to the causes before it."""
 
     cause: str
-    """`40 partitions are of excluded topics`."""
+    """`40 partitions belong to excluded topics`."""
     deviation: float
     """Weighted sum of squared deviations, in units of F."""
 
@@ -33,17 +33,20 @@ REPORTED_SHARE: Final = 0.1
 """Share of the imbalance above which the unmovable part is reported."""
 
 _HALVINGS: Final = 200
-"""Steps of the search for the common height; enough for the last digit of a float."""
+"""Bisection steps for the common height; enough for the last digit of a float."""
 
 
 def imbalance(problem: Problem) -> float:
-    """Weighted sum of squared deviations as the snapshot has it."""
+    """Compute the weighted sum of squared deviations in the snapshot, in units of F."""
     squares = deviations(problem, problem.loads_before) ** 2 * problem.weight
     return float(squares.sum())
 
 
 def unmovable(problem: Problem) -> tuple[UnmovableImbalance, ...]:
-    """Causes that leave any imbalance, in the order in which they are counted."""
+    """List the causes that leave any imbalance, each with what it adds to earlier ones.
+
+    In a fixed order of causes, leaving out those that add no more than 1e-9.
+    """
     found, stays = [], np.zeros(len(problem.leader), np.bool_)
     least = 0.0
     for cause, rows, states in _causes(problem):
@@ -56,7 +59,10 @@ def unmovable(problem: Problem) -> tuple[UnmovableImbalance, ...]:
 
 
 def unmovable_words(problem: Problem) -> tuple[str, ...]:
-    """What keeps a good part of the imbalance, in words; empty if little does."""
+    """Describe what keeps a good part of the imbalance, in one sentence.
+
+    Empty where it is at most `REPORTED_SHARE` of the imbalance.
+    """
     before, left = imbalance(problem), unmovable(problem)
     whole = sum(part.deviation for part in left)
     if whole <= REPORTED_SHARE * before or not left:
@@ -70,14 +76,11 @@ def unmovable_words(problem: Problem) -> tuple[str, ...]:
 
 
 def least_deviation(problem: Problem, stays: Bools, *, states_bind: bool) -> float:
-    """The least weighted sum of squared deviations, if all else could be poured.
+    """Compute the least weighted sum of squared deviations if other load were
+    divisible.
 
-    Parameters
-    ----------
-    stays
-        (n,) rows that stay as they are.
-    states_bind
-        Whether brokers that take nothing new get no more than they have.
+    `stays` is (n,): rows that remain as they are. If `states_bind`, brokers that take
+    no new load get no more than they have.
     """
     rows = np.flatnonzero(stays)
     low = _loads(problem, rows)
@@ -101,7 +104,8 @@ def least_deviation(problem: Problem, stays: Bools, *, states_bind: bool) -> flo
 
 
 def _fill_evenly(slope: Floats, low: Floats, high: Floats, whole: float) -> float:
-    """Least sum of (slope x - 1)^2 with low <= x <= high and sum x = whole."""
+    """Least sum of (slope x - 1)^2 with low <= x <= high and sum x = whole, by
+    bisection."""
 
     def fill(height: float) -> Floats:
         level: Floats = np.clip((1.0 + height / slope) / slope, low, high)
@@ -120,7 +124,7 @@ def _fill_evenly(slope: Floats, low: Floats, high: Floats, whole: float) -> floa
 
 
 def _loads(problem: Problem, rows: Ints) -> Floats:
-    """(B, D) load of some rows as the snapshot has them."""
+    """(B, D) load of some rows in the snapshot."""
     return sum_loads(
         problem.replicas[rows],
         problem.leader[rows],
@@ -131,7 +135,7 @@ def _loads(problem: Problem, rows: Ints) -> Floats:
 
 
 def _causes(problem: Problem) -> Iterator[tuple[str, Bools, bool]]:
-    """Words, the rows that stay for this cause, and whether broker states bind."""
+    """Cause, the rows it keeps in place, and whether broker states bind."""
     none = np.zeros(len(problem.leader), np.bool_)
     why = problem.may.fixed_reason
     lost = why == 1 + FIXED_REASONS.index(FixedReason.NO_LEADER)

@@ -1,8 +1,8 @@
-"""Prices of deviation, and the bound of F that they prove.
+"""Dual prices of the deviations, and the Lagrangian bound of F they prove.
 
-Column generation: `solver.kernels.relaxation` warms up and finds configurations that
-rows could be split over, `solver.kernels.smoothing` finds the best prices over those;
-in turns, while the smoothing is lowered.
+Column generation: `solver.kernels.relaxation` warms up and prices configurations over
+which rows may be split, `solver.kernels.smoothing` finds the best dual prices of the
+restricted problem. The two alternate while the smoothing is lowered.
 """
 
 from collections.abc import Callable
@@ -34,55 +34,61 @@ from solver.kernels.smoothing import (
 )
 
 EXTRA_NODES: Final = 65_536
-"""Nodes beyond four a row: giants are split over hundreds of brokers."""
+"""Nodes beyond four per row: large partitions are split over hundreds of brokers."""
 
 TEMPERATURES: Final = (0.1, 0.03, 0.01, 0.003, 0.001)
-"""Smoothing in prices of a move, from the first to the last."""
+"""Smoothing from first to last, in multiples of the cost of a move."""
 
 WARM_SWEEPS: Final = 20
+"""Sweeps over all rows before prices are optimised."""
 
 MOST_PRICED: Final = 100_000_000
-"""Rows x brokers x dimensions priced between two looks at the limits, about 0.1 s."""
+"""Rows x brokers x dimensions priced between two checks of the limits, about 0.1 s."""
 
 MOST_EVALUATIONS: Final = 100
-"""Evaluations of the smoothed dual between two looks at all rows."""
+"""Evaluations of the smoothed dual between two pricings of all rows."""
 
 MOST_ROUNDS: Final = 3
+"""Pricings of all rows at one temperature."""
 
 WORK_PER_PRICE: Final = 2e-9
-"""Work of pricing one row on one broker in one dimension."""
+"""Work units for pricing one row on one broker in one dimension."""
 
 WORK_PER_OPTION: Final = 1.5e-8
-"""Work of one configuration in one evaluation of the smoothed dual."""
+"""Work units for one configuration in one evaluation of the smoothed dual."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Relaxation:
-    """The relaxed problem at some moment of its solution."""
+    """The Lagrangian relaxation during its solution; updated in place."""
 
     columns: Columns
+    """The compiled rows and brokers."""
     masses: Masses
+    """Which configurations each row is split over, and in what shares."""
     v: Floats
     """(B, K) deviations of the relaxed placement."""
     rows: Ints
-    """Rows that may change."""
+    """(m,) rows that may change."""
     price: float
-    """A typical price of a move; of those that are not free, as empty logs are."""
+    """Median cost of a new replica, leaving out free ones such as empty logs."""
     rng: np.random.Generator
+    """Random order of the sweeps, from the seed."""
     scratch: PricingScratch
     stops: Callable[[], bool] = lambda: False
-    """Whether whoever follows the solve asks to stop."""
+    """Whether the observer asks to stop."""
     bound: float = -np.inf
-    """Best bound so far, less the refund of forced moves."""
+    """Best bound of F so far, before the refund of forced moves is subtracted."""
     prices: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    """(B, K) that prove it."""
+    """(B, K) dual prices that prove the bound."""
     work: float = 0.0
+    """Work units spent."""
     impossible: bool = False
     """A row that must move has nowhere to go."""
 
     @property
     def value(self) -> float:
-        """F of the relaxed placement, less the refund."""
+        """F of the relaxed placement, before the refund is subtracted."""
         c = self.columns
         squares = float((self.v**2 * c.weight)[c.holding].sum())
         return squares + relaxed_prices(c, self.masses)
@@ -94,7 +100,11 @@ def new_relaxation(
     seed: int,
     stops: Callable[[], bool] = lambda: False,
 ) -> Relaxation:
-    """The relaxation with every row at home; v: (B, K) deviations there."""
+    """Start a relaxation with every row at home.
+
+    `v` is (B, K), the deviations there. `impossible` is set if a forced row has no
+    place.
+    """
     c = columns
     rows = np.flatnonzero(c.free & (c.lead.any(axis=1) | c.forced))
     prices = c.price[rows][c.price[rows] > 0.0]
@@ -114,9 +124,9 @@ def new_relaxation(
 
 
 def solve_relaxation(r: Relaxation, work: float) -> None:
-    """Solve until the prices are as good as they get, or the work is used up.
+    """Improve dual prices and bound to convergence, for up to `work` work units.
 
-    After `warm_up`.
+    Call `warm_up` first.
     """
     end = r.work + work
     pi = 2.0 * r.columns.weight * r.v
@@ -128,9 +138,9 @@ def solve_relaxation(r: Relaxation, work: float) -> None:
 
 
 def warm_up(r: Relaxation, work: float = float("inf")) -> None:
-    """Bring the relaxed placement near its optimum, by sweeps over all rows.
+    """Bring the relaxed placement near its optimum by sweeps over all rows.
 
-    It ends early where that takes more than this much work, or on request.
+    Ends early after `work` work units or when the observer asks to stop.
     """
     end, size = r.work + work, max(1, MOST_PRICED // max(1, r.v.size))
     q = unit_prices(r.columns, 2.0 * r.columns.weight * r.v)
@@ -145,7 +155,7 @@ def warm_up(r: Relaxation, work: float = float("inf")) -> None:
 
 
 def _at_temperature(r: Relaxation, pi: Floats, t: float, end: float) -> None:
-    """Column generation at one temperature; the best bound is kept."""
+    """Generate columns at one temperature, keeping the best bound."""
     for _ in range(MOST_ROUNDS):
         made = _price_rows(r, pi, min(3.0 * t, 0.1 * r.price))
         _solve_restricted(r, pi, t)
@@ -156,7 +166,8 @@ def _at_temperature(r: Relaxation, pi: Floats, t: float, end: float) -> None:
 
 
 def _price_rows(r: Relaxation, pi: Floats, near: float) -> int:
-    """Price all rows; whether that made nodes."""
+    """Price all rows, adding the configurations of small reduced cost; return
+    how many."""
     q = unit_prices(r.columns, pi)
     made, priced = price_all(r.columns, r.masses, q, r.rows, near, r.scratch)
     _spend(r, priced + len(r.rows) // 20)
@@ -164,7 +175,8 @@ def _price_rows(r: Relaxation, pi: Floats, near: float) -> int:
 
 
 def _solve_restricted(r: Relaxation, pi: Floats, t: float) -> None:
-    """The prices that are best over the configurations known."""
+    """Optimise the prices over the known configurations: the restricted master
+    problem."""
     c, m = r.columns, r.masses
     split = r.rows[m.head[r.rows] >= 0]
     count = count_options(m, split)
@@ -181,7 +193,7 @@ def _solve_restricted(r: Relaxation, pi: Floats, t: float) -> None:
 
 
 def _unsplit_loads(r: Relaxation, split: Ints) -> Floats:
-    """(B, K) loads, in levels, of all rows that stay whole at home."""
+    """(B, K) loads, as shares of the mean, of all rows that stay whole at home."""
     c = r.columns
     whole = np.ones(len(c.home), np.bool_)
     whole[split] = False
@@ -196,7 +208,7 @@ def _unsplit_loads(r: Relaxation, split: Ints) -> Floats:
 
 
 def _deviations(c: Columns, o: Options, mass: Floats, unsplit: Floats) -> Floats:
-    """(B, K) of the relaxed placement."""
+    """(B, K) deviations of the relaxed placement."""
     found = unsplit.copy()
     for k in range(o.broker.shape[1]):
         at = np.flatnonzero(o.broker[:, k] >= 0)
@@ -207,7 +219,11 @@ def _deviations(c: Columns, o: Options, mass: Floats, unsplit: Floats) -> Floats
 
 
 def prove_bound(r: Relaxation, pi: Floats) -> None:
-    """The bound of the present prices, as they will stand in a file."""
+    """Compute the bound of F that prices, (B, K), prove; keep the best in `r`.
+
+    The prices are first rounded as a plan file has them, so that anybody can check the
+    bound from the file.
+    """
     in_file = np.array([[rounded(x) for x in row] for row in pi.tolist()])
     bound = dual_value(r.columns, in_file, r.scratch)
     _spend(r, len(r.rows) // 4)
@@ -220,5 +236,5 @@ def _spend(r: Relaxation, priced: int) -> None:
 
 
 def unit_prices(c: Columns, pi: Floats) -> Floats:
-    """(K, B) price of a unit of load on each broker, from those of deviation."""
+    """Convert (B, K) prices of deviation to (K, B) prices per unit of load."""
     return np.ascontiguousarray((pi * c.scale).T)

@@ -1,4 +1,4 @@
-"""What changes of leader alone can do: they copy nothing, so they are worth knowing."""
+"""What leader changes alone can achieve: worth knowing, because they copy nothing."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ from solver.problem.problem import Problem, compile_problem
 from solver.search.local_search import placement_of
 
 THRESHOLD_RATIO: Final = 0.5
-"""Ratio of two successive thresholds: profitable changes are made first."""
+"""Ratio of two successive thresholds, so that profitable changes come first."""
 
 LAST_THRESHOLD: Final = 0.01
 """The last threshold, as a share of the cost of a leader change."""
@@ -24,10 +24,11 @@ MOST_SWEEPS: Final = 40
 
 
 def plan_leaders_only(problem: Problem, planned: Placement) -> LeadersOnly | None:
-    """A plan of leader changes alone, found by descent; nothing is proved of it.
+    """Find a plan of leader changes alone by descent; nothing is proved about it.
 
-    None where it would not lower F, where a partition has to move in any case, or
-    where the plan itself moves no replica. A broker over a limit gets no worse.
+    Returns None where it would not lower F, where a partition has to move anyway, or
+    where the plan itself moves no replica. No broker over a limit ends up with more
+    load.
     """
     if not _moves_replicas(problem, planned) or int(problem.rf.max(initial=0)) < 2:
         return None

@@ -1,7 +1,8 @@
-"""Plans for problems too large for the exact model, with a bound from prices.
+"""Plans for problems too large for the exact model, with a Lagrangian bound.
 
-Dual prices first; they say which changes can matter. The relaxed placement is rounded,
-and annealed on a few brokers at a time until the work is used up.
+Dual prices come first, since they show which changes can matter. The relaxed placement
+is rounded, then annealed on a few brokers at a time until the search budget is
+exhausted.
 """
 
 from dataclasses import dataclass
@@ -26,44 +27,47 @@ from solver.search.neighbourhoods import Arm, Draw, Neighbourhoods, largest_firs
 from solver.search.search import Search
 
 WARM_SHARE: Final = 2.0
-"""Work that the warm-up may charge, as a share of what the search may do: pricing is
-charged 2.7 times the time it takes (measured)."""
+"""Work the warm-up may charge, as a share of the search budget: pricing is charged 2.7
+times the time it takes (measured)."""
 
 DUAL_SHARE: Final = 0.5
-"""Share of the work that the prices may take."""
+"""Share of the search budget that the dual prices may take."""
 
 EFFORTS: Final = (100, 1_000)
-"""Steps an item in one annealing of a neighbourhood: many that are short gain most at
-first, few that are long at last."""
+"""Steps per item in one annealing of a neighbourhood: many short runs gain most at
+first, a few long ones at the end."""
 
 TRIAL_EFFORT: Final = 300
+"""Steps per item in a trial of a start."""
 
 WORK_PER_STEP: Final = 3e-7
+"""Work units per annealing step; measured."""
 
 LARGE_LOAD: Final = 0.2
-"""Load of a partition, in levels, from which it is large against a broker."""
+"""Load, as a share of a broker's mean, from which a partition is large."""
 
 DECISIVE_SHARE: Final = 0.05
-"""Share of all load from which on giants decide how good a plan can be."""
+"""Share of all load from which on large partitions decide how good a plan can be."""
 
 OFFER_EVERY: Final = 0.02
-"""Share of the work between two plans that are offered."""
+"""Share of the search budget between two offered plans."""
 
 ROUND_ROBIN: Final = 6
 """Every so many rounds the next arm has its turn, whatever it gained before."""
 
 CHECK_EVERY: Final = 40
-"""Rounds between two looks at what was gained."""
+"""Rounds between two checks of what was gained."""
 
 EARLY_CHECK: Final = 8
-"""Rounds between two looks at whether the first arm gets there alone, where there are
-many brokers with one replica of each row: others can gain ten times as much then."""
+"""Rounds between two checks whether the first arm alone closes the gap in time. Used
+with many brokers and one replica per row, where other arms can gain ten times as much.
+"""
 
 MANY_BROKERS: Final = 48
-"""Brokers that are many."""
+"""Brokers from which on `EARLY_CHECK` applies."""
 
 SLOW_SHARE: Final = 0.02
-"""Share of F - bound; less gain than that asks for more arms and more effort."""
+"""Share of F - bound; a gain below it calls for more arms and more effort."""
 
 ARMS: Final = (
     Arm(reduced_cost=0.1, brokers=12, hot=1.0),
@@ -71,45 +75,50 @@ ARMS: Final = (
     Arm(reduced_cost=1.0, brokers=5),
     Arm(reduced_cost=0.5, brokers=25),
 )
+"""Neighbourhood settings that compete for turns, as in a multi-armed bandit."""
 
 LARGE_PARTITION_ARMS: Final = (
     Arm(reduced_cost=None, brokers=3),
     Arm(reduced_cost=None, brokers=12),
     Arm(reduced_cost=None, brokers=12, hot=10.0),
 )
+"""Settings added where large partitions decide; they move these anywhere."""
 
 TRIALS: Final = 8
-"""Rounds that each of two starts gets before the better is kept, beside giants."""
+"""Rounds each of two starts gets before the better is kept, with large partitions."""
 
 TRIAL_SHARE: Final = 0.1
-"""Share of the work that each of these trials may take."""
+"""Share of the search budget for each of these trials."""
 
 TREE_SHARE: Final = 0.1
-"""Share of the work for branch and bound on giants before the plan is searched."""
+"""Share of the search budget for branch and bound on large partitions."""
 
 START_SHARE: Final = 0.05
-"""Share of the work for each start that it finds."""
+"""Share of the search budget for annealing each start that it finds."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LocalSearch:
-    """The columns, the relaxation and the best state."""
+    """One local search: the columns, the relaxation and the best state."""
 
     search: Search
+    """The incumbent, the bound and the search budget."""
     columns: Columns
     relaxation: Relaxation
     state: State
+    """The best placement so far, with its loads."""
     around: Neighbourhoods
+    """The neighbourhoods it is annealed in."""
     tree: LargePartitionTree | None = None
-    """Of branch and bound on giants, where there are any."""
+    """Branch and bound on large partitions; None without any."""
 
 
 def search_locally(search: Search, work: float) -> LocalSearch | None:
-    """Offer plans and prove a bound, within this much work.
+    """Offer plans and prove a bound, within `work` work units.
 
-    Returns
-    -------
-    The search as it ended; None where no start was found that keeps every rule.
+    Large neighbourhood search (Shaw, 1998) by simulated annealing from a rounded
+    Lagrangian relaxation. Returns the search as it ended; None where no start was found
+    that keeps every rule.
     """
     problem = search.problem
     columns = find_columns(problem)
@@ -161,7 +170,7 @@ def _search_within(local: LocalSearch, work: float) -> bool:
 
 
 def _evacuate_forced(local: LocalSearch) -> bool:
-    """Take what must leave to where F rises least, largest first."""
+    """Place the replicas that must leave where F rises least, largest first."""
     if local.search.problem.start is not None:
         return True
     c = local.columns
@@ -180,7 +189,7 @@ def _solve_dual(local: LocalSearch, work: float) -> None:
 
 
 def _round_relaxed(local: LocalSearch, home: State) -> None:
-    """Round the relaxed placement off from home, and keep it if it is better."""
+    """Round the relaxed placement, starting from home, and keep it if it is better."""
     c, relaxation = local.columns, local.relaxation
     state = copied(home)
     split = np.flatnonzero(relaxation.masses.head >= 0)
@@ -194,9 +203,9 @@ def _round_relaxed(local: LocalSearch, home: State) -> None:
 
 
 def _branch_on_large(local: LocalSearch, work: float) -> None:
-    """Branch on where giants go, and keep the start that some annealing makes best.
+    """Branch on where large partitions go; keep the start that annealing makes best.
 
-    A start whose own bound is nearer to F than to what is proved is not tried.
+    A start whose own bound is nearer to F than to the proved bound is not tried.
     """
     c, r, search = local.columns, local.relaxation, local.search
     if not has_choices(c, r):
@@ -222,7 +231,7 @@ def _branch_on_large(local: LocalSearch, work: float) -> None:
 
 
 def _anneal_briefly(local: LocalSearch, arms: tuple[Arm, ...], work: float) -> None:
-    """Some rounds of annealing."""
+    """Run a few rounds of annealing."""
     end = local.search.work + work
     for turn in range(TRIALS):
         if local.search.over(end):
@@ -231,13 +240,17 @@ def _anneal_briefly(local: LocalSearch, arms: tuple[Arm, ...], work: float) -> N
 
 
 def has_large_partitions(c: Columns) -> bool:
-    """Whether large partitions decide, of which prices say little where they belong."""
+    """Return whether large partitions decide how good a plan can be.
+
+    They are larger than `LARGE_LOAD` of a broker's mean and hold `DECISIVE_SHARE` of
+    the load; prices say little about where they belong.
+    """
     size = c.lead.max(axis=1, initial=0.0)
     return bool(size[size > LARGE_LOAD].sum() > DECISIVE_SHARE * c.holding.sum())
 
 
 def _better_start(local: LocalSearch, one: State, other: State) -> State:
-    """Of two starts the one that some annealing makes better."""
+    """Return the one of two starts that a brief annealing makes better."""
     found = []
     for start in (one, other):
         local.state = copied(start)
@@ -249,7 +262,7 @@ def _better_start(local: LocalSearch, one: State, other: State) -> State:
 
 
 def offer(local: LocalSearch) -> None:
-    """Offer the state's placement, if it keeps every rule."""
+    """Offer the state's placement to the search if it is allowed."""
     problem = local.search.problem
     placement = placement_of(problem, local.columns, local.state)
     if is_allowed(problem, placement):
@@ -257,7 +270,10 @@ def offer(local: LocalSearch) -> None:
 
 
 def placement_of(problem: Problem, c: Columns, s: State) -> Placement:
-    """The placement of a state; rows that may not change as the snapshot has them."""
+    """Convert a state to a placement of the problem.
+
+    Rows that may not change are as in the snapshot.
+    """
     free = c.free[:, None]
     replicas = np.where(free, s.at, problem.replicas).astype(np.int64)
     leader = np.where(c.free, s.at[:, 0], problem.leader).astype(np.int64)
@@ -265,11 +281,11 @@ def placement_of(problem: Problem, c: Columns, s: State) -> Placement:
 
 
 def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
-    """Anneal neighbourhoods until the work or the gain is used up.
+    """Anneal neighbourhoods until the search budget or the gain is exhausted.
 
-    The first arm alone as long as it gains, or closes the gap at its pace: what others
-    gain sooner stands in its way. Where work is left over, another one leads, from home
-    again.
+    The first arm runs alone as long as it gains, or closes the gap in time, because
+    early gains of the others block its own. If work is left over, another arm leads,
+    from home again.
     """
     search = local.search
     large = LARGE_PARTITION_ARMS if has_large_partitions(local.columns) else ()
@@ -313,7 +329,7 @@ def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
 
 
 def _anneal_once(local: LocalSearch, arm: Arm, effort: int, turn: int) -> float:
-    """Anneal all neighbourhoods of one draw; change of F."""
+    """Anneal all neighbourhoods of one draw; return the change of F."""
     search = local.search
     most = int(search.work_left / WORK_PER_STEP)
     draw = Draw(effort=effort, turn=turn, most=most, stops=search.stops)

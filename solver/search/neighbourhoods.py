@@ -1,6 +1,6 @@
-"""Annealing on a few brokers at a time, side by side, over what can matter there.
+"""Annealing on a few brokers at a time, in parallel, over the changes that can matter.
 
-Small neighbourhoods one after another: Shaw, 1998.
+Large neighbourhood search: Shaw, 1998.
 """
 
 from collections.abc import Callable
@@ -30,60 +30,62 @@ from solver.kernels.reduced_cost_candidates import (
 from solver.search.dual import Relaxation, unit_prices
 
 THREADS: Final = cpu_count() or 1
-"""Neighbourhoods annealed at a time; the plan does not depend on it."""
+"""Neighbourhoods annealed at the same time; the plan does not depend on it."""
 
 MOST_STEPS: Final = 1_000_000
 """Steps of one annealing at most, so that others have their turn."""
 
 LEADER_REDUCED_COST: Final = 0.03
-"""Reduced cost of changes of leader alone, in prices of a move: they are many."""
+"""Highest reduced cost of leader-only changes, which are many, in costs of a move."""
 
 LAST_TEMPERATURE: Final = 0.03
-"""Last temperature, in prices of a move."""
+"""Final temperature, in costs of a move."""
 
 CACHE_LINE: Final = 16
-"""Words, twice a line of the cache: what threads write must not lie closer."""
+"""Words of 8 bytes, twice a cache line: what threads write must not lie closer."""
 
 MOST_CANDIDATE_PAIRS: Final = 50_000_000
-"""Pairs of row and broker that candidates are kept for, a byte each."""
+"""Pairs of row and broker for which candidates are kept, one byte each."""
 
 CURABLE_DEVIATION: Final = 0.04
-"""Deviation that a giant's move cures at most: its gain is under 4 x this x its load
-(docs/explanation/solving.md), so smaller ones cannot pay their price."""
+"""Largest deviation that moving a large partition cures: its gain is below 4 x this x
+its load (docs/explanation/solving.md), so smaller partitions cannot pay for their move.
+"""
 
 MOST_LARGE_ROWS: Final = 2_000
-"""Rows, largest first, that are tried everywhere."""
+"""Rows, largest first, that may be moved to any broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """One way to anneal; the most profitable has most turns."""
+    """One setting of the annealing; the most profitable gets most turns."""
 
     reduced_cost: float | None
-    """Candidates up to this reduced cost, in prices of a move; None for giants."""
+    """Highest reduced cost of candidates, in costs of a move; None for large
+    partitions."""
     brokers: int
-    """Size of a neighbourhood."""
+    """Number of brokers in a neighbourhood."""
     hot: float = 0.3
-    """First temperature, in prices of a move."""
+    """Initial temperature, in costs of a move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """One draw of neighbourhoods, and how far they are annealed."""
+    """One draw of neighbourhoods, and how long they are annealed."""
 
     effort: int
-    """Steps for each item."""
+    """Steps per item."""
     turn: int
-    """Number of the replica by which rows belong to a neighbourhood."""
+    """Number of the replica that decides to which neighbourhood a row belongs."""
     most: int
     """Steps in all neighbourhoods together."""
     stops: Callable[[], bool]
-    """Asked before each neighbourhood whether to leave the others as they are."""
+    """Asked before each neighbourhood whether to leave the remaining ones unchanged."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ArmWorkspace:
-    """An arm's candidates, and room for each of its concurrent annealings."""
+    """An arm's candidates, and working memory for each concurrent annealing."""
 
     candidates: Candidates
     spaces: SimpleQueue[AnnealingScratch]
@@ -91,7 +93,7 @@ class ArmWorkspace:
 
 @dataclass(slots=True, kw_only=True)
 class Neighbourhoods:
-    """All that neighbourhoods are drawn from."""
+    """What neighbourhoods are drawn from, with caches of the candidates."""
 
     columns: Columns
     relaxation: Relaxation
@@ -100,24 +102,21 @@ class Neighbourhoods:
         default_factory=lambda: ThreadPoolExecutor(THREADS)
     )
     guide: Floats | None = None
-    """(B, K) prices that candidates are found at; None for those of the relaxation."""
+    """(B, K) dual prices that candidates are found at; None for the relaxation's."""
     ready: dict[tuple[float | None, int], ArmWorkspace] = field(default_factory=dict)
-    """By reduced cost and brokers of an arm."""
+    """Workspaces by reduced cost and number of brokers of an arm."""
 
     def follow(self, guide: Floats) -> None:
-        """Find candidates at other prices from now on."""
+        """Find candidates at the dual prices `guide`, (B, K), from now on."""
         self.guide, self.ready = guide, {}
 
     def anneal(self, state: State, arm: Arm, draw: Draw) -> tuple[float, int]:
-        """Anneal disjoint neighbourhoods of all brokers.
+        """Anneal disjoint neighbourhoods that cover all brokers.
 
-        They share no broker, and a row belongs to the one in which its replica number
-        `draw.turn` lies; so they cannot meet, and their order is of no account. Each
-        thread works on a state of its own, so that none waits for another's cache.
-
-        Returns
-        -------
-        Change of F, and the steps made.
+        Neighbourhoods share no broker, and a row belongs to the one that holds its
+        replica number `draw.turn`; so they do not interact, and their order does not
+        matter. Each thread works on its own state, so that none waits for another's
+        cache. Returns the change of F and the number of steps.
         """
         c, ready = self.columns, self._ready(arm)
         brokers = self.rng.permutation(np.flatnonzero(c.holding))
@@ -160,7 +159,7 @@ class Neighbourhoods:
         return change, int(done[:, 1].sum()) + len(ready.candidates.row)
 
     def _ready(self, arm: Arm) -> ArmWorkspace:
-        """Candidates and rooms of an arm; arms that differ in their heat share."""
+        """Return an arm's workspace; arms that differ only in temperature share one."""
         key = arm.reduced_cost, arm.brokers
         found = self.ready.get(key)
         if found is None:
@@ -173,7 +172,7 @@ class Neighbourhoods:
         return found
 
     def _candidates(self, reduced_cost: float | None) -> Candidates:
-        """Changes of small reduced cost, or all of the rows that are large."""
+        """Find changes of small reduced cost, or all changes of large rows."""
         c, r = self.columns, self.relaxation
         rows = r.rows
         if reduced_cost is None:
@@ -193,7 +192,10 @@ class Neighbourhoods:
 
 
 def largest_first(c: Columns, rows: Ints) -> Ints:
-    """Rows by the largest of their loads, in levels."""
+    """Sort rows by the largest of their loads as leaders, in descending order.
+
+    Equal rows keep their order.
+    """
     size = c.lead[rows].max(axis=1, initial=0.0)
     return rows[np.argsort(-size, kind="stable")]
 
@@ -201,7 +203,7 @@ def largest_first(c: Columns, rows: Ints) -> Ints:
 def _split_candidates(
     c: Columns, state: State, x: Candidates, subsets: list[Ints], turn: int
 ) -> list[Ints]:
-    """The candidates of each subset: their replica number `turn` lies there."""
+    """Split the candidates by the subset that holds their replica number `turn`."""
     subset_of = np.full(len(c.scale), -1, np.int64)
     for g, subset in enumerate(subsets):
         subset_of[subset] = g
@@ -212,5 +214,5 @@ def _split_candidates(
 
 
 def _no_shared_totals(c: Columns) -> bool:
-    """Whether nothing that all brokers share is kept count of."""
+    """Whether no budget and no topic total couples the neighbourhoods."""
     return bool((c.budgets == NO_BUDGET).all()) and not c.topic_weight.size

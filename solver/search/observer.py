@@ -1,15 +1,18 @@
-"""Who wants to follow a solve."""
+"""The interface for following a solve."""
 
 
 class SolveObserver:
-    """Hears of each better plan and each better bound; does nothing by itself."""
+    """Receives better plans and bounds, and may stop the solve; by default does
+    neither."""
 
     def on_solution(self, objective: float, moves: int) -> None:
-        """A better plan was found."""
+        """Called when a better plan is found, with its F and number of changed
+        partitions."""
 
     def on_bound(self, bound: float) -> None:
-        """A better bound was proved."""
+        """Called when a better lower bound of F is proved."""
 
     def stops(self) -> bool:
-        """Whether to end with the best so far; asked now and then, by any thread."""
+        """Return whether to end with the best plan so far; called often, from any
+        thread."""
         return False

@@ -1,4 +1,4 @@
-"""What a solve knows so far."""
+"""The state of a solve: incumbent, bound and search budget."""
 
 from dataclasses import dataclass, field
 
@@ -10,46 +10,52 @@ from solver.problem.problem import Problem
 
 @dataclass(slots=True, kw_only=True)
 class Search(Budget):
-    """The best placement and the best bound; both only get better."""
+    """The best placement and the best bound of one solve; both only improve."""
 
     problem: Problem
+    """The compiled problem; repairs may replace it by a tighter one."""
     best: Placement | None = None
+    """The incumbent; None until a placement that keeps every rule is found."""
     objective: float = float("inf")
-    """True F of the best placement; infinite without one."""
+    """F of the incumbent; infinite without one."""
     bound: float = 0.0
-    """Proved: no allowed placement has an F below this."""
+    """Proved lower bound of F over all allowed placements."""
     infeasible: bool = False
-    """Proved that there is no allowed placement."""
+    """Proved that no placement keeps every rule."""
     reserved: float = 0.0
-    """Work that is kept for the steps after the search."""
+    """Work units kept for the steps after the search."""
     exhausted: bool = False
-    """The search has done all the work that it may."""
+    """The search budget is exhausted."""
     reserved_for_reasons: float = 0.0
-    """The same while no placement is known: to find out why there is none."""
+    """Work units kept to explain infeasibility while there is no incumbent."""
     price_bound: float = 0.0
-    """The part of the bound that prices prove alone."""
+    """The bound that dual prices prove on their own."""
     prices: Floats | None = None
-    """(B, K) prices of deviation that prove it; None without any."""
+    """(B, K) dual prices of deviation that prove it; None without any."""
     method: str = "none"
     """What proved the bound."""
     unrepaired: dict[int, str] = field(default_factory=dict)
-    """Rows that may move and still share racks, and why."""
+    """Rows that may move but still share racks, with the reason."""
     repaired_most: bool = True
     """Proved that no allowed plan repairs more."""
 
     @property
     def proved(self) -> bool:
-        """Whether nothing is left to gain."""
+        """Whether the best F is within the gap that the limits accept of the bound."""
         return self.objective - self.bound <= self.limits.gap
 
     @property
     def work_left(self) -> float:
-        """Deterministic work that the search may still do."""
+        """Work units that the search may still spend; excludes what later steps
+        reserve."""
         kept = self.reserved + (self.reserved_for_reasons if self.best is None else 0.0)
         return max(0.0, self.limits.work - kept - self.work)
 
     def offer(self, placement: Placement) -> None:
-        """Keep a placement if it is the best."""
+        """Make a placement the incumbent if its F is lower, and notify the observer.
+
+        Rules are not checked: see `is_allowed`.
+        """
         value = objective(self.problem, placement)
         if value < self.objective:
             self.best, self.objective = placement, value
@@ -57,13 +63,19 @@ class Search(Budget):
             self.observer.on_solution(value, moves)
 
     def prove(self, bound: float, method: str = "exact search") -> None:
-        """Keep a bound if it is the best."""
+        """Keep a lower bound of F if it is higher, and notify the observer.
+
+        `method` names the proof in the plan file.
+        """
         if bound > self.bound:
             self.bound, self.method = bound, method
             self.observer.on_bound(bound)
 
     def prove_by_prices(self, bound: float, prices: Floats) -> None:
-        """Keep a bound and the prices that prove it; (B, K), as a file has them."""
+        """Keep a lower bound of F and the (B, K) prices that prove it, if it is higher.
+
+        The prices must be rounded as in a plan file, which has them for checking.
+        """
         if self.prices is None or bound > self.price_bound:
             self.price_bound, self.prices = max(0.0, bound), prices
         self.prove(bound, "prices")

@@ -29,16 +29,16 @@ from solver.problem.eligibility import FIXED_REASONS, FixedReason
 from solver.problem.problem import Problem
 
 MOST_REPORTED: Final = 3
-"""Ways out that are told; each does without all that those before it change."""
+"""Alternatives reported; each avoids everything that those before it change."""
 
 MOST_TRIED: Final = 10
-"""Single changes that are tried where the cheapest combination was not proved."""
+"""Single changes tried where the cheapest combination was not proved."""
 
 MOST_WORK: Final = 1.0
-"""Units of work for each way out."""
+"""Work units for each alternative."""
 
 _STEPS: Final = 100
-"""Parts of a budget of bytes in which more of it is counted."""
+"""Steps in which a budget of bytes is raised, as parts of its present limit."""
 
 COST: Final[Mapping[RequirementKind, int]] = {
     RequirementKind.BUDGET: 5,
@@ -50,10 +50,10 @@ COST: Final[Mapping[RequirementKind, int]] = {
     RequirementKind.RACKS: 120,
     RequirementKind.NEW_BROKER: 150,
 }
-"""What it costs an operator to give a thing up, in moves of a budget."""
+"""Cost to an operator of dropping a requirement, in moves of a budget."""
 
 COST_OF_STATE: Final = {BrokerState.DRAINING: 100, BrokerState.DEAD: 300}
-"""Not to drain a broker; to bring one back. Others are let take load again."""
+"""Not draining a broker; bringing one back. Other brokers take load again."""
 
 COST_OF_STAYING: Final = {
     FixedReason.IN_COOLDOWN: 20,
@@ -65,12 +65,12 @@ COST_OF_STAYING: Final = {
 _OTHER: Final = 60
 
 COST_OF_MORE: Final = {RequirementKind.CAPACITY: 2}
-"""Of one more percent; one more move, replica or part of a budget of bytes costs 1."""
+"""Cost of one more percent; one more move, replica or step of bytes costs 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """One thing that is given up, or whose limit is raised."""
+    """One requirement that is dropped, or whose limit is raised."""
 
     requirement: Requirement
     limit: int | None = None
@@ -78,7 +78,7 @@ class RuleChange:
 
 
 def relaxations(problem: Problem, budget: Budget) -> tuple[str, ...]:
-    """Ways out of an infeasible problem, the cheapest first, each a sentence.
+    """Describe alternatives that make an infeasible problem feasible, cheapest first.
 
     Empty where none was found within the search budget.
     """
@@ -94,7 +94,10 @@ def relaxations(problem: Problem, budget: Budget) -> tuple[str, ...]:
 def cheapest_changes(
     problem: Problem, budget: Budget
 ) -> tuple[tuple[RuleChange, ...], ...]:
-    """Ways out of an infeasible problem, the cheapest first; all steps are needed."""
+    """Find alternatives that make a problem feasible, cheapest first.
+
+    Every change of an alternative is needed. Empty where none was found in the budget.
+    """
     rows = modelled_rows(problem)
     if not rows or not affordable(problem, rows, budget):
         return ()
@@ -104,7 +107,7 @@ def cheapest_changes(
 
 
 def _open_racks(problem: Problem) -> list[int]:
-    """Racks in which a broker more changes no rule."""
+    """Racks in which an additional broker changes no rule."""
     spreading = problem.may.spreading
     wanted: Bools = np.any(spreading.wanted > 0, axis=0)
     usable: Bools = np.any(spreading.usable, axis=0)
@@ -118,11 +121,11 @@ class _Limit:
     sums: list[LimitedSum] = field(default_factory=list)
     more: cp_model.IntVar
     step: int
-    """Units of `LimitedSum.now` in one of `more`."""
+    """Units of `LimitedSum.now` in one unit of `more`."""
 
 
 class _RelaxedRules:
-    """The same rules, each of which may be given up at its cost."""
+    """The same rules, each of which may be dropped at its cost."""
 
     def __init__(self, feasibility: Feasibility, budget: Budget) -> None:
         self._feasibility, self._budget = feasibility, budget
@@ -137,12 +140,13 @@ class _RelaxedRules:
         self._minimize()
 
     def ways(self) -> Iterator[tuple[RuleChange, ...]]:
-        """Ways out, the cheapest first; single changes where that cannot be proved."""
+        """Alternatives, cheapest first; single changes where that cannot be proved."""
         found = list(itertools.islice(self._cheapest_ways(), MOST_REPORTED))
         yield from found or itertools.islice(self._single_ways(), MOST_REPORTED)
 
     def _cheapest_ways(self) -> Iterator[tuple[RuleChange, ...]]:
-        """The cheapest; then the cheapest without all that those before change."""
+        """The cheapest alternative; then the cheapest that avoids all earlier
+        changes."""
         while solver := self._solve():
             used = [t for t, gone in self._given_up.items() if solver.value(gone)]
             if not used:
@@ -152,7 +156,7 @@ class _RelaxedRules:
                 self._allow(requirement, most=0)
 
     def _single_ways(self) -> Iterator[tuple[RuleChange, ...]]:
-        """Changes of one thing, the cheapest kinds first."""
+        """Changes of one requirement, the cheapest kinds first."""
         order = sorted(self._given_up, key=lambda t: (self._cost(t), t))
         for requirement in order:
             self._allow(requirement, most=0)
@@ -164,7 +168,7 @@ class _RelaxedRules:
             self._allow(requirement, most=0)
 
     def _solve(self) -> cp_model.CpSolver | None:
-        """A solver with the cheapest way out, None where none was proved."""
+        """A solver that holds the cheapest alternative; None where none was proved."""
         if self._budget.over():
             return None
         solver = quick_solver(self._budget, min(self._budget.work_left, MOST_WORK))
@@ -175,7 +179,7 @@ class _RelaxedRules:
         return solver if found == cp_model.OPTIMAL else None
 
     def _allow(self, requirement: Requirement, most: int) -> None:
-        """Let a thing be given up, or not."""
+        """Allow a requirement to be dropped (`most` 1), or not (0)."""
         self._model.proto.variables[self._given_up[requirement].index].domain[1] = most
 
     def _steps(
@@ -194,7 +198,7 @@ class _RelaxedRules:
         return requirement.kind is not RequirementKind.ROW and not added
 
     def _let_rise(self, limit: LimitedSum) -> None:
-        """Beyond its limit a sum may go as far as a raised limit lets it."""
+        """Let a sum exceed its limit as far as a raised limit allows."""
         group = _group(limit.requirement)
         if group not in self._raised:
             step = math.ceil(limit.now / _STEPS) if limit.scale > 1 else 1
@@ -213,7 +217,7 @@ class _RelaxedRules:
         unmet.only_enforce_if(~self._feasibility.keep(limit.requirement))
 
     def _groups(self) -> dict[Requirement, cp_model.IntVar]:
-        """By what an operator changes: whether any of its things is given up."""
+        """By what an operator changes: whether any of its requirements is dropped."""
         members: dict[Requirement, list[cp_model.IntVar]] = defaultdict(list)
         for requirement, keep in sorted(self._feasibility.keeps.items()):
             if self._may_give_up(requirement):
@@ -242,7 +246,7 @@ class _RelaxedRules:
         return COST[requirement.kind]
 
     def _needed(self, requirement: Requirement, solver: cp_model.CpSolver) -> int:
-        """The least limit that the found placement keeps."""
+        """The least limit that the placement found respects."""
         found = 0
         for limit in self._raised[requirement].sums:
             if not solver.value(self._feasibility.keep(limit.requirement)):
@@ -287,7 +291,7 @@ def _raised_words(problem: Problem, requirement: Requirement, limit: int) -> str
 
 
 def _group(requirement: Requirement) -> Requirement:
-    """What an operator changes at once: a capacity limit holds for all brokers."""
+    """What an operator changes at once: a capacity limit applies to all brokers."""
     if requirement.kind is RequirementKind.CAPACITY:
         return Requirement(RequirementKind.CAPACITY, 0, requirement.part)
     return requirement

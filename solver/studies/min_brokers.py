@@ -1,9 +1,9 @@
-"""The smallest number of brokers that can carry a cluster, and the proof.
+"""The smallest number of brokers that can carry a cluster, with proof.
 
-The bound counts: what has to be carried against what so many brokers are allowed,
+The lower bound counts what has to be carried against what that many brokers may hold,
 resource by resource, rack by rack, and by the partitions too large to share a broker
-(Martello and Toth's bound of bin packing). The witness is a plan: the emptiest brokers
-are drained, or brokers are added, until the solver finds a placement.
+(the bin packing bound L2 of Martello and Toth). The witness is a plan: the emptiest
+brokers are drained, or brokers are added, until the solver finds a placement.
 """
 
 import math
@@ -32,7 +32,7 @@ from solver.solve import find_placement, solve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerBound:
-    """A number of brokers that nothing goes below, and why."""
+    """A proved lower bound on the number of brokers, and its reason."""
 
     brokers: int
     words: str
@@ -40,35 +40,36 @@ class BrokerBound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fewest:
-    """The answer: a number with its proof, and the plan that reaches it."""
+    """The result: a number with its proof, and the plan that reaches it."""
 
     need: BrokerBound
+    """The proved lower bound."""
     answer: FewestBrokers | None
-    """None where no number of brokers was found that can do."""
+    """None where no number of brokers was found to suffice."""
     snapshot: Snapshot
-    """What the plan is of: some brokers drain, or some have joined."""
+    """What the plan is for: some brokers drain, or some were added."""
     result: Result
     limited_by: str
-    """What ended the search for fewer brokers before it was decided; else empty."""
+    """What ended the search for fewer brokers undecided; empty if it was decided."""
 
 
 FIRST_PLAN: Final = 1e9
-"""A gap that any plan closes: a solve that ends with the first one."""
+"""A gap that any plan closes, so that a solve ends with the first one."""
 
 TRIALS_SHARE: Final = 0.5
-"""Share of the work that goes to finding the number; the plan has the rest."""
+"""Share of the search budget for finding the number; the plan gets the rest."""
 
 TRIAL_SHARE: Final = 0.3
-"""Share of what is left of that for each number that is tried."""
+"""Share of what is left of that for each number tried."""
 
 WORK_OF_ROW: Final = 2e-5
-"""Work of compiling a problem, by partition; measured."""
+"""Work units for compiling a problem, per partition; measured."""
 
 MOST_TIMES: Final = 3
-"""So many times the brokers there are, or the bound, are the most that are tried."""
+"""At most this many times the present brokers, or the bound, are tried."""
 
 MOST_SIZES: Final = 256
-"""Sizes that the bound for large partitions is computed at."""
+"""Item sizes at which the bound for large partitions is computed."""
 
 
 def fewest_brokers(
@@ -79,10 +80,10 @@ def fewest_brokers(
 ) -> Fewest:
     """Find the smallest number of brokers that keeps every rule.
 
-    limits: their work is shared by all trials and the plan. As many racks stay in use
-    as the rack rule asks for now. The number found is the smallest there is where it
-    equals the bound; else fewer were tried by draining the emptiest ones first, and
-    not found.
+    The work of `limits` is shared by all trials and the plan. As many racks stay in use
+    as the rack rule requires now. The number is proved smallest where it equals the
+    bound; otherwise fewer were tried by draining the emptiest brokers first, without
+    success.
     """
     problem = compile_problem(snapshot, goals)
     need, order = broker_lower_bound(problem), removal_order(problem)
@@ -146,9 +147,10 @@ def _trial(snapshot: Snapshot, goals: Goals, trials: Budget) -> Search:
 
 
 def _keeps_limits(search: Search) -> bool:
-    """Whether a placement was found in which no broker is over a limit.
+    """Whether a placement was found in which no broker exceeds a limit.
 
-    A plan may leave one over it that is so already; such a plan is no answer here.
+    A plan may leave a broker over a limit that already is; such a plan does not count
+    here.
     """
     problem, best = search.problem, search.best
     if best is None:
@@ -162,7 +164,7 @@ def _ruled_out(search: Search) -> bool:
 
 
 def _limited(undecided: list[int], trials: Budget) -> str:
-    """What ended the trials before they were decided, in words."""
+    """What ended the trials before they were decided."""
     if trials.stopped:
         return "stopped before fewer brokers were ruled out"
     if not undecided and trials.work_left > 0:
@@ -175,7 +177,7 @@ def _limited(undecided: list[int], trials: Budget) -> str:
 def _with(
     snapshot: Snapshot, problem: Problem, order: list[int], brokers: int
 ) -> Snapshot:
-    """The snapshot with so many brokers that may hold load."""
+    """The snapshot with this many brokers that may hold load."""
     removed: tuple[BrokerId, ...] = tuple(problem.brokers[b] for b in order[brokers:])
     more = brokers - len(order)
     add = (AddedBrokers(count=more),) if more > 0 else ()
@@ -185,9 +187,9 @@ def _with(
 def _least(
     can_do: Callable[[int], bool], bound: int, most: int, over: Callable[[], bool]
 ) -> int | None:
-    """The least number from `bound` to `most` that can do, if more never hurt.
+    """The least number from `bound` to `most` that suffices, assuming more never hurt.
 
-    over: asked before each further number whether to stop with what is known.
+    `over` is asked before each further number whether to stop with what is known.
     """
     low, high, step = bound - 1, bound, 1
     while not can_do(high):
@@ -204,10 +206,11 @@ def _least(
 
 
 def removal_order(problem: Problem) -> list[int]:
-    """Brokers that may hold load; those to keep first, the first to drain last.
+    """Order the brokers that may hold load: those to keep first, the first to drain
+    last.
 
-    The emptiest drains first; where replicas are spread over racks, the emptiest of
-    the racks with the most brokers left, so that racks stay as even as they can.
+    The emptiest drains first; where replicas are spread over racks, the emptiest in the
+    racks with the most brokers left, so that racks stay as even as possible.
     """
     spread = bool((problem.may.spreading.mode != RackMode.OFF).any())
     rack = problem.may.spreading.rack
@@ -227,7 +230,7 @@ def removal_order(problem: Problem) -> list[int]:
 
 
 def _fill(problem: Problem) -> list[float]:
-    """(B,) weighted load in levels; replicas where no load counts."""
+    """(B,) weighted load as a multiple of the mean; replicas where no load counts."""
     if len(problem.column):
         where = deviations(problem, problem.loads_before) + 1.0
         return list((where * problem.weight).sum(axis=1).tolist())
@@ -239,7 +242,12 @@ def _fill(problem: Problem) -> list[float]:
 
 
 def broker_lower_bound(problem: Problem) -> BrokerBound:
-    """The strongest of all counts that prove that fewer brokers cannot do."""
+    """Return the strongest proved lower bound on the number of brokers, with its
+    reason.
+
+    The greatest of the bounds by replication factor, replicas per broker, total load,
+    partitions too large to share a broker, and racks.
+    """
     needs = [
         BrokerBound(brokers=1, words="a cluster has at least one broker"),
         *_bounds(problem),
@@ -279,7 +287,7 @@ def _bounds(problem: Problem) -> Iterator[BrokerBound]:
 
 
 def _too_large(problem: Problem) -> str:
-    """The load of one replica that no broker may carry, in words; empty if none."""
+    """Describe a replica whose load no broker may carry; empty if there is none."""
     for d, dimension in enumerate(problem.dimensions):
         most = float(_items(problem, d, problem.leader >= 0).max(initial=0.0))
         if most > _largest(problem, problem.limit[:, d]) * (1 + CAPACITY_SLACK):
@@ -299,7 +307,7 @@ def _largest(problem: Problem, allowed: Floats) -> float:
 
 
 def _items(problem: Problem, d: int, carried: Bools) -> Floats:
-    """(replicas,) load of every replica, whichever of a row's leads."""
+    """(replicas,) load of every replica, independent of which one leads."""
     followers = np.repeat(problem.follow[carried, d], problem.rf[carried] - 1)
     return np.concatenate([problem.lead[carried, d], followers])
 
@@ -310,9 +318,9 @@ def _most_replicas(problem: Problem) -> Ints:
 
 
 def _enough(allowed: Floats | Ints, among: Bools, total: float) -> int:
-    """How many brokers are allowed a total, the roomiest first.
+    """Number of brokers whose limits add up to a total, the largest first.
 
-    allowed: (B,) for each; brokers beyond those that there are have the median's.
+    `allowed` is (B,) limits; further brokers count as large as the largest one.
     """
     rooms = np.sort(allowed[among].astype(np.float64))[::-1]
     total *= 1 - CAPACITY_SLACK
@@ -327,11 +335,11 @@ def _enough(allowed: Floats | Ints, among: Bools, total: float) -> int:
 
 
 def too_large_to_share(items: Floats, room: float) -> int:
-    """A lower bound on bins of one size, for items that cannot be split.
+    """Compute a lower bound on equal bins of size `room` for indivisible items.
 
     Martello and Toth's L2 (Knapsack Problems, 1990, chapter 8): for a size a, items
-    over room - a lie alone, those over half the room lie apart from each other, and
-    the rest of at least a fills what these leave.
+    over room - a need a bin each, those over half the room lie in different bins, and
+    the remaining items of at least a fill what these leave.
     """
     if not math.isfinite(room) or room <= 0:
         return 0

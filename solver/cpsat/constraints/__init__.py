@@ -1,6 +1,6 @@
 """The solver's half of each hard rule, as constraints of the exact model.
 
-Rules that only take choices away have their half in `solver.problem.eligibility`.
+Rules that only remove choices have their half in `solver.problem.eligibility`.
 """
 
 from solver.cpsat.constraints.broker_limits import (
@@ -13,7 +13,7 @@ from solver.cpsat.constraints.rack_spread import RackConstraints
 from solver.cpsat.constraints.replication_factor import ReplicationFactor
 
 ALWAYS: tuple[ExactConstraint, ...] = (ReplicationFactor(),)
-"""Without these a placement means nothing."""
+"""Constraints without which a placement is meaningless."""
 
 LIMITS: tuple[ExactConstraint, ...] = (
     RackConstraints(),
@@ -21,6 +21,7 @@ LIMITS: tuple[ExactConstraint, ...] = (
     ReplicaCountConstraints(),
     BudgetConstraints(),
 )
-"""What can make a plan impossible, in the order in which it is named as the reason."""
+"""Constraints that can make a plan infeasible, in the order in which they are
+blamed."""
 
 __all__ = ["ALWAYS", "LIMITS", "ExactConstraint", "Guard", "unguarded"]

@@ -1,4 +1,4 @@
-"""No broker is filled over its limits."""
+"""No broker is filled beyond its limits."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from solver.problem.problem import CAPACITY_SLACK, Problem
 
 LIMIT_UNITS: Final = 2**42
 """A broker's limit in whole units. Rounding each of 1,000 loads then errs by 1e-10 of
-it, under `CAPACITY_SLACK`; sums of 1,000 times the limit still fit 64 bits."""
+it, less than `CAPACITY_SLACK`; sums of 1,000 times the limit still fit 64 bits."""
 
 LARGEST: Final = 2.0
-"""Loads count as no more than this many limits: they fit nowhere either way."""
+"""Loads count as at most this many limits: they fit nowhere either way."""
 
 
 @dataclass(frozen=True)
 class CapacityConstraints:
-    """Load stays under the limit; a broker over it does not get worse.
+    """Load stays within the limit; a broker over its limit gets no more.
 
     Guards `capacity of broker ID in DIMENSION`.
     """
@@ -31,7 +31,10 @@ class CapacityConstraints:
     def post(
         self, problem: Problem, variables: Variables, guard: Guard = unguarded
     ) -> None:
-        """One sum for each broker and dimension that could get over its limit."""
+        """Post one sum for each broker and dimension that could exceed its limit.
+
+        Loads become whole shares of the limit, of which it has `LIMIT_UNITS`.
+        """
         for b, terms in variables.terms.items():
             most = variables.fixed[b] + sum(np.maximum(0, load) for _, load in terms)
             for d in np.flatnonzero(most > problem.allowed[b]).tolist():
@@ -51,7 +54,7 @@ class CapacityConstraints:
 
 @dataclass(frozen=True)
 class ReplicaCountConstraints:
-    """A broker holds at most so many replicas; one over it does not get more.
+    """A broker holds at most so many replicas; one over the limit gets no more.
 
     Guards `replicas per broker on broker ID`.
     """
@@ -61,7 +64,11 @@ class ReplicaCountConstraints:
     def post(
         self, problem: Problem, variables: Variables, guard: Guard = unguarded
     ) -> None:
-        """One sum for each broker that could get over its limit."""
+        """Post one sum for each broker that could get more replicas than
+        `allowed_replicas`.
+
+        Replicas of rows without a choice count towards it.
+        """
         rows = list(variables.rows)
         stay = problem.home.sum(axis=0) - problem.home[rows].sum(axis=0)
         held: dict[int, list[cp_model.IntVar]] = defaultdict(list)

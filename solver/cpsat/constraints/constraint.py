@@ -1,4 +1,4 @@
-"""What a rule is to the exact model."""
+"""The interface of constraints of the exact model."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -9,34 +9,39 @@ from solver.cpsat.variables import Variables
 from solver.problem.problem import Problem
 
 Literal = cp_model.LiteralT
-"""A decision or its opposite."""
+"""A boolean variable or its negation."""
 
 Guard = Callable[[str], cp_model.IntVar | None]
-"""The assumption under which a named thing binds; None where it always does."""
+"""Maps a named constraint to the assumption literal under which it binds; None for
+always."""
 
 
 def unguarded(_: str) -> cp_model.IntVar | None:
-    """Everything binds always."""
+    """Return None for any name, so that every constraint always binds."""
     return None
 
 
 class ExactConstraint(Protocol):
-    """A hard rule in its CP-SAT form."""
+    """A hard rule in its CP-SAT form; its independent half is in `model.rules`."""
 
     @property
     def name(self) -> str:
-        """The rule's name, that of its plain half."""
+        """The rule's name, the same as in `model.rules`; guards begin with it."""
         ...
 
     def post(
         self, problem: Problem, variables: Variables, guard: Guard = unguarded
     ) -> None:
-        """Add the rule's constraints, each named thing under its guard."""
+        """Add the rule's constraints to the model, each under its guard."""
         ...
 
 
 def enforce(constraint: cp_model.Constraint, *literals: Literal | None) -> None:
-    """Let a constraint bind only where all of these hold; None always holds."""
+    """Make a constraint bind only where all these literals are true.
+
+    None stands for a literal that is always true; without others the constraint always
+    binds.
+    """
     given = [literal for literal in literals if literal is not None]
     if given:
         constraint.only_enforce_if(given)

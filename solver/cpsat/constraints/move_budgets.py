@@ -16,10 +16,10 @@ Sums = tuple[list[cp_model.IntVar], list[int], int]
 
 @dataclass(frozen=True)
 class BudgetConstraints:
-    """Moves, bytes and changes of leader stay within what one plan may change.
+    """Moves, bytes and leader changes stay within the budgets of one plan.
 
-    A replica that leaves one broker is new on another: what leaves is counted, which
-    needs a variable only where a replica lies already. Guards `budget of moves`,
+    A replica that leaves one broker is new on another, so leaving replicas are counted,
+    which needs variables only where replicas already are. Guards `budget of moves`,
     `budget of bytes`, `budget of leader changes`, `budget of moves of topic NAME`,
     `budget of moves to broker ID`, `budget of moves from broker ID`, `budget of
     partitions` and `budget of partitions of topic NAME`.
@@ -30,7 +30,7 @@ class BudgetConstraints:
     def post(
         self, problem: Problem, variables: Variables, guard: Guard = unguarded
     ) -> None:
-        """One sum for each budget that could be overdrawn."""
+        """Post one sum for each budget of the goals that the moves could exceed."""
         for thing, most, (of, each, constant) in _limited_sums(problem, variables):
             high = constant + sum(c for c in each if c > 0)
             if high > most:
@@ -135,7 +135,7 @@ def _moved(
     rows: Iterable[int],
     size: Callable[[int], int],
 ) -> Sums:
-    """What leaves its broker, each replica counted by its row's size."""
+    """Sum of the replicas that leave their broker, each weighted by its row's size."""
     stay, each, constant = [], [], 0
     for row in rows:
         constant += size(row) * int(problem.rf[row])

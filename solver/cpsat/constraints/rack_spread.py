@@ -1,4 +1,4 @@
-"""Replicas of a row that moves lie in racks as its group's mode asks."""
+"""The replicas of a row that moves comply with the rack mode of its group."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ Racks = Mapping[int, Sequence[int]]
 """Brokers that may hold a row, by rack."""
 
 When = tuple[Literal | None, ...]
-"""What must hold for a rule to bind; None always holds."""
+"""Literals under which a constraint binds; None stands for always."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,11 @@ class RackConstraints:
     def post(
         self, problem: Problem, variables: Variables, guard: Guard = unguarded
     ) -> None:
-        """Bind each row, or leave all of its replicas where they are."""
+        """Constrain the racks of each row that changes; a row may also keep all its
+        replicas.
+
+        Explicit placements bind in any case.
+        """
         spreading = problem.may.spreading
         for row, holders in variables.holders.items():
             mode = spreading.mode[spreading.group[row]]
@@ -54,7 +58,7 @@ class RackConstraints:
 
 
 def _moves(problem: Problem, variables: Variables, row: int) -> Literal | None:
-    """Whether the replicas move: a choice only where staying breaks the rule."""
+    """Whether the replicas move; None if a constraint binds whether or not they do."""
     home = [b for b in problem.replicas[row].tolist() if b >= 0]
     if problem.may.forced[row] or _moved_there_is_allowed(problem, row, home):
         return None

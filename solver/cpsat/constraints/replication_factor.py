@@ -9,10 +9,10 @@ from solver.problem.problem import Problem
 
 @dataclass(frozen=True)
 class ReplicationFactor:
-    """One variable per broker makes replicas distinct; their number is kept.
+    """Each row keeps its number of replicas and has one leader among them.
 
-    Guards `replication factor of TOPIC-PARTITION`: without it a row may lose
-    replicas, but gets none.
+    One variable per broker makes replicas distinct. Guards `replication factor of
+    TOPIC-PARTITION`: without it a row may lose replicas, but gets none.
     """
 
     name: str = "replication factor"
@@ -20,7 +20,8 @@ class ReplicationFactor:
     def post(
         self, problem: Problem, variables: Variables, guard: Guard = unguarded
     ) -> None:
-        """As many replicas as before; the leader is one of them."""
+        """Post for each row its number of replicas, and that exactly one of them
+        leads."""
         for row, holders in variables.holders.items():
             literal = guard(f"{self.name} of {problem.snapshot.id(row)}")
             rf = int(problem.rf[row])
