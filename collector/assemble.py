@@ -1,4 +1,4 @@
-"""Placement and load vectors become a snapshot."""
+"""Assemble a snapshot from placement and load vectors."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -23,20 +23,20 @@ from model.snapshot.snapshot import (
 )
 
 RESOURCES: Final = (Resource.NET_IN, Resource.NET_OUT, Resource.DISK)
-"""What the probe knows of every partition."""
+"""Resources that the probe measures of every partition."""
 REPORTED: Final = (Resource.CPU, Resource.REQUESTS)
-"""What reporters alone know; there where they know it of any partition."""
+"""Resources known only from reporters; in a snapshot if any partition has them."""
 METER_S: Final = {"automq": 60.0, "cruise-control": 60.0, "prometheus": 120.0}
-"""Span that a reporter's rates are averaged over."""
+"""Seconds that a reporter's rates are averaged over."""
 FRESH_MS: Final = 60_000
-"""A vector older than this, against the newest, is not known any more."""
+"""A vector that is older than the newest by more than this is dropped."""
 
 
 def newest_vectors(known: pa.Table, fresh: pa.Table) -> pa.Table:
-    """One vector per partition: the fresh ones, and known ones of the last minute.
+    """Return one vector per partition: fresh ones, else known ones of the last minute.
 
-    A partition that is being moved, or whose broker is silent for a moment, so keeps
-    the load it had. Both of the schema `VECTORS`.
+    So a partition that is being moved, or whose broker does not answer for a moment,
+    keeps its load. Both tables have the schema `VECTORS`.
     """
     older = known.join(
         fresh.select(["topic", "partition"]), ["topic", "partition"], None, "left anti"
@@ -47,16 +47,17 @@ def newest_vectors(known: pa.Table, fresh: pa.Table) -> pa.Table:
 
 
 def cores_of(brokers: Iterable[Broker]) -> dict[int, float]:
-    """Cores by broker id, of those whose capacity tells them."""
+    """Return cores by broker id, for the brokers whose CPU capacity is known."""
     known = {b.id: b.capacity.get(Resource.CPU) for b in brokers}
     return {b: cores for b, cores in known.items() if cores is not None}
 
 
 def assemble(cluster: ClusterState, vectors: pa.Table, *, window_s: float) -> Snapshot:
-    """A snapshot of this placement with the loads in `vectors`.
+    """Return a snapshot of this placement with the loads in `vectors`.
 
-    Loads of partitions without a vector are NaN: unknown, not zero. A load that is
-    older than the window counts as estimated.
+    vectors: schema `VECTORS`, n or fewer rows. Loads are bytes/s, bytes, cores and
+    requests/s; those of partitions without a vector are NaN: unknown, not zero. A load
+    older than `window_s` counts as estimated.
     """
     at = _rows_of(cluster, vectors)
     resources = (*RESOURCES, *(r for r in REPORTED if _is_known(vectors, r)))

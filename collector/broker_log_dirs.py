@@ -1,4 +1,4 @@
-"""Which log directories brokers have, and in which of them replicas lie (JBOD)."""
+"""Log directories of brokers, and the one that each replica is in (JBOD, KIP-113)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,10 +26,10 @@ from model.snapshot.snapshot import (
 )
 
 MOST_BYTES: Final = 10**18
-"""No disk has more; a network file system without a limit tells 2^63 - 1."""
+"""No disk has more; a network file system without a limit reports 2^63 - 1."""
 SAME_ROOM: Final = 2**24
-"""Bytes by which the room of one file system changes while a broker looks at it for
-one directory after the other."""
+"""Bytes by which the free space of one file system may change while a broker reads it
+for one directory after the other."""
 
 Place = tuple[str, int]
 """A topic's name and a partition's number."""
@@ -37,19 +37,22 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLogDirs:
-    """One broker's log directories."""
+    """The log directories of one broker, and the directory of each replica."""
 
     listed: tuple[LogDir, ...]
     """By path."""
     home: Mapping[Place, int]
-    """Position in `listed` of each replica, where there are several; copies under way
+    """Position in `listed` of each replica, if there are several; copies in progress
     are left out."""
     total_bytes: float | None
-    """Of the disks of all directories that work; None where that is not told."""
+    """Of the disks of all working directories; None where any does not report it."""
 
 
 def read_directories(layout: ResponseLayout) -> BrokerLogDirs:
-    """Out of one broker's answer, as `wire.log_dirs` reads it."""
+    """Read one broker's directories from its response to DescribeLogDirs.
+
+    Sizes in bytes. A directory whose disk has failed counts as cordoned (KIP-1066).
+    """
     order = sorted(range(len(layout.folders)), key=lambda at: layout.folders[at].path)
     ordered = [layout.folders[at] for at in order]
     return BrokerLogDirs(
@@ -100,8 +103,9 @@ def _log_dir(layout: ResponseLayout, folder: LogDirEntry) -> LogDir:
 def with_directories(
     cluster: ClusterState, known: Mapping[int, BrokerLogDirs]
 ) -> ClusterState:
-    """The same state with what brokers told of their directories.
+    """Return the state with the log directories that brokers reported.
 
+    known: by broker id.
     A broker with one directory has none to choose from, and none is listed. One whose
     directories are all cordoned, or have failed, takes no new replicas (KIP-1066).
     """
@@ -116,7 +120,7 @@ def with_directories(
 
 
 def _with_cordon(broker: Broker, known: Mapping[int, BrokerLogDirs]) -> Broker:
-    """The state that a live broker's directories tell."""
+    """A live broker all of whose directories are closed counts as cordoned."""
     found = known.get(broker.id)
     if broker.state is not BrokerState.ALIVE or found is None or not found.listed:
         return broker
@@ -134,10 +138,10 @@ def _with_listed(broker: Broker, known: Mapping[int, BrokerLogDirs]) -> Broker:
 def with_capacities(
     cluster: ClusterState, known: Mapping[int, BrokerLogDirs], given: Capacities | None
 ) -> ClusterState:
-    """The same state with what brokers can carry: as given, else as they tell.
+    """Return the state with capacities: the operator's, else the brokers' own.
 
-    They tell the bytes of their disks, which say nothing where all bytes lie in object
-    storage.
+    Brokers report the bytes of their disks (KIP-827), which are no limit where all
+    bytes are in object storage. Capacities are bytes/s, bytes and cores.
     Raises ConfigError for a log directory that is given and that its broker lacks,
     InvalidCluster for capacities that cannot be of one unit.
     """

@@ -98,76 +98,76 @@ class Collector(Closing):
         ]
 
     def start(self) -> None:
-        """Begin to watch; returns at once."""
+        """Start the threads that watch the cluster; returns at once."""
         self._reporters.start()
         for thread in self._threads:
             thread.start()
 
     @property
     def cluster(self) -> ClusterState | None:
-        """The newest placement; None before the first answer."""
+        """The latest placement; None before the first metadata response."""
         return self._cluster
 
     def brokers(self) -> tuple[Broker, ...]:
-        """Brokers as the metadata show them; empty before the first answer."""
+        """Brokers of the latest metadata, by id; empty before the first response."""
         cluster = self._cluster
         return cluster.brokers if cluster is not None else ()
 
     def replication(self) -> Replication | None:
-        """Partitions that are not whole; None before the first answer."""
+        """Number of under-replicated and offline partitions; None before a response."""
         cluster = self._cluster
         return cluster.replication if cluster is not None else None
 
     @property
     def silent(self) -> tuple[Silence, ...]:
-        """Brokers that are registered and did not answer for the newest sample."""
+        """Registered brokers that did not answer for the latest sample, by id."""
         return self._silent
 
     def snapshot(self) -> Snapshot | None:
-        """The newest snapshot; None before loads are known."""
+        """The latest snapshot, loads included; None until loads have been measured."""
         return self._snapshot
 
     @property
     def vectors(self) -> pa.Table:
-        """The newest load vectors, by whom each figure is known in them."""
+        """The latest load vectors, schema `VECTORS`, with the source of each figure."""
         return self._vectors
 
     @property
     def reporters(self) -> Reporters:
-        """What became of the metrics reporters that are looked for."""
+        """The metrics reporters of the cluster, and the state of each."""
         return self._reporters
 
     @property
     def folder(self) -> Path | None:
-        """Samples, checkpoints and history; None before the first answer."""
+        """Folder of samples, checkpoints and history; None before any response."""
         return self._folder.path if self._folder is not None else None
 
     @property
     def window(self) -> Window:
-        """How samples are made into loads."""
+        """The window (ms) over which samples become loads, and the assumed fan-out."""
         settings = self._settings
         return Window(window_ms=int(1000 * settings.window_s), fan_out=settings.fan_out)
 
     @property
     def failure(self) -> PlimsollError | None:
-        """Why the watching ended, if it did."""
+        """The error that ended the watching; None while it goes on."""
         return self._failure
 
     @property
     def spark_pid(self) -> int | None:
-        """Spark's JVM; None before it is started."""
+        """Process id of Spark's JVM; None before it starts."""
         return self._spark.pid if self._spark else None
 
     @property
     def spark_master(self) -> str | None:
-        """Where Spark works; None before it is started."""
+        """URL of the Spark master in use; None before Spark starts."""
         return self._spark.master if self._spark else None
 
     def wait(self, timeout_s: float | None = None) -> Snapshot:
-        """The newest snapshot, once there is one and a sample of ours was kept.
+        """Wait for the first snapshot that includes a sample of this process.
 
-        timeout_s: `first_loads_s` of the settings by default. Raises what ended the
-        watching; ClusterUnreachable when the time is over.
+        timeout_s: seconds, by default `first_loads_s` of the settings. Raises the error
+        that ended the watching, and ClusterUnreachable after the time-out.
         """
         if timeout_s is None:
             timeout_s = self._settings.first_loads_s
@@ -183,7 +183,7 @@ class Collector(Closing):
             return self._snapshot
 
     def close(self) -> None:
-        """Stop watching; Spark's JVM is gone when it returns."""
+        """Stop all threads; Spark's JVM has ended when this returns."""
         with self._changed:
             self._closing.set()
             spark, stream = self._spark, self._stream

@@ -1,4 +1,4 @@
-"""Who is in the cluster and where its partitions lie: placement, no loads."""
+"""Brokers, topics and placement of a cluster from its metadata, without loads."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -58,7 +58,7 @@ class ClusterState:
     in_sync: Ints
     """(n,) how many replicas are in sync."""
     moving: Bools
-    """(n,) True where a reassignment is under way."""
+    """(n,) True if a reassignment is in progress."""
     adding: Ints
     """(n,) how many of the replicas a reassignment adds, or has lately added."""
     may_describe: bool
@@ -73,13 +73,13 @@ class ClusterState:
 
     @property
     def internal(self) -> Bools:
-        """(n,) True for partitions of Kafka's or plimsoll's own topics."""
+        """(n,) True for partitions of Kafka's, AutoMQ's or plimsoll's own topics."""
         internal: Bools = np.array([t.internal for t in self.topics], np.bool_)
         return internal[self.topic]
 
     @property
     def replication(self) -> Replication:
-        """How many partitions are not whole."""
+        """Count the under-replicated partitions and those without a leader."""
         led = self.leader >= 0
         behind = self.in_sync < np.diff(self.replica_start) - self.adding
         return Replication(
@@ -120,10 +120,11 @@ class ClusterReader(Closing):
         self._configs_at_s = float("-inf")
 
     def read(self) -> ClusterState:
-        """The state now; 10 ms for a small cluster.
+        """Read the current state; takes 10 ms for a small cluster.
 
-        All of it is asked for each time; where nothing has changed, nothing is made
-        anew but the time. Raises ClusterUnreachable or RightsMissing.
+        Everything is requested each time; where nothing has changed, the last state is
+        reused with a new time.
+        Raises ClusterUnreachable, AccessRefused or RightsMissing.
         """
         with self._client.calling("describe the cluster", _DESCRIBE) as admin:
             self._moves.ask(admin, self._controller)
@@ -161,7 +162,7 @@ class ClusterReader(Closing):
         return dict.fromkeys(hidden, "DESCRIBE")
 
     def close(self) -> None:
-        """Drop the connection."""
+        """Drop the connection and pending requests; the next read connects again."""
         self._moves.forget()
         self._client.close()
 
@@ -264,7 +265,15 @@ def build_state(
     adding: Mapping[tuple[str, int], int],
     taken_at_ms: int,
 ) -> ClusterState:
-    """A state out of kafka-python's answers to describe_cluster and describe_topics."""
+    """Build a state from kafka-python's descriptions of the cluster and its topics.
+
+    Parameters
+    ----------
+    storage, placements
+        Kind of storage, and config of placement constraints, by topic.
+    moving, adding
+        Partitions in reassignments, and the number of replicas these add (KIP-455).
+    """
     topics = sorted(topics, key=lambda t: str(t["name"]))
     rows = [
         (position, partition)

@@ -19,18 +19,21 @@ MOST_GROUP_BYTES: Final = 1 << 30
 
 
 class OutOfBounds(ValueError):
-    """A file that holds more than is read of one."""
+    """A file with more rows or bytes than are read of one file."""
 
 
 def read_whole(path: Path) -> pa.Table:
-    """All rows of a file. Raises OSError, ValueError; OutOfBounds for too many."""
+    """Read all rows of a file.
+
+    Raises OSError, ValueError, or OutOfBounds for more than `MOST_ROWS` rows.
+    """
     with pq.ParquetFile(path) as file:
         _check(path, file.metadata, MOST_ROWS)
         return file.read()
 
 
 def count_by(path: Path, key: pa.Field) -> Counter[int]:
-    """How many rows have each value of an integer column; nulls are passed over.
+    """Count the rows of each value of an integer column; nulls are skipped.
 
     Raises OSError, ValueError; OutOfBounds where a value has more than `MOST_ROWS`.
     """
@@ -49,7 +52,7 @@ def count_by(path: Path, key: pa.Field) -> Counter[int]:
 
 
 def longest(texts: pa.ChunkedArray) -> int:
-    """Bytes of the longest text that a column's dictionaries hold."""
+    """Return the bytes of the longest text in a dictionary-encoded column."""
     sizes = (
         pc.max(pc.binary_length(chunk.dictionary)).as_py()
         for chunk in texts.chunks

@@ -1,4 +1,4 @@
-"""The agentless probe: one look at every partition's offsets, sizes and readers."""
+"""The agentless probe: samples of every partition's offsets, sizes and commits."""
 
 import logging
 import time
@@ -56,15 +56,16 @@ class Probe(Closing):
 
     @property
     def silent(self) -> tuple[Silence, ...]:
-        """Brokers that are registered and did not answer for the last sample."""
+        """Registered brokers that did not answer for the last sample, by id."""
         return tuple(silence for _, silence in sorted(self._asking.silent.items()))
 
     def sample(self, cluster: ClusterState) -> pa.Table:
-        """One sample of the partitions that have a leader; schema `SAMPLES`.
+        """Sample the partitions that have a leader; schema `SAMPLES`.
 
-        Partitions whose broker did not answer in time are left out; an answer that
-        comes late is in a later sample.
-        Raises ClusterUnreachable, or RightsMissing where no size may be seen.
+        Sizes come from DescribeLogDirs (KIP-113), offsets from ListOffsets (KIP-405),
+        commits from OffsetFetch (KIP-709). Partitions whose broker did not answer in
+        time are left out; a late answer is in a later sample.
+        Raises ClusterUnreachable, or RightsMissing where sizes must not be seen.
         """
         placement = self._placed(cluster)
         what, right = "give offsets and sizes", "DESCRIBE on topics"
@@ -81,7 +82,7 @@ class Probe(Closing):
         return build_samples(placement, figures, commits, self._flags(cluster))
 
     def close(self) -> None:
-        """Drop the connection."""
+        """Drop the connection and pending requests; the next sample connects again."""
         self._asking.forget()
         self._client.close()
 
@@ -179,9 +180,18 @@ def build_samples(
     commits: Iterable[PartitionFigures] | None,
     flags: Ints,
 ) -> pa.Table:
-    """Schema `SAMPLES`: the partitions whose leader gave a latest offset.
+    """Combine brokers' figures into a sample, schema `SAMPLES`.
 
-    `flags`: (n,) of all partitions.
+    Only partitions whose leader reported a latest offset have a row.
+
+    Parameters
+    ----------
+    figures
+        By broker id: offsets and sizes in bytes.
+    commits
+        Offsets that groups have committed; None where not all groups can be seen.
+    flags
+        (n,) `MOVING` and `NEW` of all partitions of the placement.
     """
     cluster = placement.cluster
     columns = _empty(cluster, commits) | {"flags": flags}
@@ -208,7 +218,7 @@ def build_samples(
 def _empty(
     cluster: ClusterState, commits: Iterable[PartitionFigures] | None
 ) -> dict[str, Ints]:
-    """Nothing told: absent, but for commits that all groups would have told of."""
+    """Columns without figures: absent, but 0 commits where all groups are visible."""
     none = 0 if commits is not None else ABSENT
     columns = {
         name: np.full(len(cluster), ABSENT, np.int64)

@@ -1,4 +1,4 @@
-"""Binary records as columns: what all decoders share.
+"""Binary records as columns: the building blocks of all decoders.
 
 Spark's Python workers run this, so nothing but numpy and pyarrow is imported here.
 """
@@ -32,7 +32,7 @@ class RawRecords:
 
     @classmethod
     def of(cls, records: pa.Array) -> Self:
-        """From a binary array."""
+        """Wrap a binary array without copying; a null has length 0."""
         if isinstance(records, pa.ChunkedArray):
             records = records.combine_chunks()
         if not pa.types.is_large_binary(records.type):
@@ -62,12 +62,15 @@ class RawRecords:
 
 @dataclass(slots=True)
 class RecordFilter:
-    """Counts the records that are left out on the way, by reason."""
+    """Drops invalid records from columns, and counts them by reason."""
 
     skipped: dict[str, int] = field(default_factory=dict)
 
     def keep(self, good: Flags, reason: str, *columns: NDArray[Any]) -> list[Any]:
-        """Each column without what is not `good`."""
+        """Return each column without its rows that are not `good`.
+
+        good: (n,) flags. Rows removed are counted under `reason`.
+        """
         if good.all():
             return list(columns)
         count = int(len(good) - np.count_nonzero(good))
@@ -78,7 +81,7 @@ class RecordFilter:
 def texts(
     raw: RawRecords, start: Positions, length: NDArray[np.integer[Any]]
 ) -> tuple[pa.Array, Flags]:
-    """(n,) texts as strings, and (n,) False where one is empty or no UTF-8.
+    """Return (n,) strings, and (n,) False where one is empty or not valid UTF-8.
 
     UTF-8 is checked once per distinct text: there are few.
     """

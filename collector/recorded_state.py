@@ -37,7 +37,7 @@ _MOST_TOPIC_BYTES: Final = 249
 
 
 class Recorder:
-    """Writes batches as they come; the folder has its name when all is in it.
+    """Writes batches as they come; a complete folder gets its final name.
 
     `add` may be called by another thread than the rest. Raises ConfigError where the
     folder exists or cannot be made.
@@ -66,7 +66,7 @@ class Recorder:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def add(self, samples: pa.Table, vectors: pa.Table) -> None:
-        """A batch's samples, and the load vectors at its end."""
+        """Append a batch: samples (schema `SAMPLES`) and the vectors at its end."""
         with self._adding:
             if self._failure is not None or not self._samples.is_open:
                 return
@@ -77,7 +77,10 @@ class Recorder:
                 self._failure = exc
 
     def finish(self, snapshot: Snapshot, window: Window) -> StateFile:
-        """Give the folder its name. Raises ConfigError where it cannot be written."""
+        """Complete and rename the folder; return the header written.
+
+        Raises ConfigError if that fails.
+        """
         with self._adding, writing(self._out):
             self._close()
             if self._failure is not None:
@@ -136,7 +139,7 @@ class Recording:
     """Numbers of the batches, in order; at least one."""
 
     def samples(self, batch: int) -> pa.Table:
-        """What a batch read; schema `SAMPLES`. Raises ConfigError."""
+        """Read the samples of a batch, schema `SAMPLES`. Raises ConfigError."""
         found = _read_batch(self.folder / SAMPLES_FILE, SAMPLES, batch)
         if not _are_samples(found):
             raise ConfigError(
@@ -147,7 +150,7 @@ class Recording:
         return found
 
     def vectors(self, batch: int) -> pa.Table:
-        """What a batch handed out, canonical. Raises ConfigError.
+        """Read the load vectors of a batch, in canonical order. Raises ConfigError.
 
         Schema `VECTORS`, without the columns that older records lack.
         """
@@ -159,7 +162,7 @@ class Recording:
 
 
 def read_recording(folder: Path) -> Recording:
-    """A recorded state.
+    """Read and check the header, snapshot and batch numbers of a recorded state.
 
     Raises
     ------
@@ -193,7 +196,7 @@ def read_recording(folder: Path) -> Recording:
 
 
 def canonical(vectors: pa.Table) -> pa.Table:
-    """The same load vectors by topic and partition, in one piece."""
+    """Return load vectors sorted by topic and partition, in one chunk."""
     by = [("topic", "ascending"), ("partition", "ascending")]
     return vectors.sort_by(by).combine_chunks()
 
@@ -217,7 +220,7 @@ def _begin(out: Path) -> Path:
 
 @contextmanager
 def writing(out: Path) -> Iterator[None]:
-    """What keeps a recorded state from being written, as one sentence."""
+    """Turn an OSError while writing a recorded state into a ConfigError."""
     try:
         yield
     except OSError as exc:

@@ -1,4 +1,4 @@
-"""Answers that come short, and do not say so, where a right is missing."""
+"""Missing rights for which brokers return incomplete answers instead of errors."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -45,10 +45,10 @@ def configs_of(
     names: Sequence[str],
     keys: Sequence[str],
 ) -> dict[tuple[str, str], str | None]:
-    """Settings of brokers or topics by name and key; absent where there are no such.
+    """Return settings by resource name and key (KIP-133); absent where unset.
 
-    `kind` is TOPIC, or BROKER for one alone. Raises RightsMissing; the driver's own
-    call would give nothing.
+    `kind` is TOPIC, or BROKER for a single broker. Raises RightsMissing, where the
+    driver's own call would return nothing.
     """
     from kafka.admin import ConfigResourceType
     from kafka.errors import AuthorizationError, for_code

@@ -1,6 +1,6 @@
 """plimsoll's own sample record: one partition at one moment.
 
-See docs/reference/samples.md.
+The layout is in docs/reference/samples.md.
 
 Spark's Python workers run `decode`, so nothing but numpy and pyarrow is imported here.
 """
@@ -20,7 +20,7 @@ VERSION: Final = 1
 ABSENT: Final = -1
 """Stands for a figure that could not be had; never for zero."""
 MOVING: Final = 1
-"""Flag: a reassignment of the partition is under way."""
+"""Flag: a reassignment of the partition is in progress."""
 NEW: Final = 2
 """Flag: the topic was not there at the sample before, or was another of this name."""
 
@@ -84,7 +84,7 @@ groups: consumer groups that committed; group_offsets: the sum of their commits.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedSamples:
-    """What became of a batch of records."""
+    """Samples decoded from a batch of records."""
 
     samples: pa.Table
     """Schema `SAMPLES`, in the order of the records."""
@@ -93,7 +93,10 @@ class DecodedSamples:
 
 
 def encode(samples: pa.Table) -> list[bytes]:
-    """One record per row of a table of the schema `SAMPLES`."""
+    """Encode a table of the schema `SAMPLES`: one record of version 1 per row.
+
+    Raises struct.error for a figure out of the range of its field.
+    """
     fixed = zip(
         *(
             samples[name].to_pylist()
@@ -109,7 +112,7 @@ def encode(samples: pa.Table) -> list[bytes]:
 
 
 def decode(records: pa.Array) -> DecodedSamples:
-    """Samples out of a binary array; what is no sample is counted and left out."""
+    """Decode a binary array into samples; invalid records are skipped and counted."""
     raw = RawRecords.of(records)
     whole = raw.length >= _FIXED_BYTES
     fixed = raw.read(_FIXED, raw.start[whole])
@@ -132,12 +135,15 @@ def decode(records: pa.Array) -> DecodedSamples:
 
 
 def not_ahead(samples: pa.Table, now_ms: int) -> pa.Table:
-    """Without samples of a clock that is further ahead than `AHEAD_MS`."""
+    """Return the samples that are at most `AHEAD_MS` later than `now_ms`."""
     return samples.filter(pc.field("time_ms") <= now_ms + AHEAD_MS)
 
 
 def read_samples(records: pa.Array) -> tuple[pa.Table, dict[str, int]]:
-    """As a `packing.Decoder`."""
+    """Decode records into samples, schema `SAMPLES`, and invalid ones by reason.
+
+    It is the `arrow_transfer.Decoder` of the samples topic.
+    """
     found = decode(records)
     return found.samples, found.skipped
 

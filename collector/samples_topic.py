@@ -1,4 +1,4 @@
-"""Samples in a topic of the watched cluster, where changes are allowed."""
+"""Samples in a topic of the observed cluster, where changes are allowed."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -25,7 +25,7 @@ _MOST_COPIES: Final = 3
 
 
 class SamplesTopic:
-    """A sink like the spool; it makes its topic when that is missing."""
+    """A sink like the spool, in a topic that is created where it is missing."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class SamplesTopic:
             raise produce_failure(failed, left, where, self.topic)
 
     def close(self) -> None:
-        """Give up what was not acknowledged."""
+        """Drop records not yet acknowledged; waits at most 1 s."""
         from confluent_kafka import KafkaException
 
         with suppress(KafkaException):

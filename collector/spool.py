@@ -35,7 +35,7 @@ class Spool:
             raise _unwritable(folder, exc) from exc
 
     def write(self, samples: pa.Table) -> None:
-        """Add a file in one step. Raises ConfigError where it cannot be written."""
+        """Write the samples as one file, atomically; raises ConfigError."""
         now_s = self._clock()
         records = encode(samples)
         stamps = pa.array([int(now_s * 1e6)] * len(records), RECORDS[1].type)
@@ -52,14 +52,14 @@ class Spool:
             self.prune()
 
     def prune(self) -> None:
-        """Remove what is older than `KEPT_S`."""
+        """Delete files older than `KEPT_S` seconds."""
         oldest = self._clock() - KEPT_S
         for path in self.folder.glob("*.parquet"):
             if int(path.name.partition("-")[0]) / 1000 < oldest:
                 path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Nothing is open between writes."""
+        """Do nothing: no file is open between writes."""
 
 
 def _unwritable(folder: Path, exc: OSError) -> ConfigError:

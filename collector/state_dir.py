@@ -28,11 +28,11 @@ class StateFolder:
 
     @property
     def shared(self) -> Path:
-        """The cluster's folder, whoever uses it."""
+        """The cluster's folder that all processes share."""
         return self.path if self.kept else self.path.parent
 
     def release(self) -> None:
-        """Let others have it; a folder of our own is removed."""
+        """Unlock the folder; a folder of this process alone is deleted."""
         if self._lock is not None:
             self._lock.close()
         if not self.kept:
@@ -40,7 +40,7 @@ class StateFolder:
 
 
 def claim(state_dir: Path, cluster_id: str, *, apart: bool = False) -> StateFolder:
-    """The cluster's folder, or one of our own where another plimsoll watches it.
+    """Claim the cluster's folder, or a new one where another plimsoll observes it.
 
     Spark's checkpoint bears one reader. A short look beside a service that runs for
     months must neither disturb it nor fail. `apart`: one of our own in any case.
@@ -61,7 +61,10 @@ def claim(state_dir: Path, cluster_id: str, *, apart: bool = False) -> StateFold
 
 @contextmanager
 def scratch(state_dir: Path, prefix: str) -> Iterator[Path]:
-    """A folder of our own in the state folder, gone at the end. Raises ConfigError."""
+    """Create a temporary folder in the state folder, deleted at the end.
+
+    Raises ConfigError where it cannot be created.
+    """
     try:
         state_dir.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=state_dir))
@@ -75,7 +78,7 @@ def scratch(state_dir: Path, prefix: str) -> Iterator[Path]:
 
 @contextmanager
 def using(folder: Path) -> Iterator[None]:
-    """What keeps a folder of the state from being used, as a ConfigError."""
+    """Turn an OSError on a state folder into a ConfigError that names the folder."""
     try:
         yield
     except OSError as exc:
@@ -98,7 +101,7 @@ def _locked(lock: IO[bytes]) -> bool:
 
 
 def discard_old(checkpoint: Path, now_s: float) -> None:
-    """Begin a checkpoint anew after a day; a sample that is read again counts once."""
+    """Remove a checkpoint after a day; a sample that is read twice counts once."""
     begun = checkpoint / "metadata"
     if begun.exists() and now_s - begun.stat().st_mtime > CHECKPOINT_AGE_S:
         shutil.rmtree(checkpoint, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A recorded state goes through Spark again, by its own clock."""
+"""Replay a recorded state through Spark, by the clock of its samples."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySettings:
-    """Where a recorded state is replayed."""
+    """Where and with which Spark a recorded state is replayed."""
 
     state_dir: Path
     """Spark's log, and a scratch folder while it lasts."""
@@ -43,7 +43,7 @@ class ReplaySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What came out."""
+    """The result of a replay: the snapshot, and how many batches agree."""
 
     snapshot: Snapshot
     """The recorded placement with the loads at the end of the replay."""
@@ -53,10 +53,10 @@ class Replayed:
 
 
 def replay(recording: Recording, settings: ReplaySettings) -> Replayed:
-    """Let Spark make load vectors of the recorded samples, batch by batch as then.
+    """Compute load vectors from the recorded samples, with the recorded batches.
 
-    Nothing that is known of the cluster otherwise goes in. Raises ConfigError for
-    samples that cannot be, PlimsollError where Spark fails.
+    Nothing else that is known of the cluster is used. Raises ConfigError for invalid
+    samples, PlimsollError where Spark fails.
     """
     # PySpark costs half a second, which a record that cannot be used need not pay.
     from collector.spark.session import Spark
@@ -75,7 +75,10 @@ def replay(recording: Recording, settings: ReplaySettings) -> Replayed:
 
 
 def replay_in(session: "SparkSession", recording: Recording, folder: Path) -> Replayed:
-    """As `replay`, in a Spark that runs; what it needs meanwhile is in the folder."""
+    """Replay as `replay` does, in a running Spark session.
+
+    folder: for scratch files.
+    """
     return _Replay(recording, folder).run(session)
 
 
@@ -161,7 +164,7 @@ class _Replay:
 
 
 def placement_of(snapshot: Snapshot) -> ClusterState:
-    """Placement alone; who is in sync and what moves is not recorded, nor asked for."""
+    """Return the placement of a snapshot; all replicas count as in sync."""
     header, columns = snapshot.header, snapshot.partitions
     return ClusterState(
         cluster_id=header.cluster_id,

@@ -1,4 +1,4 @@
-"""The samples of the newest window, which outlive the process that read them."""
+"""The samples of the newest window, kept on disk for the next process."""
 
 import logging
 from pathlib import Path
@@ -28,7 +28,10 @@ class WindowCache:
         self._samples: pa.Table | None = None
 
     def add(self, batch: int, found: pa.Table) -> pa.Table:
-        """The samples of the window that ends with those found; schema `SAMPLES`."""
+        """Add a batch's samples; return all samples of the window that it ends.
+
+        Both of schema `SAMPLES`.
+        """
         before = self._read() if self._samples is None else self._samples
         together = concatenate([before, found], SAMPLES)
         since_ms = pc.max(together["time_ms"]).as_py() - self._window_ms

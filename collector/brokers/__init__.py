@@ -1,1 +1,1 @@
-"""How brokers are asked, and how their answers are read."""
+"""Requests to brokers, and their responses as columns."""

@@ -1,4 +1,4 @@
-"""Questions that any broker answers, past those that are silent."""
+"""Requests that any broker can answer, with failover from silent ones."""
 
 import logging
 import time
@@ -33,10 +33,11 @@ class AnyBroker:
         """Who answered last."""
 
     def ask(self, admin: "KafkaAdminClient", request: Any) -> Any:
-        """The first answer.
+        """Send a request to one broker after another; return the first response.
 
-        No broker is waited for any longer than `ANSWER_S`, unless none is faster.
-        Raises the driver's errors.
+        Each broker has `ANSWER_S` seconds; if all fail, the first one gets the
+        connection's full time-out. Raises the driver's errors: refusals at once, others
+        after the last broker.
         """
         from kafka.errors import (
             AuthorizationError,

@@ -1,4 +1,4 @@
-"""Many brokers asked at once, of which one that is silent holds nobody up."""
+"""Requests to many brokers at once; a silent broker does not delay the others."""
 
 import logging
 import time
@@ -30,7 +30,7 @@ class Silence:
 
 
 class BrokerFanOut(Generic[T]):
-    """Answers of brokers as they come. One thread owns it."""
+    """Collects the answers of brokers as they come. One thread owns it."""
 
     def __init__(
         self, clock: Callable[[], float], *, answer_s: float = ANSWER_S
@@ -45,15 +45,15 @@ class BrokerFanOut(Generic[T]):
 
     @property
     def silent(self) -> Mapping[int, Silence]:
-        """By broker."""
+        """Brokers that have not answered, by broker id."""
         return self._silent
 
     def ask(self, questions: Mapping[int, Callable[[], Future[T]]]) -> dict[int, T]:
-        """What these brokers have answered since the last call.
+        """Ask brokers at once; return the answers that came since the last call.
 
-        Waits `answer_s` for those that answered then, and not at all for the silent.
-        An answer that comes later is in what a later call returns. Raises the errors
-        that are no failure of one broker alone.
+        Waits up to `answer_s` for brokers that answered last time, and not at all for
+        silent ones; a later answer is returned by a later call. Errors of a single
+        broker make it silent; other errors are raised.
         """
         self.lost = False
         self._forget_all_but(questions)
@@ -66,7 +66,7 @@ class BrokerFanOut(Generic[T]):
         return answers
 
     def forget(self) -> None:
-        """Nothing is waited for any more."""
+        """Drop all pending requests; late answers are ignored."""
         self._pending.clear()
 
     def _forget_all_but(self, brokers: Collection[int]) -> None:

@@ -45,7 +45,7 @@ _log = logging.getLogger("plimsoll.collector")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerResponses:
-    """What one broker answered; None for what it was not asked, or cannot tell."""
+    """The responses of one broker to one round of requests."""
 
     time_ms: int
     """When it gave the latest offsets."""
@@ -66,12 +66,12 @@ class PartitionFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerFigures:
-    """The same in rows of the placement; what the broker did not tell has no row."""
+    """The figures of one broker's responses, in rows of the placement."""
 
     time_ms: int
     directories: BrokerLogDirs
     sizes: PartitionFigures
-    """Bytes, copies under way left out."""
+    """Bytes, without copies in progress."""
     latest: PartitionFigures
     earliest_local: PartitionFigures
     earliest: PartitionFigures
@@ -83,7 +83,7 @@ NOTHING: Final = PartitionFigures(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class BrokerProbe:
-    """Asks one broker; what it is asked, and how it answers, mostly stays the same."""
+    """Sends requests to one broker; reuses encoded requests and response layouts."""
 
     def __init__(self, broker: int, clock: Callable[[], float]) -> None:
         self._broker = broker
@@ -101,11 +101,11 @@ class BrokerProbe:
 
     @property
     def coordinates(self) -> bool:
-        """Whether a group may have committed there, as far as is known."""
+        """Whether the broker may coordinate a group; True until it is known."""
         return self._groups is None or bool(self._groups)
 
     def prepare(self, placement: PartitionIndex) -> None:
-        """Ask for the partitions that it leads there."""
+        """Build requests for the partitions that the broker leads in a placement."""
         if placement is not self._placement:
             self._placement = placement
             self._offsets = self._about_offsets(placement)
@@ -123,7 +123,11 @@ class BrokerProbe:
     async def ask(
         self, admin: "KafkaAdminClient", timeout_s: float, *, groups: bool
     ) -> BrokerResponses:
-        """Its answers; what groups have committed, too, if `groups`."""
+        """Send the requests and await the responses, within `timeout_s` seconds each.
+
+        groups: also ask for the offsets that groups have committed. Raises driver
+        errors.
+        """
         from kafka.errors import IncompatibleBrokerVersion
 
         try:
@@ -156,7 +160,7 @@ class BrokerProbe:
     async def _ask_commits(
         self, admin: "KafkaAdminClient", timeout_s: float
     ) -> list[RawResponse] | None:
-        """None where not all groups can be told."""
+        """None where the broker does not list all groups."""
         from kafka.errors import KafkaError
 
         now_s = self._clock()
@@ -190,13 +194,19 @@ class BrokerProbe:
             self.expect(len(self._commits))
 
     def expect(self, answers: int) -> None:
-        """So many answers tell of commits: one, or before Kafka 3.0 one per group."""
+        """Set the number of responses with commits.
+
+        One, or one per group before Kafka 3.0.
+        """
         self._committed = [ResponseReader(commits) for _ in range(answers)]
 
     def read(
         self, responses: BrokerResponses, placement: PartitionIndex
     ) -> BrokerFigures:
-        """Raises Garbled; the driver's AuthorizationError for groups that it hides."""
+        """Read responses as figures in rows of the placement.
+
+        Raises MalformedResponse, and the driver's AuthorizationError for hidden groups.
+        """
         layout, rows = self._sizes.read(responses.log_dirs, placement)
         here = (rows >= 0) & (layout.read(FUTURE) == 0)
         kinds = [

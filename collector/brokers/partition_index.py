@@ -1,4 +1,4 @@
-"""Where in a cluster's columns the partitions stand that an answer tells of."""
+"""Map the partitions of a response to rows of the cluster's columns."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from model.snapshot.snapshot import Bools, Ints, StorageKind
 
 
 class PartitionIndex:
-    """A placement, made ready for many samples."""
+    """Rows of a placement by topic and partition, for many samples."""
 
     def __init__(self, cluster: ClusterState) -> None:
         self.cluster = cluster
@@ -21,7 +21,7 @@ class PartitionIndex:
         """(n,) True where older segments may lie in the remote tier."""
 
     def fits(self, cluster: ClusterState) -> bool:
-        """Whether it is as good for this one: same partitions and leaders."""
+        """Whether another state has the same partitions and leaders as this index."""
         known = self.cluster
         pairs = (
             (cluster.topic, known.topic),
@@ -33,7 +33,7 @@ class PartitionIndex:
         )
 
     def rows(self, layout: ResponseLayout) -> Ints:
-        """(m,) rows of the cluster, -1 for partitions that it does not know."""
+        """(m,) row in the cluster of each row of a response; -1 for unknown ones."""
         known = [self._position.get(name, -1) for name in layout.names]
         topic = np.array(known, np.int64)[layout.topic]
         keys = _keys(topic, layout.read(PARTITION))
@@ -44,12 +44,12 @@ class PartitionIndex:
         return rows
 
     def led_by(self, broker: int) -> Ints:
-        """Rows that it leads."""
+        """Rows of the partitions that a broker leads, in rising order."""
         rows: Ints = np.flatnonzero(self.cluster.leader == broker)
         return rows
 
     def by_topic(self, rows: Ints) -> dict[str, list[int]]:
-        """Partition numbers by topic."""
+        """Partition numbers of these rows by topic name, as requests need them."""
         topics, begin = np.unique(self.cluster.topic[rows], return_index=True)
         parts = np.split(self.cluster.partition[rows], begin[1:])
         return {
@@ -59,9 +59,10 @@ class PartitionIndex:
 
 
 class ResponseReader:
-    """Answers of one broker to one question, read as rows of a placement.
+    """Reads one broker's responses to one request as rows of a placement.
 
-    Both are mostly what they were at the answer before.
+    Layout and rows are reused while the response has the same structure as the last
+    one.
     """
 
     def __init__(self, parse: Callable[[RawResponse], ResponseLayout]) -> None:
@@ -73,7 +74,10 @@ class ResponseReader:
     def read(
         self, answer: RawResponse, placement: PartitionIndex
     ) -> tuple[ResponseLayout, Ints]:
-        """The answer, and the row of each of its own. Raises Garbled."""
+        """Return the layout of a response, and (m,) the placement's row of each entry.
+
+        -1 for unknown partitions. Raises MalformedResponse.
+        """
         known = self._layout
         same = known.of(answer) if known is not None else None
         self._layout = self._parse(answer) if same is None else same

@@ -1,4 +1,4 @@
-"""Which partitions are being moved, as the controller tells it."""
+"""Ongoing reassignments as the controller lists them (KIP-455)."""
 
 import logging
 import time
@@ -22,7 +22,7 @@ _log = logging.getLogger("plimsoll.collector")
 class ReassignmentPoll:
     """Asks for reassignments; brokers hand the question on to the controller.
 
-    While there is none, or it hangs, what it said last is believed: nobody else would
+    While there is none, or it hangs, the last answer is believed: nobody else would
     begin or end a move. One thread owns it.
     """
 
@@ -33,9 +33,9 @@ class ReassignmentPoll:
         self._known: Mapping[tuple[str, int], int] = {}
 
     def ask(self, admin: "KafkaAdminClient", broker: int | None) -> None:
-        """Ask, unless an answer is still to come, and wait for nothing.
+        """Send the request, unless a response is pending; does not wait.
 
-        `broker`: whom metadata call the controller; None for any.
+        broker: id of the controller according to the metadata; None for any broker.
         """
         if self._pending is None:
             self._pending = run_in_driver(admin, partial(self._ask, admin, broker))
@@ -44,7 +44,7 @@ class ReassignmentPoll:
     def latest(self) -> Mapping[tuple[str, int], int]:
         """By topic and partition number: how many of its replicas are being added.
 
-        Told `ANSWER_S` after the question at the latest. Raises the driver's
+        Waits until `ANSWER_S` after the request at most. Raises the driver's
         errors for rights that are missing.
         """
         if (pending := self._pending) is None:
@@ -57,7 +57,7 @@ class ReassignmentPoll:
         return self._known
 
     def forget(self) -> None:
-        """Nothing is waited for any more."""
+        """Drop the pending request; its answer is ignored."""
         self._pending = None
 
     async def _ask(self, admin: "KafkaAdminClient", broker: int | None) -> Any:

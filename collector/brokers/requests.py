@@ -15,7 +15,7 @@ EARLIEST_LOCAL: Final = -4
 
 
 class EncodedRequest:
-    """Takes the place of one of the driver's requests, whose answer is an `Answer`.
+    """Stands for a request of the driver; the answer is a `RawResponse`.
 
     The body is encoded once. One connection at a time may wait for the answer.
     """
@@ -29,7 +29,7 @@ class EncodedRequest:
 
     @property
     def API_VERSION(self) -> int | None:
-        """None until the driver has chosen what the broker knows."""
+        """Version of the request; None until the driver has negotiated it."""
         version: int | None = self._request.API_VERSION
         return version
 
@@ -40,11 +40,11 @@ class EncodedRequest:
 
     @property
     def header(self) -> "_Header":
-        """Of the request that was sent last."""
+        """Header of the last request sent; it makes the driver return a RawResponse."""
         return _Header(self._request.header)
 
     def encode(self, **_as_always: bool) -> bytes:
-        """With header and size, as the driver asks for."""
+        """Return the request as bytes: size, header and the body encoded before."""
         flexible = self._request.flexible_version_q(self.API_VERSION)
         head = bytes(self._request.encode_header(flexible=flexible))
         return b"".join(
@@ -79,7 +79,7 @@ class _Unread:
 
 
 def about_offsets(partitions: Mapping[str, Sequence[int]], kind: int) -> EncodedRequest:
-    """Offsets of one kind, from the leader of all these partitions.
+    """Build a ListOffsets request for one kind of offset, for one leader.
 
     The driver's own call asks for all metadata first and fails as a whole for one
     partition.
@@ -102,14 +102,14 @@ def about_offsets(partitions: Mapping[str, Sequence[int]], kind: int) -> Encoded
 
 
 def about_log_dirs() -> EncodedRequest:
-    """All that a broker stores."""
+    """Build a DescribeLogDirs request (KIP-113) for all partitions of a broker."""
     from kafka.protocol.admin import DescribeLogDirsRequest
 
     return EncodedRequest(DescribeLogDirsRequest(topics=None))
 
 
 def about_groups() -> Any:
-    """The groups that a broker coordinates. They are few: the driver's own request."""
+    """Build the driver's own ListGroups request; its responses are small."""
     from kafka.protocol.admin import ListGroupsRequest
 
     return ListGroupsRequest()
@@ -118,7 +118,11 @@ def about_groups() -> Any:
 def about_commits(
     admin: "KafkaAdminClient", groups: Sequence[str]
 ) -> list[EncodedRequest]:
-    """All offsets that these groups have committed, from their coordinator."""
+    """Build OffsetFetch requests for all offsets committed by these groups.
+
+    One request for all groups, or one per group before Kafka 3.0 (KIP-709); the groups'
+    coordinator must be asked.
+    """
     from kafka.protocol.consumer import OffsetFetchRequest
 
     if not groups:

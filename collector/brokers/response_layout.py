@@ -1,6 +1,6 @@
-"""Kafka's answers as columns, without an object for each partition.
+"""Kafka's responses as columns, without an object for each partition.
 
-The driver makes several of each, which is most of what a look at a large cluster costs.
+The driver makes several of each, which is most of the cost of sampling a large cluster.
 Layouts are those of Kafka's message definitions (`ListOffsetsResponse.json`,
 `DescribeLogDirsResponse.json`, `OffsetFetchResponse.json`; KIP-482 for the flexible
 ones). From one answer of a broker to its next mostly nothing but figures changes: then
@@ -38,7 +38,7 @@ _KINDS: Final = {
 
 
 class MalformedResponse(Exception):
-    """An answer that is not as Kafka defines it."""
+    """A response that does not follow Kafka's message definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class RawResponse:
 
     @property
     def throttle_time_ms(self) -> int:
-        """As the driver looks for it; first in all answers that are read here."""
+        """Milliseconds that the broker throttled the request; the driver reads it."""
         return int.from_bytes(self.body[:4], "big", signed=True)
 
 
 @dataclass(frozen=True, slots=True)
 class LogDirEntry:
-    """A log directory, and where in the answer its room is told."""
+    """A log directory, and the position of its usable space in the response."""
 
     path: str
     error_code: int
@@ -88,11 +88,11 @@ class ResponseLayout:
     """Kafka's codes of what failed."""
 
     def read(self, figure: Figure) -> Ints:
-        """(n,) one figure of each row."""
+        """(n,) one figure of each row, as int64."""
         return _gather(self.body, figure[0], self.at + figure[1])
 
     def room(self, folder: LogDirEntry) -> tuple[int, int]:
-        """Total and usable bytes of the folder's disk; -1 where not told."""
+        """Total and usable bytes of a directory's disk; -1 each before Kafka 3.3."""
         if folder.room_at < 0:
             return -1, -1
         total, usable = _gather(
@@ -101,7 +101,7 @@ class ResponseLayout:
         return total, usable
 
     def of(self, answer: RawResponse) -> "ResponseLayout | None":
-        """That of an answer which differs in nothing but figures; else None."""
+        """Reuse this layout for a response that differs in figures alone; else None."""
         body = np.frombuffer(answer.body, np.uint8)
         if len(body) != len(self.body) or ((body ^ self.body) & self.rigid).any():
             return None
@@ -109,7 +109,7 @@ class ResponseLayout:
 
 
 def list_offsets(answer: RawResponse) -> ResponseLayout:
-    """Of ListOffsets (2), version 1 on. Raises Garbled."""
+    """Parse a ListOffsets response, version 1 or newer; raises MalformedResponse."""
     # Timestamp, offset and epoch are figures.
     width = 22 + 4 * (answer.version >= 4)
     row = _Row(width=width, soft=(6, width))
@@ -120,7 +120,7 @@ def list_offsets(answer: RawResponse) -> ResponseLayout:
 
 
 def log_dirs(answer: RawResponse) -> ResponseLayout:
-    """Of DescribeLogDirs (35). Raises Garbled."""
+    """Parse a DescribeLogDirs response (KIP-113); raises MalformedResponse."""
     row = _Row(width=21, soft=(4, 20))
     with _reading(answer, row) as reader:
         reader.skip(4 + 2 * (answer.version >= 3))
@@ -135,7 +135,7 @@ def log_dirs(answer: RawResponse) -> ResponseLayout:
 
 
 def commits(answer: RawResponse) -> ResponseLayout:
-    """Of OffsetFetch (9), version 2 to 8. Raises Garbled."""
+    """Parse an OffsetFetch response, versions 2 to 8; raises MalformedResponse."""
     width = 12 + 4 * (answer.version >= 5)
     row = _Row(width=width, soft=(4, width), text=True)
     several = answer.version >= 8
@@ -153,7 +153,7 @@ def commits(answer: RawResponse) -> ResponseLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """How the row of a partition looks."""
+    """The layout of the row of one partition."""
 
     width: int
     """Bytes up to its text or its tags."""

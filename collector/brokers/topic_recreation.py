@@ -1,4 +1,4 @@
-"""Topics that are not the ones that had their names before."""
+"""Detect topics that were deleted and created again, by topic id (KIP-516)."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -8,16 +8,16 @@ from collector.metadata import ClusterState
 
 
 class TopicRecreations:
-    """Since when topics have been what they are now, if that is not long."""
+    """Remembers which topics were created in the last minute, and when."""
 
     def __init__(self) -> None:
         self._ids: dict[str, str] | None = None
         self._since_ms: dict[str, int] = {}
 
     def see(self, cluster: ClusterState) -> frozenset[str]:
-        """Names of topics that were made since the last call, by their topic ids.
+        """Return the names of topics created since the last call, by topic id.
 
-        At the first call there are none.
+        Empty at the first call.
         """
         ids = {str(t.name): t.topic_id for t in cluster.topics}
         before, self._ids = self._ids, ids
@@ -35,7 +35,10 @@ class TopicRecreations:
         return made
 
     def own(self, vectors: pa.Table) -> pa.Table:
-        """Without load vectors of topics that are gone, though their names are not."""
+        """Return the vectors (schema `VECTORS`) without those of deleted namesakes.
+
+        A topic deleted and created again has the same name and another topic id.
+        """
         for name, since_ms in self._since_ms.items():
             others = (pc.field("topic") == name) & (pc.field("time_ms") < since_ms)
             vectors = vectors.filter(~others)

@@ -1,1 +1,1 @@
-"""What loads were in weeks past, and what they will be in hours to come."""
+"""The loads of past weeks, and forecasts of the coming hours."""

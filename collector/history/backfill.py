@@ -27,9 +27,9 @@ _log = logging.getLogger("plimsoll.collector")
 def past_of(
     cluster: ClusterState, connector: Connector | None, settings: HistorySettings
 ) -> SampleStoreReader | None:
-    """All that the topic holds, where it is there.
+    """Return a reader of Cruise Control's sample store; None without its topic.
 
-    To call it raises PlimsollError where it cannot be read.
+    Calling the reader raises PlimsollError where the topic cannot be read.
     """
     topic = settings.sample_store
     if connector is None or sight(cluster, topic).topic_id is None:
@@ -54,7 +54,10 @@ def begin_with(
     first: str,
     end: str,
 ) -> None:
-    """Write its days from `first` until before `end`; without it, say why and go on."""
+    """Write the sample store's days from `first` up to `end`, exclusive, to the store.
+
+    A sample store that cannot be read is reported in the log and left out.
+    """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

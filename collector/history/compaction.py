@@ -30,9 +30,9 @@ _log = logging.getLogger("plimsoll.collector")
 
 
 def compact(session: "SparkSession", folder: Path, store: CompactedHistory) -> None:
-    """Write the hours of one day of raw vectors, `date=YYYY-MM-DD`, to the store.
+    """Compact one day of raw vectors, folder `date=YYYY-MM-DD`, into the store.
 
-    The raw files stay. To do it again gives the same.
+    The raw files stay; repeating it gives the same result.
     """
     day = folder.name.removeprefix("date=")
     hours, rows, partitions = _hours_in(folder)
@@ -42,7 +42,10 @@ def compact(session: "SparkSession", folder: Path, store: CompactedHistory) -> N
 
 
 def compact_hour(hour: int, paths: list[str]) -> pa.Table:
-    """Schema `HOURS`, of one hour's vectors in these files."""
+    """Compute statistics, schema `HOURS`, of one hour's vectors in these files.
+
+    hour: hours since the epoch. Damaged files are left out.
+    """
     found = (read_vectors(Path(path)) for path in paths)
     # An hour of a large cluster is millions of rows.
     needed = (t.select(NEEDED.names).cast(NEEDED) for t in found if t is not None)

@@ -1,4 +1,4 @@
-"""Snapshots get the hours to come as slots."""
+"""Add the coming hours to snapshots as slots."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ _log = logging.getLogger("plimsoll.collector")
 
 @dataclass(frozen=True, slots=True)
 class UpcomingSlots:
-    """What was chosen at one hour."""
+    """The forecast hours selected at one hour, for all snapshots until the next."""
 
     forecast: LoadForecast
     """Of no partitions yet."""
@@ -41,7 +41,7 @@ class UpcomingSlots:
 
 
 class SlotForecaster:
-    """Adds slots to snapshots, from the newest outlook.
+    """Adds slots to snapshots, from the newest forecast.
 
     Which slots is decided once an hour. One thread uses `add`.
     """
@@ -53,15 +53,18 @@ class SlotForecaster:
 
     @property
     def forecast(self) -> WeeklyForecast | None:
-        """What it goes by; None where nothing is known yet."""
+        """The forecast in use; None until one has been computed or loaded."""
         return self._forecast
 
     def recall(self, folder: Path) -> None:
-        """Go by what was kept in a cluster's folder."""
+        """Load the forecast kept in a cluster's folder, if there is one."""
         self._forecast = read_weekly_forecast(folder / _FILE)
 
     def learn(self, forecast: WeeklyForecast, folder: Path) -> None:
-        """Go by this outlook from now on, and after the next start."""
+        """Use this forecast from now on, and write it to the cluster's folder.
+
+        A failure to write is reported in the log.
+        """
         self._forecast = forecast
         try:
             forecast.write(folder / _FILE)
@@ -69,7 +72,10 @@ class SlotForecaster:
             _log.warning("the forecast cannot be written to %s: %s", folder, exc)
 
     def add(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot with its slots, or with why it has none."""
+        """Return the snapshot with slots and their loads, or with the reason for none.
+
+        Unchanged without a forecast and with the horizon `off`.
+        """
         forecast = self._forecast
         if forecast is None or self._horizon is Horizon.OFF:
             return snapshot
@@ -84,7 +90,11 @@ class SlotForecaster:
 def coming(
     forecast: WeeklyForecast, hour: int, horizon: Horizon, resources: Sequence[Resource]
 ) -> UpcomingSlots:
-    """The slots that matter after an hour (since the epoch), and why."""
+    """Select at most seven slots within the horizon, with a reason for each.
+
+    hour: the current one, in hours since the epoch. No slots, but a reason, where
+    history is too short, too inaccurate, or like now.
+    """
     accuracy = forecast.accuracy(resources)
     unused = _too_little(forecast, hour, horizon) or _too_far_off(accuracy)
     if unused:
@@ -115,7 +125,7 @@ def coming(
 def with_slots(
     snapshot: Snapshot, forecast: WeeklyForecast, found: UpcomingSlots
 ) -> Snapshot:
-    """The snapshot with these slots.
+    """Return the snapshot with forecast loads at these slots.
 
     What is not forecast stays as it is now: sizes, and partitions with too little
     history, which are counted.
@@ -142,7 +152,7 @@ def with_slots(
 
 
 def name_of(week: int) -> str:
-    """An hour of the week, as slots are named: `tue-14`."""
+    """Return the name of an hour of the week, 0 to 167: `tue-14` for 38."""
     return f"{_DAYS[week // DAY]}-{week % DAY:02d}"
 
 

@@ -1,4 +1,4 @@
-"""What hours to come will bring, and how far off such forecasts were.
+"""Forecast the loads of coming hours, and backtest such forecasts.
 
 Spark's Python workers run this, so nothing but numpy is imported here.
 """
@@ -27,16 +27,16 @@ MOST_TREND: Final = 2.0
 
 
 class Forecaster(Protocol):
-    """A way to foretell loads."""
+    """A method that forecasts mean loads by hour from past hours."""
 
     @property
     def name(self) -> str:
-        """As plans and `status` tell it."""
+        """The method's name, as plans and `status` show it."""
 
     def ahead(self, past: LoadHistory, week: Ints) -> Floats:
-        """(n, a) mean loads at the next a hours.
+        """(n, a) mean loads forecast for the next a hours, in the units of `past`.
 
-        week: (a,) hour of the week of each. NaN where nothing can be said.
+        week: (a,) hour of the week of each. NaN where no forecast is possible.
         """
 
 
@@ -47,7 +47,7 @@ class AsNow:
     name: str = "as now"
 
     def ahead(self, past: LoadHistory, week: Ints) -> Floats:
-        """See `Forecaster`."""
+        """(n, a) the latest known mean of each partition, repeated; NaN if unknown."""
         known = past.samples > 0
         if not known.shape[1]:
             return np.full((len(known), len(week)), np.nan)
@@ -68,7 +68,10 @@ class SeasonalTrend:
     name: str = "seasonal with trend"
 
     def ahead(self, past: LoadHistory, week: Ints) -> Floats:
-        """See `Forecaster`."""
+        """(n, a) usual load of each hour of the week, scaled by weekly growth.
+
+        Also scaled by the last day's load relative to the usual one. NaN where unknown.
+        """
         growth = _growth(past)[:, None]
         age = np.arange(past.mean.shape[1])[::-1] / WEEK
         grown = past.mean * growth**age
@@ -112,12 +115,15 @@ class ForecastError:
 
 
 def held_back(hours: int) -> int:
-    """How many days of so many hours are held back; 0 where they are too few."""
+    """Return how many of the newest days a backtest forecasts; 0 for a short history.
+
+    hours: length of the history.
+    """
     return max(0, min(HELD_BACK_DAYS, (hours - LEAST_HOURS) // DAY))
 
 
 def enough(past: LoadHistory) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """(n,) whether so much is known that a forecast can be made."""
+    """Return (n,) True for partitions with at least `LEAST_HOURS` known hours."""
     found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (past.samples > 0).sum(
         axis=1
     ) >= LEAST_HOURS
@@ -125,9 +131,9 @@ def enough(past: LoadHistory) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 
 def backtest(forecaster: Forecaster, past: LoadHistory) -> ForecastError:
-    """Forecast each of the newest days from the hours before it, and compare.
+    """Backtest: forecast each of the newest days from the hours before it.
 
-    Hours and partitions of which too little was known do not count.
+    Hours and partitions with too little history do not count.
     """
     missed, carried = np.zeros(len(past.mean)), np.zeros(len(past.mean))
     hours = past.mean.shape[1]

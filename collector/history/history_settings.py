@@ -8,7 +8,7 @@ SAMPLE_STORE: Final = "__KafkaCruiseControlPartitionMetricSamples"
 
 
 class Horizon(StrEnum):
-    """How far ahead plans look."""
+    """How far ahead plans balance forecast loads."""
 
     DAY = "day"
     WEEK = "week"
@@ -17,7 +17,7 @@ class Horizon(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySettings:
-    """Of one cluster's history."""
+    """Settings of one cluster's history: its place, and how long it is kept."""
 
     url: str | None = None
     """Where compacted days are, by cluster id; None for the cluster's own folder."""

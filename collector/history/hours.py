@@ -44,7 +44,10 @@ the hour knew the quantity; samples: vectors that did.
 
 
 def hourly(vectors: pa.Table) -> pa.Table:
-    """Schema `HOURS`, in no order, of vectors of the schema `VECTORS` or `NEEDED`."""
+    """Compute hourly statistics, schema `HOURS`, in no particular order.
+
+    vectors: schema `VECTORS` or `NEEDED`.
+    """
     topics = vectors["topic"].combine_chunks().dictionary_encode()
     topic = topics.indices.to_numpy().astype(np.int64)
     partition = vectors["partition"].to_numpy().astype(np.int64)

@@ -1,4 +1,4 @@
-"""Keeps history small and the outlook new, beside the stream and out of its way."""
+"""Compact history and renew the forecast, without delaying the stream."""
 
 import datetime as dt
 import logging
@@ -38,7 +38,7 @@ _log = logging.getLogger("plimsoll.collector")
 
 
 class HistoryKeeper:
-    """Compacts days that are over, forgets old ones, and renews the outlook.
+    """Compacts finished days, deletes old ones, and renews the forecast.
 
     folder: the cluster's, with its raw days in `history`.
     """
@@ -67,7 +67,10 @@ class HistoryKeeper:
         closing: threading.Event,
         ahead: SlotForecaster,
     ) -> None:
-        """Look after it once an hour until `closing`."""
+        """Renew history and forecast once an hour until `closing` is set.
+
+        A failure is reported in the log and retried after an hour.
+        """
         # So that a batch of the stream does not wait for all of its tasks.
         session.sparkContext.setLocalProperty("spark.scheduler.pool", _POOL)
         while not closing.is_set():
@@ -83,7 +86,11 @@ class HistoryKeeper:
     def renew(
         self, session: "SparkSession", known: WeeklyForecast | None
     ) -> WeeklyForecast | None:
-        """Bring all up to date; the new outlook, None where `known` is the newest."""
+        """Compact finished days, delete old ones, and renew the forecast if due.
+
+        Returns None if `known` is still the latest forecast. Raises PlimsollError where
+        the store cannot be used.
+        """
         store = CompactedHistory(session, self._url)
         over = dt.datetime.fromtimestamp(self._clock() - LATE_S, dt.UTC).date()
         oldest = (over - dt.timedelta(weeks=self._settings.weeks)).isoformat()
@@ -106,7 +113,7 @@ class HistoryKeeper:
         return forecast_of(store, session, days, self._settings.time_zone)
 
     def _is_of(self, days: Sequence[str], known: WeeklyForecast | None) -> bool:
-        """Whether an outlook is what would be made of these days."""
+        """Whether a forecast was computed from exactly these days."""
         if known is None:
             return False
         made_of = known.newest_day, known.days, known.zone
@@ -121,7 +128,7 @@ class HistoryKeeper:
 
 
 def url_of(place: str) -> str:
-    """A folder or URL as Spark takes it, without a slash at its end."""
+    """Return a folder or URL as a URL for Spark, without a trailing slash."""
     is_url = re.match(r"[a-z][a-z0-9]+:", place) is not None
     return (place if is_url else Path(place).absolute().as_uri()).rstrip("/")
 
@@ -129,7 +136,10 @@ def url_of(place: str) -> str:
 def forecast_of(
     store: CompactedHistory, session: "SparkSession", days: Sequence[str], zone: str
 ) -> WeeklyForecast:
-    """Let Spark make weeks of these days, kept in the store, and take the outlook."""
+    """Compute weekly profiles of these days with Spark, and return their forecast.
+
+    days: `YYYY-MM-DD`, oldest first. zone: IANA name of the time zone.
+    """
     terms = _terms(days, zone)
     hours = store.read_days(days)
     tasks = 1 + hours.count() // ROWS_PER_TASK

@@ -42,7 +42,7 @@ _UNITS: Final = {"net_in": 1024.0, "net_out": 1024.0, "disk": 1024.0**2}
 
 
 def decode(records: pa.Array) -> tuple[pa.Table, dict[str, int]]:
-    """A binary array to the schema `NEEDED`, and how many records are none, by reason.
+    """Decode a binary array to `NEEDED`; returns also invalid records by reason.
 
     Reasons: short, version, value, topic. CPU is left out: it is a share of cores that
     no record tells.
@@ -92,7 +92,10 @@ def _quantities(fixed: NDArray[Any]) -> list[NDArray[np.float32]]:
 
 
 def hours_of(records: "DataFrame", begin_ms: int, end_ms: int) -> "DataFrame":
-    """Schema `HOURS`, of records (column `value`) of a span of time."""
+    """Compute hourly statistics, schema `HOURS`, from raw records, column `value`.
+
+    begin_ms, end_ms: the span of record times to use, milliseconds since the epoch.
+    """
     loads = records.mapInArrow(_decoder(begin_ms, end_ms), spark_type(NEEDED))
     together = loads.repartition(TASKS, "topic", "partition")
     return together.mapInArrow(_hourly, spark_type(HOURS))

@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """Hours without a gap between them."""
+    """Consecutive hours, with the hour of the week of each."""
 
     first_hour: int
     """Since the epoch."""
@@ -34,7 +34,10 @@ class Calendar:
 
     @classmethod
     def of(cls, first_hour: int, count: int, zone: tzinfo) -> Self:
-        """By the clocks of a zone; what they have twice a year counts twice."""
+        """Build a calendar of `count` hours in a time zone.
+
+        first_hour: hours since the epoch. An hour that clocks show twice counts twice.
+        """
         local = (
             datetime.fromtimestamp(3600 * hour, UTC).astimezone(zone)
             for hour in range(first_hour, first_hour + count)
@@ -59,7 +62,7 @@ class LoadHistory:
     """(h,) as of the calendar."""
 
     def until(self, end: int) -> "LoadHistory":
-        """The first `end` hours."""
+        """The history of the first `end` hours alone."""
         return LoadHistory(
             mean=self.mean[:, :end],
             p95=self.p95[:, :end],
@@ -86,7 +89,7 @@ class Slots:
 
 
 def slots(past: LoadHistory) -> Slots:
-    """What is usual at each hour of the week. The same bits however n is cut."""
+    """Compute (n, 168) statistics by hour of the week, partition by partition."""
     samples = _by_week(past, past.samples)
     mean = usual(past, past.mean)
     return Slots(
@@ -99,7 +102,10 @@ def slots(past: LoadHistory) -> Slots:
 
 
 def usual(past: LoadHistory, values: Floats) -> Floats:
-    """(n, 168) mean of (n, h) values by hour of the week, weighed by samples."""
+    """(n, 168) mean by hour of the week of (n, h) values, weighted by samples.
+
+    NaN for hours of the week without samples.
+    """
     sums = _by_week(past, np.nan_to_num(values) * past.samples)
     return quotient(sums, _by_week(past, past.samples))
 
@@ -107,7 +113,7 @@ def usual(past: LoadHistory, values: Floats) -> Floats:
 def load_histories(
     hours: pa.Table, calendar: Calendar
 ) -> tuple[pa.Table, dict[str, LoadHistory]]:
-    """A table of the schema `HOURS` as matrices, one `Past` for each of `RATES`.
+    """Arrange a table of the schema `HOURS` as one `LoadHistory` for each of `RATES`.
 
     Beside them topic and partition of their n rows. Hours outside the calendar do not
     count.
@@ -143,7 +149,7 @@ def load_histories(
 
 
 def quotient(above: Floats, below: Floats) -> Floats:
-    """NaN where there is nothing to divide by."""
+    """Divide element by element; NaN where `below` is not positive."""
     out = np.full(above.shape, np.nan)
     np.divide(above, below, out=out, where=below > 0)
     return out

@@ -18,7 +18,7 @@ _SPARSE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """(groups,) each; NaN where a group has no value."""
+    """Statistics of the values of each of a number of groups, in their unit."""
 
     mean: Floats
     p95: Floats
@@ -27,7 +27,7 @@ class Statistics:
     samples: NDArray[np.int32]
 
     def columns(self, quantity: str) -> dict[str, Floats | NDArray[np.int32]]:
-        """By name of the column of a table of statistics."""
+        """Columns of `HOURS` by name: `QUANTITY_mean`, `_p95`, `_max`, `_samples`."""
         return {
             f"{quantity}_mean": self.mean,
             f"{quantity}_p95": self.p95,
@@ -37,18 +37,12 @@ class Statistics:
 
 
 def statistics(group: Ints, values: NDArray[Any], groups: int) -> Statistics:
-    """Of the values of each group, in single precision.
+    """Compute mean, p95, largest and count of each group's values, as float32.
 
-    Values that are NaN, infinite or negative are no loads and do not count. Bits of
-    floats that are not negative sort as the floats do; so one key of group and bits is
-    sorted, which is several times faster than a sort by two columns.
+    Values that are NaN, infinite or negative do not count. One key of group and float
+    bits is sorted, several times faster than sorting by two columns.
 
-    Parameters
-    ----------
-    group
-        (n,) from 0 to groups - 1; groups < 2**32.
-    values
-        (n,) float.
+    group: (n,) from 0 to groups - 1; groups < 2**32. values: (n,) float.
     """
     values = values.astype(np.float32)
     known = (values >= 0) & (values < np.inf)
@@ -72,7 +66,7 @@ def statistics(group: Ints, values: NDArray[Any], groups: int) -> Statistics:
 
 
 def dense(codes: Ints) -> tuple[Ints, Ints]:
-    """The different codes in ascending order, and (n,) the position of each among them.
+    """The distinct codes in ascending order, and (n,) the position of each code.
 
     Codes are not negative.
     """

@@ -27,7 +27,7 @@ class CompactedHistory:
         self._session = session
 
     def days(self) -> list[str]:
-        """Days that are whole, oldest first."""
+        """Names, `YYYY-MM-DD`, of the complete days in the store, oldest first."""
         with self._using() as (files, root):
             if not files.exists(root):
                 return []
@@ -37,27 +37,30 @@ class CompactedHistory:
         return sorted(name.removeprefix("date=") for name in whole)
 
     def write_day(self, day: str, hours: "DataFrame") -> None:
-        """Put a day's hours in the place of what is there."""
+        """Replace a day's hours, schema `HOURS`; it counts once it is complete."""
         self._write(f"date={day}", hours.sortWithinPartitions(*HOURS.names[:3]))
 
     def read_days(self, days: Sequence[str]) -> "DataFrame":
-        """Hours of these days; what older files lack is null."""
+        """Read the hours of these days, schema `HOURS`.
+
+        Columns that older files lack are null.
+        """
         with self._using():
             reader = self._session.read.schema(spark_type(HOURS))
             return reader.parquet(*(f"{self.url}/date={day}" for day in days))
 
     def write_weeks(self, weeks: "DataFrame") -> None:
-        """Put these in the place of the weeks that are there."""
+        """Replace the weekly profiles, schema `WEEKS`."""
         self._write("weeks", weeks.sortWithinPartitions(*WEEKS.names[:2]))
 
     def read_weeks(self, columns: Sequence[str]) -> pa.Table:
-        """Some columns of the schema `WEEKS`."""
+        """Read some columns of the weekly profiles, schema `WEEKS`."""
         with self._using():
             frame = self._session.read.parquet(f"{self.url}/weeks").select(*columns)
             return frame.toArrow()
 
     def prune(self, oldest: str) -> None:
-        """Remove days before this one."""
+        """Delete days before this one, `YYYY-MM-DD`."""
         with self._using() as (files, _):
             for day in self.days():
                 if day < oldest:
@@ -89,14 +92,14 @@ class CompactedHistory:
 
 
 def spark_type(schema: pa.Schema) -> Any:
-    """The same schema as Spark has it."""
+    """Convert an Arrow schema to a Spark schema (StructType)."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema)
 
 
 def reason_of(exc: BaseException) -> str:
-    """The line of Java's words that tells most: the last cause."""
+    """Return the first line of a Java exception's message."""
     java = getattr(exc, "java_exception", None)
     text = str(java) if java is not None else str(exc)
     return text.strip().split("\n", 1)[0]

@@ -50,8 +50,10 @@ class VectorFiles:
             _log.warning("the history %s cannot be written: %s", self.folder, exc)
 
     def read(self, since_ms: int, until_ms: int) -> pa.Table:
-        """Vectors of that time, oldest first; schema `VECTORS`. Damaged files are
-        passed over."""
+        """Read vectors from `since_ms` to `until_ms`, oldest first; schema `VECTORS`.
+
+        Times in milliseconds since the epoch. Damaged files are left out.
+        """
         tables = []
         for day in range(since_ms // _DAY_MS, until_ms // _DAY_MS + 1):
             folder = self.folder / f"date={_day(day * _DAY_MS)}"
@@ -67,7 +69,7 @@ class VectorFiles:
         ).sort_by("time_ms")
 
     def prune(self, now_ms: int) -> None:
-        """Remove days older than `KEPT_DAYS`."""
+        """Delete days older than `KEPT_DAYS` before `now_ms`."""
         oldest = f"date={_day(now_ms - KEPT_DAYS * _DAY_MS)}"
         for folder in self.folder.glob("date=*"):
             if folder.name < oldest:
@@ -75,7 +77,7 @@ class VectorFiles:
 
 
 def read_vectors(path: Path, since_ms: int = 0) -> pa.Table | None:
-    """One file; None where it is damaged, or older than that."""
+    """Read one file, schema `VECTORS`; None if damaged or older than `since_ms`."""
     # The file is at least as new as what it holds: old ones need not be opened.
     try:
         if 1000 * path.stat().st_mtime < since_ms:

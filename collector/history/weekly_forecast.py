@@ -1,4 +1,4 @@
-"""What the history says of the hours of a week, partition by partition."""
+"""Forecasts by hour of the week and partition, kept in a file."""
 
 import json
 import logging
@@ -25,7 +25,7 @@ COLUMNS: Final = (
     *(f"{q}_ahead" for q in RATES),
     *(f"{q}_{s}" for q in RATES for s in _SUMS),
 )
-"""Of `WEEKS`, what an outlook needs."""
+"""Of `WEEKS`, what a forecast needs."""
 _FACTS: Final = ("method", "zone", "days", "newest_day", "held_back_days")
 _META: Final = b"plimsoll"
 _log = logging.getLogger("plimsoll.collector")
@@ -33,7 +33,7 @@ _log = logging.getLogger("plimsoll.collector")
 
 @dataclass(frozen=True)
 class WeeklyForecast:
-    """Forecasts by hour of the week."""
+    """Forecast loads of each partition by hour of the week, and their accuracy."""
 
     table: pa.Table
     """`COLUMNS`, one row per partition, by topic and partition."""
@@ -46,7 +46,10 @@ class WeeklyForecast:
     held_back_days: int
 
     def write(self, path: Path) -> None:
-        """Keep it for the next start, in one step. Raises OSError."""
+        """Write the forecast to a file in one step, for the next start.
+
+        Raises OSError.
+        """
         facts = {name: getattr(self, name) for name in _FACTS}
         part = path.with_name(f".{path.name}")
         meta = {_META: json.dumps(facts).encode()}
@@ -55,12 +58,15 @@ class WeeklyForecast:
 
     @cached_property
     def topics(self) -> list[str]:
-        """Their names, in order."""
+        """Names of the topics with a forecast, sorted."""
         names: list[str] = pc.unique(self.table["topic"]).to_pylist()
         return names
 
     def accuracy(self, resources: Sequence[Resource]) -> LoadForecast:
-        """How good it is for these resources, before it is used for any partition."""
+        """Return how far backtests of these resources were off, as a share of the load.
+
+        The result is of no partitions and no slots yet.
+        """
         known = [str(r) for r in resources if self.knows(r)]
         missed, as_now, carried = (
             {q: float(pc.sum(self.table[f"{q}_{s}"]).as_py() or 0) for q in known}
@@ -79,11 +85,14 @@ class WeeklyForecast:
         )
 
     def knows(self, resource: Resource) -> bool:
-        """Whether it is one that history has forecasts of."""
+        """Whether history keeps this resource, so that it is forecast."""
         return str(resource) in RATES
 
     def by_topic(self, resource: Resource) -> Floats:
-        """(topics, 168) sums of what is known."""
+        """(topics, 168) sum of the forecast loads of each topic's partitions.
+
+        In the units of the resource; partitions without a forecast count as 0.
+        """
         topic = self.table["topic"].combine_chunks().dictionary_encode()
         sums = np.zeros((len(self.topics), WEEK))
         loads = np.nan_to_num(self._matrices[resource][:-1].astype(np.float64))
@@ -121,7 +130,7 @@ class WeeklyForecast:
 
 
 def read_weekly_forecast(path: Path) -> WeeklyForecast | None:
-    """What was kept; None where there is none, or it cannot be used."""
+    """Read a kept forecast; None if there is none or it cannot be used."""
     try:
         table = read_whole(path)
         facts = parse_json(table.schema.metadata[_META])

@@ -45,7 +45,7 @@ carried: as in `Missed`, of the forecast and of `AsNow`.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastPeriod:
-    """What a forecast is made by."""
+    """The hours and the method that a forecast is computed from."""
 
     calendar: Calendar
     """Hours of the history."""
@@ -55,7 +55,10 @@ class ForecastPeriod:
 
 
 def week_of(hours: pa.Table, terms: ForecastPeriod) -> pa.Table:
-    """Schema `WEEKS`, of a table of the schema `HOURS`; both in no order."""
+    """Compute weekly profiles, schema `WEEKS`, from hours, schema `HOURS`.
+
+    Neither is in any particular order.
+    """
     ids, known = load_histories(hours, terms.calendar)
     columns: dict[str, Any] = {name: ids[name] for name in ids.column_names}
     for name, past in known.items():

@@ -1,1 +1,1 @@
-"""What clusters' own metrics reporters say, beside what the probe sees."""
+"""Reports of metrics reporters and exporters, merged into load vectors."""

@@ -18,7 +18,7 @@ MOST_ID: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsResult:
-    """What one look at metrics gave."""
+    """The result of one poll of metrics."""
 
     reports: pa.Table
     """Schema `REPORTS`; each broker, topic and partition once."""
@@ -27,7 +27,7 @@ class MetricsResult:
 
 
 class ReportBuilder:
-    """What is known of each place so far; of one figure the sum."""
+    """Sums figures by broker, topic and partition into a table of reports."""
 
     def __init__(self) -> None:
         self._places: defaultdict[Place, dict[str, float]] = defaultdict(dict)
@@ -35,13 +35,17 @@ class ReportBuilder:
 
     @property
     def brokers(self) -> set[int]:
-        """Those of which anything is known."""
+        """Ids of the brokers that have any figure."""
         return {broker for broker, _, _ in self._places}
 
     def add(
         self, broker: int, labels: Mapping[str, str], figure: str, value: float
     ) -> None:
-        """One series; what is no figure, or of no partition, is only counted."""
+        """Add one series to the sum of its broker, topic and partition.
+
+        A value that is NaN, infinite or negative, or has invalid labels, is only
+        counted.
+        """
         place = place_of(broker, labels)
         if place is None or not is_figure(value):
             self._odd[figure] += 1
@@ -50,7 +54,7 @@ class ReportBuilder:
         known[figure] = known.get(figure, 0.0) + value
 
     def oddities(self) -> tuple[str, ...]:
-        """What was left out, in words."""
+        """Return a sentence with the number of rejected values for each figure."""
         return tuple(
             f"{count} values of {figure} were left out: NaN, infinite, negative, or of "
             "no partition."
@@ -58,7 +62,10 @@ class ReportBuilder:
         )
 
     def table(self, time_ms: int) -> pa.Table:
-        """Schema `REPORTS`, in the order of broker, topic and partition."""
+        """Return the sums, schema `REPORTS`, sorted by broker, topic and partition.
+
+        time_ms: the time of every row.
+        """
         places = sorted(self._places, key=lambda p: (p[0], p[1] or "", p[2]))
         broker, topic, partition = zip(*places, strict=True) if places else ((), (), ())
         sums = [self._places[place] for place in places]
@@ -75,7 +82,10 @@ class ReportBuilder:
 
 
 def place_of(broker: int, labels: Mapping[str, str]) -> Place | None:
-    """Where a series is of; None for what is no partition of a topic."""
+    """Return broker, topic and partition of a series; None for invalid labels.
+
+    The topic is None for a whole broker, the partition -1 for a whole topic.
+    """
     topic, partition = labels.get("topic", ""), labels.get("partition", "")
     if not partition:
         return broker, topic or None, -1
@@ -86,5 +96,5 @@ def place_of(broker: int, labels: Mapping[str, str]) -> Place | None:
 
 
 def is_figure(value: float) -> bool:
-    """Whether a value can be one of ours: finite, and not negative."""
+    """Whether a value is usable as a figure: finite and not negative."""
     return math.isfinite(value) and value >= 0

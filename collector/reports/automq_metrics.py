@@ -63,7 +63,7 @@ does not have are NaN.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedAutomqMetrics:
-    """What became of a batch of records."""
+    """Metrics decoded from a batch of AutoMQ's records."""
 
     metrics: pa.Table
     """Schema `METRICS`; the partitions first, each kind in the order of the records."""
@@ -72,7 +72,7 @@ class DecodedAutomqMetrics:
 
 
 def decode(records: pa.Array) -> DecodedAutomqMetrics:
-    """Metrics out of a binary array; what is none is counted and left out.
+    """Decode a binary array; invalid records are dropped and counted.
 
     Bytes after the last entry are ignored: reporters before 1.7 pad their records.
     """

@@ -1,4 +1,4 @@
-"""Brokers' clocks against that of the collector, by when their reports come."""
+"""Errors of brokers' clocks, from when their reports arrive."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ class Clocks:
         return {of: ahead_ms for of, ahead_ms in known.items() if ahead_ms}
 
     def corrected(self, reports: pa.Table, arrived_ms: int) -> pa.Table:
-        """The same reports with the times that the collector's clock had.
+        """Return the reports with times by the collector's clock, in milliseconds.
 
         Reports whose time is that of no clock are left out: no other broker's may
         suffer from them.

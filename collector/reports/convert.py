@@ -1,4 +1,4 @@
-"""Decoded metrics become reports.
+"""Turn the records of metric topics into reports.
 
 Spark's Python workers run this, so nothing but numpy and pyarrow is imported here.
 """
@@ -35,9 +35,9 @@ _TAKEN: Final = (*_FIGURES, *_BROKER_REQUESTS, *_TOPIC_REQUESTS)
 
 
 def automq_reports(metrics: pa.Table) -> pa.Table:
-    """Schema `REPORTS`, a row per row of `automq_metrics.METRICS`.
+    """Convert AutoMQ's metrics (`automq_metrics.METRICS`) to `REPORTS`, row by row.
 
-    A broker's row has no figure: it tells latencies alone, but also that it reports.
+    A broker's row has no figure that is used, but shows that the broker reports.
     """
     rows = metrics.filter(pc.not_equal(pc.fill_null(metrics["topic"], ""), _QUORUM))
     figures = {name: rows[name] for name in ("bytes_in", "bytes_out", "size_bytes")}
@@ -45,9 +45,10 @@ def automq_reports(metrics: pa.Table) -> pa.Table:
 
 
 def cruise_control_reports(metrics: pa.Table) -> pa.Table:
-    """Schema `REPORTS` out of `cruise_control_metrics.METRICS`.
+    """Convert Cruise Control's metrics (`cruise_control_metrics.METRICS`) to `REPORTS`.
 
-    All that a broker says at one time of one thing is one row: Cruise Control's
+    `BROKER_CPU_UTIL` (id 5) is a share, 0 to 1, of the broker's cores: `cpu_share`.
+    Metrics of one broker, time and subject become one row: Cruise Control's
     reporter gives every record of a pass the same time. A figure that is there twice is
     averaged. A broker's requests are absent where one of their two parts is.
     """

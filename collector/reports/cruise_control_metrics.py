@@ -57,7 +57,7 @@ partition's. value: in the unit of the metric.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedCruiseControlMetrics:
-    """What became of a batch of records."""
+    """Metrics decoded from a batch of Cruise Control's records."""
 
     metrics: pa.Table
     """Schema `METRICS`, by scope, then in the order of the records."""
@@ -66,7 +66,10 @@ class DecodedCruiseControlMetrics:
 
 
 def decode(records: pa.Array) -> DecodedCruiseControlMetrics:
-    """Metrics out of a binary array; what is none is counted and left out."""
+    """Decode a binary array of records; invalid ones are skipped and counted.
+
+    Format: Cruise Control's `MetricSerde`, version 0.
+    """
     raw = RawRecords.of(records)
     sieve = RecordFilter()
     start, end = sieve.keep(

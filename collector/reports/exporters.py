@@ -30,7 +30,7 @@ class ExporterSettings:
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """What one exporter told at one time."""
+    """The selected series of one exporter at one time."""
 
     at_s: float
     """By a clock that does not jump."""
@@ -42,8 +42,8 @@ class Exporters:
     """Exporters of brokers, one per broker. One thread uses it at a time.
 
     A counter's figure is its increase since the scrape before, per second, so rates
-    are there from the second scrape on. Where one fell, its process or topic began
-    anew, and how much it had grown until then is not known: that rate is absent once.
+    are there from the second scrape on. If a counter fell, its process or topic was
+    restarted, and its growth until then is unknown: that rate is absent once.
     """
 
     def __init__(
@@ -64,16 +64,19 @@ class Exporters:
 
     @property
     def needed(self) -> int:
-        """Rates are between two looks."""
+        """Number of polls until all figures exist: rates need two scrapes."""
         return 2
 
     @property
     def place(self) -> str:
-        """Where figures come from, in words."""
+        """The source in messages: `exporters of 3 brokers`."""
         return f"exporters of {len(self._settings.urls)} brokers"
 
     def read(self) -> MetricsResult:
-        """All figures of the exporters that answer."""
+        """Scrape all exporters at once and return their figures as reports.
+
+        An exporter that fails is named in `failures`; nothing is raised.
+        """
         time_ms = int(1000 * self._clock())
         sheet, failures = ReportBuilder(), []
         with ThreadPoolExecutor(_ENDPOINTS_AT_ONCE, "plimsoll-exporter") as pool:

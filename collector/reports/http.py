@@ -56,7 +56,11 @@ class MetricsClient:
         )
 
     def get(self, url: str, accept: str) -> bytes:
-        """A page. Raises MetricsUnreachable, whose words leave queries out."""
+        """Return the body of a page.
+
+        accept: the Accept header. Raises MetricsUnreachable for time-outs, refusals and
+        bodies over `MOST_BYTES`; its message omits the query, which may hold secrets.
+        """
         end_s = time.monotonic() + self._access.timeout_s
         where = url.partition("?")[0]
         # The settings have refused what is neither http nor https.
@@ -76,7 +80,7 @@ class MetricsClient:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A login must not go where somebody else sends it."""
+    """Refuse redirects, so that a login never reaches another server."""
 
     def redirect_request(self, *_args: object, **_named: object) -> None:
         return None
@@ -138,7 +142,7 @@ def _refusal(exc: urllib.error.HTTPError) -> str:
 
 
 def _detail(exc: urllib.error.HTTPError) -> str:
-    """What a Prometheus says of its error, which is JSON; others say nothing of use."""
+    """The error in Prometheus' JSON; empty for other servers."""
     try:
         return str(parse_json(exc.read(_CHUNK_BYTES))["error"])[:200]
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):

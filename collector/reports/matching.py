@@ -40,7 +40,7 @@ class LedPartitions:
 
     @classmethod
     def of(cls, vectors: pa.Table) -> Self:
-        """Out of the schema `VECTORS`."""
+        """Build from load vectors, schema `VECTORS`."""
         names, topic = _encoded(vectors["topic"])
         leader = vectors["broker"].to_numpy().astype(np.int64)
         brokers, broker = np.unique(leader, return_inverse=True)
@@ -48,7 +48,10 @@ class LedPartitions:
         return cls(names, topic, partition, brokers, broker)
 
     def total(self, values: Floats) -> Floats:
-        """(brokers,) sums of what is known of their partitions."""
+        """(brokers,) sum of (n,) values over the partitions each broker leads.
+
+        NaN counts as 0.
+        """
         sums = np.bincount(self.broker, np.nan_to_num(values), len(self.brokers))
         return sums.astype(np.float64)
 
@@ -66,7 +69,7 @@ class MatchedReports:
     pair: Ints
     """(m,) the topic on its broker, -1 where the report is not of such a one."""
     broker: Ints
-    """(m,) position in `Led.brokers`, -1 where the report is not of a broker."""
+    """(m,) position in `LedPartitions.brokers`, -1 for a report of no broker."""
     speaker: Ints
     """(m,) position of who reports, -1 for one that leads nothing."""
     pair_of: Ints
@@ -78,7 +81,7 @@ class MatchedReports:
 
     @classmethod
     def of(cls, led: LedPartitions, reports: pa.Table) -> Self:
-        """Of reports of one source, schema `REPORTS`."""
+        """Match the reports of one source (schema `REPORTS`) to partitions."""
         names, topic = _encoded(reports["topic"])
         group = _groups(led.names, names)[led.topic]
         number = reports["partition"].to_numpy().astype(np.int64)
@@ -105,7 +108,7 @@ class MatchedReports:
 
 
 def find(known: Ints, values: Ints) -> Ints:
-    """(m,) position of each in `known`, which is sorted and has each once; else -1."""
+    """(m,) position of each value in `known`, which is sorted and distinct; else -1."""
     if not len(known):
         return np.full(len(values), NONE, np.int64)
     at = np.minimum(np.searchsorted(known, values), len(known) - 1)
@@ -138,9 +141,9 @@ def _pairs(group: Ints, led: LedPartitions) -> tuple[Ints, Ints]:
 def _rows(
     led: LedPartitions, group: Ints, topic: Ints, number: Ints, speaker: Ints
 ) -> tuple[Ints, Any]:
-    """(m,) rows of the partitions reported, and why there is none; else "".
+    """(m,) rows of the partitions reported, and the reasons where there is none, or "".
 
-    Two topics that share a name are told apart by their leaders, where these differ.
+    Topics that share a name are distinguished by their leaders, where these differ.
     """
     most = int(led.partition.max(initial=-1)) + 1
     named = (topic >= 0) & (number >= 0) & (number < most)

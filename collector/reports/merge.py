@@ -1,4 +1,4 @@
-"""Reports complete the load vectors that the probe's samples gave.
+"""Complete the probe's load vectors with metrics reports.
 
 Which source goes before which, quantity by quantity, is in docs/explanation/loads.md.
 """
@@ -51,7 +51,7 @@ _BY: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """What became of vectors and reports."""
+    """Completed load vectors, and the reports that could not be used."""
 
     vectors: pa.Table
     """Schema `VECTORS`, in the order they came in."""
@@ -66,7 +66,7 @@ class Completed:
 def complete(
     vectors: pa.Table, reports: pa.Table, cores: Mapping[int, float]
 ) -> Completed:
-    """Fill in and correct what reports of the current leaders know better.
+    """Complete load vectors with the reports of the current leaders.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def complete(
 
 
 class _Loads:
-    """Load vectors on their way; what is known is not given twice."""
+    """Load vectors being completed; a known load is not replaced."""
 
     def __init__(self, vectors: pa.Table) -> None:
         self._vectors = vectors
@@ -224,7 +224,7 @@ def _without_lag(
     """(n,) bytes out as the leader's meter shows them, corrected.
 
     A meter's mean lags behind by a minute, in and out alike. So bytes out are as far
-    off as bytes in, of which the truth is known by offsets, as long as consumers read
+    off as bytes in, whose true value the offsets give, as long as consumers read
     what comes in. Where bytes in are off by more than `MOST_LAG`, the rate has just
     changed, and how far consumers have followed is not known.
     """
@@ -261,7 +261,7 @@ def _requests_of_topics(
     """(n,) a topic's requests by bytes in; all together as many as the broker's own.
 
     A request is for many partitions and counts once for the broker, yet for each of its
-    topics. Where no topic's requests are told, the broker's are split by bytes.
+    topics. If no topic reports requests, those of the broker are split by bytes.
     """
     given = partition_rates.split(led, matched, "requests", loads["net_in"])
     whole = partition_rates.of_brokers(led, matched, "requests").of(led.broker)

@@ -18,7 +18,7 @@ CRUISE_CONTROL_TOPIC: Final = "__CruiseControlMetrics"
 
 @dataclass(frozen=True, slots=True)
 class MetricTopic:
-    """A topic that may be there."""
+    """A topic that a metrics reporter writes, if it exists."""
 
     source: str
     """Whose: one of the sources of the schema of reports."""
@@ -26,14 +26,17 @@ class MetricTopic:
 
     @property
     def fresh_s(self) -> float:
-        """How long a report is fresh."""
+        """Seconds for which a report counts as current."""
         return FRESH_MS[self.source] / 1000
 
 
 def metric_topics(
     cruise_control: str = CRUISE_CONTROL_TOPIC,
 ) -> tuple[MetricTopic, ...]:
-    """All that are looked for; Cruise Control's has a name of the operator's choice."""
+    """The topics to look for.
+
+    cruise_control: name of the topic of Cruise Control's reporter.
+    """
     return (
         MetricTopic(AUTOMQ, AUTOMQ_TOPIC),
         MetricTopic(CRUISE_CONTROL, cruise_control),
@@ -42,7 +45,7 @@ def metric_topics(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """One of them, as the newest metadata show it."""
+    """The state of one metric topic in the latest metadata."""
 
     topic_id: str | None = None
     """None where it is not there, or hidden."""
@@ -53,7 +56,7 @@ class Sighting:
 
 
 def sight(cluster: ClusterState, name: str) -> Sighting:
-    """What this state shows of a topic."""
+    """Look up a topic by name: its id, a missing right, partitions without a leader."""
     lacks = cluster.unreadable.get(name)
     at = bisect_left(cluster.topics, name, key=lambda topic: str(topic.name))
     found = cluster.topics[at : at + 1]
@@ -69,7 +72,10 @@ def sight(cluster: ClusterState, name: str) -> Sighting:
 
 
 def is_empty(samples: pa.Table, name: str) -> bool | None:
-    """Whether a topic holds no record, by one sample; None where that is not known."""
+    """Whether a sample, schema `SAMPLES`, shows a topic without records.
+
+    None if the sample does not tell.
+    """
     mine = samples.filter(pc.equal(samples["topic"], name))
     if not len(mine) or pc.any(pc.less(mine["earliest"], 0)).as_py():
         return None

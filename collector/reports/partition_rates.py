@@ -1,4 +1,4 @@
-"""What one source's reports say of partitions, of topics on brokers, and of brokers."""
+"""One source's newest figures of partitions, of topics on brokers, and of brokers."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -20,17 +20,17 @@ _NEVER: Final = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class ReportedFigures:
-    """A figure of each thing."""
+    """One figure of each of n partitions, topics or brokers."""
 
     values: Floats
-    """(n,) NaN where nothing is said."""
+    """(n,) NaN where there is no report."""
     times: Ints
     """(n,) of the report behind it; anything where there is none."""
     measured: Bools
     """(n,) False where it is estimated."""
 
     def of(self, at: Ints) -> "ReportedFigures":
-        """Of the things at these positions; nothing where the position is -1."""
+        """Select the figures at (m,) positions; NaN where the position is -1."""
         return ReportedFigures(
             np.append(self.values, np.nan)[at],
             np.append(self.times, _LONG_AGO)[at],
@@ -41,7 +41,7 @@ class ReportedFigures:
 def of_partitions(
     led: LedPartitions, matched: MatchedReports, figure: str
 ) -> ReportedFigures:
-    """(n,) the newest, as the leader says it."""
+    """Return (n,) the latest value of a figure that each partition's leader reports."""
     rows = len(led.partition)
     return _newest(matched, matched.row, rows, matched.figures[figure])
 
@@ -49,7 +49,7 @@ def of_partitions(
 def rates_of_partitions(
     led: LedPartitions, matched: MatchedReports, figure: str
 ) -> ReportedFigures:
-    """(n,) the newest, unless it is the leader's first.
+    """Return (n,) the newest rate of each partition, unless it is the leader's first.
 
     A broker that opens a partition reports 0 before its meter has run for a while.
     """
@@ -64,14 +64,14 @@ def rates_of_partitions(
 def of_brokers(
     led: LedPartitions, matched: MatchedReports, figure: str
 ) -> ReportedFigures:
-    """(brokers,) the newest of each as a whole."""
+    """Return (brokers,) the latest value of a figure of each whole broker."""
     return _newest(matched, matched.broker, len(led.brokers), matched.figures[figure])
 
 
 def of_topics(
     led: LedPartitions, matched: MatchedReports, figure: str
 ) -> ReportedFigures:
-    """(pairs,) the newest of each topic on each of its brokers.
+    """Return (pairs,) the newest figure of each topic on each of its brokers.
 
     Kafka has no meter for a topic that has no traffic: where a broker tells the size
     of its log, has reported since, and tells rates of other topics, it is 0.
@@ -97,7 +97,7 @@ def of_topics(
 def split(
     led: LedPartitions, matched: MatchedReports, figure: str, weights: Floats
 ) -> ReportedFigures:
-    """(n,) a topic's rate on a broker among the partitions that it leads there.
+    """Split (n,) a topic's rate on a broker among the partitions it leads there.
 
     By weight where all have one, else evenly. Measured is only what needs no split:
     the rate of a partition alone, and 0.
@@ -114,7 +114,7 @@ def split(
 
 
 def weighed(of: Ints, groups: int, weights: Floats) -> Bools:
-    """(n,) True for members of groups in which all have a weight, and not all 0."""
+    """Return (n,) True in groups whose members all have a weight, not all of them 0."""
     about = of >= 0
     lacking = np.bincount(of[about], np.isnan(weights[about]), groups)
     sums = np.bincount(of[about], np.nan_to_num(weights[about]), groups)
@@ -124,7 +124,10 @@ def weighed(of: Ints, groups: int, weights: Floats) -> Bools:
 
 
 def is_lone(of: Ints, groups: int, kinds: Ints) -> Bools:
-    """(n,) True for members of groups that are of one kind."""
+    """Return (n,) True for members of groups of a single kind.
+
+    of, kinds: (n,) group of each, -1 for none, and its kind.
+    """
     about = of >= 0
     least, most = np.full(groups + 1, _NEVER), np.full(groups + 1, NONE)
     np.minimum.at(least, of[about], kinds[about])
@@ -134,7 +137,7 @@ def is_lone(of: Ints, groups: int, kinds: Ints) -> Bools:
 
 
 def shares(of: Ints, groups: int, weights: Floats) -> Floats:
-    """(n,) each member's share of its group, by weight or evenly; NaN outside of all.
+    """Return (n,) each member's share of its group, by weight or evenly; else NaN.
 
     of: (n,) group of each, -1 for none.
     """

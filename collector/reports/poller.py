@@ -1,4 +1,4 @@
-"""A thread that looks at metrics now and then, and gives out what they told lately."""
+"""A thread that polls metrics and provides the newest reports."""
 
 import logging
 import threading
@@ -15,26 +15,26 @@ from collector.reports.report_columns import PROMETHEUS, REPORTS
 from model.closing import Closing
 
 KEPT_INTERVALS: Final = 3
-"""Reports are given out for as many intervals, so that one look that failed, or one
-rate that began anew, leaves what was told just before."""
+"""Reports stay valid for this many intervals, so that one failed poll, or one rate that
+starts again, keeps the previous values."""
 FIRST_S: Final = 5.0
-"""Time between looks until all is told that can be."""
+"""Seconds between polls until everything that can be reported has been."""
 _log = logging.getLogger("plimsoll.collector")
 
 
 class MetricsSource(Protocol):
-    """Where reports are read."""
+    """A place that metrics are polled from."""
 
     @property
     def needed(self) -> int:
-        """How many looks it takes until all figures are there."""
+        """Number of polls after which all figures can be there."""
 
     @property
     def place(self) -> str:
-        """Where that is, in words."""
+        """The source's name in messages: an address, or a number of brokers."""
 
     def read(self) -> MetricsResult:
-        """What is told now; what is not, in words."""
+        """Poll once; failures are sentences in the result, not exceptions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +75,15 @@ class Poller(Closing):
         )
 
     def start(self) -> None:
-        """Begin to read; returns at once."""
+        """Start the polling thread; returns at once."""
         self._thread.start()
 
     def close(self) -> None:
-        """Read no more. What is being read ends by itself, within its time-out."""
+        """Stop polling; returns at once. A poll in progress ends by its time-out."""
         self._closing.set()
 
     def reports(self) -> pa.Table:
-        """Schema `REPORTS`: what was told lately; empty before the first answer."""
+        """The reports of recent polls, schema `REPORTS`; empty before the first."""
         with self._lock:
             return pa.concat_tables(
                 [REPORTS.empty_table(), *(t for _, t in self._kept)]
@@ -91,11 +91,11 @@ class Poller(Closing):
 
     @property
     def is_settled(self) -> bool:
-        """Whether what can be told at once is told, or cannot be."""
+        """Whether all figures that can be reported early on have been polled."""
         return self._looks >= self._metrics.needed
 
     def state(self) -> PollState:
-        """How it is doing."""
+        """The source's address, its last poll, its brokers and its failures."""
         with self._lock:
             return PollState(
                 source=PROMETHEUS,
@@ -122,7 +122,7 @@ class Poller(Closing):
                 )
 
     def take(self, answer: MetricsResult) -> None:
-        """Give out an answer, beside those that came lately."""
+        """Keep the result of a poll, and drop results over `KEPT_INTERVALS` old."""
         now_ms = int(1000 * self._clock())
         oldest_ms = now_ms - int(1000 * KEPT_INTERVALS * self._interval_s)
         with self._lock:

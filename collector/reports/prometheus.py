@@ -16,7 +16,7 @@ from model.bounded import parse_json
 from model.errors import MetricsUnreachable
 
 MISSED_MS: Final = 3_600_000
-"""A broker that is not told of any more is named for as long."""
+"""Milliseconds for which a broker that has disappeared is named."""
 _QUERIES_AT_ONCE: Final = 4
 
 _NO_VECTOR: Final = (
@@ -70,16 +70,19 @@ class PrometheusServer:
 
     @property
     def needed(self) -> int:
-        """The server has scraped before."""
+        """Number of polls until all figures exist: one, as the server keeps history."""
         return 1
 
     @property
     def place(self) -> str:
-        """Where figures come from, in words."""
+        """The server's URL, for messages."""
         return self._settings.url
 
     def read(self) -> MetricsResult:
-        """All figures, each asked for by itself."""
+        """Query all figures at once and return them as reports.
+
+        A query that fails is named in `failures`; nothing is raised.
+        """
         time_ms = int(1000 * self._clock())
         sheet, failures = ReportBuilder(), []
         with ThreadPoolExecutor(_QUERIES_AT_ONCE, "plimsoll-prometheus") as pool:
@@ -164,7 +167,7 @@ class PrometheusServer:
         )
 
     def _silent(self, sheet: ReportBuilder, time_ms: int) -> list[str]:
-        """Brokers that it told of a while ago, beside others that it tells of."""
+        """Name brokers that had figures a while ago, while others still have."""
         self._seen |= dict.fromkeys(sheet.brokers, time_ms)
         missing = [
             str(broker)

@@ -1,4 +1,4 @@
-"""By whom the load vectors of a cluster are known, quantity by quantity."""
+"""The source of each quantity in the load vectors of a cluster."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -40,7 +40,7 @@ _NOBODY_WHY: Final = "no source that was found tells"
 
 
 def origins(vectors: pa.Table, topics: Iterable[str]) -> dict[str, dict[str, int]]:
-    """How many partitions of these topics each quantity is known of, by whom.
+    """Count the partitions of these topics by quantity and by source.
 
     vectors: schema `VECTORS`.
     """
@@ -57,5 +57,5 @@ def origins(vectors: pa.Table, topics: Iterable[str]) -> dict[str, dict[str, int
 
 
 def why(quantity: str, origin: str) -> str:
-    """Why this one is believed of that, in words."""
+    """Return the reason why a source is used for a quantity, as a phrase."""
     return _WHY.get((quantity, origin), _NOBODY_WHY)

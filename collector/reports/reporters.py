@@ -1,4 +1,4 @@
-"""What clusters' metrics reporters tell: which are there, what is read, what came."""
+"""The metrics reporters of a cluster: which exist, which are read, what they report."""
 
 import logging
 import threading
@@ -35,7 +35,7 @@ _log = logging.getLogger("plimsoll.collector")
 
 @dataclass(frozen=True, slots=True)
 class TopicSubscription:
-    """A topic that is read. Made anew, it is another one."""
+    """A metric topic being read; recreating the topic makes it another one."""
 
     source: str
     name: str
@@ -45,28 +45,28 @@ class TopicSubscription:
 
 
 class Polled(Protocol):
-    """A reporter that is asked, in a thread of its own, and writes no topic."""
+    """A reporter that is polled by a thread of its own instead of writing a topic."""
 
     def start(self) -> None:
-        """Begin to ask; returns at once."""
+        """Start the polling thread; returns at once."""
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop polling."""
 
     def reports(self) -> pa.Table:
-        """Schema `REPORTS`: what was told lately."""
+        """The reports of recent polls, schema `REPORTS`."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether what can be told at once is told, or cannot be."""
+        """Whether all figures that can be reported early on have been polled."""
 
     def state(self) -> PollState:
-        """How it is doing."""
+        """The source's address, its last poll, its brokers and its failures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReporterState:
-    """One reporter, for people."""
+    """The state of one reporter, as `status` shows it."""
 
     source: str
     topic: str
@@ -104,7 +104,7 @@ class _Reporter:
     recent: list[tuple[int, pa.Table]] = field(default_factory=list)
     """When they came, and reports."""
     logged: str = ""
-    """What the log was told of it last."""
+    """The last line in the log about it."""
 
     def take(self, read: Unpacked, now_ms: int) -> None:
         """Reports of one batch, and records that are none."""
@@ -193,25 +193,25 @@ class Reporters:
 
     @property
     def names(self) -> frozenset[str]:
-        """Of all topics that are looked for."""
+        """Names of all metric topics that are looked for, existing or not."""
         return frozenset(r.topic.name for r in self._by_source.values())
 
     def start(self) -> None:
-        """Begin to ask those that are polled."""
+        """Start the threads of the polled reporters."""
         for poller in self._polled:
             poller.start()
 
     def close(self) -> None:
-        """Ask nobody any more."""
+        """Stop the threads of the polled reporters."""
         for poller in self._polled:
             poller.close()
 
     def poll_states(self) -> tuple[PollState, ...]:
-        """Each that is polled, now."""
+        """The current state of each polled reporter."""
         return tuple(poller.state() for poller in self._polled)
 
     def see(self, cluster: ClusterState) -> None:
-        """Look for the topics in the newest metadata."""
+        """Look up the metric topics and the live brokers in the latest metadata."""
         with self._lock:
             alive = [b for b in cluster.brokers if b.state is not BrokerState.DEAD]
             self._alive = [b.id for b in alive]
@@ -221,14 +221,14 @@ class Reporters:
                 self._tell(reporter)
 
     def see_samples(self, samples: pa.Table) -> None:
-        """Look whether they are empty, by the newest sample."""
+        """Update which metric topics are empty from a sample, schema `SAMPLES`."""
         with self._lock:
             for reporter in self._by_source.values():
                 found = is_empty(samples, reporter.topic.name)
                 reporter.empty = reporter.empty if found is None else found
 
     def to_read(self) -> tuple[TopicSubscription, ...]:
-        """Topics that can be read now, by source."""
+        """The metric topics that can be read now: present, permitted, not set aside."""
         with self._lock:
             now_s = self._clock()
             found = [r for r in self._by_source.values() if r.may_be_read(now_s)]
@@ -243,7 +243,7 @@ class Reporters:
             )
 
     def begin(self, readings: Sequence[TopicSubscription]) -> None:
-        """These are read from now on, and no others."""
+        """Note that exactly these topics are being read from now on."""
         with self._lock:
             sources = {reading.source for reading in readings}
             for source, reporter in self._by_source.items():
@@ -251,9 +251,9 @@ class Reporters:
                 reporter.reading_since_s = begun
 
     def set_aside(self, error: str, why: str) -> bool:
-        """Go on without the topics that are read and that an error names, for a while.
+        """Exclude topics that an error names for a while; return whether any was read.
 
-        Without all, where it names none. False where none was read. why: in words.
+        All topics are excluded if the error names none. why: the reason to show.
         """
         with self._lock:
             read = [
@@ -268,14 +268,17 @@ class Reporters:
             return bool(read)
 
     def are_settled(self) -> bool:
-        """Whether what can be known of them at once is known."""
+        """Whether every reporter has reported, or will not report soon."""
         with self._lock:
             now_s = self._clock()
             topics = all(r.settled(now_s) for r in self._by_source.values())
         return topics and all(poller.is_settled for poller in self._polled)
 
     def put_off(self, why: str) -> None:
-        """Go on without any topic for a long while."""
+        """Exclude all topics for `OFF_S` seconds.
+
+        why: the reason to show.
+        """
         with self._lock:
             for reporter in self._by_source.values():
                 reporter.reading_since_s = None
@@ -284,7 +287,10 @@ class Reporters:
                 self._tell(reporter)
 
     def take(self, source: str, read: Unpacked) -> None:
-        """What a batch read of one topic; tables of the schema `REPORTS`."""
+        """Keep the reports that a batch read of one source's topic.
+
+        read: tables of schema `REPORTS`, and the records left out by reason.
+        """
         with self._lock:
             reporter = self._by_source[source]
             known = set(reporter.left_out)
@@ -295,7 +301,7 @@ class Reporters:
             self._tell(reporter)
 
     def complete(self, vectors: pa.Table) -> pa.Table:
-        """Load vectors with what these reporters know better; schema `VECTORS`."""
+        """Complete load vectors with the latest reports; both of schema `VECTORS`."""
         with self._lock:
             tables = [t for r in self._by_source.values() for _, t in r.recent]
             cores = self._cores
@@ -307,7 +313,7 @@ class Reporters:
 
     @property
     def passed_over(self) -> Mapping[str, int]:
-        """Reports that the newest load vectors could not use, by reason."""
+        """Number of reports that the latest load vectors could not use, by reason."""
         return self._passed_over
 
     @property
@@ -316,7 +322,7 @@ class Reporters:
         return self._without_cores
 
     def states(self) -> tuple[ReporterState, ...]:
-        """Each of them now."""
+        """The current state of the reporter of each metric topic."""
         with self._lock:
             now_ms = int(1000 * self._clock())
             return tuple(

@@ -27,7 +27,7 @@ class Selector:
     """Whether it only grows, so that its increase per second is the figure."""
 
     def takes(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether a series is meant."""
+        """Whether a series has this name and all labels of the selector."""
         return name == self.name and all(
             labels.get(label, "") == value for label, value in self.labels.items()
         )
@@ -42,9 +42,9 @@ Figures = Mapping[str, tuple[Selector, ...]]
 
 
 def selector(text: str) -> Selector:
-    """`NAME{label="value"}`, or `rate(...)` of it where it is a counter.
+    """Parse `NAME{label="value"}`, or `rate(...)` of it for a counter.
 
-    Raises ConfigError.
+    Raises ConfigError for any other text.
     """
     found = _SELECTOR.fullmatch(text)
     if found is None or (found[1] is None) != (found[8] is None):

@@ -43,7 +43,10 @@ class Unpacked:
 
 
 def packer(source: str, decode: Decoder) -> Callable[[Batches], Batches]:
-    """For a Python worker: records to `PACKED`."""
+    """Return a function of a Python worker that decodes records into `PACKED`.
+
+    source: name under which `unpack` returns the tables.
+    """
 
     def convert(batches: Batches) -> Batches:
         for batch in batches:
@@ -64,7 +67,7 @@ def packer(source: str, decode: Decoder) -> Callable[[Batches], Batches]:
 
 
 def unpack(packed: pa.Table) -> dict[str, Unpacked]:
-    """By source."""
+    """Unpack what workers packed: tables and counts of invalid records, by source."""
     found: dict[str, Unpacked] = {}
     for row in packed.to_pylist():
         of = found.setdefault(row["source"], Unpacked())
@@ -78,7 +81,7 @@ def unpack(packed: pa.Table) -> dict[str, Unpacked]:
 
 
 def divided(table: pa.Table, column: str, parts: int) -> Iterator[pa.Table]:
-    """At most so many tables; what is alike in the column stays together."""
+    """Split into at most `parts` tables; equal values of `column` stay together."""
     if parts == 1:
         yield table
         return
@@ -90,7 +93,10 @@ def divided(table: pa.Table, column: str, parts: int) -> Iterator[pa.Table]:
 
 
 def mapper(change: Callable[[pa.Table], pa.Table]) -> Callable[[Batches], Batches]:
-    """For a Python worker: each packed table, column `content`, to another one."""
+    """Return a function of a Python worker that applies `change` to packed tables.
+
+    The tables are in the column `content`.
+    """
 
     def convert(batches: Batches) -> Batches:
         for batch in batches:
@@ -106,7 +112,7 @@ def mapper(change: Callable[[pa.Table], pa.Table]) -> Callable[[Batches], Batche
 
 
 def to_bytes(table: pa.Table) -> bytes:
-    """Arrow's stream of it."""
+    """Serialize a table as an Arrow stream; NaN can be compared by its bytes."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as out:
         out.write_table(table)
@@ -115,5 +121,5 @@ def to_bytes(table: pa.Table) -> bytes:
 
 
 def from_bytes(content: bytes) -> pa.Table:
-    """What `closed` made a stream of."""
+    """Read the table that `to_bytes` serialized."""
     return pa.ipc.open_stream(content).read_all()

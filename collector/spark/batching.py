@@ -14,10 +14,10 @@ class Sink(Protocol):
     """Where samples go on their way to Spark."""
 
     def write(self, samples: pa.Table) -> None:
-        """Keep one sample of all partitions."""
+        """Store one sample of all partitions, schema `SAMPLES`."""
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Release files or connections."""
 
 
 class SampleBatch:

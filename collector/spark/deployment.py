@@ -20,7 +20,7 @@ _KNOCK_S: Final = 5.0
 
 
 def master_of(text: str) -> str:
-    """A master as Spark takes it. Raises ValueError for others."""
+    """Check the URL of a Spark master; raises ValueError for an invalid one."""
     if any(form.fullmatch(text) for form in (_LOCAL, _STANDALONE, _OTHERS)):
         return text
     raise ValueError(
@@ -30,7 +30,7 @@ def master_of(text: str) -> str:
 
 
 def properties_of(table: Any) -> dict[str, str]:
-    """Properties as Spark takes them. Raises ValueError for what are none."""
+    """Check a table of Spark properties; raises ValueError for an invalid one."""
     if not isinstance(table, dict):
         raise ValueError("Spark's properties are a table of names and texts")
     for key, value in table.items():
@@ -47,7 +47,7 @@ def properties_of(table: Any) -> dict[str, str]:
 
 
 def is_local(master: str) -> bool:
-    """Whether no other machine takes part."""
+    """Whether a Spark master runs in this machine alone, such as `local[2]`."""
     return _LOCAL.fullmatch(master) is not None
 
 
@@ -62,7 +62,11 @@ class SparkSite:
     """Whether the workers see the state folder, under the same path."""
 
     def require_samples(self, master: str, state_dir: Path, topic: str | None) -> None:
-        """Raise ConfigError where workers could not read what is sampled."""
+        """Check that Spark's workers can read the samples.
+
+        Raises ConfigError for a remote master with neither a samples topic nor a state
+        folder that it shares.
+        """
         if is_local(master) or topic is not None or self.shared_state:
             return
         raise ConfigError(

@@ -27,7 +27,7 @@ class Connector:
 
     @property
     def at_hand(self) -> bool:
-        """Whether nothing must be fetched first."""
+        """Whether the connector's jars are loaded or cached; none is fetched then."""
         return self._loaded or is_fetched(self._pins, self._cache_dir)
 
     def jars(self, *, needed: bool) -> tuple[Path, ...]:
@@ -41,7 +41,10 @@ class Connector:
         return fetch(self._pins, self._cache_dir)
 
     def options(self, session: "SparkSession") -> Mapping[str, str]:
-        """Of a reader of topics. Raises DownloadFailed."""
+        """Return the options of a Spark reader of topics; adds missing jars first.
+
+        Raises DownloadFailed.
+        """
         options = spark_options(self._connection)
         with self._fetching:
             if not self._loaded:

@@ -1,4 +1,4 @@
-"""What Spark says when it cannot work, in words that say what to do."""
+"""Errors of Spark for which a retry is useless, with what to do."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ _NO_CONNECTOR: Final = "Failed to find data source: kafka"
 
 
 def lasting_fault(text: str) -> PlimsollError | None:
-    """The error behind what Spark said, where trying again is of no use."""
+    """Return the error to raise for Spark's message; None where a retry may help."""
     if _DENIED in text:
         line = text.strip().split("\n", 1)[0]
         return RightsMissing(

@@ -1,4 +1,4 @@
-"""The code of Spark's Python workers, which need no plimsoll of their own."""
+"""Ship plimsoll's code to Spark's Python workers as a zip."""
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -11,7 +11,7 @@ SHIPPED: Final = ("collector", "model")
 
 
 def pack(target: Path) -> Path:
-    """Write these packages as a zip that Python can import from."""
+    """Write the packages `SHIPPED` as an importable zip; returns `target`."""
     with ZipFile(target, "w", ZIP_DEFLATED, compresslevel=1) as archive:
         for name in SHIPPED:
             _add(archive, files(name), name)

@@ -99,14 +99,14 @@ logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
 def spark_home() -> Path:
-    """The Spark that PySpark brings along."""
+    """Return the folder of the Spark distribution inside PySpark."""
     import pyspark
 
     return Path(pyspark.__file__).parent
 
 
 def is_submitted() -> bool:
-    """Whether `spark-submit` started this process, and a JVM for it."""
+    """Whether `spark-submit` started this process, with a JVM for it."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
@@ -146,7 +146,7 @@ class Spark:
 
     @property
     def pid(self) -> int | None:
-        """The JVM's process; None before it is started."""
+        """Process id of the JVM; None before it starts."""
         return self._jvm.pid if self._jvm else None
 
     def start(self) -> "SparkSession":
@@ -169,7 +169,7 @@ class Spark:
         return self._session
 
     def close(self) -> None:
-        """End the JVM and remove its scratch files; also while it is starting."""
+        """End the JVM and delete its scratch files; works during the start, too."""
         with self._lock:
             self._closed = True
             jvm, self._jvm = self._jvm, None

@@ -75,7 +75,7 @@ class SpoolSource:
     folder: Path
 
     def records(self, session: "SparkSession") -> "DataFrame":
-        """An unbounded frame with the column `value`."""
+        """Open the spool as an unbounded frame of records, column `value`."""
         reader = session.readStream.schema("value binary, timestamp timestamp").options(
             maxFilesPerTrigger=MOST_FILES,
             # Without it Spark remembers the name of every file of the last week.
@@ -97,7 +97,7 @@ class TopicSource:
     since_s: float = 60.0
 
     def records(self, session: "SparkSession") -> "DataFrame":
-        """An unbounded frame with the column `value`."""
+        """Open the topic as an unbounded frame of records, column `value`."""
         since_ms = int(1000 * (self.clock() - self.since_s))
         options = {
             **self.options,
@@ -112,7 +112,7 @@ class TopicSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a stream is to do."""
+    """The inputs, the window and the checkpoint of a streaming job."""
 
     source: SpoolSource | TopicSource
     checkpoint: Path
@@ -155,7 +155,10 @@ class LoadStream:
         self._options: Mapping[str, str] = {}
 
     def run(self) -> None:
-        """Read until `stop`. Raises PlimsollError when the job keeps failing."""
+        """Process batches until `stop`.
+
+        Raises PlimsollError when the job keeps failing.
+        """
         from pyspark.errors import AnalysisException, StreamingQueryException
 
         connector = self._job.connector
@@ -172,7 +175,7 @@ class LoadStream:
             readings = self._to_read()
 
     def stop(self) -> None:
-        """End the job between two batches; from any thread."""
+        """End the job between two batches; callable from any thread."""
         self._stopping.set()
         if self._query is not None:
             self._end(self._query)
@@ -215,7 +218,7 @@ class LoadStream:
                 self._busy.release()
 
     def _note_failure(self, exc: Exception) -> None:
-        """Go on without metric topics at first; raise what ends the job for good."""
+        """Exclude metric topics at first; raise the error if it persists."""
         reporters = self._job.reporters
         if reporters is not None and reporters.set_aside(str(exc), _reason(exc)):
             _log.info("metric topics are set aside: %s", _line(exc))

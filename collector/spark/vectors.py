@@ -6,7 +6,7 @@ imported here.
 Rates are sums over the steps from one sample to the next, so that a step that cannot
 be trusted leaves both sums and bends nothing:
 
-- a topic that was made anew begins anew, too
+- a topic that was created again starts again
 - records in: latest offset; a step back (unclean election) is left out
 - bytes per record: growth of the local log / growth of the offset, over steps with the
   same leader in which nothing was deleted; else local bytes / local offsets; else the
@@ -103,7 +103,7 @@ OLDEST: Final = tuple(name for name in VECTORS.names if name not in _SINCE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """How samples are made into rates."""
+    """The span over which samples become rates, and the fan-out assumed."""
 
     window_ms: int
     fan_out: float = 1.0
@@ -125,22 +125,26 @@ class SampleSteps:
     """(n,) True in those rows, which have no step before them."""
 
     def step(self, name: str) -> NDArray[np.int64]:
-        """(n,) change since the sample before; 0 in a partition's first row."""
+        """(n,) change of a column since the previous sample of the same partition.
+
+        0 in a partition's first row.
+        """
         values = self.columns[name].astype(np.int64)
         change = np.diff(values, prepend=values[:1])
         change[self.starts] = 0
         return change
 
     def total(self, values: NDArray[Any]) -> Floats:
-        """(groups,) sums per partition."""
+        """(groups,) sums of (n,) values per partition."""
         return np.add.reduceat(values.astype(np.float64), self.first)
 
 
 def load_vectors(samples: pa.Table, window: Window) -> pa.Table:
-    """Schema `VECTORS`, by topic and partition, over the newest `window_ms`.
+    """Compute load vectors, schema `VECTORS`, over the newest `window_ms` of samples.
 
-    Samples may come in any order and twice; those without a leader do not count. Time
-    is the samples' own.
+    samples: schema `SAMPLES`, in any order, duplicates allowed; those without a leader
+    are ignored. Rates are bytes/s and records/s, sizes bytes; NaN where unknown. The
+    result is sorted by topic and partition. Time is that of the samples.
     """
     steps = _in_order(samples, window.window_ms)
     if steps is None:
@@ -181,7 +185,7 @@ def load_vectors(samples: pa.Table, window: Window) -> pa.Table:
 
 
 def as_vectors(table: pa.Table) -> pa.Table:
-    """Schema `VECTORS`, of a table that may lack what older files lack.
+    """Cast a table to the schema `VECTORS`; columns that older files lack are added.
 
     Raises ValueError where it lacks more.
     """
@@ -391,5 +395,5 @@ def _quotient(above: NDArray[Any], below: NDArray[Any]) -> Floats:
 
 
 def concatenate(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """One table of these; empty of that schema where there are none."""
+    """Concatenate tables of one schema into one chunk; empty where there are none."""
     return pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
