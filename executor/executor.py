@@ -66,10 +66,10 @@ _log = logging.getLogger("plimsoll.executor")
 
 
 class Executor(Closing):
-    """Carries out plans on one cluster. One thread uses it.
+    """Executes plans on one cluster. One thread uses it.
 
-    With an `archive`, runs are archived there before they act, and its lease is held
-    while they do; what other hosts have begun is found there.
+    With an `archive`, runs are archived in its bucket before they act, the cluster's
+    lease is held while they do, and runs begun on other hosts are found there.
     """
 
     def __init__(
@@ -103,12 +103,14 @@ class Executor(Closing):
         steering: Steering,
         moves_in_flight: int | None = None,
     ) -> RunReport:
-        """Carry out exactly this plan; `steering` may end it early.
+        """Execute exactly this plan; `steering` may end it early.
 
-        Settings that earlier runs have left in force are restored first. Raises
-        PlanOutdated or GuardrailRefused where the plan does not fit the cluster, and
-        nothing else was changed; ClusterUnreachable, RightsMissing, ConfigError or
-        ExecutionStopped where it cannot be carried out.
+        `observe` receives the run after each change. `moves_in_flight` overrides that
+        of the limits. Settings that earlier runs have left in force are restored first.
+
+        Raises PlanOutdated or GuardrailRefused where the plan does not fit the cluster
+        (nothing else was changed then), and ClusterUnreachable, RightsMissing,
+        ConfigError or ExecutionStopped where it cannot be executed.
         """
         undoes = rolls_back(plan, journal_dir)
         if not undoes:
@@ -131,11 +133,11 @@ class Executor(Closing):
         steering: Steering,
         moves_in_flight: int | None = None,
     ) -> RunReport:
-        """Go on with the newest run, which was cut off, stopped or failed.
+        """Resume the most recent run, which was interrupted, stopped or failed.
 
-        What became of its moves is read from the cluster; what has not begun must
-        still fit it, as in `execute`. Raises as that does, ConfigError also where
-        there is no run or nothing is left of it.
+        The state of its moves is read from the cluster; moves that have not started
+        must still fit it. Raises as `execute` does, and ConfigError where there is no
+        run or nothing is left to resume.
         """
         options = _RunOptions(journal_dir, moves_in_flight, observe, steering)
         cluster_id = self._admin.cluster().cluster_id
@@ -155,11 +157,12 @@ class Executor(Closing):
     def plan_rollback(
         self, journal_dir: Path, run_id: str | None
     ) -> tuple[Plan, list[str]]:
-        """The plan that undoes a run, the newest by default; and what it leaves alone.
+        """Plan the rollback of a run, by default the most recent one.
 
-        What is to be moved back is read from the cluster. Raises as `past_run` does,
-        and GuardrailRefused where something still moves, or moved too short ago, or
-        where the newest run is a rollback that has not finished.
+        Returns the plan, and why moves are left alone, in words. The present placement
+        is read from the cluster. Raises as `past_run` does, and GuardrailRefused where
+        a move is still in progress or ended too recently, or where the most recent run
+        is itself an unfinished rollback.
         """
         cluster_id = self._admin.cluster().cluster_id
         if self._archive is not None:
@@ -184,7 +187,7 @@ class Executor(Closing):
         return plan, [*past.warnings, *left]
 
     def _let_settle(self, past: PastRun) -> None:
-        """Wait until brokers that lag show what a run has asked for last."""
+        """Wait until lagging brokers show what a run requested last."""
         since_s = (self._timing.now_ms() - past.last_at_ms) / 1000
         self._timing.pause(min(SETTLE_S, max(0.0, SETTLE_S - since_s)))
 
@@ -196,7 +199,7 @@ class Executor(Closing):
         limits: RunLimits,
         past: PastRun | None = None,
     ) -> RunReport:
-        """One run, and whether what it has finished is to be moved back."""
+        """One run, and its rollback where a stop rule demands that."""
         resumed = past is not None
         opened = self._journals.opened
         with opened(options.journal_dir, plan, run_id, resumed=resumed) as journal:
@@ -275,8 +278,8 @@ class Executor(Closing):
     def _restore_first(self, plan: Plan, journal_dir: Path, *, undoes: bool) -> None:
         """Restore what earlier runs have left, before a plan for this cluster runs.
 
-        Otherwise the run would take it for a setting of someone else and restore it at
-        its end. What remains is named.
+        Otherwise the run would take it for someone else's setting and restore it at
+        its end. What remains is named in warnings.
         """
         cluster_id = self._admin.cluster().cluster_id
         if cluster_id != plan.cluster_id:
@@ -288,11 +291,11 @@ class Executor(Closing):
             self._warn(remains(journal_dir, cluster_id))
 
     def clean_up(self, journal_dir: Path, *, idle: bool = False) -> list[str]:
-        """Take away what interrupted runs have left set; what it did, in words.
+        """Restore the settings that interrupted runs have left; say what was done.
 
-        idle: only where no partition is being moved, which may be what a throttle is
-        for. `left` names what is in force after all. Raises GuardrailRefused while a
-        run is in progress, else as the cluster does.
+        `idle`: only while no partition is being moved, since a throttle may be in force
+        for that move. `left` names what remains. Raises GuardrailRefused while a run is
+        in progress, and otherwise as the cluster's calls do.
         """
         cluster_id = self._admin.cluster().cluster_id
         with self._journals.sole_writer(journal_dir, cluster_id):
@@ -301,7 +304,7 @@ class Executor(Closing):
             return self._cleanup.clean_up(journal_dir, cluster_id)
 
     def left(self, journal_dir: Path) -> list[str]:
-        """What is in force of runs that have ended, or may be theirs, in words."""
+        """Settings in force that ended runs have set or may have set, in words."""
         cluster_id = self._admin.cluster().cluster_id
         return [
             *remains(journal_dir, cluster_id),
@@ -309,7 +312,7 @@ class Executor(Closing):
         ]
 
     def _warn(self, warnings: Iterable[str]) -> None:
-        """Give warnings, each once."""
+        """Log each warning once."""
         for warning in warnings:
             if warning not in self._warned:
                 _log.warning("%s", warning)
@@ -318,7 +321,7 @@ class Executor(Closing):
     def forecast(
         self, plan: Plan, journal_dir: Path, moves_in_flight: int | None = None
     ) -> Forecast:
-        """What a plan will take, judged by earlier runs on this cluster.
+        """Estimate the time, bytes and peaks of a plan from earlier runs.
 
         Raises ClusterUnreachable.
         """
@@ -340,16 +343,16 @@ class Executor(Closing):
         topics: Collection[str] | None = None,
         ids: Collection[PartitionId] | None = None,
     ) -> LeaderElections:
-        """Where another than the preferred replica leads; as `find_elections`."""
+        """Partitions not led by their preferred replica; as `find_elections`."""
         return find_elections(self._admin, topics, ids)
 
     def elect(
         self, requested: LeaderElections, journal_dir: Path, by: str = ""
     ) -> tuple[LeaderElection, ...]:
-        """Hold the elections that are possible; those without success, and why.
+        """Elect the preferred leaders that can be; return the failed elections.
 
-        Each request is in the journal before it is sent. Raises GuardrailRefused while
-        a run is in progress, else as the cluster and the journal do.
+        Each request is journalled before it is sent. Raises GuardrailRefused while a
+        run is in progress, and otherwise as the cluster's calls and the journal do.
         """
         action = self._journals.action("elect", journal_dir, requested.cluster_id, by)
         with action as journal:
@@ -375,7 +378,7 @@ class Executor(Closing):
         cluster_id: str,
         by: str = "",
     ) -> Iterator[None]:
-        """Under lock, lease and journal, for whoever creates a topic of plimsoll's own.
+        """Journal the creation of a topic of plimsoll's own, under lock and lease.
 
         Raises GuardrailRefused while a run is in progress, and as the journal does.
         """
@@ -386,10 +389,10 @@ class Executor(Closing):
             yield
 
     def rebalancers(self, *, shared: bool) -> tuple[str, ...]:
-        """Others that move or may move partitions of this cluster, in words.
+        """Competing rebalancers of this cluster, each in a sentence.
 
-        shared: whether some are in shared storage, which AutoMQ's own balancer moves.
-        Changes nothing. Raises ClusterUnreachable or RightsMissing.
+        `shared`: whether some partitions are in shared storage, which AutoMQ's own
+        balancer moves. Changes nothing. Raises ClusterUnreachable or RightsMissing.
         """
         try:
             found = list(other_rebalancers.check(self._admin, self._admin.cluster()))
@@ -401,9 +404,9 @@ class Executor(Closing):
         return tuple(found)
 
     def dry_run(self, plan: Plan, journal_dir: Path | None = None) -> list[str]:
-        """The requests that would be sent, after the same checks.
+        """The requests that `execute` would send, as text, after the same checks.
 
-        journal_dir: where the run is that the plan undoes, if it does.
+        `journal_dir`: where the run is that the plan undoes, if it is a rollback.
         """
         by_kind = self._platforms()
         undoes = journal_dir is not None and rolls_back(plan, journal_dir)
@@ -458,7 +461,7 @@ def _with(limits: RunLimits, moves_in_flight: int | None) -> RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class _RunOptions:
-    """How a run is carried out, whatever it does."""
+    """How a run is executed, whatever its plan."""
 
     journal_dir: Path
     moves_in_flight: int | None
@@ -477,12 +480,12 @@ def connect(
     limits: RunLimits = _DEFAULT_LIMITS,
     timing: Timing = _REAL_TIME,
 ) -> Executor:
-    """An executor for the cluster at `bootstrap` (`host:port`, parted by commas).
+    """Make an executor for the cluster at `bootstrap` (`host:port`, comma-separated).
 
-    Nothing is connected before the first call. With `s3`, what the remote tier holds
-    of each partition is looked up before its move; with `wal`, whether AutoMQ's nodes
-    have uploaded their logs after it; with `archive`, runs are archived there. Raises
-    ConfigError.
+    Nothing is connected before the first call; `timeout_s` limits each request. With
+    `s3`, each partition's segments in the remote tier are listed before its move; with
+    `wal`, the upload of AutoMQ nodes' write-ahead logs is verified after it; with
+    `archive`, runs are archived there. Raises ConfigError.
     """
     return Executor(
         KafkaAdmin(bootstrap, timeout_s, properties),

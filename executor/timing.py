@@ -1,4 +1,4 @@
-"""Time as an argument, and the limits of a run."""
+"""The clock and the limits of a run, passed as arguments."""
 
 import time
 from collections.abc import Callable
@@ -18,23 +18,26 @@ _SETTLE_LOOK_S: Final = 0.1
 
 
 def steady_s() -> float:
-    """Seconds since some moment, by a clock that nobody sets."""
+    """Seconds of the monotonic clock, which is never adjusted."""
     return time.clock_gettime(_STEADY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """The clock of a run and its way to wait."""
+    """The clocks of a run, and how it waits; replaced by simulated time in tests."""
 
     now_s: Callable[[], float] = time.time
-    """Seconds since the epoch; for stamps alone, since somebody may set this clock."""
+    """Seconds since the epoch; only for time stamps, since this clock may be set."""
     pause: Callable[[float], None] = time.sleep
-    """Wait this many seconds."""
+    """Waits this many seconds."""
     steady_s: Callable[[], float] = steady_s
-    """Seconds since some moment; nobody sets this clock, so waiting goes by it."""
+    """Seconds of a monotonic clock, by which all waiting goes."""
 
     def settles(self, fits: Callable[[], bool]) -> bool:
-        """Whether it comes to fit in 10 s: brokers may lag behind the controller."""
+        """Poll for up to 10 s until the condition holds; return whether it does.
+
+        Brokers may lag behind the controller.
+        """
         end_s = self.steady_s() + _SETTLE_S
         while not fits():
             if self.steady_s() >= end_s:
@@ -49,39 +52,41 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLimits:
-    """What a run may do at once, and how long it waits for what."""
+    """How much a run may do at once, and how long it waits."""
 
     moves_in_flight: int = 4
-    """Moves under way in the cluster."""
+    """Moves in flight in the cluster."""
     moves_per_broker: int = 10
-    """Moves under way that a broker takes part in, in and out together."""
+    """Moves in flight that involve one broker, incoming and outgoing together."""
     throttle_bytes_per_s: int | None = None
-    """What moves may copy into a broker, and out of it, each; None without limit."""
+    """Bytes per second that moves may copy into a broker, and out of it, each; None
+    without limit."""
     throttle_follows: bool = False
-    """Whether the throttle follows what clients leave free, as `auto_throttle` says."""
+    """Whether the throttle follows what clients leave free, within `auto_throttle`."""
     auto_throttle: AutoThrottle = field(default_factory=AutoThrottle)
     disk_reserve_bytes: int = 10**9
-    """What stays free on every target's disk."""
+    """Bytes that stay free on every target's disk."""
     stuck_s: float = 120.0
-    """A move on shared storage, which copies nothing, is stuck after so long."""
+    """Seconds after which a move on shared storage, which copies nothing, is stuck."""
     poll_s: float = 0.15
-    """Between two looks at what is under way."""
+    """Seconds between two polls of in-flight moves."""
     health_s: float = 1.0
-    """Between two looks at the cluster as a whole."""
+    """Seconds between two checks of the plan's own brokers and partitions."""
     watch_s: float = 10.0
-    """Between two looks at every partition, those outside the plan too."""
+    """Seconds between two polls of every partition, including those outside the
+    plan."""
     unreachable_s: float = 60.0
-    """A cluster that does not answer for this long ends the run."""
+    """Seconds without an answer from the cluster that end the run."""
     disk_look_s: float = 10.0
-    """Between two looks at the free room of targets."""
+    """Seconds between two polls of targets' free disk space."""
     stop_rules: StopRules = _RULES
-    """What ends a run early or holds it."""
+    """The rules that stop or pause a run."""
     suspend_balancer: bool = False
-    """Whether AutoMQ's own balancer may be stood down for the run."""
+    """Whether the run may suspend AutoMQ's own balancer."""
     lower_segments: bool = False
-    """Whether topics in the remote tier may have short segments for the run."""
+    """Whether the run may lower segment.bytes of topics in the remote tier."""
     tier_wait_s: float = 30.0
-    """How long to wait until segments are in the remote tier."""
+    """Seconds to wait until segments are in the remote tier."""
 
     def __post_init__(self) -> None:
         if self.moves_in_flight < 1 or self.moves_per_broker < 1:
@@ -91,7 +96,9 @@ class RunLimits:
 
     @property
     def copy_bytes_per_s(self) -> float:
-        """The most that a throttle lets into a broker, and out of it, each."""
+        """Bytes per second that a throttle lets into a broker, and out of it, each,
+        at most.
+        """
         if self.throttle_follows:
             return self.auto_throttle.most_bytes_per_s
         return self.throttle_bytes_per_s or inf

@@ -1,4 +1,4 @@
-"""What the executor asks of a cluster; `kafka_admin` asks a real one."""
+"""The requests that the executor makes; `executor.client.kafka_admin` sends them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
@@ -15,7 +15,7 @@ from model.ids import BrokerId, PartitionId, TopicName
 
 
 class OffsetKind(IntEnum):
-    """What ListOffsets is asked for in place of a time (KIP-405, KIP-1005)."""
+    """Special timestamps of ListOffsets (KIP-405, KIP-1005)."""
 
     LATEST = -1
     EARLIEST = -2
@@ -26,19 +26,21 @@ class OffsetKind(IntEnum):
 class ClusterAdmin(Protocol):
     """Calls on one cluster. One thread owns it.
 
-    Every call raises ClusterUnreachable or RightsMissing; those that change settings
-    also ExecutionStopped where the cluster refuses.
+    Every call raises ClusterUnreachable or RightsMissing; calls that change settings
+    also raise ExecutionStopped where the cluster refuses.
     """
 
     def close(self) -> None:
-        """Drop the connection; the next call makes a new one."""
+        """Close the connection; the next call opens a new one."""
 
     def cluster(self) -> ClusterView:
-        """The cluster's id and the brokers that serve."""
+        """The cluster id, the live brokers and their racks."""
         ...
 
     def controller_elections(self) -> int | None:
-        """How often a controller was elected (KIP-595); None where nobody tells."""
+        """Controller elections so far (KIP-595); None where the cluster does not report
+        them.
+        """
         ...
 
     def features(self) -> frozenset[str]:
@@ -46,46 +48,51 @@ class ClusterAdmin(Protocol):
         ...
 
     def topics(self) -> dict[TopicName, int]:
-        """All topics, Kafka's own among them, and how many partitions each has."""
+        """Partition count of each topic, Kafka's internal topics included."""
         ...
 
     def partitions(
         self, ids: Collection[PartitionId] | None = None
     ) -> dict[PartitionId, PartitionView]:
-        """Placement now, of all where none are named; what does not exist is absent."""
+        """Current placement of these partitions, or of all; missing partitions are
+        absent.
+        """
         ...
 
     def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
-        """All reassignments under way in the cluster."""
+        """All reassignments in progress (KIP-455)."""
         ...
 
     def reassign(
         self, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
     ) -> dict[PartitionId, PartitionResponse]:
-        """Ask for replica lists, or with None to cancel (KIP-455).
+        """Request replica lists, or cancel with None (KIP-455).
 
-        One answer per partition, unknown where none came."""
+        Returns one response per partition, UNKNOWN where none came.
+        """
         ...
 
     def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
-        """Ask for preferred leaders; whether they lead shows in the metadata only."""
+        """Request preferred leader elections (KIP-460); only metadata show the
+        result.
+        """
 
     def log_dirs(
         self, broker: BrokerId, ids: Collection[PartitionId]
     ) -> tuple[LogDirView, ...]:
-        """One broker's log directories, with the replicas of these partitions.
+        """One broker's log directories with the sizes of these partitions (KIP-113).
 
-        Empty where the right to ask is missing: the broker does not say.
+        Empty where the right to describe them is missing.
         """
         ...
 
     def alter_log_dirs(
         self, broker: BrokerId, targets: Mapping[PartitionId, str]
     ) -> dict[PartitionId, PartitionResponse]:
-        """Ask one broker to keep its replicas in these log directories (KIP-113).
+        """Request log directories for one broker's replicas (KIP-113).
 
-        A replica that it has not yet is made there, unless the broker is restarted
-        before. One answer per partition, unknown where none came.
+        A replica that does not exist yet is created there, unless the broker restarts
+        first. Returns one response per partition, UNKNOWN where none came.
         """
         ...
 
@@ -94,68 +101,70 @@ class ClusterAdmin(Protocol):
     ) -> dict[PartitionId, int]:
         """Offsets of one kind from the leader of these partitions.
 
-        Absent where the broker has no answer; -1 for LATEST_TIERED where nothing is
-        in the tier yet.
+        Partitions without an answer are absent; LATEST_TIERED is -1 while nothing is in
+        the tier.
         """
         ...
 
     def broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
-        """Settings in force on one broker; those it does not have are absent."""
+        """Effective settings of one broker; settings it does not have are absent."""
         ...
 
     def topic_configs(
         self, topics: Sequence[TopicName], keys: Sequence[str]
     ) -> dict[TopicName, dict[str, str]]:
-        """Settings in force for topics."""
+        """Effective settings by topic."""
         ...
 
     def own_broker_configs(
         self, broker: BrokerId, keys: Sequence[str]
     ) -> dict[str, str]:
-        """Settings of one broker itself; those that are only in force are absent."""
+        """Settings overridden on the broker itself; others are absent."""
         ...
 
     def own_topic_configs(
         self, topics: Sequence[TopicName], keys: Sequence[str]
     ) -> dict[TopicName, dict[str, str]]:
-        """Settings of topics themselves; those that are only in force are absent."""
+        """Settings overridden on the topics themselves; others are absent."""
         ...
 
     def alter_broker_configs(
         self, broker: BrokerId, values: Mapping[str, str | None]
     ) -> None:
-        """Set values of one broker; None takes a setting away."""
+        """Set a broker's own settings; None deletes the override."""
 
     def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
-        """Settings of all brokers together; those not set there are absent."""
+        """Cluster-wide default settings; settings not overridden there are absent."""
         ...
 
     def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
-        """Set values of all brokers together; None takes a setting away."""
+        """Set cluster-wide defaults; None deletes the override."""
 
     def alter_topic_configs(
         self, topic: TopicName, values: Mapping[str, str | None]
     ) -> None:
-        """Set values of one topic; None takes a setting away."""
+        """Set a topic's settings; None deletes the override."""
 
     def append_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:
-        """Add entries to settings that are lists."""
+        """Append entries to list settings."""
 
     def subtract_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:
-        """Take entries out of settings that are lists; others stay."""
+        """Remove entries from list settings; others stay."""
 
     def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
-        """Take settings of a topic away, so that the defaults are in force."""
+        """Delete overrides of a topic, so that the defaults apply."""
 
 
 def local_bytes(
     admin: ClusterAdmin, broker: BrokerId, ids: Collection[PartitionId]
 ) -> dict[PartitionId, int]:
-    """Bytes in one broker's log directories; absent where it has no replica."""
+    """Bytes of each partition in one broker's log directories; absent without a
+    replica.
+    """
     return {
         pid: size
         for directory in admin.log_dirs(broker, ids)

@@ -1,4 +1,4 @@
-"""The one place in this package that holds a Kafka client and reads its errors."""
+"""Implement `ClusterAdmin` with kafka-python, the only driver in this package."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _READS: Final = 3
-"""Clients that a question is asked through before the cluster is unreachable."""
+"""Attempts with a new client each before the cluster counts as unreachable."""
 _REFUSALS: Final = 20
-"""Brokers that may refuse one client's connection before it is replaced."""
+"""Refused connections before a client is replaced."""
 _ALTER: Final = "ALTER on the cluster"
 _DESCRIBE: Final = "DESCRIBE on the cluster and its topics"
 _ALTER_CONFIGS: Final = "ALTER_CONFIGS on the cluster and its topics"
@@ -49,11 +49,12 @@ _DESCRIBE_CONFIGS: Final = "DESCRIBE_CONFIGS on the cluster and its topics"
 
 
 class KafkaAdmin(Closing):
-    """The calls of `Admin` on one real cluster; errors come out as plimsoll's own.
+    """Calls on a real cluster, as `ClusterAdmin` documents them.
 
-    One thread owns it. The client is made at the first call and made anew after a
-    failure, since one that met a cluster in trouble may never recover.
-    Every call raises ClusterUnreachable, RightsMissing or AccessRefused.
+    Driver errors become plimsoll's own: every call raises ClusterUnreachable,
+    RightsMissing or AccessRefused. The client is opened at the first call and replaced
+    after a failure, since a client that met a cluster in trouble may never recover.
+    `timeout_s` is seconds per request. One thread owns it.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class KafkaAdmin(Closing):
         )
 
     def controller_elections(self) -> int | None:
-        """How often a controller was elected (KIP-595); None before KRaft."""
+        """Controller elections so far (KIP-595); None before KRaft."""
         what = "describe its controller"
         return self._ask(what, _DESCRIBE, controller_epoch)
 
@@ -140,12 +141,11 @@ class KafkaAdmin(Closing):
     def reassign(
         self, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
     ) -> dict[PartitionId, PartitionResponse]:
-        """Ask for replica lists, or with None to cancel (KIP-455).
+        """Request replica lists, or cancel with None (KIP-455).
 
-        One answer per partition, unknown where none came.
-
-        Brokers from 4.1 on are told to refuse a change of the replication factor
-        (KIP-860); the driver leaves that out for older ones.
+        Returns one response per partition, UNKNOWN where none came. Brokers since 4.1
+        are told to refuse a change of the replication factor (KIP-860); the driver
+        omits that for older ones.
         """
         request = reassignment(targets, int(1000 * self._timeout_s))
         with self._client.calling("reassign partitions", _ALTER) as client:
@@ -153,7 +153,7 @@ class KafkaAdmin(Closing):
         return {pid: unmentioned(response) for pid in targets} | answers_of(response)
 
     def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
-        """Ask for preferred leaders; whether they lead shows in the metadata only.
+        """Request preferred leader elections; only metadata show the result.
 
         Errors of single partitions are not raised: the driver would hide all but one.
         """
@@ -168,7 +168,7 @@ class KafkaAdmin(Closing):
     def log_dirs(
         self, broker: BrokerId, ids: Collection[PartitionId]
     ) -> tuple[LogDirView, ...]:
-        """As the broker tells; one whose disk fails shows no replicas."""
+        """One broker's log directories (KIP-113); a failed disk reports no replicas."""
         (answer,) = self._ask(
             "describe its log directories",
             _DESCRIBE,
@@ -179,7 +179,7 @@ class KafkaAdmin(Closing):
     def alter_log_dirs(
         self, broker: BrokerId, targets: Mapping[PartitionId, str]
     ) -> dict[PartitionId, PartitionResponse]:
-        """Ask one broker to keep its replicas in these log directories (KIP-113)."""
+        """Request log directories for one broker's replicas (KIP-113)."""
         with self._client.calling("change log directories", _ALTER) as client:
             return alter_log_dirs(client, broker, targets)
 
@@ -301,7 +301,7 @@ class KafkaAdmin(Closing):
     def _ask(
         self, what: str, right: str, question: "Callable[[KafkaAdminClient], _T]"
     ) -> _T:
-        """The answer to what changes nothing, and so may be asked again."""
+        """Send a read, and retry it with a new client within the time-out."""
         end_s = time.monotonic() + self._timeout_s
         for _ in range(_READS - 1):
             try:
@@ -319,10 +319,10 @@ def _answer(
     question: "Callable[[KafkaAdminClient], _T]",
     end_s: float,
 ) -> _T:
-    """Ask the next broker while those that are asked refuse the connection.
+    """Try the next broker while brokers refuse the connection.
 
     The driver picks one at random of all that the cluster lists, which may just have
-    died; asked again at once, it avoids those.
+    died; on an immediate retry it avoids those.
     """
     from kafka.errors import KafkaConnectionError
 
@@ -336,9 +336,10 @@ def _answer(
 
 
 def slowest_change_s(timeout_s: float) -> float:
-    """The longest that a call which changes something can take, until it is answered.
+    """The longest time, in seconds, until a call that changes something is answered.
 
-    In time-outs: to knock 1, to connect 2, to look for the controller 2, to ask it 1;
-    where it was not the controller any more, to look and to ask again 3.
+    In time-outs: 1 for the reachability check, 2 to connect, 2 to find the controller
+    and 1 to ask it; where it is not the controller any more, 3 to find it and ask
+    again.
     """
     return 9 * timeout_s

@@ -1,4 +1,4 @@
-"""Requests to the driver, and its answers as values of `executor.client.responses`."""
+"""kafka-python requests, and its answers as values of `executor.client.responses`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -15,9 +15,10 @@ _UNKNOWN: Final = -1
 def reassignment(
     targets: Mapping[PartitionId, Sequence[BrokerId] | None], timeout_ms: int
 ) -> object:
-    """A request for replica lists that keeps the replication factor (KIP-860).
+    """An AlterPartitionReassignments request that keeps the replication factor
+    (KIP-860).
 
-    None cancels.
+    None cancels a reassignment.
     """
     from kafka.protocol.admin import AlterPartitionReassignmentsRequest as Request
 
@@ -47,7 +48,9 @@ def _listed(brokers: Sequence[BrokerId] | None) -> list[BrokerId] | None:
 
 
 def offsets_request(ids: Iterable[PartitionId], kind: int) -> object:
-    """A request for offsets of one kind, in the least version that knows it."""
+    """A ListOffsets request for one kind of offset, in the lowest version that
+    has it.
+    """
     from kafka.protocol.consumer import ListOffsetsRequest as Request
 
     topic_class = Request.ListOffsetsTopic
@@ -68,7 +71,10 @@ def offsets_request(ids: Iterable[PartitionId], kind: int) -> object:
 
 
 def to_controller(client: "KafkaAdminClient", request: object) -> Any:
-    """Send one request the driver has no full call for; raises where it may not be."""
+    """Send a request that the driver has no full call for.
+
+    Raises the driver's AuthorizationError where the right is missing.
+    """
     from kafka.errors import AuthorizationError, for_code
 
     def errors(response: Any) -> list[type[Exception]]:
@@ -94,7 +100,9 @@ def to_broker(client: "KafkaAdminClient", request: object, broker: int) -> Any:
 
 
 def controller_epoch(client: "KafkaAdminClient") -> int | None:
-    """The epoch of the controllers' quorum, one more with each election."""
+    """The epoch of the KRaft quorum, which grows with each election; None without
+    one.
+    """
     from kafka.errors import IncompatibleBrokerVersion, UnsupportedVersionError
 
     try:
@@ -106,7 +114,7 @@ def controller_epoch(client: "KafkaAdminClient") -> int | None:
 
 
 def answers_of(response: Any) -> dict[PartitionId, PartitionResponse]:
-    """Of the partitions that an answer mentions."""
+    """The response for each partition that the answer mentions."""
     return {
         PartitionId(topic.name, part.partition_index): (
             _refusal(part) if part.error_code else PartitionResponse.accepted()
@@ -117,7 +125,9 @@ def answers_of(response: Any) -> dict[PartitionId, PartitionResponse]:
 
 
 def unmentioned(response: Any) -> PartitionResponse:
-    """For a partition that is not mentioned: refused with the whole, or unknown."""
+    """The response for a partition not mentioned: refused with the request, or
+    unknown.
+    """
     return _refusal(response) if response.error_code else PartitionResponse.unknown()
 
 
@@ -132,7 +142,7 @@ def _refusal(faulty: Any) -> PartitionResponse:
 
 
 def views_of(topic: Mapping[str, Any]) -> Iterator[PartitionView]:
-    """The partitions of a topic as the driver describes it."""
+    """The partitions of a described topic."""
     for part in topic["partitions"]:
         yield PartitionView(
             id=PartitionId(TopicName(topic["name"]), part["partition_index"]),
@@ -147,7 +157,7 @@ def views_of(topic: Mapping[str, Any]) -> Iterator[PartitionView]:
 def set_or_delete(
     values: Mapping[str, str | None],
 ) -> dict[str, tuple[str, str | None]]:
-    """Operations on settings; None takes one away."""
+    """IncrementalAlterConfigs operations; None deletes."""
     return {
         key: ("DELETE" if value is None else "SET", value)
         for key, value in values.items()
@@ -157,7 +167,7 @@ def set_or_delete(
 def joined(
     operation: str, lists: Mapping[str, Sequence[str]]
 ) -> dict[str, tuple[str, str | None]]:
-    """One operation on settings that are lists; empty ones are left out."""
+    """One operation on list settings; empty lists are omitted."""
     return {key: (operation, ",".join(e)) for key, e in lists.items() if e}
 
 

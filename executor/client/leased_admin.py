@@ -1,4 +1,4 @@
-"""The calls on a cluster, made under a lease."""
+"""Administrative calls under the lease of a cluster."""
 
 from typing import Any, Final, cast
 

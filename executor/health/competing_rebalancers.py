@@ -1,7 +1,8 @@
-"""Others that move partitions on their own, known by what the cluster shows of them.
+"""Detect other rebalancers of the cluster by the traces they leave in it.
 
-Two balancers on one cluster undo each other's moves. What is not Kafka's own is taken
-from its makers' documentation; AutoMQ's balancer is looked for in `automq`.
+Two rebalancers on one cluster undo each other's moves. The traces of products other
+than Kafka are taken from their documentation; `executor.platforms.automq` detects
+AutoMQ's own rebalancer.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +18,7 @@ _CONFLUENT: Final = "confluent.balancer.enable"
 _CONFLUENT_TOPICS: Final = ("_confluent_balancer_",)
 _REDPANDA: Final = "partition_autobalancing_mode"
 _REDPANDA_ID: Final = "redpanda."
-"""How the cluster id of every Redpanda begins."""
+"""Prefix of the cluster id of every Redpanda."""
 _CRUISE_TOPICS: Final = (
     "__CruiseControlMetrics",
     "__KafkaCruiseControl",
@@ -28,9 +29,9 @@ _PLANS_ONLY: Final = "until then plimsoll makes plans but executes none"
 
 
 def check(admin: ClusterAdmin, cluster: ClusterView) -> tuple[str, ...]:
-    """Warnings, in words, of others that may move partitions of this cluster.
+    """Return warnings about other products that may move partitions of this cluster.
 
-    Raises GuardrailRefused where one does so by itself.
+    Raises GuardrailRefused where one is known to do so by itself.
     """
     # Both settings are the same on all brokers.
     settings = admin.broker_configs(min(cluster.alive), [_CONFLUENT, _REDPANDA])
@@ -83,10 +84,10 @@ def _refuse_redpanda(mode: str | None, cluster: ClusterView) -> None:
 def reassign(
     admin: ClusterAdmin, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
 ) -> dict[PartitionId, PartitionResponse]:
-    """As `Admin.reassign`; what Amazon MSK refuses is answered with what to do.
+    """Reassign in batches; explain refusals by Amazon MSK.
 
-    Its Express brokers refuse every reassignment while they balance themselves, which
-    nothing shows before.
+    MSK's Express brokers refuse every reassignment while they balance themselves, and
+    nothing shows that beforehand.
     """
     try:
         answers = reassign_in_batches(admin, targets)
@@ -106,7 +107,7 @@ def reassign(
 
 
 def _on_msk(admin: ClusterAdmin) -> str:
-    """What to do about a refusal on Amazon MSK; empty elsewhere."""
+    """The remedy for a refusal on Amazon MSK; empty elsewhere."""
     if not _first(admin.topics(), _MSK_TOPICS):
         return ""
     return (
@@ -116,5 +117,5 @@ def _on_msk(admin: ClusterAdmin) -> str:
 
 
 def _first(topics: Collection[TopicName], prefixes: tuple[str, ...]) -> str:
-    """The first topic that begins so; empty where none does."""
+    """The first topic with one of these prefixes; empty where there is none."""
     return min((name for name in topics if name.startswith(prefixes)), default="")

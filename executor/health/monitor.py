@@ -1,4 +1,4 @@
-"""Looks at the whole cluster now and then, and asks the rules."""
+"""Poll the whole cluster and evaluate the stop rules on it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
@@ -20,17 +20,19 @@ from model.stop_rules import StopRule
 
 _MIN_IN_SYNC: Final = "min.insync.replicas"
 _CACHED_S: Final = 300.0
-"""How long a topic's setting is taken to stand."""
+"""Seconds for which a topic's min.insync.replicas is cached."""
 _REST_FACTOR: Final = 2
-"""A look that takes long is followed by so many times its length without one."""
+"""A poll that takes t seconds is followed by at least this many times t without one."""
 _FIRST: Final = 3
-"""Answers that are timed when the run begins."""
+"""Requests timed at the start of a run; their median is the reference."""
 
 Room = Callable[[Sequence[Move]], Mapping[BrokerId, int]]
 
 
 class ClusterMonitor:
-    """Describes the cluster once each time; between two looks the last one holds."""
+    """Evaluates the stop rules; between two polls the last result holds. One thread
+    uses it.
+    """
 
     def __init__(
         self,
@@ -52,9 +54,10 @@ class ClusterMonitor:
         self._min_in_sync_at_s = float("-inf")
 
     def __call__(self, hurry: bool) -> tuple[BrokenStopRule, ...]:
-        """The rules that are broken; `hurry`: something is known to be wrong.
+        """Return the broken rules.
 
-        Raises as the cluster's calls do.
+        `hurry`: poll at once, since something is known to be wrong. Raises as the
+        cluster's calls do.
         """
         now_s = self._timing.steady_s()
         if hurry or now_s >= self._next_at_s:
@@ -90,7 +93,9 @@ class ClusterMonitor:
         )
 
     def _timed(self) -> tuple[ClusterView, float]:
-        """Who serves, and how long the answer took; when it begins, the median."""
+        """The live brokers, and the seconds the answer took (at the start, a
+        median).
+        """
         took = []
         for _ in range(1 if self._guards else _FIRST):
             begun_s = self._timing.steady_s()
@@ -101,7 +106,9 @@ class ClusterMonitor:
     def _min_in_sync(
         self, views: Iterable[PartitionView], now_s: float
     ) -> Mapping[TopicName, int]:
-        """Asked for topics alone that lack replicas in sync, and kept for a while."""
+        """min.insync.replicas of topics that lack replicas in sync; cached for 5
+        minutes.
+        """
         if now_s - self._min_in_sync_at_s >= _CACHED_S:
             self._min_in_sync_cache, self._min_in_sync_at_s = {}, now_s
         lacking = {v.id.topic for v in views if not v.in_sync.issuperset(v.replicas)}

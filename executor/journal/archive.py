@@ -1,14 +1,16 @@
-"""Runs in a bucket, so that another host can go on with them.
+"""Runs in an S3 bucket, so that another host can resume them.
 
-S3 has no append: a journal is a chain of pieces, each named by its first record.
+S3 has no append, so a journal is a sequence of pieces, each named after its first
+record:
 
     <cluster id>/runs/<run id>/plan.json
     <cluster id>/runs/<run id>/0000000000.jsonl     records 0, 1 and 2
     <cluster id>/runs/<run id>/0000000003.jsonl     records 3 and so on
 
-A piece is made only where none of its name is (If-None-Match), and only by a writer
-that knows all before it. So a record has one writer: whoever does not know a piece
-writes to its name, and fails. The plan lies there before the first piece.
+A piece is created only if its name is unused (If-None-Match), and only by a writer that
+knows all earlier pieces. So every record has a single writer: a process that is not
+aware of a piece writes to its name, and fails. The plan is uploaded before the first
+piece.
 """
 
 import contextlib
@@ -58,31 +60,32 @@ _MAY_WAIT: Final = (
     JournalEvent.DROPPED,
     JournalEvent.STUCK,
 )
-"""Records that announce no request go along with the next that does."""
+"""Records that announce no request; they are archived with the next one that does."""
 _LAST: Final = (
     JournalEvent.UNTHROTTLED,
     JournalEvent.BALANCER_RESTORED,
     JournalEvent.SEGMENTS_RESTORED,
     JournalEvent.ENDED,
 )
-"""Nothing is sent after these, so the run ends well where they cannot be archived."""
+"""Nothing is sent after these, so the run may end even if they cannot be archived."""
 _log = logging.getLogger("plimsoll.executor")
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Some records of a run."""
+    """Consecutive records of a run, as one object."""
 
     key: str
     first: int
-    """Number of its first record."""
+    """Number of its first record, from 0."""
     size: int
 
 
 class Archive:
-    """The runs of clusters in a bucket, and the lease on each. One thread uses it.
+    """The runs of clusters in a bucket, and the lease on each cluster. One thread uses
+    it.
 
-    Every call raises as `Bucket` does, and ConfigError for what cannot be read.
+    Every call raises as `Bucket` does, and ConfigError for objects that cannot be read.
     """
 
     def __init__(self, bucket: Bucket, lease: Lease, timing: Timing) -> None:
@@ -94,7 +97,7 @@ class Archive:
     def sole_writer(
         self, journal_dir: Path, cluster_id: str, stop: Event
     ) -> Iterator[None]:
-        """Hold the lease, with the archive and what is here brought together first."""
+        """Hold the lease, after synchronising the archive and the local journals."""
         folder = _folder(cluster_id)
         with self.lease.held(cluster_id, stop):
             for run_id, pieces in self._recent(folder, None).items():
@@ -105,11 +108,12 @@ class Archive:
     def fetch(
         self, journal_dir: Path, cluster_id: str, run_id: str | None = None
     ) -> None:
-        """Bring runs of a cluster here: the newest, all of a day, all since `run_id`.
+        """Download runs of a cluster: the newest, those of the last day, all since
+        `run_id`.
 
-        A journal that is shorter here is replaced. One that went another way, its
-        writer having lost the lease, is set aside: what it says was never asked of
-        the cluster, or can be read from it.
+        A shorter local journal is replaced. A diverging one, whose writer has lost the
+        lease, is renamed: its extra records either were never acted on, or can be read
+        from the cluster.
         """
         folder = _folder(cluster_id)
         for found, pieces in self._recent(folder, run_id).items():
@@ -118,7 +122,9 @@ class Archive:
     def sink(
         self, journal_dir: Path, plan: Plan | Action, run_id: str
     ) -> Callable[[JournalEvent, bytes], None]:
-        """Where the journal of a run goes on; what is there alone is brought first."""
+        """Return the function that archives records of a run, after downloading its
+        pieces.
+        """
         folder = _folder(plan.cluster_id)
         pieces = self._pieces(folder, run_id).get(run_id, [])
         if pieces:
@@ -149,7 +155,7 @@ class Archive:
         )
 
     def _recent(self, folder: str, run_id: str | None) -> Mapping[str, list[_Piece]]:
-        """Pieces of the runs to look at, in order: the newest run and all of a day."""
+        """Pieces by run, oldest first: the newest run and all of the last day."""
         names = self._bucket.folders(folder)
         day_ago = datetime.fromtimestamp(self._timing.now_s() - _RECENT_S, UTC)
         recent = [n for n in names if _stamp(n) >= f"{day_ago:%Y%m%dT%H%M%S}"]
@@ -193,7 +199,9 @@ class Archive:
             ) from exc
 
     def _is_here(self, here: bytes, pieces: Sequence[_Piece], run_id: str) -> bool:
-        """By the last piece: two journals that have parted never meet again."""
+        """Compare the last piece only: journals that have diverged never become
+        equal again.
+        """
         if scan(here, run_id).damage:
             return False
         *before, last = pieces
@@ -232,25 +240,25 @@ class Archive:
 
 @dataclass(slots=True, kw_only=True)
 class _ArchivedRun:
-    """Takes what is written to the journal of one run to the bucket."""
+    """Uploads the journal of one run."""
 
     bucket: Bucket
     lease: Lease
     timing: Timing
     folder: str
     plan: bytes | None
-    """None once it is known to be there."""
+    """None once it is known to be archived."""
     next_record: int
-    """Number of the first record that is not there."""
+    """Number of the first record not archived yet."""
     missing: bytes
-    """From that record on."""
+    """The lines from that record on."""
     tried: bytes = b""
-    """What of it was sent and not answered; it may be there."""
+    """Lines sent without an answer, which may be archived."""
 
     def __call__(self, event: JournalEvent, lines: bytes) -> None:
-        """Archive these records, before they are acted upon.
+        """Archive these records, before they are acted on.
 
-        Raises WriterBarred where that cannot be.
+        Raises WriterBarred where that is impossible.
         """
         self.missing += lines
         if event in _MAY_WAIT:
@@ -263,7 +271,9 @@ class _ArchivedRun:
             _log.warning("the archive lacks the end of this run: %s", exc)
 
     def catch_up(self) -> None:
-        """Archive what could not be when it was written; raises as a call does."""
+        """Archive records that could not be archived when written; raises as a call
+        does.
+        """
         if self.missing:
             self._archive(patient=True)
 
@@ -310,9 +320,9 @@ class _ArchivedRun:
 
 
 def archive_of(settings: S3Settings, timing: Timing, *, call_s: float) -> Archive:
-    """The archive in a bucket, for this process.
+    """Open the archive in a bucket for this process.
 
-    `call_s`: the longest that a request to the cluster may take.
+    `call_s`: the longest time in seconds that a request to the cluster may take.
     """
     bucket = Bucket(settings)
     lease = Lease(bucket, timing, call_s=call_s, holder=this_process())
@@ -324,12 +334,12 @@ def _folder(cluster_id: str) -> str:
 
 
 def _stamp(run_id: str) -> str:
-    """When a run was begun, as its id has it; the counter before it does not matter."""
+    """The start time in a run id, without the counter."""
     return run_id.partition("-")[2] if order(run_id)[0] else run_id
 
 
 def _has_plan(journal_dir: Path, run_id: str) -> bool:
-    """Whether the plan here can be read, where there has to be one."""
+    """Whether the local plan can be read, where there has to be one."""
     if is_action(run_id):
         return True
     with contextlib.suppress(ConfigError):
@@ -339,10 +349,9 @@ def _has_plan(journal_dir: Path, run_id: str) -> bool:
 
 
 def _merged(there: bytes, here: bytes, run_id: str) -> bytes:
-    """A journal from the archive, with what is here alone of the same one.
+    """The archived journal, with later local records of the same journal.
 
-    A journal that is damaged here is replaced; its last records may not have been
-    archived yet.
+    A damaged local journal is replaced; its last records may not have been archived.
     """
     known = scan(there, run_id).records
     found = scan(here, run_id)

@@ -1,4 +1,4 @@
-"""Journals judged, and repaired without destroying anything."""
+"""Check journals, and repair them without destroying anything."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,37 +31,37 @@ _DAMAGED: Final = ".damaged"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalCheck:
-    """What a journal and the plan beside it are worth."""
+    """The condition of a journal and the plan beside it."""
 
     path: Path
     cluster_id: str | None
-    """None where neither the journal nor its plan tells."""
+    """None where neither the journal nor its plan names it."""
     content: JournalContent
     plan: Plan | None
-    """None where there is none, or it cannot be read."""
+    """None where there is none, or it is unreadable."""
     plan_problem: str
-    """Why the plan cannot be read; empty where all is well."""
+    """Why the plan is unreadable; empty if all is well."""
 
     @property
     def run_id(self) -> str:
-        """The run."""
+        """The run id."""
         return self.path.stem
 
     @property
     def is_damaged(self) -> bool:
-        """Whether anything is not as it was written."""
+        """Whether anything is damaged."""
         return bool(self.content.damage or self.plan_problem)
 
     @property
     def may_be_set(self) -> tuple[str, ...]:
-        """Settings that a record which is missing may have announced."""
+        """Settings that a missing record may have announced."""
         return lost_settings(self.content, self.plan) if self.plan else ()
 
 
 def check_journals(journal_dir: Path, run_id: str = "") -> list[JournalCheck]:
-    """The journals whose run ids begin so, oldest first.
+    """Check the journals whose run ids start with `run_id`, oldest first.
 
-    Raises ConfigError where there is none, or one is of a newer plimsoll.
+    Raises ConfigError where there is none, or one was written by a newer plimsoll.
     """
     paths = [p for p in journal_paths(journal_dir) if p.stem.startswith(run_id)]
     if run_id and not paths:
@@ -72,11 +72,12 @@ def check_journals(journal_dir: Path, run_id: str = "") -> list[JournalCheck]:
 def repaired(
     journal_dir: Path, run_id: str, timing: Timing
 ) -> tuple[JournalCheck, Path]:
-    """Write a journal again from its intact records; what it was, and where that is.
+    """Rewrite a journal from its intact records.
 
-    The new journal ends with a record of what is missing. Raises ConfigError where
-    there is not exactly one such run, nothing is damaged, or nothing can be kept;
-    GuardrailRefused while a run is changing the cluster.
+    Returns its previous condition, and the path of its backup. The new journal ends
+    with a record of what is missing. Raises ConfigError where there is not exactly one
+    such run, nothing is damaged, or nothing can be kept; GuardrailRefused while a run
+    is in progress.
     """
     found = check_journals(journal_dir, run_id)
     if not found:
@@ -120,7 +121,7 @@ def _checked(path: Path) -> JournalCheck:
 
 
 def _replaced(before: JournalCheck, cluster_id: str, timing: Timing) -> Path:
-    """The new file is complete before it takes the place of the old one."""
+    """Replace the journal by a complete new file, and keep the old one as a backup."""
     path, content = before.path, before.content
     body = b"".join(intact.raw + b"\n" for intact in content.intact)
     kept = scan(body, path.stem)
@@ -150,7 +151,7 @@ def _plan_hash(content: JournalContent) -> str:
 def _repair_detail(
     content: JournalContent, kept: JournalContent, own: int
 ) -> dict[str, Any]:
-    """What the record of a repair says; `own` is its number, `kept` what it follows."""
+    """The detail of the repair record; `own` is its number, `kept` what precedes it."""
     unsealed = [i.raw + b"\n" for i in content.intact if not i.record.checksum]
     numbers = [i.record.sequence for i in content.intact if i.record.sequence]
     losses = [
@@ -173,7 +174,7 @@ def _repair_detail(
 
 
 def _loss(loss: JournalDamage, *, after: int, before: int) -> dict[str, Any]:
-    """A missing record between two others, as the record of a repair names it."""
+    """A missing record between two others, as the repair record names it."""
     return {
         "line": loss.line,
         "problem": loss.problem,

@@ -1,4 +1,4 @@
-"""A run of before, as it was after each record of its journal."""
+"""Replay of an earlier run, record by record."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from model.run import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A journal that can be stopped after any of its records."""
+    """A run that can be shown as of any of its records."""
 
     plan: Plan
     records: tuple[JournalRecord, ...]
@@ -26,11 +26,11 @@ class Replay:
         return len(self.records)
 
     def at_ms(self, record: int) -> int:
-        """When this record was written."""
+        """When this record was written, in milliseconds since the epoch."""
         return self.records[record].at_ms
 
     def at(self, record: int) -> RunProgress:
-        """The run when this record had been written."""
+        """The state of the run after this record."""
         moves = {move.id: MoveProgress(move=move) for move in self.plan.moves}
         state, reason = RunState.CHECKING, ""
         for seen in self.records[: record + 1]:
@@ -48,7 +48,7 @@ class Replay:
 
 
 def read_replay(journal_dir: Path, run_id: str) -> Replay:
-    """The replay of a run; ConfigError where its files cannot be read."""
+    """Read the replay of a run; raises ConfigError where its files are unreadable."""
     return Replay(
         plan=read_plan(plan_path(journal_dir, run_id)),
         records=read_journal(run_path(journal_dir, run_id)),

@@ -1,16 +1,16 @@
 """One writer per cluster: a lease on it, kept in the archive's bucket.
 
-The object `<cluster id>/lease.json` says who holds it. It is changed by conditional
-writes alone, so of those who replace one state of it a single one succeeds.
+The object `<cluster id>/lease.json` names the holder. It is changed by conditional
+writes only, so of several processes that replace one state, a single one succeeds.
 
-Clocks are not compared between hosts. Let D be the duration that the object names. Its
-holder counts D from before it sent its last write; whoever wants to take over counts D
-(and 1 % more, since clocks run at rates that differ by less) from after it first read
-that state, and takes it only if the same state is still there then. The write came
-before the read, so the holder's time is over before the taker's is. The holder in turn
-sends no request that could outlast its time: it renews first, and that fails once
-somebody has taken over. What is left is what no lease can prevent: a process that is
-stopped between its last look at the clock and the sending of one request.
+Clocks of different hosts are not compared. Let D be the duration in the object. Its
+holder counts D from before its last write was sent; a process that wants to take over
+counts D (and 1 % more, since clock rates differ by less) from after it first read
+that state, and takes over only if the state is still the same then. The write came
+before the read, so the holder's time ends before the taker's does. The holder in turn
+sends no request that could outlast its time: it renews first, which fails once another
+process has taken over. No lease can prevent the remaining case: a process that is
+suspended between its last check of the clock and the sending of one request.
 """
 
 import logging
@@ -40,30 +40,30 @@ from model.paths import path_part
 from model.units import seconds_text
 
 _SPARE_S: Final = 30.0
-"""How much longer the lease is than a request: it is renewed after half of it, so the
-bucket may be away for the other half before no request can be sent."""
+"""Seconds by which the lease outlasts a request: it is renewed after half of that,
+so the bucket may be unreachable for the other half before requests must stop."""
 _RATES: Final = 1.01
-"""Clocks of two hosts run at rates that differ by less than this."""
+"""Upper bound on the ratio of two hosts' clock rates."""
 _LOOK_S: Final = 5.0
-"""Between two looks at somebody else's lease, or two tries to renew one's own early."""
+"""Seconds between two polls of another holder's lease, or two early renewals."""
 _MAJOR: Final = 1
 _MOST_BYTES: Final = 1 << 16
-"""Of the object; one that is written has some hundred."""
+"""Size limit of the object, which has a few hundred bytes."""
 _log = logging.getLogger("plimsoll.executor")
 
 
 class LeaseDocument(VersionedModel):
-    """What stands in the object."""
+    """The content of the lease object."""
 
     schema_version: str = "1.0"
     holder: str
     """For people."""
     token: str
-    """Of one taking; no two are equal."""
+    """Unique for each time the lease is taken."""
     epoch: int
-    """How often the lease was taken."""
+    """How many times the lease has been taken."""
     renewals: int
-    """Since it was taken; so no two states are equal."""
+    """Renewals since it was taken, so that no two states are equal."""
     duration_ms: Annotated[int, Field(gt=0)]
     expires_at_ms: int
     """By the holder's clock, for people."""
@@ -71,28 +71,28 @@ class LeaseDocument(VersionedModel):
 
     @property
     def body(self) -> bytes:
-        """The object."""
+        """The object's bytes."""
         return canonical(self.model_dump(mode="json"))
 
 
 @dataclass(slots=True)
 class _Held:
-    """The lease while this process has it."""
+    """The lease while this process holds it."""
 
     key: str
     document: LeaseDocument
     etag: str
     until_s: float
-    """By this host's steady clock."""
+    """Expiry by this host's steady clock."""
     tried_at_s: float
 
 
 class Lease:
     """The lease of one cluster at a time. One thread uses it.
 
-    `call_s`: the longest that a request to the cluster may take. There is no thread
-    that renews it: `need` does before a request, and `keep` whenever the cluster is
-    asked something.
+    `call_s`: the longest time in seconds that a request to the cluster may take. No
+    thread renews the lease: `need` does before a change, and `keep` whenever the
+    cluster is read.
     """
 
     def __init__(
@@ -108,16 +108,16 @@ class Lease:
 
     @property
     def duration_s(self) -> float:
-        """How long it holds without being renewed."""
+        """Seconds for which it is valid without being renewed."""
         return self._call_s + _SPARE_S
 
     @contextmanager
     def held(self, cluster_id: str, stop: threading.Event) -> Iterator[None]:
-        """Take the lease of a cluster, and release it at the end.
+        """Hold the lease of a cluster.
 
-        Where it looks as if its holder had died, waits until that is certain. Raises
-        GuardrailRefused where another holds it, ExecutionStopped where `stop` is set
-        meanwhile, ConfigError where the object or the bucket cannot be used, and as
+        If its holder seems to have died, waits until that is certain. Raises
+        GuardrailRefused where another process holds it, ExecutionStopped where `stop`
+        is set meanwhile, ConfigError where the object or the bucket is unusable, and as
         `Bucket` does.
         """
         self._lost = ""
@@ -129,9 +129,9 @@ class Lease:
             self._release()
 
     def need(self) -> None:
-        """Make sure that a request sent now ends within the lease.
+        """Ensure that a request sent now ends within the lease.
 
-        Raises WriterBarred where it does not.
+        Raises WriterBarred otherwise.
         """
         held = self._held
         if self._lost or held is None:
@@ -153,9 +153,9 @@ class Lease:
             )
 
     def keep(self) -> None:
-        """Renew the lease if it is time to and can be done; never raises.
+        """Renew the lease if it is due and possible; never raises.
 
-        So that others see its holder alive while it waits for moves.
+        Others thus see that its holder is alive while it waits for moves.
         """
         held, now_s = self._held, self._timing.steady_s()
         if held is None or self._lost or now_s - held.tried_at_s < _LOOK_S:
@@ -172,7 +172,10 @@ class Lease:
         return held.until_s - self._timing.steady_s()
 
     def _renew(self, held: _Held) -> None:
-        """Write the next state; raises WriterBarred where the lease is lost."""
+        """Write the next state.
+
+        Raises WriterBarred where the lease is lost.
+        """
         while True:
             begun_s = self._timing.steady_s()
             new = held.document.model_copy(
@@ -189,7 +192,9 @@ class Lease:
             self._find_own(held)
 
     def _find_own(self, held: _Held) -> None:
-        """Go on from an own write whose answer was lost; else the lease is lost."""
+        """Continue from our own write whose answer was lost; otherwise the lease is
+        lost.
+        """
         found = self._bucket.get(held.key, _MOST_BYTES)
         now = self._read(held.key, found) if found else None
         if found is not None and now is not None and now.token == held.document.token:
@@ -309,5 +314,5 @@ class Lease:
 
 
 def this_process() -> str:
-    """A holder's name."""
+    """The holder's name: process id and host."""
     return f"plimsoll {os.getpid()} on {socket.gethostname()}"

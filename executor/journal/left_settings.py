@@ -1,4 +1,4 @@
-"""Settings that earlier runs have left in force, in words."""
+"""Sentences about settings that earlier runs have left in force."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,10 +19,10 @@ _RESTORE: Final = "plimsoll cleanup --allow-changes"
 
 
 def left_settings(journal_dir: Path, cluster_id: str) -> list[str]:
-    """What runs on a cluster have left in force and how to restore it, in sentences.
+    """Settings that runs have left in force, and how to restore them, in sentences.
 
-    Reads the journals alone. Nothing of a run that is in progress; a journal that
-    cannot be read or has lost a record of a setting is named.
+    Reads only the journals. Settings of a run in progress are left out; a journal that
+    is unreadable or has lost a record of a setting is named.
     """
     # Checked first, so that a run that ends meanwhile does not count as interrupted.
     changing = is_changing(journal_dir, cluster_id)
@@ -42,9 +42,9 @@ def left_settings(journal_dir: Path, cluster_id: str) -> list[str]:
 
 
 def remains(journal_dir: Path, cluster_id: str) -> list[str]:
-    """What no cleanup has restored, in sentences, while no run is in progress.
+    """Settings that no cleanup has restored, in sentences, while no run is in progress.
 
-    Settings whose record is missing are not known, and not in it.
+    Settings whose record is missing are not included.
     """
     found = left_set(journal_dir, cluster_id)
     return [
@@ -54,9 +54,9 @@ def remains(journal_dir: Path, cluster_id: str) -> list[str]:
 
 
 def suspects(admin: ClusterAdmin, journal_dir: Path, cluster_id: str) -> list[str]:
-    """What is set where a run may have set it in a record that is missing.
+    """Settings in force that a missing record may have announced, in sentences.
 
-    Nobody can tell whose it is, so it stays; each with what removes it.
+    Nobody can tell who has set them, so they stay; each sentence says how to remove it.
     """
     found: dict[str, None] = {}
     for past in left_set(journal_dir, cluster_id):
@@ -93,14 +93,14 @@ def _of_topics(
 
 
 def _raised(values: Mapping[str, str]) -> dict[str, str]:
-    """Thresholds as runs set them."""
+    """Thresholds with the value that runs set."""
     return {key: value for key, value in values.items() if value == str(NEVER)}
 
 
 def _suspect(
     past: PastRun, kind: str, name: object, values: Mapping[str, str]
 ) -> Iterator[str]:
-    """A sentence for each; no name is the default of all brokers."""
+    """One sentence for each; without a name, the cluster-wide default."""
     who = f"{kind} {name}" if name is not None else f"the default of all {kind}s"
     entity = f"--entity-name {name}" if name is not None else "--entity-default"
     for key, value in values.items():
@@ -113,7 +113,7 @@ def _suspect(
 
 
 def with_left(report: RunReport, journal_dir: Path, cluster_id: str) -> RunReport:
-    """The report of a run that undoes another, with what remains in force after it."""
+    """Add what remains in force to the report of a rollback."""
     left = remains(journal_dir, cluster_id)
     if not left:
         return report
@@ -122,7 +122,7 @@ def with_left(report: RunReport, journal_dir: Path, cluster_id: str) -> RunRepor
 
 
 def left_by(past: PastRun) -> str:
-    """What a run has left in force, in a sentence."""
+    """What a run has left in force, as a sentence."""
     return (
         f"The run {past.run_id} has not restored all settings: "
         f"{'; '.join(_named(past))}. Restore the previous values with {_RESTORE}."

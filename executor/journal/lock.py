@@ -1,9 +1,9 @@
-"""One process of this machine at a time changes a cluster.
+"""A lock per cluster: one process of this machine at a time changes it.
 
-A lock file per cluster, held with flock: the kernel releases it however its process
-ends. Deleting the file must not let a second process in, so its holder also shares a
-lock on the folder: where somebody holds the folder and no lock file but one's own is
-held, that holder's file is gone.
+Each cluster has a lock file, held with flock: the kernel releases it however its
+process ends. Deleting the file must not admit a second process, so its holder also
+shares a lock on the folder: if the folder is locked but no other lock file is, the
+holder's file was deleted.
 """
 
 import contextlib
@@ -21,10 +21,10 @@ _SUFFIX: Final = ".lock"
 
 @contextlib.contextmanager
 def sole_writer(journal_dir: Path, cluster_id: str) -> Iterator[None]:
-    """Keep other processes of this machine from changing the cluster meanwhile.
+    """Keep other processes of this machine from changing the cluster.
 
-    Raises GuardrailRefused where another has it, ConfigError where the folder cannot
-    be written.
+    Raises GuardrailRefused where another one is changing it, ConfigError where the
+    folder is not writable.
     """
     path = _lock_path(journal_dir, cluster_id)
     with contextlib.ExitStack() as held:
@@ -48,7 +48,7 @@ def sole_writer(journal_dir: Path, cluster_id: str) -> Iterator[None]:
 
 
 def is_changing(journal_dir: Path, cluster_id: str) -> bool:
-    """Whether a process of this machine changes the cluster at the moment."""
+    """Whether a process of this machine is changing the cluster."""
     path = _lock_path(journal_dir, cluster_id)
     return _is_held(path) or _has_lost_holder(journal_dir, but=path)
 
@@ -58,7 +58,7 @@ def _lock_path(journal_dir: Path, cluster_id: str) -> Path:
 
 
 def _locked(path: Path) -> IO[bytes] | None:
-    """The lock file, locked; None where another process has it. OSError."""
+    """The locked lock file; None where another process has it. Raises OSError."""
     while True:
         lock = path.open("ab")
         try:
@@ -73,7 +73,7 @@ def _locked(path: Path) -> IO[bytes] | None:
 
 
 def _is_at(path: Path, lock: IO[bytes]) -> bool:
-    """Whether the path still leads to this open file."""
+    """Whether the path still refers to this open file."""
     try:
         now = path.stat()
     except FileNotFoundError:
@@ -83,7 +83,7 @@ def _is_at(path: Path, lock: IO[bytes]) -> bool:
 
 @contextlib.contextmanager
 def _shared(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock along with others; file systems may have none."""
+    """Share the folder's lock; not all file systems support that."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):
@@ -94,16 +94,16 @@ def _shared(folder: Path) -> Iterator[None]:
 
 
 def _has_lost_holder(folder: Path, *, but: Path) -> bool:
-    """Whether somebody holds the folder without any lock file that is held.
+    """Whether the folder is locked by the holder of a deleted lock file.
 
-    One whose file was deleted beside another one that is held is not recognised.
+    Not detected while another lock file is held.
     """
     others = (path for path in folder.glob(f"*{_SUFFIX}") if path != but)
     return _folder_is_held(folder) and not any(map(_is_held, others))
 
 
 def _folder_is_held(folder: Path) -> bool:
-    """Whether another holder shares the folder's lock."""
+    """Whether another process shares the folder's lock."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:

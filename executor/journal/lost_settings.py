@@ -1,4 +1,4 @@
-"""Settings that a damaged record may have announced, and where to look for them."""
+"""Settings that a damaged record may have announced, and where they would be."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
@@ -12,7 +12,7 @@ from model.run import JournalEvent, JournalRecord, RunState
 from model.snapshot.snapshot import StorageKind
 
 _MOST: Final = 20
-"""Names in a sentence."""
+"""Names listed in one sentence."""
 MAY_BE_SET: Final = "may_be_set"
 """Detail of an `ended` record: settings whose records are missing may be in force."""
 _TAKES_BACK: Final[Mapping[JournalEvent, JournalEvent]] = {
@@ -21,18 +21,16 @@ _TAKES_BACK: Final[Mapping[JournalEvent, JournalEvent]] = {
     JournalEvent.SEGMENTS_RESTORED: JournalEvent.SEGMENTS_LOWERED,
 }
 _CLEAN: Final = (RunState.DONE, RunState.STOPPED)
-"""A run that has left something set ends as failed."""
+"""A run that leaves something set ends as failed."""
 
 
 def lost_settings(content: JournalContent, plan: Plan) -> tuple[str, ...]:
-    """What may still be set because its record is missing, in sentences.
+    """Settings that may be in force because their record is missing, in sentences.
 
-    A repair names them once, so what it took note of does not count.
-
-    A record after the missing one that says the setting was taken back, or that the
-    run ended with nothing left, settles it, unless its process had to do without the
-    missing one. The names come from the plan, else from the intact records; none is
-    read out of a damaged line.
+    Losses noted by a repair do not count again. A later record that the setting was
+    restored, or that the run ended with nothing left, settles it, unless its process
+    was not aware of the missing record. Names come from the plan, or else from the
+    intact records, never from a damaged line.
     """
     kinds = _open_kinds(content, [loss for loss in content.damage if loss.loses])
     if not kinds:
@@ -54,7 +52,9 @@ def has_lost_settings(content: JournalContent) -> bool:
 def _open_kinds(
     content: JournalContent, lost: Iterable[JournalDamage]
 ) -> set[JournalEvent]:
-    """Settings that a missing record may have announced and none has taken back."""
+    """Settings that a missing record may have announced and no later record has
+    settled.
+    """
     found: set[JournalEvent] = set()
     set_since: set[JournalEvent] = set()
     losses = sorted(loss.after for loss in lost)
@@ -71,7 +71,7 @@ def _open_kinds(
 
 
 def is_clean_end(record: JournalRecord) -> bool:
-    """Whether it says that the run has ended and left nothing set."""
+    """Whether the record says that the run has ended with nothing left set."""
     detail = record.detail
     if record.event is not JournalEvent.ENDED or detail.get(MAY_BE_SET):
         return False
@@ -88,7 +88,7 @@ def _settled(record: JournalRecord) -> set[JournalEvent]:
 def _places(
     plan: Plan, records: Iterable[JournalRecord]
 ) -> Iterator[tuple[JournalEvent, str, str]]:
-    """The settings that such moves can have, in words, and where each would be."""
+    """The settings that these moves may involve, in words, and where."""
     copying = [move for move in plan.moves if move.added]
     tiered = [move for move in copying if move.storage is StorageKind.TIERED]
     shared = [move for move in plan.moves if move.storage is StorageKind.SHARED]

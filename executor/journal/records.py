@@ -2,8 +2,8 @@
 
 Since schema 2 a line is canonical JSON that begins with `at_ms` and `checksum`. The
 checksum is SHA-256 over the bytes of the line without its newline and without the
-digits of the checksum itself, cut to 128 bits. CRC-32 would find a flipped bit, but
-not everything that happens to files: it is linear, so several errors can cancel out,
+digits of the checksum itself, cut to 128 bits. CRC-32 would detect a flipped bit, but
+not everything that can happen to files: it is linear, so errors can cancel out,
 and two different records share a checksum once in 2^32 pairs, while chaining needs one
 that names exactly one record. `previous` is the checksum of the previous record, and
 `sequence` counts them, so lines that were deleted, repeated, swapped or inserted show.
@@ -40,10 +40,10 @@ _PLACE: Final = b'"checksum":"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalDamage:
-    """Something in a journal that is not as it was written."""
+    """A place in a journal that is not as it was written."""
 
     line: int
-    """From 1; of a gap the line after it."""
+    """From 1; for a gap, the line after it."""
     problem: str
     """Completes "line 5 ..."."""
     after: int = 0
@@ -51,7 +51,7 @@ class JournalDamage:
     before: int | None = None
     """Number of the intact record after a gap."""
     loses: bool = True
-    """Whether a record may be lost; False where everything can still be read."""
+    """Whether a record may be lost; False if everything is still readable."""
 
     def __str__(self) -> str:
         return f"line {self.line} {self.problem}"
@@ -59,38 +59,38 @@ class JournalDamage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntactRecord:
-    """A record that is as it was written, and the line that it stands in."""
+    """An intact record and its line."""
 
     line: int
     raw: bytes
-    """Without line end."""
+    """Without the line end."""
     record: JournalRecord
 
     @property
     def number(self) -> int:
-        """Its position in the journal; in schema 1 its line."""
+        """Its sequence number; in schema 1 its line."""
         return self.record.sequence or self.line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalContent:
-    """What a journal holds."""
+    """The content of a journal."""
 
     intact: tuple[IntactRecord, ...] = ()
-    """In the order in which they were written."""
+    """In the order written."""
     damage: tuple[JournalDamage, ...] = ()
     torn_bytes: int = 0
-    """At the end, of a write that a crash cut off; that is not damage."""
+    """Bytes of an incomplete last write after a crash, which is not damage."""
     keep_bytes: int = 0
-    """Up to the end of the last line that was written completely."""
+    """Bytes up to the end of the last complete line."""
     ends_line: bool = True
     """Whether the last kept line has its newline."""
     repaired: tuple[JournalDamage, ...] = ()
-    """Lost before a repair, which took note of it."""
+    """Losses that a repair has noted."""
 
     @property
     def records(self) -> tuple[JournalRecord, ...]:
-        """The intact records, in the order in which they were written."""
+        """The intact records, in the order written."""
         return tuple(found.record for found in self.intact)
 
     @property
@@ -99,7 +99,7 @@ class JournalContent:
         return (*self.repaired, *(d for d in self.damage if d.loses))
 
     def end(self, kept: bytes) -> "JournalEnd":
-        """Where the journal continues, after the lines that are kept."""
+        """The end of the journal, after the lines that are kept."""
         last = self.intact[-1] if self.intact else None
         if last is None or last.record.sequence is None:
             checksum = checksum_of(kept) if kept else ""
@@ -111,14 +111,14 @@ class JournalContent:
 
 @dataclass(frozen=True, slots=True)
 class JournalEnd:
-    """The last record of a journal, for the next one to name."""
+    """The last record of a journal, which the next one refers to."""
 
     sequence: int = 0
     previous: str = ""
 
 
 def sealed(record: JournalRecord, end: JournalEnd) -> tuple[bytes, JournalEnd]:
-    """The line of a record after the end of a journal, and the new end."""
+    """Return the line of the next record, and the new end of the journal."""
     update = {"sequence": end.sequence + 1, "previous": end.previous, "checksum": ""}
     line = canonical(record.model_copy(update=update).model_dump(mode="json"))
     checksum = checksum_of(line[:-1])
@@ -128,7 +128,7 @@ def sealed(record: JournalRecord, end: JournalEnd) -> tuple[bytes, JournalEnd]:
 
 
 def checksum_of(data: bytes) -> str:
-    """The checksum of some bytes."""
+    """The first 128 bits of SHA-256, as hex digits."""
     return hashlib.sha256(data).hexdigest()[:_DIGITS]
 
 
@@ -142,7 +142,7 @@ def scan(data: bytes, run_id: str) -> JournalContent:
 
 @dataclass(slots=True)
 class _Scan:
-    """One pass over the lines, then one over the records in order."""
+    """The state of a scan: one pass over the lines, one over the records in order."""
 
     data: bytes
     run_id: str
@@ -150,7 +150,7 @@ class _Scan:
     damage: list[JournalDamage] = field(default_factory=list)
     repaired: list[JournalDamage] = field(default_factory=list)
     is_sealed: bool = False
-    """Whether a record so far has a checksum; asked for each line of schema 1."""
+    """Whether any record so far has a checksum (schema 2)."""
 
     def content(self) -> JournalContent:
         *lines, tail = self.data.split(b"\n")
@@ -178,7 +178,7 @@ class _Scan:
             self._note(number, "ends in CR LF instead of LF", loses=False)
 
     def _read(self, number: int, raw: bytes) -> str:
-        """Keep the record of a line; else what is wrong with it."""
+        """Keep the record of a line, or return what is wrong with it."""
         record = _record(raw)
         if isinstance(record, str):
             return record
@@ -191,10 +191,9 @@ class _Scan:
         return ""
 
     def _tail(self, number: int, tail: bytes) -> int:
-        """How many of the bytes after the last newline are a line to keep.
+        """Return how many bytes after the last newline form a line to keep.
 
-        A write that a crash has cut off leaves the beginning of a record there, and
-        after a loss of power zeros.
+        A crash leaves the start of a record there, a power loss zeros.
         """
         text = tail.rstrip(b"\0")
         if not text or not self._read(number, text):
@@ -208,7 +207,9 @@ class _Scan:
         return len(text)
 
     def _hold_unsealed(self, lines: Sequence[bytes]) -> None:
-        """Lines of schema 1 against the first record after them, which covers all."""
+        """Verify lines of schema 1 against the first later record, which covers them
+        all.
+        """
         first = next((i for i in self.intact if i.record.checksum), None)
         if first is None or first is self.intact[0]:
             return
@@ -224,7 +225,7 @@ class _Scan:
         self.intact = [i for i in self.intact if i.record.checksum]
 
     def _covers(self) -> Iterator[object]:
-        """What repairs have left of lines of schema 1, by checksum."""
+        """Checksums of schema 1 lines that repairs have kept."""
         for found in self.intact:
             if found.record.event is JournalEvent.REPAIRED:
                 yield found.record.detail.get("unsealed")
@@ -249,7 +250,9 @@ class _Scan:
         self.intact = [*unsealed, *ordered]
 
     def _hold_links(self, ordered: Sequence[IntactRecord], *, begun: bool) -> None:
-        """Each record against the one before it; `begun`: lines of schema 1 precede."""
+        """Verify each record against the previous one; `begun`: schema 1 lines
+        precede.
+        """
         self.repaired += [
             loss
             for found in ordered
@@ -274,7 +277,7 @@ class _Scan:
 def _lost(
     previous: IntactRecord | None, found: IntactRecord, damage: Iterable[JournalDamage]
 ) -> JournalDamage | None:
-    """What is missing or was replaced between two records."""
+    """A missing or replaced record between two others; None if there is none."""
     number, checksum = 0, ""
     if previous is not None:
         number, checksum = previous.number, previous.record.checksum
@@ -303,7 +306,7 @@ def _gap(expected: int, number: int, previous: IntactRecord | None) -> str:
 
 
 def _acknowledged(repair: IntactRecord) -> Iterator[JournalDamage]:
-    """The losses that a repair has taken note of."""
+    """The losses noted by a repair."""
     for loss in repair.record.detail.get("losses", ()):
         yield JournalDamage(
             line=repair.line,

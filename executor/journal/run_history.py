@@ -1,4 +1,4 @@
-"""What the journals of earlier runs tell."""
+"""Earlier runs, as their journals record them."""
 
 import contextlib
 import os
@@ -35,11 +35,11 @@ from model.snapshot.snapshot import RecentMove
 
 _SENT: Final = (JournalEvent.ISSUING, JournalEvent.ISSUED, JournalEvent.ELECTING)
 _NEWEST: Final = 20
-"""Runs that tell how fast a cluster is."""
+"""Number of runs from which the pace of a cluster is taken."""
 _NAMED: Final = 3
-"""Damaged lines that a sentence names."""
+"""Damaged lines named in a sentence."""
 _LAST_BYTES: Final = 2**16
-"""At the end of a journal, in which its last record mostly is."""
+"""Size of the journal's end that is read for its last record."""
 
 
 _SHAPES: Final[Mapping[JournalEvent, Callable[[Mapping[str, Any]], object]]] = {
@@ -56,13 +56,13 @@ _SHAPES: Final[Mapping[JournalEvent, Callable[[Mapping[str, Any]], object]]] = {
     JournalEvent.DROPPED: lambda detail: detail["reason"],
     JournalEvent.STUCK: lambda detail: detail["reason"],
 }
-"""What is read out of a record; schema 1 has no checksum that vouches for it."""
+"""Readers of each record's detail; schema 1 has no checksum to vouch for it."""
 
 
 def read_content(path: Path) -> JournalContent:
-    """A journal with what is damaged in it.
+    """Read a journal and its damage.
 
-    Raises ConfigError where the file cannot be read, or is of a newer plimsoll.
+    Raises ConfigError where the file is unreadable, or was written by a newer plimsoll.
     """
     data = read_bytes(path, what="the journal ")
     try:
@@ -93,7 +93,7 @@ def _has_shape(intact: IntactRecord) -> bool:
 
 
 def read_journal(path: Path) -> tuple[JournalRecord, ...]:
-    """The intact records of one run, in the order in which they were written.
+    """Read the intact records of one run, in the order written.
 
     Raises as `read_content` does.
     """
@@ -102,21 +102,21 @@ def read_journal(path: Path) -> tuple[JournalRecord, ...]:
 
 @dataclass(slots=True)
 class _Trace:
-    """What became of one partition in one run."""
+    """What happened to one partition in one run."""
 
     run_id: str
     move: RecentMove
     open: bool
-    """Whether it was sent and its end was not seen."""
+    """Whether it was requested, and its end was not seen."""
 
 
 def recent_moves(
     journal_dir: Path, cluster_id: str, since_ms: int
 ) -> tuple[RecentMove, ...]:
-    """Moves on a cluster since a time, oldest first.
+    """Return moves on a cluster since a time, oldest first.
 
-    A move that was sent counts even where its end was not seen: it may have been
-    made. Raises ConfigError for a journal that cannot be read.
+    A requested move counts even if its end was not seen, since it may have been made.
+    Raises ConfigError for an unreadable journal.
     """
     found = [
         trace.move
@@ -130,9 +130,9 @@ def recent_moves(
 
 
 def unfinished(journal_dir: Path, cluster_id: str) -> dict[PartitionId, str]:
-    """Partitions whose last move was sent and not seen to its end, with the run's id.
+    """Return the run id by partition, for partitions whose last move has no known end.
 
-    Raises ConfigError for a journal that cannot be read.
+    Raises ConfigError for an unreadable journal.
     """
     last: dict[PartitionId, _Trace] = {}
     for path in run_paths(journal_dir):
@@ -141,7 +141,7 @@ def unfinished(journal_dir: Path, cluster_id: str) -> dict[PartitionId, str]:
 
 
 def _traces(path: Path, cluster_id: str) -> dict[PartitionId, _Trace]:
-    """What the run in a file did; nothing where it is about another cluster."""
+    """Partitions of a journal; empty if it is about another cluster."""
     traces: dict[PartitionId, _Trace] = {}
     for record in read_journal(path):
         pid = record.id
@@ -167,49 +167,50 @@ def _recent(pid: PartitionId, record: JournalRecord) -> RecentMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRun:
-    """A run of before, as its plan and its journal tell."""
+    """An earlier run, as its plan and journal record it."""
 
     run_id: str
     plan: Plan
     started_at_ms: int
     last_at_ms: int
-    """Of its newest record."""
+    """Time of its newest record."""
     throttled: ThrottleSettings | None
-    """What it has set and not taken away."""
+    """The throttle it has set and not removed."""
     suspended_balancer: SuspendedBalancer | None
-    """What it has raised to stand AutoMQ's balancer down, and not restored."""
+    """The thresholds of AutoMQ's balancer it has raised and not restored."""
     lowered_segments: LoweredSegments | None
-    """What it has lowered of topics in the tier, and not restored."""
+    """The topic settings it has lowered and not restored."""
     cancelling: frozenset[PartitionId]
-    """Moves that were asked to be cancelled."""
+    """Partitions whose move it has tried to cancel."""
     moves: dict[PartitionId, MoveProgress]
-    """As last journalled; a move whose end was not seen is `ISSUED` or `STUCK`."""
+    """State of each move; `ISSUED` or `STUCK` if its end was not seen."""
     state: RunState = RunState.INTERRUPTED
-    """How it ended."""
+    """The state in which it ended."""
     reason: str = ""
     """Why it stopped or failed."""
     by: str = ""
-    """Who approved it, or let it go on; empty where that is not known."""
+    """Who approved or resumed it; empty if unknown."""
     warnings: tuple[str, ...] = ()
-    """What is damaged in its journal, and what may still be set because of that."""
+    """Damage in its journal, and settings that may be in force because of it."""
     has_losses: bool = False
-    """Whether records of it may be missing, so that any move may have been sent."""
+    """Whether records may be missing, so that any move may have been requested."""
     has_lost_settings: bool = False
-    """Whether a record that is missing may have announced a setting."""
+    """Whether a missing record may have announced a setting."""
     ended_at_ms: int | None = None
-    """When its newest record of an end was written; None without one."""
+    """Time of its newest ENDED record; None without one."""
 
     @property
     def duration_s(self) -> float:
-        """From its start to its end, pauses included; until it was last seen if it was
-        cut off."""
+        """Seconds from its start to its end, pauses included; if interrupted, until
+        its last record.
+        """
         cut_off = self.ended_at_ms is None or self.state is RunState.INTERRUPTED
         end_ms = self.last_at_ms if cut_off else self.ended_at_ms
         return max(0.0, ((end_ms or 0) - self.started_at_ms) / 1000)
 
     @property
     def progress(self) -> RunProgress:
-        """The run as it was last."""
+        """The last state of the run."""
         return RunProgress(
             run_id=self.run_id,
             plan_hash=self.plan.hash,
@@ -226,12 +227,12 @@ class PastRun:
 
     @property
     def left_set(self) -> bool:
-        """Whether settings of its own are in force still."""
+        """Whether its settings are still in force."""
         return any((self.throttled, self.suspended_balancer, self.lowered_segments))
 
     @property
     def remaining_plan(self) -> Plan:
-        """Its plan without what was dropped or is being cancelled."""
+        """Its plan without moves that were skipped or are being cancelled."""
         done = {move.id for move in self.among(MoveState.DONE)}
         dropped = {move.id for move in self.among(MoveState.DROPPED)}
         gone = (dropped | self.cancelling) - done
@@ -244,9 +245,9 @@ class PastRun:
 
 
 def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> PastRun:
-    """A run on a cluster by its id or the beginning of it; by default the newest.
+    """Read a run by its id or the start of it; by default the newest.
 
-    Raises ConfigError where there is none, or more than one, or it cannot be read.
+    Raises ConfigError where there is none, or more than one, or it is unreadable.
     """
     ids = _run_ids(journal_dir, cluster_id)
     if run_id is None:
@@ -266,13 +267,13 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
 
 
 def _run_ids(journal_dir: Path, cluster_id: str) -> list[str]:
-    """Of the runs on a cluster, oldest first."""
+    """Ids of the runs on a cluster, oldest first."""
     paths = run_paths(journal_dir)
     return [path.stem for path in paths if cluster_of(path) == cluster_id]
 
 
 def _refuse_unknown(journal_dir: Path, newest: str) -> None:
-    """A run that cannot be read at all may be the newest one; ConfigError."""
+    """Raise ConfigError for an unreadable run that may be the newest one."""
     for path in run_paths(journal_dir):
         is_newer = order(path.stem) > order(newest)
         if is_newer and cluster_of(path) is None and read_content(path).damage:
@@ -284,7 +285,7 @@ def _refuse_unknown(journal_dir: Path, newest: str) -> None:
 
 
 def _read_run(journal_dir: Path, name: str, plan: Plan | None = None) -> PastRun:
-    """A run; `plan` stands in for a plan file that cannot be read."""
+    """Read a run; `plan` replaces an unreadable plan file."""
     plan = plan or read_plan(plan_path(journal_dir, name))
     path = run_path(journal_dir, name)
     content = read_content(path)
@@ -323,7 +324,7 @@ def _read_run(journal_dir: Path, name: str, plan: Plan | None = None) -> PastRun
 
 
 def damage_words(path: Path, content: JournalContent) -> tuple[str, ...]:
-    """What is damaged in a journal, in a sentence; empty where nothing is."""
+    """The damage of a journal, as a sentence; empty if there is none."""
     if not content.damage:
         return ()
     first = "; ".join(str(damage) for damage in content.damage[:_NAMED])
@@ -336,7 +337,7 @@ def damage_words(path: Path, content: JournalContent) -> tuple[str, ...]:
 
 
 def _end_of(records: Iterable[JournalRecord]) -> tuple[RunState, str, str]:
-    """How a run ended, why, and who let it go on last."""
+    """The state and reason of a run's end, and who last started or resumed it."""
     state, reason, by = RunState.INTERRUPTED, "", ""
     for record in records:
         match record.event:
@@ -352,7 +353,7 @@ def _end_of(records: Iterable[JournalRecord]) -> tuple[RunState, str, str]:
 def _still_set(
     records: Iterable[JournalRecord],
 ) -> tuple[ThrottleSettings | None, SuspendedBalancer | None, LoweredSegments | None]:
-    """What a run has set and, as far as its journal tells, not taken back."""
+    """What a run has set and not restored, according to its journal."""
     throttled, suspended_balancer, lowered_segments = None, None, None
     for record in records:
         match record.event:
@@ -372,7 +373,7 @@ def _still_set(
 
 
 def cluster_of(path: Path) -> str | None:
-    """The cluster of a run; None where neither its journal nor its plan tells."""
+    """The cluster of a run; None where neither journal nor plan names it."""
     # An unreadable file has no first line either; its reader reports it.
     with contextlib.suppress(ConfigError, OSError):
         with path.open("rb") as lines:
@@ -387,7 +388,7 @@ def cluster_of(path: Path) -> str | None:
 
 
 def past_runs(journal_dir: Path, cluster_id: str) -> list[PastRun]:
-    """The newest runs on a cluster, oldest first, without those that are unreadable."""
+    """The 20 newest readable runs on a cluster, oldest first."""
     found = []
     for run_id in _run_ids(journal_dir, cluster_id)[-_NEWEST:]:
         with contextlib.suppress(ConfigError):
@@ -396,10 +397,10 @@ def past_runs(journal_dir: Path, cluster_id: str) -> list[PastRun]:
 
 
 def left_set(journal_dir: Path, cluster_id: str) -> list[PastRun]:
-    """Runs on a cluster that have left settings of theirs, or may have; oldest first.
+    """Runs that have left settings in force, or may have; oldest first.
 
-    Settings stand in the journal alone, so a plan that cannot be read does not hide
-    them. Journals that cannot be read are left out; `unreadable` names them.
+    Settings are recorded in the journal, so an unreadable plan does not hide them.
+    Unreadable journals are left out; `unreadable` names them.
     """
     found = []
     for path in _open_ended(journal_dir):
@@ -411,7 +412,9 @@ def left_set(journal_dir: Path, cluster_id: str) -> list[PastRun]:
 
 
 def unreadable(journal_dir: Path, cluster_id: str) -> list[str]:
-    """Why journals cannot be read whose runs may have left settings on a cluster."""
+    """Sentences about unreadable journals whose runs may have left settings on a
+    cluster.
+    """
     found = []
     for path in _open_ended(journal_dir):
         known = cluster_of(path)
@@ -432,12 +435,12 @@ def unreadable(journal_dir: Path, cluster_id: str) -> list[str]:
 
 
 def _open_ended(journal_dir: Path) -> list[Path]:
-    """Journals of runs whose last record leaves open what is still set."""
+    """Journals whose last record leaves open what is still set."""
     return [path for path in run_paths(journal_dir) if not _has_ended_clean(path)]
 
 
 def _has_ended_clean(path: Path) -> bool:
-    """Whether its last record, intact by its checksum, says that nothing was left."""
+    """Whether its last record is intact and says that nothing was left."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_BYTES))
@@ -449,7 +452,7 @@ def _has_ended_clean(path: Path) -> bool:
 
 
 def _read_settings(journal_dir: Path, path: Path, cluster_id: str) -> PastRun | None:
-    """A run on the cluster, also where its plan cannot be read."""
+    """A run on the cluster, even if its plan is unreadable."""
     if cluster_of(path) != cluster_id:
         return None
     try:
@@ -461,7 +464,7 @@ def _read_settings(journal_dir: Path, path: Path, cluster_id: str) -> PastRun | 
 
 
 def _without_moves(records: Sequence[JournalRecord], cluster_id: str) -> Plan:
-    """A stand-in for a plan that cannot be read; it is never written or carried out."""
+    """A placeholder for an unreadable plan; it is never written or executed."""
     return Plan(
         cluster_id=cluster_id,
         hash=records[0].plan_hash if records else "",
@@ -482,7 +485,7 @@ def _without_moves(records: Sequence[JournalRecord], cluster_id: str) -> Plan:
 
 
 def after_record(at: MoveProgress, record: JournalRecord) -> MoveProgress:
-    """Where a move stands after one more record."""
+    """The state of a move after one more record."""
     detail = record.detail
     match record.event:
         case JournalEvent.PREPARED | JournalEvent.NOTED:
@@ -513,6 +516,6 @@ def after_record(at: MoveProgress, record: JournalRecord) -> MoveProgress:
 
 
 def _counted(at: MoveProgress, detail: Mapping[str, Any]) -> MoveProgress:
-    """With one more request."""
+    """Count one more request."""
     again = detail.get("again", False)
     return replace(at, requests=at.requests + 1, retries=at.retries + again)

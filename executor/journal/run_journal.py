@@ -1,9 +1,9 @@
-"""Runs on disk: one file of JSON lines each, synced before every request.
+"""The journal of a run: one file of JSON lines, synced before every request.
 
-A file tells what was asked of the cluster even when this process dies right after
-asking. Nothing is ever changed in it; a run without an ENDED record was interrupted.
-The plan lies beside it. `records` chains the lines, `run_history` reads
-them.
+Because a record is written first, the file holds every request, even if this process
+dies right after sending it. Records are only appended; a run without an ENDED record
+was interrupted. The plan is stored beside the file. `executor.journal.records` chains
+the lines, `executor.journal.run_history` reads them.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ _REPORTS: Final = frozenset(
         JournalEvent.ENDED,
     }
 )
-"""Records that announce no request: where they are lost, the cluster shows the same."""
+"""Records that announce no request: if they are lost, the cluster shows the same."""
 
 _log = logging.getLogger("plimsoll.executor")
 
@@ -63,17 +63,17 @@ class Action:
 
 
 class RunJournal:
-    """The journal of one run; writes are on disk when they return.
+    """The journal of one run; each write is on disk when it returns.
 
-    The file is made with the first record; that of a run that is resumed is continued.
-    `sink` is then told of each write.
+    The file is created with the first record; that of a resumed run is continued.
+    `sink` receives each write afterwards.
 
     Where a record cannot be written, `failure` says why from then on. A record that
-    announces a request raises WriterBarred, as every later one of that kind does. The
-    others are kept, and written with the next one that can be: what happens to moves
-    in flight is not lost when there is room again. A file that is removed during the
-    run is written again with the next record. Raises ConfigError where the file cannot
-    be made, and as `sink` does.
+    announces a request raises WriterBarred, as every later one of that kind does. Other
+    records are kept, and written with the next one that succeeds, so that the fate of
+    moves in flight is not lost once there is space again. A file that is removed during
+    the run is written again with the next record. Raises ConfigError where the file
+    cannot be created, and as `sink` does.
     """
 
     def __init__(
@@ -105,7 +105,10 @@ class RunJournal:
     def write(
         self, event: JournalEvent, moves: Sequence[Move | None] = (None,), **detail: Any
     ) -> None:
-        """One record per move, or one about the run; all synced together."""
+        """Write one record per move, or one about the run, and sync them together.
+
+        Raises WriterBarred for a record that announces a request but cannot be written.
+        """
         if self.failure and event not in _REPORTS:
             raise WriterBarred(self.failure)
         records = [self._record(event, move, detail) for move in moves]
@@ -130,7 +133,7 @@ class RunJournal:
                 self._file.close()
 
     def _append(self, file: FileIO, records: Sequence[JournalRecord]) -> bytes:
-        """Write and sync records; a part of an earlier try is overwritten. OSError."""
+        """Append and sync records, over remains of a failed write; raises OSError."""
         lines, end = b"", self._end
         for record in records:
             line, end = sealed(record, end)
@@ -179,10 +182,10 @@ class RunJournal:
         )
 
     def _open(self, event: JournalEvent) -> FileIO:
-        """Make or continue the file.
+        """Create or continue the file.
 
-        OSError where an event that announces no request cannot be added to it: what it
-        tells has happened all the same.
+        Raises ConfigError; OSError where an event that announces no request cannot be
+        added, since what it reports has happened anyway.
         """
         try:
             if self._resumed:
@@ -197,7 +200,7 @@ class RunJournal:
             ) from exc
 
     def _made(self, content: bytes = b"") -> FileIO:
-        """A new file with this content, and the plan beside it. OSError."""
+        """Create a file with this content, and the plan beside it; raises OSError."""
         folder = self.path.parent
         folder.mkdir(parents=True, exist_ok=True)
         beside_it = plan_path(folder, self.run_id)
@@ -217,9 +220,10 @@ class RunJournal:
         return opened
 
     def _recreated(self, removed: FileIO) -> FileIO:
-        """The file that somebody has removed; this process still has its content.
+        """Recreate a removed file, whose content this process still has; raises
+        OSError.
 
-        Without it the run could be neither resumed nor rolled back. OSError.
+        Without it the run could be neither resumed nor rolled back.
         """
         removed.seek(0)
         opened = self._made(removed.readall()[: self._size])
@@ -228,7 +232,7 @@ class RunJournal:
         return opened
 
     def _reopened(self) -> FileIO:
-        """Open at the end of the last line that was written completely."""
+        """Open the file at the end of its last complete line."""
         kept = whole_lines(self.path)
         self._end, self._size = scan(kept, self.run_id).end(kept), len(kept)
         opened = self.path.open("r+b", buffering=0)
@@ -245,48 +249,50 @@ class RunJournal:
 
 
 def _write_all(file: FileIO, data: bytes) -> None:
-    """Write everything; a file without a buffer may take a part at a time."""
+    """Write everything; an unbuffered file may take a part at a time."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
 
 
 def run_path(journal_dir: Path, run_id: str) -> Path:
-    """The journal of a run."""
+    """The path of a run's journal."""
     return journal_dir / (path_part(run_id) + _SUFFIX)
 
 
 def plan_path(journal_dir: Path, run_id: str) -> Path:
-    """The plan that a run carries out."""
+    """The path of a run's plan."""
     return journal_dir / (path_part(run_id) + _PLAN_SUFFIX)
 
 
 def run_paths(journal_dir: Path) -> list[Path]:
-    """Journals of runs, oldest first, whatever the clock said when they were begun."""
+    """Journals of runs, oldest first, regardless of the clock."""
     return [path for path in journal_paths(journal_dir) if not is_action(path.stem)]
 
 
 def journal_paths(journal_dir: Path) -> list[Path]:
-    """Journals of runs and of other changes, in the order of `run_paths`."""
+    """Journals of runs and other changes, in the order of `run_paths`."""
     return sorted(journal_dir.glob("*" + _SUFFIX), key=lambda path: order(path.stem))
 
 
 def order(run_id: str) -> tuple[int, str]:
-    """What run ids are sorted by: the counter, and before it existed the time."""
+    """The sort key of run ids: the counter, then the id."""
     numbered = _NUMBER.match(run_id)
     return int(numbered[1]) if numbered else 0, run_id
 
 
 def is_action(run_id: str) -> bool:
-    """Whether it is a change without a plan: not resumed, rolled back or cleaned up."""
+    """Whether it is an action without a plan, which is not resumed, rolled back or
+    cleaned up.
+    """
     return _ACTION.fullmatch(run_id) is not None
 
 
 def new_run_id(journal_dir: Path, at_ms: int, kind: str) -> str:
-    """A run id no file in the folder has: `r00000042-20260102T030405678-1a2b3c4d`.
+    """Return an unused run id, such as `r00000042-20260102T030405678-1a2b3c4d`.
 
-    The number counts the runs of the folder, whichever cluster they are of, and is
-    above all that are there. Ids of before it begin with the time, and sort before.
+    The number counts the runs in the folder, of all clusters. Older ids without it
+    start with the time, and sort first.
     """
     numbers = (order(path.name)[0] for path in journal_dir.glob("r*"))
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
@@ -295,13 +301,13 @@ def new_run_id(journal_dir: Path, at_ms: int, kind: str) -> str:
 
 
 def backup_path(path: Path, suffix: str) -> Path:
-    """A name beside a file that nothing has, to keep it under."""
+    """An unused name beside a file, for a backup."""
     names = (f"{path.name}{suffix}{number or ''}" for number in count())
     return next(p for p in map(path.with_name, names) if not p.exists())
 
 
 def whole_lines(path: Path) -> bytes:
-    """A journal without what a crash has left of a last write."""
+    """The journal's complete lines, without a partial last write."""
     data = read_bytes(path, what="the journal ")
     found = scan(data, path.stem)
     kept = data[: found.keep_bytes]

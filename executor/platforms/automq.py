@@ -1,8 +1,8 @@
-"""AutoMQ: one replica per partition, in object storage; a move copies nothing.
+"""AutoMQ: one replica per partition, in object storage, so a move copies nothing.
 
-Checked against AutoMQ 1.7.3. A move hands the partition over: metadata show the target
-as the only replica at once, and as the leader when it has opened the partition.
-ListPartitionReassignments is always empty, so metadata alone tell the progress.
+Verified with AutoMQ 1.7.3. A move hands the partition over: metadata show the target as
+the only replica at once, and as the leader once it has opened the partition.
+ListPartitionReassignments is always empty, so metadata alone show the progress.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ _BALANCER_POLL_S: Final = 10.0
 
 
 class AutoMQ:
-    """Single-replica moves while AutoMQ's own balancer stands down."""
+    """Moves single replicas while AutoMQ's own balancer is suspended."""
 
     def __init__(
         self,
@@ -54,7 +54,9 @@ class AutoMQ:
         self._uploads = WalUploads(wal, timing) if wal else None
 
     def check(self, moves: Sequence[Move]) -> None:
-        """One replica each, and no second balancer."""
+        """Raise GuardrailRefused unless moves have one replica and no other balancer
+        acts.
+        """
         for move in moves:
             if len(move.replicas_after) != 1:
                 raise GuardrailRefused(
@@ -72,7 +74,7 @@ class AutoMQ:
             )
 
     def requests(self, move: Move) -> tuple[str, ...]:
-        """One reassignment."""
+        """One reassignment request."""
         return (
             f"AlterPartitionReassignments {move.id}: "
             f"{move_progress.text(move.replicas_before)} -> "
@@ -82,7 +84,9 @@ class AutoMQ:
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
     ) -> Mapping[PartitionId, Preparation]:
-        """The move itself uploads what the source still holds; be ready to see it."""
+        """Get ready to watch uploads; the move itself uploads what the source still
+        holds.
+        """
         del stop
         self._balancer_seen_at_s = float("-inf")
         if self._uploads is not None:
@@ -90,19 +94,23 @@ class AutoMQ:
         return {move.id: Preparation() for move in moves}
 
     def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
-        """Answered when the change is committed, not when the target has opened it."""
+        """Reassign; the answer comes with the commit, before the target opens the
+        partition.
+        """
         if self._uploads is not None:
             sources = {m.id: m.replicas_before[0] for m in moves}
             self._uploads.begin(self._cluster_id, sources)
         return reassign_in_batches(self._admin, {m.id: m.replicas_after for m in moves})
 
     def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
-        """Nothing can be: the controller has forgotten the source at once."""
+        """Refuse: the controller forgets the source at once, so nothing can be
+        cancelled.
+        """
         reason = "AutoMQ cannot cancel moves, so this one was allowed to finish"
         return {move.id: PartitionResponse.refused(reason) for move in moves}
 
     def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
-        """By metadata: no leader while moving, the target as leader when done."""
+        """Read metadata: no leader while moving, then the target as leader."""
         views = self._admin.partitions([m.id for m in moves])
         return {
             m.id: _opening(move_progress.progress_of(m, views.get(m.id), None))
@@ -110,14 +118,16 @@ class AutoMQ:
         }
 
     def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
-        """The same: metadata tell all."""
+        """As `progress`: metadata show everything."""
         return self.progress(moves)
 
     def finish(self, moves: Sequence[Move]) -> None:
-        """Nothing: AutoMQ elects the leader itself."""
+        """Do nothing: AutoMQ elects the leader itself."""
 
     def health(self, moves: Sequence[Move]) -> BrokenStopRule | None:
-        """Targets serve, what is not being moved is led, the balancer stands down."""
+        """Check that targets are alive, other partitions led, and the balancer
+        suspended.
+        """
         views = self._admin.partitions([m.id for m in moves])
         resting = [
             m
@@ -133,13 +143,13 @@ class AutoMQ:
         )
 
     def after(self, move: Move) -> None:
-        """Look whether the source uploads its log, where the bucket is known."""
+        """Watch the source upload its log, if the bucket is known."""
         if self._uploads is not None:
             source = move.replicas_before[0]
             self._uploads.look(move.id, self._cluster_id, source)
 
     def noted(self) -> Mapping[PartitionId, MoveFinding]:
-        """Whether sources have uploaded their logs."""
+        """Return whether sources have uploaded their logs."""
         return self._uploads.seen() if self._uploads else {}
 
     @cached_property
@@ -155,7 +165,9 @@ class AutoMQ:
 
 
 def _opening(found: ObservedMove) -> ObservedMove:
-    """In sync from the first moment means nothing here; only the leader does."""
+    """Ignore the replicas in sync, which AutoMQ shows at once; only the leader
+    counts.
+    """
     match found.stage:
         case MoveStage.ARRIVED:
             return dataclasses.replace(found, stage=MoveStage.MOVING)

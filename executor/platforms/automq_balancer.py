@@ -1,9 +1,9 @@
-"""AutoMQ's own balancer, stood down while a run moves partitions.
+"""Suspend AutoMQ's own balancer while a run moves partitions.
 
-It moves what goes beyond its thresholds; raised out of reach, it acts no more, and goes
-on measuring for fail-over (checked against AutoMQ 1.7.3). What was there before is in
-the journal first, so that whoever comes after a crash can restore it. What somebody
-else sets meanwhile is theirs, and stays.
+The balancer moves partitions when a load exceeds its thresholds; with thresholds out of
+reach it no longer acts, but keeps measuring for fail-over (verified with AutoMQ 1.7.3).
+Previous values are journalled first, so that a later process can restore them after a
+crash. Settings changed by someone else in the meantime are kept and reported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ THRESHOLDS: Final = (
     "autobalancer.controller.network.out.usage.distribution.detect.threshold",
 )
 NEVER: Final = 10**15
-"""A threshold in bytes per second that no broker reaches, so nothing is moved."""
+"""A threshold in bytes per second that no broker reaches."""
 
 Values = dict[str, str | None]
 """Thresholds; None where none is set."""
@@ -33,13 +33,13 @@ Values = dict[str, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuspendedBalancer:
-    """What was set before."""
+    """The thresholds from before a run raised them."""
 
     before: dict[BrokerId | None, Values]
-    """By broker, where it has values of its own; under None those of all together."""
+    """By broker with values of its own; None stands for the cluster-wide default."""
 
     def document(self) -> dict[str, Any]:
-        """For the journal; Kafka's name for all brokers together is the empty one."""
+        """The journal's form; Kafka's name for the cluster-wide default is ""."""
         return {
             "" if broker is None else str(broker): dict(values)
             for broker, values in self.before.items()
@@ -47,7 +47,7 @@ class SuspendedBalancer:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
-        """From the journal."""
+        """Read the journal's form."""
         return cls(
             before={
                 BrokerId(int(name)) if name else None: values
@@ -56,7 +56,7 @@ class SuspendedBalancer:
         )
 
     def requests(self) -> list[str]:
-        """What stands it down, as text."""
+        """The requests that suspend the balancer, as text."""
         return [
             f"IncrementalAlterConfigs {_whose(broker)}: {key} = {NEVER}"
             for broker, values in self.before.items()
@@ -65,17 +65,17 @@ class SuspendedBalancer:
 
 
 class AutoMQBalancer:
-    """Stands AutoMQ's balancer down, and restores it."""
+    """Suspends and restores AutoMQ's balancer. Calls raise as the cluster's do."""
 
     def __init__(self, admin: ClusterAdmin, timing: Timing) -> None:
         self._admin = admin
         self._timing = timing
 
     def acts(self) -> str | None:
-        """The first broker whose settings let it act, in a sentence.
+        """A sentence about the first broker where the balancer acts; None if none.
 
-        A value set on the broker itself goes before that of all brokers; what is asked
-        for here is what is in force on each.
+        A value set on the broker itself takes precedence over the cluster-wide one; the
+        effective value of each broker counts.
         """
         for broker in sorted(self._admin.cluster().alive):
             configs = self._admin.broker_configs(broker, (ENABLE, *THRESHOLDS))
@@ -88,10 +88,11 @@ class AutoMQBalancer:
     def plan(
         self, moves: Sequence[Move], held: SuspendedBalancer | None = None
     ) -> SuspendedBalancer | None:
-        """What has to be raised for these moves, with what is set now; nothing changes.
+        """Return the thresholds to raise for these moves, with their present values.
 
-        Of what is `held` and was not changed since, what was there before that. None
-        where it does not act, or no move is in shared storage.
+        For thresholds that `held` raised and that were not changed since, the values
+        from before. None where the balancer does not act, or no move is in shared
+        storage. Changes nothing.
         """
         shared = any(move.storage is StorageKind.SHARED for move in moves)
         if not (shared and self.acts()):
@@ -110,7 +111,7 @@ class AutoMQBalancer:
         return SuspendedBalancer(before=before)
 
     def set(self, planned: SuspendedBalancer) -> None:
-        """Raise what was planned, and wait until every broker shows it.
+        """Raise the planned thresholds, and wait until every broker shows them.
 
         Raises ExecutionStopped where one does not.
         """
@@ -129,10 +130,10 @@ class AutoMQBalancer:
             )
 
     def restore(self, held: SuspendedBalancer) -> tuple[list[str], list[str]]:
-        """Bring back what was set before; repeating it does no harm.
+        """Restore the previous thresholds; this may be repeated.
 
-        Returns, in words, what could not be restored, and what somebody else has set
-        meanwhile, which stays.
+        Returns, in words, what could not be restored, and what someone else has set in
+        the meantime, which stays.
         """
         left, theirs = [], []
         for broker, before in held.before.items():
@@ -184,7 +185,11 @@ def _whose(broker: BrokerId | None) -> str:
 
 
 class RunBalancer:
-    """AutoMQ's balancer beside one run, and the journal it stands in."""
+    """AutoMQ's balancer during one run, journalled before each change.
+
+    `consent`: whether the run may suspend it. `held`: what the run being resumed has
+    raised.
+    """
 
     def __init__(
         self,
@@ -202,11 +207,11 @@ class RunBalancer:
 
     @property
     def is_suspended(self) -> bool:
-        """Whether the run has raised thresholds, and not restored them."""
+        """Whether thresholds are raised and not restored."""
         return self._held is not None
 
     def begin(self, moves: Sequence[Move]) -> None:
-        """Stand it down for these moves, if it acts and there is consent."""
+        """Suspend the balancer for these moves, if it acts and there is consent."""
         planned = self._balancer.plan(moves, self._held) if self._consent else None
         if planned is None:
             return
@@ -216,7 +221,7 @@ class RunBalancer:
         self._balancer.set(planned)
 
     def end(self) -> str:
-        """Restore it; what is left or was changed by somebody else, else empty."""
+        """Restore the balancer; return what is left or not ours, in words, or ""."""
         if self._held is None:
             return ""
         try:

@@ -1,9 +1,9 @@
-"""AutoMQ's write-ahead log seen through S3: the proof that a source has uploaded it.
+"""Verify through S3 that a source has uploaded AutoMQ's write-ahead log.
 
-A node's log lies in objects of its own in the bucket, which vanish once what they hold
-was uploaded for good (checked against AutoMQ 1.7.3). Closing a partition forces that,
-so it happens while the partition moves. The log is that of the whole node, and other
-partitions go on writing it; what counts is what was there when the move began.
+A node's log consists of objects in the bucket, which vanish once their content is
+uploaded for good (verified with AutoMQ 1.7.3). Closing a partition forces the upload,
+so it happens during the move. The log belongs to the whole node, and other partitions
+keep writing to it; only objects from before the move count.
 """
 
 import hashlib
@@ -23,42 +23,42 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 LITTLE: Final = 1_000_000
-"""Bytes of a log; with less of it left, it counts as uploaded."""
+"""Bytes of a log below which it counts as uploaded."""
 _WITHIN_S: Final = 5.0
-"""How long a log is watched after a move."""
+"""Seconds for which a log is watched after a move."""
 _EVERY_S: Final = 0.25
 _AT_ONCE: Final = 4
 _TIMEOUT_S: Final = 2.0
-"""For one answer of S3."""
+"""Seconds for one answer of S3."""
 
 
 class AutoMQWal:
-    """Lists nodes' logs by the keys that AutoMQ gives them.
+    """Lists nodes' logs by AutoMQ's object keys.
 
-    They are `<MD5 of the id>/_kafka_<cluster id>/<node id>/<epoch>/wal/<start>-<end>`;
+    These are `<MD5 of the id>/_kafka_<cluster id>/<node id>/<epoch>/wal/<start>-<end>`;
     `reservation/_kafka_<cluster id>/<node id>` is in the bucket that has a node's log.
-    Every call raises as boto3 does, ValueError also where the endpoint is no URL.
+    Every call raises as boto3 does, and ValueError where the endpoint is not a URL.
     """
 
     def __init__(self, settings: S3Settings) -> None:
         self._settings = settings
 
     def connect(self) -> None:
-        """Make the client; S3 is not asked yet."""
+        """Create the client; this sends no request."""
         _ = self._client
 
     def holds(self, cluster_id: str, broker: BrokerId) -> bool:
-        """Whether this is the bucket that a broker's log is kept in."""
+        """Whether a broker's log is kept in this bucket."""
         key = f"{self._settings.prefix}reservation/_kafka_{cluster_id}/{broker}"
         return any(found == key for found, _ in self._listed(key))
 
     def objects(self, cluster_id: str, broker: BrokerId) -> dict[str, int]:
-        """Keys and bytes of what a broker has not uploaded."""
+        """Bytes by key of what a broker has not uploaded."""
         found = self._listed(self.folder(cluster_id, broker))
         return {key: size for key, size in found if "/wal/" in key}
 
     def folder(self, cluster_id: str, broker: BrokerId) -> str:
-        """What the keys of one broker's log begin with."""
+        """The key prefix of one broker's log."""
         spread = hashlib.md5(str(broker).encode(), usedforsecurity=False).hexdigest()
         folder = f"{spread.upper()}/_kafka_{cluster_id}/{broker}/"
         return self._settings.prefix + folder
@@ -72,9 +72,9 @@ class AutoMQWal:
 
 
 class WalUploads:
-    """Looks, beside the moves of one run, whether their sources upload their logs.
+    """Watches sources upload their logs during one run.
 
-    Threads of its own ask S3, so that a slow one does not hold moves up.
+    Threads of its own ask S3, so that a slow S3 does not delay moves.
     """
 
     def __init__(
@@ -90,14 +90,16 @@ class WalUploads:
         self._unseen: dict[PartitionId, MoveFinding] = {}
 
     def prepare(self) -> None:
-        """Have a client ready, so that what is there is seen as soon as a move begins.
+        """Create a client early, so that the log is seen as soon as a move begins.
 
-        What fails here fails again when the bucket is looked at, and is told then.
+        A failure here recurs when the bucket is polled, and is reported then.
         """
         wait([self._pool.submit(self._wal.connect)], _TIMEOUT_S)
 
     def begin(self, cluster_id: str, sources: Mapping[PartitionId, BrokerId]) -> None:
-        """Partitions are about to leave these brokers; returns at once."""
+        """List the logs of brokers that partitions are about to leave; returns at
+        once.
+        """
         before = {
             source: self._pool.submit(self._held, cluster_id, source)
             for source in sorted(set(sources.values()))
@@ -105,7 +107,7 @@ class WalUploads:
         self._before |= {pid: before[source] for pid, source in sources.items()}
 
     def look(self, pid: PartitionId, cluster_id: str, source: BrokerId) -> None:
-        """A move that had begun is done; returns at once."""
+        """Watch the log of a completed move's source; returns at once."""
         before = self._before.get(pid)
         if before is None:
             self._unseen[pid] = _begun_elsewhere(source)
@@ -115,7 +117,7 @@ class WalUploads:
         self._looks[pid] = look
 
     def seen(self) -> dict[PartitionId, MoveFinding]:
-        """What was seen after each move; waits a bounded time for the last ones."""
+        """What was found after each move; waits a bounded time for the last ones."""
         wait(self._looks.values(), self._within_s + _TIMEOUT_S)
         self._pool.shutdown(wait=False, cancel_futures=True)
         return self._unseen | {
@@ -162,7 +164,7 @@ def _seen(source: BrokerId, held: int, left: int, after_s: float) -> MoveFinding
 
 
 def _finding_of(look: Future[MoveFinding]) -> MoveFinding:
-    """What a look has found; whatever went wrong with it is words, and no error."""
+    """The finding of one watch, with any error in words."""
     if look.cancelled() or not look.done():
         return _unseen("no answer in time")
     error = look.exception()

@@ -1,4 +1,4 @@
-"""Which platform a cluster is, and which way of moving fits which topic."""
+"""Detect a cluster's platform, and the storage kind of its topics."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -21,7 +21,7 @@ _TIER: Final = "remote.storage.enable"
 def storage_kinds(
     admin: ClusterAdmin, topics: Collection[TopicName]
 ) -> dict[TopicName, StorageKind]:
-    """How the cluster keeps each topic now; topics that do not exist are absent."""
+    """Return the storage kind of each topic; topics that do not exist are absent."""
     if is_automq(admin):
         return dict.fromkeys(topics, StorageKind.SHARED)
     configs = admin.topic_configs(sorted(topics), [_TIER])
@@ -34,7 +34,9 @@ def storage_kinds(
 
 
 def is_automq(admin: ClusterAdmin) -> bool:
-    """By its feature flag, or where 1.0.0 lacks that, by a broker's setting."""
+    """Whether the cluster is AutoMQ, by its feature flag, or in 1.0.0 by a broker
+    setting.
+    """
     if _AUTOMQ_FEATURE in admin.features():
         return True
     broker = min(admin.cluster().alive)
@@ -49,7 +51,7 @@ def platforms(
     tier: RemoteTier | None,
     wal: AutoMQWal | None,
 ) -> Mapping[StorageKind, Platform]:
-    """The way of moving for each kind of storage."""
+    """Return the platform for each storage kind."""
     return {
         StorageKind.REPLICATED: ReplicatedKafka(admin),
         StorageKind.TIERED: TieredKafka(

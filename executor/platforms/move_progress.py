@@ -1,4 +1,4 @@
-"""How far a move is, and what is wrong with a cluster, judged from what it shows."""
+"""The stage of a move, and faults of a cluster, judged from what it reports."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from model.plan.plan import Move
 def progress_of(
     move: Move, view: PartitionView | None, listed: OngoingReassignment | None
 ) -> ObservedMove:
-    """The stage of a move that was started.
+    """Return the stage of a started move.
 
     `view` may lag behind the controller, whose list of reassignments does not.
     """
@@ -35,10 +35,10 @@ def progress_of(
 
 
 def steps(move: Move) -> tuple[tuple[BrokerId, ...], ...]:
-    """The replica lists to ask for one after the other, the plan's last.
+    """Return the replica lists to request in turn, ending with the plan's.
 
-    Each exchanges one replica: all at once, a partition would lie on twice its
-    replicas for a while. The one that leads is exchanged last.
+    Each exchanges one replica: with all at once, a partition would temporarily have
+    twice its replicas. The leader is exchanged last.
     """
     if move.replicas_after == move.replicas_before:
         return ()
@@ -76,18 +76,18 @@ def _last_steps(move: Move, view: PartitionView) -> MoveStage:
 
 
 def is_step(move: Move, listed: OngoingReassignment) -> bool:
-    """Whether a reassignment under way is one that the move asks for."""
+    """Whether a reassignment in progress is a step of the move."""
     return set(listed.target) in map(set, steps(move))
 
 
 def step_before(move: Move, listed: OngoingReassignment) -> tuple[BrokerId, ...]:
-    """The list from which the step that is under way began."""
+    """The replica list from which the step in progress started."""
     ahead = [set(to) for to in steps(move)].index(set(listed.target))
     return (move.replicas_before, *steps(move))[ahead]
 
 
 def in_order(move: Move, view: PartitionView) -> tuple[BrokerId, ...] | None:
-    """The list that a cancel left in another order; None where it did not."""
+    """The previous list whose order a cancel has changed; None where it has not."""
     lists = (move.replicas_before, *steps(move))
     if view.replicas in lists:
         return None
@@ -99,7 +99,7 @@ def _lost(reason: str) -> ObservedMove:
 
 
 def dead_target(moves: Iterable[Move], alive: Collection[BrokerId]) -> str | None:
-    """A sentence that names the first target that does not serve."""
+    """Name the first target that is not alive; None if all are."""
     for move in moves:
         for broker in targets(move):
             if broker not in alive:
@@ -108,14 +108,14 @@ def dead_target(moves: Iterable[Move], alive: Collection[BrokerId]) -> str | Non
 
 
 def targets(move: Move) -> tuple[BrokerId, ...]:
-    """Brokers that must serve for the move to end: those that copy, and the leader."""
+    """Brokers that the move needs alive: those that copy, and the leader."""
     return tuple(dict.fromkeys((*move.added, *changed_dirs(move), move.leader_after)))
 
 
 def offline(
     moves: Iterable[Move], views: Mapping[PartitionId, PartitionView]
 ) -> str | None:
-    """A sentence that names the first partition without a leader."""
+    """Name the first partition without a leader; None if all have one."""
     for move in moves:
         view = views.get(move.id)
         if view is not None and not view.is_led:
@@ -126,7 +126,7 @@ def offline(
 def foreign(
     moves: Iterable[Move], listed: Mapping[PartitionId, OngoingReassignment]
 ) -> str | None:
-    """A sentence that names a reassignment outside the plan."""
+    """Name a reassignment outside the plan; None if there is none."""
     others = sorted(set(listed) - {move.id for move in moves})
     if not others:
         return None
@@ -135,7 +135,7 @@ def foreign(
 
 
 def text(brokers: Sequence[BrokerId]) -> str:
-    """A replica list as people write it."""
+    """Format a replica list, such as "[1, 2]"."""
     return f"[{', '.join(map(str, brokers))}]"
 
 

@@ -1,4 +1,4 @@
-"""The port: how one kind of platform moves partitions."""
+"""The interface to one kind of platform: how it moves partitions."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -13,48 +13,48 @@ from model.plan.plan import Move
 
 
 class MoveStage(Enum):
-    """How far a move is, read from the cluster and not from memory."""
+    """How far a move is, read from the cluster rather than remembered."""
 
     NOT_BEGUN = "not begun"
-    """Placed as before the move, and nothing is under way."""
+    """Placed as before the move, with no reassignment in progress."""
     MOVING = "moving"
     HALFWAY = "halfway"
-    """One replica has been exchanged, and the next may be."""
+    """One replica has been exchanged, so the next one may be."""
     ARRIVED = "arrived"
-    """Replicas as planned and in sync; the planned leader does not lead yet."""
+    """Replicas as planned and in sync, but not the leader yet."""
     DONE = "done"
     """Replicas, replicas in sync and leader exactly as planned."""
     REVERTED = "reverted"
-    """On the brokers of before, in another order, as Kafka leaves it on a cancel."""
+    """On the previous brokers, but reordered, as a cancelled reassignment leaves
+    them."""
     LOST = "lost"
-    """Neither here nor there: somebody else moved or removed it."""
+    """In no planned state: someone else moved or deleted it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedMove:
-    """One move at one moment."""
+    """A move as seen at one moment."""
 
     stage: MoveStage
     view: PartitionView | None = None
-    """What metadata show, unless it is LOST."""
+    """The partition's metadata; None if LOST."""
     bytes_copied: int | None = None
-    """Local bytes on the added replicas and in the new log directories; None where
-    that cannot be seen."""
+    """Local bytes on added replicas and in new log directories; None where unknown."""
     bytes_left: int | None = None
-    """What the replica being added still lacks; None where that cannot be seen."""
+    """Bytes that the replica being added still lacks; None where unknown."""
     bytes_inside_brokers: int = 0
-    """Bytes so far of all that its brokers copy into other directories, which they do
-    one after the other."""
+    """Bytes so far of all copies between directories of its brokers, which copy one
+    at a time."""
     log_dirs: tuple[str, ...] = ()
-    """Directory of each replica of `view`, `any` where it is not known; of moves that
-    name directories."""
+    """Directory of each replica of `view`, `any` where unknown; only if the move
+    names directories."""
     reason: str = ""
-    """What was found in place of the plan; only for LOST."""
+    """What was found instead of the plan; only for LOST."""
 
     def is_as_before(self, move: Move) -> bool:
-        """Whether nothing of a move is made.
+        """Whether nothing of the move has been done.
 
-        One that only elects another leader is ARRIVED from the beginning.
+        A move that only changes the leader is ARRIVED from the start.
         """
         if self.stage is MoveStage.NOT_BEGUN:
             return True
@@ -67,17 +67,17 @@ class ObservedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """What was done and found before a move."""
+    """What preparing a move did and found."""
 
     note: str = ""
-    """For people; empty where there is nothing to say."""
+    """For people; empty if there is nothing to report."""
     detail: Mapping[str, Any] = field(default_factory=dict)
     """For the journal; JSON values only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveFinding:
-    """What was found out after a move."""
+    """What was found after a move."""
 
     note: str
     """For people."""
@@ -88,53 +88,56 @@ class MoveFinding:
 class Platform(Protocol):
     """One platform's way to move partitions. One thread uses it.
 
-    All but `requests` may raise ClusterUnreachable, after which the call may be
-    repeated, or RightsMissing.
+    All methods except `requests` may raise ClusterUnreachable, after which the call may
+    be repeated, or RightsMissing.
     """
 
     def check(self, moves: Sequence[Move]) -> None:
         """Raise GuardrailRefused where the platform forbids these moves."""
 
     def requests(self, move: Move) -> tuple[str, ...]:
-        """The requests that the move takes, as text."""
+        """The requests of a move, as text."""
         ...
 
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
     ) -> Mapping[PartitionId, Preparation]:
-        """Make the moves cheap; bounded, and ends early when `stop` is set."""
+        """Make the moves cheap, in bounded time; ends early once `stop` is set."""
         ...
 
     def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
-        """Send the next request of each; returns when they are answered, not done."""
+        """Send the next request of each move; returns when answered, not when done."""
         ...
 
     def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
-        """Bring moves that were started back to where their last step began.
+        """Cancel started moves, back to where their last step began.
 
-        Refused for those that go on; unknown where nothing is under way any more, and
-        only a look tells how it ended. To be repeated for those that are REVERTED.
+        REFUSED for moves that continue; UNKNOWN where nothing is in progress any more,
+        so that only polling shows the outcome. To be repeated for moves that are
+        REVERTED.
         """
         ...
 
     def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
-        """Look at moves that were started."""
+        """Poll started moves."""
         ...
 
     def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
-        """As `progress`, without the bytes that cost a request to each broker."""
+        """As `progress`, without byte counts, which cost a request per broker."""
         ...
 
     def finish(self, moves: Sequence[Move]) -> None:
-        """Take the step that moves which have ARRIVED still lack; may be repeated."""
+        """Do the last step of moves that have ARRIVED; may be repeated."""
 
     def health(self, moves: Sequence[Move]) -> BrokenStopRule | None:
-        """What is wrong with what the moves of the plan need; None if all is well."""
+        """The first problem with what the plan's moves depend on; None if all is
+        well.
+        """
         ...
 
     def after(self, move: Move) -> None:
-        """Begin to look at what a move has left behind; returns at once."""
+        """Start examining what a completed move left behind; returns at once."""
 
     def noted(self) -> Mapping[PartitionId, MoveFinding]:
-        """What was found out after moves; waits a bounded time, and raises nothing."""
+        """What was found after moves; waits a bounded time, and raises nothing."""
         ...

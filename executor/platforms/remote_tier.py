@@ -1,4 +1,4 @@
-"""The remote tier seen through S3: the proof that a partition's segments are there."""
+"""Verify through S3 that a partition's segments are in the remote tier."""
 
 import base64
 import uuid
@@ -23,14 +23,14 @@ _NONE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierListing:
-    """What was seen of one partition's segments."""
+    """The segments found for one partition."""
 
     note: str
     """For people."""
     segments: int | None = None
     """None where the listing failed."""
     size_bytes: int | None = None
-    """Of the objects, which a plug-in may have compressed."""
+    """Total bytes of the objects, which a plug-in may have compressed."""
 
     @property
     def detail(self) -> dict[str, Any]:
@@ -41,17 +41,17 @@ class TierListing:
 class RemoteTier:
     """Lists segments as Kafka's LocalTieredStorage or Aiven's plug-in names them.
 
-    The keys of the one are `<topic>-<partition>-<topic id>/<base offset>-<segment
-    id>.log`, of the other `<topic>-<topic id>/<partition>/...` (its ObjectKeyFactory);
-    whose are found tells which it is. A third RemoteStorageManager may name them
-    otherwise; then nothing is found.
+    Keys are `<topic>-<partition>-<topic id>/<base offset>-<segment id>.log` for the
+    former and `<topic>-<topic id>/<partition>/...` for the latter (its
+    ObjectKeyFactory); the first that exist are used. Other RemoteStorageManagers may
+    use other names, so that nothing is found.
     """
 
     def __init__(self, settings: S3Settings) -> None:
         self._settings = settings
 
     def listing(self, pid: PartitionId, topic_id: str) -> TierListing:
-        """Count and bytes of the partition's segments; a failure is told in words."""
+        """Return count and bytes of the partition's segments; errors as words."""
         sizes: list[int] = []
         try:
             for folder in self.folders(pid, topic_id):
@@ -68,7 +68,7 @@ class RemoteTier:
         )
 
     def folders(self, pid: PartitionId, topic_id: str) -> tuple[str, str]:
-        """What the keys of one partition's objects may begin with."""
+        """The possible key prefixes of one partition's objects."""
         prefix, name = self._settings.prefix, kafka_text(topic_id)
         return f"{prefix}{pid}-{name}/", f"{prefix}{pid.topic}-{name}/{pid.partition}/"
 
@@ -83,6 +83,6 @@ class RemoteTier:
 
 
 def kafka_text(topic_id: str) -> str:
-    """A topic id as Kafka writes it: URL-safe base64 without padding."""
+    """Format a topic id as Kafka does: URL-safe base64 without padding."""
     raw = uuid.UUID(topic_id).bytes
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")

@@ -1,8 +1,8 @@
-"""In which log directories of their brokers replicas lie (JBOD, KIP-113).
+"""Moves between the log directories of brokers (JBOD, KIP-113).
 
-A broker that has a replica copies it into another of its directories, beside the one it
-goes on to use, and then changes over. One that is to get a replica remembers the
-directory it was told, in memory alone: what came elsewhere is sent on.
+A broker copies a replica into another directory while it keeps using the old one, and
+then switches over. A broker that will get a new replica remembers the directory in
+memory only, so a replica created elsewhere is moved again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,18 +21,20 @@ from model.ids import BrokerId, PartitionId
 from model.plan.plan import ANY_DIR, Move
 
 LogDirsByBroker = Mapping[BrokerId, Sequence[LogDirView]]
-"""Log directories by broker; of those that do not answer, none."""
+"""Log directories by broker; empty for brokers that do not answer."""
 
 
 def assigned_dirs(move: Move) -> dict[BrokerId, str]:
-    """The directory of each replica that the plan gives another or its first one."""
+    """Directory by broker, of replicas that the plan gives a new or a first
+    directory.
+    """
     before = dict(zip(move.replicas_before, move.log_dirs_before, strict=False))
     after = zip(move.replicas_after, move.log_dirs_after, strict=False)
     return {b: new for b, new in after if new not in (ANY_DIR, before.get(b))}
 
 
 def changed_dirs(move: Move) -> dict[BrokerId, tuple[str, str]]:
-    """Old and new directory of each replica that stays on its broker."""
+    """Old and new directory by broker, of replicas that stay on their broker."""
     before = dict(zip(move.replicas_before, move.log_dirs_before, strict=False))
     return {
         b: (before[b], new) for b, new in assigned_dirs(move).items() if b in before
@@ -40,7 +42,7 @@ def changed_dirs(move: Move) -> dict[BrokerId, tuple[str, str]]:
 
 
 def requests(move: Move) -> tuple[str, ...]:
-    """What the brokers are asked, as text."""
+    """The AlterReplicaLogDirs requests of a move, as text."""
     old = {b: f"{was} -> " for b, (was, _) in changed_dirs(move).items()}
     return tuple(
         f"AlterReplicaLogDirs {move.id} on broker {broker}: {old.get(broker, '')}{new}"
@@ -51,9 +53,10 @@ def requests(move: Move) -> tuple[str, ...]:
 def assign_dirs(
     admin: ClusterAdmin, moves: Iterable[Move]
 ) -> dict[PartitionId, PartitionResponse]:
-    """Tell each broker the directories of its replicas; what was not accepted.
+    """Request the directories at each broker; return the responses that are not
+    ACCEPTED.
 
-    Brokers are asked one after the other; repeating it does no harm.
+    Brokers are asked one after the other; this may be repeated.
     """
     targets: dict[BrokerId, dict[PartitionId, str]] = {}
     for move in moves:
@@ -68,7 +71,10 @@ def assign_dirs(
 
 
 def progress_of(move: Move, now: ObservedMove, seen: LogDirsByBroker) -> ObservedMove:
-    """How far a move is whose replica lists are as far as `now` tells."""
+    """Refine the progress of a move by the directories of its replicas.
+
+    `now` is the progress of its replica lists.
+    """
     if not move.log_dirs_after or now.view is None:
         return now
     places = {b: _place(move, b, seen.get(b, ())) for b in assigned_dirs(move)}
@@ -83,16 +89,16 @@ def progress_of(move: Move, now: ObservedMove, seen: LogDirsByBroker) -> Observe
 
 
 class _Place(Enum):
-    """Where one replica is on its way."""
+    """The directory state of one replica."""
 
     ABSENT = auto()
-    """Its broker has none, or does not show it."""
+    """Its broker has no replica, or does not show it."""
     WAITING = auto()
-    """Not where it shall be, and not on its way there."""
+    """In the old directory, and not being copied."""
     COPYING = auto()
     THERE = auto()
     ELSEWHERE = auto()
-    """Neither where it was nor where it shall be, or on its way to there."""
+    """In, or on its way to, an unplanned directory."""
 
 
 def _place(move: Move, broker: BrokerId, dirs: Sequence[LogDirView]) -> _Place:
@@ -129,30 +135,34 @@ def _stage(
 
 
 def _lies_in(view: PartitionView, seen: LogDirsByBroker) -> tuple[str, ...]:
-    """The directory of each replica, `any` where it is not known."""
+    """The directory of each replica, `any` where unknown."""
     found = (dirs_holding(view.id, seen.get(broker, ())) for broker in view.replicas)
     return tuple(paths[0] if len(paths) == 1 else ANY_DIR for paths in found)
 
 
 def dirs_holding(pid: PartitionId, dirs: Iterable[LogDirView]) -> list[str]:
-    """The directories of one broker that hold a replica in use; at most one at rest."""
+    """Directories of one broker that hold the replica in use; more than one while
+    switching.
+    """
     return [entry.path for entry in dirs if pid in entry.sizes]
 
 
 def sizes_of(pid: PartitionId, dirs: Iterable[LogDirView]) -> list[int]:
-    """Bytes of a replica in each of these."""
+    """Bytes of a replica in each directory that holds it."""
     return [entry.sizes[pid] for entry in dirs if pid in entry.sizes]
 
 
 def dirs_receiving(pid: PartitionId, dirs: Iterable[LogDirView]) -> list[str]:
-    """The directories that it is being copied into."""
+    """Directories that the replica is being copied into."""
     return [entry.path for entry in dirs if pid in entry.coming]
 
 
 def bytes_copied(
     move: Move, view: PartitionView | None, seen: LogDirsByBroker
 ) -> int | None:
-    """Bytes on added replicas and in new directories; None where not all are seen."""
+    """Bytes on added replicas and in new directories; None if a replica is not
+    visible.
+    """
     held = view.replicas if view else ()
     total = 0
     for broker in (b for b in move.added if b in held):
@@ -169,9 +179,9 @@ def bytes_copied(
 def bytes_left(
     move: Move, view: PartitionView | None, seen: LogDirsByBroker
 ) -> int | None:
-    """What the added replica that is furthest behind its leader lacks.
+    """Bytes that the added replica furthest behind its leader lacks.
 
-    None where none is behind, or not all are seen.
+    None if none is behind, or one is not visible.
     """
     held = () if view is None else [b for b in move.added if b in view.replicas]
     sizes = {b: max(sizes_of(move.id, seen.get(b, ())), default=None) for b in held}
@@ -183,7 +193,7 @@ def bytes_left(
 
 
 def bytes_inside_brokers(move: Move, seen: LogDirsByBroker) -> int:
-    """Bytes so far of all copies inside the brokers where this one changes."""
+    """Bytes so far of all copies between directories of the brokers of this move."""
     return sum(
         size
         for broker in changed_dirs(move)

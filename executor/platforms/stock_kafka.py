@@ -1,4 +1,6 @@
-"""Stock Kafka: reassignments, with the remote tier used where a topic has one."""
+"""Apache Kafka: moves by reassignment, with remote storage used where a topic has
+it.
+"""
 
 import logging
 import threading
@@ -46,10 +48,11 @@ _log = logging.getLogger("plimsoll.executor")
 
 
 class ReplicatedKafka:
-    """Topics on the brokers' disks: a move copies whole logs.
+    """Topics on the brokers' disks, whose logs are copied completely (KIP-455,
+    KIP-460).
 
-    The list is changed first; where another replica is to lead, a preferred election
-    follows, which Kafka's own leader balancing then does not undo.
+    The replica list changes first; where another replica is to lead, a preferred leader
+    election follows, which Kafka's own leader balancing then does not undo.
     """
 
     def __init__(self, admin: ClusterAdmin) -> None:
@@ -57,10 +60,12 @@ class ReplicatedKafka:
         self._steps = ReplicaSteps()
 
     def check(self, moves: Sequence[Move]) -> None:
-        """Kafka forbids nothing that a plan can hold."""
+        """Accept all moves: Kafka forbids nothing that a plan can contain."""
 
     def requests(self, move: Move) -> tuple[str, ...]:
-        """Directories, reassignments, and an election where the leader may change."""
+        """The directory changes, reassignments, and an election if the leader may
+        change.
+        """
         lists = (move.replicas_before, *move_progress.steps(move))
         changes = log_dirs.requests(move) + tuple(
             f"AlterPartitionReassignments {move.id}: "
@@ -74,14 +79,16 @@ class ReplicatedKafka:
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
     ) -> Mapping[PartitionId, Preparation]:
-        """Nothing makes these moves cheaper."""
+        """Prepare nothing: these moves cannot be made cheaper."""
         del stop
         return {move.id: Preparation() for move in moves}
 
     def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
-        """Tell brokers the directories, then the controller the next list of each.
+        """Assign directories at the brokers, then request the next replica list of
+        each.
 
-        A replica that is made before its broker knows where would have to be copied.
+        A replica that is created before its broker knows its directory would have to be
+        copied again.
         """
         failed = log_dirs.assign_dirs(self._admin, moves)
         several = [m.id for m in moves if len(m.added) > 1 or m.log_dirs_after]
@@ -96,7 +103,9 @@ class ReplicatedKafka:
         )
 
     def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
-        """Cancel what the controller lists as ours, then put back the old order."""
+        """Cancel the reassignments that are ours, then restore the previous list
+        order.
+        """
         listed = self._admin.reassignments()
         ours = [m for m in moves if m.id in listed]
         ours = [m for m in ours if move_progress.is_step(m, listed[m.id])]
@@ -118,11 +127,11 @@ class ReplicatedKafka:
         return answers
 
     def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
-        """What the controller lists, then the metadata, then the log directories."""
+        """Read reassignments, then metadata, then log directories."""
         return self._seen(moves, moves)
 
     def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
-        """The same; log directories of moves alone that name them."""
+        """As `progress`, but with log directories only of moves that name them."""
         return self._seen(moves, [m for m in moves if m.log_dirs_after])
 
     def _seen(
@@ -155,11 +164,13 @@ class ReplicatedKafka:
         return found
 
     def finish(self, moves: Sequence[Move]) -> None:
-        """Elect the preferred leaders; never uncleanly."""
+        """Request preferred leader elections, never unclean ones."""
         self._admin.elect_preferred([m.id for m in moves])
 
     def health(self, moves: Sequence[Move]) -> BrokenStopRule | None:
-        """Targets serve, partitions are led, and nobody else moves anything."""
+        """Check that targets are alive, partitions led, and nobody else moves
+        partitions.
+        """
         views = self._admin.partitions([m.id for m in moves])
         return (
             broken_for_plan(
@@ -172,10 +183,10 @@ class ReplicatedKafka:
         )
 
     def after(self, move: Move) -> None:
-        """Nothing: the controller lists what is left to do."""
+        """Do nothing: the controller lists what remains to be done."""
 
     def noted(self) -> Mapping[PartitionId, MoveFinding]:
-        """Nothing."""
+        """Return nothing."""
         return {}
 
     @staticmethod
@@ -185,7 +196,9 @@ class ReplicatedKafka:
     def _log_dirs(
         self, moves: Sequence[Move], views: Mapping[PartitionId, PartitionView]
     ) -> dict[BrokerId, Sequence[LogDirView]]:
-        """Of leaders and replicas added so far, and of all that change directories."""
+        """Log directories of leaders, added replicas and brokers that change
+        directories.
+        """
         offline = {b for view in views.values() for b in view.offline}
         by_broker: dict[BrokerId, list[PartitionId]] = {}
         for move in (m for m in moves if m.id in views):
@@ -216,11 +229,12 @@ def _is_not_begun(found: ObservedMove) -> bool:
 
 
 class TieredKafka(ReplicatedKafka):
-    """Topics whose older segments are in the remote tier: only the tail is copied.
+    """Topics with remote storage: only the tail of the log is copied.
 
-    `prepare` waits until what lies after the last tiered offset is short (KIP-405,
-    KIP-1023), and looks the segments up through S3 where it can. `shortened` says that
-    topics were told to have short segments, which takes brokers a while.
+    `prepare` waits until the log after the last tiered offset is short (KIP-405,
+    KIP-1023), and verifies the segments through S3 where it can.
+    `lowers_segments`: whether the run has lowered segment.bytes, which takes brokers a
+    while to apply.
     """
 
     def __init__(
@@ -241,7 +255,7 @@ class TieredKafka(ReplicatedKafka):
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
     ) -> Mapping[PartitionId, Preparation]:
-        """Wait for short tails; what cannot get short goes on with a note."""
+        """Wait for short tails; a move whose tail stays long gets a note."""
         copying = [move for move in moves if move.added]
         reader = TailReader(self._admin, copying)
         patience = (
@@ -259,7 +273,7 @@ class TieredKafka(ReplicatedKafka):
         }
 
     def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
-        """As for other topics, but refused where the new replica would not join."""
+        """As for other topics, but refuse moves whose new replica would not join."""
         # Right after a segment is rolled, nothing may be local for a moment.
         if self._timing.settles(lambda: not nothing_local(self._admin, moves)):
             return super().start(moves)
@@ -268,7 +282,7 @@ class TieredKafka(ReplicatedKafka):
         return {**answers, **super().start([m for m in moves if m.id not in refused])}
 
     def _offers(self, tails: Mapping[PartitionId, Tail]) -> dict[TopicName, int]:
-        """About what moves of topics would copy with short segments."""
+        """Bytes that moves of each topic would copy with a lower segment.bytes."""
         if self._lowers_segments:
             return {}
         settings = SegmentSettings(self._admin, self._timing).settings_for(tails)

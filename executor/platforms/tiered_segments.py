@@ -1,10 +1,10 @@
-"""Short segments and little local retention, for topics in the tier while a run moves.
+"""Lower segment.bytes and local retention of tiered topics while a run moves them.
 
-Kafka has no call that rolls a segment or takes one off the local disk. Lowered, the
-topic's settings do it: `segment.bytes` rolls the active segment on the next append, and
-`local.retention.bytes` deletes what is in the tier. What was there before is in the
-journal first, so that whoever comes after a crash can restore it. What somebody else
-sets meanwhile is theirs, and stays.
+Kafka has no call that rolls a segment or deletes one from the local disk, but lower
+settings do it: `segment.bytes` rolls the active segment on the next append, and
+`local.retention.bytes` deletes segments that are in the tier. Previous values are
+journalled first, so that a later process can restore them after a crash. Settings
+changed by someone else in the meantime are kept and reported.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,26 +29,26 @@ _LARGEST_FETCH: Final = "replica.fetch.max.bytes"
 _POLICY: Final = "cleanup.policy"
 _COPIES_NO_MORE: Final = "remote.log.copy.disable"
 _LEAST_SEGMENT: Final = 2**20
-"""Kafka 4 takes no smaller one."""
+"""The minimum in Kafka 4."""
 _SHARE: Final = 64
-"""Segments that the largest log of a topic is to have on its disk: each is an object in
-the tier, and about two are copied."""
+"""Number of local segments for the largest log of a topic: each is an object in the
+tier, and about two are copied."""
 _WORTH: Final = 32 * 2**20
-"""Bytes to copy from which on a topic's settings are changed to save them."""
+"""Bytes to copy above which a topic's settings are changed."""
 _LEAST_LOCAL: Final = 1
-"""At 0 Kafka rolls and deletes even an active segment to which nothing is appended
-(KAFKA-15047), and a log with nothing left on the disk takes no new replica."""
+"""With 0, Kafka rolls and deletes even an active segment to which nothing is
+appended (KAFKA-15047), and a log with nothing on the disk accepts no new replica."""
 
 Values = dict[str, str | None]
-"""Settings; None where none is set."""
+"""Settings by name; None where there is no override."""
 
 
 def shorter(tails: Collection[Tail], least_segment: int) -> dict[str, str]:
-    """Settings of one topic with which little of these logs has to be copied.
+    """Return settings of one topic that make these tails short; empty if not
+    worthwhile.
 
-    Empty where that is not worth it. A replica that skips the tier (KIP-1023) does so
-    once a segment has left its leader's disk: then all but one may stay there. Else
-    everything that is in the tier has to leave.
+    A replica that skips tiered data (KIP-1023) does so once one segment has left its
+    leader's disk, so all others may stay there. Otherwise all tiered data has to leave.
     """
     limit = next(iter(tails)).retention
     largest = max(tail.local_bytes for tail in tails)
@@ -67,25 +67,25 @@ def shorter(tails: Collection[Tail], least_segment: int) -> dict[str, str]:
 
 @dataclass(slots=True, kw_only=True)
 class LoweredSegments:
-    """What was set for topics, and what was there before; the keys are the same."""
+    """Topic settings of a run and their previous values, with the same keys."""
 
     before: dict[TopicName, Values]
     now: dict[TopicName, dict[str, str]]
 
     def document(self) -> dict[str, Any]:
-        """For the journal."""
+        """The journal's form."""
         return {"before": dict(self.before), "now": dict(self.now)}
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
-        """From the journal."""
+        """Read the journal's form."""
         return cls(
             before={TopicName(t): of for t, of in document["before"].items()},
             now={TopicName(t): of for t, of in document["now"].items()},
         )
 
     def requests(self) -> list[str]:
-        """What sets it, as text."""
+        """The requests that set them, as text."""
         return [
             f"IncrementalAlterConfigs topic {topic}: {key} = {value}"
             for topic, values in self.now.items()
@@ -94,7 +94,7 @@ class LoweredSegments:
 
 
 class SegmentSettings:
-    """Lowers topics' settings, and restores them."""
+    """Lowers and restores topics' settings. Calls raise as the cluster's do."""
 
     def __init__(self, admin: ClusterAdmin, timing: Timing) -> None:
         self._admin = admin
@@ -103,7 +103,7 @@ class SegmentSettings:
     def settings_for(
         self, tails: Mapping[PartitionId, Tail]
     ) -> dict[TopicName, dict[str, str]]:
-        """Settings that make these tails short, of topics where that is worth it."""
+        """Settings that make these tails short, by topic where that is worthwhile."""
         by_topic: dict[TopicName, list[Tail]] = {}
         for pid, tail in sorted(tails.items()):
             by_topic.setdefault(pid.topic, []).append(tail)
@@ -120,9 +120,9 @@ class SegmentSettings:
     def plan(
         self, moves: Sequence[Move], held: LoweredSegments | None = None
     ) -> LoweredSegments:
-        """What is to be set for these moves, and what is now; nothing changes.
+        """Return the settings for these moves, with their previous values.
 
-        Topics of what is `held` are taken over as they are.
+        Topics in `held` are kept as they are. Changes nothing.
         """
         found = held or LoweredSegments(before={}, now={})
         new = [
@@ -139,9 +139,9 @@ class SegmentSettings:
         return LoweredSegments(before=found.before | before, now=found.now | now)
 
     def set(self, planned: LoweredSegments) -> None:
-        """Set what was planned, and wait until it shows.
+        """Apply the planned settings, and wait until they are visible.
 
-        Raises ExecutionStopped where it does not.
+        Raises ExecutionStopped where they do not become so.
         """
         for topic, values in planned.now.items():
             seen, before = self._own(topic, values), planned.before[topic]
@@ -155,10 +155,10 @@ class SegmentSettings:
     def restore(
         self, held: LoweredSegments, topics: Iterable[TopicName]
     ) -> tuple[dict[TopicName, str], list[str]]:
-        """Bring back what topics had before; repeating it does no harm.
+        """Restore the previous settings of topics; this may be repeated.
 
-        Returns, in words, which could not be restored, and what somebody else has set
-        meanwhile, which stays.
+        Returns what could not be restored, by topic, and what someone else has set in
+        the meantime, which stays; both in words.
         """
         left, theirs = {}, []
         for topic in topics:
@@ -197,7 +197,7 @@ class SegmentSettings:
         return {key: found.get(key) for key in keys}
 
     def _largest_fetch(self) -> int:
-        """Followers append what they fetch at once."""
+        """The largest replica fetch, which followers append at once."""
         return max(
             int(self._admin.broker_configs(b, [_LARGEST_FETCH]).get(_LARGEST_FETCH, 0))
             for b in sorted(self._admin.cluster().alive)
@@ -205,13 +205,15 @@ class SegmentSettings:
 
 
 def _may_leave_disk(configs: Mapping[str, str]) -> bool:
-    """Compacted logs are not skipped; without copies nothing may leave the disk."""
+    """Whether tiered segments may leave the disk: not if compacted, or without
+    uploads.
+    """
     compacted = "compact" in configs.get(_POLICY, "")
     return not compacted and configs.get(_COPIES_NO_MORE) != "true"
 
 
 def _least_segment(configs: Mapping[str, str], fetched: int) -> int:
-    """Brokers refuse to append more at once than a segment may hold."""
+    """The minimum segment.bytes: a segment must hold the largest append."""
     return max(_LEAST_SEGMENT, int(configs.get(_LARGEST_BATCH, 0)), fetched)
 
 
@@ -220,7 +222,11 @@ def _text(values: Mapping[str, str]) -> str:
 
 
 class RunSegmentSettings:
-    """Short segments for one run, and the journal they stand in."""
+    """Lower segment settings during one run, journalled before each change.
+
+    `consent`: whether the run may lower them. `held`: what the run being resumed has
+    lowered.
+    """
 
     def __init__(
         self,
@@ -241,11 +247,11 @@ class RunSegmentSettings:
 
     @property
     def are_lowered(self) -> bool:
-        """Whether the run has lowered settings, and not restored them."""
+        """Whether settings are lowered and not restored."""
         return self._held is not None
 
     def begin(self, moves: Sequence[Move]) -> None:
-        """Get the tails of these moves short, if there is consent."""
+        """Lower the settings for these moves, if there is consent."""
         for move in moves:
             self._open.setdefault(move.topic, set()).add(move.id)
         planned = self._segments.plan(moves, self._held) if self._consent else None
@@ -256,14 +262,16 @@ class RunSegmentSettings:
         self._segments.set(planned)
 
     def release(self, move: Move) -> None:
-        """One move has ended; with the last of its topic, that is restored."""
+        """Count a completed move; restore its topic's settings after the topic's
+        last one.
+        """
         waiting = self._open.get(move.topic, set())
         waiting.discard(move.id)
         if self._held and move.topic in self._held.now and not waiting:
             self._restore(self._held, [move.topic])
 
     def end(self) -> str:
-        """Restore all; what is left or was changed by somebody else, else empty."""
+        """Restore all settings; return what is left or not ours, in words, or ""."""
         if self._held is None:
             return ""
         try:
@@ -280,7 +288,7 @@ class RunSegmentSettings:
     def _restore(
         self, held: LoweredSegments, topics: Sequence[TopicName]
     ) -> Iterable[str]:
-        """The journal keeps them until the end; what is restored shows itself."""
+        """Restore some topics; the journal keeps them until all are restored."""
         left, theirs = self._segments.restore(held, topics)
         self._theirs += theirs
         for topic in {*topics} - left.keys():

@@ -1,7 +1,7 @@
-"""What a move of a tiered partition will copy, and waiting until that is little.
+"""The bytes that a move of a tiered partition copies, and the wait until they are few.
 
-A new replica begins after the last tiered offset (KIP-1023), but only once the leader
-has deleted a tiered segment from its own disk; else it copies all local bytes.
+A new replica starts after the last tiered offset (KIP-1023), but only once the leader
+has deleted a tiered segment from its own disk; otherwise it copies all local bytes.
 """
 
 import logging
@@ -18,12 +18,12 @@ from model.plan.plan import Move
 from model.units import count_text, seconds_text
 
 SEGMENTS: Final = 2
-"""A tail is short with the active segment and one that is being uploaded."""
+"""Segments in a short tail: the active one, and one being uploaded."""
 _IDLE_S: Final = 5.0
-"""Segments roll on append: the tail of a log that stands still mostly stays."""
+"""Seconds without change after which waiting for a log is given up."""
 _PAUSE_S: Final = 0.25
 _WARN_S: Final = 60.0
-"""A wait that may take longer is announced."""
+"""Seconds of waiting above which a warning is logged."""
 _UPLOADS_EVERY: Final = "remote.log.manager.task.interval.ms"
 _DELETES_EVERY: Final = "log.retention.check.interval.ms"
 _UNLIMITED: Final = -1
@@ -42,7 +42,7 @@ _log = logging.getLogger("plimsoll.executor")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How a tiered topic's segments roll and leave the local disk."""
+    """How a tiered topic's segments are rolled and deleted locally."""
 
     segment_bytes: int
     local_bytes: int
@@ -50,11 +50,11 @@ class Retention:
     local_ms: int
     """-1 keeps everything."""
     skips_tiered: bool
-    """Whether new replicas leave out what is in the tier (KIP-1023)."""
+    """Whether new replicas skip tiered data (KIP-1023)."""
 
     @classmethod
     def of(cls, configs: Mapping[str, str], *, skips_tiered: bool) -> "Retention":
-        """From a topic's settings in force."""
+        """Read a topic's effective settings."""
 
         def local(unit: str) -> int:
             value = int(configs[f"local.retention.{unit}"])
@@ -71,7 +71,7 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tail:
-    """One tiered partition's log at one moment, as its leader tells it."""
+    """A tiered partition's log at one moment, as its leader reports it."""
 
     first: int
     """First offset of the whole log."""
@@ -80,14 +80,16 @@ class Tail:
     last_tiered: int
     """Last offset in the tier, -1 for none."""
     end: int
-    """One more than the last offset."""
+    """The offset after the last one."""
     local_bytes: int
     """On the leader's disk."""
     retention: Retention
 
     @property
     def bytes_to_copy(self) -> int:
-        """What a new replica fetches; estimated by records where it is a part."""
+        """Bytes that a new replica fetches, estimated by record count if only a
+        part.
+        """
         if not self.skips:
             return self.local_bytes
         local = self.end - self.first_local
@@ -96,16 +98,18 @@ class Tail:
 
     @property
     def is_short(self) -> bool:
-        """Whether the move copies about two segments at most."""
+        """Whether the move copies at most about two segments."""
         return self.bytes_to_copy <= SEGMENTS * self.retention.segment_bytes
 
     def may_get_short(self, within_s: float) -> bool:
-        """Whether waiting can help: it is long now, and segments will leave."""
+        """Whether waiting `within_s` seconds can help: the tail is long, and
+        segments will leave.
+        """
         return not self.is_short and (self.skips or not self._stays_local(within_s))
 
     @property
     def why_long(self) -> str:
-        """In words, what keeps it from being short."""
+        """Why the tail is not short, in words."""
         if not self.skips and self._stays_local(0):
             return "its local retention keeps every segment"
         if self.last_tiered < 0:
@@ -114,7 +118,7 @@ class Tail:
 
     @property
     def skips(self) -> bool:
-        """Whether a new replica leaves out what is in the tier."""
+        """Whether a new replica skips tiered data."""
         return self.retention.skips_tiered and self.first_local > self.first
 
     def _stays_local(self, within_s: float) -> bool:
@@ -127,20 +131,20 @@ class Tail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TailWait:
-    """How long tails are waited for."""
+    """How long to wait for short tails, in seconds."""
 
     wait_s: float
-    """Beyond what brokers take until they look."""
+    """In addition to the brokers' check intervals."""
     upload_s: float = 0.0
-    """Between two looks of a broker for segments to upload."""
+    """Interval at which brokers upload segments."""
     delete_s: float = 0.0
-    """Between two looks for segments to roll or to delete."""
+    """Interval at which brokers roll and delete segments."""
 
     @classmethod
     def with_brokers(
         cls, admin: ClusterAdmin, moves: Sequence[Move], wait_s: float
     ) -> "TailWait":
-        """As long as brokers take that were just told to shorten segments."""
+        """Wait as long as brokers need to apply a lower segment.bytes."""
         if not moves:
             return cls(wait_s=wait_s)
         keys = (_UPLOADS_EVERY, _DELETES_EVERY)
@@ -150,35 +154,35 @@ class TailWait:
 
     @property
     def most_s(self) -> float:
-        """One look rolls a segment, one uploads it and one deletes it."""
+        """The longest wait: one interval each to roll, upload and delete a segment."""
         return self.wait_s + self.upload_s + 2 * self.delete_s
 
     def idle_s(self, tail: Tail) -> float:
-        """How long nothing may change before that is taken for the end."""
+        """Seconds without change after which waiting ends."""
         return _IDLE_S + self.upload_s + (0.0 if tail.skips else self.delete_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitedTail:
-    """A tail after waiting for it to get short."""
+    """A tail after the wait."""
 
     tail: Tail
     seconds: float
-    """How long it was waited for, 0 where it was short at once."""
+    """Seconds waited; 0 if it was short at once."""
     changed_at_s: float
-    """When records or segments last came."""
+    """When records or segments last changed, by the steady clock."""
     grew: bool = False
-    """Whether records came meanwhile."""
+    """Whether records arrived during the wait."""
 
     @property
     def why_long(self) -> str:
-        """In words, what keeps the tail from being short."""
+        """Why the tail is not short, in words."""
         if self.seconds and not self.grew:
             return "its log gets no records, and only an append rolls a segment"
         return self.tail.why_long
 
     def next(self, tail: Tail, now_s: float, begun_s: float) -> "AwaitedTail":
-        """After one more look."""
+        """Return the state after one more poll."""
         old = self.tail
         stands = (old.end, old.last_tiered, old.first_local) == (
             tail.end,
@@ -194,7 +198,9 @@ class AwaitedTail:
 
 
 class TailReader:
-    """Reads the tails of partitions from their leaders."""
+    """Reads the tails of partitions from their leaders. Calls raise as the cluster's
+    do.
+    """
 
     def __init__(self, admin: ClusterAdmin, moves: Sequence[Move]) -> None:
         self._admin = admin
@@ -202,7 +208,9 @@ class TailReader:
         self._retention = _retentions(admin, moves)
 
     def read(self, ids: Iterable[PartitionId] | None = None) -> dict[PartitionId, Tail]:
-        """The tails now; a partition whose leader has no answer is absent."""
+        """Return the current tails; partitions whose leader does not answer are
+        absent.
+        """
         views = self._admin.partitions(self._ids if ids is None else tuple(ids))
         by_leader: dict[BrokerId, list[PartitionView]] = {}
         for view in views.values():
@@ -236,7 +244,7 @@ class TailReader:
 def wait_for_short_tails(
     reader: TailReader, patience: TailWait, timing: Timing, stop: threading.Event
 ) -> dict[PartitionId, AwaitedTail]:
-    """Look until every tail is short, or waiting for it is no use any more."""
+    """Poll until every tail is short, or further waiting is pointless."""
     begun_s = timing.steady_s()
     found = {
         pid: AwaitedTail(tail=tail, seconds=0.0, changed_at_s=begun_s)
@@ -269,11 +277,12 @@ def wait_for_short_tails(
 
 
 def nothing_local(admin: ClusterAdmin, moves: Iterable[Move]) -> set[PartitionId]:
-    """Moves that would wait for an append: none of the log is on the leader's disk.
+    """Return the partitions with no local data, whose new replica would wait for an
+    append.
 
-    A new replica that skips the tier asks for the first offset that is not uploaded
-    yet (KIP-1023). While there is none it is not answered, and never in sync (seen
-    with Kafka 4.3.1).
+    A new replica that skips tiered data asks for the first offset that is not uploaded
+    yet (KIP-1023). Without one it gets no answer and never gets in sync (seen with
+    Kafka 4.3.1).
     """
     by_leader: dict[BrokerId, list[PartitionId]] = {}
     for move in moves:

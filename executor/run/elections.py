@@ -1,7 +1,7 @@
-"""Preferred leaders, elected where another replica leads (KIP-460).
+"""Preferred leader elections (KIP-460).
 
 The preferred leader is the first of the replica list. Kafka elects it only while it is
-in sync; an unclean election is never asked for.
+in sync; plimsoll never requests an unclean election.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,14 +19,14 @@ from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderElection:
-    """A partition that another than its preferred replica leads."""
+    """A partition that is not led by its preferred replica."""
 
     id: PartitionId
     leader: BrokerId
-    """NO_BROKER where there is none."""
+    """NO_BROKER without a leader."""
     preferred: BrokerId
     obstacle: str = ""
-    """Why its preferred replica cannot be elected, or was not; empty where it can."""
+    """Why its preferred replica cannot be or was not elected; empty if it can."""
 
     def document(self) -> dict[str, Any]:
         """For the journal."""
@@ -41,30 +41,33 @@ class LeaderElection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderElections:
-    """What a look at some partitions of a cluster found."""
+    """The elections possible and impossible among some partitions."""
 
     cluster_id: str
     checked: int
-    """Partitions, those that their preferred replica leads among them."""
+    """Number of partitions checked, including well-led ones."""
     replicated: int
-    """Those of them that have more than one replica."""
+    """Number of them with more than one replica."""
     needed: tuple[LeaderElection, ...]
+    """One for each partition that its preferred replica does not lead."""
 
     @property
     def possible(self) -> tuple[LeaderElection, ...]:
-        """Those that can be held now."""
+        """Elections that can be held now."""
         return tuple(e for e in self.needed if not e.obstacle)
 
     @property
     def impossible(self) -> tuple[LeaderElection, ...]:
-        """Those that cannot."""
+        """Elections that cannot be held now."""
         return tuple(e for e in self.needed if e.obstacle)
 
 
 _BATCH: Final = 250
-"""Partitions of one request: each election is a short pause of its partition."""
+"""Partitions per request, since each election is a short outage of its partition."""
 _WAIT_S: Final = 10.0
+"""Seconds in which elected replicas should lead."""
 _PAUSE_S: Final = 0.2
+"""Seconds between two checks whether they do."""
 
 
 def find_elections(
@@ -72,7 +75,7 @@ def find_elections(
     topics: Collection[str] | None = None,
     ids: Collection[PartitionId] | None = None,
 ) -> LeaderElections:
-    """Look at these partitions, else at these topics, else at the whole cluster.
+    """Check these partitions, or these topics, or else the whole cluster.
 
     Raises ConfigError where one does not exist.
     """
@@ -100,10 +103,11 @@ def hold_elections(
     ids: Collection[PartitionId],
     announce: Callable[[Sequence[LeaderElection]], None] = lambda _: None,
 ) -> tuple[LeaderElection, ...]:
-    """Elect the preferred leaders; those that do not lead after all, and why.
+    """Elect the preferred leaders; return the elections without success.
 
-    What cannot be elected any more is left. Returns when all lead, at the latest after
-    10 s. `announce` is called before each request with the elections it asks for.
+    Skips partitions that no longer need or allow one. Returns when all preferred
+    replicas lead, or after 10 s. `announce` is called before each request with its
+    elections.
     """
     possible = [e for e in _needed(admin, ids, admin.partitions(ids)) if not e.obstacle]
     for first in range(0, len(possible), _BATCH):
@@ -153,7 +157,7 @@ def _needed(
 
 
 def _is_well_led(view: PartitionView | None) -> bool:
-    """Whether there is nothing to elect; a single replica leads or is away."""
+    """Whether no election is needed; a single replica leads or is offline."""
     if view is None:
         return False
     return len(view.replicas) == 1 or view.leader == view.replicas[0]

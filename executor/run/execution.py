@@ -1,4 +1,4 @@
-"""One run: carries out a plan move by move, and says exactly where it ended."""
+"""One run: executes a plan move by move, and reports exactly where it ended."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,14 +25,14 @@ _log = logging.getLogger("plimsoll.executor")
 
 
 class Execution:
-    """Carries out one plan, once.
+    """Executes the plan of a context, once.
 
-    `check` raises where moves that are to begin do not fit the cluster; nothing is
-    journalled or sent then. After that the run ends done, stopped (by `steering`) or
-    failed, and what is under way is always waited for, within `limits`.
+    Nothing is journalled or sent before `context.check` accepts the moves. After that
+    the run ends done, stopped (by `context.steering`) or failed; in-flight moves are
+    always waited for, within the limits.
 
-    With a `past` run of the same plan and journal it goes on with that one: what
-    became of its moves meanwhile is read from the cluster.
+    A run that resumes `context.past` first reads from the cluster what has become of
+    that run's moves.
     """
 
     def __init__(self, context: RunContext) -> None:
@@ -47,10 +47,10 @@ class Execution:
         self._in_flight = InFlightMoves(context, self._gate)
 
     def run(self) -> RunReport:
-        """Do it.
+        """Execute the plan.
 
         Raises PlanOutdated or GuardrailRefused where nothing was changed, and other
-        errors of plimsoll where the run could not go on; those are journalled.
+        PlimsollErrors where the run could not continue; those are journalled.
         """
         past, by = self._context.past, self._context.steering.by
         self._state.show()
@@ -75,7 +75,7 @@ class Execution:
 
     @property
     def rolls_back(self) -> bool:
-        """Whether a rule asks that what was finished be moved back."""
+        """Whether a stop rule demands that completed moves be rolled back."""
         return self._gate.rolls_back
 
     def _record(self, happened: Iterable[RunEvent] = ()) -> None:
@@ -103,7 +103,7 @@ class Execution:
         self._record()
 
     def _end(self, state: RunState, reason: str) -> str:
-        """End the run; what there is to say of its settings."""
+        """End the run; return what is left of its settings, in words."""
         left = self._overrides.lift()
         if self._overrides.remain:
             state = RunState.FAILED
@@ -117,7 +117,7 @@ class Execution:
         return left
 
     def _adopt(self, past: PastRun) -> None:
-        """Read from the cluster what became of the moves of a run that was cut off."""
+        """Read from the cluster what has become of an interrupted run's moves."""
         ended = past.among(MoveState.DONE, MoveState.DROPPED)
         open_moves = [move for move in self._waiting if move not in ended]
         self._waiting = []
@@ -196,7 +196,7 @@ class Execution:
             self._estimate()
 
     def _start_more(self) -> None:
-        """Nothing is prepared, and so nothing set, before all is well."""
+        """Prepare the moves once the gate first opens, then start those that may."""
         if self._waiting and not self._prepared and self._may_start():
             self._prepare()
         if not self._may_start():
@@ -218,7 +218,7 @@ class Execution:
         return may_start
 
     def _health(self) -> list[BrokenStopRule]:
-        """What is broken, from a look at the cluster."""
+        """Poll the cluster for broken rules."""
         groups = self._context.by_platform(self._context.plan.moves)
         own = [found for platform, moves in groups if (found := platform.health(moves))]
         return [*own, *self._in_flight.stuck, *self._context.monitor(bool(own))]
@@ -235,7 +235,7 @@ class Execution:
             self._state.estimated(left_s)
 
     def _still_fit(self, platform: Platform, moves: Sequence[Move]) -> list[Move]:
-        """Those whose partitions are as planned; others are dropped by name."""
+        """Moves whose partitions are placed as planned; the others are skipped."""
         found: Mapping[PartitionId, ObservedMove] = {}
         with self._gate.asking():
             found = platform.placed(moves)
@@ -262,6 +262,6 @@ class Execution:
 
 
 def _warn(left: str) -> None:
-    """Say what is still set where an error hides the report."""
+    """Log settings that are still in force where an error hides the report."""
     if left:
         _log.warning("%s", left)

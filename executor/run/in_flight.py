@@ -1,4 +1,4 @@
-"""The moves of a run that are under way: asked for, watched, seen to their end."""
+"""The in-flight moves of a run, from the first request to the end of each."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,11 @@ _log = logging.getLogger("plimsoll.executor")
 
 
 class InFlightMoves:
-    """Takes each move from its first request to its end."""
+    """Requests, polls and cancels moves. One thread uses it.
+
+    Its methods are generators of events: whoever iterates journals each event before
+    asking for the next one. A request is sent only after the event that announces it.
+    """
 
     def __init__(self, context: RunContext, gate: RunGate) -> None:
         self._context = context
@@ -45,16 +49,16 @@ class InFlightMoves:
 
     @property
     def moves(self) -> list[Move]:
-        """Those that are under way."""
+        """The moves in flight."""
         return [machine.move for machine in self._machines.values()]
 
     @property
     def stuck(self) -> list[BrokenStopRule]:
-        """What is waited for although it does not come on."""
+        """Moves without progress that the run waits for."""
         return list(self._stuck.values())
 
     def adopt(self, move: Move, *, cancelling: bool = False) -> RunEvents:
-        """One that was sent before is still under way, or on its way back."""
+        """Take over a move that an earlier process requested, or also cancelled."""
         yield events.Adopted(move)
         machine = MoveStateMachine(move, self._stuck_s(move))
         machine.sent(self._timing.steady_s(), ResponseStatus.ACCEPTED)
@@ -63,7 +67,7 @@ class InFlightMoves:
         self._machines[move.id] = machine
 
     def cancel(self) -> RunEvents:
-        """Cancel what was not asked to be yet, and what has no answer to that."""
+        """Cancel moves that were not cancelled yet, or whose cancel got no answer."""
         if self._gate.barred:
             return
         now_s = self._timing.steady_s()
@@ -87,7 +91,7 @@ class InFlightMoves:
     def send(
         self, platform: Platform, moves: Sequence[Move], *, again: bool = False
     ) -> RunEvents:
-        """Ask for the next step of each."""
+        """Request the next step of each move."""
         sent_at_s = self._timing.steady_s()
         yield events.Requesting(moves, again)
         answers: Mapping[PartitionId, PartitionResponse] = {}
@@ -109,7 +113,7 @@ class InFlightMoves:
             machine.sent(sent_at_s, answer.status)
 
     def poll(self) -> RunEvents:
-        """See how far each one is, and do what follows."""
+        """Read the progress of each move, and take its next step."""
         self._stuck.clear()
         if not self._gate.barred:
             with self._gate.barring():
@@ -175,7 +179,7 @@ class InFlightMoves:
             yield from self._hang(move)
 
     def _hang(self, move: Move) -> RunEvents:
-        """A pause waits for it; a way back tries to cancel it first."""
+        """React to a move without progress: wait, or halt and perhaps cancel it."""
         reason = f"{move.id} made no progress for {self._stuck_s(move):.0f} s"
         broken = BrokenStopRule(rule=StopRule.NO_PROGRESS, reason=reason)
         reaction = self._gate.reaction(broken)
@@ -204,7 +208,7 @@ class InFlightMoves:
         return events.Moved(move, machine.outage)
 
     def _hurry(self, move: Move) -> RunEvents:
-        """A throttle under what is produced would keep a copy behind for ever."""
+        """Raise a throttle under which a copy never catches up with producers."""
         if rate := self._overrides.throttle.raise_rate(move):
             note = (
                 f"{move.id} fell behind its producers, so the throttle was raised "
@@ -218,7 +222,7 @@ class InFlightMoves:
         return events.Failed(move, state, reason)
 
     def _leave(self, move: Move, seen: ObservedMove) -> RunEvents:
-        """No request may be sent for a move; one that moves can do without."""
+        """Give up a move that needs a request while requests are forbidden."""
         if seen.stage is MoveStage.NOT_BEGUN:
             del self._machines[move.id]
             yield events.NotStarted(move)

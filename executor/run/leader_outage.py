@@ -1,8 +1,9 @@
-"""How long nobody led a partition, bounded by looks at its metadata.
+"""How long a partition had no leader, bounded by polls of its metadata.
 
-An answer tells of some moment between asking and answering, and nothing of the time
-between two looks. So there are two figures: what the looks prove, and what they leave
-open. It is what the asked broker shows; clients wait until theirs shows it, too.
+An answer describes some moment between the request and its arrival, and nothing about
+the time between two polls. So there are two figures: a lower bound that the polls
+prove, and an upper bound that they leave open. Both are about the polled broker;
+clients wait until their own broker's metadata show the leader, too.
 """
 
 from dataclasses import dataclass
@@ -13,24 +14,24 @@ from model.ids import BrokerId
 
 @dataclass(slots=True)
 class LeaderOutage:
-    """The time without a leader of one partition, summed over its elections.
+    """Seconds without a leader of one partition, summed over its elections.
 
-    Where two looks show one leader, it is taken to have led in between.
+    Where two consecutive polls show the same leader, it counts as leader in between.
     """
 
     leader: BrokerId
-    """As metadata showed it last."""
+    """The leader in the most recent metadata that show one."""
     led_at_s: float
-    """Before metadata were asked that showed it."""
+    """When those metadata were requested."""
     at_least_s: float = 0.0
     at_most_s: float = 0.0
     _gone_at_s: float | None = None
-    """After the first look of a row of them that shows no leader."""
+    """When the first of consecutive polls without a leader was answered."""
     _still_gone_at_s: float = 0.0
-    """Before the last of that row."""
+    """When the last of those polls was sent."""
 
     def observe(self, view: PartitionView, asked_s: float, answered_s: float) -> None:
-        """One look; times by a clock that nobody sets."""
+        """Add one poll; times are seconds of a monotonic clock."""
         if not view.is_led:
             if self._gone_at_s is None:
                 self._gone_at_s = answered_s
@@ -44,5 +45,5 @@ class LeaderOutage:
 
     @property
     def bounds_s(self) -> tuple[float, float]:
-        """At least and at most, in seconds."""
+        """Lower and upper bound in seconds, rounded to milliseconds."""
         return round(self.at_least_s, 3), round(self.at_most_s, 3)

@@ -1,4 +1,4 @@
-"""Whether the log directories that a plan names can take its replicas."""
+"""Checks that a plan's log directories can take its replicas."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ from model.units import bytes_text
 def look(
     admin: ClusterAdmin, moves: Iterable[Move], alive: frozenset[BrokerId]
 ) -> dict[BrokerId, Sequence[LogDirView]]:
-    """The directories of the living brokers of moves that name any."""
+    """Log directories by live broker, for moves that name any."""
     by_broker: dict[BrokerId, list[PartitionId]] = defaultdict(list)
     for move in moves:
         if move.log_dirs_after:
@@ -40,7 +40,7 @@ def look(
 def inside_bytes(
     admin: ClusterAdmin, moves: Sequence[Move]
 ) -> dict[tuple[PartitionId, BrokerId], int]:
-    """What replicas hold that change directories on their brokers, as far as seen."""
+    """Bytes of replicas that move within their broker; 0 or absent where unknown."""
     if not any(map(changed_dirs, moves)):
         return {}
     try:
@@ -56,7 +56,7 @@ def inside_bytes(
 
 
 def refuse_unclear(moves: Iterable[Move]) -> None:
-    """Raise GuardrailRefused for what no cluster could be asked."""
+    """Raise GuardrailRefused for moves whose directories are invalid on any cluster."""
     for move in moves:
         if not move.log_dirs_after:
             continue
@@ -83,7 +83,7 @@ def refuse_unclear(moves: Iterable[Move]) -> None:
 
 
 def drift(move: Move, seen: LogDirsByBroker) -> Iterator[str]:
-    """Replicas that lie in another directory than the plan expects, in words."""
+    """Sentences about replicas in another directory than the plan expects."""
     planned = zip(move.replicas_before, move.log_dirs_before, strict=False)
     for broker, expected in planned:
         lies = dirs_holding(move.id, seen.get(broker, ()))
@@ -97,7 +97,7 @@ def drift(move: Move, seen: LogDirsByBroker) -> Iterator[str]:
 def receiving_dirs(
     moves: Iterable[Move], seen: LogDirsByBroker
 ) -> dict[PartitionId, str]:
-    """Where replicas of these moves are being copied to already, in words."""
+    """The directory, in words, that replicas of these moves are being copied to."""
     return {
         move.id: f"{path} of broker {broker}"
         for move in moves
@@ -107,9 +107,10 @@ def receiving_dirs(
 
 
 def refuse_unfit(moves: Sequence[Move], seen: LogDirsByBroker) -> None:
-    """Raise where a directory is not there, does not serve, is cordoned or too small.
+    """Check that the directories exist, are online, not cordoned and large enough.
 
-    Raises GuardrailRefused, PlanOutdated, or RightsMissing where none can be seen.
+    Raises GuardrailRefused, PlanOutdated, or RightsMissing where they cannot be
+    described.
     """
     incoming: dict[tuple[BrokerId, str], int] = defaultdict(int)
     for move in moves:
@@ -157,6 +158,6 @@ def _refuse_closed(
 
 
 def _size(move: Move, broker: BrokerId, seen: LogDirsByBroker) -> int:
-    """Bytes of the replica that is there, or of the leader's, which is copied."""
+    """Bytes of the replica itself, or of the leader's replica that is copied."""
     source = broker if broker in changed_dirs(move) else move.leader_before
     return max(sizes_of(move.id, seen.get(source, ())), default=0)

@@ -1,4 +1,4 @@
-"""One move under way: what was asked, what was seen, and what follows from it."""
+"""The state machine of one in-flight move: requests, observations, and next steps."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -13,68 +13,68 @@ from model.ids import BrokerId
 from model.plan.plan import Move
 
 ATTEMPTS: Final = 3
-"""Requests for one move whose answers are lost, before it is given up."""
+"""Unanswered requests after which a move is given up."""
 _AGAIN_S: Final = 2.0
-"""A lost request had time to take effect; then one look, then it is sent again."""
+"""Seconds after which a lost request would have shown an effect, so it is repeated."""
 SETTLE_S: Final = 5.0
-"""Metadata may show the old placement for this long after a move was accepted."""
+"""Seconds for which metadata may still show the old placement."""
 _LAGS_S: Final = 30.0
-"""A copy that has not come nearer to its leader for this long falls behind."""
+"""Seconds without catching up after which a copy falls behind."""
 _ELECT_S: Final = 1.0
-"""Between two elections for one move, or two requests for the old order."""
+"""Seconds between two elections, or two requests for the old order, of one move."""
 _BACK: Final = (MoveStage.NOT_BEGUN, MoveStage.HALFWAY, MoveStage.REVERTED)
 
 
 class MoveStep(Enum):
-    """What to do with a move next."""
+    """What to do next with a move."""
 
     WAIT = "wait"
     SEND_NEXT = "send next"
-    """One replica is exchanged; ask for the next."""
+    """One replica has been exchanged; request the next."""
     SEND_AGAIN = "send again"
     HURRY = "hurry"
-    """It falls behind what is produced."""
+    """It falls behind its producers."""
     FINISH = "finish"
     DONE = "done"
     CANCEL = "cancel"
-    """A cancel is to be brought to its end."""
+    """Complete a cancel."""
     CANCELLED = "cancelled"
     GIVE_UP = "give up"
-    """It did not begin, and will not."""
+    """It has not started, and will not."""
     LOST = "lost"
-    """Somebody else had a hand in it."""
+    """Someone else interfered."""
     STUCK = "stuck"
 
 
 @dataclass(slots=True)
 class MoveStateMachine:
-    """A move that was sent."""
+    """A requested move; times are seconds of the steady clock."""
 
     move: Move
     stuck_s: float
     outage: LeaderOutage | None = None
-    """None for one that was not watched from its request on."""
+    """None if it was not watched from its first request."""
     attempts: int = 0
     finished_at_s: float = float("-inf")
-    """When its last election was asked for."""
+    """When its last election was requested."""
     _status: ResponseStatus = ResponseStatus.UNKNOWN
     _alive_at_s: float = 0.0
-    """When it was asked for last, or seen on its way."""
+    """When it was last requested or seen in progress."""
     _forward_at_s: float = 0.0
     """When metadata last showed it as far as it has come."""
     _reached: int = 0
-    """Position of the last of its lists that was seen."""
+    """Position in its lists of the furthest one seen."""
     _progressed_at_s: float = 0.0
     _hurried_at_s: float = 0.0
     _last: tuple[MoveStage, float | None, int] | None = None
     _least_left: float = inf
-    """Of what the replica being added lacks."""
+    """Fewest bytes that the replica being added lacked."""
     _at: tuple[BrokerId, ...] = ()
-    """The replica list last seen."""
+    """The replica list seen last."""
     _sent_from: tuple[BrokerId, ...] = ()
-    """The one from which another was asked for."""
+    """The replica list at the last request."""
     _cancel: ResponseStatus | None = None
-    """The answer to the request to cancel it; None while there is none."""
+    """The answer to the last cancel; None without one."""
     _cancel_sent_at_s: float | None = None
     _cancel_first_at_s: float = 0.0
 
@@ -82,7 +82,7 @@ class MoveStateMachine:
         self._at = self._sent_from = self.move.replicas_before
 
     def sent(self, at_s: float, status: ResponseStatus) -> None:
-        """Note a request and its answer."""
+        """Record a request and its answer."""
         if self._sent_from != self._at:
             self.attempts, self._sent_from = 0, self._at
         self.attempts += 1
@@ -92,7 +92,7 @@ class MoveStateMachine:
         self._least_left = inf
 
     def cancel_sent(self, at_s: float, status: ResponseStatus | None) -> None:
-        """Note a request to cancel it, and its answer; None where that was lost."""
+        """Record a cancel and its answer; None if the answer was lost."""
         if self._cancel_sent_at_s is None:
             self._cancel_first_at_s = at_s
         if self._cancel is not ResponseStatus.ACCEPTED:
@@ -100,7 +100,7 @@ class MoveStateMachine:
         self._cancel_sent_at_s = at_s
 
     def may_cancel(self, now_s: float) -> bool:
-        """Whether to ask for it, or to ask again."""
+        """Whether to cancel it, or to cancel it again."""
         if self._cancel_sent_at_s is None:
             return True
         return self._cancel is None and now_s - self._cancel_sent_at_s >= _AGAIN_S
@@ -108,12 +108,12 @@ class MoveStateMachine:
     def watch(
         self, view: PartitionView | None, asked_s: float, answered_s: float
     ) -> None:
-        """Note who led between asking and answering, by a clock that nobody sets."""
+        """Record the leader between request and answer, by the steady clock."""
         if self.outage is not None and view is not None:
             self.outage.observe(view, asked_s, answered_s)
 
     def see(self, now: ObservedMove, now_s: float) -> MoveStep:
-        """What one look at the cluster asks for."""
+        """Return the next step after one poll of the cluster."""
         self._note_progress(now, now_s)
         if self._has_regressed(now):
             # A lagging broker shows an old state; if it persists, someone undid it.
@@ -179,7 +179,7 @@ class MoveStateMachine:
         )
 
     def _cancelled(self, stage: MoveStage, now_s: float) -> MoveStep:
-        """Where no answer says so, the request had time to show, as the first one."""
+        """Wait for a cancel to show, if no answer confirms it."""
         since_s = now_s - self._cancel_first_at_s
         if stage is MoveStage.REVERTED:
             again_s = now_s - (self._cancel_sent_at_s or 0.0)

@@ -1,4 +1,4 @@
-"""What the one who watches a run asks of it while it goes on."""
+"""Requests of the operator to a run in progress."""
 
 import threading
 from collections import deque
@@ -8,27 +8,30 @@ from typing import Final
 from model.units import rate_text
 
 MOST_RECORDED: Final = 1000
-"""Lines that wait for a log; nobody takes them where a run has none."""
+"""Log lines kept; nobody takes them where a run has no log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedRate:
-    """A rate that somebody asked for."""
+    """A throttle rate requested by the operator."""
 
     bytes_per_s: int | None
-    """None follows what clients leave free."""
+    """Bytes per second; None follows what clients leave free."""
     answer: str | None = None
-    """Why it is not in force; empty where it is, None while nobody has looked."""
+    """Why it is not in force; empty if it is, None until the run has reacted."""
 
 
 class Steering:
-    """Asked from any thread, also from a signal's handler; a run looks at it.
+    """The operator's requests, from any thread or signal handler; the run polls them.
 
-    To stop or abort is final; a pause is not.
+    Stopping and aborting are final; pausing is not.
     """
 
     def __init__(self, by: str = "", operator: str = "") -> None:
-        """operator: who steers the run; may be another than who approved it."""
+        """Start without requests.
+
+        `by`: who approved the run. `operator`: who steers it, by default the same.
+        """
         self.by = by
         """Who approved the run, for its journal."""
         self._operator = operator or by
@@ -42,16 +45,16 @@ class Steering:
 
     @property
     def paused(self) -> bool:
-        """Whether nothing is to be started for now."""
+        """Whether to start no moves for now."""
         return self._paused
 
     @property
     def aborting(self) -> bool:
-        """Whether what runs is to be cancelled."""
+        """Whether to cancel in-flight moves."""
         return self._aborting
 
     def pause(self) -> None:
-        """Start nothing until `go_on`; what runs goes on."""
+        """Start no moves until `resume`; in-flight moves continue."""
         self._act("pause the run")
         self._paused = True
 
@@ -61,19 +64,19 @@ class Steering:
         self._paused = False
 
     def stop(self) -> None:
-        """Start nothing further, and let what runs finish."""
+        """Start no further moves, and wait for in-flight ones."""
         if not self.stopping.is_set():
             self._act("stop the run after in-flight moves")
         self.stopping.set()
 
     def abort(self) -> None:
-        """Start nothing further, and cancel what runs where the platform can."""
+        """Start no further moves, and cancel in-flight ones where the platform can."""
         self._act("abort the run and cancel in-flight moves")
         self._aborting = True
         self.stopping.set()
 
     def throttle(self, bytes_per_s: int | None) -> None:
-        """Let moves copy at another rate; None follows what clients leave free."""
+        """Request another throttle rate in bytes per second; None follows clients."""
         rate = "auto" if bytes_per_s is None else rate_text(bytes_per_s)
         self._act(f"change the throttle to {rate}")
         self._asked = AskedRate(bytes_per_s=bytes_per_s)
@@ -81,16 +84,16 @@ class Steering:
 
     @property
     def asked(self) -> AskedRate | None:
-        """The newest rate that was asked for, and what came of it."""
+        """The most recently requested rate and its outcome."""
         return self._asked
 
     def answer(self, reason: str) -> None:
-        """Say why the newest rate is not in force, or with no words that it is."""
+        """Record why the newest rate is not in force; "" means that it is."""
         if self._asked is not None:
             self._asked = replace(self._asked, answer=reason)
 
     def asked_rates(self) -> list[int | None]:
-        """What `throttle` asked for since the last call, in order."""
+        """Rates requested since the last call, in order."""
         return [self._rates.popleft() for _ in range(len(self._rates))]
 
     def record(self, line: str) -> None:
@@ -98,7 +101,7 @@ class Steering:
         self._recorded.append(line)
 
     def recorded(self) -> list[str]:
-        """Lines for the log since the last call: what the operator and rules did."""
+        """Log lines since the last call: actions of the operator and of rules."""
         return [self._recorded.popleft() for _ in range(len(self._recorded))]
 
     def _act(self, action: str) -> None:

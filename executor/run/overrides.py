@@ -1,4 +1,4 @@
-"""What is set on a cluster for a run, and taken back after it."""
+"""Settings that a run overrides on a cluster, and restores after it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

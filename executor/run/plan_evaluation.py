@@ -1,8 +1,8 @@
-"""The plan's own rules, judged once more by the evaluator before anything is sent.
+"""Evaluate a plan's rules again, just before anything is sent.
 
-What a file says is not trusted, not even under a hash that fits: places are judged by
-the metadata of the cluster, amounts by the loads that the plan itself gives, because
-nobody measures any while a plan is applied.
+A plan file is not trusted, even if its hash fits: placements are judged by the
+cluster's metadata, amounts by the loads in the plan itself, since nothing measures
+loads while a plan is executed.
 """
 
 from collections import Counter, defaultdict
@@ -33,35 +33,35 @@ from model.snapshot.snapshot import (
 from model.units import bytes_text
 
 _NAMED: Final = 5
-"""Broken rules that are told one by one."""
+"""Number of violations listed in a message."""
 
 _NEAR: Final = 1e-6
-"""Share by which sums of figures with nine digits may be off."""
+"""Relative rounding error of sums of figures with nine digits."""
 
 
 def refuse_broken(plan: Plan, seen: Observed) -> None:
-    """Raise GuardrailRefused where moves would break a rule of the plan's goals.
+    """Raise GuardrailRefused where moves would violate a rule of the plan's goals.
 
-    `seen` has the partitions of all moves as they are before them. Capacity and counts
-    of replicas are judged by `refuse_overfilled`; cooldowns are not, since a partition
-    that moved after the plan was made is not where the plan expects it.
+    `seen` has the partitions of all moves as they are before them. Capacity and replica
+    counts are checked by `refuse_overfilled`; cooldowns are not, since a partition that
+    moved after planning is not where the plan expects it.
     """
     _refuse([f"{v.rule}: {v.words}" for v in _violations(plan, seen)])
 
 
 def refuse_overfilled(plan: Plan) -> None:
-    """Raise GuardrailRefused where a plan fills a broker over a limit of its goals.
+    """Raise GuardrailRefused where a plan fills a broker above a limit of its goals.
 
-    By the plan's own figures: each broker's load before, and those of the moves. The
-    plan must be whole.
+    Uses the plan's own figures: each broker's load before, and the loads of the moves.
+    The plan must be complete.
     """
     _refuse(list(_overfilled(plan)))
 
 
 def unjudged(plan: Plan) -> Iterator[str]:
-    """What `refuse_overfilled` cannot judge, in a sentence.
+    """Yield a warning where `refuse_overfilled` cannot check the plan.
 
-    Such plans stay usable: nothing says whether their figures were taken out.
+    Such plans remain usable: nothing shows whether their figures were removed.
     """
     if plan.moves and not _has_figures(plan):
         yield (
@@ -90,7 +90,7 @@ def _violations(plan: Plan, seen: Observed) -> Iterator[Violation]:
 
 
 def _snapshot(plan: Plan, seen: Observed) -> Snapshot:
-    """The partitions that the plan moves, as the metadata show them; no loads."""
+    """A snapshot of the plan's partitions from metadata, without loads."""
     moves = sorted(plan.moves, key=lambda m: m.id)
     topics = {m.topic: _topic(m) for m in moves}
     header = SnapshotHeader(
@@ -131,7 +131,9 @@ def _row(move: Move, view: PartitionView, topic: Topic) -> PartitionRow:
 
 
 def _brokers(plan: Plan, seen: Observed) -> tuple[Broker, ...]:
-    """All that serve or hold; racks as the cluster names them, states as the plan."""
+    """Live brokers and those with replicas; racks from the cluster, states from the
+    plan.
+    """
     planned = {b.id: b for b in plan.brokers}
     holding = {b for m in plan.moves for b in seen.partitions[m.id].replicas}
     return tuple(
@@ -173,7 +175,7 @@ def _overfilled(plan: Plan) -> Iterator[str]:
 
 
 def _missing(plan: Plan) -> Iterator[str]:
-    """Figures that limits are judged by, and that a plan with figures has."""
+    """Sentences about missing figures in a plan that otherwise has figures."""
     if not _has_figures(plan):
         return
     known = {b.id for b in plan.brokers}
@@ -193,7 +195,7 @@ def _has_figures(plan: Plan) -> bool:
 
 
 def _too_small(plan: Plan, move: Move) -> Iterator[str]:
-    """A size that a budget is judged by, against the load that the plan gives."""
+    """A sentence if a move's size contradicts its load on disk."""
     if plan.goals.budgets.bytes is None or move.storage is StorageKind.SHARED:
         return
     load = move.follower_load.get(Resource.DISK, 0.0) * len(move.added)
@@ -216,7 +218,7 @@ def _over_capacity(
 
 
 def _growth(moves: Iterable[Move]) -> dict[BrokerId, dict[str, float]]:
-    """What each broker gains or loses by the moves, by dimension."""
+    """Load change of each broker by the moves, by dimension."""
     grown: dict[BrokerId, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for move in moves:
         for sign, brokers, leader in (

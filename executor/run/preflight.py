@@ -1,4 +1,4 @@
-"""Whether the cluster is still the one planned for, before anything is sent."""
+"""Checks before a run that the cluster still fits the plan."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,25 +20,25 @@ from model.plan.plan import Move, Plan
 from model.snapshot.snapshot import StorageKind
 
 _NAMED: Final = 5
-"""Differences told one by one."""
+"""Number of differences listed in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What pre-flight compares the plan with."""
+    """The state of the cluster that a plan is checked against."""
 
     cluster: ClusterView
     partitions: Mapping[PartitionId, PartitionView]
     storage: Mapping[TopicName, StorageKind]
     reassignments: Mapping[PartitionId, OngoingReassignment]
     log_dirs: Mapping[BrokerId, Sequence[LogDirView]]
-    """Of the living brokers of moves that name directories."""
+    """By live broker of moves that name directories."""
     cordoned: Collection[BrokerId] = ()
-    """Brokers that moves copy to, and that take no new replicas (KIP-1066)."""
+    """Target brokers that take no new replicas (KIP-1066)."""
 
 
 def observe(admin: ClusterAdmin, plan: Plan) -> Observed:
-    """Look at the cluster once."""
+    """Read the state of the cluster that the checks need. Raises as its calls do."""
     ids = [move.id for move in plan.moves]
     cluster = admin.cluster()
     return Observed(
@@ -63,11 +63,11 @@ def _cordoned(
 def check(
     plan: Plan, seen: Observed, ours: Mapping[PartitionId, str] | None = None
 ) -> None:
-    """Raise unless the plan can be carried out as it stands.
+    """Raise unless the plan can be executed as it is.
 
-    `ours`: the run id of each partition that an earlier run of plimsoll moved and did
-    not see through. Raises PlanOutdated or GuardrailRefused, naming what differs, or
-    RightsMissing where log directories cannot be seen.
+    `ours`: run id by partition that an earlier run moved without seeing the end. Raises
+    PlanOutdated or GuardrailRefused with the differences, or RightsMissing where log
+    directories cannot be described.
     """
     if seen.cluster.cluster_id != plan.cluster_id:
         raise GuardrailRefused(
@@ -90,7 +90,7 @@ def check(
 
 
 def _targets_in_progress(plan: Plan, seen: Observed) -> dict[PartitionId, str]:
-    """Where partitions are being moved to already, in words."""
+    """The target, in words, of partitions that are being moved already."""
     listed = seen.reassignments.items()
     return log_dir_checks.receiving_dirs(plan.moves, seen.log_dirs) | {
         pid: move_progress.text(found.target) for pid, found in listed

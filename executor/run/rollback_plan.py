@@ -1,4 +1,4 @@
-"""The plan that undoes a run."""
+"""Plan the rollback of a run, and roll a run back where a stop rule demands it."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -21,19 +21,20 @@ from model.run import MoveProgress, MoveState, RunReport, RunState
 from model.snapshot.snapshot import Count, Resource, StorageKind
 
 _CALM_S: Final = 60.0
-"""AutoMQ stalls when a partition returns to a broker that still uploads what it had."""
+"""Seconds before a partition may return: AutoMQ stalls while the broker still
+uploads its data."""
 
 _CALM_WITHIN_S: Final = 180.0
 """Seconds after which AutoMQ lets every partition return."""
 _RETRY_S: Final = 1.0
 
 _RESTORES: Final = "what run "
-"""How `limited_by` of a plan that undoes a run begins."""
+"""The start of `limited_by` in the plan of a rollback."""
 _HAD_MOVED: Final = " had moved"
 
 _LONGEST_S: Final = 120
-"""A move whose end nobody saw has ended after so long: after 60 s AutoMQ looks after
-one that hangs, and it does so every 30 s."""
+"""Longest duration in seconds of a move whose end was not seen: after 60 s AutoMQ
+deals with stuck moves, checking every 30 s."""
 
 
 def plan_rollback(
@@ -42,10 +43,10 @@ def plan_rollback(
     alive: Collection[BrokerId],
     now_ms: int,
 ) -> tuple[Plan, list[str]]:
-    """What a run has moved, moved back in the opposite order; what cannot be, in words.
+    """Return the plan that undoes a run in reverse order, and why moves are left out.
 
-    `found`: where each move that was sent stands now. Raises GuardrailRefused where
-    one still runs, or ended too short ago.
+    `found`: the present state of each move that was sent. Raises GuardrailRefused where
+    a move is still in progress, or ended too recently.
     """
     back, left = [], []
     for move in past.plan.moves:
@@ -70,10 +71,10 @@ def plan_rollback(
 
 
 def refuse_undoing_rollback(past: PastRun) -> None:
-    """Refuse to undo a rollback by default before it has finished.
+    """Refuse to undo an unfinished rollback by default.
 
-    Whoever repeats a rollback that was interrupted wants its end, not the moves that
-    it undoes. Raises GuardrailRefused.
+    Whoever repeats an interrupted rollback wants to finish it, not to redo the moves
+    that it undoes. Raises GuardrailRefused.
     """
     if restores(past.plan) and past.is_unfinished:
         raise GuardrailRefused(
@@ -84,15 +85,15 @@ def refuse_undoing_rollback(past: PastRun) -> None:
 
 
 def restores(plan: Plan) -> bool:
-    """Whether a plan says that it undoes a run; `rolls_back` verifies that."""
+    """Whether a plan claims to undo a run; `rolls_back` verifies that."""
     return plan.limited_by.startswith(_RESTORES)
 
 
 def rolls_back(plan: Plan, journal_dir: Path) -> bool:
-    """Whether a plan undoes a run by the journal of that run.
+    """Whether a plan undoes a run, according to the journal of that run.
 
-    What the plan says of itself is no proof: each of its moves must restore what one
-    that was sent has found. Only then do the goals not bind it.
+    The plan's own claim proves nothing: each of its moves must restore what a requested
+    move has found. Only then is it exempt from the goals.
     """
     if not restores(plan):
         return False
@@ -116,7 +117,7 @@ def _is_undone_by(past: PastRun, move: Move) -> bool:
 
 
 def _changes_nothing(move: Move) -> bool:
-    """An election that made the preferred replica lead is not undone."""
+    """Whether nothing changes; an election of the preferred leader is not undone."""
     return (move.replicas_before, move.leader_before, move.log_dirs_before) == (
         move.replicas_after,
         move.leader_after,
@@ -129,7 +130,7 @@ def _only_lags(
 ) -> bool:
     """Whether a move has ended, and replicas have fallen out of sync since.
 
-    A broker that dies under its new replicas is a reason to roll back.
+    A new broker that dies is a reason to roll back.
     """
     behind = set(view.replicas) - view.in_sync
     if not behind or view.replicas != move.replicas_after:
@@ -148,7 +149,7 @@ def _refuse_too_early(past: PastRun, move: Move, now_ms: int) -> None:
 
 
 def _ended_ms(at: MoveProgress, now_ms: int) -> int:
-    """When a move ended; at the latest where nobody saw it."""
+    """When a move ended, in milliseconds since the epoch; an upper bound if unseen."""
     if at.done_at_ms is not None:
         return at.done_at_ms
     return min(now_ms, (at.issued_at_ms or now_ms) + 1000 * _LONGEST_S)
@@ -195,10 +196,10 @@ def _plan_of(
 
 
 def _objective_left(plan: Plan, brokers: tuple[BrokerChange, ...]) -> float:
-    """F as the run has left the brokers, without the cost of moves.
+    """The objective F as the run has left the brokers, without the cost of moves.
 
-    What is balanced topic by topic counts as before the run: plans do not say more.
-    That of the plan where its brokers' loads are not known.
+    Per-topic balance counts as before the run, since plans have no more detail. The
+    plan's own objective where its brokers' loads are unknown.
     """
     if not brokers:
         return plan.objective
@@ -211,9 +212,8 @@ def _objective_left(plan: Plan, brokers: tuple[BrokerChange, ...]) -> float:
 
 
 def _cost(plan: Plan, key: str, deviation: float) -> float:
-    """What a broker's deviation in one dimension costs.
-
-    See docs/explanation/planning.md.
+    """The cost of a broker's deviation in a dimension; see
+    docs/explanation/planning.md.
     """
     measure = key.partition("@")[0]
     goal = next((g for g in plan.goals.balance if g.resource.value == measure), None)
@@ -231,10 +231,9 @@ def _cost(plan: Plan, key: str, deviation: float) -> float:
 def _brokers(
     plan: Plan, views: Mapping[PartitionId, PartitionView]
 ) -> tuple[BrokerChange, ...]:
-    """From the balance that the run has left to the one before it.
+    """Brokers from their present balance back to the one before the run.
 
-    Empty where the run ended early and its plan does not tell what partitions load
-    brokers with.
+    Empty where the run ended early and its plan has no loads of partitions.
     """
     left = {broker.id: broker for broker in balance(plan, views)}
     replicas = Counter(b for view in views.values() for b in view.replicas)

@@ -1,4 +1,4 @@
-"""Whether a run may start more of its moves, and why not."""
+"""Whether a run may start more moves, and if not, why."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -20,10 +20,11 @@ _log = logging.getLogger("plimsoll.executor")
 
 
 class RunGate:
-    """What operator, rules, cluster and lease let a run do.
+    """What the operator, the stop rules, the cluster and the journal let a run do.
 
-    `health` tells what is broken. The first reason to start nothing further stays; a
-    pause ends when all was well for a while.
+    `health` returns the broken rules. The first reason to start nothing further is
+    final; a pause ends once all rules have held for a while. The gate writes nothing:
+    `take_events` returns what has changed.
     """
 
     def __init__(
@@ -55,17 +56,17 @@ class RunGate:
 
     @property
     def cancelled_by(self) -> str:
-        """Who ended or cancelled something, in words."""
+        """Why in-flight moves are cancelled; completes "cancelled ..."."""
         return "since the run is rolled back" if self.rolls_back else "by the operator"
 
     @property
     def cancels(self) -> bool:
-        """Whether moves under way are to be cancelled."""
+        """Whether in-flight moves are to be cancelled."""
         return self._steering.aborting or self.rolls_back
 
     @property
     def is_paused(self) -> bool:
-        """Whether nothing is started for now."""
+        """Whether no moves are started for now."""
         return bool(self._paused)
 
     def take_events(self) -> list[RunEvent]:
@@ -74,13 +75,14 @@ class RunGate:
         return events
 
     def begin(self) -> None:
-        """From now on the cluster is expected to answer."""
+        """Expect the cluster to answer from now on."""
         self._answered_at_s = self._timing.steady_s()
 
     def may_start(self, *, waiting: bool, in_flight: bool) -> bool:
-        """Whether to start more; halts or pauses where somebody says no.
+        """Return whether to start more moves; halt or pause the run where not.
 
-        `waiting` and `flying`: whether moves do; an end that comes too late is none.
+        `waiting` and `in_flight`: whether there are such moves. A stop or an abort that
+        comes too late to change anything has no effect.
         """
         if self._journal.failure:
             # No request may go unjournalled; moves in flight need none.
@@ -103,7 +105,7 @@ class RunGate:
         return not (self.halted or self._paused or self._steering.paused)
 
     def _react(self, broken: Sequence[BrokenStopRule], now_s: float) -> None:
-        """The hardest reaction to what is broken counts."""
+        """Apply the most severe reaction to the broken rules."""
         by_reaction = {self.reaction(b): b for b in reversed(broken)}
         for final in (Reaction.ROLL_BACK, Reaction.STOP):
             if final in by_reaction:
@@ -122,7 +124,7 @@ class RunGate:
             self._events.append(Continued())
 
     def reaction(self, broken: BrokenStopRule) -> Reaction:
-        """What is done about it."""
+        """Return the configured reaction; rules on the plan itself cannot be off."""
         configured = self._rules.reaction(broken.rule)
         if broken.is_own and configured is Reaction.OFF:
             return Reaction.STOP
@@ -139,7 +141,7 @@ class RunGate:
             self.halt(f"{self._paused}; not better after {seconds_text(limit_s)}")
 
     def halt(self, reason: str, how: Reaction = Reaction.STOP) -> None:
-        """Start nothing further; the first reason stays."""
+        """Start nothing further; only the first reason counts."""
         if not self.halted:
             _log.info("the run stops: %s", reason)
             self.halted = reason
@@ -153,7 +155,7 @@ class RunGate:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """A question to the cluster that may go without an answer for a while."""
+        """Tolerate a cluster that does not answer, for up to `unreachable_s`."""
         try:
             yield
         except ClusterUnreachable as exc:
@@ -167,7 +169,7 @@ class RunGate:
 
     @contextmanager
     def barring(self) -> Iterator[None]:
-        """Steps that may not be taken any more end the run, and not at once."""
+        """End the run in good order where requests may no longer be sent."""
         try:
             yield
         except WriterBarred as exc:

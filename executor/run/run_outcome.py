@@ -1,4 +1,4 @@
-"""How even a run has left the brokers, beside how even its plan wanted them."""
+"""What a run has achieved: the balance of brokers, and the violations that remain."""
 
 import logging
 from collections import defaultdict
@@ -15,15 +15,15 @@ from model.plan.remaining import OverLimit, RackViolation
 from model.run import BrokerBalance, MoveProgress, MoveState, RunReport
 
 Loads = dict[str, float]
-"""By dimension."""
+"""By dimension, in its unit."""
 NOT_MADE: Final = "its move was not completed"
 _log = logging.getLogger("plimsoll.executor")
 
 
 def with_balance(report: RunReport, plan: Plan, admin: ClusterAdmin) -> RunReport:
-    """The report of a run with what the placement is worth that it has left.
+    """Add the achieved balance of brokers to the report of a run.
 
-    Without it where the cluster does not tell.
+    Left out where the cluster does not answer.
     """
     if not plan.brokers:
         return report
@@ -38,7 +38,7 @@ def with_balance(report: RunReport, plan: Plan, admin: ClusterAdmin) -> RunRepor
 def recounted(
     plan: Plan, moves: Mapping[PartitionId, MoveProgress]
 ) -> tuple[BrokerBalance, ...]:
-    """The same from a journal: moves that were seen to end are made, no others."""
+    """The balance according to a journal: only moves that are DONE count as made."""
     views = {
         pid: view_of(of.move, made=of.state is MoveState.DONE)
         for pid, of in moves.items()
@@ -47,7 +47,7 @@ def recounted(
 
 
 def view_of(move: Move, *, made: bool) -> PartitionView:
-    """The partition as it is after its move, or before."""
+    """The partition's metadata as planned after its move, or as before it."""
     replicas = move.replicas_after if made else move.replicas_before
     return PartitionView(
         id=move.id,
@@ -62,11 +62,11 @@ def view_of(move: Move, *, made: bool) -> PartitionView:
 def balance(
     plan: Plan, views: Mapping[PartitionId, PartitionView]
 ) -> tuple[BrokerBalance, ...]:
-    """What each broker of a plan has with the placement of these views.
+    """Return each broker's load and deviation with the placement of these views.
 
-    Partitions that the plan leaves alone are taken to be where they were; one without
-    a view is gone. Empty where the plan does not tell the loads of its partitions and
-    not all of them are where it wanted them.
+    Partitions outside the plan are assumed unchanged; one without a view has been
+    deleted. Empty where the plan has no loads of its partitions and the placement is
+    not as planned.
     """
     if all(_is_as_planned(move, views.get(move.id)) for move in plan.moves):
         loads = {broker.id: broker.after for broker in plan.brokers}
@@ -129,12 +129,14 @@ def _of_broker(broker: BrokerChange, achieved: Loads) -> BrokerBalance:
 
 
 def _known(deviations: Loads, loads: Loads) -> Loads:
-    """Without those of other hours, whose loads a plan does not tell."""
+    """Deviations of dimensions with a known load, without those at other hours."""
     return {key: value for key, value in deviations.items() if key in loads}
 
 
 def _deviation(broker: BrokerChange, dimension: str, achieved: Loads) -> float | None:
-    """Utilisation over the level rises with the load: as much as the plan shows."""
+    """Scale the larger planned deviation to the achieved load: utilisation is linear
+    in it.
+    """
     load, there = max(
         (broker.before[dimension], broker.deviation_before[dimension]),
         (broker.after[dimension], broker.deviation_after[dimension]),

@@ -1,4 +1,4 @@
-"""The state of a run: every change is journalled, then shown."""
+"""The state of a run: each event is journalled, then shown to the observer."""
 
 import dataclasses
 from functools import singledispatchmethod

@@ -1,4 +1,4 @@
-"""Which of the moves that wait may start now."""
+"""Which waiting moves may start now."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ NO_LIMIT: Final[Mapping[BrokerId, int]] = {}
 
 
 def in_order(moves: Iterable[Move]) -> list[Move]:
-    """The plan's order, with internal topics last."""
+    """Return the moves in the plan's order, those of internal topics last."""
     return sorted(moves, key=is_internal)
 
 
@@ -23,11 +23,11 @@ def startable(
     limits: RunLimits,
     free_bytes: Mapping[BrokerId, int] = NO_LIMIT,
 ) -> list[Move]:
-    """Those that may start beside the running ones, in order.
+    """Return the waiting moves that may start now, in order.
 
-    Moves of internal topics, on which groups and transactions hang, run alone. A move
-    waits while one of its new brokers lacks the room for it and for those that run;
-    `free_bytes` has the brokers where that is known.
+    Moves of internal topics, on which consumer groups and transactions depend, run
+    alone. A move waits while one of its new brokers lacks disk space for it and for the
+    moves in flight; `free_bytes` has the brokers whose free space is known.
     """
     chosen: list[Move] = []
     room = Counter(free_bytes)
@@ -52,12 +52,12 @@ def startable(
 
 
 def bytes_per_replica(move: Move) -> int:
-    """What each new replica copies, as the plan has it; 0 where it does not know."""
+    """Bytes copied by each new replica according to the plan; 0 where unknown."""
     return (move.bytes_to_copy or 0) // len(move.added) if move.added else 0
 
 
 def too_big(move: Move, free_bytes: Mapping[BrokerId, int]) -> str:
-    """Why a move cannot start although nothing runs."""
+    """Why a move cannot start even when nothing is in flight, in words."""
     size = bytes_per_replica(move)
     tight = [b for b in move.added if b in free_bytes and free_bytes[b] < size]
     room = max(0, free_bytes[tight[0]])
@@ -68,10 +68,10 @@ def too_big(move: Move, free_bytes: Mapping[BrokerId, int]) -> str:
 
 
 def brokers_of(move: Move) -> set[BrokerId]:
-    """Brokers with work on a move: those that give, take or lead."""
+    """Brokers that take part in a move: sources, targets and leaders."""
     return {move.leader_before, move.leader_after, *move.added, *move.removed}
 
 
 def is_internal(move: Move) -> bool:
-    """Whether groups or transactions hang on its topic."""
+    """Whether consumer groups or transactions depend on its topic."""
     return move.topic.startswith("__")

@@ -1,4 +1,4 @@
-"""How many moves run at once: more while they go well, half as many when not."""
+"""How many moves run at once: doubled while they go well, halved when not."""
 
 from dataclasses import replace
 from statistics import median
@@ -9,19 +9,20 @@ from model.plan.plan import Move
 from model.snapshot.snapshot import StorageKind
 
 _FIRST: Final = 8
-"""Moves at once until some have shown how it goes."""
+"""Moves in flight until the first results are known."""
 GOOD_S: Final = 3.0
-"""Median time of a move on shared storage up to which more may run (the pace that
-AutoMQ's own drain takes; AutoMQ, PR 3509)."""
+"""Median seconds of a move on shared storage up to which more may run (the pace of
+AutoMQ's own drain; AutoMQ, PR 3509)."""
 _WORTH: Final = 1.05
-"""By how much more has to be copied in a second for it to be worth more copies."""
+"""Factor by which total throughput must grow for more copies to be worthwhile."""
 
 
 class Concurrency:
-    """The limits in force, between one move and those given.
+    """The current limits, between one move and the configured limits.
 
-    On shared storage the time of a move tells how busy the cluster is. That of a copy
-    tells how long the log is; more of those may run while more is copied in all.
+    On shared storage the duration of a move shows how busy the cluster is. The duration
+    of a copy shows only the length of the log, so more copies run while total
+    throughput grows.
     """
 
     def __init__(self, most: RunLimits) -> None:
@@ -37,18 +38,18 @@ class Concurrency:
 
     @property
     def limits(self) -> RunLimits:
-        """What holds now; what runs on one broker grows with the whole."""
+        """The current limits; those per broker grow with the total."""
         return self._limits_at(self._now)
 
     @property
     def widest(self) -> RunLimits:
-        """What may come to hold at most."""
+        """The widest limits that may be reached."""
         return self._limits_at(self._most.moves_in_flight)
 
     def ended(self, move: Move, seconds: float, size: int, now_s: float) -> None:
-        """One has ended; judged when as many have as may run at once.
+        """Count a completed move, and adjust the limits after each round of them.
 
-        `seconds` it took, `size` is the bytes that it has copied.
+        `seconds` it took, `size` bytes it copied, at `now_s` of the steady clock.
         """
         if move.storage is StorageKind.SHARED:
             self._handed_over(seconds)

@@ -1,4 +1,4 @@
-"""How much room the disks of targets have left."""
+"""Free disk space of target brokers."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,7 +12,7 @@ from model.snapshot.snapshot import StorageKind
 
 
 class DiskHeadroom:
-    """Free bytes of brokers, looked at now and then."""
+    """Free bytes by broker, polled every `disk_look_s` seconds (KIP-827)."""
 
     def __init__(self, admin: ClusterAdmin, limits: RunLimits, timing: Timing) -> None:
         self._admin = admin
@@ -25,11 +25,11 @@ class DiskHeadroom:
     def of(
         self, moves: Iterable[Move], running: Iterable[Move] = ()
     ) -> Mapping[BrokerId, int]:
-        """Bytes that may still come to each broker that moves copy to.
+        """Return the bytes that each target broker of the moves can still take.
 
-        Less the reserve; absent where the broker does not say (before KIP-827). What
-        those that are `running` need is not taken off, what others have needed that
-        ran before and were not there at the last look is.
+        The reserve is subtracted; brokers that do not report free space are absent.
+        Space needed by the `running` moves is not subtracted; space used by moves that
+        ran at the last poll and have ended since is.
         """
         now = {move.id: move for move in running}
         ended = [move for pid, move in self._running.items() if pid not in now]

@@ -1,4 +1,4 @@
-"""What a run will take, before it begins: time, bytes, and what brokers carry."""
+"""An estimate of a run before it starts: time, bytes, and peak loads of brokers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,24 +15,24 @@ from model.plan.plan import Move, Plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What a run is expected to take."""
+    """The estimated duration, bytes and peaks of a run."""
 
     seconds: float
     least_s: float
-    """Proved: no order of the moves is quicker at this pace."""
+    """Proved lower bound in seconds at this pace, for any order of the moves."""
     order: tuple[Move, ...]
-    """As they are taken; one begins when slots of its brokers are free."""
+    """The order of execution; a move starts when its brokers have free slots."""
     bytes_to_copy: int
-    """Between brokers and inside them, of moves whose size is known."""
+    """Between and within brokers, of moves whose size is known."""
     unknown: int
-    """Moves whose size is unknown; they are taken to copy nothing."""
+    """Number of moves of unknown size, which count as empty."""
     peaks: dict[BrokerId, Peak]
     free_bytes: Mapping[BrokerId, int]
-    """Of brokers that moves copy to, beside the reserve, where that is known."""
+    """Free bytes beyond the reserve, by target broker that reports them."""
     unfit: tuple[str, ...]
-    """Why moves will never find room, of each that does not."""
+    """Why moves will never fit on a disk, one sentence each."""
     known: int
-    """Moves of before that the time is estimated from."""
+    """Number of earlier moves that the estimate is based on."""
 
 
 def forecast(
@@ -42,7 +42,7 @@ def forecast(
     free_bytes: Mapping[BrokerId, int] = NO_LIMIT,
     sizes: Sizes = NO_SIZES,
 ) -> Forecast:
-    """Schedule a plan, and run that on paper."""
+    """Schedule a plan and simulate the schedule."""
     constraints = ScheduleConstraints(
         limits=limits,
         speed=pace.speed(limits),

@@ -1,4 +1,4 @@
-"""How a run goes on: the order of what waits, and the time that is left."""
+"""The order of a run's waiting moves, and the estimated time left."""
 
 import logging
 from collections import Counter, deque
@@ -24,20 +24,20 @@ from model.run import MoveProgress, MoveState
 from model.units import seconds_text
 
 _EVERY_S: Final = 10.0
-"""Between two estimates of up to `_MANY` moves."""
+"""Seconds between two estimates of up to `_MANY` moves."""
 _MANY: Final = 1000
 _MARKS: Final = 7
-"""Estimates over which the speed is taken."""
+"""Number of estimates over which the speed is averaged."""
 _CHANGE: Final = 0.2
-"""Share of what is left by which the end has to shift to be told of again."""
+"""Relative change of the time left that is logged."""
 _log = logging.getLogger("plimsoll.executor")
 
 Look = Callable[[Sequence[Move]], Sizes]
-"""Finds out what replicas hold that are to be copied inside their brokers."""
+"""Returns the bytes of replicas to copy between directories of their broker."""
 
 
 class EtaEstimator:
-    """Runs what is left of a plan on paper, at the speed that is seen."""
+    """Simulates the rest of a plan at the observed speed. The run's thread uses it."""
 
     def __init__(
         self, plan: Plan, limits: RunLimits, pace: Pace, timing: Timing, look: Look
@@ -58,7 +58,7 @@ class EtaEstimator:
     def order(
         self, waiting: Sequence[Move], free_bytes: Mapping[BrokerId, int]
     ) -> list[Move]:
-        """Moves in the order in which they are to begin."""
+        """Return the moves in the order in which to start them."""
         self._sizes = self._look(waiting)
         constraints = ScheduleConstraints(
             limits=self._limits,
@@ -81,9 +81,10 @@ class EtaEstimator:
         waiting: Sequence[Move],
         concurrency: Concurrency,
     ) -> float | None:
-        """Seconds until the last move has ended; None where it is too early to ask.
+        """Return the seconds until the last move ends; None if the last estimate is
+        recent.
 
-        Those that wait for room on a disk are taken to find it.
+        Moves that wait for disk space are assumed to find it.
         """
         now_s = self._timing.steady_s()
         if now_s < self._due_s:
@@ -102,7 +103,7 @@ class EtaEstimator:
         return left_s
 
     def _log_end(self, ends_s: float, left_s: float) -> None:
-        """Log an end that is not the one told last."""
+        """Log the estimated end if it differs from the one logged last."""
         later_s = ends_s - self._logged_end_s
         if abs(later_s) > _CHANGE * left_s + _EVERY_S:
             _log.info(
@@ -114,7 +115,7 @@ class EtaEstimator:
             self._logged_end_s = ends_s
 
     def _observe(self, moves: Sequence[MoveProgress], now_s: float) -> None:
-        """The lane that copied most lately tells what lanes can do."""
+        """Take the speed from the resource that copied most lately."""
         passed: Counter[CopyResource] = Counter()
         for at in moves:
             passed.update(through(at))

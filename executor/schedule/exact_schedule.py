@@ -1,7 +1,7 @@
-"""The quickest schedule of a few moves, proved by CP-SAT.
+"""The shortest schedule of a few moves, proved by CP-SAT.
 
-A copy has its lanes to itself there: two that share one are done no sooner than one
-after the other. So each move lasts as long as it does alone, whenever it begins.
+A copy has its resources to itself here: two copies that share one finish no sooner than
+one after the other. So each move takes as long as it does alone, whenever it starts.
 """
 
 from collections import defaultdict
@@ -17,21 +17,22 @@ from executor.schedule.task import Copy, CopyResource, MoveTask, ScheduleConstra
 from model.ids import BrokerId, PartitionId
 
 _WORK: Final = 1.0
-"""The most that CP-SAT works, about in seconds; the same on any machine."""
+"""Deterministic time limit of CP-SAT, about seconds; the same on every machine."""
 _SHARE: Final = 0.01
-"""Of the time that the moves take at least: what is soon done needs no proof."""
+"""Limit as a share of the minimum duration: short runs need no proof."""
 _UNITS: Final = 20_000
-"""Parts of the time in which the moves could run one after the other."""
+"""Time resolution: units in which all moves could run one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactSchedule:
-    """What CP-SAT found."""
+    """A schedule found by CP-SAT."""
 
     begins: Mapping[PartitionId, float]
-    """Seconds from the beginning of the run; empty where nothing was found."""
+    """Start of each move in seconds from the start of the run; empty if none was
+    found."""
     least_s: float
-    """No schedule of this kind is quicker."""
+    """A proved lower bound on the duration, in seconds."""
 
 
 def prove(
@@ -40,10 +41,10 @@ def prove(
     constraints: ScheduleConstraints,
     least_s: float,
 ) -> tuple[list[list[MoveTask]], float]:
-    """Orders of moves that run beside each other, and the least time of any order.
+    """Return candidate orders, and a lower bound in seconds for any order.
 
-    `alone` are moves that follow one by one, and `least_s` is known to be a least time
-    of all of them.
+    `alone`: moves that run one at a time after the others. `least_s`: a lower bound
+    already known.
     """
     alone_s = sum(task.alone_s(constraints.speed) for task in alone)
     constraints = replace(constraints, limits=Concurrency(constraints.limits).widest)
@@ -64,11 +65,11 @@ def solve(
     *,
     separate: bool,
 ) -> ExactSchedule:
-    """The quickest schedule of a few moves, of which `least_s` is proved already.
+    """The shortest schedule of a few moves, given a proved lower bound `least_s`.
 
-    Where copies are not `parted`, lanes carry any number of them at full speed: that is
-    no schedule that can be run, but what is proved then holds for every way to share
-    them. Urgent moves go first only where they are.
+    Without `separate` copies, a resource carries any number of them at full speed: no
+    such schedule can be executed, but its bound then holds for every way of sharing.
+    Urgent moves take precedence only with `separate` copies.
     """
     model = _Model(tasks, constraints, least_s)
     if separate:
@@ -79,7 +80,9 @@ def solve(
 
 
 class _Model:
-    """Moves as intervals; times are rounded down, so that no bound is too high."""
+    """The CP-SAT model: moves as intervals; times are rounded down to keep bounds
+    valid.
+    """
 
     def __init__(
         self,
@@ -103,7 +106,7 @@ class _Model:
             self._add(task)
 
     def separate_copies(self) -> None:
-        """One copy at a time in each lane."""
+        """Allow one copy at a time on each resource."""
         busy: dict[CopyResource, list[cp_model.IntervalVar]] = defaultdict(list)
         speed = self._constraints.speed
         for task in self._tasks:
@@ -117,7 +120,7 @@ class _Model:
             self._model.add_no_overlap(intervals)
 
     def limit_concurrency(self) -> None:
-        """No more moves at once than the limits let, in the cluster and on a broker."""
+        """Limit the moves in flight, in the cluster and per broker."""
         limits = self._constraints.limits
         at: dict[BrokerId, list[cp_model.IntervalVar]] = defaultdict(list)
         for task in self._tasks:
@@ -128,7 +131,9 @@ class _Model:
             self._cap(intervals, limits.moves_per_broker)
 
     def limit_disk_usage(self) -> None:
-        """What comes lies on a disk from the beginning, what goes until the end."""
+        """Limit disk usage: a new replica counts from its start, an old one until
+        its end.
+        """
         for broker, free in self._constraints.free_bytes.items():
             changes = [*self._changes(broker)]
             if sum(size for _, size in changes if size > 0) <= free:
@@ -138,7 +143,7 @@ class _Model:
             self._model.add_reservoir_constraint(times, sizes, gone, free)
 
     def solve(self, *, urgent: bool) -> ExactSchedule:
-        """Find it; with one thread and a seed, the same each time."""
+        """Solve with one thread and a fixed seed, so that results are reproducible."""
         objective: cp_model.LinearExprT = self._makespan
         last = self._urgent_end() if urgent else None
         if last is not None:

@@ -1,4 +1,4 @@
-"""An order made by list scheduling: whatever lane is idle gets its next copy."""
+"""List scheduling: each idle resource gets its next copy."""
 
 import heapq
 from collections import defaultdict
@@ -16,19 +16,18 @@ _Key = tuple[bool, bool, float, float]
 def list_schedule(
     tasks: Sequence[MoveTask], constraints: ScheduleConstraints, *, slack: float
 ) -> list[MoveTask]:
-    """Moves in the order in which they would begin with one copy in each lane.
+    """Order moves as they would start with one copy on each resource at a time.
 
-    Of those whose lanes are idle the urgent ones begin first, then those of a lane, or
-    of a broker's slots, that has hardly time left for what waits there: `slack` is the
-    share of the least time of all within which that is so. Then what gains most for
-    its time does; with a `slack` of 1, only the longest queue and the longest move
-    count.
+    Among moves whose resources are idle, urgent ones start first, then those on a
+    critical resource or a broker with critical slots: one whose remaining load ends
+    within `slack` (a share of the lower bound) of the end. The rest start by gain per
+    second. With a `slack` of 1, only the longest queue and the longest move count.
     """
     return _Greedy(tasks, constraints, slack).order() if tasks else []
 
 
 class _Greedy:
-    """The moves that wait, and what each lane has to do yet."""
+    """The waiting moves, and the remaining load of each resource."""
 
     def __init__(
         self, tasks: Sequence[MoveTask], constraints: ScheduleConstraints, slack: float
@@ -49,7 +48,7 @@ class _Greedy:
         self._now_s = 0.0
 
     def order(self) -> list[MoveTask]:
-        """All of them."""
+        """Return all moves in order."""
         widest = Concurrency(self._constraints.limits).widest
         waiting = list(range(len(self._tasks)))
         ends: list[float] = []
@@ -71,7 +70,7 @@ class _Greedy:
         return order
 
     def _is_idle(self, index: int) -> bool:
-        """Whether every lane is free for it, when it comes to that lane."""
+        """Whether each resource will be free when the move reaches it."""
         return not any(
             begin < self._now_s + until_s and self._now_s + from_s < end
             for resource, from_s, until_s in self._spans[index]
@@ -79,7 +78,7 @@ class _Greedy:
         )
 
     def _begin(self, index: int) -> Iterator[float]:
-        """Let one begin; the moments at which it leaves a lane, and ends."""
+        """Start a move; yield the times at which it frees a resource, and ends."""
         now_s = self._now_s
         for resource, from_s, until_s in self._spans[index]:
             left = [span for span in self._taken[resource] if span[1] > now_s]
@@ -103,7 +102,7 @@ class _Greedy:
 def _spans(
     task: MoveTask, constraints: ScheduleConstraints
 ) -> Iterator[tuple[CopyResource, float, float]]:
-    """When a move comes to each lane and leaves it, from its begin on."""
+    """Seconds from its start at which a move occupies and frees each resource."""
     begin_s = 0.0
     for one in task.legs:
         end_s = begin_s + one.size / constraints.speed.network
@@ -118,7 +117,9 @@ def _spans(
 def _needs(
     task: MoveTask, constraints: ScheduleConstraints
 ) -> dict[CopyResource | BrokerId, float]:
-    """Seconds of each lane, and of a slot of each broker by how many it has."""
+    """Seconds that a move occupies each resource, and its share of each broker's
+    slots.
+    """
     slot_s = task.alone_s(constraints.speed) / constraints.limits.moves_per_broker
     needs: dict[CopyResource | BrokerId, float] = dict.fromkeys(
         brokers_of(task.move), slot_s

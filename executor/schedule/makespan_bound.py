@@ -1,4 +1,4 @@
-"""What no order of a plan's moves can be quicker than."""
+"""A lower bound on the makespan of moves, for any order."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from model.snapshot.snapshot import StorageKind
 
 
 def least_s(tasks: Sequence[MoveTask], limits: RunLimits, speed: CopySpeed) -> float:
-    """Seconds that these moves take at least, however they are ordered.
+    """A lower bound in seconds on the duration of these moves.
 
-    The busiest lane has to carry its bytes, and the last move through it then to end;
-    the slots of the cluster and of each broker have to hold every move as long as it
+    The busiest resource has to carry its bytes, and its last move then has to end; the
+    slots of the cluster and of each broker have to hold every move for as long as it
     takes alone; moves of internal topics run alone.
     """
     concurrent = [task for task in tasks if not task.is_alone]
@@ -30,7 +30,7 @@ def least_s(tasks: Sequence[MoveTask], limits: RunLimits, speed: CopySpeed) -> f
 def _resources_s(
     tasks: Sequence[MoveTask], speed: CopySpeed
 ) -> dict[CopyResource, float]:
-    """Seconds that each lane is busy for, and the last of its moves after that."""
+    """Seconds that each resource is busy, plus the fixed time of its last move."""
     busy: dict[CopyResource, float] = defaultdict(float)
     last: dict[CopyResource, float] = {}
     for task in tasks:
@@ -44,7 +44,9 @@ def _resources_s(
 def _slots_s(
     tasks: Sequence[MoveTask], limits: RunLimits, speed: CopySpeed
 ) -> list[float]:
-    """The longest move, and all of them and those of each broker by their slots."""
+    """The longest move, and the total duration divided by slots, for cluster and
+    brokers.
+    """
     alone = [task.alone_s(speed) for task in tasks]
     held: dict[BrokerId, float] = defaultdict(float)
     for task, seconds in zip(tasks, alone, strict=True):
@@ -60,7 +62,7 @@ def _slots_s(
 def _widening_s(
     tasks: Sequence[MoveTask], limits: RunLimits, speed: CopySpeed
 ) -> float:
-    """What moves on shared storage take while they have shown little yet."""
+    """Seconds that moves on shared storage take while concurrency still grows."""
     concurrency = Concurrency(limits)
     moves = [w.move for w in tasks if w.move.storage is StorageKind.SHARED]
     rounds = 0

@@ -1,7 +1,7 @@
-"""The order in which a run takes its moves.
+"""The order in which a run executes its moves.
 
-Those that leave a dead or draining broker go first, those of internal topics last.
-Among the others time decides, and what is gained early where that costs next to none.
+Moves off dead or draining brokers come first, those of internal topics last. The others
+are ordered by duration, and by early gains where these cost almost no time.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,34 +18,34 @@ from model.plan.plan import Plan
 from model.snapshot.snapshot import LEAVING
 
 _SLACKS: Final = (0.1, 0.2, 1.0)
-"""Shares of the least time that `idle_lanes_first` is tried with."""
+"""Values of `slack` tried with `list_schedule`."""
 _CLOSE: Final = 0.02
-"""Share of a run's time that is given up for what is gained early."""
+"""Share of the duration that may be given up for early gains."""
 _PROVED: Final = 0.005
-"""Share of the least time within which an order counts as proved the best."""
+"""Relative gap to the lower bound within which an order counts as optimal."""
 _MANY: Final = 1000
-"""Moves from which on they are taken as the plan has them."""
+"""Number of moves beyond which the plan's order is kept."""
 _FEW: Final = 40
-"""Moves up to which CP-SAT is asked."""
+"""Number of moves up to which CP-SAT is tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """An order, and how it goes on paper."""
+    """An order and its simulated timeline."""
 
     order: tuple[MoveTask, ...]
     timeline: Timeline
     least_s: float = 0.0
-    """Proved: no order is quicker at this pace."""
+    """Proved lower bound in seconds at this pace."""
 
     def ends_s(self, ids: Collection[PartitionId]) -> float:
-        """When the last of these moves has ended."""
+        """Seconds until the last of these moves ends."""
         spans = self.timeline.spans
         return max((spans[pid][1] for pid in ids if pid in spans), default=0.0)
 
     @property
     def waits_s(self) -> float:
-        """Seconds until a move has ended, in the mean by what moves gain."""
+        """Mean seconds until a move ends, weighted by gain."""
         spans = self.timeline.spans
         done = [w.move for w in self.order if w.move.id in spans and w.move.gain > 0]
         total = sum(move.gain for move in done)
@@ -53,13 +53,13 @@ class Schedule:
 
 
 def urgent_of(plan: Plan) -> frozenset[PartitionId]:
-    """The moves of a plan that cannot wait."""
+    """Partitions that leave dead or draining brokers."""
     leaving = {b.id for b in plan.brokers if b.state in LEAVING}
     return frozenset(m.id for m in plan.moves if leaving.intersection(m.removed))
 
 
 def schedule(tasks: Sequence[MoveTask], constraints: ScheduleConstraints) -> Schedule:
-    """The best order found, and the least time that is proved for any."""
+    """Return the best order found, with a proved lower bound on the duration."""
     concurrent = [task for task in tasks if not task.is_alone]
     alone = [task for task in tasks if task.is_alone]
     if len(tasks) > _MANY or not any(task.copies for task in concurrent):
@@ -90,7 +90,9 @@ def _run(order: Sequence[MoveTask], constraints: ScheduleConstraints) -> Schedul
 
 
 def _best(tried: Sequence[Schedule], constraints: ScheduleConstraints) -> Schedule:
-    """The one that leaves least out, ends what is urgent and then all soonest."""
+    """The candidate with the fewest unfit moves, then the earliest urgent and last
+    end.
+    """
     fewest = min(len(s.timeline.unfit) for s in tried)
     left = [s for s in tried if len(s.timeline.unfit) == fewest]
     soon = min(s.ends_s(constraints.urgent) for s in left) * (1 + _CLOSE)

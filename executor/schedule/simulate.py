@@ -1,4 +1,4 @@
-"""A schedule run on paper: when each move begins and ends, and who carries what."""
+"""Simulation of a schedule: when each move starts and ends, and each broker's load."""
 
 import copy
 from collections import Counter
@@ -29,36 +29,36 @@ _NOTHING: Mapping[PartitionId, float] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """The most that one broker carries during a run, and all that passes it."""
+    """Peak load of one broker during a run, and its totals."""
 
     more_bytes: int = 0
-    """On its disk, over what was there before."""
+    """Additional bytes on its disk, at most."""
     moves: int = 0
-    """Under way at once that it takes part in."""
+    """Most moves in flight at once that involve the broker."""
     in_bytes: int = 0
     out_bytes: int = 0
     inside_bytes: int = 0
-    """From one of its log directories to another."""
+    """Bytes between its own log directories."""
     in_per_s: float = 0.0
-    """Bytes per second at the worst moment."""
+    """Highest bytes per second."""
     out_per_s: float = 0.0
 
     @property
     def copied_bytes(self) -> int:
-        """All that passes it."""
+        """Total bytes through the broker."""
         return self.in_bytes + self.out_bytes + self.inside_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """How a run goes on paper."""
+    """The simulated course of a run."""
 
     seconds: float
     spans: dict[PartitionId, tuple[float, float]]
-    """Begin and end of each move, in seconds from now, in the order they begin."""
+    """Start and end of each move in seconds from now, in order of start."""
     peaks: dict[BrokerId, Peak]
     unfit: tuple[tuple[Move, str], ...]
-    """Moves that never find room on a target's disk, and why."""
+    """Moves that never fit on a target's disk, with the reason."""
 
 
 def simulated(
@@ -69,10 +69,10 @@ def simulated(
     under_way: Sequence[MoveTask] = (),
     copied: Mapping[PartitionId, float] = _NOTHING,
 ) -> Timeline:
-    """Run moves in this order, as `Execution` does; `concurrency` stays as it is.
+    """Simulate moves in this order, as `Execution` runs them.
 
-    Copies share brokers fairly. Those `under_way` have begun, and have `copied` so
-    many bytes.
+    Copies share brokers fairly (max-min). `under_way` moves are already in flight, with
+    `copied` bytes done. `concurrency` is not changed.
     """
     simulation = _Simulation(speed, copy.deepcopy(concurrency), free_bytes)
     for task in under_way:
@@ -92,7 +92,7 @@ def simulated(
 
 @dataclass(slots=True, eq=False)
 class _Left:
-    """One copy on its way."""
+    """A copy in progress, with its remaining bytes."""
 
     copy: Copy
     size: float
@@ -100,7 +100,7 @@ class _Left:
 
 @dataclass(slots=True, eq=False)
 class _Running:
-    """One move under way: first its bytes, then what else it takes."""
+    """A move in flight: first its bytes, then its fixed time."""
 
     task: MoveTask
     legs: list[_Left]
@@ -110,13 +110,13 @@ class _Running:
 
     @property
     def copies(self) -> bool:
-        """Whether bytes are left."""
+        """Whether bytes remain to be copied."""
         return bool(self.legs or self.inside)
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What is counted of one broker."""
+    """Counters of one broker."""
 
     now_bytes: int = 0
     most_bytes: int = 0
@@ -146,7 +146,7 @@ class _Tally:
 
 
 class _Simulation:
-    """The moves under way, the time, and what brokers carry."""
+    """The moves in flight, the clock, and the load of brokers."""
 
     def __init__(
         self,
@@ -165,12 +165,12 @@ class _Simulation:
         self._tallies: dict[BrokerId, _Tally] = {}
 
     def startable(self, waiting: Iterable[Move]) -> list[Move]:
-        """Those that begin now."""
+        """The moves that start now."""
         under_way = [r.task.move for r in self.running]
         return startable(waiting, under_way, self._concurrency.limits, self.free)
 
     def begin(self, task: MoveTask, copied: float = 0.0) -> None:
-        """Start one; its new replicas are taken to be whole at once."""
+        """Start a move; its new replicas occupy their full size at once."""
         legs = [_Left(leg, leg.size) for leg in task.legs]
         inside = [_Left(one, one.size) for one in task.inside]
         for left in (*legs, *inside):
@@ -189,7 +189,7 @@ class _Simulation:
             self._tally(broker).join(1)
 
     def advance(self) -> bool:
-        """Pass the time until something ends; whether a move did."""
+        """Advance to the next end of a copy or move; return whether a move ended."""
         flows = dict(self._flows())
         resources = {resource for _, of in flows.values() for resource in of}
         rates = fair_rates(
@@ -203,7 +203,7 @@ class _Simulation:
         return self._end()
 
     def timeline(self) -> Timeline:
-        """What came of it."""
+        """Return the result."""
         return Timeline(
             seconds=self._now_s,
             spans=self._spans,
@@ -215,7 +215,7 @@ class _Simulation:
         return self._tallies.setdefault(broker, _Tally())
 
     def _flows(self) -> Iterator[tuple[int, tuple[_Left, tuple[CopyResource, ...]]]]:
-        """Copies that go on now."""
+        """Copies in progress."""
         taken = set()
         for now in self.running:
             if now.legs:
@@ -252,7 +252,7 @@ class _Simulation:
             flows[key][0].size -= step_s * rate
 
     def _end(self) -> bool:
-        """Take away what has ended; whether a move has."""
+        """Remove what has ended; return whether a move has."""
         ended = []
         for now in self.running:
             _drop_ended(now)
@@ -264,7 +264,7 @@ class _Simulation:
         return bool(ended)
 
     def _settle(self, now: _Running) -> None:
-        """What one leaves behind."""
+        """Account for a completed move."""
         move, size = now.task.move, bytes_per_replica(now.task.move)
         self._spans[move.id] = (now.begun_s, self._now_s)
         for broker in move.removed:
@@ -283,7 +283,7 @@ class _Simulation:
 
 
 def _drop_ended(now: _Running) -> None:
-    """Less than a byte is rounding."""
+    """Drop completed copies; less than a byte is rounding."""
     while now.legs and now.legs[0].size < 1.0:
         now.legs.pop(0)
     now.inside = [left for left in now.inside if left.size >= 1.0]

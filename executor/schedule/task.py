@@ -1,4 +1,4 @@
-"""What a move occupies while it runs: lanes of brokers, their disks, and time."""
+"""What a move occupies: resources of brokers, their disks, and time."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from model.ids import BrokerId, PartitionId
 from model.plan.plan import Move
 
 Sizes = Mapping[tuple[PartitionId, BrokerId], int]
-"""Bytes of replicas that are to be copied inside their broker."""
+"""Bytes of replicas to be copied between directories of one broker."""
 NO_SIZES: Final[Sizes] = {}
 
 
 class CopyDirection(Enum):
-    """Which way a copy passes a broker."""
+    """The direction of a copy through a broker."""
 
     IN = "in"
     OUT = "out"
     INSIDE = "inside"
-    """From one log directory to another: one copy after the other."""
+    """Between log directories of the broker, one copy at a time."""
 
 
 CopyResource = tuple[BrokerId, CopyDirection]
@@ -30,7 +30,7 @@ CopyResource = tuple[BrokerId, CopyDirection]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """One replica on its way; inside its broker where source and target are one."""
+    """A copy of one replica; within a broker if source and target are the same."""
 
     source: BrokerId
     target: BrokerId
@@ -38,7 +38,7 @@ class Copy:
 
     @property
     def resources(self) -> tuple[CopyResource, ...]:
-        """What it passes."""
+        """The resources that the copy occupies."""
         if self.source == self.target:
             return ((self.target, CopyDirection.INSIDE),)
         return ((self.source, CopyDirection.OUT), (self.target, CopyDirection.IN))
@@ -46,52 +46,52 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopySpeed:
-    """What brokers copy in a second, and what a move takes apart from its bytes."""
+    """Copy throughput of brokers, and the fixed time of a move."""
 
     network: float
-    """Bytes into a broker, and out of it, each."""
+    """Bytes per second into a broker, and out of it, each."""
     inside: float
-    """Bytes from one log directory of a broker to another."""
+    """Bytes per second between log directories of a broker."""
     seconds: float
-    """For each replica."""
+    """Fixed seconds for each replica."""
 
     def of(self, resource: CopyResource) -> float:
-        """Bytes per second through one lane."""
+        """Bytes per second through one resource."""
         return self.inside if resource[1] is CopyDirection.INSIDE else self.network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveTask:
-    """One move as the schedule sees it."""
+    """A move as scheduling sees it."""
 
     move: Move
     legs: tuple[Copy, ...]
-    """Between brokers, one after the other."""
+    """Copies between brokers, one after the other."""
     inside: tuple[Copy, ...]
-    """Inside brokers, beside them."""
+    """Copies within brokers, in parallel with the others."""
 
     @property
     def copies(self) -> tuple[Copy, ...]:
-        """All of them."""
+        """All copies."""
         return (*self.legs, *self.inside)
 
     @property
     def is_alone(self) -> bool:
-        """Whether nothing may run beside it."""
+        """Whether it has to run alone."""
         return is_internal(self.move)
 
     def fixed_s(self, speed: CopySpeed) -> float:
-        """What it takes apart from its bytes."""
+        """Seconds apart from copying."""
         return speed.seconds * max(1, len(self.move.added))
 
     def alone_s(self, speed: CopySpeed) -> float:
-        """What it takes where it shares nothing."""
+        """Seconds where it shares no resource."""
         legs_s = sum(leg.size for leg in self.legs) / speed.network
         inside_s = max((c.size / speed.inside for c in self.inside), default=0.0)
         return max(legs_s, inside_s) + self.fixed_s(speed)
 
     def resources(self) -> Iterator[tuple[CopyResource, int]]:
-        """Bytes that it sends through each lane."""
+        """Bytes through each resource."""
         for copy in self.copies:
             for resource in copy.resources:
                 yield resource, copy.size
@@ -99,18 +99,19 @@ class MoveTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleConstraints:
-    """What holds for every order of a run."""
+    """The conditions that hold for every order of a run."""
 
     limits: RunLimits
     speed: CopySpeed
     free_bytes: Mapping[BrokerId, int]
-    """Room on disks beside the reserve; brokers that do not say have no limit."""
+    """Free bytes beyond the reserve, by broker that reports them; others are
+    unlimited."""
     urgent: frozenset[PartitionId] = frozenset()
-    """Moves that leave brokers which are dead or being drained."""
+    """Partitions that leave dead or draining brokers."""
 
 
 def tasks_of(moves: Iterable[Move], sizes: Sizes = NO_SIZES) -> list[MoveTask]:
-    """What each move occupies, in their order."""
+    """Return what each move occupies, in order."""
     return [_work(move, sizes) for move in moves]
 
 

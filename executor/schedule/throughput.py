@@ -1,4 +1,4 @@
-"""How fast moves went on a cluster, from what was seen of them."""
+"""The observed pace of moves on a cluster."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,30 +11,30 @@ from executor.timing import RunLimits
 from model.run import MoveProgress
 
 _USUAL_RATE: Final = 100e6
-"""Bytes per second of a broker where nothing is known."""
+"""Bytes per second of a broker, assumed without observations."""
 _USUAL_S: Final = 1.5
-"""Of a move that copies next to nothing, likewise."""
+"""Seconds of a move that copies almost nothing, assumed likewise."""
 MUCH: Final = 50_000_000
-"""Bytes from which on a time tells how fast was copied."""
+"""Bytes above which a duration shows the throughput."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How fast moves went on this cluster."""
+    """The pace of moves on this cluster."""
 
     seconds: float = _USUAL_S
-    """Of a move apart from its bytes."""
+    """Fixed seconds per move."""
     bytes_per_s: float = _USUAL_RATE
-    """Through a broker, in and out each."""
+    """Bytes per second through a broker, in and out each."""
     known: int = 0
-    """Moves of before that tell."""
+    """Number of moves observed."""
 
     @classmethod
     def of(cls, runs: Iterable[Sequence[MoveProgress]]) -> "Pace":
-        """From the moves of each run that are done; medians, lest one that hung count.
+        """Derive the pace from the completed moves of runs.
 
-        Copies share brokers, so that none of them tells what a broker can do: of each
-        run, the broker that copied fastest does.
+        Medians are used so that a stuck move does not count. Copies share brokers, so
+        none of them shows what a broker can do; the fastest broker of each run does.
         """
         runs = list(runs)
         short = [
@@ -51,7 +51,7 @@ class Pace:
         )
 
     def speed(self, limits: RunLimits) -> CopySpeed:
-        """Under the throttle of a run, which copies inside a broker do not know."""
+        """The speed under a run's throttle, which does not apply within a broker."""
         throttle = limits.copy_bytes_per_s
         return CopySpeed(
             network=min(throttle, self.bytes_per_s),
@@ -61,7 +61,7 @@ class Pace:
 
 
 def _fastest(run: Iterable[MoveProgress]) -> float | None:
-    """Bytes per second through the busiest lane, while anything passed it."""
+    """Bytes per second through the busiest resource while it was in use."""
     spans: dict[CopyResource, list[tuple[int, int]]] = defaultdict(list)
     passed: dict[CopyResource, float] = defaultdict(float)
     for at in run:
@@ -79,7 +79,7 @@ def _fastest(run: Iterable[MoveProgress]) -> float | None:
 
 
 def through(at: MoveProgress) -> Mapping[CopyResource, float]:
-    """What a move has sent so far through each lane between brokers."""
+    """Bytes that a move has sent through each resource between brokers."""
     move, size = at.move, at.bytes_copied or 0
     if not move.added or not size:
         return {}
@@ -92,7 +92,7 @@ def through(at: MoveProgress) -> Mapping[CopyResource, float]:
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:
-    """Length of the union of these spans."""
+    """Length of the union of these spans, in milliseconds."""
     covered, reached = 0, -1
     for begin, end in sorted(spans):
         covered += max(0, end - max(begin, reached))

@@ -1,4 +1,4 @@
-"""A throttle that follows what clients leave free of brokers' network cards."""
+"""A throttle that follows the network bandwidth that clients leave free."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,28 +9,33 @@ from model.ids import BrokerId
 from model.snapshot.snapshot import Resource
 
 ANY_BROKER: Final = -1
-"""Stands for brokers without a capacity of their own, as in Cruise Control's file."""
+"""Stands for brokers without a capacity of their own, as in Cruise Control's
+capacity file."""
 _SHARE: Final = 0.9
-"""Of what is free; the rest is for clients that come to need more."""
+"""Share of the free bandwidth used; the rest is a reserve for clients."""
 _FAIL_SAFE: Final = 10_000_000
-"""Bytes per second where capacity or traffic is not known (DataDog's autothrottle)."""
+"""Bytes per second where capacity or traffic is unknown (DataDog's autothrottle)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoThrottle:
-    """Within which limits a throttle follows. Rates are bytes per second."""
+    """The limits of a throttle that follows clients, in bytes per second."""
 
     floor: int = 1
     ceiling: int | None = None
     capacity: Mapping[int, Mapping[Resource, float]] = field(default_factory=dict)
-    """Of each broker's card by direction, NET_IN and NET_OUT."""
+    """Network capacity by broker and direction (NET_IN, NET_OUT)."""
 
     def __post_init__(self) -> None:
         if self.ceiling is not None and not 1 <= self.floor <= self.ceiling:
             raise ValueError("a throttle's floor lies above its ceiling")
 
     def rate(self, broker: BrokerId, way: Resource, used: float | None) -> float:
-        """What copies may take of a broker's card one way, beside what is used."""
+        """Bytes per second that copies may use of a broker in one direction.
+
+        `way` is NET_IN or NET_OUT; `used` is what clients use there, None where
+        unknown.
+        """
         capacity = self._capacity(broker, way)
         if capacity is None or used is None:
             return self._within(_FAIL_SAFE)
@@ -38,7 +43,9 @@ class AutoThrottle:
 
     @property
     def most_bytes_per_s(self) -> float:
-        """What copies may take of a broker that clients leave alone."""
+        """Bytes per second that copies may use of the largest broker while clients
+        are idle.
+        """
         known = [rate for of in self.capacity.values() for rate in _network(of)]
         return self._within(_SHARE * max(known) if known else _FAIL_SAFE)
 

@@ -1,4 +1,4 @@
-"""How fast replicas copy where they share network cards and quotas."""
+"""Fair rates of copies that share network cards and quotas."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar
@@ -10,17 +10,12 @@ _Limit = TypeVar("_Limit", bound=Hashable)
 def fair_rates(
     flows: Mapping[_Flow, Sequence[_Limit]], free: Mapping[_Limit, float]
 ) -> dict[_Flow, float]:
-    """Max-min fair rates: none can be raised without lowering a lower one.
+    """Return max-min fair rates in bytes per second.
 
-    The limit with the least left per flow is filled first (progressive filling;
-    Bertsekas and Gallager, Data Networks, 6.5.2).
-
-    Parameters
-    ----------
-    flows
-        The limits that each flow counts into, one at least.
-    free
-        Of each limit, bytes per second.
+    No rate can be raised without lowering a lower one. The limit with the least left
+    per flow is filled first (progressive filling; Bertsekas and Gallager, Data
+    Networks, 6.5.2). `flows`: the limits that each flow counts towards, at least one.
+    `free`: bytes per second of each limit.
     """
     left = {limit: max(0.0, rate) for limit, rate in free.items()}
     rates: dict[_Flow, float] = {}

@@ -1,4 +1,4 @@
-"""What producers write, measured by how far their leaders' logs grow."""
+"""Produce rates, measured by the growth of leaders' logs."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -12,25 +12,25 @@ from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId
 
 _SPAN_S: Final = 2.0
-"""Between two looks where there was none before."""
+"""Seconds between two polls where there was none before."""
 _log = logging.getLogger("plimsoll.executor")
 
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """What a leader has of one partition at one moment."""
+    """A leader's log of one partition at one moment."""
 
     at_s: float
     size: int
     first: int
-    """First offset on its disk."""
+    """First offset on the leader's disk."""
     end: int
 
     def rate_since(self, before: "_Log") -> float:
-        """Bytes per second appended meanwhile.
+        """Bytes per second appended since an earlier poll.
 
-        Retention hides growth of the bytes, and compaction makes records look small,
-        so the larger of bytes and records of mean size counts.
+        Retention hides growth in bytes, and compaction makes records look small, so the
+        larger of the growth in bytes and in records of mean size counts.
         """
         records = self.end - self.first
         each = self.size / records if records > 0 else 0.0
@@ -39,7 +39,9 @@ class _Log:
 
 
 class ProduceRates:
-    """Looks at leaders' logs, and tells what was appended between two looks."""
+    """Polls leaders' logs, and derives the produce rate of each partition. One
+    thread uses it.
+    """
 
     def __init__(self, admin: ClusterAdmin, timing: Timing) -> None:
         self._admin = admin
@@ -49,9 +51,9 @@ class ProduceRates:
         """Bytes per second from producers, of partitions seen at least twice."""
 
     def measure(self, views: Iterable[PartitionView], *, fresh: bool = False) -> None:
-        """Look once more; twice, over 2 s, for the first time or where it is `fresh`.
+        """Poll the leaders; twice, 2 s apart, on the first call or if `fresh`.
 
-        Leaders that do not answer keep their rates of before.
+        Partitions whose leader does not answer keep their previous rates.
         """
         by_leader: dict[BrokerId, list[PartitionId]] = {}
         for view in views:

@@ -1,8 +1,8 @@
-"""A limit on what moves may copy, for as long as they do (KIP-73).
+"""Replication throttles (KIP-73), set for the duration of a run.
 
-Rates stand on brokers, and what they hold for in a list of each topic. Both are in the
-journal before they are set, with what was there before, so that whoever comes after a
-crash can take them away. Entries and rates of others stay as they are.
+Rates are set on brokers, and the replicas they hold for in a list of each topic. Both
+are journalled before they are set, with the previous values, so that a later process
+can remove them after a crash. Entries and rates set by others stay.
 """
 
 import logging
@@ -34,19 +34,20 @@ _log = logging.getLogger("plimsoll.executor")
 
 Lists = dict[TopicName, dict[str, list[str]]]
 Rates = Mapping[BrokerId, Mapping[str, int]]
-"""Bytes per second by the setting's name, out (leader) and in (follower)."""
+"""Bytes per second by broker and setting (leader: outgoing, follower: incoming)."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ThrottleSettings:
-    """What was set, and what was there before."""
+    """What a run has set, and the values before that."""
 
     rates: dict[BrokerId, dict[str, str | None]] = field(default_factory=dict)
-    """Of each broker before, None where none was set."""
+    """Previous rates by broker and setting; None where none was set."""
     ours: dict[BrokerId, dict[str, list[int]]] = field(default_factory=dict)
-    """What this run has set or is about to, and may be in force; the newest last."""
+    """Rates that this run has set or is about to set, by broker and setting; newest
+    last."""
     lists: Lists = field(default_factory=dict)
-    """Entries `partition:broker` that are added."""
+    """Added entries `partition:broker`, by topic and setting."""
 
     def document(self) -> dict[str, Any]:
         """For the journal."""
@@ -62,7 +63,7 @@ class ThrottleSettings:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
-        """From the journal, also one in which all brokers have the same rates."""
+        """Read a journal record, including older ones with one rate for all brokers."""
         rates = {BrokerId(int(b)): old for b, old in document["rates"].items()}
         lists = {TopicName(t): keys for t, keys in document["lists"].items()}
         if "ours" in document:
@@ -73,11 +74,11 @@ class ThrottleSettings:
         return cls(rates=rates, ours=ours, lists=lists)
 
     def is_ours(self, broker: BrokerId, key: str, shown: str | None) -> bool:
-        """Whether a value that a broker shows is one that this run has set."""
+        """Whether a value that a broker shows was set by this run."""
         return shown in {str(v) for v in self.ours.get(broker, {}).get(key, ())}
 
     def with_newer(self, newer: "ThrottleSettings") -> "ThrottleSettings":
-        """With the rates that a newer run has set in place of ours, as ours."""
+        """Count rates that a newer run has set in place of ours as ours."""
         ours = deepcopy(self.ours)
         for broker, before in newer.rates.items():
             for key, old in before.items():
@@ -86,11 +87,11 @@ class ThrottleSettings:
         return ThrottleSettings(rates=self.rates, ours=ours, lists=self.lists)
 
     def newest(self, broker: BrokerId, key: str) -> int:
-        """The rate that a broker has, or should have."""
+        """The rate that a broker has or should have, in bytes per second."""
         return self.ours[broker][key][-1]
 
     def with_rates(self, rates: Rates) -> "ThrottleSettings":
-        """With other rates, before they are set."""
+        """Add rates that are about to be set."""
         ours = deepcopy(self.ours)
         for broker, of in rates.items():
             for key, rate in of.items():
@@ -99,33 +100,37 @@ class ThrottleSettings:
         return ThrottleSettings(rates=self.rates, ours=ours, lists=self.lists)
 
     def settled(self, broker: BrokerId, rates: Mapping[str, int]) -> None:
-        """A broker shows these rates, so earlier ones are gone."""
+        """Drop earlier rates of a broker that now shows these."""
         self.ours[broker] |= {key: [rate] for key, rate in rates.items()}
 
     def gave_up(self, broker: BrokerId, key: str) -> None:
-        """Somebody else has set a rate, which is theirs from now on."""
+        """Give up a rate that someone else has changed."""
         del self.ours[broker][key], self.rates[broker][key]
 
 
 class ClusterThrottle:
-    """Sets and takes away the throttle of one run."""
+    """Sets and removes the throttle of one run.
+
+    Every call raises as the cluster's calls do.
+    """
 
     def __init__(self, admin: ClusterAdmin, timing: Timing) -> None:
         self._admin = admin
         self._timing = timing
 
     def brokers(self, moves: Iterable[Move]) -> list[BrokerId]:
-        """Those that serve, of all between which the moves copy."""
+        """The live brokers between which the moves copy."""
         alive = self._admin.cluster().alive
         return sorted({b for move in moves for b in _involved(move)} & alive)
 
     def plan(
         self, moves: Sequence[Move], rates: Rates, held: ThrottleSettings | None = None
     ) -> ThrottleSettings:
-        """What has to be set for moves that copy; nothing is changed.
+        """Return what has to be set for these moves, and the values there now.
 
-        Leaders are limited on all replicas of before, followers on the added ones.
-        `held` was set by the run of before: what was there before both comes back.
+        Leaders are limited on all previous replicas, followers on the added ones.
+        `held`: the throttle already set by the run being resumed; the values from
+        before that are restored. Changes nothing.
         """
         found = deepcopy(held) if held is not None else ThrottleSettings()
         for broker in rates:
@@ -146,9 +151,9 @@ class ClusterThrottle:
         return found.with_rates(rates)
 
     def set_rates(self, held: ThrottleSettings, rates: Rates) -> list[str]:
-        """Set rates that `held` has already, and read them back.
+        """Set rates that `held` already has, and read them back.
 
-        What brokers did not take, in words; others are set all the same.
+        Returns, in words, what brokers did not accept; the other rates are set.
         """
         silent: dict[BrokerId, str] = {}
         for broker, of in rates.items():
@@ -168,9 +173,9 @@ class ClusterThrottle:
         return list(silent.values())
 
     def changeable(self, held: ThrottleSettings, rates: Rates) -> Rates:
-        """Those of these rates that stand in place of ours, on brokers that serve.
+        """Those of these rates that are still ours to change, on live brokers.
 
-        What somebody else has set meanwhile is theirs from now on.
+        A rate that someone else has set in the meantime is given up.
         """
         found: dict[BrokerId, dict[str, int]] = {}
         for broker in sorted(self._admin.cluster().alive.intersection(rates)):
@@ -188,9 +193,9 @@ class ClusterThrottle:
         return found
 
     def limit(self, moves: Sequence[Move], held: ThrottleSettings) -> None:
-        """Put moves into the lists that are about to begin.
+        """Add moves that are about to start to the topics' lists.
 
-        Traffic of those that wait would count into the limit of the others.
+        Traffic of waiting moves would otherwise use up the limit of the others.
         """
         for topic in dict.fromkeys(move.topic for move in moves):
             lists: dict[str, list[str]] = {}
@@ -200,17 +205,17 @@ class ClusterThrottle:
             self._admin.append_topic_configs(topic, lists)
 
     def release(self, moves: Iterable[Move], held: ThrottleSettings) -> None:
-        """Take moves that ended out of the lists.
+        """Remove completed moves from the lists.
 
-        In sync, their traffic would count into the limit of the others.
+        Replicas in sync would otherwise use up the limit of the other moves.
         """
         for move in moves:
             self._admin.subtract_topic_configs(move.topic, _ours(move, held))
 
     def lift(self, held: ThrottleSettings) -> tuple[list[str], list[str]]:
-        """Take everything away; repeating it does no harm.
+        """Remove the throttle; this may be repeated.
 
-        Returns, in words, what is left, and the rates that someone else has set in the
+        Returns, in words, what is left, and rates that someone else has set in the
         meantime, which stay.
         """
         left: list[str] = []
@@ -282,7 +287,7 @@ class ClusterThrottle:
     ) -> dict[str, list[str]]:
         """The lists of a topic once a broker shows them without these entries.
 
-        The next one that is asked may lag behind it.
+        The next polled broker may lag behind it.
         """
         found: dict[str, list[str]] = {}
 
@@ -307,7 +312,7 @@ def _entries(move: Move) -> dict[str, list[str]]:
 
 
 def _ours(move: Move, held: ThrottleSettings) -> dict[str, list[str]]:
-    """A move's entries that are ours to add and to take away."""
+    """A move's entries that are ours to add and to remove."""
     lists = held.lists.get(move.topic, {})
     ours = {
         key: [e for e in entries if e in lists.get(key, ())]

@@ -1,4 +1,4 @@
-"""Which rates a throttle has: no less than copies need, no more than is free."""
+"""The rates of a throttle: at least what copies need, at most what is free."""
 
 import logging
 from collections import defaultdict
@@ -20,27 +20,27 @@ from model.snapshot.snapshot import Resource, StorageKind
 from model.units import count_text, rate_text
 
 Limit = tuple[BrokerId, str]
-"""A broker, and the setting of one way through it."""
+"""A broker and a throttle setting, which is one direction."""
 
 _MARGIN: Final = 2
-"""What a copy gets of what it needs to keep its distance; Kafka wants more than 1."""
+"""Bandwidth of a copy in multiples of the produce rate; it must exceed 1."""
 _WAYS: Final = {LEADER_RATE: Resource.NET_OUT, FOLLOWER_RATE: Resource.NET_IN}
 _log = logging.getLogger("plimsoll.executor")
 
 
 def copying(moves: Iterable[Move]) -> list[Move]:
-    """Those that copy from broker to broker."""
+    """Moves that copy between brokers."""
     return [m for m in moves if m.added and m.storage is not StorageKind.SHARED]
 
 
 def needed(
     moves: Iterable[Move], written: Mapping[PartitionId, float], at_once: int
 ) -> dict[Limit, float]:
-    """The least rates under which copies arrive, bytes per second.
+    """Minimum rates under which copies complete, in bytes per second.
 
-    Traffic of replicas in sync counts into a rate, so a leader needs what producers
-    write once for every replica; a new replica's broker needs it once. Of the moves
-    that a broker takes part in, the `at_once` that need most count.
+    Replicas in sync count towards a rate, so a leader needs the produce rate once per
+    replica; a new replica's broker needs it once. Of the moves at a broker, the
+    `at_once` largest count.
     """
     needs: defaultdict[Limit, list[float]] = defaultdict(list)
     for move in moves:
@@ -56,9 +56,10 @@ def used(
     written: Mapping[PartitionId, float],
     consumed: Mapping[BrokerId, float],
 ) -> dict[Limit, float | None]:
-    """What producers, consumers and replicas in sync take of each broker's card.
+    """Bytes per second that producers, consumers and replicas in sync use, by
+    direction.
 
-    None where none of a broker's partitions was measured; a broker without any is
+    None where none of a broker's partitions was measured; brokers without any are
     absent.
     """
     found: defaultdict[Limit, float] = defaultdict(float, _sent(consumed))
@@ -82,13 +83,13 @@ def _sent(consumed: Mapping[BrokerId, float]) -> dict[Limit, float]:
 
 
 def consumed_of(plan: Plan) -> dict[BrokerId, float]:
-    """Bytes per second to consumers, the more of before and after the plan's moves."""
+    """Bytes per second to consumers by broker: the maximum over before and after."""
     key = Resource.NET_OUT
     return {b.id: max(b.before.get(key, 0), b.after.get(key, 0)) for b in plan.brokers}
 
 
 class RunRates:
-    """The rates of one run: one given for all brokers, or what is free of each."""
+    """The rates of one run: a given one for all brokers, or what clients leave free."""
 
     def __init__(
         self,
@@ -111,13 +112,13 @@ class RunRates:
 
     @property
     def is_requested(self) -> bool:
-        """Whether the run is to have a throttle."""
+        """Whether a throttle is requested."""
         return self.follows or self._given is not None
 
     def check(self, moves: Sequence[Move]) -> None:
-        """Measure what is written, if a throttle is wanted, and whether it fits.
+        """Measure produce rates if a throttle is requested, and check that it suffices.
 
-        Raises GuardrailRefused where copies would never arrive under the limit given.
+        Raises GuardrailRefused where copies would never complete under the given limit.
         """
         if self.is_requested and (copies := copying(moves)):
             self.measure(copies, fresh=True)
@@ -125,7 +126,7 @@ class RunRates:
             self._refuse_too_low(copies, limit)
 
     def choose(self, bytes_per_s: int | None, moves: Sequence[Move]) -> None:
-        """Have this rate from now on; None follows. Raises as `check`."""
+        """Use this rate from now on; None follows clients. Raises as `check`."""
         before = self.follows, self._given
         self.follows, self._given = bytes_per_s is None, bytes_per_s
         try:
@@ -136,7 +137,9 @@ class RunRates:
         self._least.clear()
 
     def measure(self, moves: Sequence[Move], *, fresh: bool = False) -> None:
-        """See what is written now; the whole cluster where the rates follow it."""
+        """Measure current produce rates; of the whole cluster if the rates follow
+        clients.
+        """
         ids = self._everything() if self.follows else [m.id for m in moves]
         views = self._admin.partitions(ids).values()
         self._traffic.measure(views, fresh=fresh)
@@ -144,22 +147,24 @@ class RunRates:
             self._used = used(views, self._traffic.written, self._consumed)
 
     def measure_first(self, moves: Sequence[Move]) -> None:
-        """As `measure`, if nothing was measured yet that rates follow."""
+        """Measure unless it was done, if the rates follow clients."""
         if self.follows and not self._used:
             self.measure(moves)
 
     def keep(self, held: ThrottleSettings) -> None:
-        """Have the rates that the run of before had."""
+        """Keep the rates of the run being resumed."""
         for broker, of in held.ours.items():
             for key, values in of.items():
                 self.raise_to((broker, key), values[-1])
 
     def raise_to(self, limit: Limit, bytes_per_s: int) -> None:
-        """Have at least this rate from now on."""
+        """Use at least this rate from now on."""
         self._least[limit] = bytes_per_s
 
     def find(self, brokers: Collection[BrokerId], moves: Sequence[Move]) -> Rates:
-        """The rate of each broker and way; what these moves need goes before limits."""
+        """Return rates by broker and setting; what moves need takes precedence over
+        limits.
+        """
         needs = needed(moves, self._traffic.written, self._at_once)
         return {
             broker: {key: self._rate((broker, key), needs) for key in _WAYS}
@@ -210,6 +215,6 @@ class RunRates:
 
 
 def _rounded_up(rate: float) -> int:
-    """To two digits, so that what is said is enough when measured again."""
+    """Round up to two digits, so that the suggestion suffices when measured again."""
     step: int = 10 ** max(0, len(str(ceil(rate))) - 2)
     return step * ceil(rate / step)

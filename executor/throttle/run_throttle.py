@@ -1,4 +1,4 @@
-"""The throttle of one run: set before it, followed during it, gone after it."""
+"""The throttle of one run: set before it, adjusted during it, removed after it."""
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
@@ -23,18 +23,18 @@ from model.run import JournalEvent
 from model.units import rate_text
 
 _EVERY_S: Final = 60.0
-"""Between two looks at what is free."""
+"""Seconds between two measurements of what clients leave free."""
 _WORTH: Final = 0.1
-"""A change by less than this share is not made."""
+"""Smallest relative change that is made."""
 _AGAIN_S: Final = 30.0
-"""Copies that fall behind together raise a rate once."""
+"""Seconds within which several copies that fall behind raise a rate once."""
 _log = logging.getLogger("plimsoll.executor")
 
 
 class RunThrottle:
-    """The throttle of one run, and the journal it stands in. The run's thread uses it.
+    """The throttle of one run, journalled before it is set. The run's thread uses it.
 
-    `held` was set by the run of before that is gone on with.
+    `held`: the throttle already set by the run being resumed.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class RunThrottle:
             rates.keep(held)
 
     def begin(self, waiting: Sequence[Move], in_flight: Sequence[Move]) -> None:
-        """Set it for these moves, if one is wanted.
+        """Set the throttle for these moves, if one is requested.
 
-        Raises ExecutionStopped where a broker does not take it.
+        Raises ExecutionStopped where a broker does not accept it.
         """
         self._open = {move.id: move for move in copying([*in_flight, *waiting])}
         self._begun = {move.id for move in in_flight}
@@ -73,22 +73,22 @@ class RunThrottle:
             raise ExecutionStopped(f"{'; '.join(failed)}; no further move was started")
 
     def limit(self, moves: Sequence[Move]) -> None:
-        """These are about to begin."""
+        """Add moves that are about to start to the topics' lists."""
         new = [m for m in moves if m.id in self._open and m.id not in self._begun]
         if self._held is not None and new:
             self._throttle.limit(new, self._held)
         self._begun.update(move.id for move in new)
 
     def release(self, move: Move) -> None:
-        """One has ended."""
+        """Remove a completed move from the topics' lists."""
         if self._held is not None:
             self._throttle.release([move], self._held)
         self._open.pop(move.id, None)
 
     def adjust(self) -> None:
-        """Follow the operator, and what is free once a minute.
+        """Apply the operator's rate, and once a minute what clients leave free.
 
-        Brokers that were away are set once a minute, too.
+        Brokers that were unreachable are set once a minute, too.
         """
         for rate in self._steering.asked_rates()[-1:]:
             with _keeping_rates() as failed:
@@ -105,10 +105,10 @@ class RunThrottle:
             self._apply(self._found(self._held.rates), reason)
 
     def raise_rate(self, move: Move) -> int | None:
-        """Double the rates that a move copies under; the highest of them then.
+        """Double the rates that a move copies under; return the highest, in bytes per
+        second.
 
-        None where there is no throttle, or nothing was raised because it was short
-        ago.
+        None where there is no throttle, or it was raised less than 30 s ago.
         """
         if self._held is None:
             return None
@@ -125,10 +125,10 @@ class RunThrottle:
         return self._apply(rates, f"since {move.id} falls behind")
 
     def set_rate(self, bytes_per_s: int | None) -> None:
-        """Have another rate from now on; None follows what is free.
+        """Use another rate from now on; None follows clients.
 
-        Raises GuardrailRefused where it is too low for what is under way or waits, and
-        nothing was changed; else as the cluster's calls do.
+        Raises GuardrailRefused where it is too low for the remaining moves (nothing is
+        changed then), and otherwise as the cluster's calls do.
         """
         if not self._open:
             return
@@ -141,11 +141,11 @@ class RunThrottle:
 
     @property
     def is_set(self) -> bool:
-        """Whether the run has set a throttle, and not taken it away."""
+        """Whether a throttle is set and not removed."""
         return self._held is not None
 
     def end(self) -> str:
-        """Take it away; what is left or was changed by someone else, else empty."""
+        """Remove the throttle; return what is left or not ours, in words, or ""."""
         if self._held is None:
             return ""
         left, theirs = self._lift(self._held)
@@ -158,14 +158,14 @@ class RunThrottle:
         return "; ".join(theirs)
 
     def _lift(self, held: ThrottleSettings) -> tuple[list[str], list[str]]:
-        """As `Throttle.lift`; a lost request or answer is made good next time."""
+        """As `ClusterThrottle.lift`, with errors as words; may be repeated."""
         try:
             return self._throttle.lift(held)
         except PlimsollError as exc:
             return [f"the throttle is still set: {exc}"], []
 
     def _impose(self) -> list[str]:
-        """Set rates where none of this process are; what failed, in words."""
+        """Set the first throttle of this process; return failures in words."""
         moves = list(self._open.values())
         self._rates.measure_first(moves)
         rates = self._found(self._throttle.brokers(moves))
@@ -181,7 +181,9 @@ class RunThrottle:
         return self._rates.find(brokers, list(self._open.values()))
 
     def _apply(self, rates: Rates, reason: str) -> int | None:
-        """Set what differs enough, and is still ours; the highest of what was set."""
+        """Set the rates that differ enough and are still ours; return the highest
+        set.
+        """
         done: list[int] = []
         with _keeping_rates():
             done += self._change(rates, reason)
@@ -212,7 +214,9 @@ class RunThrottle:
         ]
 
     def _different(self, rates: Rates) -> Rates:
-        """Those that change, by 10 % where they follow, or may not be set yet."""
+        """Rates that change (by more than 10 % if they follow clients) or may not be
+        set yet.
+        """
         worth = _WORTH if self._rates.follows else 0.0
         found: dict[BrokerId, dict[str, int]] = {}
         for broker, of in rates.items():
@@ -230,7 +234,7 @@ class RunThrottle:
 
 
 def _rates_text(rates: Rates) -> str:
-    """Which brokers, and the lowest and the highest of their rates."""
+    """The brokers, and the lowest and highest of their rates."""
     found = [rate for of in rates.values() for rate in of.values()]
     low, high = rate_text(min(found)), rate_text(max(found))
     span = low if low == high else f"{low} to {high}"
@@ -241,9 +245,9 @@ def _rates_text(rates: Rates) -> str:
 
 @contextmanager
 def _keeping_rates() -> Iterator[list[str]]:
-    """Moves under way go on under the rates of before where others cannot be set.
+    """Keep in-flight moves at their present rates where others cannot be set.
 
-    What failed, in words.
+    Yields a list that receives the failure, in words.
     """
     failed: list[str] = []
     try:
