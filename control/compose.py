@@ -1,4 +1,4 @@
-"""Puts the parts together: one function for what each command needs."""
+"""Assemble the parts: one function for each thing that commands need."""
 
 import contextlib
 import logging
@@ -38,23 +38,17 @@ _log = logging.getLogger("plimsoll.control")
 
 
 def bootstrap_of(settings: Settings) -> str:
-    """The bootstrap servers.
-
-    Raises
-    ------
-    ConfigError
-        None are configured.
-    """
+    """Bootstrap servers as `HOST:PORT`, separated by commas; errors as `connection`."""
     return connection(settings).bootstrap
 
 
 def connection(settings: Settings) -> Connection:
-    """How to reach the cluster: as the settings and `client.properties` have it.
+    """Connection to the cluster from the settings and their `client.properties`.
 
     Raises
     ------
     ConfigError
-        No servers are configured, or the file cannot be used.
+        No servers are configured, or the file is not valid.
     """
     path = settings.client_properties
     client = read_client_properties(path) if path else OPEN
@@ -79,7 +73,7 @@ def _connection_for_use(settings: Settings) -> Connection:
 
 
 def journal_dir(settings: Settings) -> Path:
-    """Where runs are journalled."""
+    """Folder of the journals of runs."""
     return settings.state_dir / "journal"
 
 
@@ -90,11 +84,10 @@ def observer(
     capacities: Capacities | None = None,
     recorder: "Recorder | None" = None,
 ) -> "Collector":
-    """A collector on the agentless probe and Spark, not started yet.
+    """Create a collector with the agentless probe and Spark, not started yet.
 
-    capacities: what the operator gives; by default read anew from where the settings
-    say. recorder: gets all that is measured, of a collector that knows nothing from
-    before.
+    capacities: configured capacities; by default read as the settings say.
+    recorder: receives all measurements, of a collector without any history.
     """
     from collector.collector import Collector
     from collector.collector_settings import CollectorSettings
@@ -128,7 +121,7 @@ def observer(
 def _creating(
     settings: Settings, cluster_id: str, topic: str, how: Mapping[str, object]
 ) -> Iterator[None]:
-    """Creating a topic is a change: under lock, lease and journal like every other."""
+    """Create a topic like any other change: with lock, lease and journal."""
     folder = journal_dir(settings)
     with (
         contextlib.closing(executor(settings)) as changing,
@@ -154,12 +147,12 @@ def _polled(settings: Settings) -> "tuple[Polled, ...]":
 
 
 def pseudonyms(settings: Settings, key_file: Path | None) -> "Pseudonyms":
-    """Pseudonyms under the key of a file, by default one kept in the state folder.
+    """Pseudonyms with the key of a file, by default one in the state folder.
 
     Raises
     ------
     ConfigError
-        The key cannot be read, or made.
+        The key cannot be read or created.
     """
     from model.snapshot.pseudonyms import Pseudonyms, own_key, read_key
 
@@ -168,7 +161,7 @@ def pseudonyms(settings: Settings, key_file: Path | None) -> "Pseudonyms":
 
 
 def replayed(settings: Settings, recording: "Recording") -> "Replayed":
-    """What the settings' Spark makes of a recorded state."""
+    """Compute the loads of a recorded state with the configured Spark."""
     from collector.state_replay import ReplaySettings, replay
 
     return replay(
@@ -178,7 +171,7 @@ def replayed(settings: Settings, recording: "Recording") -> "Replayed":
 
 
 def rebalancers(settings: Settings, *, shared: bool) -> list[str]:
-    """Others that move partitions of the live cluster, in words; changes nothing."""
+    """Search the cluster for competing rebalancers; return one sentence each."""
     with contextlib.closing(executor(settings)) as found:
         try:
             return list(found.rebalancers(shared=shared))
@@ -187,7 +180,7 @@ def rebalancers(settings: Settings, *, shared: bool) -> list[str]:
 
 
 def executor(settings: Settings) -> "Executor":
-    """A client that can change the cluster; made only where changes are allowed."""
+    """Connect a client that can change the cluster; only with --allow-changes."""
     from clients.s3 import S3Settings
     from control.settings.throttle_settings import auto_throttle
     from executor.executor import connect
@@ -223,7 +216,7 @@ def executor(settings: Settings) -> "Executor":
 
 
 def recent_moves(settings: Settings) -> Callable[[str, int], tuple[RecentMove, ...]]:
-    """Moves on a cluster since a time, from the journal."""
+    """Reader of the journal: moves by cluster id and start, ms since the epoch."""
     from executor.journal.run_history import recent_moves as read
 
     return lambda cluster_id, since_ms: read(
@@ -238,7 +231,7 @@ def loop(
     limits: AutoLimits = EAGER,
     patient: bool = False,
 ) -> Loop:
-    """The loop over real parts, not started yet."""
+    """Create the loop with its real parts, not started yet."""
     allowed = mode is not Mode.READ_ONLY
     # Read once: a file deleted later must not end a service that reconnects.
     given = capacities_of(settings.capacities, settings.capacity_file)
@@ -280,7 +273,7 @@ class FrontEnd(Protocol):
 
 
 def front_end(name: str = "tui") -> FrontEnd:
-    """The front end registered under this name."""
+    """Load the front end registered under this name."""
     from importlib.metadata import entry_points
 
     (found,) = entry_points(group="plimsoll.front_ends", name=name)

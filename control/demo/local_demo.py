@@ -1,4 +1,4 @@
-"""The demo: a local cluster, skewed on purpose, levelled by the loop."""
+"""The demo: a local cluster, skewed on purpose, which the loop balances."""
 
 import contextlib
 import os
@@ -36,38 +36,38 @@ TIERED = {
     "local.retention.ms": "-2",
     "file.delete.delay.ms": "200",
 }
-"""Small segments, so that older ones leave the brokers' disks within the demo."""
+"""Small segments, so that older ones move to the remote tier during the demo."""
 
 PLAIN = {
     "segment.bytes": str(2 * 2**20),
     "retention.bytes": str(32 * 2**20),
     "file.delete.delay.ms": "200",
 }
-"""Partitions of some megabytes, however long a person thinks before the run."""
+"""Partitions stay at a few megabytes, however long the operator waits."""
 
 TWO_BY_TWO = EAGER.model_copy(update={"moves_in_flight": 2})
-"""Of a plain demo, so that there are moves that wait, which a pause holds back."""
+"""Limits of a plain demo: some moves wait, so that a pause has an effect."""
 
 LEVEL_S = 180.0
-"""How long the headless demo waits for the cluster to be level."""
+"""How long the headless demo waits for the cluster to be balanced."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions:
-    """What kind of demo."""
+    """Options of the demo."""
 
     mode: Mode
     """AUTO or APPROVE."""
     seed: int
-    """Decides which partition gets which share of the load."""
+    """Seed of the shares of the load per partition."""
     port: int | None
-    """First of the brokers' ports; None takes free ones."""
+    """First of the brokers' ports; None: any free ones."""
     plain: bool = False
-    """Whether moves copy whole partitions, from disk to disk, two at once."""
+    """Use plain disks: moves copy whole partitions, two at a time."""
 
 
 class Demo:
-    """A demo that runs: the cluster, its load and the loop over it."""
+    """A running demo: the cluster, its load and the loop."""
 
     def __init__(
         self,
@@ -83,14 +83,14 @@ class Demo:
         self._cluster, self._load, self._times = cluster, load, times
 
     def wait_level(self) -> None:
-        """Block until a run has ended and the cluster is level.
+        """Block until a run has ended and the cluster is balanced.
 
         Raises
         ------
         ExecutionStopped
-            It was not level in time.
+            The cluster was not balanced within `LEVEL_S`.
         PlimsollError
-            What ended the loop.
+            The error that ended the loop.
         """
 
         def level(view: LoopView) -> bool:
@@ -103,7 +103,10 @@ class Demo:
             )
 
     def watch_quiet(self, seconds: float, on_second: Callable[[int], None]) -> None:
-        """Let the loop go on for a while, so that what it does can be counted."""
+        """Let the loop run on for `seconds`, to count further moves.
+
+        Raises the error of the loop, if there is one.
+        """
         for left in range(round(seconds), 0, -1):
             on_second(left)
             time.sleep(1.0)
@@ -115,7 +118,7 @@ class Demo:
         return self.loop.error or self.loop.failure
 
     def report(self) -> DemoReport | None:
-        """End the load and sum up; None when no run was made."""
+        """Stop the load and summarise; None if there was no run."""
         view, runs, plan = self.loop.view, self.loop.reports, self._times.plan
         now_s = time.time()
         load = self._load.finish()
@@ -154,14 +157,14 @@ def demo(
     on_step: Callable[[str], None],
     on_download: Callable[[JarProgress], None],
 ) -> Iterator[Demo]:
-    """Everything started; nothing is left of it afterwards, whatever happens.
+    """Start cluster, load and loop; remove everything afterwards, also on errors.
 
     Raises
     ------
     DownloadFailed
         A jar is missing and cannot be fetched.
     PortTaken
-        One of the ports asked for is in use.
+        One of the requested ports is in use.
     """
     s3 = () if order.plain else s3_pins()
     for pins in (read_pins(SPARK_KAFKA_PINS, "spark-kafka"), kafka_pins(), s3):
@@ -232,7 +235,7 @@ def _tier(cluster: LocalCluster) -> S3Bucket:
 
 
 class _Times:
-    """Notes when the demo reached what the report speaks of."""
+    """Times of the steps in the report, seconds since the epoch."""
 
     def __init__(self) -> None:
         self.at_s = {"start": time.time()}
@@ -240,11 +243,11 @@ class _Times:
         """The first plan with moves, in its last version before the run."""
 
     def note(self, what: str, at_s: float | None = None) -> None:
-        """Keep the first time of each thing."""
+        """Record the first time of a step."""
         self.at_s.setdefault(what, time.time() if at_s is None else at_s)
 
     def follow(self, loop: Loop) -> None:
-        """Note what the loop's views show."""
+        """Record steps from the views of the loop."""
 
         def see(view: LoopView) -> None:
             at_s, ran = view.at_ms / 1000, bool(loop.reports)
@@ -259,11 +262,11 @@ class _Times:
         loop.subscribe(see)
 
     def since_start(self, what: str) -> float | None:
-        """Seconds from the start; None if it did not happen."""
+        """Seconds from the start to a step; None if it was not reached."""
         return self.at_s[what] - self.at_s["start"] if what in self.at_s else None
 
     def between(self, first: str, then: str) -> float:
-        """Seconds between two things that happened."""
+        """Seconds between two steps that were reached."""
         return self.at_s[then] - self.at_s[first]
 
 
@@ -289,7 +292,7 @@ def _brokers(plan: Plan, view: LoopView) -> tuple[BrokerLine, ...]:
 
 
 def _segments(cluster: LocalCluster) -> tuple[int, int]:
-    """Segments of the topic seen through S3: how many, and their bytes."""
+    """Number and bytes of the topic's segments, listed through S3."""
     pages = cluster.s3.client().get_paginator("list_objects_v2")
     found = [
         item["Size"]

@@ -1,4 +1,4 @@
-"""The demo without a broker: the loop over a simulated cluster that lives."""
+"""The demo without brokers: the loop over a simulated cluster."""
 
 import contextlib
 import tempfile
@@ -26,34 +26,34 @@ if TYPE_CHECKING:
 NAME: Final = "demo"
 BOOTSTRAP: Final = "simulated"
 SPEED: Final = 6.0
-"""An hour of the cluster's passes in ten minutes."""
+"""Simulated seconds per second: an hour passes in ten minutes."""
 WORK: Final = 2.0
-"""Seconds are enough for a plan of such a cluster that is close to its bound."""
+"""Search budget; enough for a plan of such a cluster that is close to its bound."""
 THROTTLE_BYTES_PER_S: Final = 40_000_000
 PER_BROKER_BYTES_PER_S: Final = 2_000_000
-"""More is produced onto each broker where there are more; a rate under that of what is
-produced is refused."""
+"""Least throttle per broker: larger clusters have more traffic per broker, and a
+throttle below the produced rate is refused."""
 POLL_S: Final = 1.0
-"""Of the cluster's clock, between two looks at what is under way."""
+"""Time between two polls of in-flight moves, by the simulated clock."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedDemoOptions:
-    """What kind of demo."""
+    """Options of the simulated demo."""
 
     mode: Mode
     """AUTO or APPROVE."""
     brokers: int
     seed: int
-    """Decides the cluster and how its loads go up and down."""
+    """Seed of the cluster and of the course of its loads."""
     now_s: float
-    """Seconds since the epoch, at which its clock begins."""
+    """Start of the simulated clock, seconds since the epoch."""
     speed: float = SPEED
 
 
 @contextlib.contextmanager
 def simulated(settings: Settings, order: SimulatedDemoOptions) -> Iterator[Loop]:
-    """The loop over a new cluster, which is gone afterwards with all that it left."""
+    """Run the loop over a new simulated cluster; delete all its files afterwards."""
     world = DemoClusterOptions(
         brokers=order.brokers, seed=order.seed, now_s=order.now_s
     )
@@ -82,7 +82,7 @@ def _own(settings: Settings, order: SimulatedDemoOptions, folder: Path) -> Setti
 
 
 def _goals(goals: Goals) -> Goals:
-    """What has moved may move again soon, so that one can play."""
+    """Shorten the cooldown, so that one can try things out."""
     rest = Cooldown(rest_s=60.0, return_window_s=60.0)
     return goals.model_copy(update={"cooldown": {StorageKind.REPLICATED: rest}})
 

@@ -1,4 +1,4 @@
-"""What previous runs have left set on the cluster, and when `--auto` restores it."""
+"""When `--auto` restores settings that previous runs left on the cluster."""
 
 from pathlib import Path
 from typing import Final
@@ -7,14 +7,14 @@ from control.planning.backoff import Backoff
 from model.errors import ConfigError
 
 FIRST_S: Final = 5.0
-"""Time between two attempts; doubles with each further one."""
+"""Time between the first two attempts; doubles with each further one."""
 MOST_S: Final = 60.0
 
 
 class CleanupSchedule:
-    """Decides when to try; a run that fails may leave settings of its own in force.
+    """Decide when to try; a run that failed may have left settings in force.
 
-    Times are seconds of the clock that nobody sets.
+    Times are seconds of a clock that is never set.
     """
 
     def __init__(self, journal_dir: Path) -> None:
@@ -25,14 +25,14 @@ class CleanupSchedule:
         """Hash of the plan before which it was tried."""
 
     def run_failed(self, now_s: float) -> None:
-        """A run has failed, whose end has tried to restore everything."""
+        """Expect leftovers of a run that failed and has itself tried to clean up."""
         self._possible, self._tried_for = True, ""
         self._attempts = self._attempts.reset().again(now_s)
 
     def due(self, cluster_id: str, now_s: float, plan_hash: str = "") -> bool:
-        """Whether to try now, once for each plan that is about to be carried out.
+        """Whether to try now; once for each plan that is about to be executed.
 
-        Reads the journals where something may be left.
+        Reads the journals, unless nothing can be left.
         """
         if not self._possible:
             return False

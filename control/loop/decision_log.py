@@ -1,4 +1,4 @@
-"""Log lines for what changed in a run: its state, and each move's start and end."""
+"""The loop's log: decisions, events of runs and notes, one line each."""
 
 import logging
 import threading
@@ -74,7 +74,7 @@ class CapacityNotes:
 def run_lines(
     before: RunProgress | None, after: RunProgress
 ) -> Iterator[tuple[str, str]]:
-    """The level and the text of each line."""
+    """Level and text of a line for each change of a run and its moves."""
     same = before is not None and before.run_id == after.run_id
     if not same or before is None or before.state is not after.state:
         reason = f": {after.reason}" if after.reason else ""

@@ -1,4 +1,4 @@
-"""What the loop is made of: how it behaves, and what it drives."""
+"""Settings of the loop, and the parts it drives."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -22,44 +22,44 @@ _RULES: Final = StopRules()
 
 @dataclass(frozen=True, kw_only=True)
 class LoopSettings:
-    """How the loop behaves; the same for every front end."""
+    """Settings of the loop; the same for every front end."""
 
     bootstrap: str
     operator: str = field(default_factory=operator)
-    """Who uses it; the log says so."""
+    """User name, for the log."""
     name: str | None
-    """What the cluster is called; None for the start of its id."""
+    """Name of the cluster; None shows the start of its id."""
     mode: Mode
     goals: Goals
     solve: SolveLimits
     limits: AutoLimits
     journal_dir: Path
     patient: bool = False
-    """Go on trying when the first contact fails, as a screen and a service do."""
+    """Retry when the first connection fails, as the screen and the service do."""
     tick_s: float = 0.5
     dead_broker_after_s: float = 3600.0
-    """How long `--auto` waits for a dead broker before it moves its replicas; inf
-    for ever. Plans that a person approves do not wait."""
+    """How long `--auto` waits for a dead broker before it moves its replicas; inf:
+    for ever. Plans for an operator do not wait."""
     throttle: int | Literal["auto"] | None = None
-    """What moves may copy into a broker and out of it, bytes/s, as a run begins."""
+    """Throttle of each broker and direction at the start of a run, bytes/s."""
     stop_rules: StopRules = _RULES
     screen: ScreenSettings = field(default_factory=ScreenSettings)
     keys: Mapping[str, str] = field(default_factory=dict)
-    """Keys of the screen, by the ids of what they do."""
+    """Keys of the screen by action id."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoopParts:
-    """What the loop drives."""
+    """Parts that the loop drives; the real ones and those of tests fit."""
 
     observer: Callable[[], Observer]
-    """Makes a new observer; called again after a lost connection."""
+    """Create an observer; called again after a lost connection."""
     planner: Planner
     executor: Callable[[], PlanExecutor] | None
-    """Makes the one object that changes a cluster; None when read-only."""
+    """Connect the only object that changes the cluster; None when read-only."""
     recent_moves: Callable[[str, int], tuple[RecentMove, ...]]
-    """Moves on a cluster (id) since a time (ms), from the journal."""
+    """Moves in the journal by cluster id and start (ms since the epoch)."""
     clock: Callable[[], float] = time.time
-    """Seconds since the epoch; for stamps alone, since somebody may set this clock."""
+    """Seconds since the epoch; for timestamps only, since this clock may be set."""
     steady: Callable[[], float] = steady_s
-    """Seconds since some moment; nobody sets this clock, so waiting goes by it."""
+    """Seconds of a clock that is never set; all waiting uses it."""

@@ -1,8 +1,8 @@
-"""The loop observe -> plan -> approve -> apply, driven by screen and `--auto` alike.
+"""The loop observe -> plan -> approve -> apply, for the screen and `--auto` alike.
 
-Two front ends, one engine: only the source of approval differs. The loop has a thread
-of its own, and a run has another, so that the cluster is watched while it changes.
-What to do next is decided in `control.loop.policy`.
+Only the source of approval differs. The loop has one thread and each run another, so
+that the cluster is observed while it changes. `control.loop.policy` decides what to do
+next.
 """
 
 import contextlib
@@ -68,11 +68,14 @@ RETRY_S = 5.0
 """Time between two attempts to connect."""
 
 WATCH_RETRY_S = 60.0
-"""The same after `--auto` could not watch for another reason, such as a right."""
+"""The same after `--auto` failed for another reason, such as a missing right."""
 
 
 class Loop(Closing):
-    """One cluster, watched and kept level until `close`."""
+    """Observe one cluster and keep it balanced until `close`.
+
+    The lock guards the state. It is taken before that of `proposals`, never after.
+    """
 
     def __init__(self, settings: LoopSettings, parts: LoopParts) -> None:
         self.settings = settings
@@ -112,7 +115,7 @@ class Loop(Closing):
         return super().__enter__()
 
     def close(self) -> None:
-        """Let moves that run finish, then stop everything."""
+        """Wait for in-flight moves, then stop everything."""
         if self.running:
             self.steering.stop()
         self._closing.set()
@@ -125,12 +128,12 @@ class Loop(Closing):
             self._runner.join()
 
     def subscribe(self, subscriber: Callable[[LoopView], None]) -> None:
-        """Call `subscriber`, from a thread of the loop's, with each new view."""
+        """Call `subscriber` with each new view, from any thread of the loop."""
         self._subscribers.append(subscriber)
 
     @property
     def view(self) -> LoopView:
-        """The loop as it stands."""
+        """The current state of the loop."""
         with self._changed:
             state = self._state
             plan, proposed = self.proposals.shown
@@ -156,34 +159,35 @@ class Loop(Closing):
 
     @property
     def reports(self) -> tuple[RunReport, ...]:
-        """Reports of the newest runs that ended, oldest first."""
+        """Reports of the most recent runs, oldest first."""
         with self._changed:
             return tuple(self._state.reports)
 
     @property
     def result(self) -> Result | None:
-        """The answer of the last solve."""
+        """Result of the last solve."""
         return self.proposals.result
 
     @property
     def failure(self) -> PlimsollError | None:
-        """Why the last attempt of `--auto` failed; None after one that did not."""
+        """Error of the last attempt of `--auto`; None after a success."""
         return self._state.failure
 
     @property
     def running(self) -> bool:
-        """Whether a run goes on."""
+        """Whether a run or a cleanup is in progress."""
         return self._runner is not None and self._runner.running
 
     def approve(self, plan_hash: str, by: str) -> None:
-        """Carry out the plan with this hash.
+        """Start executing the plan with this hash; return at once.
 
         Raises
         ------
         GuardrailRefused
-            Read-only, a run goes on, or the plan is not the newest one.
+            plimsoll is read-only, a run is in progress, or a newer plan exists or has
+            been requested.
         PlanOutdated
-            The cluster is no longer the one that was planned for.
+            The cluster has changed since the plan was made.
         """
         with self._changed:
             plan, proposed = self.proposals.shown
@@ -206,7 +210,15 @@ class Loop(Closing):
             self._begin_run(message, lambda: runner.start(plan, by))
 
     def preview(self, plan: Plan) -> "Forecast":
-        """What a plan will take; asks the cluster, and raises as a run would."""
+        """Estimate what a plan will take; asks the cluster.
+
+        Raises
+        ------
+        GuardrailRefused
+            plimsoll is read-only.
+        PlimsollError
+            A check before the run fails.
+        """
         return self._allowed().preview(plan)
 
     def _allowed(self) -> Runner:
@@ -221,7 +233,7 @@ class Loop(Closing):
             )
 
     def _begin_run(self, message: str, start: Callable[[], None]) -> None:
-        """Let another run begin than that of the newest plan; as `past.Host` says."""
+        """Enter the phase of a run and start it; GuardrailRefused while one runs."""
         with self._changed:
             self._refuse_while_running()
             self._enter(Phase.RUNNING, message)
@@ -229,17 +241,17 @@ class Loop(Closing):
             start()
 
     def plan_again(self) -> None:
-        """Make a new plan from the newest snapshot, level or not."""
+        """Make a new plan from the newest snapshot, even if the cluster is balanced."""
         self.acted("replan")
         self.proposals.want()
 
     @property
     def steering(self) -> Steering:
-        """Of the run that goes on; where none does, nobody looks at it."""
+        """Operator control of the run in progress; without effect if there is none."""
         return Steering() if self._runner is None else self._runner.steering
 
     def wait(self, until: Callable[[LoopView], bool], timeout_s: float) -> bool:
-        """Block until a view fits; False if the loop failed or the time is over."""
+        """Block until `until` accepts a view; False on failure or timeout."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while not until(self.view):
@@ -276,7 +288,7 @@ class Loop(Closing):
         )
 
     def _found_rebalancers(self, found: tuple[str, ...]) -> None:
-        """Say each once, however often it is found."""
+        """Warn of each competing rebalancer once, however often it is found."""
         with self._changed:
             known, self._state.rebalancers = self._state.rebalancers, found
             for warning in found:
@@ -341,7 +353,7 @@ class Loop(Closing):
                 self._publish()
 
     def _next_tick(self) -> bool:
-        """Wait until there is something to do; whether to do it."""
+        """Wait for the next tick or wake-up; False when closing."""
         self._wake.wait(self.settings.tick_s)
         self._wake.clear()
         return not self._closing.is_set()
@@ -371,7 +383,7 @@ class Loop(Closing):
             self._judge(state.snapshot, goals, state.evaluation)
 
     def _enter_watched(self, seen: Snapshot | None) -> None:
-        """Enter the phase of a cluster that answers, with or without loads."""
+        """Enter the phase of a reachable cluster, with or without loads."""
         if self._runner is not None and self._runner.moving:
             if self._state.phase is Phase.UNREACHABLE:
                 self._enter(Phase.RUNNING, "the cluster is reachable again")
@@ -379,7 +391,7 @@ class Loop(Closing):
             self._enter(Phase.MEASURING, "measuring the load of each partition")
 
     def _judge(self, snapshot: Snapshot, goals: Goals, evaluation: Evaluation) -> None:
-        """Note why the cluster needs a plan, and since when."""
+        """Update why the cluster needs a plan, and since when."""
         state, now_s = self._state, self._parts.steady()
         state.membership = state.membership.seen(snapshot.header.brokers, now_s)
         auto = self.settings.mode is Mode.AUTO
@@ -428,9 +440,9 @@ class Loop(Closing):
             self._enter_status(after_decision(step, reason, state.evaluation, result))
 
     def _cleans_up(self, plan: Plan | None) -> bool:
-        """Whether settings that previous runs have left are being restored.
+        """Start restoring settings that previous runs left, if that is due.
 
-        plan: the one that is to be carried out after that.
+        plan: the plan to execute afterwards. Returns whether a cleanup has started.
         """
         seen, now_s = self._state.snapshot, self._parts.steady()
         auto = self.settings.mode is Mode.AUTO
@@ -458,7 +470,7 @@ class Loop(Closing):
             self._failed(exc)
 
     def _failed(self, error: PlimsollError) -> None:
-        """Let `--auto` try again later, whatever happened."""
+        """Make `--auto` retry later after any error."""
         with self._changed:
             state, now_s = self._state, self._parts.steady()
             # Time alone does not fix these.
@@ -471,7 +483,7 @@ class Loop(Closing):
             )
 
     def _adapted(self, snapshot: Snapshot, goals: Goals) -> Goals:
-        """The goals that `--auto` plans by: within its limits."""
+        """The goals for a solve: for `--auto`, within its limits."""
         if self.settings.mode is not Mode.AUTO:
             return goals
         state, now_s = self._state, self._parts.steady()
@@ -512,7 +524,7 @@ class Loop(Closing):
         return _retry_words(state.failure, math.ceil(left_s))
 
     def _reach_s(self, snapshot: Snapshot) -> float:
-        """How far back the loads of a snapshot reach that has just arrived."""
+        """Seconds that the loads of a snapshot reach back from now."""
         header = snapshot.header
         newest_ms = max((s.newest_sample_ms for s in header.sources), default=0)
         newest_s = (newest_ms or header.taken_at_ms) / 1000
@@ -541,7 +553,7 @@ class Loop(Closing):
         )
 
     def _awaited(self, snapshot: Snapshot) -> str:
-        """What is waited for before the replicas of a dead broker are moved."""
+        """Sentence on the dead broker that `--auto` still waits for; else empty."""
         return self._state.membership.awaited(
             {b.id for b in dead_brokers(snapshot)},
             self.settings.dead_broker_after_s,
@@ -554,7 +566,7 @@ class Loop(Closing):
     # ---- events of runs, from their thread
 
     def _run_progressed(self, progress: RunProgress) -> None:
-        """Something in the run changed."""
+        """Log what changed in the run, and show it."""
         self._note_steering()
         with self._changed:
             for level, text in run_lines(self._state.run, progress):
@@ -563,7 +575,7 @@ class Loop(Closing):
         self._publish()
 
     def _run_ended(self, report: RunReport) -> None:
-        """The run came to an end, done or stopped."""
+        """Record the report, and let loads settle."""
         self._note_steering()
         done = sum(move.state is MoveState.DONE for move in report.moves)
         moves = count_text(len(report.moves), "move")
@@ -586,7 +598,7 @@ class Loop(Closing):
                 state.failures = state.failures.again(self._parts.steady())
 
     def _run_failed(self, error: PlimsollError) -> None:
-        """The run could not begin or go on: say why; plan anew from what is now."""
+        """Report why the run could not start or continue, and drop its plan."""
         self._note_steering()
         with self._changed:
             self._cleanups.run_failed(self._parts.steady())
@@ -608,7 +620,7 @@ class Loop(Closing):
                 self._enter(Phase.NO_PLAN, str(error), level="error")
 
     def _cleaned_up(self, done: Sequence[str], error: PlimsollError | None) -> None:
-        """Settings of previous runs were restored, or not all of them."""
+        """Log the settings restored after previous runs, and what prevented more."""
         for line in done:
             self.note(line, level="warning")
         if error is not None:
@@ -619,9 +631,9 @@ class Loop(Closing):
         self._wake.set()
 
     def _forget_plan(self, *, ended: bool = True) -> None:
-        """Let another plan be made.
+        """Drop the plan, so that the loop makes another.
 
-        ended: partitions may have moved, so loads of before say nothing any more.
+        ended: partitions may have moved, so earlier loads no longer count.
         """
         state = self._state
         self.proposals.forget(ended=ended)
@@ -638,20 +650,17 @@ class Loop(Closing):
         self._publish()
 
     def note(self, text: str, *, level: str = "info", narrated: bool = False) -> None:
-        """Say something in the log; shown with the next view.
-
-        narrated: the view's phase or run tells it, too.
-        """
+        """Write a line to the log; `narrated` as `DecisionLog.note` has it."""
         self._log.note(text, level=level, narrated=narrated)
 
     def warn(self, text: str) -> None:
-        """Say in the log what came to nothing, or what another part warns of."""
+        """Write a warning to the log, unless it repeats a competing rebalancer's."""
         # The checks of a run find them again after the plan became ready.
         if text not in self._state.rebalancers:
             self.note(text, level="warning")
 
     def acted(self, words: str) -> None:
-        """Say in the log what the operator did."""
+        """Write to the log what the operator did."""
         self.note(f"{self.settings.operator}: {words}")
 
     def _note_steering(self) -> None:
@@ -675,15 +684,15 @@ class Loop(Closing):
 
 
 def _window_s(snapshot: Snapshot) -> float:
-    """Time that each load of a snapshot is averaged over."""
+    """Seconds that each load of a snapshot is averaged over."""
     return max((s.window_s for s in snapshot.header.sources), default=0.0)
 
 
 def _span_s(snapshot: Snapshot) -> float:
-    """Time that loads are averaged over before they call for another solve."""
+    """Seconds that loads are averaged over before they can require another solve."""
     return AVERAGED_WINDOWS * _window_s(snapshot)
 
 
 def _retry_words(error: PlimsollError, left_s: float) -> str:
-    """Why an attempt failed, and when the next one is made."""
+    """Why an attempt failed, and when the next one follows."""
     return f"{str(error).removesuffix('.')}; retrying in {seconds_text(left_s)}"

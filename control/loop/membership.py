@@ -1,4 +1,4 @@
-"""How long brokers have been dead, and how steady the set of live brokers is."""
+"""How long brokers have been dead, and how stable the set of live brokers is."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping
@@ -10,28 +10,28 @@ from model.snapshot.snapshot import Broker, BrokerState
 from model.units import seconds_text
 
 NEVER: Final = math.inf
-"""A broker is never given up."""
+"""Wait for a dead broker for ever."""
 FIRST_QUIET_S: Final = 5.0
-"""Time without a change after one broker came or went."""
+"""Time without a change that counts as stable, after one change."""
 MOST_QUIET_S: Final = 300.0
 REMEMBERED_S: Final = 600.0
-"""Changes further back do not count."""
+"""Older changes do not count."""
 _MOST_CHANGES: Final = 16
-"""Changes kept: with more, the time to wait is no longer."""
+"""Changes kept: more of them would not make the wait longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """What was seen of the brokers so far. Times are of the steady clock, seconds."""
+    """History of the brokers. Times are seconds of a clock that is never set."""
 
     live: frozenset[BrokerId] | None = None
-    """None before the first look."""
+    """None before the first poll."""
     dead_since: Mapping[BrokerId, float] = field(default_factory=dict)
     changes: tuple[float, ...] = ()
-    """When live brokers came or went lately, the oldest first."""
+    """Recent times when a live broker joined or left, oldest first."""
 
     def seen(self, brokers: Iterable[Broker], now_s: float) -> "Membership":
-        """The same after another look."""
+        """The history after another poll."""
         brokers = tuple(brokers)
         dead = {b.id for b in brokers if b.state is BrokerState.DEAD}
         live = frozenset(b.id for b in brokers) - dead
@@ -46,14 +46,17 @@ class Membership:
         )
 
     def given_up(self, after_s: float, now_s: float) -> frozenset[BrokerId]:
-        """Brokers that have been dead for at least so long; none where it is inf."""
+        """Brokers dead for at least `after_s` seconds; none where that is inf."""
         since = self.dead_since.items()
         return frozenset(b for b, at in since if now_s - at >= after_s)
 
     def awaited(
         self, holding: Collection[BrokerId], after_s: float, now_s: float
     ) -> str:
-        """Which of these dead brokers may return yet; empty if none is waited for."""
+        """Sentence on the dead broker of `holding` that is waited for longest.
+
+        Empty if none is waited for, or all of them for ever.
+        """
         left = [
             (self.dead_since[b] + after_s - now_s, b)
             for b in sorted(holding)
@@ -68,7 +71,7 @@ class Membership:
         )
 
     def quiet_in_s(self, now_s: float) -> float:
-        """Time until brokers count as steady: doubles with each change lately."""
+        """Seconds until brokers count as stable; doubles with each recent change."""
         if not self.changes:
             return 0.0
         quiet_s = min(MOST_QUIET_S, FIRST_QUIET_S * 2.0 ** (len(self.changes) - 1))

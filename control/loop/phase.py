@@ -1,4 +1,4 @@
-"""Where the loop stands after a decision or an answer: the phase, and one sentence."""
+"""Phase and message of the loop after a decision or the result of a solve."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from solver.report.result import Result
 
 
 class Status(NamedTuple):
-    """A phase, what is said of it, and how loud."""
+    """A phase, its message and the level of its log line."""
 
     phase: Phase
     message: str
@@ -21,7 +21,7 @@ class Status(NamedTuple):
 def after_decision(
     step: Decision, why: str, evaluation: Evaluation, result: Result | None
 ) -> Status:
-    """Where a step leads that neither plans nor approves."""
+    """Status after a decision that neither plans nor approves."""
     summary = result.summary() if result else ""
     spread = spread_words(evaluation)
     match step:
@@ -42,7 +42,7 @@ def after_decision(
 
 
 def after_result(result: Result) -> Status:
-    """Where the answer of a solve leads."""
+    """Status after the result of a solve."""
     if result.best is not None and result.best.moves:
         return Status(Phase.PLAN_READY, result.summary())
     if result.status is PlanStatus.ALREADY_BALANCED:

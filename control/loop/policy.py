@@ -1,4 +1,4 @@
-"""What the loop does next: one pure function of what it knows."""
+"""The loop's next step: one pure function of its state."""
 
 import math
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ from model.units import seconds_text
 
 
 class Decision(StrEnum):
-    """What to do next."""
+    """The loop's next step."""
 
     SETTLE = "settle"
     """Wait until loads cover only the time after the last run."""
     REST = "rest"
-    """Level: nothing to do."""
+    """Balanced: nothing to do."""
     CONFIRM = "confirm"
-    """Uneven, but not for long enough yet to act without a person."""
+    """Out of tolerance, but not for long enough yet for `--auto` to act."""
     PLAN = "plan"
     HOLD = "hold"
-    """The last answer had no moves; it is kept until its inputs change."""
+    """The last solve found no moves; its result is kept until its inputs change."""
     RETRY = "retry"
     """`--auto` waits after a failure."""
     OFFER = "offer"
-    """Show the plan; a person decides."""
+    """Show the plan and wait for the operator."""
     APPROVE = "approve"
     REFUSE = "refuse"
     """The plan is outside the limits of `--auto`."""
@@ -34,40 +34,40 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionInputs:
-    """What a decision rests on. Times are seconds of a clock that nobody sets."""
+    """Inputs of a decision. Times are seconds of a clock that is never set."""
 
     now_s: float
     mode: Mode
     limits: AutoLimits
     loads_from_s: float
-    """Begin of the window that the newest loads are averaged over."""
+    """Start of the window that the newest loads are averaged over."""
     needs: tuple[PlanNeed, ...]
     """Why the cluster needs a plan, the most urgent reason first."""
     needed_since_s: float | None
-    """None while there is no reason."""
+    """None while no plan is needed."""
     awaited: str
-    """A dead broker that may return yet, in words; empty if there is none."""
+    """Sentence on a dead broker that may still return; empty if there is none."""
     was_level: bool
-    """It was level before that, so the load has shifted."""
+    """The cluster was balanced before that, so the load has shifted."""
     ended_at_s: float | None
     """End of the last run, None if there was none."""
     plan: Plan | None
     outdated: bool
-    """Brokers or placement are not what the plan was made for."""
+    """Brokers or placement have changed since the plan was made."""
     answered: bool
-    """The newest answer rests on the present inputs, less noise."""
+    """The inputs of the newest result have not changed by more than noise."""
     solve_in_s: float
-    """Time until the next solve is due, since the last ones led to nothing."""
+    """Time until the next solve is due, after solves that were of no use."""
     quiet_in_s: float
-    """Time until the set of live brokers counts as steady."""
+    """Time until the set of live brokers counts as stable."""
     retry: str
-    """Why `--auto` waits before it tries again, in words; empty if it does not."""
+    """Reason why `--auto` waits before it retries; empty if it does not wait."""
     plan_wanted: bool
-    """A person asked for a new plan."""
+    """The operator requested a new plan."""
 
 
 def next_step(facts: DecisionInputs) -> tuple[Decision, str]:
-    """The next step, and why in words where it is not plain."""
+    """Return the next step, and its reason in words; empty where it is obvious."""
     if facts.ended_at_s is not None and facts.loads_from_s < facts.ended_at_s:
         left_s = facts.ended_at_s - facts.loads_from_s
         return Decision.SETTLE, f"waiting {left_s:.0f} s for loads of the new placement"
@@ -106,7 +106,7 @@ def _with_plan(facts: DecisionInputs, plan: Plan) -> tuple[Decision, str]:
 
 
 def _plan(facts: DecisionInputs, why: str) -> tuple[Decision, str]:
-    """Plan, unless brokers come and go, or plans are outdated as soon as made."""
+    """Plan, unless brokers join and leave, or recent plans were soon outdated."""
     if facts.quiet_in_s > 0:
         return Decision.SETTLE, _unsteady(facts)
     if facts.solve_in_s > 0:
@@ -141,7 +141,7 @@ def _not_yet(facts: DecisionInputs, needed_since_s: float) -> str:
 
 
 def _unconfirmed(facts: DecisionInputs, needed_since_s: float) -> str:
-    """Why loads do not tell reliably yet that a plan is needed; empty if they do."""
+    """Why loads do not yet show reliably that a plan is needed; empty if they do."""
     needed_s = facts.now_s - needed_since_s
     mixed_s = needed_since_s - facts.loads_from_s
     if facts.was_level and mixed_s > 0:

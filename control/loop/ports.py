@@ -1,4 +1,4 @@
-"""What the loop needs of its parts; the real ones and the simulated ones fit."""
+"""Interfaces of the observer and the executor; the simulated ones fit, too."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,34 +16,34 @@ if TYPE_CHECKING:
 
 
 class Observer(Protocol):
-    """Watches one cluster in the background."""
+    """Observe one cluster in the background."""
 
     def start(self) -> None:
-        """Begin to watch; returns at once."""
+        """Start observing; return at once."""
 
     def brokers(self) -> tuple[Broker, ...]:
-        """Brokers as the metadata show them; empty before the first answer."""
+        """Brokers in the metadata; empty before the first response."""
         ...
 
     def replication(self) -> Replication | None:
-        """Partitions that are not whole; None before the first answer."""
+        """Under-replicated and offline partitions; None before the first response."""
         ...
 
     def snapshot(self) -> Snapshot | None:
-        """The newest snapshot; None before loads are known."""
+        """Newest snapshot; None before loads are known."""
         ...
 
     @property
     def failure(self) -> PlimsollError | None:
-        """Why the watching ended, if it did."""
+        """Error that ended the observation; None while it continues."""
         ...
 
     def close(self) -> None:
-        """Stop watching and leave nothing behind."""
+        """Stop observing and release all resources."""
 
 
 class PlanExecutor(Protocol):
-    """Carries out a plan on the cluster."""
+    """Execute plans on the cluster; every method may raise PlimsollError."""
 
     def execute(
         self,
@@ -54,7 +54,7 @@ class PlanExecutor(Protocol):
         observe: Callable[[RunProgress], None],
         steering: Steering,
     ) -> RunReport:
-        """Carry out exactly this plan; `steering` may end it early."""
+        """Execute exactly this plan; `steering` may end it early."""
         ...
 
     def resume(
@@ -65,34 +65,37 @@ class PlanExecutor(Protocol):
         observe: Callable[[RunProgress], None],
         steering: Steering,
     ) -> RunReport:
-        """Go on with the newest run on the cluster."""
+        """Resume the most recent run on the cluster."""
         ...
 
     def plan_rollback(
         self, journal_dir: Path, run_id: str | None
     ) -> tuple[Plan, list[str]]:
-        """The plan that undoes a run, and what it leaves alone, in words."""
+        """Return the plan that undoes a run, and what it cannot undo, in words."""
         ...
 
     def clean_up(self, journal_dir: Path, *, idle: bool = False) -> list[str]:
-        """Take away what runs have left set; what it did, in words.
+        """Restore settings that runs left on the cluster; return one line for each.
 
-        idle: only where no partition is being moved.
+        idle: only while no partition is being moved.
         """
         ...
 
     def forecast(
         self, plan: Plan, journal_dir: Path, moves_in_flight: int | None = None
     ) -> "Forecast":
-        """What a plan will take."""
+        """Estimate duration and traffic of a plan."""
         ...
 
     def rebalancers(self, *, shared: bool) -> tuple[str, ...]:
-        """Others that move or may move partitions of the cluster, in words."""
+        """Competing rebalancers, one sentence each.
+
+        shared: whether the plan moves partitions on shared storage.
+        """
         ...
 
     def dry_run(self, plan: Plan, journal_dir: Path | None = None) -> Sequence[str]:
-        """The requests that would be sent."""
+        """Check the plan as before a run, and list the requests it would send."""
         ...
 
     def close(self) -> None:

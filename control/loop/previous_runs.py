@@ -1,4 +1,4 @@
-"""Runs of before on the loop's cluster: to look at, to go on with, to undo."""
+"""Previous runs on the loop's cluster: list, replay, resume and roll back."""
 
 import contextlib
 from collections.abc import Callable
@@ -20,10 +20,10 @@ READ_ONLY = "plimsoll is read-only; start it with --allow-changes"
 
 
 class PreviousRuns:
-    """What journals of the cluster tell, and what can be done with it.
+    """Runs in the journals of the cluster; subscribe it to the loop's views.
 
-    The loop calls it with each view; once the cluster is known it looks whether its
-    newest run was cut off.
+    With the first view that names the cluster, it checks whether the most recent run
+    was interrupted and warns of settings that runs left behind.
     """
 
     def __init__(
@@ -34,6 +34,13 @@ class PreviousRuns:
         begin: Callable[[str, Callable[[], None]], None],
         warn: Callable[[str], None],
     ) -> None:
+        """Set up without reading a journal yet.
+
+        runner: None when plimsoll is read-only.
+        begin: starts a run with a message for the log; raises GuardrailRefused while
+        another one is in progress.
+        warn: writes a warning to the loop's log.
+        """
         self._runner, self._journal_dir = runner, journal_dir
         self._begin, self._warn = begin, warn
         self._cluster_id: str | None = None
@@ -41,7 +48,7 @@ class PreviousRuns:
         """The most recent run, if its process ended before the run did."""
 
     def __call__(self, view: LoopView) -> None:
-        """Look for a run that was cut off, once."""
+        """Remember the cluster, and check once for an interrupted run."""
         if view.snapshot is None:
             return
         first = self._cluster_id is None
@@ -63,7 +70,10 @@ class PreviousRuns:
                 self.interrupted = newest
 
     def runs(self) -> "tuple[PastRun, ...]":
-        """The newest runs on the cluster, newest first; reads their files."""
+        """Read the most recent runs on the cluster from their journals, newest first.
+
+        Empty until the cluster is known.
+        """
         from executor.journal.lock import is_changing
         from executor.journal.run_history import past_runs
 
@@ -77,13 +87,19 @@ class PreviousRuns:
         return tuple(reversed(found))
 
     def replay(self, run_id: str) -> "Replay":
-        """A run after each record of its journal; reads it."""
+        """Read the state of a run after each record of its journal."""
         from executor.journal.journal_replay import read_replay
 
         return read_replay(self._journal_dir, run_id)
 
     def resume(self, by: str) -> None:
-        """Go on with the newest run; returns at once. Raises GuardrailRefused."""
+        """Start resuming the most recent run; return at once.
+
+        Raises
+        ------
+        GuardrailRefused
+            plimsoll is read-only, or a run is in progress.
+        """
         runner = self._allowed()
         self._begin(
             f"resuming the most recent run, requested by {by}",
@@ -92,9 +108,16 @@ class PreviousRuns:
         self.interrupted = None
 
     def plan_rollback(self, run_id: str) -> tuple[Plan, list[str]]:
-        """The plan that undoes a run, and what it leaves alone; asks the cluster.
+        """Return the plan that undoes a run, and what it cannot undo, in words.
 
-        Raises GuardrailRefused where nothing may be changed, else as the executor.
+        Asks the cluster.
+
+        Raises
+        ------
+        GuardrailRefused
+            plimsoll is read-only.
+        PlimsollError
+            The executor cannot plan it; the log says why, too.
         """
         runner = self._allowed()
         try:
@@ -105,7 +128,13 @@ class PreviousRuns:
             raise
 
     def roll_back(self, plan: Plan, by: str) -> None:
-        """Carry out exactly this plan; returns at once. Raises GuardrailRefused."""
+        """Start executing exactly this plan of `plan_rollback`; return at once.
+
+        Raises
+        ------
+        GuardrailRefused
+            plimsoll is read-only, or a run is in progress.
+        """
         runner = self._allowed()
         # The plan names the run that it undoes.
         message = (

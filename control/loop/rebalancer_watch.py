@@ -1,4 +1,4 @@
-"""Whether others move partitions of the cluster, asked beside the loop."""
+"""Search for competing rebalancers in a thread beside the loop."""
 
 import logging
 import threading
@@ -8,14 +8,18 @@ from typing import Final
 from model.errors import PlimsollError
 
 EVERY_S: Final = 60.0
-"""Between two looks at the cluster while one plan is offered."""
+"""Time between two searches while the same plan is offered."""
 _log = logging.getLogger("plimsoll.control")
 
 Rebalancers = tuple[str, ...]
+"""One sentence for each competing rebalancer."""
 
 
 class RebalancerWatch:
-    """Looks when a plan becomes ready and now and then; the loop's thread uses it."""
+    """Search when a plan becomes ready, then every `EVERY_S`.
+
+    Only the loop's thread may call it.
+    """
 
     def __init__(
         self,
@@ -23,9 +27,11 @@ class RebalancerWatch:
         report: Callable[[Rebalancers], None],
         steady: Callable[[], float],
     ) -> None:
-        """ask: asks the cluster, whether or not AutoMQ's balancer matters.
+        """Set up without searching yet.
 
-        tell: called from a thread of its own with what was found.
+        find: asks the cluster; True where AutoMQ's own balancer competes.
+        report: called with the result from the thread of the search.
+        steady: seconds of a clock that is never set.
         """
         self._find, self._report, self._steady = find, report, steady
         self._plan_hash = ""
@@ -33,7 +39,7 @@ class RebalancerWatch:
         self._thread: threading.Thread | None = None
 
     def search(self, plan_hash: str, shared: bool) -> None:
-        """Begin to look, if it is time to; returns at once."""
+        """Start a search for this plan if one is due; return at once."""
         now_s = self._steady()
         if self._thread is not None and self._thread.is_alive():
             return

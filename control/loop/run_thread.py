@@ -1,4 +1,4 @@
-"""A run beside the loop: its thread, its progress, how it ended."""
+"""Runs in a thread beside the loop: their steering, their progress and their end."""
 
 import contextlib
 import logging
@@ -38,7 +38,10 @@ class RunEvents:
 
 
 class Runner:
-    """Carries out one plan at a time, in a thread of its own."""
+    """Execute one plan at a time in a thread of its own.
+
+    It has no lock: only the loop starts runs, and does so while it holds its own.
+    """
 
     def __init__(
         self,
@@ -49,7 +52,7 @@ class Runner:
         moves_in_flight: int,
         operator: str = "",
     ) -> None:
-        """operator: who steers runs."""
+        """operator: user name logged for pauses, aborts and throttle changes."""
         self._operator = operator
         self._connect = connect
         self._events = events
@@ -62,7 +65,7 @@ class Runner:
 
     @property
     def running(self) -> bool:
-        """Whether a run goes on."""
+        """Whether a run or a cleanup is in progress."""
         return self._thread is not None and self._thread.is_alive()
 
     @property
@@ -71,15 +74,15 @@ class Runner:
         return self.running and not self._cleaning
 
     def start(self, plan: Plan, by: str) -> None:
-        """Begin to carry out a plan that somebody approved; returns at once."""
+        """Start executing a plan that `by` approved; return at once."""
         self._start_run(by, lambda executor: self._execute(executor, plan))
 
     def resume(self, by: str) -> None:
-        """Begin to go on with the newest run; returns at once."""
+        """Start resuming the most recent run; return at once."""
         self._start_run(by, self._resume)
 
     def roll_back(self, plan: Plan, by: str) -> None:
-        """Begin to carry out the plan that undoes a run, and what that left set."""
+        """Start executing the plan that undoes a run, then restore its settings."""
 
         def undo(executor: PlanExecutor) -> RunReport:
             report = self._execute(executor, plan)
@@ -90,35 +93,41 @@ class Runner:
         self._start_run(by, undo)
 
     def clean_up(self) -> None:
-        """Begin to restore what previous runs have left set; returns at once.
+        """Start restoring settings that previous runs left; return at once.
 
-        While partitions are being moved nothing is: their throttle may be among it.
+        The executor restores nothing while partitions are being moved, since the
+        throttle of these moves may be among the settings.
         """
         self._cleaning = True
         self._start_thread(self._clean_up, "cleanup")
 
     def plan_rollback(self, run_id: str) -> tuple[Plan, list[str]]:
-        """The plan that undoes a run, and what it leaves alone; asks the cluster.
+        """Return the plan that undoes a run, and what it cannot undo, in words.
 
-        Raises as the executor does.
+        Asks the cluster, and raises the executor's errors.
         """
         return self._connected(lambda e: e.plan_rollback(self._journal_dir, run_id))
 
     def preview(self, plan: Plan) -> "Forecast":
-        """What a plan will take, after the checks that a run begins with.
+        """Estimate duration and traffic of a plan, after the checks before a run.
 
-        Raises as the executor does, also where another rebalancer is active.
+        Asks the cluster, and raises the executor's errors: also when another
+        rebalancer is active.
         """
         with contextlib.closing(self._connect()) as executor:
             executor.dry_run(plan, self._journal_dir)
             return executor.forecast(plan, self._journal_dir, self._moves_in_flight)
 
     def rebalancers(self, shared: bool) -> tuple[str, ...]:
-        """Others that move partitions, as the executor finds them; asks the cluster."""
+        """Ask the cluster for competing rebalancers; one sentence each.
+
+        shared: whether the plan moves partitions on shared storage, where AutoMQ's
+        own balancer competes.
+        """
         return self._connected(lambda executor: executor.rebalancers(shared=shared))
 
     def join(self) -> None:
-        """Wait for the end of the run, if there is one."""
+        """Wait until the run has ended, if there is one."""
         if self._thread is not None:
             self._thread.join()
 

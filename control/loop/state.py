@@ -1,4 +1,4 @@
-"""What the loop remembers from one look at the cluster to the next."""
+"""State of the loop between two polls of the cluster."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -16,15 +16,15 @@ from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, Snapshot
 
 FIRST_RETRY_S: Final = 10.0
-"""Time that `--auto` waits after a failure; doubles with each further one."""
+"""Time `--auto` waits after a failure; doubles with each further one."""
 MOST_RETRY_S: Final = 1800.0
 REPORTS: Final = 20
-"""Reports of runs that are kept; all runs are in their journals."""
+"""Reports kept in memory; the journals have all runs."""
 
 
 @dataclass
 class LoopState:
-    """What the loop has seen and done; its lock guards it."""
+    """What the loop has observed and done; the loop's lock guards it."""
 
     phase: Phase = Phase.CONNECTING
     message: str = "waiting for the first response of the cluster"
@@ -32,26 +32,27 @@ class LoopState:
     replication: Replication | None = None
     retry: Retry | None = None
     seen: Snapshot | None = None
-    """The observer's newest, to tell whether there is a newer one."""
+    """Newest snapshot of the observer, to recognise a newer one."""
     snapshot: Snapshot | None = None
     """The same with the recent moves of the journal."""
     evaluation: Evaluation | None = None
     loads_from_s: float = 0.0
-    """As `Facts`, and by the same clock, as are the next ones."""
+    """As in `DecisionInputs`, by the same clock, as are the times below."""
     membership: Membership = field(default_factory=Membership)
     needs: tuple[PlanNeed, ...] = ()
     """Why the cluster needs a plan."""
     needed_since_s: float | None = None
     was_level: bool = False
     answered: SolvedInputs | None = None
-    """What the newest answer of the planner rests on."""
+    """Inputs of the planner's newest result."""
     failures: Backoff = field(
         default_factory=lambda: Backoff(first_s=FIRST_RETRY_S, most_s=MOST_RETRY_S)
     )
-    """Of `--auto`, since the last run that was carried out."""
+    """Failures of `--auto` since the last complete run."""
     failure: PlimsollError | None = None
     """The last of them."""
     run: RunProgress | None = None
     ended_at_s: float | None = None
     reports: deque[RunReport] = field(default_factory=lambda: deque(maxlen=REPORTS))
     rebalancers: tuple[str, ...] = ()
+    """Competing rebalancers, one sentence each."""

@@ -1,4 +1,4 @@
-"""What the loop shows of itself: one immutable value, again and again."""
+"""The loop as front ends see it: one immutable value per change."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, Snapshot
 
 LOG_LINES: Final = 500
-"""Decisions kept for the screen."""
+"""Log lines kept for the screen."""
 
 
 class Mode(StrEnum):
@@ -22,28 +22,28 @@ class Mode(StrEnum):
     READ_ONLY = "read-only"
     """Nobody; nothing is changed."""
     APPROVE = "approve"
-    """A person."""
+    """The operator."""
     AUTO = "auto"
     """The limits of `--auto`."""
     RECORDING = "recording"
-    """Nobody; what is shown was recorded before."""
+    """Nobody; a recording is played back."""
 
 
 class Phase(StrEnum):
-    """Where the loop stands."""
+    """What the loop is doing."""
 
     CONNECTING = "connecting"
     UNREACHABLE = "cannot connect"
     MEASURING = "measuring"
-    """Loads are not known well enough yet."""
+    """Not enough load measurements yet."""
     BALANCED = "balanced"
     SOLVING = "solving"
     NO_PLAN = "no plan"
-    """Uneven, but no plan helps, or none may be made; the message says why."""
+    """Out of tolerance, but without a plan; the message gives the reason."""
     PLAN_READY = "plan ready"
     RUNNING = "running"
     SETTLING = "settling"
-    """After a run, until loads show the new placement alone."""
+    """After a run, until loads cover only the new placement."""
     FAILED = "failed"
 
     @classmethod
@@ -54,7 +54,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """One decision, in words."""
+    """One line of the log."""
 
     at_ms: int
     level: str
@@ -66,14 +66,17 @@ class Retry:
     """The next attempt to reach the cluster."""
 
     attempt: int
-    """Its number; the first one was 1."""
+    """Its number; the first attempt is 1."""
     since_ms: int
-    """When the one before failed."""
+    """When the previous attempt failed, milliseconds since the epoch."""
     wait_s: float
-    """Time between the two."""
+    """Time between the two attempts."""
 
     def words(self, now_ms: int) -> str:
-        """When it is due, or that it goes on; a clock that jumped makes it no later."""
+        """When the attempt is due, or that it is in progress.
+
+        A clock set back does not make it later.
+        """
         left_s = min(self.wait_s, self.wait_s - (now_ms - self.since_ms) / 1000)
         if left_s <= 0:
             return f"attempt {self.attempt} in progress"
@@ -88,27 +91,27 @@ class LoopView:
     phase: Phase
     mode: Mode
     cluster_name: str
-    """The profile's name, else the start of the cluster's id; empty if unknown."""
+    """Name of the profile, else the start of the cluster id; empty if unknown."""
     bootstrap: str
     message: str
-    """One sentence on where things stand."""
+    """One sentence on the phase."""
     brokers: tuple[Broker, ...]
     snapshot: Snapshot | None
     evaluation: Evaluation | None
-    """The snapshot judged as it is, without moves."""
+    """Evaluation of the snapshot without moves."""
     plan: Plan | None
     run: RunProgress | None
-    """The run that goes on, else the last one."""
+    """The run in progress, else the last one."""
     log: tuple[LogLine, ...]
     proposed: PlanningView = NONE
-    """Plans under way, what was asked of them, and plans in thought."""
+    """Solves in progress, the operator's requests, and the what-if."""
     replication: Replication | None = None
-    """Partitions that are not whole; None before the cluster has answered."""
+    """Under-replicated and offline partitions; None before the first response."""
     retry: Retry | None = None
     """Only while the cluster cannot be reached."""
 
     def sentence(self, now_ms: int) -> str:
-        """The message, and when a cluster that cannot be reached is asked again."""
+        """The message, and the next attempt while the cluster is unreachable."""
         if self.retry is None or self.phase is not Phase.UNREACHABLE:
             return self.message
         return f"{self.message.rstrip('.')}; {self.retry.words(now_ms)}"

@@ -1,4 +1,4 @@
-"""One call in a thread of its own, so that nobody waits for it."""
+"""Calls in threads of their own, so that nothing in the foreground waits for them."""
 
 import ctypes
 import logging
@@ -44,9 +44,10 @@ def _return_freed_memory() -> None:
 
 
 class SolveProgress(SolveObserver):
-    """Keeps what a solve has come to, and ends it when asked."""
+    """Record the progress of a solve, and end it early on request; thread-safe."""
 
     def __init__(self, started_at_ms: int) -> None:
+        """started_at_ms: start of the solve, milliseconds since the epoch."""
         self._started_at_ms = started_at_ms
         self._best: tuple[float, int] | None = None
         self._bound: float | None = None
@@ -62,12 +63,12 @@ class SolveProgress(SolveObserver):
         return self._stopping.is_set()
 
     def stop(self) -> None:
-        """End with the best so far; from any thread."""
+        """Make the solver return the best plan found so far."""
         self._stopping.set()
 
     @property
     def now(self) -> Solving:
-        """What there is so far; from any thread."""
+        """Best plan and bound found so far."""
         objective, moves = self._best or (None, 0)
         return Solving(
             started_at_ms=self._started_at_ms,
@@ -79,7 +80,7 @@ class SolveProgress(SolveObserver):
 
 
 class SolveTask(Generic[T]):
-    """A solve under way; what it returned, or raised, is taken when it is done."""
+    """A solve in a thread of its own; `take` returns its result."""
 
     def __init__(
         self,
@@ -87,6 +88,7 @@ class SolveTask(Generic[T]):
         started_at_ms: int,
         done: Callable[[], None],
     ) -> None:
+        """Start `call`; `done` is called from the thread when it has returned."""
         self._call, self._done = call, done
         self._progress = SolveProgress(started_at_ms)
         self._outcome: T | PlimsollError | None = None
@@ -95,19 +97,25 @@ class SolveTask(Generic[T]):
 
     @property
     def now(self) -> Solving | None:
-        """How far it has come; None when it is done."""
+        """Progress; None once the solve has ended."""
         return self._progress.now if self._thread.is_alive() else None
 
     def stop(self) -> None:
-        """End with the best so far, as soon as the solver looks up."""
+        """Make the solve return the best result so far at its next check."""
         self._progress.stop()
 
     def join(self) -> None:
-        """Wait for its end."""
+        """Wait until the solve has ended."""
         self._thread.join()
 
     def take(self) -> T | None:
-        """What it returned; raises what it raised. For a task that is done."""
+        """Wait for the end, then return the result.
+
+        Raises
+        ------
+        PlimsollError
+            Whatever the solve raised; unexpected errors as internal errors.
+        """
         self._thread.join()
         if isinstance(self._outcome, PlimsollError):
             raise self._outcome

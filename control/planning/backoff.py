@@ -1,33 +1,33 @@
-"""Waiting longer after each failure, by the steady clock."""
+"""Exponential backoff by a clock that is never set."""
 
 from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """How long to wait before the next attempt: doubles each time, up to a cap."""
+    """Wait before the next attempt: doubles with each attempt, up to `most_s`."""
 
     first_s: float
     most_s: float
     attempts: int = 0
     since_s: float = 0.0
-    """When the last attempt was made."""
+    """Time of the last attempt."""
 
     @property
     def wait_s(self) -> float:
-        """Time to wait after the last attempt."""
+        """Seconds to wait after the last attempt."""
         if not self.attempts:
             return 0.0
         # Larger exponents would overflow; 2^64 first waits exceed any cap.
         return min(self.most_s, self.first_s * 2.0 ** min(self.attempts - 1, 64))
 
     def again(self, now_s: float) -> "Backoff":
-        """After another attempt; one that comes long after the last counts as first."""
+        """After another attempt; one long after the last counts as the first."""
         late = now_s - self.since_s > 2 * self.wait_s + self.most_s
         return replace(self, attempts=1 if late else self.attempts + 1, since_s=now_s)
 
     def at_most(self, now_s: float) -> "Backoff":
-        """After an attempt that failed for what takes a person to mend."""
+        """After a failure that only an operator can fix: wait the longest time."""
         return replace(self, attempts=100, since_s=now_s)
 
     def reset(self) -> "Backoff":
@@ -35,7 +35,7 @@ class Backoff:
         return replace(self, attempts=0)
 
     def left_s(self, now_s: float) -> float:
-        """Time until the next attempt is due."""
+        """Seconds until the next attempt is due."""
         if not self.attempts:
             return 0.0
         return max(0.0, self.since_s + self.wait_s - now_s)

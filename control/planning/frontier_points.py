@@ -1,4 +1,4 @@
-"""The frontier with the plan as one of its points."""
+"""The frontier with the current plan as one of its points."""
 
 from dataclasses import replace
 
@@ -14,7 +14,11 @@ from solver.report.result import Result
 def checked(
     snapshot: Snapshot, frontier: Frontier, answers: tuple[Result | None, ...]
 ) -> TracedFrontier:
-    """A frontier whose plans the independent evaluator has passed."""
+    """Return a frontier whose plans the independent evaluator has accepted.
+
+    answers: result per point; None for the current placement. Raises PlimsollError if
+    a plan is invalid.
+    """
     for answer in answers:
         if answer is not None and answer.best is not None:
             refuse_broken(snapshot, answer.best)
@@ -22,10 +26,9 @@ def checked(
 
 
 def with_plan(traced: TracedFrontier, result: Result) -> TracedFrontier:
-    """The frontier with the plan of `result` as its chosen point, in order of cost.
+    """Add the plan of `result` to the frontier as its chosen point, in order of cost.
 
-    Points that the plan beats make room for it. Where there is no plan, the frontier
-    stays as it is.
+    Points that the plan dominates are removed. Without a plan, nothing changes.
     """
     plan, frontier = result.best, traced.frontier
     if plan is None:
@@ -49,7 +52,7 @@ def with_plan(traced: TracedFrontier, result: Result) -> TracedFrontier:
 
 
 def point_of(traced: TracedFrontier, plan: Plan | None) -> int | None:
-    """The point that is exactly this plan, not only one of the same cost."""
+    """Index of the point that is exactly this plan; None if there is none."""
     if plan is None:
         return None
     moves = _places(plan)

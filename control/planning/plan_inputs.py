@@ -1,4 +1,4 @@
-"""What an answer of the planner rests on, so that equal inputs are not solved twice."""
+"""Inputs of a solve less their noise, so that equal inputs are not solved twice."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,18 +16,18 @@ Figure = tuple[str, BrokerId | None]
 load over a limit; without a broker: the mean load."""
 
 AVERAGED_WINDOWS: Final = 20
-"""Windows of the loads that are averaged: what each measures alone is noisy."""
+"""Windows of loads to average; a single window is noisy."""
 SETTLED_DEVIATION: Final = 0.5
-"""Change of a broker's mean deviation, as a share of the tolerance, that counts."""
+"""Least change of a broker's mean deviation, as a share of the tolerance."""
 MATERIAL_SHARE: Final = 0.25
-"""The same as a share of the deviation, or of the mean load."""
+"""The same, as a share of the deviation or of the mean load."""
 MATERIAL_EXCESS: Final = 0.02
-"""The same of the load over a limit, as a share of the limit."""
+"""Least change of the load over a limit, as a share of the limit."""
 FIRST: Final = 2.0
-"""Times as much counts against the loads of the solve itself, which are of one window:
-of many brokers, the one furthest off by chance is far off."""
+"""Factor for comparisons with the loads of the solve itself, which cover one window:
+among many brokers, one is far off by chance."""
 OVER: Final = "over "
-"""Before the dimension of the load over a limit, a figure that is 0 where absent."""
+"""Prefix of the dimension of a load over a limit; such a figure is 0 where absent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,17 +35,17 @@ class Inputs:
     """A cluster as the planner sees it, less the noise of its loads."""
 
     fingerprint: str
-    """Of brokers and placement."""
+    """Fingerprint of brokers and placement."""
     states: tuple[tuple[BrokerId, str], ...]
-    """Of brokers, of which the fingerprint knows only those that are dead."""
+    """States of brokers; the fingerprint covers only dead ones."""
     placements: tuple[tuple[TopicName, str], ...]
-    """Constraints in the topics' configs."""
+    """Placement constraints in the topics' configs."""
     reasons: frozenset[Reason]
     """Why a plan is needed."""
     resting: frozenset[tuple[PartitionId, bool]]
-    """Partitions that may not move, or not back, after a recent move."""
+    """Partitions in cooldown; False where only the way back is closed."""
     loads: Mapping[Figure, float]
-    """What of the loads matters, of the dimensions that count."""
+    """Figures of the loads in the balanced dimensions."""
 
     @classmethod
     def of(
@@ -55,7 +55,7 @@ class Inputs:
         evaluation: Evaluation,
         needs: tuple[PlanNeed, ...],
     ) -> "Inputs":
-        """Those of a snapshot and its evaluation."""
+        """Collect the inputs of a snapshot and its evaluation without moves."""
         return cls(
             fingerprint=snapshot.fingerprint,
             states=tuple((b.id, b.state.value) for b in snapshot.header.brokers),
@@ -67,36 +67,36 @@ class Inputs:
 
     @property
     def placed(self) -> tuple[object, ...]:
-        """All but the loads, and what follows from them."""
+        """All inputs but the loads and the reasons that follow from them."""
         return self.fingerprint, self.states, self.placements, self.resting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolvedInputs:
-    """What the newest answer rests on, and the loads since then, averaged.
+    """Inputs of the newest result, and the mean loads since then.
 
-    Noise must not count as a change, nor a change be taken for noise. So means are
-    compared: with the loads of the solve, and with the first mean that agrees with it.
+    To tell a change from noise, means are compared: with the loads of the solve, and
+    with the first mean that agrees with them.
     """
 
     inputs: Inputs
     at_s: float
-    """When it was asked for, by the clock that nobody sets, as are the next ones."""
+    """Start of the solve, seconds of a clock that is never set."""
     seen_at_s: float
-    """When loads were averaged last."""
+    """When loads were last averaged, by the same clock."""
     mean: Mapping[Figure, float]
-    """Of the loads since then, or of the newest windows."""
+    """Mean of the loads since then, or of the newest windows."""
     basis: Mapping[Figure, float] | None = None
     """The first mean; None until there is one."""
     earlier: Mapping[Figure, float] | None = None
-    """The mean when the answer before was outdated: while it holds, nothing has
-    shifted, however far off the loads of the solve are."""
+    """The mean when the previous result was outdated: while it holds, nothing has
+    shifted, however far the loads of the solve are from it."""
 
     @classmethod
     def of(
         cls, inputs: Inputs, now_s: float, before: "SolvedInputs | None" = None
     ) -> "SolvedInputs":
-        """An answer for inputs of now, after the one `before`."""
+        """Start averaging for a solve at `now_s`, after the one `before`."""
         return cls(
             inputs=inputs,
             at_s=now_s,
@@ -108,7 +108,7 @@ class SolvedInputs:
     def seen(
         self, loads: Mapping[Figure, float], now_s: float, span_s: float, goals: Goals
     ) -> "SolvedInputs":
-        """With the loads of another snapshot; span_s: time to average over."""
+        """Average in the loads of another snapshot, over at most `span_s` seconds."""
         since_s, passed_s = now_s - self.at_s, now_s - self.seen_at_s
         # The mean since the solve at first, later one that forgets.
         over_s = min(since_s, span_s)
@@ -120,7 +120,7 @@ class SolvedInputs:
         return replace(found, basis=mean)
 
     def differs(self, now: Inputs, span_s: float, goals: Goals) -> bool:
-        """Whether the planner might answer differently by now."""
+        """Whether the planner might find another result by now."""
         # Reasons that depend on loads may flicker; each one is solved for once.
         if now.placed != self.inputs.placed or now.reasons - self.inputs.reasons:
             return True
@@ -152,8 +152,10 @@ def _differ(
 def _mixed(
     mean: Mapping[Figure, float], loads: Mapping[Figure, float], share: float
 ) -> dict[Figure, float]:
-    """The mean with a share of newer loads; what is absent from one is as in the other,
-    and an excess 0."""
+    """Mix a share of newer loads into the mean.
+
+    A figure absent from one is taken from the other; an absent excess is 0.
+    """
     absent = {
         figure: 0.0 if figure[0].startswith(OVER) else value
         for figure, value in {**loads, **mean}.items()
@@ -179,7 +181,7 @@ def loads_of(evaluation: Evaluation) -> dict[Figure, float]:
 
 
 def _material(figure: Figure, before: float, goals: Goals, factor: float) -> float:
-    """How much a figure has to change to count; factor: for noise of one broker."""
+    """Least change of a figure that counts; `factor` scales for a single window."""
     key, broker = figure
     share = MATERIAL_SHARE * abs(before)
     if broker is None:
@@ -191,7 +193,7 @@ def _material(figure: Figure, before: float, goals: Goals, factor: float) -> flo
 
 
 def _resting(snapshot: Snapshot, goals: Goals) -> frozenset[tuple[PartitionId, bool]]:
-    """Recently moved partitions; True for those that may not move at all."""
+    """Partitions in cooldown; True for those that may not move at all."""
     header = snapshot.header
     storage = {t.name: t.storage for t in header.topics}
     found = set()

@@ -1,7 +1,7 @@
-"""Why a cluster needs a plan: one pure function, which the loop and `decide` use.
+"""Reasons why a cluster needs a plan, as one pure function.
 
-A new reason is a member of `Reason`, in order of urgency, and a line in `plan_needs`;
-nothing else has to know of it.
+To add a reason, add a member to `Reason`, in order of urgency, and a line to
+`plan_needs`.
 """
 
 from collections.abc import Collection, Iterator
@@ -21,7 +21,7 @@ from model.units import count_text
 
 
 class Reason(StrEnum):
-    """What a plan is needed for, the most urgent first."""
+    """Kinds of reasons, most urgent first."""
 
     DEAD_BROKER = "dead broker"
     MISPLACED = "outside its constraints"
@@ -38,7 +38,7 @@ class PlanNeed:
     message: str
     """A sentence without a full stop: `broker 3 is dead and holds 22 replicas`."""
     repairs: bool = False
-    """`--auto` acts without waiting for `confirm`, and whatever the plan's gain."""
+    """`--auto` acts without waiting for `confirm`, whatever the plan gains."""
 
 
 def plan_needs(
@@ -48,16 +48,16 @@ def plan_needs(
     *,
     given_up: Collection[BrokerId],
 ) -> tuple[PlanNeed, ...]:
-    """Why this cluster needs a plan, the most urgent reason first.
+    """List why this cluster needs a plan, the most urgent reason first.
 
     Parameters
     ----------
     goals
-        With the placement constraints of the topics' own configs.
+        Including the placement constraints in the topics' configs.
     evaluation
-        Of the snapshot as it is, without moves.
+        Evaluation of the snapshot without moves.
     given_up
-        Dead brokers that nobody waits for any longer.
+        Dead brokers that are no longer expected to return.
     """
     return (
         *_dead(snapshot, given_up),
@@ -77,7 +77,7 @@ def _dead(snapshot: Snapshot, given_up: Collection[BrokerId]) -> Iterator[PlanNe
 
 
 def _misplaced(snapshot: Snapshot, goals: Goals) -> Iterator[PlanNeed]:
-    """Partitions that pins or placement constraints do not allow where they are."""
+    """Partitions whose placement violates pins or placement constraints."""
     if not (goals.pins or goals.placements):
         return
     forced = Proposal(snapshot, goals, ()).forced
@@ -89,7 +89,7 @@ def _misplaced(snapshot: Snapshot, goals: Goals) -> Iterator[PlanNeed]:
 
 
 def _rack_violations(evaluation: Evaluation) -> Iterator[PlanNeed]:
-    """Those that a plan may repair; others are reported, and need no plan."""
+    """Violations that a plan can repair; others are only reported."""
     found = sum(not v.reason for v in evaluation.rack_violations)
     if found:
         message = f"{count_text(found, 'rack violation')} can be repaired"

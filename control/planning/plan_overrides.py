@@ -1,4 +1,4 @@
-"""What a person asks of a plan, beside the goals that are configured."""
+"""What the operator requests of a plan beyond the configured goals."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -18,48 +18,48 @@ from model.units import count_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOverrides:
-    """Asked on the screen, for the plans of this session; nothing by itself."""
+    """Requests made on the screen, for the plans of this session."""
 
     stay: tuple[PartitionId, ...] = ()
-    """Partitions whose move was dropped."""
+    """Partitions whose move was removed."""
     pins: tuple[Pin, ...] = ()
     topics: tuple[TopicName, ...] = ()
     """Only these may move; empty for all."""
     goals: Goals | None = None
-    """In place of the configured ones."""
+    """Goals in place of the configured ones."""
     cut: FrontierPoint | None = None
-    """The point of the frontier that was picked."""
+    """The chosen point of the frontier."""
     before: "PlanOverrides | None" = field(default=None, compare=False, repr=False)
-    """What was asked before the last of this."""
+    """The overrides before the last request."""
 
     def dropping(self, partition: PartitionId) -> "PlanOverrides":
-        """The same, and this partition stays."""
+        """Remove the move of this partition."""
         return replace(self, stay=(*self.stay, partition), before=self)
 
     def pinning(self, pin: Pin) -> "PlanOverrides":
-        """The same with one pin more; it replaces one of the same partitions."""
+        """Add a pin, replacing one of the same partitions."""
         others = tuple(p for p in self.pins if _whose(p) != _whose(pin))
         return replace(self, pins=(*others, pin), before=self)
 
     def with_goals(self, goals: Goals) -> "PlanOverrides":
-        """The same under other goals; a point that was picked is of no use then."""
+        """Replace the goals; a point chosen under others no longer applies."""
         return replace(self, goals=goals, cut=None, before=self)
 
     def cut_at(self, point: FrontierPoint) -> "PlanOverrides":
-        """The same, cut at a point of the frontier."""
+        """Choose a point of the frontier."""
         return replace(self, cut=point, before=self)
 
     def without_last(self) -> "PlanOverrides":
-        """What was asked before the last of this."""
+        """The overrides before the last request."""
         return self.before or NOTHING
 
     def only_removes_from(self, other: "PlanOverrides") -> bool:
-        """Whether this is `other` with moves removed, and nothing else."""
+        """Whether this differs from `other` only by further removed moves."""
         same = replace(self, stay=other.stay) == other
         return same and set(self.stay) > set(other.stay)
 
     def beyond(self, other: "PlanOverrides") -> str:
-        """What is asked here and not in `other`, as what an operator does."""
+        """Describe the requests not in `other`, as actions of the operator."""
         found = [f"plan only topic {t}" for t in self.topics if t not in other.topics]
         if self.goals != other.goals:
             found.append("edit the goals")
@@ -71,28 +71,34 @@ class PlanOverrides:
         return "; ".join(found) or "replan"
 
     def check(self, configured: Goals, snapshot: Snapshot) -> None:
-        """Refuse what cannot be asked of this cluster.
+        """Check the requests against a cluster.
 
         Raises
         ------
         ConfigError
-            It does not have what is named, or a rule forces to move what is to stay.
+            A topic or broker does not exist, or a rule forces a removed move.
         """
         goals = self.goals_for(configured, snapshot)
         _refuse_forced(snapshot, goals, self.stay)
         _refuse_unknown(snapshot, self.pins)
 
     def fitting(self, snapshot: Snapshot) -> "PlanOverrides":
-        """The same without topics that the cluster has no more."""
+        """Remove topics that the cluster no longer has."""
         names = {t.name for t in snapshot.header.topics}
         return replace(self, topics=tuple(t for t in self.topics if t in names))
 
     def after_a_run(self) -> "PlanOverrides":
-        """What goes on being asked once a plan was carried out."""
+        """The overrides that remain in force after a run."""
         return replace(self, topics=(), cut=None, before=None)
 
     def goals_for(self, configured: Goals, snapshot: Snapshot) -> Goals:
-        """The goals of a plan that is so asked for; ConfigError as `check`."""
+        """The configured goals with these overrides.
+
+        Raises
+        ------
+        ConfigError
+            A topic does not exist, or the goals exclude it.
+        """
         goals = with_topic_placements(self.goals or configured, snapshot)
         goals = goals.model_copy(
             update={
@@ -107,7 +113,7 @@ class PlanOverrides:
         return with_placeless_deferred(goals, snapshot)
 
     def words(self) -> tuple[str, ...]:
-        """What was asked, each in words: `orders-3 stays`."""
+        """Each override in words, such as `orders-3 excluded`."""
         found = [f"only topic {topic}" for topic in self.topics]
         if self.goals is not None:
             found.append("session goals")

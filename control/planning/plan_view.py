@@ -1,4 +1,4 @@
-"""What the loop shows of its plans while they are made, and of those in thought."""
+"""Views of solves, frontiers and what-ifs for the screen."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,17 +12,17 @@ from solver.report.result import Result
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solving:
-    """A solve that goes on, and what it has come to."""
+    """Progress of a solve."""
 
     started_at_ms: int
     objective: float | None = None
-    """F of the best plan so far; None before there is one."""
+    """Objective F of the best plan so far; None before there is one."""
     moves: int = 0
-    """Of that plan."""
+    """Moves of that plan."""
     bound: float | None = None
-    """Proved so far; None before anything is."""
+    """Lower bound proved so far; None before the first."""
     stopping: bool = False
-    """It was asked to end with the best plan so far."""
+    """It was asked to stop with the best plan so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,38 +32,38 @@ class TracedFrontier:
     frontier: Frontier
     snapshot: SnapshotDocument
     answers: tuple[Result | None, ...]
-    """By point; None for the cluster as it is."""
+    """Result per point; None for the current placement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfView:
-    """A cluster that is only supposed, and its plan. Nobody can approve that."""
+    """A what-if cluster and its plan, which cannot be approved."""
 
     words: str
-    """What is supposed."""
+    """The scenario in words."""
     snapshot: SnapshotDocument
-    """Of the cluster that is supposed."""
+    """Snapshot of the what-if cluster."""
     solving: Solving | None = None
-    """None once there is an answer."""
+    """None once the solve has ended."""
     answer: WhatIf | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningView:
-    """All that the screen shows of plans, beside the plan itself."""
+    """What the screen shows beside the plan itself."""
 
     asks: PlanOverrides = NOTHING
     awaited: bool = False
-    """The plan was made before that was asked; another one is being made."""
+    """The plan is older than these requests; another one is being made."""
     solving: Solving | None = None
     result: Result | None = None
-    """The last answer."""
+    """Result of the last solve."""
     changes: tuple[str, ...] = ()
-    """Why the plan is outdated; empty while it is not."""
+    """Changes that outdate the plan, in words; empty while it is current."""
     rivals: tuple[str, ...] = ()
-    """Others that move or may move partitions of the cluster, in words."""
+    """Competing rebalancers, one sentence each."""
     tracing: Solving | None = None
-    """The frontier is being traced."""
+    """Progress of tracing the frontier."""
     traced: TracedFrontier | None = None
     supposed: WhatIfView | None = None
 

@@ -1,4 +1,4 @@
-"""The planner, loaded with the first plan."""
+"""The planner as the loop calls it; the solver is loaded with the first plan."""
 
 from typing import Protocol
 
@@ -28,7 +28,7 @@ def planner(
     limits: SolveLimits,
     observer: SolveObserver | None = None,
 ) -> Result:
-    """`solver.solve.solve`."""
+    """Call `solver.solve.solve`, importing it first."""
     # The import takes a second or two, which the first screen need not wait for.
     from solver.solve import solve
 

@@ -1,7 +1,7 @@
-"""Plans that are made beside the loop, as they are asked for, and thought experiments.
+"""Plans, frontiers and what-ifs, solved in threads beside the loop.
 
-Each solve has a thread of its own, so that nobody waits for it; the loop takes the
-answer when it is there. Only `plan` can be approved: what is supposed never gets there.
+Each solve has a thread of its own; the loop takes its result when it has ended. Only
+`plan` can be approved; the plan of a what-if never becomes that.
 """
 
 import threading
@@ -33,30 +33,34 @@ SolvedPlan = tuple[Result, Snapshot]
 """A result, and the snapshot that it is for."""
 
 MOST_UNDONE: Final = 50
-"""Plans that are kept for `undo`."""
+"""Plans kept for `undo`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadePlan:
-    """A plan, what was asked of it, and the snapshot that it was made for."""
+    """A plan, the requests it was made for, and its snapshot."""
 
     asks: PlanOverrides
     result: Result
     snapshot: Snapshot
 
     def outdated_in(self, newest: Snapshot) -> bool:
-        """Whether the cluster changed since in a way that the plan depends on."""
+        """Whether the cluster has changed in a way that the plan depends on."""
         plan = self.result.best
         return plan is None or bool(changes(self.snapshot, newest, plan))
 
 
 FIRST_SOLVE_S: Final = 5.0
-"""Time between two solves, of which the first was of no use; doubles each time."""
+"""Time between two solves after one of no use; doubles with each further one."""
 MOST_SOLVE_S: Final = 600.0
 
 
 class Proposals:
-    """The newest plan, and what a person asks of it; from any thread."""
+    """The newest plan and what the operator asks of it; any thread may call it.
+
+    Its lock guards plans, requests and solves. While it is held nothing takes the
+    loop's lock, which a caller may hold already.
+    """
 
     def __init__(
         self,
@@ -70,9 +74,11 @@ class Proposals:
         warn: Callable[[str], None],
         acted: Callable[[str], None],
     ) -> None:
-        """Guarded by `lock`; `wake` is called when an answer can be taken.
+        """Set up without a plan yet.
 
-        note: says in the log what came to nothing; acted: what the operator did.
+        clock: seconds since the epoch; steady: seconds of a clock that is never set.
+        wake: called from any thread when a result can be taken.
+        warn, acted: write to the log what failed, and what the operator did.
         """
         self._planner, self._goals, self._limits = planner, goals, limits
         self._clock, self._steady, self._wake = clock, steady, wake
@@ -110,12 +116,12 @@ class Proposals:
     # ---- requests of the operator
 
     def ask(self, asks: PlanOverrides) -> None:
-        """Make a new plan, with what is asked of it.
+        """Request a new plan under these overrides.
 
         Raises
         ------
         ConfigError
-            It cannot be asked of the cluster as it is.
+            The cluster does not allow them, or its loads are not known yet.
         """
         with self._lock:
             asks.check(self._goals, self._known())
@@ -127,9 +133,10 @@ class Proposals:
             self.want()
 
     def undo(self) -> None:
-        """Restore exactly the plan from before the last request, if it still holds.
+        """Restore exactly the plan from before the last request, if still current.
 
-        Otherwise make a new plan, as was asked before that; ConfigError as `ask`.
+        Otherwise request a new plan under the previous overrides. Raises ConfigError
+        as `ask`.
         """
         with self._lock:
             asks, newest = self._asks.without_last(), self._known()
@@ -148,16 +155,16 @@ class Proposals:
         self._wake()
 
     def want(self) -> None:
-        """Make a new plan from the newest snapshot, as it is asked for."""
+        """Request a new plan for the newest snapshot."""
         with self._lock:
             self.give_up()
             self.wanted, self._solves = True, self._solves.reset()
         self._wake()
 
     def use_best(self) -> None:
-        """End what is being solved on the screen with the best so far.
+        """Stop the solves shown on the screen with their best results so far.
 
-        Of a what-if only its own solve; else the plan's and the frontier's.
+        During a what-if that is its own; else those of plan and frontier.
         """
         with self._lock:
             real = [task.stop for task in (self._solve, self._trace) if task]
@@ -169,7 +176,7 @@ class Proposals:
                 stop()
 
     def trace(self) -> None:
-        """Trace the frontier of the newest snapshot; ConfigError as `ask`."""
+        """Start tracing the frontier of the newest snapshot; ConfigError as `ask`."""
         from solver.studies.trace_frontier import trace_plans
 
         with self._lock:
@@ -184,12 +191,12 @@ class Proposals:
             )
 
     def choose(self, point: int) -> None:
-        """Let the plan behind a point of the frontier be the plan.
+        """Use the plan behind a point of the frontier.
 
         Raises
         ------
         ConfigError
-            There is no plan behind it, or the cluster changed since it was traced.
+            The point has no plan, or the cluster changed since the trace.
         """
         with self._lock:
             traced, newest = self._traced, self._known()
@@ -214,7 +221,7 @@ class Proposals:
         self._wake()
 
     def suppose(self, scenario: Scenario | None) -> None:
-        """Plan a cluster that is only supposed; None ends it. ConfigError as `ask`."""
+        """Start planning a what-if scenario; None ends it. ConfigError as `ask`."""
         with self._lock:
             if self._what_if_task is not None:
                 self._what_if_task.stop()
@@ -255,16 +262,16 @@ class Proposals:
 
     @property
     def solving(self) -> bool:
-        """Whether a plan is being made, or waits to be taken."""
+        """Whether a solve is in progress, or its result waits to be taken."""
         return self._solve is not None
 
     @property
     def awaited(self) -> bool:
-        """Whether something else is asked by now than the plan was made by."""
+        """Whether the requests have changed since the plan was made."""
         return self.plan is not None and self._asks != self._made_as
 
     def see(self, snapshot: Snapshot) -> None:
-        """This snapshot is the newest."""
+        """Set the newest snapshot, and compare the plan with it."""
         with self._lock:
             self._newest = snapshot
             if self.plan is None or self._made_for is None:
@@ -277,9 +284,10 @@ class Proposals:
     def begin(
         self, adapt: Callable[[Snapshot, Goals], Goals] = lambda _, goals: goals
     ) -> None:
-        """Begin to make a plan for the newest snapshot, as it is asked for.
+        """Start a solve for the newest snapshot.
 
-        adapt: the goals that it is made by, of those that are asked for.
+        adapt: turns the requested goals into those of the solve; must not take the
+        loop's lock unless the caller holds it. Raises ConfigError as `ask`.
         """
         with self._lock:
             snapshot = self._known()
@@ -298,12 +306,12 @@ class Proposals:
             self._solve = self._begin(solve)
 
     def take(self) -> Result | None:
-        """The answer of the solve, once it is there and still wanted.
+        """Take the result of the solve once it has ended, unless it was cancelled.
 
         Raises
         ------
         PlimsollError
-            The plan is wrong; nobody gets to see it.
+            The solve failed, or its plan is invalid and was discarded.
         """
         with self._lock:
             self._take_asides()
@@ -316,7 +324,10 @@ class Proposals:
             return solved[0]
 
     def forget(self, *, ended: bool) -> None:
-        """A run has ended: there is no plan any more, and none is being made."""
+        """Drop the plan and end the solve for another one, after a run.
+
+        ended: partitions may have moved, so the next solve need not wait.
+        """
         with self._lock:
             self.give_up()
             self.plan, self.wanted, self._changes = None, False, ()
@@ -327,7 +338,7 @@ class Proposals:
                 self._solves = self._solves.reset()
 
     def close(self) -> None:
-        """End all solves and wait for them."""
+        """Stop all solves and wait until they have ended."""
         with self._lock:
             tasks = [t for t in (self._solve, self._trace, self._what_if_task) if t]
             for task in tasks:
@@ -368,7 +379,7 @@ class Proposals:
         self._point_at_plan()
 
     def _point_at_plan(self) -> None:
-        """Let one point of the frontier be the plan, unless that is outdated."""
+        """Add the plan to the frontier as a point, unless that is outdated."""
         made, self._traced = self._made, self._curve
         if made is None or self._curve is None:
             return
@@ -377,19 +388,19 @@ class Proposals:
 
     @property
     def _made(self) -> MadePlan | None:
-        """The plan as it was made; None where there is none."""
+        """The plan with its requests and snapshot; None if there is no plan."""
         if self.plan is None or self.result is None or self._made_for is None:
             return None
         return MadePlan(asks=self._made_as, result=self.result, snapshot=self._made_for)
 
     def _remember(self) -> None:
-        """Keep the plan for `undo`, unless it was made before an earlier request."""
+        """Keep the plan for `undo`, unless it is older than the current requests."""
         made = self._made
         if made is not None and not self.awaited:
             self._earlier.append(made)
 
     def _before_asking(self, asks: PlanOverrides) -> MadePlan | None:
-        """The newest kept plan that was made as `asks` has it; it is kept no more."""
+        """Remove and return the newest kept plan made for `asks`."""
         for made in reversed(self._earlier):
             if made.asks == asks:
                 self._earlier.remove(made)
@@ -397,16 +408,16 @@ class Proposals:
         return None
 
     def _editable(self, newest: Snapshot) -> MadePlan | None:
-        """The plan, where all that is asked beyond it is that moves be removed."""
+        """The plan, if the only new requests are to remove moves from it."""
         made = self._made
         if made is None or not self._asks.only_removes_from(made.asks):
             return None
         return None if made.outdated_in(newest) else made
 
     def _take_asides(self) -> None:
-        """The frontier and the thought experiment, where they are done.
+        """Take the frontier and the what-if, if they have ended.
 
-        One that failed ends; the loop, which it is no part of, goes on.
+        A failure is logged; it does not affect the plan or the loop.
         """
         if self._trace is not None and self._trace.now is None:
             trace, self._trace = self._trace, None
@@ -436,7 +447,7 @@ class Proposals:
         return self._newest
 
     def give_up(self) -> None:
-        """The plan that is being made is no longer wanted."""
+        """Stop the solve in progress and discard its result."""
         with self._lock:
             if self._solve is not None:
                 self._given_up = True
@@ -449,7 +460,7 @@ class Proposals:
 
 
 def _without_removed(made: MadePlan, goals: Goals) -> Result | None:
-    """The plan without the moves that were removed; None where that breaks a rule."""
+    """The plan without the removed moves; None if that would break a rule."""
     from solver.report.remove_moves import without_removed_moves
 
     plan = made.result.best

@@ -1,4 +1,4 @@
-"""What-if questions as people type them, and the answers; none changes a cluster."""
+"""What-if scenarios as typed, and their results; nothing changes the cluster."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from solver.report.result import Result
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioFlags:
-    """What the flags suppose, as they were typed."""
+    """The what-if options as typed."""
 
     add_broker: Sequence[str] = ()
     """`COUNT[:RACK]` each."""
@@ -25,12 +25,12 @@ class ScenarioFlags:
     fewest_brokers: bool = False
 
     def scenario(self) -> Scenario:
-        """The scenario that the flags name.
+        """Parse the options into a scenario.
 
         Raises
         ------
         ConfigError
-            A flag cannot be read, or nothing is asked.
+            An option is not valid, or there is none.
         """
         scenario = Scenario(
             add=tuple(added_brokers(text) for text in self.add_broker),
@@ -47,9 +47,10 @@ class ScenarioFlags:
 
 
 def judged(supposed: Snapshot, scenario: Scenario, result: Result, lost: int) -> WhatIf:
-    """The answer of a solve for what is supposed.
+    """Check the result of a solve for a scenario.
 
-    lost: partitions that are left without a replica.
+    supposed: the cluster after the scenario; lost: partitions left without a replica.
+    Raises PlimsollError if the plan is invalid.
     """
     if result.best is not None:
         refuse_broken(supposed, result.best)
@@ -64,14 +65,14 @@ def judged(supposed: Snapshot, scenario: Scenario, result: Result, lost: int) ->
 
 
 def added_brokers(text: str, named: str = "--add-broker") -> AddedBrokers:
-    """Brokers to add from `COUNT[:RACK]`.
+    """Parse brokers to add from `COUNT[:RACK]`.
 
-    named: what the text is called to who typed it.
+    named: the option or field, for the message.
 
     Raises
     ------
     ConfigError
-        It cannot be read.
+        The text is not valid.
     """
     count, colon, rack = text.partition(":")
     wrong = ConfigError(
@@ -87,7 +88,7 @@ def added_brokers(text: str, named: str = "--add-broker") -> AddedBrokers:
 
 
 def traffic_times(text: str, named: str = "--traffic") -> Traffic:
-    """Traffic from `FACTOR[:PATTERN]`; else as `added_brokers`."""
+    """Parse traffic from `FACTOR[:PATTERN]`; otherwise as `added_brokers`."""
     factor, colon, pattern = text.partition(":")
     try:
         topics = Names(regex=(pattern,)) if colon else None

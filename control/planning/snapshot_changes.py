@@ -1,4 +1,4 @@
-"""What changed between two snapshots, as far as a plan depends on it, in words."""
+"""Changes between two snapshots that a plan depends on, in words."""
 
 from collections.abc import Iterator
 
@@ -12,9 +12,9 @@ MOST_NAMED = 3
 
 
 def changes(before: Snapshot, after: Snapshot, plan: Plan) -> tuple[str, ...]:
-    """Why a plan for one snapshot is outdated in another; empty if it is not.
+    """List why a plan for one snapshot is outdated in another; empty if it is not.
 
-    Partitions that the plan moves are named first.
+    Partitions that the plan moves come first.
     """
     rules = (*_states(before, after), *_constraints(before, after))
     if before.fingerprint == after.fingerprint:
@@ -24,13 +24,13 @@ def changes(before: Snapshot, after: Snapshot, plan: Plan) -> tuple[str, ...]:
 
 
 def basis(snapshot: Snapshot) -> tuple[object, ...]:
-    """What `changes` compares: while it is the same, so is what they are."""
+    """Key of the state that `changes` compares; equal keys give equal changes."""
     states = tuple(b.state for b in snapshot.header.brokers)
     return snapshot.fingerprint, states, tuple(sorted(placements(snapshot).items()))
 
 
 def placements(snapshot: Snapshot) -> dict[TopicName, str]:
-    """The placement constraints in topics' configs, by topic."""
+    """Placement constraints in the topics' configs, by topic."""
     return {t.name: t.placement for t in snapshot.header.topics if t.placement}
 
 
@@ -43,7 +43,7 @@ def _brokers(before: Snapshot, after: Snapshot) -> Iterator[str]:
 
 
 def _states(before: Snapshot, after: Snapshot) -> Iterator[str]:
-    """Live brokers that rules treat differently: cordoned, draining, slow or not."""
+    """Live brokers that rules now treat differently: cordoned, draining or slow."""
     new = after.broker
     for old in before.header.brokers:
         broker = new.get(old.id)
@@ -55,7 +55,7 @@ def _states(before: Snapshot, after: Snapshot) -> Iterator[str]:
 
 
 def _constraints(before: Snapshot, after: Snapshot) -> Iterator[str]:
-    """Topics with other placement constraints in their configs."""
+    """Topics whose configs have other placement constraints."""
     old = {t.name: t.placement for t in before.header.topics}
     found = sorted(
         t.name
@@ -115,7 +115,7 @@ def _places(snapshot: Snapshot) -> dict[PartitionId, tuple[list[int], int]]:
 
 
 def _place_text(place: tuple[list[int], int]) -> str:
-    """`1,2 led by 2`; the leader alone is not told twice."""
+    """`1,2 led by 2`; without the leader where it is the first replica."""
     replicas, leader = place
     ids = ",".join(map(str, replicas))
     return ids if leader == replicas[0] else f"{ids} led by {leader}"

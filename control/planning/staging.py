@@ -1,4 +1,4 @@
-"""What of a large repair one plan can do within its budgets; the rest is deferred."""
+"""Split a large repair: what fits the budgets now; the rest is deferred."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -15,20 +15,20 @@ from model.snapshot.snapshot import LEAVING, TAKING, BrokerState, Snapshot, Stor
 def staged(
     snapshot: Snapshot, goals: Goals, *, waited: Collection[BrokerId] = ()
 ) -> tuple[Goals, int]:
-    """Goals under which what rules force to move fits the budgets.
+    """Defer forced moves that exceed the budgets.
 
-    A rule that forces more moves than a plan may make leaves no plan at all. Partitions
-    with the fewest live replicas go first; further ones are deferred to a later plan.
-    Those for which no allowed place is left stay as they are.
+    Otherwise a rule that forces more moves than the budgets allow would leave no plan
+    at all. Partitions with the fewest live replicas come first. Partitions without any
+    allowed placement keep theirs.
 
     Parameters
     ----------
     waited
-        Dead brokers that keep their replicas, since they may return.
+        Dead brokers that keep their replicas because they may return.
 
     Returns
     -------
-    The goals, and how many partitions the budgets defer.
+    The goals, and the number of partitions deferred for the budgets.
     """
     proposal = Proposal(snapshot, goals, ())
     forced = np.flatnonzero(proposal.forced.rows).tolist()
@@ -48,7 +48,7 @@ def staged(
 
 
 class _RemainingBudgets:
-    """What is left of the budgets."""
+    """Budgets of a plan, less what the moves taken so far need."""
 
     def __init__(self, proposal: Proposal) -> None:
         self._snapshot, self._new = proposal.snapshot, proposal.forced.replicas
@@ -61,7 +61,7 @@ class _RemainingBudgets:
         self._spent = Counter[str]()
 
     def take(self, row: int) -> bool:
-        """Spend what a row needs at least; whether the budgets have room for it."""
+        """Take the least that moving a row needs; False if the budgets lack it."""
         spent = self._spent + self._needed(row)
         if any(count > self._most(name) for name, count in spent.items()):
             return False
@@ -88,7 +88,7 @@ class _RemainingBudgets:
         return found
 
     def _may_not_lead(self, row: int) -> bool:
-        """Whether pins or placement constraints keep the leader from leading."""
+        """Whether pins or placement constraints forbid the current leader."""
         leader = self._snapshot.broker.get(self._snapshot.row(row).leader)
         domain = self._domains.of(row)
         if leader is None:

@@ -1,4 +1,4 @@
-"""Topic mode: some topics alone may move, and are spread over the brokers."""
+"""Topic mode: move only some topics, and spread each over the brokers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from model.snapshot.snapshot import LEAVING, Count, Ints, Snapshot
 from model.snapshot.topic_skew import TopicSkew, topic_skew
 
 TOLERANCE = 0.20
-"""Band of the counts: few replicas per broker cannot be as even as bytes."""
+"""Tolerance of the counts: few replicas per broker cannot be as even as bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkewChange:
-    """One topic's spread now and after a plan."""
+    """Skew of one topic before and after a plan."""
 
     before: TopicSkew
     after: TopicSkew
@@ -29,13 +29,13 @@ class SkewChange:
 def goals_for(goals: Goals, snapshot: Snapshot, topics: Sequence[str]) -> Goals:
     """Goals under which only these topics may move.
 
-    Every other topic is excluded; its load counts. Replicas and leaders of each topic
-    are levelled besides what the goals level, where they do not do so already.
+    Every other topic is excluded, but its load counts. Replicas and leaders of each
+    topic are balanced in addition to the goals, unless these already do so.
 
     Raises
     ------
     ConfigError
-        A topic that the cluster does not have, or that the goals exclude.
+        A topic does not exist, or the goals exclude it.
     """
     names = [t.name for t in snapshot.header.topics]
     for topic in topics:
@@ -83,17 +83,17 @@ def _counts(
 
 
 def _weight(goals: Goals, snapshot: Snapshot, total: int, counted: Ints) -> float:
-    """The weight under which two brokers that differ by 2 are worth a move.
+    """The weight at which moving one replica pays when two brokers differ by 2.
 
-    Such a move lowers F by 2 x weight x brokers^2 / (total x a topic's count), as
-    topic measures are levelled; here that is at least twice an ordinary move's price.
+    Such a move lowers the objective F by 2 x weight x brokers^2 / (total x count of
+    the topic); with this weight, by at least twice the cost of a move.
 
     Parameters
     ----------
     total
-        Replicas, or leaders, of all topics.
+        Replicas or leaders of all topics.
     counted
-        (chosen topics,) the same of each chosen one.
+        (chosen topics,) replicas or leaders of each chosen topic.
     """
     brokers = sum(b.state not in LEAVING for b in snapshot.header.brokers)
     tolerance = max(TOLERANCE, *(g.tolerance for g in goals.balance))
@@ -104,7 +104,7 @@ def _weight(goals: Goals, snapshot: Snapshot, total: int, counted: Ints) -> floa
 def skew_changes(
     snapshot: Snapshot, plan: Plan | None, topics: Sequence[str]
 ) -> tuple[SkewChange, ...]:
-    """The spread of each topic, now and after the plan; as it is without one."""
+    """Skew of each topic before and after the plan; both equal without a plan."""
     moves = plan.moves if plan else ()
     return tuple(
         SkewChange(

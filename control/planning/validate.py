@@ -1,4 +1,4 @@
-"""Judging snapshots and plans before anyone acts on them."""
+"""Check snapshots and plans before anyone acts on them."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,10 @@ def with_recent_moves(
     goals: Goals,
     read: Callable[[str, int], tuple[RecentMove, ...]],
 ) -> Snapshot:
-    """The snapshot with the journal's moves that a cooldown may still bind."""
+    """Add the moves in the journal whose cooldown may still be running.
+
+    read: moves by cluster id and start, milliseconds since the epoch.
+    """
     windows = goals.cooldown.values()
     longest_s = max((max(c.rest_s, c.return_window_s) for c in windows), default=0.0)
     header = snapshot.header
@@ -30,7 +33,7 @@ def with_recent_moves(
 
 
 def spread_words(evaluation: Evaluation) -> str:
-    """The largest deviation of a broker from the level, per resource."""
+    """Sentence on the largest deviation of a broker from the average, per resource."""
     worst = [
         f"{resource} {percent_text(max(map(abs, by_broker.values())))}"
         for resource, by_broker in evaluation.deviations.items()
@@ -41,13 +44,12 @@ def spread_words(evaluation: Evaluation) -> str:
 
 
 def refuse_broken(snapshot: Snapshot, plan: Plan) -> None:
-    """No plan is seen by anyone before the independent evaluator passed it.
+    """Check a plan with the independent evaluator; call this before showing it.
 
     Raises
     ------
     PlimsollError
-        The plan breaks a rule, or its objective, or what it states about limits and
-        racks, is not what it claims.
+        The plan violates a rule, or states a wrong objective, limit or rack violation.
     """
     proposal = Proposal.of_moves(snapshot, plan.goals, plan.moves)
     verdict = evaluate_proposal(proposal)

@@ -1,4 +1,4 @@
-"""What plans and `status` say of the hours to come."""
+"""The load forecast of a plan or a snapshot, as text."""
 
 from collections.abc import Mapping
 
@@ -8,13 +8,13 @@ from model.units import count_text, percent_text
 
 
 def plan_lines(plan: Plan) -> list[str]:
-    """As `forecast_lines`, with how far brokers are off at each hour now and after."""
+    """`forecast_lines` with the largest deviation of each hour, now and after."""
     slots = plan.forecast.slots if plan.forecast is not None else ()
     return forecast_lines(plan.forecast, {s.name: _spread(plan, s.name) for s in slots})
 
 
 def _spread(plan: Plan, slot: str) -> str:
-    """The largest of all that counts at that hour; empty where nothing does."""
+    """The largest deviation that counts at that hour; empty if none does."""
     keys = [key for key in plan.levels if key.endswith(f"@{slot}")]
     if not keys:
         return ""
@@ -28,9 +28,9 @@ def _spread(plan: Plan, slot: str) -> str:
 def forecast_lines(
     forecast: LoadForecast | None, more: Mapping[str, str] | None = None
 ) -> list[str]:
-    """By what loads were foretold, how far off that was, and each slot with its why.
+    """Method and error of the forecast, and each of its hours with the reason.
 
-    more: what else is said of a slot, by its name.
+    more: text that follows an hour's line, by the name of its slot.
     """
     if forecast is None:
         return []

@@ -16,10 +16,10 @@ HEIGHT: Final = 460
 LEFT, RIGHT, TOP, BOTTOM = 76, 28, 96, 60
 
 TICKS: Final = 6
-"""About so many on each axis."""
+"""Approximate number of ticks per axis."""
 
 APART: Final = 18.0
-"""Numbers beside points stand at least so many pixels apart."""
+"""Minimum distance in pixels between the numbers of points."""
 
 INK, PALE, GRID = "#222222", "#666666", "#e4e4e4"
 BLUE, RED, SHADE, AMBER = "#1b5e9e", "#b0472e", "#f6e3dd", "#d98200"
@@ -49,7 +49,7 @@ class Scale:
 
 
 def frontier_svg(frontier: Frontier) -> str:
-    """The frontier, its proved lower bound, its knee and the plan."""
+    """The frontier as SVG: plans, proved lower bound, best trade-off and the plan."""
     points = frontier.points
     scale = Scale(
         costs=_ticks(max((p.cost for p in points), default=0.0)),
@@ -107,7 +107,7 @@ def _axes(frontier: Frontier, scale: Scale) -> Iterator[str]:
 
 
 def _bound(frontier: Frontier, scale: Scale) -> Iterator[str]:
-    """What is proved to be out of reach, under its edge."""
+    """The area below the proved lower bound, and its edge."""
     corners = [(c.cost, max(0.0, c.balance)) for c in frontier.lower]
     if len(corners) < 2:
         return
@@ -122,7 +122,7 @@ def _bound(frontier: Frontier, scale: Scale) -> Iterator[str]:
 
 
 def _steps(points: Sequence[FrontierPoint], scale: Scale) -> Iterator[str]:
-    """The best balance known for each price."""
+    """The best known balance at each cost."""
     corners = []
     for before, point in pairwise(points):
         corners += [(before.cost, before.balance), (point.cost, before.balance)]
@@ -136,7 +136,7 @@ def _steps(points: Sequence[FrontierPoint], scale: Scale) -> Iterator[str]:
 
 
 def _dots(points: Sequence[FrontierPoint], scale: Scale) -> Iterator[str]:
-    """Plans, with their numbers where there is room for them."""
+    """Plans, with their numbers where they fit."""
     last = -math.inf
     for number, point in enumerate(points, start=1):
         x, y = scale.x(point.cost), scale.y(point.balance)
@@ -147,13 +147,13 @@ def _dots(points: Sequence[FrontierPoint], scale: Scale) -> Iterator[str]:
 
 
 def marks(frontier: Frontier, at: int) -> list[str]:
-    """Names of a point: the plan, the knee, both or none."""
+    """Names of a point: the plan, the best trade-off, both or none."""
     named = ((frontier.knee, "the best trade-off"), (frontier.chosen, "the plan"))
     return [words for index, words in named if index == at]
 
 
 def _marks(frontier: Frontier, scale: Scale) -> Iterator[str]:
-    """Rings around the knee and around the plan, with words."""
+    """Labelled rings around the best trade-off and the plan."""
     points = frontier.points
     named = {at: " and ".join(marks(frontier, at)) for at in range(len(points))}
     # Lines that lead to words start left of the words, so they cross none: the left
@@ -193,7 +193,7 @@ def _summary(point: FrontierPoint) -> str:
 
 
 def _ticks(most: float) -> tuple[float, ...]:
-    """From 0 in steps of 1, 2 or 5 times a power of ten, to above the greatest."""
+    """Ticks from 0 to above the largest value, in steps of 1, 2 or 5 times 10^n."""
     most = most if most > 0 else 1.0
     rough = most / TICKS
     power = 10.0 ** math.floor(math.log10(rough))

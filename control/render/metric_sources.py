@@ -1,4 +1,4 @@
-"""By what a cluster is measured, as text and as a JSON document."""
+"""Metric sources of a cluster and the loads they provide, as text and as JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Info:
-    """What was found of one cluster."""
+    """Metric sources, loads and capacities that were detected on a cluster."""
 
     snapshot: Snapshot
     vectors: "pa.Table"
-    """Load vectors, which say by whom each figure is known."""
+    """Load vectors, with the source of each figure."""
     reporters: "Sequence[ReporterState]"
     polled: "Sequence[PollState]"
     silent: Sequence[int]
-    """Brokers that do not answer the probe."""
+    """Ids of brokers that do not answer the probe."""
     passed_over: Mapping[str, int]
     """Reports that the newest load vectors could not use, by reason."""
     without_cores: Sequence[int]
-    """Brokers whose CPU is told as a share of nobody knows how many cores."""
+    """Brokers that report CPU as a share of an unknown number of cores."""
     folder: Path | None
     spark_master: str
     notes: Sequence[str]
@@ -40,7 +40,7 @@ class Info:
 
 
 def info_document(info: Info) -> dict[str, Any]:
-    """As `info -o json` gives it; what is unknown is absent."""
+    """The output of `info -o json`; unknown values are absent."""
     header = info.snapshot.header
     return {
         "cluster_id": header.cluster_id,
@@ -69,7 +69,7 @@ def info_document(info: Info) -> dict[str, Any]:
 
 
 def _probe(info: Info) -> dict[str, Any]:
-    """The agentless probe, which is always there."""
+    """The agentless probe, which is always available."""
     newest_ms = info.snapshot.header.taken_at_ms
     return {
         "name": "probe",
@@ -135,7 +135,7 @@ def _quantities(info: Info) -> list[dict[str, Any]]:
 
 
 def info_text(info: Info) -> str:
-    """As people read it."""
+    """The sources, quantities and brokers as tables."""
     document = info_document(info)
     brokers = info.snapshot.header.brokers
     parts = [
@@ -155,7 +155,7 @@ def info_text(info: Info) -> str:
 
 
 def _state(source: Mapping[str, Any]) -> str:
-    """What there is to say of one source, in one line."""
+    """The state of one source in one line."""
     parts = [source["why_not"] or "read"]
     if "newest_age_s" in source:
         parts.append(f"newest {seconds_text(source['newest_age_s'])} old")

@@ -1,4 +1,4 @@
-"""A plan handed out: as files, and as a command of Kafka's stock tools."""
+"""Export of a plan: as files, and as commands of Kafka's own tools."""
 
 import os
 import shlex
@@ -15,12 +15,12 @@ from model.snapshot.what_if import WhatIf
 
 
 def folder_of(text: str) -> Path:
-    """The folder that somebody has typed; `~` is their home folder.
+    """The folder named by a text; `~` is the user's home folder.
 
     Raises
     ------
     ConfigError
-        No folder can have this name.
+        The text is not a valid path.
     """
     try:
         return path_of(text)
@@ -29,12 +29,12 @@ def folder_of(text: str) -> Path:
 
 
 def write_files(folder: Path, plan: Plan) -> None:
-    """The plan, its way back, and both as JSON of Kafka's stock tools.
+    """Write the plan and its rollback, each also as Kafka reassignment JSON.
 
     Raises
     ------
     ConfigError
-        The folder has a plan already, or cannot be made or written.
+        The folder already has a plan, or cannot be created or written.
     """
     _refuse_taken(folder / "plan.json")
     write_reassignment_json(folder, plan)
@@ -42,7 +42,7 @@ def write_files(folder: Path, plan: Plan) -> None:
 
 
 def write_answer(folder: Path, answer: WhatIf) -> None:
-    """The answer to a what-if question, which no command carries out; as above."""
+    """Write the answer to a what-if question. Raises ConfigError as `write_files`."""
     path = folder / "what-if.json"
     _refuse_taken(path)
     try:
@@ -59,10 +59,10 @@ def _refuse_taken(path: Path) -> None:
 
 
 def shell_commands(plan: Plan, bootstrap: str) -> str:
-    """The plan as commands of a shell: a file, the reassignment, then elections.
+    """The plan as shell commands: a file, the reassignment, then elections.
 
-    Kafka keeps a leader as long as it keeps a replica, so leadership that is to go
-    elsewhere takes an election once the replicas are there.
+    Kafka keeps a leader while its replica remains, so moving leadership elsewhere takes
+    a preferred election once the new replicas are in sync.
     """
     servers = shlex.quote(bootstrap)
     name = f"plimsoll-{plan.hash[:12]}"

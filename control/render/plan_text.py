@@ -1,4 +1,4 @@
-"""Snapshots, plans and runs as text and as JSON documents; the same on any terminal."""
+"""A plan, a topic's spread and the estimate of a run as text and JSON."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,7 @@ def _result_document(
 
 
 def plan_text(plan: Plan, summary: str) -> str:
-    """The plan as people read it: verdict, brokers now and after, moves and why."""
+    """A plan as text: result, brokers now and after, moves and their reasons."""
     gap = f"{plan.gap:.3g} ({percent_text(plan.gap_share)} of the possible improvement)"
     by = "" if plan.bound_method == "none" else f" by {plan.bound_method}"
     ended = f"; {plan.limited_by}" if plan.limited_by else ""
@@ -143,7 +143,7 @@ _SHARES = {
 
 
 def skew_text(before: TopicSkew, after: TopicSkew) -> str:
-    """How a topic is spread now and after a plan, as people read it."""
+    """The spread of a topic now and after a plan, as text."""
     shares = [
         f"{words} {percent_text(getattr(before, share))} -> "
         f"{percent_text(getattr(after, share))}"
@@ -184,7 +184,7 @@ def _range(bounds: tuple[int, int]) -> str:
 
 
 def skew_document(before: TopicSkew, after: TopicSkew) -> dict[str, Any]:
-    """The same for programs."""
+    """The spread of a topic now and after a plan, as JSON."""
     return {"before": _skew_figures(before), "after": _skew_figures(after)}
 
 
@@ -211,7 +211,7 @@ def _skew_figures(skew: TopicSkew) -> dict[str, Any]:
 
 
 def forecast_text(estimate: "Forecast") -> str:
-    """What a run will take, in a sentence, and what each broker carries meanwhile."""
+    """The estimated duration of a run, and each broker's peak load during it."""
     basis = "default figures"
     if estimate.known:
         basis = f"{count_text(estimate.known, 'move')} of previous runs"

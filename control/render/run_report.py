@@ -7,7 +7,7 @@ from model.units import bytes_text, count_text, deviation_text, seconds_text
 
 
 def run_text(report: RunReport) -> str:
-    """What a run took, move by move, and how even it has left the brokers."""
+    """Duration, moves, balance achieved and remaining violations of a run."""
     heading = f"run {report.run_id} of plan {report.plan_hash[:12]}: {report.state}"
     if report.reason:
         heading += f" ({report.reason})"
@@ -50,7 +50,7 @@ def _moves(report: RunReport) -> str:
 
 
 def _stall(move: MoveReport) -> str:
-    """What the looks at the metadata prove, to what they leave open."""
+    """Time without a leader: the least and the most that the polls allow."""
     least, most = move.stall_at_least_s, move.stall_at_most_s
     if least is None or most is None:
         return "-"
@@ -66,7 +66,7 @@ def _requests(move: MoveReport) -> str:
 
 
 def _balance(report: RunReport) -> str:
-    """Each broker's load before, as planned, and as the run has left it."""
+    """Load and deviation of each broker: before, planned and achieved."""
     counted = dict.fromkeys(d for b in report.brokers for d in b.deviation_planned)
     if not counted:
         return ""
@@ -93,7 +93,7 @@ def _loads(broker: BrokerBalance, dimension: str) -> tuple[str, str, str]:
 
 
 def _remaining(report: RunReport) -> str:
-    """What the run leaves broken, a line each."""
+    """Limits and rack rules that are still broken, one line each."""
     warnings = [
         *remaining_words(report.over_limit, report.rack_violations),
         *deferred_words(report.deferred),

@@ -1,8 +1,8 @@
-"""What a screen showed, in a file: one JSON line for each time it changed.
+"""File format of a recorded session: one JSON line for each change of the screen.
 
-The first line is the header. Each further one has what differs from the line before:
-fields of `LoopView` by name, of a run only the moves that changed, of a snapshot only
-the loads where nothing else did. Loads have four digits, as a screen has.
+The first line is the header. Each further line has what differs from the one before:
+fields of `LoopView` by name; of a run, only the moves that changed; of a snapshot,
+only the loads if nothing else changed. Loads have four digits, as on the screen.
 """
 
 import contextlib
@@ -31,11 +31,11 @@ KIND: Final = "plimsoll.screen"
 MAJOR: Final = 1
 DIGITS: Final = 4
 _OWN: Final = ("snapshot", "evaluation", "run", "log", "at_ms")
-"""Fields of a view that are written in a way of their own, or follow from others."""
+"""Fields of a view with an encoding of their own, or derived from others."""
 
 
 class RecordingHeader(VersionedModel):
-    """The first line: what does not change."""
+    """First line: what stays the same throughout the session."""
 
     kind: Literal["plimsoll.screen"] = KIND
     schema_version: str = "1.0"
@@ -47,34 +47,34 @@ class RecordingHeader(VersionedModel):
 
 
 class Frame(VersionedModel):
-    """One further line."""
+    """A further line: the differences from the view before."""
 
     after_s: float
-    """Of the clock on the wall, since the first one."""
+    """Seconds of wall-clock time since the first view."""
     at_ms: int
-    """Of the view."""
+    """Time of the view, milliseconds since the epoch."""
     running: bool
     view: dict[str, Any] = {}
-    """Fields that differ, by name."""
+    """Changed fields by name."""
     snapshot: Any = None
-    """All of it, where more differs than loads."""
+    """The whole snapshot, if more than its loads changed."""
     loads: list[list[float | None]] | None = None
-    """By row of the snapshot before."""
+    """Loads by row of the previous snapshot."""
     taken_at_ms: int | None = None
-    """When they were measured."""
+    """When these loads were measured, milliseconds since the epoch."""
     run: Any = None
-    """All of it, where it is another run."""
+    """The whole run, if it is a new one."""
     run_changes: dict[str, Any] = {}
-    """Fields that differ, by name; of moves those that do, by position."""
+    """Changed fields by name; of the moves, changed ones by position."""
     log: list[Any] = []
-    """Lines that were added."""
+    """New lines of the log."""
     report: RunReport | None = None
-    """Of a run that has ended since."""
+    """Report of a run that ended since the view before."""
 
 
 @cache
 def adapters() -> Mapping[str, TypeAdapter[Any]]:
-    """How the fields of views, runs and moves are written and read, by name."""
+    """Converters of the fields of views, runs and moves, by name."""
     found: dict[str, TypeAdapter[Any]] = {
         "snapshot": TypeAdapter(SnapshotDocument),
         "run": TypeAdapter(RunProgress),
@@ -90,17 +90,20 @@ def adapters() -> Mapping[str, TypeAdapter[Any]]:
 
 
 def dumped(key: str, value: Any) -> Any:
-    """A value as JSON has it."""
+    """Convert a value to JSON types; key: a key of `adapters`."""
     return adapters()[key].dump_python(value, mode="json")
 
 
 def loaded(key: str, value: Any) -> Any:
-    """The value again; ValidationError."""
+    """Convert a value from JSON types; raises ValidationError."""
     return adapters()[key].validate_json(json.dumps(value))
 
 
 class RecordingWriter:
-    """Writes a film; each view as it comes, what does not differ not again."""
+    """Write a recording: of each view only what differs from the one before.
+
+    Every method but `close` raises ConfigError if the file cannot be written.
+    """
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         self._path = path
@@ -111,7 +114,10 @@ class RecordingWriter:
     def add(
         self, view: LoopView, *, after_s: float, running: bool, report: RunReport | None
     ) -> None:
-        """Write what differs from the view before."""
+        """Append the differences from the view before.
+
+        after_s: seconds of wall-clock time since the first view.
+        """
         last, self._last = self._last, view
         frame = Frame(
             after_s=round(after_s, 3),
@@ -143,6 +149,7 @@ class RecordingWriter:
 
 
 def opened(path: Path, mode: str) -> IO[str]:
+    """Open a recording as text, compressed if it ends in `.gz`; ConfigError."""
     try:
         if path.suffix == ".gz":
             return gzip.open(path, mode, encoding="utf-8")  # type: ignore[return-value]  # text by its mode
@@ -164,7 +171,7 @@ def _differing(last: LoopView | None, view: LoopView) -> dict[str, Any]:
 
 
 def _added(last: LoopView | None, view: LoopView) -> tuple[LogLine, ...]:
-    """Lines since the view before; all, where it had none of them."""
+    """New log lines since the view before."""
     if last is None or not last.log or last.log[-1] not in view.log:
         return view.log
     lines = list(view.log)
@@ -187,7 +194,7 @@ def _snapshot(last: LoopView | None, view: LoopView) -> dict[str, Any]:
 
 
 def _only_loads_differ(before: Snapshot, now: Snapshot) -> bool:
-    """Ages follow from when the loads were measured."""
+    """Whether snapshots differ only by loads and the times they follow from."""
     return before.fingerprint == now.fingerprint and _lasting(before) == _lasting(now)
 
 

@@ -1,4 +1,4 @@
-"""A recorded screen in place of a loop: it shows, and does nothing."""
+"""Play a recorded session back in place of a loop; nothing is executed."""
 
 import threading
 from dataclasses import replace
@@ -27,10 +27,9 @@ NOWHERE: Final = Path("/nonexistent")
 class Playback(Loop):
     """A loop that shows what another one showed, `speed` times as fast.
 
-    It looks as the settings of here say.
-
-    Entered, a thread plays. Raises ConfigError, naming the line, where the file is no
-    recording; what comes to light later ends the playing, and is in `error`.
+    Theme and keys come from the current settings. Entering the context starts the
+    playback in a thread. The constructor raises ConfigError, naming the line, if the
+    file is not a recording; a later error ends the playback and is in `error`.
     """
 
     def __init__(self, path: Path, looks: Settings, *, speed: float) -> None:
@@ -56,17 +55,17 @@ class Playback(Loop):
 
     @property
     def view(self) -> LoopView:
-        """What was shown."""
+        """The recorded view."""
         return self._current.view
 
     @property
     def running(self) -> bool:
-        """Whether a run went on."""
+        """Whether a run was in progress."""
         return self._current.running
 
     @property
     def reports(self) -> tuple[RunReport, ...]:
-        """Of runs that had ended."""
+        """Reports of the runs that had ended."""
         return self._reports
 
     def _play(self) -> None:
@@ -91,7 +90,7 @@ class Playback(Loop):
         self._publish()
 
     def _end(self, message: str, level: str) -> None:
-        """Say so, and go on to show what is shown."""
+        """Add a line to the log, and keep showing the last view."""
         view = self._current.view
         line = LogLine(at_ms=view.at_ms, level=level, text=message)
         last = replace(view, message=message, log=(*view.log, line))
@@ -119,7 +118,7 @@ def _settings(header: RecordingHeader, looks: Settings) -> LoopSettings:
 
 
 def _parts(playback: Playback) -> LoopParts:
-    """Nothing to watch, to plan with or to change."""
+    """Parts that refuse to observe, plan or change anything."""
     return LoopParts(
         observer=_no_observer,
         planner=_no_planner,

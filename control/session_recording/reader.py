@@ -1,4 +1,4 @@
-"""A recorded screen, read again: `format` in the other direction."""
+"""Read a recorded session; the inverse of `control.session_recording.format`."""
 
 import zlib
 from collections.abc import Iterator, Mapping
@@ -31,21 +31,26 @@ from model.snapshot.snapshot import Floats, Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedView:
-    """What was shown from one moment on."""
+    """What the screen showed from one moment on."""
 
     after_s: float
-    """Of the clock on the wall, since the first one."""
+    """Seconds of wall-clock time since the first view."""
     running: bool
     view: LoopView
     report: RunReport | None
-    """Of a run that has ended since the scene before."""
+    """Report of a run that ended since the view before."""
 
 
 def read_recording(path: Path) -> tuple[RecordingHeader, Iterator[RecordedView]]:
-    """The header, and the scenes as they are asked for.
+    """Read the header at once, and the views lazily.
 
-    Raises ConfigError, then too, naming the line that is none of a recording; a last
-    line that was cut off is left out.
+    An incomplete last line is ignored.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read, or is not a recording; names the line. The iterator
+        raises it, too.
     """
     lines = enumerate(_lines(path), 1)
     header = _header(path, next(lines, (1, ""))[1])
@@ -118,7 +123,7 @@ def _header(path: Path, line: str) -> RecordingHeader:
 
 
 def _after(last: LoopView | None, frame: Frame, goals: Goals) -> LoopView:
-    """The view after a frame; raises where that does not fit what was before."""
+    """Apply a frame to the view before; raises an error if it does not fit."""
     values = {n: loaded(f"LoopView.{n}", v) for n, v in frame.view.items()}
     if last is None:
         last = _first(values)

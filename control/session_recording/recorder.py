@@ -1,4 +1,4 @@
-"""Writes down what the screen of a loop shows, as it goes on."""
+"""Record what the screen of a loop shows."""
 
 import threading
 import time
@@ -14,14 +14,14 @@ from model.errors import ConfigError
 from model.run import RunReport
 
 EVERY_S: Final = 1.0
-"""Views in between are left out, where neither phase nor state of the run changed."""
+"""Least time between two views with the same phase and run state."""
 
 
 class ScreenRecorder(Closing):
-    """Subscribed to a loop until it is closed.
+    """Record the views of a loop until closed.
 
-    Raises ConfigError where the file cannot be written; if it can later not be
-    written any more, the loop's log says so, and the loop goes on.
+    Raises ConfigError if the file cannot be written at the start. A later failure ends
+    the recording with a warning in the loop's log; the loop continues.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class ScreenRecorder(Closing):
         loop.subscribe(self._see)
 
     def close(self) -> None:
-        """Write what is shown last, and close the file."""
+        """Write the last view, and close the file."""
         view, run_state = self._loop.view, self._run_state()
         with self._lock:
             if not self._closed:
@@ -63,7 +63,7 @@ class ScreenRecorder(Closing):
             self._loop.note(f"the recording has stopped: {fault}", level="warning")
 
     def _run_state(self) -> tuple[RunReport | None, bool]:
-        """What is written beside a view."""
+        """The newest report, and whether a run is in progress."""
         return next(reversed(self._loop.reports), None), self._loop.running
 
     def _is_worth(self, view: LoopView) -> bool:
