@@ -1,4 +1,4 @@
-"""How long a producer waited for acknowledgements."""
+"""Stalls: how long a producer waited for acknowledgements."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AckStall:
-    """A time in which records of a partition waited and none was acknowledged."""
+    """A period in which records of a partition waited and none was acknowledged."""
 
     partition: int
     started_at_ms: int
-    """Milliseconds since 1970."""
+    """Milliseconds since the epoch."""
     duration_s: float
 
     @property
     def ended_at_ms(self) -> int:
-        """Milliseconds since 1970; when it was told of, if it still went on."""
+        """Milliseconds since the epoch; of the report, if the stall continued."""
         return self.started_at_ms + round(1000 * self.duration_s)
 
 
@@ -25,11 +25,11 @@ _LEAST_STALL_S: Final = 0.05
 
 
 class PartitionGaps:
-    """The longest stall of one partition since it was last asked for.
+    """Longest stall of one partition since the last call of `take`.
 
-    A partition nothing was sent to does not stall: the time runs from the last
-    acknowledgement or from the sending of the oldest record still without one,
-    whichever is later. Times are seconds of one clock.
+    A stall starts at the last acknowledgement, or when the oldest record without one
+    was sent, whichever is later; so an idle partition does not stall. Times are
+    seconds of one clock.
     """
 
     def __init__(self) -> None:
@@ -38,23 +38,23 @@ class PartitionGaps:
         self._longest = (0.0, 0.0)
 
     def sent(self, now_s: float) -> None:
-        """A record was handed to the client."""
+        """Count a record passed to the client."""
         self._sent_at_s.append(now_s)
 
     def acknowledged(self, now_s: float) -> None:
-        """The oldest record without one got its acknowledgement."""
+        """Count an acknowledgement of the oldest record without one."""
         self._note(now_s)
         self._sent_at_s.popleft()
         self._acknowledged_at_s = now_s
 
     def gave_up(self) -> None:
-        """The oldest record without an acknowledgement will never get one."""
+        """Give up the oldest record without an acknowledgement."""
         self._sent_at_s.popleft()
 
     def take(self, now_s: float) -> tuple[float, float] | None:
-        """Begin and length of the longest stall since the last call, if worth telling.
+        """Start and length, in seconds, of the longest stall since the last call.
 
-        One that still goes on counts with what it has reached.
+        None if shorter than 50 ms. A stall in progress counts up to now.
         """
         if self._sent_at_s:
             self._note(now_s)

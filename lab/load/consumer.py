@@ -1,8 +1,9 @@
-"""The load generator's consumer: `python -P -m lab.load.consumer`, told on stdin.
+"""The load generator's consumer, started as `python -P -m lab.load.consumer`.
 
-The first line says what to read; it answers when it knows where the topic ends, so
-that only records sent after that count. The second line, when the producer has
-ended, holds what was acknowledged: it then reads to the end and tells the balance.
+Each message on stdin and stdout is a line of JSON. The first says what to read; the
+answer follows once the end of the topic is known, since only later records count. The
+second, after the end of the producer, has the acknowledged counts: the consumer then
+reads to the end and reports the totals.
 """
 
 import time
@@ -21,7 +22,7 @@ _WAIT_S: Final = 0.2
 
 
 class CountingConsumer:
-    """A group of one member that counts what it reads, partition by partition."""
+    """The only member of its group; counts the records it reads per partition."""
 
     def __init__(self, order: Line) -> None:
         self._topic: str = order["topic"]
@@ -31,7 +32,7 @@ class CountingConsumer:
         self._client.subscribe([self._topic], on_assign=self._assigned)
 
     def read(self) -> None:
-        """Take what has arrived, waiting a little for it."""
+        """Count the records that have arrived; wait up to 0.2 s for some."""
         for record in self._client.consume(_BATCH, _WAIT_S):
             if record.error() is None:
                 self._count(record)
@@ -41,7 +42,7 @@ class CountingConsumer:
         return [self._end(number) for number in range(len(self._tallies))]
 
     def has_read(self, ends: Sequence[int]) -> bool:
-        """Whether every partition was read up to these offsets."""
+        """Whether every partition has been read up to these offsets."""
         pairs = zip(self._tallies, ends, strict=True)
         return all(tally.next_offset >= end for tally, end in pairs)
 
@@ -50,7 +51,7 @@ class CountingConsumer:
         return {"read": [tally.read for tally in self._tallies]}
 
     def totals(self, order: Line) -> Line:
-        """The report with what was lost and what came twice."""
+        """Numbers of lost and duplicated records."""
         totals = zip(self._tallies, order["acknowledged"], order["failed"], strict=True)
         return {
             "lost": sum(lost_count(*partition) for partition in totals),
@@ -69,7 +70,7 @@ class CountingConsumer:
         self._tallies[partition].see(cast("int", offset), number_of(value))
 
     def _assigned(self, client: Consumer, partitions: list[TopicPartition]) -> None:
-        """Go on where counting stopped, whatever was committed."""
+        """Continue where counting stopped, whatever was committed."""
         for partition in partitions:
             partition.offset = self._tallies[partition.partition].next_offset
         client.assign(partitions)
@@ -102,7 +103,7 @@ def _settings(bootstrap: str, group: str) -> dict[str, str | int | bool]:
 
 
 def run(inbox: SimpleQueue[Line | None]) -> None:
-    """Work until the balance is told, or until the other side is gone."""
+    """Read until the totals are reported, or until stdin closes."""
     order = inbox.get()
     if order is None:
         return

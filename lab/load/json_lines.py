@@ -1,4 +1,4 @@
-"""Lines of JSON between the lab and its load generators."""
+"""Messages between the lab and its load generators, one line of JSON each."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ _REPORT_S: Final = 0.5
 
 
 def write_line(out: IO[bytes], line: Line) -> None:
-    """Send one message at once."""
+    """Write a message and flush it."""
     out.write(json.dumps(line).encode() + b"\n")
     out.flush()
 
@@ -42,14 +42,14 @@ class Reports:
 
 
 def orders() -> SimpleQueue[Line | None]:
-    """What arrives on this process's stdin; None when the other side is gone."""
+    """Messages from stdin; None when it closes."""
     queue: SimpleQueue[Line | None] = SimpleQueue()
     _read_aside(sys.stdin.buffer, queue.put, lambda: queue.put(None))
     return queue
 
 
 class Worker:
-    """A child of the lab that is told lines and answers with lines."""
+    """A child process that exchanges messages with the lab."""
 
     def __init__(
         self,
@@ -68,14 +68,20 @@ class Worker:
         _read_aside(answers, self._take, self._end)
 
     def tell(self, line: Line) -> None:
-        """Send one message; one that has ended is no error here, but in `wait`."""
+        """Send a message; if the child has ended, `wait` reports the error."""
         try:
             write_line(self._stdin, line)
         except (BrokenPipeError, ValueError):
             self._end()
 
     def wait(self, key: str, timeout_s: float) -> Line:
-        """The next message that has this key; raises ClusterUnreachable."""
+        """Wait for a message that has this key.
+
+        Raises
+        ------
+        ClusterUnreachable
+            The child ended, or `timeout_s` seconds passed; has the end of its log.
+        """
         with self._news:
             self._news.wait_for(
                 lambda: self._ended or key in (self._latest or {}), timeout_s
@@ -90,7 +96,7 @@ class Worker:
         )
 
     def kill(self) -> None:
-        """End it without a balance."""
+        """Kill the child, without final totals."""
         self._processes.kill(self._name)
 
     def _take(self, line: Line) -> None:
@@ -108,7 +114,7 @@ class Worker:
 def _read_aside(
     source: IO[bytes], on_line: Callable[[Line], None], on_end: Callable[[], None]
 ) -> None:
-    """Read messages in a thread of their own until the source ends, and close it."""
+    """Read messages in a thread until the source ends, then close it."""
 
     def read() -> None:
         with source:

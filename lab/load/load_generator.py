@@ -20,37 +20,37 @@ _START_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOrder:
-    """What a load generator is to do."""
+    """Options of a load."""
 
     topic: str
-    """A topic that exists; partition i gets the i-th weight."""
+    """An existing topic; partition i gets the i-th weight."""
     bytes_per_s: float
-    """Over all partitions; only values count, not keys or headers."""
+    """Sum over all partitions; values only, without keys and headers."""
     weights: tuple[float, ...]
     """One per partition, in any unit."""
     record_bytes: int = 1000
     seed: int = 0
-    """Of the records' filling."""
+    """Seed of the records' filler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadStatus:
-    """How far a load is, at most a second old."""
+    """Progress of a load, at most a second old."""
 
     acknowledged: tuple[int, ...]
-    """Records per partition that all replicas in sync have."""
+    """Records per partition that all in-sync replicas have."""
     acknowledged_bytes: tuple[int, ...]
     read: tuple[int, ...]
-    """Records per partition that the consumer has seen."""
+    """Records per partition that the consumer has read."""
     longest_stall: AckStall | None
     """Since the start; None below 50 ms."""
     error: str | None
-    """Why nothing is sent any more, if so."""
+    """Error that stopped the producer, if any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadReport:
-    """The exact balance of a load that has ended."""
+    """Exact totals of a load that has ended."""
 
     acknowledged: tuple[int, ...]
     """Records per partition."""
@@ -58,16 +58,16 @@ class LoadReport:
     acknowledged_bytes: int
     read_records: int
     lost_records: int
-    """Acknowledged, but never read."""
+    """Records acknowledged but never read."""
     duplicated_records: int
-    """Written twice."""
+    """Records written twice."""
     failed_records: int
-    """Sent, but refused or not acknowledged in time."""
+    """Records sent, but refused or not acknowledged in time."""
     longest_stall: AckStall | None
 
 
 class Load:
-    """A running load: two processes of the lab. Safe to use from several threads."""
+    """A producer and a consumer in processes of their own; thread-safe."""
 
     def __init__(
         self, processes: Processes, bootstrap: str, order: LoadOrder, name: str = "load"
@@ -86,9 +86,12 @@ class Load:
         )
 
     def start(self) -> None:
-        """Begin to read, then to send; returns when both do.
+        """Start reading, then sending; return when both do.
 
-        Raises ClusterUnreachable.
+        Raises
+        ------
+        ClusterUnreachable
+            One of the two does not start within a minute.
         """
         self._consumer.tell(
             {
@@ -111,7 +114,10 @@ class Load:
         self._producer.wait("acknowledged", _START_S)
 
     def shift(self, weights: Sequence[float], bytes_per_s: float | None = None) -> None:
-        """Go on with other weights, and with another sum if one is given."""
+        """Change the weights, and the total rate if given.
+
+        Raises ValueError if the number of weights differs.
+        """
         if len(weights) != len(self._order.weights):
             raise ValueError(f"{len(self._order.weights)} weights are needed")
         with self._lock:
@@ -120,7 +126,7 @@ class Load:
         self._producer.tell(self._rates())
 
     def status(self) -> LoadStatus:
-        """How far it is; the children tell it twice a second."""
+        """Current progress; the processes report it twice a second."""
         with self._lock:
             sent, read = self._sent, self._read
         return LoadStatus(
@@ -132,15 +138,18 @@ class Load:
         )
 
     def longest_stall(self, since_ms: int = 0) -> AckStall | None:
-        """The longest stall that had not ended before a time (ms since 1970)."""
+        """Longest stall that ended at or after `since_ms` (ms since the epoch)."""
         with self._lock:
             stalls = [stall for stall in self._stalls if stall.ended_at_ms >= since_ms]
         return max(stalls, key=lambda stall: stall.duration_s, default=None)
 
     def finish(self, timeout_s: float = 60.0) -> LoadReport:
-        """Stop sending, read to the end and tell the balance.
+        """Stop sending, read to the end and return the totals.
 
-        Raises ClusterUnreachable where the brokers do not let it come to an end.
+        Raises
+        ------
+        ClusterUnreachable
+            Sending or reading does not end within `timeout_s` seconds each.
         """
         self._producer.tell({"finish": True})
         sent = self._producer.wait("final", timeout_s)
@@ -160,7 +169,7 @@ class Load:
         )
 
     def kill(self) -> None:
-        """End both processes at once; without `finish` there is no balance."""
+        """Kill both processes; without `finish` there are no totals."""
         self._producer.kill()
         self._consumer.kill()
 

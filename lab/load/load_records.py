@@ -1,8 +1,7 @@
-"""What the load generator writes: records that number themselves.
+"""Numbered records, by which lost and duplicated ones are found.
 
-A value begins with its number within the partition as 8 bytes, big-endian, from 0;
-the rest is filler. The numbers found by a reader therefore tell what was lost and
-what was written twice.
+A value starts with its number within the partition, from 0, as 8 bytes, big-endian; the
+rest is filler.
 """
 
 from collections.abc import Sequence
@@ -14,20 +13,20 @@ NUMBER_BYTES: Final = 8
 
 
 def filler(record_bytes: int, seed: int) -> bytes:
-    """The part after the number; it does not compress."""
+    """Incompressible bytes after the number."""
     return Random(seed).randbytes(max(0, record_bytes - NUMBER_BYTES))
 
 
 def number_of(value: bytes) -> int:
-    """The number a value begins with."""
+    """The number at the start of a value."""
     return int.from_bytes(value[:NUMBER_BYTES], "big")
 
 
 @dataclass(slots=True)
 class Pacer:
-    """How many records are due on each partition, at given rates.
+    """Number of records due on each partition at given rates.
 
-    What could not be sent for long is forgotten rather than sent in one burst.
+    A backlog of more than `max_behind_s` seconds is dropped, not sent in one burst.
     """
 
     rates: list[float]
@@ -39,7 +38,7 @@ class Pacer:
         self.due = [0.0] * len(self.rates)
 
     def advance(self, seconds: float) -> list[int]:
-        """Whole records that are due now, per partition, after this much time."""
+        """Whole records due per partition after `seconds` more seconds."""
         span_s = min(seconds, self.max_behind_s)
         whole = []
         for partition, rate in enumerate(self.rates):
@@ -51,16 +50,16 @@ class Pacer:
 
 @dataclass(slots=True)
 class Tally:
-    """What one reader has seen of one partition."""
+    """Records of one partition as one consumer has read them."""
 
     next_number: int = 0
-    """One more than the highest number seen."""
+    """One more than the highest number read."""
     next_offset: int = 0
-    """Offsets below were counted; seen again they are a repeated delivery."""
+    """Smaller offsets have been counted; reading one again is a redelivery."""
     read: int = 0
     duplicated: int = 0
     missing: set[int] = field(default_factory=set)
-    """Numbers that were passed over and have not turned up."""
+    """Numbers that were skipped and have not appeared since."""
 
     def see(self, offset: int, number: int) -> None:
         """Count one record."""
@@ -78,10 +77,9 @@ class Tally:
 
 
 def lost_count(tally: Tally, acknowledged: int, failed: Sequence[int]) -> int:
-    """Acknowledged numbers of one partition that its reader never saw.
+    """Count acknowledged records of one partition that were never read.
 
-    `failed` are numbers whose sending ended in an error: seen or not, they count
-    neither way.
+    failed: numbers whose sending ended in an error; these never count as lost.
     """
     last = acknowledged + len(failed)
     unseen = tally.missing | set(range(tally.next_number, last))

@@ -1,7 +1,8 @@
-"""The load generator's producer: `python -P -m lab.load.producer`, told on stdin.
+"""The load generator's producer, started as `python -P -m lab.load.producer`.
 
-The first line says where and how much; later ones change the rates or end it. Twice
-a second it tells what was acknowledged and how long the longest stall was.
+Each message on stdin and stdout is a line of JSON. The first says where to send and at
+which rates; later ones change the rates or end the load. Twice a second the producer
+reports the acknowledged records and the longest stall.
 """
 
 import time
@@ -16,13 +17,13 @@ from lab.load.json_lines import Line, Reports, orders
 from lab.load.load_records import NUMBER_BYTES, Pacer, filler
 
 _TICK_S: Final = 0.02
-"""Records due are sent this often: few requests, and stalls seen to 20 ms."""
+"""Interval of sending: few requests, and stalls measured to 20 ms."""
 _FLUSH_S: Final = 60.0
 _MAX_BEHIND_S: Final = 1.0
 
 
 class NumberedProducer:
-    """Sends numbered records to each partition at its rate, and counts the answers."""
+    """Send numbered records to each partition at its rate; count acknowledgements."""
 
     def __init__(self, order: Line) -> None:
         self._topic: str = order["topic"]
@@ -38,11 +39,11 @@ class NumberedProducer:
         self._client = Producer(_settings(order["bootstrap"]))
 
     def change(self, order: Line) -> None:
-        """Go on with other rates."""
+        """Change the rates."""
         self._pacer.rates = self._rates(order)
 
     def send_due(self, elapsed_s: float) -> None:
-        """Hand over what is due after this much time, and take what was answered."""
+        """Send the records due after `elapsed_s` seconds, and take acknowledgements."""
         self._client.poll(0)
         due = self._pacer.advance(elapsed_s)
         if self._error is not None:
@@ -58,14 +59,14 @@ class NumberedProducer:
             self._error = str(exc)
 
     def flush(self) -> None:
-        """Wait for all answers; what has none at the end counts as failed."""
+        """Wait for all acknowledgements; records without one count as failed."""
         self._client.flush(_FLUSH_S)
         for partition, failed in enumerate(self._failed):
             answered = self._acknowledged[partition] + len(failed)
             failed.extend(range(answered, self._sent[partition]))
 
     def report(self) -> Line:
-        """The counts so far and the longest stall since the last report."""
+        """Counts so far, and the longest stall since the last report."""
         return {
             "acknowledged": self._acknowledged,
             "failed": self._failed,
@@ -129,7 +130,7 @@ def _settings(bootstrap: str) -> dict[str, str | int | bool]:
 
 
 def run(inbox: SimpleQueue[Line | None]) -> None:
-    """Work until told to finish, or until the other side is gone."""
+    """Send until a message says to finish, or until stdin closes."""
     order = inbox.get()
     if order is None:
         return

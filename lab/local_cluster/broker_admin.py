@@ -1,4 +1,4 @@
-"""What the lab asks of its own brokers: who is there, and new topics."""
+"""Requests to the local brokers: which are registered, and new topics."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,10 +22,10 @@ _LIST_S: Final = 2.0
 
 
 class BrokerAdmin:
-    """Calls that are repeated until the brokers can answer them.
+    """Requests that are repeated until the brokers can answer them.
 
-    The client is made at the first call: one made before its brokers may never
-    recover from what it saw.
+    The client is created with the first call, since one created before its brokers may
+    never connect.
     """
 
     def __init__(self, bootstrap: str) -> None:
@@ -33,9 +33,9 @@ class BrokerAdmin:
         self._client: AdminClient | None = None
 
     def brokers(self) -> set[int]:
-        """Ids of the brokers that every broker which serves knows; empty if one fails.
+        """Ids of the brokers that every live broker knows; empty if a request fails.
 
-        Brokers learn of each other one after the other, as they do of a new topic.
+        Brokers learn of each other, and of new topics, one after the other.
         """
         try:
             serving = self._connected().list_topics(timeout=_LIST_S).brokers
@@ -44,7 +44,15 @@ class BrokerAdmin:
             return set()
 
     def wait(self, what: str, done: Callable[[], bool], *, timeout_s: float) -> None:
-        """Look until something is so; raises ClusterUnreachable after the time-out."""
+        """Poll until `done` returns true.
+
+        what: the condition that is not met, for the message.
+
+        Raises
+        ------
+        ClusterUnreachable
+            `timeout_s` seconds have passed.
+        """
         end = time.monotonic() + timeout_s
         while not done():
             if time.monotonic() > end:
@@ -61,10 +69,11 @@ class BrokerAdmin:
         *,
         timeout_s: float,
     ) -> None:
-        """Create a topic with these replicas, and wait until every broker has it.
+        """Create a topic with these replicas, and wait until every broker knows it.
 
-        Brokers learn of a new topic one after the other; a client that asks a slower
-        one would be told that the topic does not exist, or has no leaders.
+        Otherwise a client may ask a slower broker, which does not know the topic or
+        its leaders yet. Raises ClusterUnreachable after `timeout_s` seconds, or if the
+        brokers refuse the topic.
         """
         topic = NewTopic(
             name,
@@ -124,14 +133,14 @@ def _client(bootstrap: str) -> AdminClient:
 
 
 def _brokers_known_to(broker: BrokerMetadata) -> set[int]:
-    """Ids of the brokers in one broker's own view of the cluster."""
+    """Ids of the brokers that one broker knows."""
     # A new client has no other connection, so this broker answers.
     only = _client(f"{broker.host}:{broker.port}")
     return set(only.list_topics(timeout=_LIST_S).brokers)
 
 
 def _known_everywhere(client: AdminConnection, name: str, partitions: int) -> bool:
-    """Whether each broker that serves lists the topic with all of its leaders."""
+    """Whether each live broker lists the topic with all of its leaders."""
     from kafka.protocol.metadata import MetadataRequest
 
     wanted = MetadataRequest.MetadataRequestTopic(name=name)
@@ -148,5 +157,5 @@ def _known_everywhere(client: AdminConnection, name: str, partitions: int) -> bo
 
 
 def _led(topic: Any) -> int:
-    """How many partitions of a topic have a leader, as one broker sees it."""
+    """Partitions of a topic that have a leader, as one broker sees it."""
     return sum(partition.leader_id >= 0 for partition in topic.partitions)

@@ -1,7 +1,7 @@
-"""What a local broker is started with: properties, JVM flags, formatted folder.
+"""Properties, JVM flags and formatted folder of a local broker.
 
-The values were measured for three brokers on two cores; those that are far from
-Kafka's defaults say why.
+The values were measured for three brokers on two cores; comments give the reason where
+they are far from Kafka's defaults.
 """
 
 import base64
@@ -18,11 +18,11 @@ from lab.local_cluster.tcp_ports import HOST
 from model.ids import BrokerId
 
 TIER_BUCKET: Final = "kafka-tiered-storage"
-"""The folder that LocalTieredStorage makes, which S3Proxy shows as a bucket."""
+"""The folder that LocalTieredStorage creates; S3Proxy serves it as a bucket."""
 
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 CHECKPOINT: Final = Path(__file__).with_name("bootstrap.checkpoint")
-"""Feature levels of a new cluster, made by `python -m lab.local_cluster.checkpoint`."""
+"""Feature levels of a new cluster, made by `lab.local_cluster.checkpoint`."""
 
 JVM_FLAGS: Final = (
     "-Xmx256m",
@@ -92,17 +92,17 @@ _TIER: Final[dict[str, str | int]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
-    """What the brokers of one local cluster share."""
+    """Settings that all brokers of a local cluster share."""
 
     cluster_id: str
     controllers: tuple[tuple[BrokerId, int], ...]
-    """Node and controller port of every voter; they are brokers too."""
+    """Node id and controller port of every voter; voters are brokers, too."""
     replication: int
     """Replicas of Kafka's own topics."""
     tier_dir: Path | None
     guard: ClientSecurity | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Beside the lab's own, over which they prevail."""
+    """Additional properties; they override the lab's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,40 +112,40 @@ class BrokerSettings:
     broker: BrokerId
     rack: str
     port: int
-    """For clients."""
+    """Port for clients."""
     folder: Path
-    """Its data and its properties file."""
+    """Folder of its data and its properties file."""
     directories: int
-    """How many log directories it has."""
+    """Number of its log directories."""
     proxy_port: int | None = None
-    """Where clients are told to find it, if a proxy stands in front of it."""
+    """Port advertised to clients, if a proxy stands in front of it."""
     inner_port: int | None = None
-    """For the other brokers, if they do not come in as clients do."""
+    """Port for the other brokers, if they do not use that of clients."""
     tls_port: int | None = None
-    """For clients that show a certificate; only with a guard."""
+    """Port for clients with a certificate; only with client security."""
 
     @property
     def log_dirs(self) -> tuple[Path, ...]:
-        """Its log directories; the first holds the cluster's metadata, too."""
+        """Its log directories; the first one also holds the cluster metadata."""
         others = range(2, self.directories + 1)
         names = ["data", *(f"data-{number}" for number in others)]
         return tuple(self.folder / name for name in names)
 
     @property
     def advertised_port(self) -> int:
-        """The port that clients are told."""
+        """Port advertised to clients."""
         return self.proxy_port or self.port
 
     @property
     def properties_file(self) -> Path:
-        """What `kafka.Kafka` is started with."""
+        """The properties file that `kafka.Kafka` is started with."""
         return self.folder / "server.properties"
 
 
 def kafka_id(number: UUID) -> str:
-    """A UUID as Kafka writes it: 22 characters of URL-safe base64.
+    """A UUID in Kafka's form (`org.apache.kafka.common.Uuid`): 22 characters of base64.
 
-    Kafka refuses ids that begin with a dash.
+    URL-safe, and without a leading dash, which Kafka refuses.
     """
     text = base64.urlsafe_b64encode(number.bytes).decode().rstrip("=")
     return "A" + text[1:] if text.startswith("-") else text
@@ -159,7 +159,7 @@ def class_path(jars: Sequence[Path]) -> str:
 def format_broker(
     cluster: ClusterSettings, broker: BrokerSettings, directory_ids: Sequence[UUID]
 ) -> None:
-    """Write properties and formatted data folders, as `kafka-storage format` does."""
+    """Write the properties, and format the log directories as `kafka-storage` does."""
     for folder, number in zip(broker.log_dirs, directory_ids, strict=True):
         folder.mkdir(parents=True)
         (folder / "meta.properties").write_text(

@@ -1,7 +1,7 @@
-"""Makes `bootstrap.checkpoint`, with which brokers are formatted without a JVM.
+"""Create `bootstrap.checkpoint`, which formats brokers without a JVM.
 
-It holds the feature levels of a fresh cluster and belongs to one version of Kafka:
-after a change of the pins run `python -m lab.local_cluster.checkpoint`.
+It has the feature levels of a new cluster of one Kafka version: after changing the
+pins, run `python -m lab.local_cluster.checkpoint`.
 """
 
 import subprocess
@@ -27,11 +27,11 @@ log.dirs={folder}/data
 """
 _BATCH_HEADER: Final = 12
 _VARYING: Final = ((17, 21), (27, 43))
-"""Bytes of a record batch's head that differ from run to run: checksum and times."""
+"""Ranges of a batch header that vary between runs: checksum and timestamps."""
 
 
 def make(java: Java, jars: Sequence[Path]) -> bytes:
-    """What Kafka's own StorageTool writes for a new cluster."""
+    """The checkpoint that `kafka.tools.StorageTool` writes for a new cluster."""
     with tempfile.TemporaryDirectory(prefix="plimsoll-") as name:
         config = Path(name) / "server.properties"
         config.write_text(_CONFIG.format(folder=name), "utf-8")
@@ -43,7 +43,7 @@ def make(java: Java, jars: Sequence[Path]) -> bytes:
 
 
 def without_times(checkpoint: bytes) -> bytes:
-    """The same with zeros where two runs differ."""
+    """The checkpoint with zeros where two runs differ."""
     data = bytearray(checkpoint)
     batch = 0
     while batch < len(data):

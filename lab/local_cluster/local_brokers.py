@@ -1,4 +1,4 @@
-"""Real Apache Kafka brokers on this machine, three in one KRaft quorum."""
+"""Apache Kafka brokers on this machine, in one KRaft quorum."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ from model.errors import ClusterUnreachable, ExecutionStopped
 from model.ids import BrokerId
 
 READY_S: Final = 90.0
-"""Brokers need 4 s on an idle machine and were seen to need 34 s on a busy one."""
+"""Brokers take 4 s to start on an idle machine, and took up to 34 s on a busy one."""
 _RACKS: Final = "abc"
 _MAX_REPLICATION: Final = 3
 _NONE: Final[Mapping[str, str]] = {}
@@ -35,13 +35,24 @@ _NO_FLAGS: Final[Mapping[int, Sequence[str]]] = {}
 class LocalKafka:
     """A cluster of combined brokers and controllers, ids from 1, racks a, b, c.
 
-    `ports` are those for clients, one per broker; without them free ones are taken.
-    `proxy_ports` are told to clients instead, and brokers go past the proxy there.
-    `directories` is how many log directories each has, all on one file system. With a
-    `tier_dir` topics may have remote storage: older segments go there. With a `guard`,
-    clients must pass it and brokers need not. `properties` prevail over the lab's own;
-    `jvm_flags` are some brokers' beside it.
-    Calls are safe from several threads; `stop` is the processes' own `close`.
+    Thread-safe; closing the processes stops it.
+
+    Parameters
+    ----------
+    ports
+        Ports for clients, one per broker; None: any free ones.
+    proxy_ports
+        Ports advertised to clients instead; brokers bypass the proxy.
+    directories
+        Log directories of each broker, all on one file system.
+    tier_dir
+        Folder of the remote tier; None: topics cannot have remote storage.
+    guard
+        What clients, but not brokers, need to connect.
+    properties
+        Override the lab's own.
+    jvm_flags
+        Additional flags by broker id.
     """
 
     def __init__(
@@ -83,27 +94,27 @@ class LocalKafka:
 
     @property
     def bootstrap(self) -> str:
-        """Host and port of every broker, as clients take them."""
+        """Bootstrap servers for clients."""
         return _bootstrap(broker.advertised_port for broker in self._brokers.values())
 
     @property
     def inner_bootstrap(self) -> str:
-        """Host and port of every broker past proxy and guard; only with one of them."""
+        """Bootstrap servers that bypass proxy and security; only with one of these."""
         return _bootstrap(b.inner_port for b in self._brokers.values() if b.inner_port)
 
     @property
     def tls_bootstrap(self) -> str:
-        """Host and port for clients that show a certificate; only with a guard."""
+        """Bootstrap servers for clients with a certificate; only with security."""
         return _bootstrap(b.tls_port for b in self._brokers.values() if b.tls_port)
 
     @property
     def cluster_id(self) -> str:
-        """Kafka's id of this cluster."""
+        """The Kafka cluster id."""
         return self._cluster.cluster_id
 
     @property
     def brokers(self) -> Mapping[BrokerId, BrokerSettings]:
-        """The brokers by id, also those that were killed."""
+        """The brokers by id, killed ones included."""
         return dict(self._brokers)
 
     def launch(self) -> None:
@@ -113,7 +124,15 @@ class LocalKafka:
             self._spawn(broker)
 
     def wait_ready(self, on_step: Callable[[str], None]) -> None:
-        """Wait until every broker is registered; raises ClusterUnreachable."""
+        """Wait until every broker is registered.
+
+        Raises
+        ------
+        ClusterUnreachable
+            A broker ended, or did not register within `READY_S`.
+        ExecutionStopped
+            The processes were closed meanwhile.
+        """
         ports = [broker.port for broker in self._brokers.values()]
         self._wait("a broker does not listen", lambda: all(map(answers, ports)))
         on_step("brokers listen")
@@ -121,7 +140,7 @@ class LocalKafka:
         on_step("brokers registered")
 
     def add_broker(self, rack: str) -> BrokerId:
-        """Start one more broker, not a controller, and wait until it serves."""
+        """Start one more broker, not a controller, and wait until it is registered."""
         with self._lock:
             number = BrokerId(max(self._brokers) + 1)
             (port,) = free_ports(1)
@@ -140,11 +159,11 @@ class LocalKafka:
         return number
 
     def kill_broker(self, broker: BrokerId) -> None:
-        """SIGKILL one broker, as a power cut would end it."""
+        """Kill a broker with SIGKILL, like a power failure."""
         self._processes.kill(_name(broker))
 
     def restart_broker(self, broker: BrokerId) -> None:
-        """Start a broker that was killed, on its data, and wait until it serves."""
+        """Restart a killed broker on its data, and wait until it is registered."""
         self._spawn(self._brokers[broker])
         self._wait("it does not listen", lambda: answers(self._brokers[broker].port))
         self._wait_registered({broker})
@@ -155,9 +174,9 @@ class LocalKafka:
         assignment: Sequence[Sequence[int]],
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Make a topic with the replicas of each partition given, the leader first.
+        """Create a topic with these replicas per partition, preferred leader first.
 
-        A topic that exists already is left as it is. Raises ClusterUnreachable.
+        An existing topic is left unchanged. Raises ClusterUnreachable.
         """
         self._admin.create_topic(name, assignment, configs or {}, timeout_s=READY_S)
 

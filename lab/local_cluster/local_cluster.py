@@ -1,4 +1,4 @@
-"""The local cluster as one thing: brokers, S3, their folder and their end."""
+"""The local cluster as a whole: brokers, S3 and their temporary folder."""
 
 import logging
 import tempfile
@@ -26,49 +26,49 @@ _T = TypeVar("_T")
 
 
 def kafka_pins() -> tuple[JarPin, ...]:
-    """The jars of the local brokers."""
+    """Pinned jars of the local brokers."""
     return read_pins(_PINS, "kafka")
 
 
 def s3_pins() -> tuple[JarPin, ...]:
-    """The jar of the local S3."""
+    """Pinned jar of the local S3."""
     return read_pins(_PINS, "s3proxy")
 
 
 def _ignore(_news: object) -> None:
-    """Progress nobody asked for."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalPlan:
-    """How a local cluster is to be."""
+    """Options of a local cluster."""
 
     brokers: int = 3
     ports: tuple[int, ...] | None = None
-    """For clients, one per broker; None takes free ones."""
+    """Ports for clients, one per broker; None: any free ones."""
     proxy_ports: tuple[int, ...] = ()
-    """Told to clients instead, one per broker, if a proxy stands in front of them."""
+    """Ports advertised to clients instead, one per broker, for a proxy."""
     directories: int = 1
     """Log directories of each broker."""
     s3_port: int | None = None
     tier: bool = True
-    """Whether topics may have remote storage, which S3 then shows."""
+    """Whether topics may have remote storage, served through S3."""
     guard: ClientSecurity | None = None
-    """Whether clients must use TLS, say who they are, and have rights."""
+    """TLS, logins and rights that clients need; None: none."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Of every broker, beside the lab's own, over which they prevail."""
+    """Additional broker properties; they override the lab's own."""
     jvm_flags: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    """Of some brokers' Java, beside the lab's own, by broker id."""
+    """Additional JVM flags by broker id."""
     java: Java | None = None
-    """None looks for one."""
+    """None: the one that `find_java` finds."""
 
 
 class LocalCluster(Closing):
-    """Kafka brokers with a remote tier and S3 over it, in a temporary folder.
+    """Kafka brokers with a remote tier and S3 for it, in a temporary folder.
 
-    `start` fetches what is missing, starts everything and waits; `close` kills it and
-    removes the folder, and so does the reaper when this process dies. Both may be
-    called from any thread, `close` also while `start` runs, and more than once.
+    `start` downloads missing jars, starts everything and waits; `close` kills all
+    processes and removes the folder, as the reaper does when this process dies. Any
+    thread may call either; `close` also during `start`, and repeatedly.
     """
 
     def __init__(self, cache_dir: Path, plan: LocalPlan | None = None) -> None:
@@ -85,11 +85,20 @@ class LocalCluster(Closing):
         on_step: Callable[[str], None] = _ignore,
         on_download: Callable[[JarProgress], None] = _ignore,
     ) -> None:
-        """Bring the cluster up.
+        """Start the cluster and wait until it is ready.
 
-        `on_step` is told each step in a few words, `on_download` how far a download
-        is. Raises DownloadFailed, PortTaken, ClusterUnreachable (which names the
-        folder the logs were kept in), or ExecutionStopped after `close`.
+        on_step: receives each step in a few words; on_download: progress of downloads.
+
+        Raises
+        ------
+        DownloadFailed
+            A jar is missing and cannot be downloaded.
+        PortTaken
+            A requested port is in use.
+        ClusterUnreachable
+            The cluster did not start; the message names the folder with the logs.
+        ExecutionStopped
+            `close` was called.
         """
         try:
             self._start(on_step, on_download)
@@ -106,7 +115,7 @@ class LocalCluster(Closing):
             raise
 
     def close(self) -> None:
-        """Kill everything and remove the folder."""
+        """Kill all processes and remove the folder."""
         with self._lock:
             self._stopped = True
             processes = self._processes
@@ -119,12 +128,12 @@ class LocalCluster(Closing):
 
     @property
     def folder(self) -> Path:
-        """Where everything lies that `close` removes."""
+        """Temporary folder that `close` removes."""
         return self.processes.folder
 
     @property
     def processes(self) -> Processes:
-        """The children; load generators are started among them."""
+        """The child processes; load generators join them."""
         return _started(self._processes)
 
     @property
@@ -134,7 +143,7 @@ class LocalCluster(Closing):
 
     @property
     def s3(self) -> LocalS3:
-        """The view on the tier; only with a tier."""
+        """S3 over the remote tier; only with a tier."""
         return _started(self._s3)
 
     @property

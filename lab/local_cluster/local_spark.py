@@ -27,14 +27,14 @@ _JVM_FLAGS: Final = (
     "-XX:-UsePerfData",
 )
 _ABSENT: Final = "--add-modules=jdk.incubator.vector"
-"""Asked for by Spark of every Java, and not in each."""
+"""An option that Spark passes to every Java, and that not each one knows."""
 
 
 class LocalSpark:
     """A master and workers of one core each, from PySpark's own jars.
 
-    `environ` is what workers find in their environment beside that of Spark: there
-    they look for Python and its packages. It ends with the processes.
+    environ: environment of the workers, which locates Python and its packages. Closing
+    the processes stops it.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class LocalSpark:
 
     @property
     def master(self) -> str:
-        """What jobs take as their master."""
+        """Master URL for jobs."""
         return f"spark://{HOST}:{self._port}"
 
     @property
@@ -68,7 +68,7 @@ class LocalSpark:
         return tuple(self._names)
 
     def launch(self) -> None:
-        """Start all without waiting for them."""
+        """Start master and workers without waiting for them."""
         place = ("--host", HOST, "--port", str(self._port))
         self._spawn(
             _MASTER, "master.Master", *place, "--webui-port", str(self._web_port)
@@ -77,7 +77,7 @@ class LocalSpark:
             self.launch_worker(name)
 
     def launch_worker(self, name: str) -> None:
-        """Start a worker, or one anew that was killed."""
+        """Start a worker, or restart a killed one."""
         folder = self._processes.folder / name
         self._spawn(
             name,
@@ -88,7 +88,13 @@ class LocalSpark:
         )
 
     def wait_ready(self) -> None:
-        """Wait until every worker is registered; raises ClusterUnreachable."""
+        """Wait until every worker is registered.
+
+        Raises
+        ------
+        ClusterUnreachable
+            A process ended, or workers are missing after `READY_S`.
+        """
         end = time.monotonic() + READY_S
         while self.alive_workers() < len(self._names):
             dead = [n for n in (_MASTER, *self._names) if self._ended(n)]
@@ -101,9 +107,9 @@ class LocalSpark:
             time.sleep(_PAUSE_S)
 
     def alive_workers(self) -> int:
-        """How many workers the master counts on; 0 until it answers in JSON.
+        """Number of registered workers; 0 until the master responds with JSON.
 
-        A master that is still starting may close the connection or answer in HTML.
+        A starting master may close the connection or respond with HTML.
         """
         url = f"http://{HOST}:{self._web_port}/json/"
         try:
@@ -128,9 +134,10 @@ class LocalSpark:
 
 
 def java_home(java: Java, folder: Path) -> Path:
-    """A JAVA_HOME that Spark's own scripts and workers can use.
+    """Path of a JAVA_HOME that works with Spark's scripts and workers.
 
-    They ask every Java for a module that the bundled one does not have.
+    They require a module that the bundled Java lacks; for that one, `folder` gets a
+    wrapper script that drops the option.
     """
     if not java.bundled:
         return java.home

@@ -1,4 +1,4 @@
-"""The child processes of one lab: apart from the terminal, and never left behind."""
+"""Child processes of a lab: detached from the terminal, and always cleaned up."""
 
 import logging
 import os
@@ -18,15 +18,14 @@ from model.errors import ExecutionStopped
 _CLEAN_UP_S: Final = 20
 _log = logging.getLogger("plimsoll.lab")
 _SOURCE: Final = Path(__file__).parents[2]
-"""Where the packages lie, so that children find the same ones."""
+"""Folder of the packages, so that children import the same ones."""
 
 
 class Processes:
-    """Starts, knows and ends the children that work in one folder.
+    """Start and end child processes that work in one folder; thread-safe.
 
-    Safe to use from several threads. Each child is the leader of a session of its
-    own, so a terminal's Ctrl-C does not reach it, and carries the mark by which the
-    reaper finds it.
+    Each child leads a session of its own, so that Ctrl-C in the terminal does not
+    reach it, and carries the mark by which the reaper finds it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -45,12 +44,12 @@ class Processes:
 
     @property
     def closed(self) -> bool:
-        """Whether the lab was stopped: nothing can be started any more."""
+        """Whether the lab was closed; no child can be started any more."""
         return self._closed
 
     @property
     def pids(self) -> dict[str, int]:
-        """Process ids of the children that live, by name."""
+        """Process ids of live children by name."""
         with self._lock:
             return {
                 name: child.pid
@@ -66,10 +65,16 @@ class Processes:
         environ: Mapping[str, str] = os.environ,
         piped: bool = False,
     ) -> subprocess.Popen[bytes]:
-        """Start a child under a name; its output is appended to its log.
+        """Start a child; append its output to its log.
 
-        With `piped`, stdin and stdout are pipes and only stderr goes to the log.
-        Raises ExecutionStopped after `close`, ValueError where the name is in use.
+        piped: make stdin and stdout pipes; only stderr goes to the log.
+
+        Raises
+        ------
+        ExecutionStopped
+            `close` was called.
+        ValueError
+            A child with this name is running.
         """
         with self._lock:
             if self._closed:
@@ -89,9 +94,9 @@ class Processes:
         return child
 
     def spawn_module(self, name: str, module: str) -> tuple[IO[bytes], IO[bytes]]:
-        """Start one of the product's own modules: pipes to its stdin, from its stdout.
+        """Start a module of plimsoll; return pipes to its stdin and from its stdout.
 
-        Whoever reads the second one closes it.
+        The caller closes the second one.
         """
         paths = [str(_SOURCE), os.environ.get("PYTHONPATH", "")]
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
@@ -100,22 +105,22 @@ class Processes:
         return cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stdout)
 
     def exit_code(self, name: str) -> int | None:
-        """How a child ended; None while it lives."""
+        """Exit code of a child; None while it is running."""
         return self._children[name].poll()
 
     def kill(self, name: str) -> None:
-        """End a child at once, as a power cut would; one that has ended stays so."""
+        """Kill a child with SIGKILL; nothing happens if it has ended."""
         child = self._children[name]
         child.kill()
         child.wait()
         _close(child.stdin)
 
     def log(self, name: str) -> Path:
-        """Where a child's output goes."""
+        """Log file of a child."""
         return self.logs / f"{name}.log"
 
     def log_tail(self, name: str, lines: int = 8) -> str:
-        """The last lines of a child's output."""
+        """The last lines of a child's log; empty if there is none."""
         try:
             text = self.log(name).read_text("utf-8", "replace")
         except FileNotFoundError:
@@ -123,7 +128,7 @@ class Processes:
         return "\n".join(text.splitlines()[-lines:])
 
     def memory_bytes(self) -> dict[str, int]:
-        """Resident memory of the children that live, by name."""
+        """Resident memory of live children by name, bytes."""
         found = {}
         for name, pid in self.pids.items():
             try:
@@ -133,12 +138,12 @@ class Processes:
         return found
 
     def keep_logs(self, target: Path) -> Path:
-        """Copy the logs to where they outlive the lab."""
+        """Copy the logs to a folder that outlives the lab."""
         shutil.copytree(self.logs, target, dirs_exist_ok=True)
         return target
 
     def close(self) -> None:
-        """Kill all children and have the reaper remove the folder; may be repeated."""
+        """Kill all children and let the reaper remove the folder; may be repeated."""
         with self._lock:
             self._closed = True
             children = list(self._children.values())

@@ -1,7 +1,7 @@
-"""Between clients and local brokers: loses, delays and cuts what it is told to.
+"""A proxy between clients and local brokers that injects faults.
 
-It reads no more of Kafka's protocol than the length, API key and correlation id of each
-message, so it takes every version.
+It reads only the length, API key and correlation id of each message, so it works with
+every version of Kafka's protocol.
 """
 
 import socket
@@ -25,7 +25,7 @@ _ANSWER: Final = Struct(">i")
 
 
 class Api(IntEnum):
-    """API keys of requests that a test may lose."""
+    """API keys of requests that tests inject faults into."""
 
     METADATA = 3
     DESCRIBE_LOG_DIRS = 35
@@ -38,18 +38,18 @@ class Api(IntEnum):
 
 
 class Fault(Enum):
-    """What becomes of a request."""
+    """Fault of a request."""
 
     LOSE_REQUEST = "lose request"
-    """Its broker never hears of it; the connection stays."""
+    """The broker never receives it; the connection stays open."""
     LOSE_ANSWER = "lose answer"
-    """It is done, and nobody is told; the connection stays."""
+    """It is executed, but the response is lost; the connection stays open."""
     CUT_BEFORE = "cut before"
-    """The connection ends, and its broker never hears of it."""
+    """The connection ends, and the broker never receives it."""
     CUT_AFTER = "cut after"
-    """It is done, and the connection ends before the answer."""
+    """It is executed, and the connection ends before the response."""
     DELAY = "delay"
-    """It is done, and the answer comes late."""
+    """It is executed, and the response is delayed."""
 
 
 @dataclass(slots=True)
@@ -60,10 +60,10 @@ class _Order:
 
 
 class Proxy(Closing):
-    """Listens on ports of 127.0.0.1, each for a broker that listens on another.
+    """Forward ports of 127.0.0.1, each to that of a broker; thread-safe.
 
-    `source` is the address that brokers see clients come from. Calls are safe from any
-    thread; a client's ports may be away for a while, and nothing is lost by itself.
+    ports: brokers' ports by the proxy's. source: address from which brokers see
+    clients connect. Without a fault, nothing is lost.
     """
 
     def __init__(self, ports: Mapping[int, int], *, source: str = HOST) -> None:
@@ -79,36 +79,36 @@ class Proxy(Closing):
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """Where clients come to, in the order of the brokers."""
+        """Ports for clients, in the order of the brokers."""
         return tuple(self._ports)
 
     def order(
         self, api: Api, fault: Fault, *, times: int = 1, delay_s: float = 0.0
     ) -> None:
-        """Harm the next requests of this kind, in place of an earlier order."""
+        """Fault the next requests of this kind, replacing an earlier one."""
         with self._lock:
             self._orders[api] = _Order(fault, times, delay_s)
 
     def faults_left(self, api: Api) -> int:
-        """How many requests of this kind are still to be harmed."""
+        """Number of requests of this kind that will still be faulty."""
         with self._lock:
             return self._orders[api].times if api in self._orders else 0
 
     def heal(self) -> None:
-        """Forget all orders, and listen."""
+        """Remove all faults, and listen."""
         with self._lock:
             self._orders.clear()
         self.come_back()
 
     def cut(self) -> None:
-        """End every connection now; new ones may be made at once."""
+        """Close every connection now; clients may reconnect at once."""
         with self._lock:
             links = list(self._links)
         for link in links:
             link.end()
 
     def go_away(self) -> None:
-        """End every connection and refuse new ones."""
+        """Close every connection and refuse new ones."""
         doors, self._doors = self._doors, []
         for door, thread in doors:
             door.shutdown(socket.SHUT_RDWR)
@@ -117,7 +117,7 @@ class Proxy(Closing):
         self.cut()
 
     def come_back(self) -> None:
-        """Listen again."""
+        """Accept connections again."""
         for port, broker in () if self._doors else self._ports.items():
             door = socket.create_server((HOST, port))
             thread = Thread(target=self._admit, args=(door, broker), daemon=True)
@@ -125,7 +125,7 @@ class Proxy(Closing):
             self._doors.append((door, thread))
 
     def close(self) -> None:
-        """End everything."""
+        """Close all connections and stop listening."""
         self.go_away()
 
     def _admit(self, door: socket.socket, broker: int) -> None:
@@ -156,7 +156,7 @@ class Proxy(Closing):
 
 
 class _Link:
-    """One client's connection, and the one to the broker that belongs to it."""
+    """A connection of a client, and the one to its broker."""
 
     def __init__(
         self,
@@ -171,14 +171,14 @@ class _Link:
         """Faults of pending responses by correlation id."""
 
     def run(self) -> None:
-        """Hand on messages until one side ends, or is to end."""
+        """Forward messages until one side closes, or `end` is called."""
         asking = Thread(target=self._ask, daemon=True)
         asking.start()
         self._answer()
         asking.join()
 
     def end(self) -> None:
-        """End both connections."""
+        """Close both connections."""
         for side in (self._client, self._broker):
             with suppress(OSError):
                 side.shutdown(socket.SHUT_RDWR)
@@ -208,7 +208,7 @@ class _Link:
 
 
 def _messages(side: socket.socket) -> Iterator[bytes]:
-    """With the size before each, until the other side ends."""
+    """Messages with their size prefix, until the other side closes."""
     with suppress(OSError):
         while size := side.recv(_SIZE_BYTES, socket.MSG_WAITALL):
             length = int.from_bytes(size, "big")

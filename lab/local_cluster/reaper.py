@@ -1,9 +1,9 @@
 """The process that cleans up after a lab, however the lab's own process ends.
 
-Started by path with the lab's folder as argument and a pipe on stdin. When the pipe
-closes, the lab is gone: every process that carries the folder's name in the variable
-`PLIMSOLL_LAB` is killed, and the folder removed. The mark is in a child's environment
-from its first instant, so there is no gap between starting and registering one.
+It is started by path with the lab's folder as argument and a pipe on stdin. When the
+pipe closes, the lab has ended: the reaper kills every process with the folder's name in
+the variable `PLIMSOLL_LAB`, and removes the folder. Children have the mark in their
+environment from the start, so that none can be missed.
 """
 
 import shutil
@@ -21,7 +21,7 @@ _PAUSE_S: Final = 0.05
 
 
 def marked(folder: str) -> list[psutil.Process]:
-    """The living processes of the lab in this folder."""
+    """Live processes of the lab in this folder."""
     return [process for process in psutil.process_iter() if _has(process, folder)]
 
 

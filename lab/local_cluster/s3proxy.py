@@ -1,4 +1,4 @@
-"""S3Proxy: shows the folder that the remote tier writes as S3 buckets."""
+"""S3Proxy: serves the folder of the remote tier as S3 buckets."""
 
 import time
 from collections.abc import Callable
@@ -50,7 +50,7 @@ class LocalS3:
 
     @property
     def endpoint(self) -> str:
-        """The URL to give a client; addressing is by path."""
+        """URL for clients; they must use path-style addressing."""
         return f"http://{HOST}:{self._port}"
 
     def launch(self) -> None:
@@ -61,7 +61,15 @@ class LocalS3:
         self._processes.spawn(_NAME, [*command, "--properties", str(properties)])
 
     def wait_ready(self, on_step: Callable[[str], None]) -> None:
-        """Wait until it listens; raises ClusterUnreachable."""
+        """Wait until it listens.
+
+        Raises
+        ------
+        ClusterUnreachable
+            It ended, or does not listen after a minute.
+        ExecutionStopped
+            The processes were closed meanwhile.
+        """
         end = time.monotonic() + _READY_S
         while not answers(self._port):
             if self._processes.closed:
@@ -75,7 +83,7 @@ class LocalS3:
         on_step("S3 listens")
 
     def client(self) -> "S3Client":
-        """A boto3 client of this endpoint."""
+        """A boto3 client for this endpoint."""
         import boto3  # takes 0.3 s, so only where segments are listed
         from botocore.config import Config
 

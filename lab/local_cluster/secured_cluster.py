@@ -1,4 +1,4 @@
-"""A cluster whose clients must use TLS, say who they are, and have rights."""
+"""Brokers whose clients need TLS, a login and rights."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 LISTENERS: Final = ("SASL_SSL", "SSL")
-"""Of clients; the brokers' own, INNER, stays open to whoever knows its port."""
+"""Listeners for clients; INNER, for brokers, stays open to all."""
 _SASL: Final = "listener.name.sasl_ssl"
 _TOKENS: Final = f"{_SASL}.oauthbearer"
 _SECURITY: Final = "org.apache.kafka.common.security"
@@ -14,22 +14,22 @@ _SECURITY: Final = "org.apache.kafka.common.security"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSecurity:
-    """What brokers show to their clients, and what clients must show to them."""
+    """Certificates, passwords and keys of brokers and their clients."""
 
     keystore: Path
     """The brokers' private key and certificates, as PEM."""
     truststore: Path
-    """Who signs clients' certificates, which the listener SSL asks for; as PEM."""
+    """Authorities of client certificates, which the listener SSL requires; as PEM."""
     users: Mapping[str, str] = field(repr=False)
-    """Passwords by name, for SASL PLAIN. For SCRAM, users are made once it runs."""
+    """Passwords by user, for SASL PLAIN. SCRAM users are created once it runs."""
     key_set: Path
-    """Whose tokens are believed, for SASL OAUTHBEARER; a JWKS (RFC 7517)."""
+    """Keys that sign accepted tokens, for SASL OAUTHBEARER; a JWKS (RFC 7517)."""
 
     @property
     def properties(self) -> dict[str, str]:
-        """Of every broker, without its listeners' ports.
+        """Properties of every broker, without the ports of its listeners.
 
-        On INNER and between controllers all are ANONYMOUS, to whom all is allowed.
+        Connections on INNER and between controllers are ANONYMOUS, a super user.
         """
         mechanisms = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"
         users = " ".join(f'user_{name}="{word}"' for name, word in self.users.items())
@@ -64,7 +64,7 @@ class ClientSecurity:
 
     @property
     def jvm_flags(self) -> tuple[str, ...]:
-        """Of every broker: what it may fetch keys from must be named here, too."""
+        """JVM flags of every broker: URLs of keys must be allowed here, too."""
         return (
             f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.key_set.as_uri()}",
         )

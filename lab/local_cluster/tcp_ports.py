@@ -9,23 +9,23 @@ from model.errors import PortTaken
 
 HOST: Final = "127.0.0.1"
 _RANGE: Final = range(24000, 32000)
-"""Below what systems hand to outgoing connections, so that a broker that was killed
-finds its port free when it comes back."""
+"""Below the ports for outgoing connections, so that the port of a killed broker is
+still free when it restarts."""
 
 
 _TURNS: Final = cycle(SystemRandom().sample(_RANGE, len(_RANGE)))
-"""At random so that labs of several processes do not meet; in turns so that a port is
-not given twice before somebody listens on it."""
+"""Random, so that labs of several processes do not collide; in turn, so that a port is
+not returned twice before its server listens."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on and nobody was given a short time ago."""
+    """Find ports that are not in use and were not returned recently."""
     some = islice(_TURNS, len(_RANGE))
     return list(islice(filter(is_free, some), count))
 
 
 def claim(port: int, what: str) -> int:
-    """The port itself; raises PortTaken where somebody listens on it."""
+    """Return the port if it is free; raises PortTaken otherwise."""
     if not is_free(port):
         raise PortTaken(
             f"Port {port} for {what} is in use on {HOST}. Choose another one, or stop "
@@ -47,7 +47,7 @@ def is_free(port: int) -> bool:
 
 
 def answers(port: int) -> bool:
-    """Whether somebody accepts connections on the port."""
+    """Whether a server accepts connections on the port."""
     try:
         socket.create_connection((HOST, port), timeout=1).close()
     except OSError:

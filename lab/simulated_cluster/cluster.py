@@ -1,4 +1,4 @@
-"""The simulated cluster itself: its clock, and what happens as it goes on."""
+"""The simulated cluster: its clock, and what happens as time passes."""
 
 import itertools
 import math
@@ -21,7 +21,7 @@ from model.snapshot.snapshot import Resource, Snapshot, StorageKind
 
 
 class Direction(Enum):
-    """Which way a copy passes a broker."""
+    """Direction of a copy through a broker's network card."""
 
     IN = "in"
     OUT = "out"
@@ -29,19 +29,19 @@ class Direction(Enum):
 
 _Copy = tuple[PartitionId, BrokerId]
 _Limit = tuple[BrokerId, Direction, bool]
-"""A broker's card, one way; or, where True, its quota for throttled replicas."""
+"""One direction of a broker's network card; if True, of its replication quota."""
 
 
 class SimulatedCluster:
-    """Brokers and partitions whose time passes only when told to.
+    """Brokers and partitions whose time passes only in `advance`.
 
     Parameters
     ----------
     leader_check_s
-        Kafka's own leader balancing elects preferred leaders so often; None where
+        Interval of Kafka's preferred leader elections; None:
         `auto.leader.rebalance.enable` is off.
     tick_s
-        Rates of producers are taken as constant for so long.
+        Longest time for which produce rates are taken as constant.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class SimulatedCluster:
     def of(
         cls, snapshot: Snapshot, *, leader_check_s: float | None = None
     ) -> "SimulatedCluster":
-        """The cluster of a snapshot, its loads going on as they were then."""
+        """Create the cluster of a snapshot, with constant loads."""
         header = snapshot.header
         return cls(
             header.cluster_id,
@@ -98,33 +98,33 @@ class SimulatedCluster:
 
     @property
     def timing(self) -> Timing:
-        """Its clock; waiting makes its time pass."""
+        """Its clock; waiting advances it."""
         return Timing(
             now_s=lambda: self.now_s, pause=self.advance, steady_s=lambda: self.now_s
         )
 
     @property
     def alive(self) -> frozenset[BrokerId]:
-        """Brokers that serve."""
+        """Ids of live brokers."""
         return frozenset(b.id for b in self.brokers.values() if b.alive)
 
     @property
     def dead(self) -> frozenset[BrokerId]:
-        """Brokers that do not."""
+        """Ids of dead brokers."""
         return frozenset(self.brokers) - self.alive
 
     @property
     def is_automq(self) -> bool:
-        """Whether partitions are in object storage alone."""
+        """Whether partitions are only in object storage."""
         return any(p.storage is StorageKind.SHARED for p in self.partitions.values())
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
-        """Let something happen when so much time has passed."""
+        """Schedule an action `seconds` from now."""
         self._due.append((self.now_s + seconds, next(self._order), action))
         self._due.sort(reverse=True)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Let `seconds` of simulated time pass."""
         end_s = self.now_s + seconds
         self._note()
         while self.now_s < end_s:
@@ -137,7 +137,7 @@ class SimulatedCluster:
             self._note()
 
     def kill(self, broker: BrokerId) -> None:
-        """A broker dies; others lead what it led where one is in sync."""
+        """Kill a broker; in-sync replicas take over its leaderships."""
         self.brokers[broker].alive = False
         self.brokers[broker].requested_dirs.clear()
         for partition in self._on(broker):
@@ -146,7 +146,7 @@ class SimulatedCluster:
             partition.elect(self.alive)
 
     def revive(self, broker: BrokerId) -> None:
-        """It comes back with what it had, and copies the rest."""
+        """Restart a broker with its old data; it copies the rest."""
         self.brokers[broker].alive = True
         for partition in self._on(broker):
             partition.elect(self.alive)
@@ -154,7 +154,10 @@ class SimulatedCluster:
     def reassign(
         self, pid: PartitionId, target: Sequence[BrokerId] | None
     ) -> PartitionResponse:
-        """As the controller does (`ReplicationControlManager`); None cancels."""
+        """Reassign as the controller does (`ReplicationControlManager`).
+
+        target: the new replica list; None cancels.
+        """
         partition = self.partitions.get(pid)
         if partition is None:
             return PartitionResponse.refused(
@@ -186,17 +189,17 @@ class SimulatedCluster:
         return PartitionResponse.accepted()
 
     def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
-        """Make the first replica lead where it is in sync (KIP-460)."""
+        """Elect the first replica as leader where it is in sync (KIP-460)."""
         for pid in ids:
             if pid in self.partitions:
                 self.partitions[pid].elect(self.alive, preferred=True)
 
     def used_bytes(self, broker: BrokerId) -> float:
-        """What lies on a broker's disk."""
+        """Bytes on a broker's disks."""
         return sum(p.bytes_on(broker) for p in self._on(broker) if broker in p.held)
 
     def _cancel(self, partition: SimulatedPartition) -> PartitionResponse:
-        """What stays keeps the new list's order (`PartitionReassignmentRevert`)."""
+        """Cancel; replicas keep the new order (`PartitionReassignmentRevert`)."""
         if not partition.is_moving:
             return PartitionResponse.refused(
                 "No partition reassignment is in progress (85)"
@@ -211,7 +214,7 @@ class SimulatedCluster:
     def shown(
         self, ids: Iterable[PartitionId] | None = None
     ) -> dict[PartitionId, PartitionView]:
-        """Placement as whichever broker is asked shows it, of all by default."""
+        """Placement as the next broker describes it; by default of all partitions."""
         known, dead = self.partitions, self.dead
         selected = known if ids is None else ids
         if self.metadata.lags_s:
@@ -247,7 +250,7 @@ class SimulatedCluster:
         return (p for p in self.partitions.values() if broker in p.replicas)
 
     def _copies(self) -> Iterator[tuple[SimulatedPartition, BrokerId]]:
-        """Replicas that fetch what they lack."""
+        """Replicas that are catching up, with their partitions."""
         alive = self.alive
         for partition in self.partitions.values():
             if partition.leader in alive:
@@ -256,7 +259,7 @@ class SimulatedCluster:
                         yield partition, broker
 
     def _rates(self) -> dict[_Copy, float]:
-        """Bytes per second of every copy under way."""
+        """Bytes per second of every copy in progress."""
         limits_of: dict[_Copy, list[_Limit]] = {}
         for partition, broker in self._copies():
             ways = ((partition.leader, Direction.OUT), (broker, Direction.IN))
@@ -272,7 +275,7 @@ class SimulatedCluster:
         return fair_rates(limits_of, {limit: self._free(limit) for limit in limits})
 
     def throttles(self, pid: PartitionId, broker: BrokerId, way: Direction) -> bool:
-        """Whether a broker has a rate for a replica that is listed."""
+        """Whether the broker's quota applies to this replica."""
         key, rate = (
             (LEADERS, RATES[0]) if way is Direction.OUT else (FOLLOWERS, RATES[1])
         )
@@ -282,7 +285,7 @@ class SimulatedCluster:
         return "*" in listed or f"{pid.partition}:{broker}" in listed
 
     def _free(self, limit: _Limit) -> float:
-        """What producers and replicas in sync leave of a card or a quota."""
+        """Bytes/s of a card or quota left by producers and in-sync replicas."""
         broker, way, is_quota = limit
         total = self.brokers[broker].network_bytes_per_s
         if is_quota:
@@ -295,7 +298,7 @@ class SimulatedCluster:
         return total
 
     def _ends_in_s(self, rates: Mapping[_Copy, float]) -> Iterator[float]:
-        """Seconds until something happens."""
+        """Seconds until each of the next events."""
         for (pid, broker), rate in rates.items():
             partition = self.partitions[pid]
             gain = rate - partition.bytes_in(self.now_s)
@@ -324,7 +327,7 @@ class SimulatedCluster:
         self.now_s += seconds
 
     def _offload(self) -> None:
-        """What is closed is in the tier at once; with KIP-1023 no move copies it."""
+        """Tier closed segments at once; with KIP-1023 moves do not copy them."""
         for partition in self.partitions.values():
             own = self.topic_configs.get(partition.id.topic, {})
             keeps = float(own.get("local.retention.bytes", math.inf))
@@ -335,7 +338,7 @@ class SimulatedCluster:
                 partition.tail_bytes = min(partition.tail_bytes, tail)
 
     def _settle(self) -> None:
-        """What follows from how far the copies are."""
+        """Complete moves whose copies are done, and fail brokers with full disks."""
         self._offload()
         for partition, broker in list(self._copies()):
             if not partition.lags(broker):
@@ -366,7 +369,7 @@ class SimulatedCluster:
 
 
 def _times(partition: SimulatedPartition, broker: BrokerId, way: Direction) -> int:
-    """How often what is produced passes a broker's card that way."""
+    """How often produced bytes pass a broker's card in this direction."""
     if broker != partition.leader:
         return int(way is Direction.IN and broker in partition.in_sync)
     return 1 if way is Direction.IN else len(partition.in_sync) - 1

@@ -1,4 +1,4 @@
-"""What a simulated cluster holds: brokers, partitions and their copies."""
+"""State of a simulated cluster: brokers, partitions and copies."""
 
 import math
 from collections.abc import Callable
@@ -13,12 +13,12 @@ Curve = Callable[[float], float]
 """A rate in bytes per second at a time in seconds since the epoch."""
 
 _ROUNDING: Final = 0.5
-"""Bytes within which a copy counts as whole."""
+"""Missing bytes up to which a copy counts as complete."""
 
 
 @dataclass(slots=True, kw_only=True)
 class DirectoryCopy:
-    """A replica on its way into another directory of its broker."""
+    """A copy of a replica into another directory of its broker."""
 
     path: str
     copied: float = 0.0
@@ -27,26 +27,26 @@ class DirectoryCopy:
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedBroker:
-    """One broker and what it has."""
+    """One broker with its disks, network card and settings."""
 
     id: BrokerId
     rack: str | None = None
     log_dirs: tuple[str, ...] = ("/data",)
     disk_bytes: float = math.inf
-    """Of the disk of each log directory."""
+    """Capacity of the disk of each log directory."""
     network_bytes_per_s: float = 125e6
-    """Of its card, in and out each."""
+    """Capacity of its network card, in each direction."""
     alive: bool = True
     configs: dict[str, str] = field(default_factory=dict)
     copies: dict[PartitionId, DirectoryCopy] = field(default_factory=dict)
-    """Between its directories, in the order in which they were asked for."""
+    """Copies between its directories, in the order of the requests."""
     requested_dirs: dict[PartitionId, str] = field(default_factory=dict)
-    """Of replicas that it has not yet; in memory alone."""
+    """Requested directories of future replicas; lost on a restart."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedPartition:
-    """One partition; the leader's log is whole, others may lack the end of it."""
+    """One partition; replicas other than the leader may lack the end of its log."""
 
     id: PartitionId
     topic_id: str
@@ -55,18 +55,18 @@ class SimulatedPartition:
     leader: BrokerId
     bytes_in: Curve
     log_bytes: float
-    """Of the leader, ever growing."""
+    """Bytes ever written to the leader's log."""
     tail_bytes: float = math.inf
-    """At the end of the log, what is on local disks and a new replica has to copy."""
+    """Bytes at the end of the log on local disks, which a new replica copies."""
     in_sync: set[BrokerId] = field(default_factory=set)
     held: dict[BrokerId, float] = field(default_factory=dict)
-    """How far each replica's copy reaches into the log, in bytes."""
+    """End of each replica's copy, in bytes of the log."""
     dirs: dict[BrokerId, str] = field(default_factory=dict)
-    """Log directories of replicas; the first of their broker where none is named."""
+    """Log directories of replicas; by default the first one of the broker."""
     adding: tuple[BrokerId, ...] = ()
     removing: tuple[BrokerId, ...] = ()
     opens_at_s: float | None = None
-    """When the only replica, in object storage, has been opened by its broker."""
+    """When a broker has opened the partition from object storage."""
 
     def __post_init__(self) -> None:
         self.in_sync = self.in_sync or set(self.replicas)
@@ -75,30 +75,30 @@ class SimulatedPartition:
 
     @property
     def is_moving(self) -> bool:
-        """Whether a reassignment is under way, as Kafka lists it."""
+        """Whether Kafka would list a reassignment in progress."""
         return bool(self.adding or self.removing)
 
     @property
     def target(self) -> list[BrokerId]:
-        """The replica list that a reassignment ends with."""
+        """Replica list after the reassignment."""
         return [b for b in self.replicas if b not in self.removing]
 
     @property
     def start(self) -> float:
-        """Where a new replica begins, in bytes from the beginning of the log."""
+        """Start of a new replica, in bytes of the log."""
         return max(0.0, self.log_bytes - self.tail_bytes)
 
     def bytes_on(self, broker: BrokerId) -> float:
-        """What a replica takes of its disk."""
+        """Bytes of a replica on its disk."""
         return max(0.0, self.held[broker] - self.start)
 
     def lags(self, broker: BrokerId) -> float:
-        """Bytes that a replica still lacks."""
+        """Bytes that a replica is behind the leader."""
         missing = self.log_bytes - self.held[broker]
         return missing if missing > _ROUNDING else 0.0
 
     def view(self, dead: frozenset[BrokerId]) -> PartitionView:
-        """As metadata show it."""
+        """The partition as metadata describe it."""
         return PartitionView(
             id=self.id,
             topic_id=self.topic_id,
@@ -109,7 +109,10 @@ class SimulatedPartition:
         )
 
     def elect(self, alive: frozenset[BrokerId], preferred: bool = False) -> None:
-        """Choose a leader among the replicas in sync; nobody where none serves."""
+        """Elect a leader among the live in-sync replicas, if there are any.
+
+        preferred: elect the first replica, or nothing changes.
+        """
         can = [b for b in self.replicas if b in self.in_sync and b in alive]
         if preferred and can[:1] != self.replicas[:1]:
             return

@@ -1,6 +1,6 @@
-"""The cluster that `plimsoll demo --simulated` shows, as it is at the beginning.
+"""The initial cluster of `plimsoll demo --simulated`.
 
-Its brokers keep an hour or so of what is produced, so that a move takes seconds.
+Its brokers keep about an hour of data, so that a move takes seconds.
 """
 
 import math
@@ -29,20 +29,21 @@ from model.snapshot.snapshot import (
 
 CLUSTER_ID: Final = "simulated"
 RACKS: Final = 3
-"""And replicas of each partition."""
+"""Number of racks, and of replicas of each partition."""
 MOST_BROKERS: Final = 60
 MOST_PARTITIONS: Final = 20_000
 GROWTH: Final = 0.4
-"""How unevenly what brokers lead has grown: the deviation of its logarithm."""
+"""Standard deviation of the logarithm of the growth per broker."""
 KEPT: Final = 1 / 8
-"""Share of the bytes that a synthetic cluster's disks would hold."""
+"""Data kept, as a share of that of a synthetic cluster."""
 MOST_BYTES: Final = 4e9
-"""Of a partition, so that no copy takes long in a small cluster either."""
+"""Largest partition, so that no copy takes long, even in a small cluster."""
 CPU_PER_BYTE: Final = 1.5e-8
-"""Percent of a core for each byte per second, in and out."""
+"""Cores per byte/s, in and out."""
 CPU_CAPACITY: Final = 8.0
+"""Cores."""
 CARD_BYTES_PER_S: Final = 625e6
-"""A broker's network card, each way."""
+"""Capacity of a broker's network card, in each direction."""
 
 _SUBJECTS: Final = (
     *("audit", "billing", "cart", "catalog", "clicks", "crm", "delivery", "devices"),
@@ -54,7 +55,7 @@ _EVENTS: Final = ("changed", "closed", "created", "enriched", "failed", "raw")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoClusterOptions:
-    """How large a cluster, and when."""
+    """Size and start of the cluster."""
 
     brokers: int
     """From `RACKS` to `MOST_BROKERS`."""
@@ -64,12 +65,12 @@ class DemoClusterOptions:
 
     @property
     def partitions(self) -> int:
-        """They grow by the square of the brokers."""
+        """Number of partitions; grows with the square of the brokers."""
         return round(MOST_PARTITIONS * (self.brokers / MOST_BROKERS) ** 2)
 
 
 def initial_snapshot(order: DemoClusterOptions) -> Snapshot:
-    """Mean loads and placement; what some brokers lead has grown since then."""
+    """Placement and mean loads; since then, the load of some brokers has grown."""
     shape = ClusterShape(
         brokers=order.brokers,
         partitions=order.partitions,
@@ -88,9 +89,10 @@ def initial_snapshot(order: DemoClusterOptions) -> Snapshot:
 
 
 def simulated(of: Snapshot, rates: list[float]) -> SimulatedCluster:
-    """The cluster of a snapshot; `rates`: of producers, by row, read again and again.
+    """Create the cluster of a snapshot.
 
-    Rates are taken as constant while its time passes: whoever lets it pass sets them.
+    rates: produce rate by row, bytes/s; read with every step, so the caller may change
+    it between steps.
     """
     return SimulatedCluster(
         of.header.cluster_id,
@@ -122,7 +124,7 @@ def _curve(rates: list[float], row: int) -> Curve:
 
 
 def _scaled_down(of: Snapshot, loads: Floats) -> Snapshot:
-    """With fewer bytes on disks, with CPU, and with names that one can tell apart."""
+    """Reduce the data on disks, and add CPU and readable topic names."""
     header = of.header
     disk = np.rint(np.minimum(KEPT * loads[:, 2], MOST_BYTES))
     cpu = CPU_PER_BYTE * (loads[:, 0] + loads[:, 1])
@@ -150,7 +152,7 @@ def _broker(of: Broker) -> Broker:
 
 
 def _named(topics: tuple[Topic, ...]) -> tuple[Topic, ...]:
-    """With names of two words, and a number where these do not suffice."""
+    """Name topics by two words, with a number if these run out."""
     words = [f"{subject}.{event}" for event in _EVENTS for subject in _SUBJECTS]
     rounds = range(1, 2 + len(topics) // len(words))
     names = [w if number == 1 else f"{w}.v{number}" for number in rounds for w in words]

@@ -1,4 +1,4 @@
-"""Log directories of simulated brokers, and copies between those of one broker."""
+"""Log directories of simulated brokers, and copies between them."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -13,11 +13,11 @@ from lab.simulated_cluster.cluster_state import (
 from model.ids import BrokerId, PartitionId
 
 COPY_BYTES_PER_S: Final = 100e6
-"""Between two directories; a broker copies one replica after the other."""
+"""Rate of a copy between directories; a broker copies one replica at a time."""
 
 
 class SimulatedDirectories:
-    """In which directory of its broker each replica lies (KIP-113)."""
+    """The directory of each replica on its broker (KIP-113)."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class SimulatedDirectories:
         self._partitions = partitions
 
     def alter(self, broker: BrokerId, pid: PartitionId, path: str) -> PartitionResponse:
-        """As one broker does (class `ReplicaManager`)."""
+        """Start or cancel a copy, as `kafka.server.ReplicaManager` does."""
         at, partition = self._brokers[broker], self._partitions.get(pid)
         if path not in at.log_dirs:
             return PartitionResponse.refused(
@@ -43,7 +43,7 @@ class SimulatedDirectories:
         return PartitionResponse.accepted()
 
     def add(self, partition: SimulatedPartition, broker: BrokerId) -> None:
-        """A replica is made: where it was told, else in the emptiest directory."""
+        """Place a new replica: as requested, else in the directory with the fewest."""
         at = self._brokers[broker]
         held = [
             self._lies_in(p, broker)
@@ -54,18 +54,18 @@ class SimulatedDirectories:
         partition.dirs[broker] = at.requested_dirs.pop(partition.id, emptiest)
 
     def remove(self, partition: SimulatedPartition, broker: BrokerId) -> None:
-        """A replica is gone."""
+        """Forget a removed replica."""
         partition.dirs.pop(broker, None)
         self._brokers[broker].copies.pop(partition.id, None)
 
     def ends_in_s(self) -> Iterator[float]:
-        """Seconds until the copies under way are whole."""
+        """Seconds until each copy in progress is complete."""
         for broker, pid, copy in self._running():
             left = self._partitions[pid].bytes_on(broker) - copy.copied
             yield max(1e-6, left / COPY_BYTES_PER_S)
 
     def advance(self, seconds: float) -> None:
-        """Copy, and change over to what is whole."""
+        """Copy for `seconds`, and switch to complete copies."""
         for broker, pid, copy in list(self._running()):
             copy.copied += seconds * COPY_BYTES_PER_S
             partition = self._partitions[pid]
@@ -76,13 +76,13 @@ class SimulatedDirectories:
     def views(
         self, broker: BrokerId, ids: Collection[PartitionId]
     ) -> tuple[LogDirView, ...]:
-        """As the broker tells them."""
+        """Directories of a broker as it describes them, with the replicas named."""
         return tuple(
             self._view(broker, path, ids) for path in self._brokers[broker].log_dirs
         )
 
     def is_full(self, broker: BrokerId) -> bool:
-        """Whether one of a broker's disks holds more than it can."""
+        """Whether one of a broker's disks is over its capacity."""
         at = self._brokers[broker]
         if at.disk_bytes == math.inf:
             return False

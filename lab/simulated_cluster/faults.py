@@ -1,4 +1,4 @@
-"""What is to go wrong between the executor and a simulated cluster."""
+"""Faults between the executor and a simulated cluster."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,33 +6,33 @@ from enum import Enum
 
 
 class Lost(Enum):
-    """What of a call does not arrive."""
+    """The lost part of a call."""
 
     REQUEST = "request"
-    """The cluster never hears of it."""
+    """The cluster never receives it."""
     ANSWER = "answer"
-    """It is done, and nobody is told."""
+    """It is executed, but the response is lost."""
 
 
 def _ignore(call: str, *, made: bool) -> None:
-    """By default nobody listens."""
+    """Ignore a call."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Faults:
-    """Filled in by whoever runs the cluster; may be changed at any time."""
+    """Faults in force; may be changed at any time."""
 
     away: bool = False
     """No broker answers."""
     slow_s: float = 0.0
-    """What every answer takes longer."""
+    """Additional time of every response."""
     denied: set[str] = field(default_factory=set)
-    """Names of calls that the rights do not suffice for."""
+    """Names of calls that fail for missing rights."""
     lost: dict[int, Lost] = field(default_factory=dict)
-    """Of the n-th call that changes something, counted from 0."""
+    """Lost part by number of the changing call, from 0."""
     refusals: dict[str, str] = field(default_factory=dict)
-    """The words with which a call is refused, by its name."""
+    """Error messages of refused calls by name."""
     most_partitions: int | None = None
-    """A request for more replica lists violates a policy."""
+    """Partitions per reassignment request; more violate a policy. None: no policy."""
     on_call: Callable[..., None] = _ignore
-    """Told of every call before (`made=False`) and after it has effect; may raise."""
+    """Called before (`made=False`) and after each change takes effect; may raise."""

@@ -1,7 +1,7 @@
-"""What brokers show of the placement: each as it was some time ago.
+"""Metadata of brokers that lag behind the controller.
 
-A broker learns of a change when it has read that far in the controller's log, and a
-client asks any of them, so that a later answer may show an older state.
+A broker learns of a change once it has read that part of the controller's log. Clients
+ask any broker, so a later response may show an older state.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -11,7 +11,7 @@ from model.ids import BrokerId, PartitionId
 
 
 class LaggingMetadata:
-    """Remembers what partitions looked like, while any broker lags."""
+    """Former states of partitions, for brokers that lag."""
 
     def __init__(self) -> None:
         self.lags_s: Mapping[BrokerId, float] = {}
@@ -20,7 +20,7 @@ class LaggingMetadata:
         self._asked = 0
 
     def note(self, views: Iterable[PartitionView], now_s: float) -> None:
-        """What the controller knows now."""
+        """Record the controller's current state."""
         for view in views:
             past = self._past.setdefault(view.id, [])
             if not past or past[-1][1] != view:
@@ -29,7 +29,7 @@ class LaggingMetadata:
     def shown(
         self, ids: Iterable[PartitionId], alive: Collection[BrokerId], now_s: float
     ) -> dict[PartitionId, PartitionView]:
-        """As the next broker in turn shows them."""
+        """Partitions as the next broker in turn describes them."""
         self._asked += 1
         asked = sorted(alive)[self._asked % len(alive)]
         at_s = now_s - self.lags_s.get(asked, 0.0)

@@ -1,4 +1,4 @@
-"""A simulated cluster that lives: loads swell, and its clock goes on by itself."""
+"""A simulated cluster whose clock runs by itself, with loads that rise and fall."""
 
 import threading
 import time
@@ -24,12 +24,12 @@ from model.snapshot.snapshot import Broker, Floats, Ints, Snapshot, Source
 
 _T = TypeVar("_T")
 _STEP_S: Final = 0.1
-"""Of our clock, between two steps of the cluster's; or four times what one takes."""
+"""Real time between two steps of the cluster; at least `_REST` times their duration."""
 _REST: Final = 4
 _WINDOW_S: Final = 15.0
-"""As the probe's loads are averaged over; here they are what they are now."""
+"""Window in the snapshot, like the probe's; loads here are current values."""
 _RATES: Final = (0, 1, 3)
-"""Columns that go up and down: in, out and CPU."""
+"""Columns of the loads that vary: net in, net out and CPU."""
 DEPTH: Final = (0.05, 0.3)
 """Range of the amplitude of a topic's rate, as a share of the mean."""
 PERIOD_S: Final = (240.0, 900.0)
@@ -68,9 +68,9 @@ class TopicSines:
 
 
 class LiveCluster(Closing):
-    """Entered, a thread lets its time pass, `speed` times as fast as ours.
+    """Run a cluster in a thread, `speed` times as fast as real time.
 
-    Whoever else asks it anything holds `lock` meanwhile.
+    Entering the context starts the thread. Other threads hold `lock` during calls.
     """
 
     def __init__(self, order: DemoClusterOptions, *, speed: float) -> None:
@@ -92,26 +92,26 @@ class LiveCluster(Closing):
         return super().__enter__()
 
     def close(self) -> None:
-        """Stop its clock; whoever waits by it does not any more."""
+        """Stop the clock; waits in simulated time end."""
         self._closing.set()
         if self._clock.is_alive():
             self._clock.join()
 
     def now_s(self) -> float:
-        """Its time, seconds since the epoch."""
+        """Simulated time, seconds since the epoch."""
         return self.cluster.now_s
 
     @property
     def timing(self) -> Timing:
-        """Its clock, for a run; to wait is to wait by ours, `speed` times as short."""
+        """Its clock for a run; a wait takes 1/`speed` of its length in real time."""
         return Timing(now_s=self.now_s, pause=self._pause, steady_s=self.now_s)
 
     def admin(self) -> "LiveAdmin":
-        """A client of it."""
+        """Create a client of the cluster."""
         return LiveAdmin(self)
 
     def snapshot(self) -> Snapshot:
-        """What a collector would make of it now."""
+        """The snapshot that a collector would take now."""
         with self.lock:
             now_s = self.cluster.now_s
             partitions = self.cluster.partitions.values()
@@ -137,7 +137,7 @@ class LiveCluster(Closing):
         )
 
     def replication(self) -> Replication:
-        """What metadata would tell of replicas in sync."""
+        """Under-replicated and offline partitions."""
         with self.lock:
             partitions = self.cluster.partitions.values()
             led = [p for p in partitions if p.leader != NO_BROKER]
@@ -156,7 +156,7 @@ class LiveCluster(Closing):
         )
 
     def _pause(self, seconds: float) -> None:
-        """Wait until that much of its time has passed; a step may be late."""
+        """Wait until `seconds` of simulated time have passed; a step may be late."""
         until_s = self.now_s() + seconds
         wait_s = seconds / self.speed
         while not self._closing.wait(wait_s) and self.now_s() < until_s:
@@ -177,7 +177,7 @@ class LiveCluster(Closing):
 
 
 class LiveAdmin(SimulatedAdmin):
-    """Answers at once: its calls are made while the clock goes on by itself."""
+    """A client whose calls take no simulated time, since the clock runs by itself."""
 
     def __init__(self, of: LiveCluster) -> None:
         super().__init__(of.cluster, Faults(), answer_s=0.0)
@@ -193,7 +193,7 @@ class LiveAdmin(SimulatedAdmin):
 
 
 class LiveObserver:
-    """Sees all of a living cluster, once a second of our clock."""
+    """Observe a running cluster once per second of real time."""
 
     failure: PlimsollError | None = None
 
@@ -204,22 +204,22 @@ class LiveObserver:
         self._seen_at_s = float("-inf")
 
     def start(self) -> None:
-        """There is nothing to connect to."""
+        """Do nothing: there is no connection."""
 
     def brokers(self) -> tuple[Broker, ...]:
-        """All of them serve."""
+        """All brokers; they are always live."""
         return self._poll()[0].header.brokers
 
     def replication(self) -> Replication:
-        """Known from the beginning."""
+        """Available from the start."""
         return self._poll()[1]
 
     def snapshot(self) -> Snapshot:
-        """Known from the beginning."""
+        """Available from the start."""
         return self._poll()[0]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is no connection."""
 
     def _poll(self) -> tuple[Snapshot, Replication]:
         now_s = time.monotonic()

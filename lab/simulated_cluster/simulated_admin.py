@@ -1,4 +1,4 @@
-"""The executor's calls, answered by a simulated cluster."""
+"""The executor's client of a simulated cluster."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -22,10 +22,10 @@ from model.snapshot.snapshot import StorageKind
 
 _T = TypeVar("_T")
 _TIMEOUT_S: Final = 10.0
-"""What a call takes that nobody answers."""
+"""Duration of a call without a response."""
 _RECORD_BYTES: Final = 1000
 _MOST_RECORDS: Final = 10_000
-"""Of one controller operation (`QuorumController.MAX_RECORDS_PER_USER_OP`)."""
+"""Limit of a controller operation (`QuorumController.MAX_RECORDS_PER_USER_OP`)."""
 _TOO_MANY: Final = "Unable to perform excessively large batch operation."
 _BROKER_DEFAULTS: Final = {"follower.fetch.last.tiered.offset.enable": "true"}
 _AUTOMQ_DEFAULTS: Final = {
@@ -43,7 +43,11 @@ _TOPIC_DEFAULTS: Final = {
 
 
 class SimulatedAdmin:
-    """Implements `cluster_admin.Admin`; calls take time of the simulated clock."""
+    """Implement `ClusterAdmin`; each call takes `answer_s` of simulated time.
+
+    Calls raise the errors of the real client: ClusterUnreachable, RightsMissing and
+    ExecutionStopped.
+    """
 
     def __init__(
         self, cluster: SimulatedCluster, faults: Faults, *, answer_s: float = 0.01
@@ -55,10 +59,10 @@ class SimulatedAdmin:
         """Number of changing calls so far."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is no connection."""
 
     def cluster(self) -> ClusterView:
-        """The cluster's id and the brokers that serve."""
+        """Cluster id, live brokers and racks."""
         of = self._cluster
         return self._read(
             "cluster",
@@ -70,27 +74,27 @@ class SimulatedAdmin:
         )
 
     def controller_elections(self) -> int | None:
-        """As the cluster has it."""
+        """Number of controller elections so far."""
         return self._read("controller_elections", lambda: self._cluster.elections)
 
     def features(self) -> frozenset[str]:
-        """AutoMQ shows itself by one."""
+        """Feature names; AutoMQ is recognised by one."""
         known = {"automq.version"} if self._cluster.is_automq else set()
         return self._read("features", lambda: frozenset(known))
 
     def topics(self) -> dict[TopicName, int]:
-        """Those of its partitions."""
+        """Number of partitions by topic."""
         there = (pid.topic for pid in self._cluster.partitions)
         return self._read("topics", lambda: dict(Counter(there)))
 
     def partitions(
         self, ids: Collection[PartitionId] | None = None
     ) -> dict[PartitionId, PartitionView]:
-        """Placement as a broker shows it, of all where none are named."""
+        """Placement in the metadata of a broker; by default of all partitions."""
         return self._read("partitions", lambda: self._cluster.shown(ids))
 
     def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
-        """All that are under way."""
+        """Reassignments in progress."""
         return self._read(
             "reassignments",
             lambda: {
@@ -103,7 +107,7 @@ class SimulatedAdmin:
     def reassign(
         self, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
     ) -> dict[PartitionId, PartitionResponse]:
-        """Each by itself, but all refused where they are too many."""
+        """Reassign each partition by itself; refuse all if there are too many."""
 
         def ask() -> dict[PartitionId, PartitionResponse]:
             most = self._faults.most_partitions
@@ -117,7 +121,7 @@ class SimulatedAdmin:
         return self._change("reassign", ask)
 
     def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
-        """At once, where the preferred replica is in sync."""
+        """Elect at once, where the preferred replica is in sync."""
         self._change(
             "elect_preferred", lambda: self._cluster.elect_preferred(list(ids))
         )
@@ -125,7 +129,7 @@ class SimulatedAdmin:
     def log_dirs(
         self, broker: BrokerId, ids: Collection[PartitionId]
     ) -> tuple[LogDirView, ...]:
-        """As the broker tells."""
+        """Log directories of a broker, with the replicas named."""
 
         def ask() -> tuple[LogDirView, ...]:
             self._refuse_dead(broker)
@@ -136,7 +140,7 @@ class SimulatedAdmin:
     def alter_log_dirs(
         self, broker: BrokerId, targets: Mapping[PartitionId, str]
     ) -> dict[PartitionId, PartitionResponse]:
-        """By the broker itself, one replica after the other."""
+        """Move replicas between directories, one after the other (KIP-113)."""
         of = self._cluster.directories
 
         def ask() -> dict[PartitionId, PartitionResponse]:
@@ -148,7 +152,7 @@ class SimulatedAdmin:
     def offsets(
         self, leader: BrokerId, ids: Collection[PartitionId], kind: OffsetKind
     ) -> dict[PartitionId, int]:
-        """Of records of equal size."""
+        """Offsets of partitions that `leader` leads; all records have equal size."""
         of = self._cluster
         led = [
             of.partitions[pid]
@@ -158,7 +162,7 @@ class SimulatedAdmin:
         return self._read("offsets", lambda: {p.id: _offset(p, kind) for p in led})
 
     def broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
-        """Defaults, and what was set."""
+        """Effective values: defaults and dynamic settings."""
         defaults = _BROKER_DEFAULTS
         if self._cluster.is_automq:
             defaults = defaults | _AUTOMQ_DEFAULTS
@@ -168,7 +172,7 @@ class SimulatedAdmin:
     def topic_configs(
         self, topics: Sequence[TopicName], keys: Sequence[str]
     ) -> dict[TopicName, dict[str, str]]:
-        """Defaults, and what was set."""
+        """Effective values: defaults and dynamic settings."""
         of = self._cluster
         tiered = {
             p.id.topic
@@ -193,7 +197,7 @@ class SimulatedAdmin:
     def own_broker_configs(
         self, broker: BrokerId, keys: Sequence[str]
     ) -> dict[str, str]:
-        """What was set."""
+        """Dynamic settings."""
         return self._read(
             "own_broker_configs", lambda: of_keys(self._of_broker(broker), keys)
         )
@@ -201,7 +205,7 @@ class SimulatedAdmin:
     def own_topic_configs(
         self, topics: Sequence[TopicName], keys: Sequence[str]
     ) -> dict[TopicName, dict[str, str]]:
-        """What was set."""
+        """Dynamic settings."""
         own = self._cluster.topic_configs
         return self._read(
             "own_topic_configs",
@@ -209,27 +213,27 @@ class SimulatedAdmin:
         )
 
     def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
-        """What was set for all brokers."""
+        """Dynamic settings of all brokers."""
         own = self._cluster.default_configs
         return self._read("default_broker_configs", lambda: of_keys(own, keys))
 
     def alter_broker_configs(
         self, broker: BrokerId, values: Mapping[str, str | None]
     ) -> None:
-        """Set or take away."""
+        """Set values, or delete them with None."""
         self._change(
             "alter_broker_configs", lambda: alter(self._of_broker(broker), values)
         )
 
     def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
-        """Set or take away for all brokers."""
+        """Set values for all brokers, or delete them with None."""
         own = self._cluster.default_configs
         self._change("alter_default_broker_configs", lambda: alter(own, values))
 
     def alter_topic_configs(
         self, topic: TopicName, values: Mapping[str, str | None]
     ) -> None:
-        """Set or take away."""
+        """Set values, or delete them with None."""
 
         def ask() -> None:
             own = self._cluster.topic_configs.setdefault(topic, {})
@@ -242,7 +246,7 @@ class SimulatedAdmin:
     def append_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:
-        """Add entries to settings that are lists."""
+        """Append entries to list settings."""
         self._change(
             "append_topic_configs", lambda: append(self._of_topic(topic), lists)
         )
@@ -250,13 +254,13 @@ class SimulatedAdmin:
     def subtract_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:
-        """Take entries out of settings that are lists."""
+        """Remove entries from list settings."""
         self._change(
             "subtract_topic_configs", lambda: subtract(self._of_topic(topic), lists)
         )
 
     def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
-        """Take settings away."""
+        """Delete settings."""
 
         def ask() -> None:
             own = self._of_topic(topic)
@@ -268,7 +272,7 @@ class SimulatedAdmin:
         self._change("delete_topic_configs", ask)
 
     def _of_broker(self, broker: BrokerId) -> dict[str, str]:
-        """Its own settings, which it is asked for itself."""
+        """Settings of a broker, which only that broker returns."""
         self._refuse_dead(broker)
         return self._cluster.brokers[broker].configs
 

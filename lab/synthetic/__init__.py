@@ -1,1 +1,1 @@
-"""Clusters that nobody has: states and their past, made from a seed."""
+"""Synthetic clusters: states and their history, generated from a seed."""

@@ -1,4 +1,4 @@
-"""Where the replicas of a generated cluster lie before anything is planned."""
+"""Initial placement of the replicas of a synthetic cluster."""
 
 from typing import Final
 
@@ -8,9 +8,9 @@ from lab.synthetic.shape import ClusterShape
 from model.snapshot.snapshot import Floats, Ints
 
 YOUNG_HOLD: Final = 0.05
-"""Replicas of a young broker against those of an old one."""
+"""Replicas of a young broker as a share of those of an old one."""
 SHAKEN: Final = 0.03
-"""Share of the partitions of a near-level cluster that lie anywhere."""
+"""Share of the partitions of a nearly balanced cluster that are placed at random."""
 
 
 def place(
@@ -20,7 +20,10 @@ def place(
     partition: Ints,
     rates: Floats,
 ) -> Ints:
-    """Brokers of the replicas, (n, rf), preferred leader first."""
+    """(n, rf) brokers of the replicas, preferred leader first.
+
+    topic, partition: (n,) per partition; rates: (n, 2) net in and out, bytes/s.
+    """
     if shape.near_level:
         return _largest_first(shape, rng, rates)[:, None]
     racks = _racks(shape, old=True)
@@ -46,7 +49,7 @@ def _racks(shape: ClusterShape, *, old: bool) -> list[Ints]:
 
 
 def _nth(racks: list[Ints], rack: Ints, turn: Ints) -> Ints:
-    """The broker whose turn it is in each row's rack."""
+    """(n,) the broker of each row's rack whose turn it is."""
     length = np.array([len(r) for r in racks])
     table = np.zeros((len(racks), length.max()), np.int64)
     for row, brokers in zip(table, racks, strict=True):
@@ -56,7 +59,7 @@ def _nth(racks: list[Ints], rack: Ints, turn: Ints) -> Ints:
 
 
 def _to_young(shape: ClusterShape, rng: np.random.Generator, placed: Ints) -> Ints:
-    """Hand some replicas to the young brokers of their rack."""
+    """Move some replicas to the young brokers of their rack."""
     old, young = _racks(shape, old=True), _racks(shape, old=False)
     share = np.array(
         [
@@ -77,7 +80,7 @@ def _to_young(shape: ClusterShape, rng: np.random.Generator, placed: Ints) -> In
 def _largest_first(
     shape: ClusterShape, rng: np.random.Generator, rates: Floats
 ) -> Ints:
-    """Each partition to the broker with the least so far, then some anywhere."""
+    """Place the largest first on the least loaded broker, then some at random."""
     share = (rates / rates.sum(axis=0)).sum(axis=1)
     load = np.zeros(shape.brokers)
     placed = np.empty(len(rates), np.int64)

@@ -1,4 +1,4 @@
-"""A synthetic cluster as plimsoll would see it: its samples, and its load vectors."""
+"""Samples and load vectors of a synthetic cluster, as plimsoll would measure them."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +15,7 @@ from model.errors import ConfigError
 from model.snapshot.snapshot import Floats, Ints, Snapshot, StorageKind
 
 END_MS: Final = 1_699_963_200_000
-"""When the history ends and the snapshot is taken: Tuesday 2023-11-14, 12:00 UTC."""
+"""End of the history, and time of the snapshot: Tuesday 2023-11-14, 12:00 UTC."""
 WINDOW: Final = Window(window_ms=15_000)
 RECORD_BYTES: Final = 1000
 LEAST_STEP_MS: Final = 60_000
@@ -30,21 +30,24 @@ HISTORY: Final = pa.schema(
         )
     ]
 )
-"""Those columns of `VECTORS` that the probe fills."""
+"""The columns of `VECTORS` that the probe fills."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Which cluster, and how much of its past."""
+    """Options of a synthetic cluster and its history.
+
+    Raises ConfigError if the combination is not possible.
+    """
 
     shape: ClusterShape
     storage: StorageKind
     rhythm: Rhythm
     seed: int
     days: int = 14
-    """Of history; 0 for none."""
+    """Days of history; 0: none."""
     step_ms: int = HOUR_MS
-    """From one vector of the history to the next."""
+    """Time between two vectors of the history, ms."""
     end_ms: int = END_MS
 
     def __post_init__(self) -> None:
@@ -60,7 +63,7 @@ class Order:
 
 
 class SyntheticCluster:
-    """Columns of a cluster at any time; a row per partition, by topic and number."""
+    """A cluster at any time, as tables with a row per partition."""
 
     def __init__(self, order: Order) -> None:
         shape, seed = order.shape, order.seed
@@ -83,7 +86,7 @@ class SyntheticCluster:
         self._topic = pa.array(names).take(pa.array(columns.topic))
 
     def vectors(self, time_ms: int) -> pa.Table:
-        """All load vectors at this time, as if measured; schema `HISTORY`."""
+        """All load vectors at a time (ms since the epoch), in the schema `HISTORY`."""
         net_in, net_out = self._rates(time_ms)
         sizes = self._curves.sizes(time_ms)
         held = np.rint(sizes * self._local), np.rint(sizes * self._size)
@@ -101,7 +104,7 @@ class SyntheticCluster:
         )
 
     def samples(self, time_ms: int) -> pa.Table:
-        """What the probe would see shortly before the end; schema `SAMPLES`.
+        """Samples of the probe at a time shortly before the end; schema `SAMPLES`.
 
         Rates are those at the end.
         """
@@ -130,13 +133,13 @@ class SyntheticCluster:
         return self.mean.partitions.size_bytes
 
     def _rates(self, time_ms: int) -> tuple[Floats, Floats]:
-        """(n,) whole bytes per second from producers, and to consumers."""
+        """(n,) whole bytes/s from producers, and to consumers."""
         factors = self._curves.rates(time_ms)
         net_in = np.maximum(1.0, np.rint(factors * self._net_in))
         return net_in, np.rint(factors * self._net_out)
 
     def _table(self, schema: pa.Schema, columns: dict[str, Any]) -> pa.Table:
-        """One value for all rows, or one for each."""
+        """Table of columns that have one value for all rows, or one per row."""
         n = len(self.mean)
         known = columns | {
             "topic": self._topic,
@@ -157,6 +160,6 @@ class SyntheticCluster:
 
 
 def _records(size: Any) -> Ints:
-    """(n,) whole records in so many bytes."""
+    """(n,) whole records in `size` bytes."""
     found: Ints = np.asarray(size // RECORD_BYTES, np.int64)
     return found

@@ -1,4 +1,4 @@
-"""What a synthetic cluster looks like; with a seed it is a cluster."""
+"""Shape of a synthetic cluster; together with a seed it determines the cluster."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,23 +6,23 @@ from typing import Final
 from model.errors import ConfigError
 
 YOUNG: Final = 0.2
-"""Share of the brokers that are young."""
+"""Share of young brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterShape:
-    """Size, racks, and what is uneven.
+    """Size, racks and imbalance.
 
-    Young brokers, the last fifth, hold a twentieth of what an old one holds
-    (`young`). `hot`: some topics carry three times their rate since they were placed.
-    `drain`: broker 0 must empty. `giants`: partitions of up to 0.6 of a broker's
-    level. `near_level`: placed largest first on the emptiest broker, then shaken.
-    `unequal`: brokers of capacity 1, 1, 1.5 and 2.
+    `young`: the last fifth of the brokers hold a twentieth of the replicas of others.
+    `hot`: some topics have three times the rate they were placed for. `drain`: broker
+    0 is draining. `giants`: partitions of up to 0.6 of the mean load of a broker.
+    `near_level`: nearly balanced; largest partitions first on the least loaded broker,
+    then some moved at random. `unequal`: capacities of 1, 1, 1.5 and 2 units.
 
     Raises
     ------
     ConfigError
-        No cluster can have this shape.
+        The shape is not possible.
     """
 
     brokers: int
@@ -30,7 +30,7 @@ class ClusterShape:
     rf: int = 1
     """Replicas of each partition."""
     racks: int = 1
-    """Never fewer than replicas: each partition starts with a rack a replica."""
+    """At least as many as replicas: each replica starts in a rack of its own."""
     topic_skew: float = 0.9
     """Zipf exponent of the rates of topics."""
     partition_skew: float = 0.4
@@ -57,10 +57,10 @@ class ClusterShape:
 
     @property
     def young_brokers(self) -> int:
-        """How many of the last brokers are young."""
+        """Number of young brokers; these are the last ones."""
         return young_brokers(self.brokers) if self.young else 0
 
 
 def young_brokers(brokers: int) -> int:
-    """How many of so many brokers are young where some are."""
+    """Number of young brokers among `brokers`; at least 1."""
     return max(1, round(YOUNG * brokers))

@@ -1,7 +1,7 @@
-"""Seeded clusters as columns, from 3 x 60 to 215 x 930,000 x 3 replicas.
+"""Seeded clusters as columns, up to 215 brokers and 930,000 partitions.
 
-Partitions are placed round robin from a random broker, one replica a rack. Capacities
-are such that the mean utilisation is 35 %.
+Partitions are placed round robin from a random broker, one replica per rack. Capacities
+give a mean utilisation of 35 %.
 """
 
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ from model.snapshot.snapshot import (
 
 UTILISATION: Final = 0.35
 IN_TIER: Final = 20
-"""Bytes of a tiered log for each byte that is local."""
+"""Bytes of a tiered log per local byte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterName:
-    """What a cluster is called, and when it is looked at."""
+    """Id of a cluster, and the time of its snapshot, ms since the epoch."""
 
     cluster_id: str
     taken_at_ms: int
@@ -44,7 +44,7 @@ def cluster(
     name: ClusterName,
     rng: np.random.Generator,
 ) -> Snapshot:
-    """A cluster of this shape under its mean loads; the same bytes for the same rng."""
+    """Generate a cluster of this shape with mean loads; deterministic per `rng`."""
     counts = partition_counts(shape)
     topic = np.repeat(np.arange(len(counts)), counts)
     first = np.cumsum(counts) - counts
@@ -77,12 +77,12 @@ def cluster(
 
 
 def topic_name(topic: int) -> TopicName:
-    """Of the topic at this position; names sort as positions do."""
+    """Name of the topic at this position; names sort like positions."""
     return TopicName(f"topic-{topic:06d}")
 
 
 def resources_of(storage: StorageKind) -> tuple[Resource, ...]:
-    """What brokers carry; a shared log lies on no broker's disk."""
+    """Resources of the brokers; with shared storage, disk is not one of them."""
     rates = (Resource.NET_IN, Resource.NET_OUT)
     return rates if _is_shared(storage) else (*rates, Resource.DISK)
 
@@ -97,7 +97,7 @@ def _brokers(
     loads: Floats,
     resources: tuple[Resource, ...],
 ) -> tuple[Broker, ...]:
-    """Capacities such that the mean utilisation is `UTILISATION`."""
+    """Brokers with capacities for a mean utilisation of `UTILISATION`."""
     factor = np.ones(shape.brokers)
     if shape.unequal:
         factor = rng.choice((1.0, 1.0, 1.5, 2.0), shape.brokers)

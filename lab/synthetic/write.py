@@ -1,4 +1,4 @@
-"""A synthetic cluster in files: a recorded state, and beside it its history."""
+"""Files of a synthetic cluster: a recorded state and its history."""
 
 import datetime as dt
 import itertools
@@ -22,14 +22,14 @@ HISTORY_FOLDER: Final = "history"
 SAMPLED_EVERY_MS: Final = 3000
 BATCH_SAMPLES: Final = 3
 _ROWS: Final = 1_000_000
-"""Rows that are held in memory and written at once, about."""
+"""Approximate rows in memory, which are written at once."""
 
 
 def write_synthetic(out: Path, order: Order) -> Snapshot:
-    """Write the folder and return the snapshot in it; equal orders give equal bytes.
+    """Write the folder and return its snapshot; equal orders give equal bytes.
 
-    Beside what a recorded state holds (docs/reference/files.md) it has `history/`, load
-    vectors in the layout of the collector's own history, a file a day.
+    In addition to a recorded state (docs/reference/files.md) it has `history/`: load
+    vectors in the layout of the collector's own history, one file per day.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def write_synthetic(out: Path, order: Order) -> Snapshot:
 
 
 def _batches(made: SyntheticCluster, end_ms: int) -> Iterator[pa.Table]:
-    """Samples of the newest window, cut in two."""
+    """Samples of the newest window, in two batches."""
     count = WINDOW.window_ms // SAMPLED_EVERY_MS + 1
     times = [end_ms - SAMPLED_EVERY_MS * (count - 1 - i) for i in range(count)]
     for first in range(0, count, BATCH_SAMPLES):
@@ -60,7 +60,7 @@ def _batches(made: SyntheticCluster, end_ms: int) -> Iterator[pa.Table]:
 
 
 def _write_history(folder: Path, made: SyntheticCluster, order: Order) -> None:
-    """Files `date=YYYY-MM-DD/synthetic-<day>.parquet`, days in UTC since the epoch."""
+    """Write `date=YYYY-MM-DD/synthetic-<day>.parquet`; days since the epoch, UTC."""
     steps = order.days * DAY_MS // order.step_ms
     times = [order.end_ms - order.step_ms * i for i in reversed(range(steps))]
     for day, of_day in itertools.groupby(times, lambda t: t // DAY_MS):

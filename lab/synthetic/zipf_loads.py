@@ -1,9 +1,9 @@
-"""How much each partition of a synthetic cluster carries, by Zipf's law.
+"""Loads of the partitions of a synthetic cluster, by Zipf's law.
 
-Topics' rates fall by Zipf's law, so do the rates of the partitions of a topic; a
-topic has partitions by the square root of its rate. A partition takes in at most a
-tenth of a broker's level, a giant up to 0.6 of it. Rates are whole bytes per second,
-so that the last bit of a power, which differs between processors, does not show.
+The rates of topics, and of the partitions of a topic, follow Zipf's law; the number of
+partitions of a topic follows the square root of its rate. A partition has at most a
+tenth of the mean rate of a broker, a large one up to 0.6. Rates are whole bytes per
+second, since the last bit of a power differs between processors.
 """
 
 from typing import Final
@@ -14,21 +14,21 @@ from lab.synthetic.shape import ClusterShape
 from model.snapshot.snapshot import Floats, Ints
 
 MEAN_NET_IN: Final = 40e6
-"""Mean bytes per second into a broker."""
+"""Mean bytes/s into a broker."""
 LARGEST: Final = 0.1
-"""Largest partition that is no giant, as a share of a broker's level of net_in."""
+"""Largest ordinary partition, as a share of the mean net_in of a broker."""
 GIANT: Final = (0.1, 0.6)
-"""Range of the giants, the same share."""
+"""Range of the large partitions, as the same share."""
 FAN_OUT: Final = (0.5, 1.0, 1.0, 1.5, 2.0, 3.0)
-"""How often consumers read a topic."""
+"""Numbers of times that consumers read a topic."""
 HOURS: Final = (6.0, 12.0, 24.0, 24.0, 48.0, 72.0)
-"""How long disks keep a topic."""
+"""Retention times of a topic on disk, hours."""
 HOT_TOPICS: Final = 0.03
 HOT: Final = 3.0
 
 
 def partition_counts(shape: ClusterShape) -> Ints:
-    """(topics,) at least one each, by the square root of the topic's rate."""
+    """(topics,) partitions of each topic, at least 1."""
     n = shape.partitions
     topics = min(n, max(2, round(n**0.75 / 2)))
     share = np.arange(1, topics + 1) ** (-shape.topic_skew / 2)
@@ -42,7 +42,10 @@ def partition_counts(shape: ClusterShape) -> Ints:
 def mean_loads(
     shape: ClusterShape, rng: np.random.Generator, topic: Ints, counts: Ints
 ) -> Floats:
-    """(n, 3) of the leader: net_in, net_out to consumers, disk."""
+    """(n, 3) loads of the leader: net_in, net_out to consumers, disk; bytes/s, bytes.
+
+    topic: (n,) topic of each partition; counts: (topics,) partitions of each.
+    """
     net_in = _net_in(shape, rng, topic, counts)
     fan_out = rng.choice(FAN_OUT, len(counts))[topic]
     hours = rng.choice(HOURS, len(counts))[topic]
@@ -54,7 +57,7 @@ def mean_loads(
 def _net_in(
     shape: ClusterShape, rng: np.random.Generator, topic: Ints, counts: Ints
 ) -> Floats:
-    """(n,) bytes per second that producers send."""
+    """(n,) bytes/s from producers."""
     rank = np.empty(len(topic), np.int64)
     drawn = np.lexsort((rng.random(len(topic)), topic))
     first = np.cumsum(counts) - counts
@@ -70,7 +73,7 @@ def _net_in(
 
 
 def _capped(shape: ClusterShape, weight: Floats) -> Floats:
-    """(n,) weights as shares of a broker's level, none over `LARGEST`."""
+    """(n,) weights as shares of a broker's mean, none above `LARGEST`."""
     total = shape.brokers / shape.rf
     share = weight
     for _ in range(20):
@@ -79,7 +82,7 @@ def _capped(shape: ClusterShape, weight: Floats) -> Floats:
 
 
 def _giants(shape: ClusterShape, rng: np.random.Generator, share: Floats) -> Floats:
-    """The shares with half as many giants as brokers, the others scaled down."""
+    """Replace some shares by large ones, half as many as brokers; scale the others."""
     if not shape.giants:
         return share
     rows = rng.choice(len(share), shape.brokers // 2, replace=False)
