@@ -1,4 +1,4 @@
-"""The screen's app: views come in, what a person decides goes out."""
+"""The app: it shows the loop's views and passes on the operator's decisions."""
 
 import asyncio
 import contextlib
@@ -54,11 +54,11 @@ ABORT_TEXT = (
     "Completed moves stay as they are."
 )
 ALLOWED_WHEN_TOO_SMALL = ("quit", "no", "close")
-"""What keys do on a terminal too small to be read: leave, and refuse."""
+"""Actions that keys still trigger on a terminal too small to read."""
 
 
 class PlimsollApp(Host):
-    """Shows one loop. Decides nothing and opens no connection."""
+    """Show one loop. The app decides nothing and opens no connection."""
 
     TITLE = "plimsoll"
     CSS_PATH = "plimsoll.tcss"
@@ -141,7 +141,7 @@ class PlimsollApp(Host):
         self.set_interval(1.0, self._tick)
 
     def _receive(self, view: LoopView) -> None:
-        """Called from the loop's threads, also after the screen has gone."""
+        """Take a view from a thread of the loop, possibly after the app has ended."""
         with contextlib.suppress(RuntimeError):
             self.post_message(ViewArrived(view))
 
@@ -160,7 +160,7 @@ class PlimsollApp(Host):
             self.exit()
 
     def _show_error(self, view: LoopView) -> None:
-        """Why a run could not begin or go on, of which the phase tells for a moment."""
+        """Show why a run could not start or continue; the phase does so briefly."""
         error = _last_error(view)
         if error is None or error == self._shown_error:
             return
@@ -195,9 +195,9 @@ class PlimsollApp(Host):
     # ---- actions of the operator
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """None, which greys the key, where the action is refused.
+        """Return None, which greys the key, if the action is refused.
 
-        Keys that were typed after one that ends the screen do nothing.
+        Keys typed after the one that ends the app do nothing.
         """
         if self.return_code is not None:
             return False
@@ -209,9 +209,9 @@ class PlimsollApp(Host):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Do it, or say why its key is greyed, to whom has no mouse to point at it.
+        """Run the action, or show why it is disabled, as the tooltip does for a mouse.
 
-        On a terminal too small to be read nothing is done that nobody could see.
+        On a terminal too small to read, no action runs whose effect could not be seen.
         """
         if is_too_small(*self.size) and _name_of(action) not in ALLOWED_WHEN_TOO_SMALL:
             return True
@@ -229,22 +229,22 @@ class PlimsollApp(Host):
         yield from (builtin | own).values()
 
     def action_show_mode(self, mode: str) -> None:
-        """Open another of the screens."""
+        """Switch to another screen."""
         if mode != self.current_mode:
             self._previous_mode = self.current_mode
             self.switch_mode(mode)
 
     def action_previous_mode(self) -> None:
-        """Open the screen that was open before; again, and this one is back."""
+        """Switch back to the previous screen; a second time returns to this one."""
         self.action_show_mode(self._previous_mode)
 
     def log_action(self, message: str) -> None:
-        """Say in the log what the operator did; it may wait for the loop's lock."""
+        """Log what the operator did, without waiting for the loop's lock."""
         self.run_worker(asyncio.to_thread(self._engine.acted, message), group="acted")
 
     @property
     def proposals(self) -> Asking:
-        """What the plan screen may ask of plans."""
+        """Requests about plans."""
         return self._engine.proposals
 
     @property
@@ -263,7 +263,7 @@ class PlimsollApp(Host):
 
     @property
     def _shown(self) -> Moment:
-        """What the user sees, which a frozen screen holds back."""
+        """What the user sees; a frozen screen does not follow the latest moment."""
         frozen = self.screen.moment if isinstance(self.screen, LiveScreen) else None
         return frozen or self.moment
 
@@ -281,7 +281,7 @@ class PlimsollApp(Host):
         await asyncio.to_thread(self._engine.plan_again)
 
     def action_stop_run(self) -> None:
-        """Stop; where that was asked for already, abort."""
+        """Stop the run, or abort it if it is already being stopped."""
         if refusal("stop_run", self.moment) is not None:
             return
         if self._engine.steering.stopping.is_set():
@@ -310,7 +310,7 @@ class PlimsollApp(Host):
             self._engine.steering.abort()
 
     def action_pause_run(self) -> None:
-        """Pause; where it is paused already, resume."""
+        """Pause the run, or resume it if it is paused."""
         if refusal("pause_run", self.moment) is None:
             steering = self._engine.steering
             if steering.paused:
@@ -331,7 +331,7 @@ class PlimsollApp(Host):
         self._runs.roll_back()
 
     async def action_quit(self) -> None:
-        """Leave; while a run goes on, ask first, unless it is only a recording."""
+        """Quit; during a run, ask first, unless this is only a recording."""
         is_recording = self.moment.view.mode is Mode.RECORDING
         if self._leaving or is_recording or not self._engine.running:
             self.exit()
@@ -351,13 +351,13 @@ class PlimsollApp(Host):
             self._renew(self.moment.view)
 
     def leave_at_once(self, number: signal.Signals) -> None:
-        """Leave for a signal; whoever owns the loop lets moves under way finish."""
+        """Quit because of a signal; the loop's owner lets in-flight moves finish."""
         self.ended_by = number
         self.exit()
 
 
 def _name_of(action: str | tuple[str, str, tuple[object, ...]]) -> str:
-    """The action without the widget that it is of: `app.quit` is `quit`."""
+    """The action without its namespace: `app.quit` is `quit`."""
     name = action if isinstance(action, str) else action[1]
     return name.rpartition(".")[2]
 
@@ -377,11 +377,11 @@ def run(loop: "Loop") -> None:
     Raises
     ------
     KeyboardInterrupt
-        A signal ended the screen, or its terminal vanished.
+        A signal ended the app, or its terminal vanished.
     ConfigError
-        The configuration names a key or a theme that is not there.
+        The configuration names an unknown key or theme.
     PlimsollError
-        The screen itself failed.
+        The app itself failed.
     """
     ascii_only = loop.settings.screen.ascii or wants_ascii(os.environ)
     letters = AsciiDriver if ascii_only else TerminalDriver

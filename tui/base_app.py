@@ -1,4 +1,4 @@
-"""What the screen's app is whatever it shows: looks, keys, notices and help."""
+"""The app without its content: theme, keys, notifications and help."""
 
 from collections.abc import Sequence
 
@@ -21,17 +21,16 @@ from tui.themes import COLOUR_BLIND
 from tui.widgets.help_panel import HelpPanel
 
 GONE_S = 0.5
-"""After its time, a notice is surely gone."""
+"""By this long after its timeout, a notification is gone."""
 MASKED_S = 0.01
-"""How long a change of screens is not painted. Textual waits for 0.05 s, which is half
-of what an answer may take."""
+"""How long a change of screens is not painted. Textual waits 0.05 s, half of the time
+in which a key has to be answered."""
 
 
 class _Printable(LineFilter):
-    """Drops whatever unprintable character is about to be drawn.
+    """Drop unprintable characters from everything that widgets draw.
 
-    All that any widget draws comes through here. A character that has a width is
-    replaced by blanks, so that lines keep theirs.
+    A character that has a width is replaced by blanks, so that lines keep theirs.
     """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
@@ -48,10 +47,10 @@ def _safe(text: str) -> str:
 
 
 class FrameApp(App[None]):
-    """Textual's app, as a user has configured it, and painting no more than it must."""
+    """Textual's app with the user's theme and keys, painting no more than it must."""
 
     def __init__(self, settings: LoopSettings, driver: type[Driver] | None) -> None:
-        """ConfigError where the configuration names an unknown key."""
+        """Apply the settings; raises ConfigError if they name an unknown key."""
         super().__init__(driver_class=driver)
         # Each step would be painted, and an answer would take as long as all of them:
         # a second, and kilobytes over a slow line, to scroll a log to its end.
@@ -59,7 +58,7 @@ class FrameApp(App[None]):
         self._apply(settings)
 
     def _apply(self, settings: LoopSettings) -> None:
-        """Set theme and keys; ConfigError where an unknown key is named."""
+        """Set theme and keys; raises ConfigError if a key is unknown."""
         self.register_theme(COLOUR_BLIND)
         self.set_keymap(checked_keys(settings.keys))
         theme = settings.screen.theme
@@ -67,7 +66,7 @@ class FrameApp(App[None]):
             self.theme = theme
 
     async def on_event(self, event: Event) -> None:
-        """A field that nobody can see takes no letters."""
+        """Keep text out of an input hidden because the terminal is too small."""
         typed = isinstance(event, Paste) or (
             isinstance(event, Key) and event.is_printable
         )
@@ -87,9 +86,9 @@ class FrameApp(App[None]):
         timeout: float | None = None,
         markup: bool = True,
     ) -> None:
-        """Say it for a while, and paint what was below.
+        """Show a notification, and repaint what was below once it is gone.
 
-        Textual leaves it there where several go at once.
+        Textual leaves remains when several disappear at once.
         """
         timeout = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
         super().notify(
@@ -101,7 +100,7 @@ class FrameApp(App[None]):
         return (*super().get_line_filters(), PRINTABLE)
 
     def get_key_display(self, binding: Binding) -> str:
-        """Name the enter key, whose sign in Textual is not ASCII."""
+        """Name the enter key, whose symbol in Textual is not ASCII."""
         return super().get_key_display(binding).replace("⏎", "enter")
 
     def copy_to_clipboard(self, text: str) -> None:
@@ -119,6 +118,6 @@ class FrameApp(App[None]):
             self.action_show_help_panel()
 
     def action_show_help_panel(self) -> None:
-        """Textual's palette asks for it, too."""
+        """Show the help panel; Textual's palette calls this as well."""
         if not self.screen.query(HelpPanel):
             self.screen.mount(HelpPanel())

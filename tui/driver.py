@@ -1,4 +1,4 @@
-"""How the screen is drawn on a terminal, and keys are read from it."""
+"""The terminal driver: draw the screen and read keys."""
 
 import codecs
 import functools
@@ -14,7 +14,7 @@ from tui.themes import ascii_text
 
 
 def _forgiving(encoding: str) -> functools.partial[codecs.IncrementalDecoder]:
-    """The decoder of an encoding; what it cannot read becomes a letter that says so."""
+    """A decoder that replaces undecodable bytes."""
     return functools.partial(codecs.getincrementaldecoder(encoding), errors="replace")
 
 
@@ -24,10 +24,10 @@ linux_driver.getincrementaldecoder = _forgiving  # type: ignore[attr-defined, as
 
 
 class TerminalDriver(LinuxDriver):
-    """Takes whatever bytes are typed, and never waits for the terminal.
+    """Accept any bytes as input, and never wait for the terminal.
 
-    Textual's own writer ends at the first error, and from then on whoever draws waits
-    for ever, deaf to keys and signals.
+    Textual's own writer ends at the first error; from then on drawing blocks forever,
+    deaf to keys and signals.
     """
 
     def __init__(self, app: App[Any], **options: Any) -> None:
@@ -64,7 +64,7 @@ class TerminalDriver(LinuxDriver):
 
 
 class AsciiDriver(TerminalDriver):
-    """Draws in ASCII whatever is drawn, Textual's own borders and bars too."""
+    """Draw everything in ASCII, including Textual's own borders and bars."""
 
     def write(self, data: str) -> None:
         super().write(ascii_text(data))

@@ -1,4 +1,4 @@
-"""What other threads tell the screen."""
+"""Messages that other threads post to the app."""
 
 from textual.message import Message
 
@@ -6,7 +6,7 @@ from control.loop.view import LoopView
 
 
 class ViewArrived(Message):
-    """The loop has a new view; of several that wait, the newest counts."""
+    """The loop has a new view; the latest replaces those still queued."""
 
     def __init__(self, view: LoopView) -> None:
         super().__init__()

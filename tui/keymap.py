@@ -1,4 +1,4 @@
-"""Keys that a user puts in the place of others, by the ids of their bindings."""
+"""Key bindings redefined by the user, by binding id."""
 
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -16,11 +16,11 @@ CHANGING = frozenset(
         *("run.resume", "run.rollback", "history.rollback"),
     }
 )
-"""What changes a cluster, and is not to be typed by accident."""
+"""Bindings that change the cluster and must not be triggered by accident."""
 
 
 def known_bindings() -> dict[str, Binding]:
-    """The bindings of app, screens and panels by their ids."""
+    """Return the bindings of app, screens and panels by id."""
     return {
         binding.id: binding
         for node in _own_nodes(DOMNode)
@@ -30,12 +30,13 @@ def known_bindings() -> dict[str, Binding]:
 
 
 def checked_keys(keys: Mapping[str, str]) -> Mapping[str, str]:
-    """The keys of the configuration, as Textual's keymap.
+    """Check the configured keys; return them as Textual's keymap.
 
     Raises
     ------
     ConfigError
-        An unknown id or key, or a key that is too easily typed for what it does.
+        An id or key is unknown, two actions share a key, or a key that changes the
+        cluster is easily typed by accident.
     """
     known = known_bindings()
     for name, value in keys.items():
@@ -63,7 +64,7 @@ def _check_key(name: str, key: str) -> None:
 
 
 def _check_clash(node: type[DOMNode], keys: Mapping[str, str]) -> None:
-    """Refuse two things on one key of the same part of the screen."""
+    """Raise ConfigError if two actions of one widget share a key."""
     taken: dict[str, str] = {}
     for binding in Binding.make_bindings(_bindings(node, keys)):
         name = binding.id or binding.action

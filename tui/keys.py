@@ -1,4 +1,4 @@
-"""Keys that lead from screen to screen."""
+"""Key bindings that switch screens and control the run."""
 
 from textual.binding import Binding
 

@@ -1,4 +1,4 @@
-"""What the screen needs of the loop; nothing else of it is within reach."""
+"""The part of the loop that the screen uses, as protocols."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -16,59 +16,62 @@ from model.snapshot.what_if import Scenario
 
 
 class Asking(Protocol):
-    """What may be asked of plans; `control.planning.planner_thread.Proposals` takes it.
+    """Requests about plans; `control.planning.planner_thread.Proposals` takes them.
 
-    What cannot be asked of the cluster as it is is a ConfigError, in words.
+    A request that does not apply to the cluster as it is raises ConfigError.
     """
 
     def ask(self, asks: PlanOverrides) -> None:
-        """Make a new plan, with what is asked of it."""
+        """Make a new plan that follows these requests."""
 
     def undo(self) -> None:
         """Restore the plan from before the last request."""
 
     def use_best(self) -> None:
-        """End the solve under way with the best plan so far."""
+        """End the search in progress with the best plan so far."""
 
     def trace(self) -> None:
         """Trace the frontier."""
 
     def choose(self, point: int) -> None:
-        """Let the plan behind a point of the frontier be the plan."""
+        """Make the plan at this point of the frontier the current plan."""
 
     def suppose(self, scenario: Scenario | None) -> None:
-        """Plan a cluster that is only supposed; None ends it."""
+        """Plan a what-if scenario; None ends it."""
 
 
 class PreviousRunsPort(Protocol):
-    """Runs of before; `previous_runs.Past` is one. Refusals are PlimsollError."""
+    """Previous runs; `control.loop.previous_runs.PreviousRuns` is one.
+
+    Refusals are PlimsollError.
+    """
 
     @property
     def interrupted(self) -> PastRun | None:
-        """The newest run, where its process ended before it did."""
+        """The most recent run, if it was interrupted."""
         ...
 
     def runs(self) -> tuple[PastRun, ...]:
-        """The newest runs on the cluster, newest first; reads their files."""
+        """Return the latest runs on the cluster, newest first; reads their journals."""
         ...
 
     def replay(self, run_id: str) -> Replay:
-        """A run after each record of its journal; reads it."""
+        """Read a run's journal: its state after each record."""
         ...
 
     def resume(self, by: str) -> None:
-        """Go on with the newest run."""
+        """Resume the most recent run."""
 
     def plan_rollback(self, run_id: str) -> tuple[Plan, list[str]]:
-        """The plan that undoes a run, and what it leaves alone; asks the cluster."""
+        """Return a run's rollback plan, and what it leaves alone; asks the cluster."""
         ...
 
     def roll_back(self, plan: Plan, by: str) -> None:
-        """Carry out exactly this plan back."""
+        """Execute exactly this rollback plan."""
 
 
 class Engine(Protocol):
-    """The loop, seen from the screen; `control.loop.loop.Loop` is one."""
+    """The loop as the screen sees it; `control.loop.loop.Loop` is one."""
 
     @property
     def settings(self) -> LoopSettings:
@@ -77,46 +80,46 @@ class Engine(Protocol):
 
     @property
     def view(self) -> LoopView:
-        """The loop as it stands."""
+        """The latest view of the loop."""
         ...
 
     @property
     def running(self) -> bool:
-        """Whether a run goes on."""
+        """Whether a run is in progress."""
         ...
 
     @property
     def steering(self) -> Steering:
-        """Of the run that goes on."""
+        """Controls of the run in progress."""
         ...
 
     @property
     def proposals(self) -> Asking:
-        """What may be asked of plans."""
+        """Requests about plans."""
         ...
 
     @property
     def reports(self) -> tuple[RunReport, ...]:
-        """Of the runs that ended, oldest first."""
+        """Reports of the runs that ended, oldest first."""
         ...
 
     @property
     def previous_runs(self) -> PreviousRunsPort:
-        """Runs of before."""
+        """Previous runs."""
         ...
 
     def subscribe(self, subscriber: Callable[[LoopView], None]) -> None:
         """Call `subscriber` with each new view, from any thread."""
 
     def approve(self, plan_hash: str, by: str) -> None:
-        """Carry out the plan with this hash; refusals are GuardrailRefused."""
+        """Execute the plan with this hash; raises GuardrailRefused if refused."""
 
     def preview(self, plan: Plan) -> Forecast:
-        """What a plan will take; asks the cluster, and raises as a run would."""
+        """Estimate duration and disk use of a plan; raises what its run would."""
         ...
 
     def acted(self, words: str) -> None:
-        """Say in the log what the operator did."""
+        """Log what the operator did."""
 
     def plan_again(self) -> None:
-        """Make a new plan from the newest snapshot."""
+        """Make a new plan from the latest snapshot."""

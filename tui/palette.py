@@ -1,4 +1,4 @@
-"""What the palette offers beside Textual's own: what keys do here and now."""
+"""The command palette's entries: every action that a key triggers here."""
 
 import functools
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from textual.screen import Screen
 
 
 def commands(screen: Screen[Any]) -> Iterator[SystemCommand]:
-    """One for each thing that some key asks for; none for what is refused."""
+    """Return a command for each enabled key binding with a description."""
     for found in screen.active_bindings.values():
         binding = found.binding
         if found.enabled and binding.tooltip and not binding.system:

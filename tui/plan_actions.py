@@ -1,4 +1,4 @@
-"""Keys of the plan screen. None of them changes a cluster."""
+"""Keys of the plan screen; none of them changes the cluster."""
 
 from textual.binding import Binding
 

@@ -1,4 +1,4 @@
-"""What a person asks of runs: another throttle, to go on, to go back."""
+"""The operator's requests about runs: change the throttle, resume, roll back."""
 
 import asyncio
 from collections.abc import Callable
@@ -26,7 +26,7 @@ RESUME_TEXT = (
 
 
 class RunActions:
-    """Asks what has to be asked before, and passes it on to the loop."""
+    """Confirm what needs confirmation, then pass the request on to the loop."""
 
     def __init__(self, app: Host, engine: Engine, user: str) -> None:
         self._app = app
@@ -34,15 +34,15 @@ class RunActions:
         self._user = user
 
     def runs(self) -> tuple[Listed, ...]:
-        """Runs of before, newest first; reads their files."""
+        """Return the previous runs, newest first; reads their journals."""
         return listed(self._engine.previous_runs.runs())
 
     def replay(self, run_id: str) -> Replay:
-        """A run of before; reads its journal, or raises ConfigError."""
+        """Read a run's journal; raises ConfigError if there is none."""
         return self._engine.previous_runs.replay(run_id)
 
     def throttle(self) -> None:
-        """Ask for another rate."""
+        """Ask for a new throttle and request it."""
         if refusal("throttle", self._app.moment) is None:
             moment = self._app.moment
             now = throttle_words(moment.throttle, moment.asked)
@@ -50,7 +50,7 @@ class RunActions:
             self._app.push_screen(asked)
 
     def resume(self) -> None:
-        """Resume the run that is paused; else the newest run, after one question."""
+        """Resume the paused run, or the most recent run after a confirmation."""
         if self._app.moment.running:
             if self._app.moment.paused:
                 self._app.action_pause_run()
@@ -63,7 +63,7 @@ class RunActions:
             self._app.push_screen(question, self._resume_if)
 
     def roll_back(self, run_id: str | None = None) -> None:
-        """Show what a run has moved, by default the one shown, and move it back."""
+        """Roll back a run, by default the one shown, after a confirmation."""
         shown = self.run_shown
         requested = run_id or (shown.run_id if shown is not None else None)
         if refusal("roll_back", self._app.moment) is not None:
@@ -101,7 +101,7 @@ class RunActions:
         self._engine.previous_runs.roll_back(plan, self._user)
 
     async def _result(self, ask: Callable[[], T]) -> T | None:
-        """What a question comes to; None where it was refused, which is shown."""
+        """Return the result, or None after showing why the request was refused."""
         try:
             return await asyncio.to_thread(ask)
         except PlimsollError as exc:

@@ -1,4 +1,4 @@
-"""What every screen shows at one moment."""
+"""The state that every screen shows at one moment."""
 
 from dataclasses import dataclass, field
 
@@ -13,28 +13,28 @@ from tui.viewmodel.brokers.load_history import Trail
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moment:
-    """The loop's newest view, and what the clock says.
+    """The loop's latest view, and the time.
 
-    Compared by identity: each is a new one, and columns of numbers have no equality.
+    Compared by identity, because columns of numbers have no equality.
     """
 
     view: LoopView
     goals: Goals
     now_ms: int
-    """Goes on when views stop to come, so that age shows."""
+    """The current time, which advances even if no views arrive, so that age shows."""
     running: bool
-    """Whether a run goes on; the loop's word, not read from the view."""
+    """Whether a run is in progress, from the loop itself, not from the view."""
     trail: Trail = field(default_factory=Trail)
     paused: bool = False
-    """The user has paused the run, which no rule has."""
+    """The user has paused the run (a stop rule would not set this)."""
     leaving: bool = False
-    """The user has asked to leave once the run has stopped."""
+    """The user has asked to quit once the run has stopped."""
     throttle: int | str | None = None
-    """What a run begins with: bytes/s, `auto`, or None for none."""
+    """The initial throttle of a run: bytes/s, `auto`, or None for none."""
     asked: AskedRate | None = None
-    """Another throttle that was asked for while the run goes on."""
+    """A throttle requested during the run."""
     stop_rules: StopRules = field(default_factory=StopRules)
     report: RunReport | None = None
-    """Of the last run of this plimsoll that ended."""
+    """The report of the last run that ended in this process."""
     interrupted: PastRun | None = None
-    """The newest run, where its process ended before it did."""
+    """The most recent run, if it was interrupted."""

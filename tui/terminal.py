@@ -1,4 +1,4 @@
-"""The terminal that may vanish, and the signals that say so."""
+"""Detect that the terminal has vanished, and handle signals."""
 
 import asyncio
 import contextlib
@@ -17,8 +17,8 @@ ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 def vanished() -> bool:
     """Whether the terminal that keys come from is gone.
 
-    Reading a terminal that has hung up returns nothing at once, for ever: whoever goes
-    on reading keeps a whole core busy.
+    Reading from a terminal that has hung up returns nothing, at once and forever, so
+    that a reader would keep a whole core busy.
     """
     try:
         stdin = sys.stdin.fileno()
@@ -33,7 +33,7 @@ def vanished() -> bool:
 
 
 def _hung_up(pipe: int) -> bool:
-    """Whether nobody can write into a pipe any more."""
+    """Whether the other end of a pipe is closed."""
     poll = select.poll()
     poll.register(pipe, select.POLLHUP)
     return any(event & select.POLLHUP for _, event in poll.poll(0))
@@ -41,7 +41,7 @@ def _hung_up(pipe: int) -> bool:
 
 @contextlib.contextmanager
 def signals_end(leave: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """Have the running event loop call `leave` for a signal that ends programs."""
+    """Make the running event loop call `leave` on a signal that ends programs."""
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in ENDING}
     for number in ENDING:

@@ -1,4 +1,4 @@
-"""What is drawn, on its way to a terminal that may be slow, stalled or gone."""
+"""Write to a terminal that may be slow, stalled or gone."""
 
 import contextlib
 import os
@@ -9,21 +9,21 @@ from collections.abc import Callable
 from typing import Final
 
 MOST: Final = 200
-"""Pieces that wait for the terminal; whole screens are pieces, too."""
+"""Maximum number of queued pieces; a whole screen is one piece as well."""
 LAST_WORDS_S: Final = 2.0
-"""How long the end waits for what is still to be written."""
+"""How long closing waits for queued output."""
 
 
 class TerminalWriter:
-    """Writes in a thread of its own; whoever draws waits for nothing.
+    """Write in a thread of its own, so that drawing never blocks.
 
-    Where a stalled terminal takes nothing for long, what waits is given up, and
-    `caught_up` is called once it takes something again, for all has to be drawn anew.
-    What is drawn on a terminal that is gone is forgotten.
+    If a stalled terminal accepts nothing for long, queued output is discarded, and
+    `caught_up` is called once it accepts output again, because everything has to be
+    redrawn. Output to a terminal that is gone is discarded.
     """
 
     def __init__(self, fileno: int, caught_up: Callable[[], None]) -> None:
-        """`caught_up` is called from the outlet's thread."""
+        """Start the thread, from which `caught_up` is called."""
         self._fileno = fileno
         self._caught_up = caught_up
         self._pieces: deque[str] = deque()
@@ -33,7 +33,7 @@ class TerminalWriter:
         self._thread.start()
 
     def write(self, text: str) -> None:
-        """Have this written; returns at once."""
+        """Queue the text; returns at once."""
         with self._changed:
             if len(self._pieces) >= MOST:
                 self._pieces.clear()
@@ -43,7 +43,7 @@ class TerminalWriter:
                 self._changed.notify()
 
     def close(self) -> None:
-        """Write what waits, unless the terminal takes nothing, and end."""
+        """Write queued output, unless the terminal is stalled, and stop."""
         with self._changed:
             self._over = True
             self._changed.notify()
@@ -64,7 +64,7 @@ class TerminalWriter:
                 select.select([], [self._fileno], [])
 
     def _next(self) -> str | None:
-        """What comes next; waits for it, and is None at the end."""
+        """Wait for the next piece; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._pieces or self._over)
             if not self._pieces:

@@ -1,4 +1,4 @@
-"""Themes, and the letters that a terminal can show."""
+"""Themes, and replacements for characters that a terminal cannot show."""
 
 import re
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ COLOUR_BLIND = Theme(
     panel="#242c34",
     dark=True,
 )
-"""Sky blue, yellow and vermilion of Okabe and Ito's palette: they differ in brightness
-too, and none of them is told from another by red against green."""
+"""Sky blue, yellow and vermilion of Okabe and Ito's palette, which also differ in
+brightness; none has to be distinguished by red against green."""
 
 ASCII = dict(zip("▏▎▍▌▋▊▉█▒░│╎»", "   #####=.|:>", strict=True))
 ASCII |= dict(zip("▁▂▃▄▅▆▇▔", "_.:-=+*-", strict=True))
@@ -37,7 +37,7 @@ _EMOJI: Final = re.compile("(.)\ufe0f")
 
 
 def ascii_text(text: str) -> str:
-    """The text in ASCII, as wide as before."""
+    """Return the text in ASCII, with the same width."""
     if text.isascii():
         return text
     text = _EMOJI.sub(lambda m: m[1] + "?" * (cell_len(m[0]) - cell_len(m[1])), text)
@@ -49,9 +49,9 @@ def _plain(letter: str) -> str:
 
 
 def wants_ascii(environment: Mapping[str, str]) -> bool:
-    """Whether the locale (POSIX: LC_ALL over LC_CTYPE over LANG) is not UTF-8's.
+    """Whether the locale (POSIX: LC_ALL, then LC_CTYPE, then LANG) is not UTF-8.
 
-    Where none is set nothing is known, as in most containers; UTF-8 is then drawn.
+    If none is set, as in most containers, UTF-8 is assumed.
     """
     names = (environment.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
     locale = next((name for name in names if name), "UTF-8")

@@ -1,1 +1,1 @@
-"""Screens, and the questions that are laid over them."""
+"""The screens, and the dialogs over them."""

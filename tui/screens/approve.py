@@ -1,4 +1,4 @@
-"""The question whether exactly this plan is to be carried out."""
+"""The approval of exactly one plan."""
 
 import asyncio
 from collections.abc import Callable
@@ -30,9 +30,9 @@ ESTIMATING: Final = "duration and peak disk use: being estimated"
 
 
 class ApproveScreen(NamedDialog):
-    """Acts on the plan it shows, by its hash, and only for the typed name.
+    """Approve the plan shown, by its hash, once the cluster's name is typed.
 
-    It never takes up a newer plan: it says that there is one.
+    A newer plan is never approved in its place; the dialog says that there is one.
     """
 
     BINDINGS = [Binding("escape", "no", "Cancel", id="approve.cancel")]
@@ -44,7 +44,7 @@ class ApproveScreen(NamedDialog):
         approve: Callable[[str], None],
         preview: Callable[[Plan], Forecast],
     ) -> None:
-        """`preview` is called in another thread, and raises PlimsollError."""
+        """Call `preview`, which may raise PlimsollError, in another thread."""
         cluster_name = moment.view.cluster_name
         super().__init__(
             cluster_name,
@@ -71,7 +71,7 @@ class ApproveScreen(NamedDialog):
 
     @work
     async def _estimate(self) -> None:
-        """Ask the cluster what the plan takes, and whether it could begin now."""
+        """Estimate duration and disk use; check whether the plan could start now."""
         try:
             estimate = await asyncio.to_thread(self._preview, self._plan)
         except (GuardrailRefused, PlanOutdated) as exc:
@@ -98,10 +98,10 @@ class ApproveScreen(NamedDialog):
             self._refuse(reason)
 
     def details(self) -> ComposeResult:
-        """What is known a moment later."""
+        """The estimate, which arrives a moment later."""
         yield Static(ESTIMATING, id="takes", markup=False)
 
     @property
     def armed(self) -> bool:
-        """Also, whether the plan can still be approved."""
+        """Whether the button may act and the plan can still be approved."""
         return super().armed and not self._stale

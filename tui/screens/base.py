@@ -1,4 +1,4 @@
-"""What all screens that show the loop have in common."""
+"""The base of all screens that show the loop."""
 
 import asyncio
 from abc import abstractmethod
@@ -27,7 +27,7 @@ PAUSE = "run.pause"
 
 
 class LiveScreen(Screen[None]):
-    """Shows each new moment; its body rests while it is not in front."""
+    """Show each new moment; the body is only updated while the screen is active."""
 
     MODE: ClassVar[str]
     """Its name in `PlimsollApp.MODES`."""
@@ -55,7 +55,7 @@ class LiveScreen(Screen[None]):
     ]
 
     moment: Moment | None = None
-    """What is shown: the newest, or the one that was frozen."""
+    """The moment shown: the latest, or the one that was frozen."""
     frozen = False
     _newest: Moment | None = None
     _drawn: Moment | None = None
@@ -70,7 +70,7 @@ class LiveScreen(Screen[None]):
 
     @abstractmethod
     def body(self) -> ComposeResult:
-        """What stands between header and footer."""
+        """The widgets between header and footer."""
 
     @abstractmethod
     def show(self, moment: Moment) -> None:
@@ -94,15 +94,15 @@ class LiveScreen(Screen[None]):
             self._follow()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """None, which greys the key, where the action is refused."""
+        """Return None, which greys the key, if the action is refused."""
         return None if self.refused(action) else True
 
     def refused(self, action: str) -> bool:
-        """Whether it cannot be taken at the moment that is shown."""
+        """Whether the action is refused in the state shown."""
         return self.moment is not None and refusal(action, self.moment) is not None
 
     def action_freeze(self) -> None:
-        """Hold what is shown, or follow the loop again."""
+        """Freeze the screen, or follow the loop again."""
         self.frozen = not self.frozen
         change = "freeze" if self.frozen else "unfreeze"
         cast("Host", self.app).log_action(f"{change} the {self.MODE} screen")
@@ -124,7 +124,7 @@ class LiveScreen(Screen[None]):
 
     @work(group="ask", exclusive=True)
     async def _request(self, call: Callable[[], None], done: str = "") -> None:
-        """Ask the loop for something, then say so; or say why it was refused."""
+        """Send the loop a request, then show `done`, or why it was refused."""
         try:
             # Off the event loop: the loop may hold its lock for a moment.
             await asyncio.to_thread(call)
@@ -136,9 +136,9 @@ class LiveScreen(Screen[None]):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        """Bindings, those greyed with the reason as their tooltip.
+        """The bindings; a disabled one has the reason as its tooltip.
 
-        The key that freezes is called by what it does next.
+        The key that freezes is labelled with what it does next.
         """
         return {key: self._labelled(b) for key, b in super().active_bindings.items()}
 

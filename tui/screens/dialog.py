@@ -1,4 +1,4 @@
-"""What questions have in common that can be refused: they stay open, and say why."""
+"""Dialogs whose request can be refused: they stay open and show the reason."""
 
 import asyncio
 from abc import abstractmethod
@@ -14,7 +14,7 @@ from tui.screens.too_small import Covered
 
 
 class Dialog(Covered[None]):
-    """Has a button `yes`, another one, and a line `refused`."""
+    """A dialog with the buttons `yes` and `no` and the message line `refused`."""
 
     def on_mount(self) -> None:
         # Otherwise each step of its layout would be painted, with the screen below.
@@ -31,12 +31,12 @@ class Dialog(Covered[None]):
 
     @abstractmethod
     def send(self) -> None:
-        """Do what is asked for."""
+        """Send the request."""
 
     async def attempt(
         self, act: Callable[[], None], text: Callable[[PlimsollError], str] = str
     ) -> bool:
-        """Whether this could be done, in a thread; then closes, or says why not."""
+        """Call `act` in a thread, then close; or show the error and return False."""
         try:
             # Off the event loop: the loop may hold its lock for a moment.
             await asyncio.to_thread(act)
@@ -52,7 +52,7 @@ class Dialog(Covered[None]):
         return True
 
     def say(self, message: str) -> None:
-        """Say why not; nothing where there is no sentence."""
+        """Show a message, or hide the line if it is empty."""
         refused = self.query_one("#refused", Static)
         refused.update(message)
         refused.display = bool(message)
@@ -60,7 +60,7 @@ class Dialog(Covered[None]):
 
 
 class NamedDialog(Dialog):
-    """Acts only for the typed name of the cluster."""
+    """A dialog that acts only once the cluster's name is typed."""
 
     AUTO_FOCUS = "#name"
 
@@ -75,10 +75,10 @@ class NamedDialog(Dialog):
         yes: str,
         refused: str,
     ) -> None:
-        """`act` is called in another thread, and raises PlimsollError.
+        """Call `act`, which may raise PlimsollError, in another thread.
 
-        aim: what the name is typed to do. yes: what the button says. refused: what
-        stands before the reason.
+        aim: what typing the name does. yes: the button's label. refused: the words
+        before the reason.
         """
         super().__init__()
         self._cluster_name, self._act = cluster_name, act
@@ -104,7 +104,7 @@ class NamedDialog(Dialog):
                 yield Button(self._yes, id="yes", variant="warning", disabled=True)
 
     def details(self) -> ComposeResult:
-        """Further lines, below the texts."""
+        """Further widgets below the texts."""
         yield from ()
 
     def on_input_changed(self, _event: Input.Changed) -> None:
@@ -124,11 +124,11 @@ class NamedDialog(Dialog):
         return bool(typed) and typed == self._cluster_name and not self._sent
 
     def arm(self) -> None:
-        """Let the button act, or not."""
+        """Enable or disable the button."""
         self.query_one("#yes", Button).disabled = not self.armed
 
     def send(self) -> None:
-        """Do it once; where it is refused, it may be asked for again."""
+        """Send the request once; after a refusal it can be sent again."""
         if self.armed and not self.is_covered:
             self._sent = True
             self.arm()

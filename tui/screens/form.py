@@ -1,4 +1,4 @@
-"""A form laid over a screen: lines to fill in, and what is wrong with them in words."""
+"""A form in a dialog: inputs, and a message on what is wrong with them."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ from tui.viewmodel.plan.forms import FormLine, Typed
 
 
 class FormScreen(Dialog):
-    """Hands what was typed to `submit`; stays open, and says why, if that refuses."""
+    """Pass the inputs to `submit`; stay open and show the reason if it refuses."""
 
     BINDINGS = [Binding("escape", "no", "Cancel", id="form.cancel")]
     AUTO_FOCUS = "Input"
@@ -28,9 +28,9 @@ class FormScreen(Dialog):
         submit: Callable[[Typed], None],
         done: str,
     ) -> None:
-        """`check` is asked at each letter; `submit` at the end, in another thread.
+        """Call `check` at each keystroke, and `submit` at the end in another thread.
 
-        Both raise PlimsollError, in words. done: what the button says.
+        Both raise PlimsollError if they refuse. done: the button's label.
         """
         super().__init__()
         self._title, self._lines, self._done = title, lines, done
@@ -60,7 +60,7 @@ class FormScreen(Dialog):
 
     @property
     def typed(self) -> Typed:
-        """What stands in each field."""
+        """The text of each input."""
         return {str(field.name): field.value for field in self.query(Input)}
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -77,7 +77,7 @@ class FormScreen(Dialog):
         self.send()
 
     def send(self) -> None:
-        """Submit what was typed, and leave where that is taken."""
+        """Submit the inputs, and close if they are accepted."""
         if not self._sent:
             self._sent = True
             self._send(self.typed)

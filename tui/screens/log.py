@@ -1,4 +1,4 @@
-"""What plimsoll decided, line by line."""
+"""The log of plimsoll's decisions."""
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -17,7 +17,7 @@ from tui.widgets.titles import entitle
 
 
 class LogScreen(Filterable, LiveScreen):
-    """All lines that are kept, the newest last, or those of a level that match."""
+    """All retained log lines, newest last, or those that match a level and a filter."""
 
     MODE = "log"
     AUTO_FOCUS = "LogPane"
@@ -43,7 +43,7 @@ class LogScreen(Filterable, LiveScreen):
     level = "info"
     filter = Filter()
     seen: LogLine | None = None
-    """The newest line when the end was last in sight."""
+    """The latest line when the end was last visible."""
 
     def body(self) -> ComposeResult:
         with Vertical(classes="main"):
@@ -81,12 +81,12 @@ class LogScreen(Filterable, LiveScreen):
     # ---- actions of the operator
 
     def action_level(self) -> None:
-        """Show less, or all again."""
+        """Show only more severe lines, or all again."""
         self.level = next_level(self.level)
         self._refresh_lines()
 
     def action_newest(self) -> None:
-        """Follow the end again."""
+        """Follow the log again."""
         self.query_one(LogPane).anchor()
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -94,7 +94,7 @@ class LogScreen(Filterable, LiveScreen):
         self._refresh_lines()
 
     def _refresh_lines(self) -> None:
-        """What was left out is not new."""
+        """Apply level and filter; lines they had hidden do not count as new."""
         if self.moment is not None:
             pane = self.query_one(LogPane)
             lines = kept_lines(self.moment.view.log, self.level, self.filter)

@@ -1,4 +1,4 @@
-"""Which broker is over what, and the broker under the cursor in detail."""
+"""All brokers with their loads, and the selected broker in detail."""
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -12,11 +12,11 @@ from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.log_pane import LogPane
 
 NEWEST = 100
-"""Lines of the log; the screen of the log has all of them."""
+"""Log lines shown here; the log screen shows all of them."""
 
 
 class OverviewScreen(LiveScreen):
-    """Brokers and the newest lines of the log; one broker beside or below them."""
+    """Brokers and the latest log lines, with one broker beside or below them."""
 
     MODE = "overview"
     AUTO_FOCUS = "#brokers"

@@ -1,4 +1,4 @@
-"""Earlier runs."""
+"""The screen of previous runs."""
 
 import asyncio
 from typing import cast
@@ -19,11 +19,11 @@ from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.table_pane import TablePane
 
 MARGINS = 3
-"""Columns beside the table that are blank, or its scroll bar."""
+"""Columns beside the table: margins and scroll bar."""
 
 
 class HistoryScreen(LiveScreen):
-    """The newest runs on the cluster; enter replays one, B moves back what it moved."""
+    """The most recent runs on the cluster; enter replays one, B rolls it back."""
 
     MODE = "history"
     AUTO_FOCUS = "#runs"
@@ -46,9 +46,9 @@ Enter replays a run from its journal.
     ]
 
     _runs: tuple[Listed, ...] | None = None
-    """None until they are read."""
+    """None until they have been read."""
     _stage: tuple[bool, str | None] = (False, None)
-    """Whether a run is in progress, and which was the last; they are read again."""
+    """Whether a run is in progress, and the last run; read again on a change."""
 
     def body(self) -> ComposeResult:
         yield TablePane(self._table, table_id="runs")
@@ -65,7 +65,7 @@ Enter replays a run from its journal.
         self._read()
 
     def action_roll_back(self) -> None:
-        """Roll back the run under the cursor."""
+        """Roll back the selected run."""
         run_id = self.query_one(TablePane).table.key_at_cursor
         if run_id is not None:
             self._past.roll_back(run_id)

@@ -1,4 +1,4 @@
-"""What plimsoll wants to do, and why; what a person wants otherwise."""
+"""The proposed plan, its reasons, and the operator's edits."""
 
 from collections.abc import Callable
 from typing import cast
@@ -38,7 +38,7 @@ from tui.widgets.plan_side import BrokersAfter, FrontierPlot, MoveDetail
 
 
 class PlanScreen(LiveScreen):
-    """The plan as a difference to read, to bend and to approve."""
+    """The plan, to be reviewed, edited and approved."""
 
     MODE = "plan"
     AUTO_FOCUS = "#moves"
@@ -86,14 +86,14 @@ class PlanScreen(LiveScreen):
             self.app.push_screen(ReasonScreen(panel.move, shown=now))
 
     def action_drop_move(self) -> None:
-        """Remove the move under the cursor; the others stay where rules allow."""
+        """Remove the selected move; keep the others as far as the rules allow."""
         move = self.query_one(MovesPanel).move
         if move is not None:
             asks = self._now.view.proposed.asks.dropping(move.id)
             self._request(lambda: self._asking.ask(asks), f"removing {move.id}")
 
     def action_pin_partition(self) -> None:
-        """Ask where the partition under the cursor is to lie."""
+        """Ask which brokers are to hold the selected partition."""
         move = self.query_one(MovesPanel).move
         if move is None:
             return
@@ -117,7 +117,7 @@ class PlanScreen(LiveScreen):
     # ---- the plan
 
     def action_edit_goals(self) -> None:
-        """Ask for other goals, weights and limits."""
+        """Ask for new goals, weights and limits."""
         moment = self._now
         asks, snapshot = moment.view.proposed.asks, moment.view.snapshot
         if snapshot is None:
@@ -137,11 +137,11 @@ class PlanScreen(LiveScreen):
         )
 
     def action_use_best(self) -> None:
-        """End the solve with the best plan so far."""
+        """End the search with the best plan so far."""
         self._asking.use_best()
 
     def action_frontier(self) -> None:
-        """Show the frontier, tracing it where there is none; or the brokers again."""
+        """Show the frontier, tracing it if necessary, or the brokers again."""
         proposed = self._now.view.proposed
         is_known = proposed.traced is not None or proposed.tracing is not None
         side = self.query_one("#side", ContentSwitcher)
@@ -167,7 +167,7 @@ class PlanScreen(LiveScreen):
             )
 
     def action_what_if(self) -> None:
-        """Ask what is to be supposed."""
+        """Ask for a what-if scenario."""
         self._fill_in(
             f"{WHAT_IF}: which brokers and traffic? Nothing is changed",
             WHAT_IF_LINES,
@@ -218,7 +218,7 @@ class PlanScreen(LiveScreen):
         )
 
     def action_copy_command(self) -> None:
-        """Copy the plan as commands of Kafka's stock tools."""
+        """Copy the plan as commands for Kafka's own tools."""
         view = self._now.view
         if view.plan is not None:
             self.app.copy_to_clipboard(shell_commands(view.plan, view.bootstrap))

@@ -1,4 +1,4 @@
-"""A yes-or-no question laid over a screen; no is what happens by itself."""
+"""A yes-or-no dialog; the default is no."""
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -9,7 +9,7 @@ from tui.screens.too_small import Covered
 
 
 class Question(Covered[bool]):
-    """Answers True only when the button that says so is pressed."""
+    """Answer True only if the yes button is pressed."""
 
     BINDINGS = [Binding("escape", "no", "No", id="question.no")]
     AUTO_FOCUS = "#no"

@@ -14,12 +14,12 @@ from tui.viewmodel.plan.wording import listed
 
 
 class ReasonScreen(ModalScreen[None]):
-    """Shows a move; escape, enter or q closes it."""
+    """Show one move; escape, enter or q closes it."""
 
     BINDINGS = [Binding("escape,enter,q", "close", "Close", id="reason.close")]
 
     def __init__(self, move: Move, shown: Shown | None = None) -> None:
-        """shown: the plan that the move is of, where its cost is to be told."""
+        """Show `move`, and its cost if `shown`, the plan it belongs to, is given."""
         super().__init__()
         self._move, self._shown = move, shown
 
@@ -51,7 +51,7 @@ class ReasonScreen(ModalScreen[None]):
 
 
 def _gain(move: Move) -> str:
-    """A line on the objective; empty for a rollback move, which has no gain."""
+    """A line on the imbalance score; empty for a rollback move, which has no gain."""
     if not move.gain:
         return ""
     words = "without this move the imbalance score would be higher by this"

@@ -1,4 +1,4 @@
-"""The question whether what a run has moved is to be moved back."""
+"""The confirmation of a rollback."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,7 @@ from tui.viewmodel.plan.approval import counts, touched
 
 
 class RollBackScreen(NamedDialog):
-    """Acts on the plan back that it shows, and only for the typed name."""
+    """Execute the rollback plan shown, once the cluster's name is typed."""
 
     BINDINGS = [Binding("escape", "no", "Cancel", id="rollback.cancel")]
 

@@ -1,4 +1,4 @@
-"""How far the moves are."""
+"""The progress of a run and its moves."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from tui.widgets.run_panel import RunPanel
 
 
 class RunScreen(LiveScreen):
-    """The run that goes on, else the last one, else one that was cut off."""
+    """The run in progress, else the last one, else an interrupted one."""
 
     MODE = "run"
     AUTO_FOCUS = "#moves"

@@ -1,4 +1,4 @@
-"""A run of before, from its journal."""
+"""The replay of a previous run from its journal."""
 
 from collections.abc import Sequence
 
@@ -13,11 +13,11 @@ from tui.viewmodel.run.run import RunShown, past_shown
 from tui.widgets.run_panel import RunPanel
 
 STEPS = 20
-"""Of a whole replay."""
+"""Steps in a whole replay."""
 
 
 class ReplayScreen(LiveScreen):
-    """Begins at the end; the arrows go back and forth in the journal."""
+    """Starts at the end; the arrow keys step through the journal."""
 
     MODE = "run"
     AUTO_FOCUS = "#moves"
@@ -57,7 +57,7 @@ class ReplayScreen(LiveScreen):
         self.dismiss()
 
     def action_step(self, direction: int) -> None:
-        """Go to an earlier or a later record."""
+        """Go to an earlier or later record."""
         last = len(self._replay) - 1
         step = direction * max(1, last // STEPS)
         self._record = min(last, max(0, self._record + step))

@@ -1,4 +1,4 @@
-"""The question at which rate moves may copy from now on."""
+"""The dialog that changes the throttle of the run in progress."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from tui.viewmodel.run.throttle import typed_rate
 
 
 class ThrottleScreen(Dialog):
-    """Takes a rate; what is none is told in words, and nothing is asked of the run."""
+    """Ask for a rate; an invalid one is explained, and the run is not changed."""
 
     BINDINGS = [Binding("escape", "no", "Cancel", id="throttle.cancel")]
     AUTO_FOCUS = "Input"
@@ -42,7 +42,7 @@ class ThrottleScreen(Dialog):
             self.send()
 
     def send(self) -> None:
-        """Ask for the rate that was typed, if it is one."""
+        """Request the typed rate if it is valid."""
         try:
             rate = typed_rate(self.query_one(Input).value)
         except ValueError as exc:

@@ -1,4 +1,4 @@
-"""On a terminal that is too small to be read; questions are covered there."""
+"""What is shown on a terminal too small to read; dialogs are covered there."""
 
 from typing import Final, TypeVar
 
@@ -14,12 +14,12 @@ TOO_SMALL: Final = (
 
 
 def is_too_small(columns: int, lines: int) -> bool:
-    """Whether nobody can read what a terminal of this size shows."""
+    """Whether a terminal of this size is too small to read."""
     return columns < LEAST_COLUMNS or lines < LEAST_LINES
 
 
 class Covered(ModalScreen[T]):
-    """Takes no yes while it is covered; escape says no on any terminal."""
+    """A dialog that accepts no yes while covered; escape always answers no."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Covered(ModalScreen[T]):
         self.show_focus()
 
     def show_focus(self) -> None:
-        """Scroll to what keys act on, once what has changed is laid out."""
+        """Scroll to the focused widget once the change has been laid out."""
         self.call_after_refresh(self._scroll_to_focus)
 
     def _scroll_to_focus(self) -> None:
@@ -41,5 +41,5 @@ class Covered(ModalScreen[T]):
 
     @property
     def is_covered(self) -> bool:
-        """Whether nobody can read what is asked."""
+        """Whether the terminal is too small to read the dialog."""
         return is_too_small(*self.app.size)

@@ -1,4 +1,4 @@
-"""Load and skew of topics, and the partitions of one of them."""
+"""Load and skew of the topics, and the partitions of one of them."""
 
 from dataclasses import replace
 from typing import cast
@@ -45,7 +45,7 @@ Enter shows the partitions; `t` plans the selected topic alone.
 
 
 class PartitionPanel(Vertical):
-    """The partitions of the topic that was opened."""
+    """The partitions of the opened topic."""
 
     HELP = """\
 ## Partitions
@@ -77,7 +77,7 @@ and is not moved again.
 
 
 class TopicsScreen(LiveScreen):
-    """Topics; below them, once asked for, the partitions of one."""
+    """All topics; below them, on request, the partitions of one."""
 
     MODE = "topics"
     AUTO_FOCUS = "#topics"
@@ -109,7 +109,7 @@ class TopicsScreen(LiveScreen):
             self.query_one(PartitionPanel).open(TopicName(key), self.moment)
 
     def action_plan_topic(self) -> None:
-        """Plan with the topic under the cursor alone, and show that plan."""
+        """Plan the selected topic alone, and show that plan."""
         key = self.query_one(TopicPanel).query_one(TablePane).table.key_at_cursor
         if key is None or self.moment is None:
             return

@@ -1,1 +1,1 @@
-"""What the screen shows, as pure functions of the loop's view; no widgets here."""
+"""What the screens show, as pure functions of the loop's view; no widgets here."""

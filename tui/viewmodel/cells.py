@@ -1,4 +1,4 @@
-"""Text with a meaning per span; widgets give each meaning its colour."""
+"""Text in spans with a role each; widgets turn roles into colours."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,31 +10,31 @@ _FIGURE: Final = re.compile(r"[+-]?\d[\d.,]*(?:-\d+)?(?: ?(?:%|[kMGTP]?i?B(?:/s)
 
 
 class Role(StrEnum):
-    """What a span of text means. Never the only sign: a word or marker says it too."""
+    """The meaning of a span. Never the only sign: a word or marker shows it as well."""
 
     PLAIN = "plain"
     MUTED = "muted"
     STRONG = "strong"
     GOOD = "good"
     OVER = "over"
-    """Over the band, or failed."""
+    """Above the tolerance band, or failed."""
     UNDER = "under"
-    """Under the band, or worth a look."""
+    """Below the tolerance band, or worth attention."""
     MARK = "mark"
-    """The level, drawn into a bar."""
+    """The average, drawn into a bar."""
     ALARM = "alarm"
-    """A word that must not be overlooked; reversed."""
+    """A word that must not be missed; shown reversed."""
 
 
 class Span(NamedTuple):
-    """A piece of text and what it means."""
+    """A piece of text and its role."""
 
     text: str
     role: Role = Role.PLAIN
 
 
 Cell = tuple[Span, ...]
-"""One cell of a table, or one item of a line."""
+"""One table cell, or one item of a line."""
 
 
 class Column(NamedTuple):
@@ -52,24 +52,24 @@ class Row:
     key: str
     cells: tuple[Cell, ...]
     values: tuple[float | str, ...] = ()
-    """What each column is sorted by; empty where its words will do."""
+    """Sort keys by column; empty if the cells' texts will do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table as it is to be seen; `why_empty` stands in for missing rows."""
+    """A table as it is displayed; `why_empty` replaces missing rows."""
 
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     why_empty: str = ""
     note: str = ""
-    """What does not show: rows left out, or a filter's fault."""
+    """What is not displayed: omitted rows, or an error in the filter."""
 
 
 def fitted(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[Column, ...]:
-    """The columns, wide enough for every cell and a blank after it.
+    """Widen the columns to fit every cell and a blank after it.
 
-    A figure that is cut is another figure. The last column needs no blank.
+    A truncated figure would be a different figure. The last column needs no blank.
     """
     longest = [0] * len(columns)
     for row in rows:
@@ -85,22 +85,22 @@ def fitted(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[Column, ...]
 
 
 def cell(text: str, role: Role = Role.PLAIN) -> Cell:
-    """A cell of one span."""
+    """Return a cell of one span."""
     return (Span(text, role),)
 
 
 def plain(line: Iterable[Span]) -> str:
-    """The text without its meaning."""
+    """Return the text without roles."""
     return "".join(span.text for span in line)
 
 
 def right(text: str, width: int, role: Role = Role.PLAIN) -> Cell:
-    """Text at the right end of a column, before the blank that parts columns."""
+    """Right-align text in a column, before the blank that separates columns."""
     return cell(text.rjust(width - 1), role)
 
 
 def flow(items: Sequence[Cell], width: int, gap: str = "  ") -> tuple[Cell, ...]:
-    """Items side by side, in as many lines as they need; none is broken."""
+    """Arrange items side by side, in as many lines as needed; none is broken."""
     lines: list[list[Span]] = [[]]
     for item in items:
         used = len(plain(lines[-1]))
@@ -114,14 +114,14 @@ def flow(items: Sequence[Cell], width: int, gap: str = "  ") -> tuple[Cell, ...]
 
 
 def shorten(text: str, width: int) -> str:
-    """Cut the end: `topic-with-a-…`."""
+    """Truncate the end: `topic-with-a-…`."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def shorten_words(text: str, width: int) -> str:
-    """Cut the end, but never a figure or its unit: `bound …` instead of `bound 0.0…`.
+    """Truncate the end, but never a figure or its unit: `bound …`, not `bound 0.0…`.
 
-    A figure that is cut could be taken for another one.
+    A truncated figure could be mistaken for another one.
     """
     if len(text) <= width:
         return text
@@ -132,13 +132,13 @@ def shorten_words(text: str, width: int) -> str:
 
 
 def figure_at(text: str, at: int) -> tuple[int, int] | None:
-    """Where the figure begins and ends that is cut at a place; None if none is."""
+    """Return start and end of the figure that a cut at `at` would split, if any."""
     figures = (m.span() for m in _FIGURE.finditer(text))
     return next(((start, end) for start, end in figures if start < at < end), None)
 
 
 def shorten_line(line: Cell, width: int) -> Cell:
-    """A line cut as `shorten_words` does, each piece of it with its meaning."""
+    """Truncate a line as `shorten_words` does; each piece keeps its role."""
     words = plain(line)
     if len(words) <= width:
         return line
@@ -151,7 +151,7 @@ def shorten_line(line: Cell, width: int) -> Cell:
 
 
 def shorten_middle(text: str, width: int) -> str:
-    """Cut the middle, so that a partition keeps its number: `topic-wi…me-17`."""
+    """Truncate the middle, so that a partition keeps its number: `topic-wi…me-17`."""
     if len(text) <= width:
         return text
     tail = width // 2

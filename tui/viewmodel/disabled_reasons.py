@@ -1,4 +1,4 @@
-"""Why an action cannot be taken now; the reason greys its key and is its tooltip."""
+"""Why an action is disabled; the reason is the tooltip of its greyed key."""
 
 from control.loop.view import LoopView, Mode, Phase
 from model.run import UNFINISHED, RunProgress, RunState
@@ -7,7 +7,7 @@ from tui.viewmodel.plan.shown_plan import shown
 
 
 def refusal(action: str, moment: Moment) -> str | None:
-    """Why not, in words; None where the action can be taken."""
+    """Return why the action is disabled, or None if it is enabled."""
     name = action.removeprefix("app.")
     if moment.view.mode is Mode.RECORDING and name in ACTIONS:
         return RECORDING
@@ -78,7 +78,7 @@ def _not_solve(moment: Moment) -> str | None:
 
 
 OF_MOVES = ("drop_move", "pin_partition", "export", "copy_command")
-"""Need a plan with moves."""
+"""Actions that need a plan with moves."""
 OF_THE_REAL = (
     "drop_move",
     "pin_partition",
@@ -89,14 +89,14 @@ OF_THE_REAL = (
     "plan_topic",
     "copy_command",
 )
-"""Speak of the cluster there is."""
+"""Actions on the real cluster's plan, disabled during a what-if."""
 WHILE_IDLE = (*OF_THE_REAL[:-1], "what_if")
-"""Make other plans, which a run would outdate."""
+"""Actions that make other plans, which a run would outdate."""
 ACTIONS = (
     *("approve", "stop_run", "pause_run", "throttle", "resume", "roll_back"),
     *("solve_again", "what_if", "use_best", *OF_THE_REAL),
 )
-"""What can be refused, of all screens."""
+"""All actions that can be disabled, on any screen."""
 
 
 def _not_of_plan(action: str, moment: Moment) -> str | None:
@@ -115,14 +115,14 @@ def _not_of_plan(action: str, moment: Moment) -> str | None:
 
 
 def _solves(view: LoopView) -> bool:
-    """Whether something is being solved that the screen shows."""
+    """Whether the plan or frontier shown is still being computed."""
     proposed = view.proposed
     tracing = proposed.supposed is None and proposed.tracing is not None
     return tracing or shown(view).solving is not None
 
 
 def _not_resume(moment: Moment) -> str | None:
-    """A paused run resumes, and so does one that did not come to its end."""
+    """A paused run can be resumed, and so can one that did not finish."""
     if moment.running and moment.paused:
         return _not_pause(moment)
     if reason := _not_begin(moment):
@@ -133,13 +133,13 @@ def _not_resume(moment: Moment) -> str | None:
 
 
 def _is_unfinished(run: RunProgress) -> bool:
-    """Whether a resumed run would do anything; a failed one may have settings left."""
+    """Whether resuming would do anything; a failed run may have left settings."""
     is_left = any(move.state in UNFINISHED for move in run.moves)
     return run.state is RunState.FAILED or (run.state is RunState.STOPPED and is_left)
 
 
 def _not_begin(moment: Moment) -> str | None:
-    """Why no run may begin that is no run of the newest plan."""
+    """Why no resumed run or rollback may start."""
     if moment.view.mode is Mode.READ_ONLY:
         return READ_ONLY
     if moment.view.phase is Phase.FAILED:

@@ -1,4 +1,4 @@
-"""The lines on top of every screen: one for the cluster, one for what happens."""
+"""The lines at the top of every screen: the cluster, and the loop's state."""
 
 import textwrap
 
@@ -14,13 +14,13 @@ from tui.viewmodel.staleness import age_s, is_stale, ticking
 NAME_WIDTH = 24
 SHORT_ID = 8
 ROOMY = 116
-"""Columns from which on the cluster's whole id is shown, and no word is cut."""
+"""Width from which the whole cluster id is shown and no word is abbreviated."""
 
 SHOWN_IN_FULL = (Phase.UNREACHABLE, Phase.FAILED, Phase.NO_PLAN)
 """Phases whose message matters more than a steady layout."""
 MOST_LINES = 4
 ALL_MEASURED = 0.995
-"""A share of the loads that is shown as all of them."""
+"""A share of the loads that is shown as 100 %."""
 
 PHASE_ROLES = {
     Phase.UNREACHABLE: Role.ALARM,
@@ -32,7 +32,7 @@ PHASE_ROLES = {
 
 
 def header(moment: Moment, width: int) -> tuple[Cell, ...]:
-    """What cluster, who may change it, how fresh the data; what happens and why."""
+    """Cluster, mode, age of the data; below, the state of the loop and its reason."""
     roomy, replication = width >= ROOMY, moment.view.replication
     degraded = _degraded(replication)
     items = (
@@ -86,7 +86,7 @@ def _objective(view: LoopView) -> tuple[Cell, ...]:
 
 
 def _degraded(found: Replication | None) -> tuple[Cell, ...]:
-    """Partitions that are not whole; nothing is cut off for them."""
+    """Offline and under-replicated partitions; never truncated."""
     if found is None:
         return ()
     offline = cell(f"! {found.offline:,} OFFLINE", Role.ALARM)
@@ -104,7 +104,7 @@ def _whole(found: Replication | None, *, roomy: bool) -> tuple[Cell, ...]:
 
 
 def _what_if(moment: Moment, width: int) -> tuple[Cell, ...]:
-    """What is supposed, in place of what is said of the real plan."""
+    """The what-if scenario, in place of the real plan's state."""
     supposed = moment.view.proposed.supposed
     if supposed is None:
         return _state(moment, width)

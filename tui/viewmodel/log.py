@@ -1,4 +1,4 @@
-"""The decisions of the loop, one line each."""
+"""The loop's decisions as log lines."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -8,25 +8,25 @@ from tui.viewmodel.cells import Cell, Role, Span
 from tui.viewmodel.sort_filter import Filter
 
 LEVELS = ("info", "warning", "error")
-"""From least to most; each is shown with those that are more."""
+"""From least to most severe; each includes the more severe ones."""
 
 LEVEL_ROLES = {"warning": Role.UNDER, "error": Role.OVER}
 
 
 def clock_text(at_ms: int) -> str:
-    """The time of the day: `20:15:03Z`."""
+    """The time of day in UTC: `20:15:03Z`."""
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S}Z"
 
 
 def log_line(line: LogLine) -> Cell:
-    """`20:15:03Z warning cannot connect: ...`; the level shows where it matters."""
+    """`20:15:03Z warning cannot connect: ...`; the level `info` is omitted."""
     role = LEVEL_ROLES.get(line.level, Role.PLAIN)
     words = line.text if role is Role.PLAIN else f"{line.level} {line.text}"
     return (Span(f"{clock_text(line.at_ms)} ", Role.MUTED), Span(words, role))
 
 
 def kept_lines(log: Sequence[LogLine], least: str, by: Filter) -> tuple[LogLine, ...]:
-    """The lines of this level and above that a filter keeps."""
+    """The lines of this level and above that match the filter."""
     levels = LEVELS[LEVELS.index(least) :]
     return tuple(
         line
@@ -36,12 +36,12 @@ def kept_lines(log: Sequence[LogLine], least: str, by: Filter) -> tuple[LogLine,
 
 
 def next_level(level: str) -> str:
-    """The level after this one; after the last the first."""
+    """The next level; after the last, the first."""
     return LEVELS[(LEVELS.index(level) + 1) % len(LEVELS)]
 
 
 def lines_since(log: Sequence[LogLine], last: LogLine | None) -> int:
-    """How many lines came after this one; all when it is not there any more."""
+    """The number of lines after this one; all if it is no longer there."""
     for count, line in enumerate(reversed(log)):
         if line is last:
             return count
@@ -49,7 +49,7 @@ def lines_since(log: Sequence[LogLine], last: LogLine | None) -> int:
 
 
 def why_no_lines(log: Sequence[LogLine]) -> str:
-    """Why no line is shown."""
+    """Explain why no line is shown."""
     if log:
         return "No line of this level matches the filter; escape clears it."
     return "No decisions yet. They appear here with their time."

@@ -1,4 +1,4 @@
-"""Answers that are dear to make and asked for again and again."""
+"""Cache the last result of expensive functions that are called repeatedly."""
 
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -8,14 +8,14 @@ R = TypeVar("R")
 
 
 def kept(make: Callable[P, R]) -> Callable[P, R]:
-    """The newest answer again, while it is asked for with the very same objects."""
+    """Return the last result while the arguments are the very same objects."""
     return kept_while(lambda *args, **options: (*args, *options.values()))(make)
 
 
 def kept_while(
     made_of: Callable[..., tuple[object, ...]],
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """The newest answer again, while `made_of` gives the very same objects."""
+    """Return the last result while `made_of` returns the very same objects."""
 
     def keep(make: Callable[P, R]) -> Callable[P, R]:
         last: tuple[tuple[object, ...], R] | None = None

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class ScreenMode(NamedTuple):
-    """One of the screens that a key leads to."""
+    """One of the screens that a key opens."""
 
     name: str
     """Textual's name of the mode."""
@@ -13,7 +13,7 @@ class ScreenMode(NamedTuple):
 
     @property
     def binding(self) -> str:
-        """The id of the binding that opens it."""
+        """The id of the key binding that opens it."""
         return f"screen.{self.name}"
 
 

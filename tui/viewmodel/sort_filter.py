@@ -1,4 +1,4 @@
-"""How a person wants a table: which rows, in which order."""
+"""Filter and sort order of a table."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -8,21 +8,21 @@ import re2
 from tui.viewmodel.cells import Column, Row, Table, plain
 
 LONGEST = 200
-"""Letters of a filter."""
+"""Maximum length of a filter in characters."""
 
 
 @dataclass(frozen=True)
 class Filter:
-    """A regular expression, in upper or lower case alike; `!` before it inverts.
+    """A case-insensitive regular expression; a leading `!` inverts it.
 
-    RE2's, whose time does not explode, whatever is pasted.
+    It is RE2's, which runs in linear time whatever is pasted.
     """
 
     text: str = ""
 
     @cached_property
     def fault(self) -> str:
-        """What is wrong with it, in words; empty where it can be used."""
+        """Why the filter is invalid; empty if it is valid."""
         try:
             _ = self._compiled
         except re2.error as exc:
@@ -31,7 +31,7 @@ class Filter:
         return ""
 
     def keeps(self, words: str) -> bool:
-        """Whether it lets these words through; all, while it has a fault."""
+        """Whether the text matches; an invalid filter keeps everything."""
         if not self._pattern or self.fault:
             return True
         return bool(self._compiled.search(words)) is not self.text.startswith("!")
@@ -51,27 +51,27 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """Which rows of a table, and in which order."""
+    """The filter and sort order chosen for a table."""
 
     filter: Filter = field(default_factory=Filter)
     sort: str = ""
-    """The key of the column to sort by; empty for the order of the table itself."""
+    """The key of the column to sort by; empty for the table's own order."""
     down: bool = True
-    """The largest first."""
+    """Largest first."""
 
     def sorted_by(self, key: str) -> "Wish":
-        """By this column; once more, and the other way round."""
+        """Sort by this column; sort in reverse if it is already sorted by it."""
         return replace(self, sort=key, down=not self.down if key == self.sort else True)
 
     def sorted_next(self, columns: tuple[Column, ...]) -> "Wish":
-        """By the column after the one sorted by; after the last by none."""
+        """Sort by the next column; after the last by none."""
         keys = ["", *(c.key for c in columns)]
         at = keys.index(self.sort) if self.sort in keys else 0
         return replace(self, sort=keys[(at + 1) % len(keys)], down=True)
 
 
 def arranged(table: Table, wish: Wish) -> Table:
-    """The table as it is wanted, and a note on what does not show."""
+    """Filter and sort the table, with a note on the rows not displayed."""
     rows = [r for r in table.rows if wish.filter.keeps(_words(r))]
     note = table.note
     if len(rows) < len(table.rows):
@@ -90,7 +90,7 @@ def arranged(table: Table, wish: Wish) -> Table:
 
 
 def marked(columns: tuple[Column, ...], wish: Wish) -> tuple[Column, ...]:
-    """The columns, an arrow at the one that is sorted by."""
+    """The columns, with an arrow at the one sorted by."""
     arrow = "▼" if wish.down else "▲"
     return tuple(
         c._replace(label=f"{c.label[: c.width - 3]} {arrow}")
@@ -101,7 +101,7 @@ def marked(columns: tuple[Column, ...], wish: Wish) -> tuple[Column, ...]:
 
 
 def no_match(wish: Wish) -> str:
-    """Why a filtered table is empty."""
+    """Explain why a filtered table is empty."""
     return f"Nothing matches the filter {wish.filter.text!r}; escape clears it."
 
 
@@ -110,7 +110,7 @@ def _words(row: Row) -> str:
 
 
 def _value(row: Row, at: int) -> tuple[bool, float, str]:
-    """Numbers before words."""
+    """A sort key that puts numbers before text."""
     value = row.values[at] if row.values else plain(row.cells[at]).strip()
     if isinstance(value, str):
         return True, 0.0, value

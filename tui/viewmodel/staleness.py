@@ -1,14 +1,14 @@
-"""How old the data are."""
+"""The age of the data."""
 
 from control.loop.view import LoopView
 from model.units import seconds_text
 
 STALE_LEAST_S = 15.0
-"""Data younger than this are never called stale."""
+"""Data younger than this are never reported as stale."""
 
 
 def age_s(view: LoopView, now_ms: int) -> float | None:
-    """Age of the newest sample behind the loads; None before there are any."""
+    """Age of the latest sample behind the loads in seconds; None before the first."""
     if view.snapshot is None:
         return None
     header = view.snapshot.header
@@ -17,7 +17,7 @@ def age_s(view: LoopView, now_ms: int) -> float | None:
 
 
 def is_stale(view: LoopView, now_ms: int) -> bool:
-    """Whether the newest sample is older than the whole window of the loads."""
+    """Whether the latest sample is older than the whole window of the loads."""
     age = age_s(view, now_ms)
     if age is None or view.snapshot is None:
         return False
@@ -26,5 +26,5 @@ def is_stale(view: LoopView, now_ms: int) -> bool:
 
 
 def ticking(seconds: float) -> str:
-    """A time that goes on, in whole seconds: `7 s`, `2 min 05 s`."""
+    """A running time in whole seconds: `7 s`, `2 min 05 s`."""
     return f"{seconds:.0f} s" if seconds < 100 else seconds_text(seconds)

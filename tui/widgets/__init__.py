@@ -1,1 +1,1 @@
-"""The parts of a screen; each repaints only what differs from what it shows."""
+"""The parts of a screen; each repaints only what has changed."""

@@ -1,4 +1,4 @@
-"""The broker under the cursor."""
+"""The panel of the selected broker."""
 
 import textwrap
 
@@ -13,13 +13,13 @@ from tui.widgets.titles import entitle
 
 
 class BrokerDetail(Lines):
-    """What it carried lately, and the replicas that weigh most on it."""
+    """The selected broker's recent loads and its heaviest replicas."""
 
     moment: Moment | None = None
     broker: BrokerId | None = None
 
     def show_broker(self, moment: Moment, broker: BrokerId | None) -> None:
-        """Show this broker at this moment; None where the cursor is on none."""
+        """Show this broker at this moment; None if no broker is selected."""
         self.moment, self.broker = moment, broker
         width, height = self.content_size
         if not width or not height:

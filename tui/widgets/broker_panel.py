@@ -1,4 +1,4 @@
-"""The panel of brokers."""
+"""The panel of all brokers."""
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -17,7 +17,7 @@ from tui.widgets.titles import entitle
 
 
 class BrokerPanel(Vertical):
-    """Which broker is over what; a bar for each broker and resource."""
+    """A headline, and a bar for each broker and resource."""
 
     HELP = """\
 ## Brokers
@@ -38,7 +38,7 @@ sides are the ends of the tolerance band, `┼` is the average with an end in it
         yield TablePane(_table, table_id="brokers")
 
     def show(self, moment: Moment) -> None:
-        """Show this moment instead."""
+        """Show this moment."""
         self.moment = moment
         view, goals = moment.view, moment.goals
         self._show_headline()

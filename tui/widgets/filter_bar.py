@@ -1,4 +1,4 @@
-"""The line in which a filter is typed."""
+"""The input line of a filter, and the actions of a widget that has one."""
 
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ from tui.viewmodel.sort_filter import LONGEST
 
 
 class FilterBar(Input):
-    """Shows while it is typed in or holds a filter."""
+    """Visible while it has the focus or holds a filter."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -25,12 +25,12 @@ class FilterBar(Input):
         self.display = False
 
     def open(self) -> None:
-        """Ask for a filter."""
+        """Show the input line and focus it."""
         self.display = True
         self.focus()
 
     def close(self) -> None:
-        """Hide, unless a filter is in force."""
+        """Hide the line unless it holds a filter."""
         self.display = bool(self.value)
 
 

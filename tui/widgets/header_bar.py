@@ -8,12 +8,12 @@ from tui.widgets.text_lines import Lines
 
 
 class HeaderBar(Lines):
-    """The cluster and its data; below, what happens."""
+    """The cluster and its data; below, the state of the loop."""
 
     moment: Moment | None = None
 
     def show_moment(self, moment: Moment) -> None:
-        """Show this moment instead."""
+        """Show this moment."""
         self.moment = moment
         if width := self.content_size.width:
             self.show(header(moment, width))

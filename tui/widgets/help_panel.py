@@ -1,4 +1,4 @@
-"""What the part with the focus shows, and all keys that count there."""
+"""Help for the focused panel, and all keys that apply there."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,13 +18,13 @@ BOLD, MUTED = Style(bold=True), Style(dim=True)
 
 
 class HelpPanel(VerticalScroll):
-    """At the right; greyed keys say why they are.
+    """Docked at the right; disabled keys show the reason.
 
-    It lies over the screen, of which else all tables would be made anew, narrower.
+    It overlays the screen, so that no table has to be rebuilt for a narrower space.
 
-    Textual's own makes a widget for each paragraph, and all of its table anew for each
-    change of focus: two tenths of a second. It has no focus, so that only a mouse
-    reaches its end.
+    Textual's own panel has a widget for each paragraph and rebuilds its table at each
+    change of focus, which takes two tenths of a second. It cannot be focused, so that
+    only a mouse could scroll it.
     """
 
     def compose(self) -> Iterator[Widget]:
@@ -46,7 +46,7 @@ class HelpPanel(VerticalScroll):
             self.query_one(Static).update(_drawn(*content))
 
     def _content(self) -> tuple[str, list[tuple[str, Text]]]:
-        """The help for the focus; for each action its keys, and what it does."""
+        """The help text of the focus, and the keys and description of each action."""
         nodes = (self.screen.focused or self.screen).ancestors_with_self
         helps = (n.HELP for n in nodes if isinstance(n, Widget) and n.HELP)
         actions: dict[str, list[ActiveBinding]] = {}
@@ -77,7 +77,7 @@ def _description(found: ActiveBinding) -> Text:
 
 
 def _explained(help_text: str) -> Iterator[RenderableType]:
-    """Markdown of titles, paragraphs and code; nothing else is used."""
+    """Render Markdown titles, paragraphs and code; nothing else is used."""
     for paragraph in filter(None, help_text.strip().split("\n\n")):
         if paragraph.startswith("## "):
             yield Text(f"{paragraph.removeprefix('## ')}\n", style=BOLD)

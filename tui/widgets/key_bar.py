@@ -1,4 +1,4 @@
-"""The keys that count here, in one line at the bottom."""
+"""The keys that apply here, in one line at the bottom."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from textual.widget import Widget
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """One key as it is drawn."""
+    """One key as displayed."""
 
     key: str
-    """What a click presses."""
+    """The key that a click presses."""
     shown: str
     description: str
     enabled: bool
@@ -29,12 +29,12 @@ class _Key:
 
 
 class KeyBar(Widget):
-    """A click presses a key; greyed ones say why in their tooltip.
+    """A click presses a key; the tooltip of a disabled one gives the reason.
 
-    Where not all fit, greyed ones are left out, the last first.
+    If not all keys fit, disabled ones are omitted, the last first.
 
-    Textual's Footer has a widget for each key and makes all of them anew for each
-    change of focus, which costs more than the answer to most keys. It looks the same.
+    Textual's Footer, which looks the same, has a widget for each key and rebuilds all
+    of them at each change of focus, which costs more than handling most keys.
     """
 
     ALLOW_SELECT = False
@@ -96,7 +96,7 @@ class KeyBar(Widget):
         return line
 
     def _placed(self) -> Iterator[tuple[_Key, int]]:
-        """Each key, and where it begins; one blank between them."""
+        """Each key and its start column, separated by one blank."""
         at = 0
         for key in self._fitting():
             yield key, at

@@ -1,4 +1,4 @@
-"""A table of which only the lines in sight are drawn."""
+"""A table that draws only its visible lines."""
 
 from collections.abc import Iterable
 from itertools import accumulate
@@ -31,15 +31,15 @@ from tui.viewmodel.cells import (
 from tui.widgets.paint import Palette, palette_of
 
 HEAD = 1
-"""Lines of the header, which stays while rows are scrolled."""
+"""Lines of the header, which does not scroll."""
 
 
 class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
-    """Rows keyed by name, columns of fixed width; the cursor stays with its row.
+    """Rows keyed by name, columns of fixed width; the cursor stays on its row.
 
-    Textual's DataTable draws each cell that changes, in sight or not, which costs more
-    than the rest of the screen where many change every second. Messages and handlers
-    are named as its own.
+    Textual's DataTable draws each cell that changes, visible or not, which costs more
+    than the rest of the screen if many change every second. Messages and handlers have
+    the same names as there.
     """
 
     COMPONENT_CLASSES = {"keyed-table--cursor"}
@@ -58,7 +58,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
     cursor_row: reactive[int] = reactive(0, repaint=False)
 
     class _OfRow(Message, bubble=True):
-        """Something about a row; the key is None where there is no row."""
+        """A message about a row; the key is None if there is no row."""
 
         def __init__(self, table: "KeyedTable", key: str | None) -> None:
             super().__init__()
@@ -66,13 +66,13 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.row_key = RowKey(key)
 
     class RowHighlighted(_OfRow, namespace="data_table"):
-        """The cursor is on another row."""
+        """The cursor moved to another row."""
 
     class RowSelected(_OfRow, namespace="data_table"):
-        """Enter, or a click on the row under the cursor."""
+        """Enter was pressed, or the selected row clicked."""
 
     class HeaderSelected(Message, namespace="data_table"):
-        """A click on a column's header."""
+        """A column's header was clicked."""
 
         def __init__(self, key: str) -> None:
             super().__init__()
@@ -89,7 +89,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def key_at_cursor(self) -> str | None:
-        """The key of the row under the cursor."""
+        """The key of the selected row."""
         if not 0 <= self.cursor_row < len(self.rows_shown):
             return None
         return self.rows_shown[self.cursor_row].key
@@ -97,7 +97,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
     # ---- content
 
     def show(self, table: Table) -> None:
-        """Show this table instead."""
+        """Show this table."""
         kept, old = self.key_at_cursor, self.rows_shown
         columns = fitted(table.columns, table.rows)
         same_columns = columns == self.columns_shown
@@ -129,7 +129,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def _visible_size(self) -> Size:
-        """Columns and lines that no scrollbar covers."""
+        """Columns and lines not covered by scrollbars."""
         return self.scrollable_content_region.size
 
     def render_line(self, y: int) -> Strip:
@@ -157,7 +157,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         return self.get_component_rich_style("keyed-table--cursor")
 
     def line(self, cells: Iterable[Cell], left: int, right: int) -> Strip:
-        """Cells side by side, to be seen from one edge to the other."""
+        """Draw cells side by side, visible from one edge to the other."""
         colours = palette_of(self.app)
         segments: list[Segment] = []
         for column, shown in zip(self.columns_shown, cells, strict=True):
@@ -169,7 +169,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
     # ---- the cursor
 
     def move_cursor(self, *, row: int) -> None:
-        """Put the cursor on this row, the nearest that there is."""
+        """Move the cursor to this row, or to the nearest one that exists."""
         self.cursor_row = max(0, min(row, len(self.rows_shown) - 1))
 
     def watch_cursor_row(self, before: int, after: int) -> None:
@@ -197,11 +197,11 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
     # ---- actions of the operator
 
     def action_move(self, rows: int) -> None:
-        """Move the cursor by so many rows."""
+        """Move the cursor by a number of rows."""
         self.move_cursor(row=self.cursor_row + rows)
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor by so many pages."""
+        """Move the cursor by a number of pages."""
         self.action_move(pages * max(1, self._visible_size.height - HEAD))
 
     def action_ends(self, row: int) -> None:
@@ -209,7 +209,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.move_cursor(row=row % max(1, len(self.rows_shown)))
 
     def action_select(self) -> None:
-        """Say that the row under the cursor is meant."""
+        """Post that the selected row was chosen."""
         if (key := self.key_at_cursor) is not None:
             self.post_message(self.RowSelected(self, key))
 
@@ -229,9 +229,9 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
 
 
 def unless_cut(shown: Cell, width: int, left: int, right: int) -> Cell:
-    """The cell, without a figure that an edge of the table would go through.
+    """Return the cell without a figure that an edge of the table would split.
 
-    left, right: the edges, from the beginning of the cell.
+    left, right: the edges, relative to the start of the cell.
     """
     text = plain(shown)
     if 0 < right < width and figure_at(text, right):
@@ -242,6 +242,6 @@ def unless_cut(shown: Cell, width: int, left: int, right: int) -> Cell:
 
 
 def _segments(shown: Cell, width: int, colours: Palette) -> Iterable[Segment]:
-    """A cell as wide as its column."""
+    """The segments of a cell, as wide as its column."""
     strip = Strip([Segment(masked(span.text), colours[span.role]) for span in shown])
     return strip if strip.cell_length == width else strip.crop_extend(0, width, None)

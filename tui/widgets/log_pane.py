@@ -1,4 +1,4 @@
-"""The loop's decisions, the newest last."""
+"""The log lines, newest last."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from tui.widgets.paint import painted, palette_of
 
 
 class LogPane(VerticalScroll):
-    """Stays at the end, unless someone has scrolled up to read."""
+    """Follows the end unless the user has scrolled up."""
 
     HELP = """\
 ## Log
@@ -32,14 +32,14 @@ plimsoll's decisions and their reasons, the operator's actions, and each move, i
         self.app.theme_changed_signal.subscribe(self, lambda _theme: self._paint())
 
     def show(self, log: Sequence[LogLine]) -> None:
-        """Show these lines instead."""
+        """Show these lines."""
         if tuple(log) != self.shown:
             self.shown = tuple(log)
             self._paint()
 
     @property
     def at_end(self) -> bool:
-        """Whether the newest line is in sight."""
+        """Whether the newest line is visible."""
         return self.scroll_offset.y >= self.max_scroll_y
 
     def _paint(self) -> None:

@@ -1,4 +1,4 @@
-"""The names of the screens; that of the open one is reversed, a click opens another."""
+"""The names of the screens; the open one is reversed, a click opens another."""
 
 from textual.content import Content
 from textual.widgets import Static
@@ -8,7 +8,7 @@ from tui.viewmodel.modes import MODES
 
 
 class ModeBar(Static):
-    """One line on top of every screen, which also says since when it is frozen."""
+    """One line at the top of every screen, which also shows when it was frozen."""
 
     def __init__(self, open_mode: str) -> None:
         super().__init__(id="modes")
@@ -18,7 +18,7 @@ class ModeBar(Static):
         self.show()
 
     def show(self, *, frozen_ms: int | None = None) -> None:
-        """Show the names, and since when the screen is frozen, if it is."""
+        """Show the names, and the time at which the screen was frozen, if it is."""
         bound = [found.binding for found in self.screen.active_bindings.values()]
         keys = {b.id: self.app.get_key_display(b) for b in bound}
         parts = [

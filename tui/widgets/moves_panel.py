@@ -1,4 +1,4 @@
-"""The panel of the moves."""
+"""The panel of the plan's figures and moves."""
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -15,11 +15,11 @@ from tui.widgets.text_lines import Lines
 from tui.widgets.titles import entitle
 
 MARGINS = 2
-"""Columns that are blank beside the figures."""
+"""Blank columns beside the figures."""
 
 
 class MovesPanel(Vertical):
-    """Figures of the plan and its moves."""
+    """The figures of the plan, and its moves."""
 
     HELP = """\
 ## Plan
@@ -38,14 +38,14 @@ the last request and restores the plan from before it.
 
     moment: Moment | None = None
     _made: tuple[Plan | None, int, Wish, Table] | None = None
-    """The last table, and what it was made of; a plan does not change."""
+    """The last table and its inputs; a plan does not change."""
 
     def compose(self) -> ComposeResult:
         yield Lines(id="figures")
         yield TablePane(self._table, table_id="moves")
 
     def show(self, moment: Moment) -> None:
-        """Show this moment instead."""
+        """Show this moment."""
         self.moment = moment
         width = self.content_size.width - MARGINS
         if width <= 0:
@@ -65,7 +65,7 @@ the last request and restores the plan from before it.
 
     @property
     def move(self) -> Move | None:
-        """The move under the cursor."""
+        """The selected move."""
         plan = shown(self.moment.view).plan if self.moment is not None else None
         key = self.query_one(TablePane).table.key_at_cursor
         moves = plan.moves if plan is not None else ()

@@ -1,4 +1,4 @@
-"""Meanings become colours of the theme."""
+"""Roles as colours of the theme."""
 
 from collections.abc import Iterable, Mapping
 
@@ -14,9 +14,9 @@ Palette = Mapping[Role, Style]
 
 
 def palette(variables: Mapping[str, str]) -> Palette:
-    """The style of each meaning, from a theme's variables.
+    """Return the style of each role, from a theme's variables.
 
-    What is well is blue, not green: red and green look alike to many people.
+    GOOD is blue, not green: many people cannot tell red from green.
     """
 
     def color(name: str) -> Style:
@@ -36,11 +36,11 @@ def palette(variables: Mapping[str, str]) -> Palette:
 
 
 def palette_of(app: App[object]) -> Palette:
-    """The palette of the theme that the app shows."""
+    """Return the palette of the app's theme."""
     return palette(app.theme_variables)
 
 
 def painted(line: Iterable[Span], colours: Palette) -> Text:
-    """One line of text; it is never wrapped."""
+    """Return one line of text, which is never wrapped."""
     parts = ((masked(span.text), colours[span.role]) for span in line)
     return Text.assemble(*parts, no_wrap=True, end="")

@@ -1,4 +1,4 @@
-"""What stands beside the moves: the brokers now and after, or the frontier."""
+"""The panels beside the moves: the brokers now and after, or the frontier."""
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -23,12 +23,12 @@ from tui.widgets.titles import entitle
 
 
 class MoveDetail(Lines):
-    """The move under the cursor."""
+    """The selected move in full."""
 
     _of: tuple[Move | None, Shown] | None = None
 
     def show_move(self, move: Move | None, shown: Shown) -> None:
-        """Show this move of the plan; None where the cursor is on none."""
+        """Show this move of the plan; None if no move is selected."""
         self._of = move, shown
         self.display = shown.plan is not None
         self._draw()
@@ -42,7 +42,7 @@ class MoveDetail(Lines):
 
 
 class BrokersAfter(Vertical):
-    """Each broker now and after the plan; below, the move under the cursor."""
+    """Each broker now and after the plan; below, the selected move."""
 
     HELP = """\
 ## Brokers now and after
@@ -56,7 +56,7 @@ tolerance band, `<` below it.
         yield MoveDetail(id="move")
 
     def show(self, moment: Moment) -> None:
-        """Show this moment instead."""
+        """Show this moment."""
         entitle(self, shown(moment.view).title("Brokers now → after"))
         self.query_one(TablePane).show(moment)
 
@@ -66,7 +66,7 @@ def _brokers(moment: Moment, width: int, wish: Wish) -> Table:
 
 
 class FrontierPlot(Lines, can_focus=True):
-    """Balance over moves; left and right pick a point, enter makes it the plan."""
+    """Imbalance over moves; left and right pick a point, enter makes it the plan."""
 
     HELP = """\
 ## Frontier
@@ -100,7 +100,7 @@ current one, with a hash of its own.
     ]
 
     class Chosen(Message):
-        """A point was picked to be the plan."""
+        """The plan of a point was chosen."""
 
         def __init__(self, point: int) -> None:
             super().__init__()
@@ -111,7 +111,7 @@ current one, with a hash of its own.
     _planned: int | None = None
 
     def show_moment(self, moment: Moment) -> None:
-        """Show the frontier of this moment, or how it is getting on."""
+        """Show the frontier of this moment, or the progress of tracing it."""
         proposed = moment.view.proposed
         plan = moment.view.plan
         if proposed.traced is not self.traced:
@@ -154,16 +154,16 @@ current one, with a hash of its own.
         self._draw()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """As the screen says: a point is picked by its rules, too."""
+        """Apply the screen's rules to picking a point as well."""
         return self.screen.check_action(action, parameters)
 
     def action_pick(self, step: int) -> None:
-        """Pick the next point to this side."""
+        """Pick the next point on this side."""
         points = self.traced.frontier.points if self.traced is not None else ()
         self.picked = max(0, min(len(points) - 1, self.picked + step))
         self._draw()
 
     def action_choose(self) -> None:
-        """Let the plan behind the picked point be the plan."""
+        """Choose the plan of the picked point."""
         if self.traced is not None and self.traced.frontier.points:
             self.post_message(self.Chosen(self.picked))

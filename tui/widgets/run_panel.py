@@ -1,4 +1,4 @@
-"""The panel of a run: its figures, how far it is, its moves."""
+"""The panel of a run: its figures, progress and moves."""
 
 from collections.abc import Callable
 
@@ -18,16 +18,16 @@ from tui.widgets.text_lines import Lines
 from tui.widgets.titles import entitle
 
 SCROLL_BAR = 1
-"""Columns that the table's may take."""
+"""Columns that the table's scroll bar may take."""
 MARGINS = 2
-"""Columns beside the figures that are blank."""
+"""Blank columns beside the figures."""
 
 Show = Callable[[Moment, int], RunShown]
-"""The run of a moment, its figures for this many columns."""
+"""Select the run of a moment, with figures for this width."""
 
 
 class RunPanel(Vertical):
-    """Moves that need a look stand on top; enter on one shows it in full."""
+    """Moves that need attention are at the top; enter shows one in full."""
 
     HELP = """\
 ## Run
@@ -51,7 +51,7 @@ Enter shows a move in full, with its reason.
         yield TablePane(self._table, table_id="moves")
 
     def show(self, moment: Moment) -> None:
-        """Show this moment instead."""
+        """Show this moment."""
         self.moment = moment
         width = self.size.width
         if not width:

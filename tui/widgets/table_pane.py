@@ -1,4 +1,4 @@
-"""A table that a person filters and sorts; it says why it is empty."""
+"""A table that can be filtered and sorted, and explains why it is empty."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +16,7 @@ from tui.widgets.filter_bar import Filterable, FilterBar
 from tui.widgets.keyed_table import KeyedTable
 
 Make = Callable[[Moment, int, Wish], Table]
-"""The table of a moment, in this many columns of the terminal, as it is wanted."""
+"""Make the table of a moment for this width, filtered and sorted."""
 
 
 class TablePane(Filterable, Vertical):
@@ -60,12 +60,12 @@ class TablePane(Filterable, Vertical):
         return self.query_one(KeyedTable)
 
     def show(self, moment: Moment) -> None:
-        """Show this moment instead."""
+        """Show this moment."""
         self.moment = moment
         self.renew()
 
     def renew(self) -> None:
-        """Show the moment as it is wanted now."""
+        """Show the moment with the current filter and order."""
         # A scrollbar that appears must not change the widths of the columns.
         width = self.size.width - self.table.scrollbar_size_vertical
         if self.moment is None or width <= 0:
@@ -86,7 +86,7 @@ class TablePane(Filterable, Vertical):
         self._apply(self.wish.sorted_next(self.table.columns_shown))
 
     def action_turn(self) -> None:
-        """Sort the other way round."""
+        """Reverse the sort order."""
         self._apply(replace(self.wish, down=not self.wish.down))
 
     def _apply(self, wish: Wish) -> None:

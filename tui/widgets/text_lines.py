@@ -11,7 +11,7 @@ from tui.widgets.paint import painted, palette_of
 
 
 class Lines(Static):
-    """Some lines; none is broken at the end of the widget."""
+    """Some lines, truncated at the edge instead of wrapped."""
 
     shown: tuple[Cell, ...] | None = None
 
@@ -19,7 +19,7 @@ class Lines(Static):
         self.app.theme_changed_signal.subscribe(self, lambda _theme: self._paint())
 
     def show(self, lines: Sequence[Cell]) -> None:
-        """Show these lines instead."""
+        """Show these lines."""
         lines, before = tuple(lines), self.shown
         if lines != before:
             self.shown = lines

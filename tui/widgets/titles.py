@@ -1,4 +1,4 @@
-"""Words in the border of a widget."""
+"""Titles in the border of a widget."""
 
 from textual.content import Content
 from textual.markup import escape
@@ -6,10 +6,10 @@ from textual.widget import Widget
 
 
 def entitle(widget: Widget, title: str, subtitle: str = "") -> None:
-    """Write these words, which are no markup, where others stand.
+    """Set title and subtitle, as plain text, if they differ.
 
-    Textual paints the whole widget anew for each title that is set, also for the same:
-    over a slow line that is most of what is sent.
+    Textual repaints the whole widget whenever a title is set, even to the same text,
+    which would be most of what is sent over a slow line.
     """
     if _words(widget.border_title) != title:
         widget.border_title = escape(title)

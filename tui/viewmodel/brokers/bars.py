@@ -1,4 +1,4 @@
-"""Bars of eighth blocks: load now, load after the plan, level and band on one scale."""
+"""Bars of eighth blocks: load now and after the plan, average and tolerance band."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,26 +8,26 @@ from tui.viewmodel.cells import Cell, Role, Span
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 REMOVED = "▒"
-"""What the plan takes away."""
+"""Load that the plan removes."""
 ADDED = "░"
-"""What the plan adds."""
+"""Load that the plan adds."""
 AVERAGE_MARK = "│"
 BAND_MARK = "╎"
-"""Either end of the band."""
+"""Either end of the tolerance band."""
 BOTH_MARK = "┼"
-"""The level, and in the same cell an end of the band."""
+"""The average, and in the same cell an end of the band."""
 BEYOND = "»"
-"""Ends a bar whose value is beyond its scale."""
+"""Ends a bar whose value exceeds its scale."""
 HEIGHTS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """What is drawn into a bar; shares of its scale, None for what is not known."""
+    """Marks drawn into a bar, as shares of its scale; None if unknown."""
 
     average: float | None = None
     tolerance: float = 0.0
-    """How far the band reaches to either side of the level, relative to it."""
+    """Half the width of the tolerance band, relative to the average."""
     after: float | None = None
     """Where the bar would end after the plan."""
 
@@ -35,7 +35,7 @@ class Marks:
 def bar(share: float, width: int, role: Role, marks: Marks | None = None) -> Cell:
     """A bar that fills `share` of `width` cells; 1 is full.
 
-    A mark stands in place of the cell in which it lies.
+    A mark replaces the cell at its position.
     """
     marks = marks or Marks()
     text = list(_filled(share, marks.after, width))
@@ -52,14 +52,14 @@ def bar(share: float, width: int, role: Role, marks: Marks | None = None) -> Cel
 
 
 def _role(letter: str, role: Role) -> Role:
-    """Blanks have no role: in a row shown reversed they would look filled."""
+    """The role of a cell; blanks have none, or they would look filled if reversed."""
     if letter == " ":
         return Role.PLAIN
     return Role.MUTED if letter in REMOVED + ADDED else role
 
 
 def _filled(share: float, after: float | None, width: int) -> str:
-    """The part that stays, then what goes or comes."""
+    """The part that remains, then what is removed or added."""
     remains = share if after is None else min(share, after)
     eighths = round(8 * width * _within(remains))
     text = EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8].strip()
@@ -70,7 +70,7 @@ def _filled(share: float, after: float | None, width: int) -> str:
 
 
 def _marked(marks: Marks, width: int) -> list[tuple[int, str]]:
-    """Where the marks lie; the level last, over the others."""
+    """Positions of the marks; the average last, over the others."""
     if marks.average is None:
         return []
     ends = [marks.average * (1 + side * marks.tolerance) for side in (-1, 1)]
@@ -87,9 +87,9 @@ def _within(share: float) -> float:
 
 
 def sparkline(values: Sequence[float | None], scale: float, width: int) -> str:
-    """The newest `width` values as heights of a scale; None leaves a gap.
+    """The latest `width` values as heights; None leaves a gap.
 
-    What is more than nothing has a height of its own, so that it can be told from 0.
+    A value above 0 is never drawn as 0.
     """
     newest = values[-width:]
     return "".join(_height(v, scale) for v in newest).rjust(width)

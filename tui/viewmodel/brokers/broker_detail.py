@@ -1,4 +1,4 @@
-"""One broker in detail: what it carried lately, and what weighs most on it."""
+"""One broker in detail: its recent loads and its heaviest replicas."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from tui.viewmodel.brokers.headline import amount, percent
 from tui.viewmodel.cells import Cell, Role, Span, cell, shorten, shorten_middle
 
 SIDE_BY_SIDE = 64
-"""Columns from which on a course stands beside its figures."""
+"""Width from which a sparkline is beside its figures."""
 FIGURES = 46
 ROLE_WIDTH = 8
 LOAD_WIDTH = 7
@@ -31,7 +31,7 @@ def detail_title(moment: Moment, broker: BrokerId) -> str:
 
 
 def span_words(moment: Moment) -> str:
-    """How far back the courses reach."""
+    """The time span of the sparklines."""
     span_s = moment.trail.span_s
     return f"last {seconds_text(span_s)}" if span_s else ""
 
@@ -39,7 +39,7 @@ def span_words(moment: Moment) -> str:
 def broker_detail(
     moment: Moment, broker: BrokerId, width: int, height: int
 ) -> tuple[Cell, ...]:
-    """Gauges with their course, then replicas, as many as there is room for."""
+    """Loads with their history, then as many replicas as fit."""
     view = moment.view
     known = gauges(view, moment.goals)
     lines: list[Cell] = []
@@ -84,7 +84,7 @@ def _figures(resource: Resource, gauge: Gauge) -> Cell:
 
 
 def _share(resource: Resource, gauge: Gauge) -> str:
-    """`50 % of 10.0 MB/s` where the capacity is known."""
+    """`50 % of 10.0 MB/s` if the capacity is known."""
     if not gauge.capacity:
         return ""
     share = gauge.load / gauge.capacity
@@ -120,7 +120,7 @@ def _rows_of(snapshot: Snapshot, broker: BrokerId) -> Ints:
 
 
 def _loads_of(snapshot: Snapshot, broker: BrokerId, held: Ints) -> dict[str, Floats]:
-    """(replicas,) each, what the replicas load the broker with."""
+    """(replicas,) by resource: the load of each replica on the broker."""
     leads = snapshot.partitions.leader[held] == broker
     found: dict[str, Floats] = {}
     for resource in snapshot.header.resources:
@@ -130,7 +130,7 @@ def _loads_of(snapshot: Snapshot, broker: BrokerId, held: Ints) -> dict[str, Flo
 
 
 def _heaviest(loads: dict[str, Floats], count: int) -> list[int]:
-    """Where the largest shares of the broker's own loads are, added up."""
+    """Positions of the replicas with the largest summed shares of the broker's load."""
     shares = [load / load.sum() for load in loads.values() if load.sum() > 0]
     if not shares:
         return []

@@ -1,4 +1,4 @@
-"""The brokers now and after the plan, dimension by dimension."""
+"""The brokers now and after the plan, by dimension."""
 
 from model.plan.plan import BrokerChange, Plan
 from model.units import deviation_text, short_text
@@ -12,7 +12,7 @@ WHY_EMPTY = "Brokers are compared here once there is a plan."
 
 
 def broker_table(plan: Plan | None, width: int) -> Table:
-    """Deviations now and after; replicas and loads where there is room for them."""
+    """Deviations now and after the plan; replicas and loads if they fit."""
     if plan is None:
         return Table(
             columns=(Column("broker", "broker", ID),), rows=(), why_empty=WHY_EMPTY
@@ -56,7 +56,7 @@ def _row(
 
 
 def _off(broker: BrokerChange, plan: Plan, key: str) -> Cell:
-    """`+200 %! → +2 %`: `!` is over the band, `<` under it."""
+    """`+200 %! → +2 %`: `!` is above the tolerance band, `<` below it."""
     if key not in broker.deviation_after:
         return cell("drained", Role.MUTED)
     tolerance = plan.goals.tolerance_of(key) or 1.0

@@ -1,4 +1,4 @@
-"""The table of brokers: which one is over what, and what the plan would change."""
+"""The table of brokers: loads, deviations, and what the plan would change."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -42,15 +42,15 @@ UNITS = {
     Resource.REQUESTS: "/s",
 }
 BARS_FROM = 79
-"""Columns under which loads are number and marker alone."""
+"""Width below which loads are only a number and a marker."""
 BESIDE = 8
-"""Columns of a load beside its bar: a blank, the marker, the number, a blank."""
+"""Width of a load beside its bar: a blank, the marker, the number, a blank."""
 FIXED = 5 + 9
-"""Columns of id and state."""
+"""Width of id and state."""
 
 LONGEST_BAR = 40
 OFF_WITH_AFTER = 21
-"""Columns of a deviation now and after the plan."""
+"""Width of a deviation now and after the plan."""
 
 Count = tuple[int, int]
 """Replicas and leaders of a broker."""
@@ -58,25 +58,25 @@ Count = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Widths of the columns that give way on a narrow terminal."""
+    """Widths of the columns that shrink on a narrow terminal."""
 
     rack: int
     counts: int
-    """Of replicas and leaders; those after the plan show where there is room."""
+    """Of replicas and leaders; those after the plan are shown if they fit."""
     off: int
-    """Of the worst deviation, where there is room also after the plan."""
+    """Of the largest deviation; that after the plan is shown if it fits."""
     bar: int = 0
-    """0 for number and marker alone."""
+    """0 for number and marker only."""
 
     @property
     def beside(self) -> int:
-        """Columns that are not loads."""
+        """Width of the columns that are not loads."""
         return FIXED + self.rack + self.counts + self.off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Facts:
-    """What all rows are made of."""
+    """The data of all rows."""
 
     gauges: Gauges
     now: dict[BrokerId, Count]
@@ -93,11 +93,11 @@ CHOICES = (
     (Layout(rack=6, counts=9, off=14), 7),
     (Layout(rack=5, counts=9, off=14), 3),
 )
-"""The roomiest first, with the least bar that it is worth."""
+"""Layouts, widest first, with the shortest bar each is used for."""
 
 
 def layout_for(width: int, loads: int) -> Layout:
-    """The roomiest layout for this many loads that fits."""
+    """The widest layout that fits this many loads."""
     if width >= BARS_FROM and loads:
         for layout, least in CHOICES:
             longest = (width - layout.beside) // loads - BESIDE
@@ -171,7 +171,7 @@ def _row(
 
 
 def state_cell(state: BrokerState) -> Cell:
-    """What may be asked of a broker, in a word."""
+    """The state of a broker."""
     match state:
         case BrokerState.ALIVE:
             return cell(state.value)
@@ -182,7 +182,7 @@ def state_cell(state: BrokerState) -> Cell:
 
 
 def _load(gauge: Gauge | None, resource: Resource, width: int) -> Cell:
-    """Bar, marker (`!` over the band or the limit, `<` under it) and number."""
+    """Bar, marker (`!` above the band or limit, `<` below the band) and number."""
     if gauge is None:
         return cell("-".rjust(width + BESIDE - 1), Role.MUTED)
     role, marker = mark(gauge)
@@ -191,7 +191,7 @@ def _load(gauge: Gauge | None, resource: Resource, width: int) -> Cell:
 
 
 def gauge_bar(gauge: Gauge, width: int) -> Cell:
-    """A gauge's bar with level, band, and what the plan takes or adds."""
+    """A gauge's bar with average, tolerance band, and the plan's change."""
     if not width:
         return ()
     scale = gauge.scale or 1.0
@@ -204,14 +204,14 @@ def gauge_bar(gauge: Gauge, width: int) -> Cell:
 
 
 def _figure(load: float, resource: Resource) -> str:
-    """At most five letters, of loads that brokers have."""
+    """Format a broker's load in at most five characters."""
     if resource is not Resource.CPU:
         return short_text(load)
     return f"{load:.3g}" if 0.01 <= load < 999.5 else short_text(round(load))
 
 
 def mark(gauge: Gauge) -> tuple[Role, str]:
-    """What a gauge means, and the letter that says so without colour."""
+    """The role of a gauge, and the marker that says the same without colour."""
     if gauge.over_limit:
         return Role.ALARM, "!"
     if gauge.over:
@@ -222,13 +222,13 @@ def mark(gauge: Gauge) -> tuple[Role, str]:
 
 
 def _worst(broker: BrokerId, off: dict[str, dict[BrokerId, float]]) -> str:
-    """The dimension in which a broker is farthest from its level; empty for none."""
+    """The dimension with the largest deviation of a broker; empty for none."""
     deviations = {key: abs(by[broker]) for key, by in off.items() if broker in by}
     return max(deviations, key=deviations.__getitem__, default="")
 
 
 def _off(broker: BrokerId, key: str, facts: _Facts, width: int) -> Cell:
-    """Deviation now, an arrow for what the plan would do, deviation after."""
+    """Deviation now, an arrow for the plan's change, deviation after."""
     if not key:
         return cell("-", Role.MUTED)
     tolerance = facts.goals.tolerance_of(key.partition("@")[0]) or 1.0
@@ -249,7 +249,7 @@ def _deviation(deviation: float, tolerance: float) -> Span:
 
 
 def arrow(before: float, after: float) -> str:
-    """Whether a figure falls, rises or stays."""
+    """Whether a figure falls, rises or stays the same."""
     if round(before, 3) == round(after, 3):
         return "="
     return "▼" if after < before else "▲"

@@ -1,4 +1,4 @@
-"""Load of each broker against its level and its scale."""
+"""Each broker's load relative to the average and to a scale."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ ORDER = (
     Resource.CPU,
     Resource.REQUESTS,
 )
-"""How resources are drawn, from left to right."""
+"""The order of resources from left to right."""
 
 SHORT: dict[str, str] = {
     Resource.NET_IN: "in",
@@ -28,7 +28,7 @@ SHORT: dict[str, str] = {
     Resource.CPU: "cpu",
     Resource.REQUESTS: "requests",
 }
-"""Names of resources where there is little room; others keep theirs."""
+"""Short names of resources; other dimensions keep theirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,35 +36,35 @@ class Gauge:
     """One resource of one broker."""
 
     load: float
-    """In the resource's unit."""
+    """In the resource's unit: bytes/s, bytes, cores or requests/s."""
     after: float | None
     """The same after the plan; None without a plan."""
     scale: float
-    """The load of a full bar: the capacity where known, else twice the level."""
+    """The load of a full bar: the capacity if known, else twice the average."""
     capacity: float | None
     limit: float
     """Highest allowed share of the capacity."""
     average: float | None
-    """What the broker would carry if all were level; None where none is sought."""
+    """The broker's load if all were balanced; None if not a goal."""
     deviation: float | None
-    """Relative to the level, now."""
+    """Relative to the average, now."""
     deviation_after: float | None
     """The same after the plan; None without a plan."""
     tolerance: float
 
     @property
     def over(self) -> bool:
-        """Above the band."""
+        """Above the tolerance band."""
         return self.deviation is not None and self.deviation > self.tolerance
 
     @property
     def under(self) -> bool:
-        """Below the band."""
+        """Below the tolerance band."""
         return self.deviation is not None and self.deviation < -self.tolerance
 
     @property
     def over_limit(self) -> bool:
-        """Above what a broker may carry, level or not."""
+        """Above the capacity limit, whatever the balance."""
         return self.capacity is not None and self.load > self.limit * self.capacity
 
 
@@ -72,7 +72,7 @@ Gauges = dict[tuple[BrokerId, Resource], Gauge]
 
 
 def loads_shown(view: LoopView, goals: Goals, *others: object) -> tuple[object, ...]:
-    """What pictures of loads are made of; the loop's views differ in more."""
+    """The parts of a view that displayed loads depend on, as a cache key."""
     supposed = view.proposed.supposed
     known = view.brokers, view.snapshot, view.evaluation, view.plan
     return (*known, supposed, goals, *others)
@@ -80,7 +80,7 @@ def loads_shown(view: LoopView, goals: Goals, *others: object) -> tuple[object, 
 
 @kept_while(loads_shown)
 def resources_of(view: LoopView, goals: Goals) -> tuple[Resource, ...]:
-    """What is drawn: the goals, and what else is measured and not nothing."""
+    """The resources drawn: those of the goals, and others with a load."""
     goal_resources = {g.resource for g in goals.balance}
     loads = view.evaluation.loads.values() if view.evaluation else ()
     return tuple(
@@ -121,7 +121,7 @@ def gauges(view: LoopView, goals: Goals) -> Gauges:
 def _averages(
     snapshot: Snapshot, evaluation: Evaluation, goals: Goals, resource: Resource
 ) -> dict[BrokerId, float]:
-    """Each holding broker's share of the whole load, by capacity."""
+    """Each broker's share of the total load, proportional to its capacity."""
     if resource not in evaluation.levels:
         return {}
     weights = capacities(Proposal(snapshot, goals, ()), resource)

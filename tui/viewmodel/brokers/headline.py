@@ -1,4 +1,4 @@
-"""One line on who is over or under the band, and one on where the levels lie."""
+"""One line on brokers outside the tolerance band, and one on the averages."""
 
 from collections.abc import Sequence
 
@@ -11,16 +11,16 @@ from tui.viewmodel.brokers.gauges import SHORT, Gauges, gauges
 from tui.viewmodel.cells import Cell, Role, Span, cell
 
 NAMED = 3
-"""Brokers named one by one in the headline, where there is room."""
+"""Brokers named individually in the headline if they fit."""
 
 _TRIES = (*((named, named) for named in range(NAMED, 0, -1)), (NAMED, 0), (1, 0))
-"""How many are named over their limit, and over or under the band; the most first."""
+"""Numbers of brokers named over a limit, and outside the band; the most first."""
 
 
 def headline(view: LoopView, goals: Goals, width: int) -> Cell:
-    """Which brokers are over their band, and which under.
+    """Name the brokers above their tolerance band, and those below.
 
-    width: in cells. As many brokers are named as fit, so that no figure is cut.
+    width: in cells. As many brokers are named as fit, so that no figure is truncated.
     """
     tries = (_headline(view, goals, *named) for named in _TRIES)
     fits = (line for line in tries if sum(len(s.text) for s in line) <= width)
@@ -52,7 +52,7 @@ def _headline(view: LoopView, goals: Goals, full_named: int, named: int) -> Cell
 
 
 def averages_line(view: LoopView, goals: Goals) -> str:
-    """The level of each resource in numbers, and what is left alone."""
+    """The average of each resource, and the resources not balanced."""
     if view.evaluation is None:
         return ""
     levels = view.evaluation.levels
@@ -67,7 +67,7 @@ def averages_line(view: LoopView, goals: Goals) -> str:
 
 
 def scale_words(view: LoopView, goals: Goals) -> str:
-    """What a full bar is, behind the panel's name; empty before brokers are known."""
+    """What a full bar means; empty before brokers are known."""
     brokers = view.snapshot.header.brokers if view.snapshot else ()
     if not brokers:
         return ""
@@ -81,7 +81,7 @@ def scale_words(view: LoopView, goals: Goals) -> str:
 
 
 def amount(resource: Resource | str, value: float) -> str:
-    """A load with its unit; a CPU's is its operator's own."""
+    """Format a load with its unit; CPU is in cores."""
     match resource:
         case Resource.NET_IN | Resource.NET_OUT:
             return rate_text(value)
@@ -108,7 +108,7 @@ def whole(deviation: float) -> int:
 
 
 def _full(known: Gauges, named: int) -> tuple[Span, ...]:
-    """Who carries more than a broker may, level or not."""
+    """Brokers above a capacity limit."""
     full = [f"{b} {SHORT[r]}" for (b, r), gauge in known.items() if gauge.over_limit]
     if not full:
         return ()
@@ -117,9 +117,9 @@ def _full(known: Gauges, named: int) -> tuple[Span, ...]:
 
 
 def _named(known: Gauges, named: int, *, over: bool) -> str:
-    """`1 in +200 %, out +180 %; 2 in +15 %` or `3 -100 %`; the worst first.
+    """`1 in +200 %, out +180 %; 2 in +15 %` or `3 -100 %`; the largest first.
 
-    Only what is over is told per resource, so that it stands out.
+    Only excesses are listed by resource, so that they stand out.
     """
     found: dict[BrokerId, dict[Resource, float]] = {}
     for (broker, resource), gauge in known.items():
@@ -135,7 +135,7 @@ def _who(named: int) -> str:
 
 
 def _listed(words: Sequence[str], named: int, glue: str, last: str) -> str:
-    """The first `named` of them and the number of the others, or their number alone."""
+    """The first `named` items and the number of the others, or only their number."""
     if not named:
         return count_text(len(words), "broker")
     more = len(words) - named

@@ -1,4 +1,4 @@
-"""What brokers carried in the last minutes."""
+"""The brokers' loads in the last minutes."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from model.evaluate import Evaluation
 from model.ids import BrokerId
 
 KEPT = 300
-"""Samples: five minutes of one a second."""
+"""Samples: five minutes at one per second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,15 +23,15 @@ class _Sample:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trail:
-    """Loads of each broker, oldest first, in the order in which they came.
+    """The loads of each broker in order of arrival, oldest first.
 
-    A clock that jumps changes the span that is told, and not the order.
+    If the clock jumps, the reported span changes, but not the order.
     """
 
     samples: tuple[_Sample, ...] = ()
 
     def with_sample(self, at_ms: int, evaluation: Evaluation) -> "Trail":
-        """One more sample, as taken at this time; the oldest is forgotten."""
+        """Append a sample; the oldest is dropped beyond the limit."""
         loads = evaluation.loads
         resources = tuple(next(iter(loads.values()), {}))
         table = [[load.get(r, 0.0) for r in resources] for load in loads.values()]
@@ -45,13 +45,13 @@ class Trail:
 
     @property
     def span_s(self) -> float:
-        """From the oldest sample to the newest, in seconds."""
+        """Seconds from the oldest sample to the latest."""
         if not self.samples:
             return 0.0
         return max(0.0, (self.samples[-1].at_ms - self.samples[0].at_ms) / 1000)
 
     def of(self, broker: BrokerId, resource: str) -> list[float | None]:
-        """One broker's loads, None where it was not there."""
+        """One broker's loads; None where it is missing."""
         return [_load(sample, broker, resource) for sample in self.samples]
 
 

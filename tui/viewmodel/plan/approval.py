@@ -1,4 +1,4 @@
-"""The words of the question whether a plan is to be carried out."""
+"""The texts of the approval dialog."""
 
 from collections import Counter
 
@@ -12,11 +12,11 @@ from tui.viewmodel.plan.wording import listed
 
 PEAKS_NAMED = 3
 NAMED = 20
-"""Brokers named one by one; the plan screen has them all."""
+"""Brokers listed individually; the plan screen has all of them."""
 
 
 def counts(plan: Plan) -> str:
-    """What would be done, in numbers."""
+    """What the plan does, in numbers."""
     return ", ".join(
         (
             count_text(len(plan.moves), "move"),
@@ -27,7 +27,7 @@ def counts(plan: Plan) -> str:
 
 
 def touched(plan: Plan) -> str:
-    """Which brokers give replicas, and which get some: `1 gives 5; 2 gets 3`."""
+    """Outgoing and incoming replicas by broker: `1: 5 outgoing; 2: 3 incoming`."""
     outgoing = Counter(b for m in plan.moves for b in m.removed)
     incoming = Counter(b for m in plan.moves for b in m.added)
     parts = []
@@ -44,7 +44,7 @@ def touched(plan: Plan) -> str:
 
 
 def balance(plan: Plan) -> str:
-    """A line on the worst deviation from the average, before and after."""
+    """A line on the largest deviation from the average, before and after."""
     found = ", ".join(
         f"{SHORT.get(key, key)} {plan.spread(key, after=False):.0%} → "
         f"{plan.spread(key, after=True):.0%}"
@@ -54,12 +54,12 @@ def balance(plan: Plan) -> str:
 
 
 def leaders_only(plan: Plan) -> str:
-    """A line on how far leader changes alone would get; empty where they would not."""
+    """A line on what leader changes alone would achieve; empty if nothing."""
     return f"{plan.leaders_only_words}\n" if plan.leaders_only_words else ""
 
 
 def takes(found: Forecast) -> str:
-    """Duration, and the brokers that need the most more disk meanwhile."""
+    """Duration, and the brokers whose disk use grows most in the meantime."""
     lines = [f"duration: about {seconds_text(found.seconds)}"]
     peaks = sorted(
         (
@@ -87,7 +87,7 @@ def _peak(broker: BrokerId, size: int, found: Forecast) -> str:
 
 
 def replaced(view: LoopView, plan: Plan) -> str:
-    """Why the plan that is asked about can no longer be approved; empty if it can."""
+    """Why the plan in the dialog can no longer be approved; empty if it can."""
     if view.plan is not None and view.plan.hash == plan.hash:
         changes = "; ".join(view.proposed.changes)
         return f"The cluster has changed: {changes}." if changes else ""
@@ -100,13 +100,13 @@ def replaced(view: LoopView, plan: Plan) -> str:
 
 
 def asked(view: LoopView) -> str:
-    """A line on what was asked of the plan; empty where nothing was."""
+    """A line on the operator's requests; empty if there are none."""
     words = ", ".join(view.proposed.asks.words())
     return f"requested: {words}\n" if words else ""
 
 
 def throttle_line(throttle: int | str | None) -> str:
-    """A line on what moves may copy."""
+    """A line on the throttle of the run."""
     if throttle is None:
         return "throttle: none\n"
     if isinstance(throttle, int):

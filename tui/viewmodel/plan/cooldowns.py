@@ -1,4 +1,4 @@
-"""Partitions that rest after a move, and stay meanwhile."""
+"""Partitions in cooldown after a move, which are not moved again meanwhile."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from model.snapshot.snapshot import RecentMove, Snapshot
 
 
 def cooldown_counts(snapshot: Snapshot, goals: Goals, now_ms: int) -> Counter[str]:
-    """How many partitions of each topic rest now."""
+    """The number of partitions of each topic in cooldown now."""
     found = {(m.topic, m.partition) for m, _ in cooldowns(snapshot, goals, now_ms)}
     return Counter(topic for topic, _ in found)
 
@@ -16,7 +16,7 @@ def cooldown_counts(snapshot: Snapshot, goals: Goals, now_ms: int) -> Counter[st
 def cooldowns(
     snapshot: Snapshot, goals: Goals, now_ms: int
 ) -> Iterator[tuple[RecentMove, int]]:
-    """Moves that partitions rest after, and until when (ms)."""
+    """Recent moves whose partition is in cooldown, and when it ends (ms)."""
     storage = {t.name: t.storage for t in snapshot.header.topics}
     for move in snapshot.header.recent_moves:
         if move.topic not in storage:

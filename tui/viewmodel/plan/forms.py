@@ -1,4 +1,4 @@
-"""Forms of the plan screen: what stands in them, and what was typed becomes."""
+"""The forms of the plan screen: their fields, and the values of typed text."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -17,25 +17,25 @@ from model.units import bytes_of
 
 
 class FormLine(NamedTuple):
-    """One thing to type."""
+    """One input field."""
 
     label: str
     key: str
     text: str = ""
-    """What stands there at first."""
+    """The initial text."""
     hint: str = ""
-    """What may stand there."""
+    """What may be entered."""
 
 
 Typed = Mapping[str, str]
-"""What stands in each field, by key."""
+"""The text of each field by key."""
 
 
 # ---- goals
 
 
 def goals_lines(goals: Goals, snapshot: Snapshot) -> tuple[FormLine, ...]:
-    """A weight and a band for each measure that is known; then prices and limits."""
+    """Weight and tolerance of each known measure, then costs and limits."""
     present = {g.resource: g for g in goals.balance}
     known = [*snapshot.header.resources, *Count]
     measures = [*known, *(m for m in present if m not in known)]
@@ -75,12 +75,12 @@ def _number_line(
 
 
 def goals_of(before: Goals, typed: Typed) -> Goals:
-    """The goals that a form asks for; what it does not show stays as it was.
+    """Return the goals entered in a form; fields it does not show are unchanged.
 
     Raises
     ------
     ConfigError
-        Something typed cannot be used; says which, and what may stand there.
+        A field is invalid; the message names it and what may be entered.
     """
     objective = typed["objective"].strip()
     if objective not in list(ObjectiveKind):
@@ -131,7 +131,7 @@ def _balance(before: Goals, typed: Typed) -> Iterator[Goal]:
 
 
 def _number(label: str, text: str) -> float | None:
-    """A number of 0 or more; None for nothing."""
+    """Parse a number from 0; None if the field is empty."""
     if not text.strip():
         return None
     try:
@@ -170,13 +170,13 @@ def _bytes(label: str, text: str) -> int | None:
 
 
 def pin_lines(move: Move) -> tuple[FormLine, ...]:
-    """Where a partition is to lie; at first where the plan puts it."""
+    """The brokers of a partition; initially those of the plan."""
     brokers = " ".join(map(str, move.replicas_after))
     return (FormLine("brokers", "brokers", brokers, "ids, for example 1 4 7"),)
 
 
 def pin_of(move: Move, typed: Typed) -> Pin:
-    """The pin that a form asks for; ConfigError as `goals_of`."""
+    """Return the pin entered in a form; raises ConfigError as `goals_of` does."""
     brokers = _ids("brokers", typed["brokers"])
     replicas = len(move.replicas_after)
     if len(brokers) < replicas:
@@ -208,7 +208,7 @@ WHAT_IF_LINES = (
 
 
 def scenario_of(typed: Typed) -> Scenario:
-    """What a form supposes; ConfigError as `goals_of`."""
+    """Return the scenario entered in a form; raises ConfigError as `goals_of` does."""
     scenario = Scenario(
         add=tuple(added_brokers(t, "add brokers:") for t in typed["add"].split()),
         remove=_ids("drain brokers", typed["remove"]),

@@ -1,4 +1,4 @@
-"""The frontier as a small plot of blocks, and one of its points in words."""
+"""The frontier as a plot of characters, and a description of one of its points."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -14,9 +14,9 @@ from tui.viewmodel.cells import Cell, Role, Span, cell
 POINT = "●"
 PICKED = "◆"
 SHADE = "░"
-"""What is proved to be out of reach."""
+"""Area proven to be out of reach."""
 LABELS = 9
-"""Columns of the figures at the left."""
+"""Width of the axis labels on the left."""
 LEAST_WIDTH, LEAST_HEIGHT = LABELS + 12, 5
 
 MEASURES = {
@@ -26,7 +26,7 @@ MEASURES = {
 
 
 def plot(frontier: Frontier, picked: int, width: int, height: int) -> tuple[Cell, ...]:
-    """Balance over moves: points, the picked one, and what no plan can reach."""
+    """Plot imbalance over moves: points, the picked one, and the unreachable area."""
     if width < LEAST_WIDTH or height < LEAST_HEIGHT:
         return (cell("Too little space to draw the frontier.", Role.MUTED),)
     columns, rows = width - LABELS, height - 2
@@ -63,7 +63,7 @@ def _axis(columns: int, most: float) -> tuple[Cell, Cell]:
 
 
 def _bound_at(corners: Sequence[FrontierCorner], cost: float) -> float:
-    """The proved bound at a cost: straight between its corners."""
+    """The proven bound at a cost, linear between its corners."""
     for left, right in pairwise(corners):
         if left.cost <= cost <= right.cost and right.cost > left.cost:
             share = (cost - left.cost) / (right.cost - left.cost)
@@ -74,7 +74,7 @@ def _bound_at(corners: Sequence[FrontierCorner], cost: float) -> float:
 def point_words(
     frontier: Frontier, picked: int, width: int, planned: int | None
 ) -> tuple[str, ...]:
-    """What the picked point is, in a few lines; planned: the point of the plan."""
+    """Describe the picked point in a few lines; planned: the point of the plan."""
     point = frontier.points[picked]
     marks = [
         words
@@ -102,7 +102,7 @@ def _cost(point: FrontierPoint) -> str:
 
 
 def start_of(traced: TracedFrontier, plan: Plan | None) -> int:
-    """The point that is picked first: the plan's, else one of its price, the knee."""
+    """The point picked first: the plan's, else one of its cost, else the trade-off."""
     frontier = traced.frontier
     found = (point_of(traced, plan), frontier.chosen, frontier.knee, 0)
     return next(at for at in found if at is not None)

@@ -28,11 +28,11 @@ COLUMNS = (
     Column("leader", "leader", 9),
     Column("gain", "   gain", 8),
 )
-"""Between the partition and the reason."""
+"""The columns between partition and reason."""
 
 
 def moves_table(shown: Shown, width: int) -> Table:
-    """The moves, the one with the greatest gain first."""
+    """The moves, largest gain first."""
     moves = shown.plan.moves if shown.plan is not None else ()
     columns = _columns(moves[:MOVES_SHOWN], width)
     more = len(moves) - MOVES_SHOWN
@@ -45,9 +45,9 @@ def moves_table(shown: Shown, width: int) -> Table:
 
 
 def _columns(moves: tuple[Move, ...], width: int) -> tuple[Column, ...]:
-    """Brokers as wide as they need, partitions up to a third; the reason gets the rest.
+    """Fit the brokers, give partitions up to a third, and the reason the rest.
 
-    A list of brokers that is cut could be taken for another one.
+    A truncated list of brokers could be mistaken for another one.
     """
     longest = max((len(str(m.id)) for m in moves), default=0)
     name_width = max(len("partition"), longest) + 1
@@ -94,7 +94,7 @@ def _leader(move: Move) -> str:
 
 
 def move_lines(move: Move | None, shown: Shown, width: int) -> tuple[Cell, ...]:
-    """The move under the cursor: why it is made, and what is lost without it."""
+    """The selected move: its reason, and the effect of removing it."""
     if move is None:
         words = "Select a move to see its reason."
         return (cell(words, Role.MUTED),)
@@ -104,7 +104,7 @@ def move_lines(move: Move | None, shown: Shown, width: int) -> tuple[Cell, ...]:
 
 
 def cost_line(move: Move, shown: Shown) -> str:
-    """A line on what the move costs; empty where the plan is for another placement."""
+    """A line on the move's cost; empty if the plan is for another placement."""
     plan, snapshot = shown.plan, shown.snapshot
     if plan is None or snapshot is None:
         return ""
@@ -116,7 +116,7 @@ def cost_line(move: Move, shown: Shown) -> str:
 
 
 def removal_table(move: Move, shown: Shown) -> str:
-    """What is lost without the move: brokers off their level with it and without."""
+    """Deviations of the move's brokers with the move and without it."""
     found = [] if shown.plan is None else list(without(move, shown.plan))
     if not found:
         return ""
@@ -130,7 +130,7 @@ def removal_table(move: Move, shown: Shown) -> str:
 def without(move: Move, plan: Plan) -> Iterator[tuple[str, str, str, str, str]]:
     """Broker, goal, and its deviation now, after the plan, and without this move.
 
-    Only of brokers whose load the move changes, as the plan has it.
+    Only brokers whose load the move changes.
     """
     changes = {b.id: b for b in plan.brokers}
     for broker in sorted({*move.replicas_before, *move.replicas_after}):
@@ -145,7 +145,7 @@ def without(move: Move, plan: Plan) -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def _share(move: Move, broker: BrokerId, key: str, *, after: bool) -> float:
-    """What the partition loads a broker with."""
+    """The load that the partition puts on a broker."""
     holders = move.replicas_after if after else move.replicas_before
     leader = move.leader_after if after else move.leader_before
     if broker not in holders:

@@ -1,4 +1,4 @@
-"""The lines above the moves: what the plan reaches, proves and costs."""
+"""The lines above the moves: what the plan achieves, proves and costs."""
 
 from collections.abc import Iterator
 
@@ -14,17 +14,17 @@ from tui.viewmodel.plan.shown_plan import Shown
 from tui.viewmodel.staleness import ticking
 
 CHANGES_SHOWN = 3
-"""Changes that stand in the figures; further ones are counted."""
+"""Changes listed; further ones are counted."""
 
 LIMITS_SHOWN = 2
-"""Exceeded limits that stand in the figures; further ones are counted."""
+"""Exceeded limits listed; further ones are counted."""
 
 NO_GAP = 1e-6
-"""A share of the possible gain that is what is left of rounding."""
+"""A share of the possible gain that is only rounding error."""
 
 
 def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
-    """All lines, none broken where it need not be."""
+    """All lines, wrapped only where necessary."""
     found: list[Cell] = []
     if shown.lost:
         lost = count_text(shown.lost, "partition")
@@ -53,7 +53,7 @@ def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
 
 
 def _notes(plan: Plan, width: int) -> Iterator[Cell]:
-    """What the plan leaves broken and what it was made without."""
+    """Limits and rules that stay violated, and warnings."""
     if left := [o for o in plan.over_limit if o.remains]:
         items = [cell("! over the limit after the plan:", Role.OVER)]
         items += [cell(_over(one), Role.OVER) for one in left[:LIMITS_SHOWN]]
@@ -73,7 +73,7 @@ def _over(one: OverLimit) -> str:
 
 
 def _in_progress(shown: Shown, moment: Moment) -> bool:
-    """Whether it is this plan that changes the cluster it was made for."""
+    """Whether this plan is the one being executed."""
     run = moment.view.run if moment.running else None
     plan = shown.plan if not shown.supposed else None
     return run is not None and plan is not None and run.plan_hash == plan.hash
@@ -88,7 +88,7 @@ def _changes(changes: tuple[str, ...]) -> Iterator[Cell]:
 
 
 def _solving(solving: Solving, now_ms: int) -> list[Cell]:
-    """What a solve has come to: best so far, bound, gap, time."""
+    """The state of the search: best so far, bound, gap, time."""
     seconds = max(0, now_ms - solving.started_at_ms) // 1000
     items = [cell(f" SOLVING {ticking(seconds)} ", Role.ALARM)]
     best, bound = solving.objective, solving.bound

@@ -1,4 +1,4 @@
-"""Which plan the plan screen shows: the real one, or one of a cluster in thought."""
+"""The plan that the plan screen shows: the real one, or that of a what-if."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from model.snapshot.snapshot import Snapshot
 from tui.viewmodel.plan.wording import why_no_plan
 
 WHAT_IF = "WHAT-IF"
-"""Stands on every part of what is only supposed."""
+"""Marks every part of a what-if."""
 
 HEADINGS = {
     PlanStatus.ALREADY_BALANCED: "ALREADY BALANCED",
@@ -25,25 +25,25 @@ class Shown:
     """A plan, or why there is none."""
 
     plan: Plan | None
-    """Only with moves."""
+    """A plan with moves, or None."""
     snapshot: Snapshot | None
-    """What it is for."""
+    """The snapshot it is for."""
     solving: Solving | None
     supposed: str = ""
-    """What is supposed; empty where the plan is for the cluster there is."""
+    """Description of the what-if; empty for the real cluster."""
     lost: int = 0
-    """Partitions that what is supposed leaves without a replica."""
+    """Partitions that the what-if leaves without a replica."""
     changes: tuple[str, ...] = ()
-    """Why it is outdated."""
+    """Why the plan is outdated."""
     why_none: str = ""
 
     def title(self, words: str) -> str:
-        """The title of a part of the screen, marked where it has to be."""
+        """The title of a panel, marked if it belongs to a what-if."""
         return f"{WHAT_IF}: {words}" if self.supposed else words
 
 
 def shown(view: LoopView) -> Shown:
-    """What the plan screen shows of this view."""
+    """Select what the plan screen shows of this view."""
     supposed, proposed = view.proposed.supposed, view.proposed
     if supposed is None:
         return Shown(
@@ -69,7 +69,7 @@ def shown(view: LoopView) -> Shown:
 
 
 def ghost(view: LoopView) -> Plan | None:
-    """The plan that is drawn onto bars; none where it could be taken for a what-if."""
+    """The plan drawn into bars; None while a what-if is shown."""
     plan = view.plan if view.proposed.supposed is None else None
     return plan if plan is not None and plan.moves else None
 
@@ -87,7 +87,7 @@ def _why_none(view: LoopView) -> str:
 def _answered(
     status: PlanStatus, reasons: tuple[str, ...], ways_out: tuple[str, ...]
 ) -> str:
-    """An answer without moves: what it is, why, and what would help."""
+    """An answer without moves: status, reasons, and what would help."""
     lines = [HEADINGS.get(status, status.value.upper())]
     lines += [f"- {reason}" for reason in reasons]
     if ways_out:

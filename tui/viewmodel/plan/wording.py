@@ -1,4 +1,4 @@
-"""Words on plans and moves that several screens use."""
+"""Texts about plans and moves that several screens use."""
 
 from typing import Final
 
@@ -7,13 +7,13 @@ from model.ids import BrokerId
 from model.plan.plan import Move
 
 MOVES_SHOWN: Final = 500
-"""Rows of the table; further ones are counted in words."""
+"""Rows of the table; further ones are only counted."""
 
 REASON_LEAST: Final = 12
 
 
 def why_no_plan(view: LoopView) -> str:
-    """Why there are no moves to show, and what would bring some."""
+    """Explain why there are no moves, and what will change that."""
     match view.phase:
         case Phase.CONNECTING | Phase.UNREACHABLE:
             return "No plan yet; waiting for the cluster to answer."
@@ -33,12 +33,12 @@ def why_no_plan(view: LoopView) -> str:
 
 
 def from_to(move: Move) -> str:
-    """`1 → 2`: the replicas that change, or the lists where only their order does."""
+    """`1 → 2`: the replicas that change, or whole lists if only their order does."""
     if move.added or move.removed:
         return f"{listed(move.removed)} → {listed(move.added)}"
     return f"{listed(move.replicas_before)} → {listed(move.replicas_after)}"
 
 
 def listed(brokers: tuple[BrokerId, ...]) -> str:
-    """Broker ids with commas; a dash for none."""
+    """Broker ids separated by commas; a dash for none."""
     return ",".join(map(str, brokers)) or "-"

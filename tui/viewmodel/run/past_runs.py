@@ -1,4 +1,4 @@
-"""Earlier runs: what was planned, and what came of it."""
+"""Previous runs: what was planned and what was achieved."""
 
 import re
 from collections.abc import Sequence
@@ -27,24 +27,24 @@ from tui.viewmodel.sort_filter import Wish, arranged
 
 ROOMY = 100
 TIME = 12
-"""Columns of what took from a second to days: `59 min 59 s`."""
+"""Width of a duration from a second to days: `59 min 59 s`."""
 LEAST_BY = 8
 UNDOES = re.compile("what run ([^ ]+) had moved")
-"""What plans say that undo a run (module `executor.run.rollback_plan`)."""
+"""The mark of a rollback plan (module `executor.run.rollback_plan`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """One run, and what it has achieved."""
+    """One run, and what it achieved."""
 
     past: PastRun
     balance: tuple[BrokerBalance, ...]
     undone: bool = False
-    """Whether a later run has moved it back."""
+    """Whether a later run rolled it back."""
 
 
 def listed(runs: Sequence[PastRun]) -> tuple[Listed, ...]:
-    """Each run with what it has achieved, reckoned from what its journal tells."""
+    """Each run with what it achieved, computed from its journal."""
     undone = {undoes(run) for run in runs if run.state is RunState.DONE}
     return tuple(
         Listed(
@@ -57,7 +57,7 @@ def listed(runs: Sequence[PastRun]) -> tuple[Listed, ...]:
 
 
 def undoes(run: PastRun) -> str | None:
-    """The run that this one was to undo, if any."""
+    """The id of the run that this run rolls back, if any."""
     found = UNDOES.fullmatch(run.plan.limited_by)
     return found[1] if found else None
 
@@ -65,7 +65,7 @@ def undoes(run: PastRun) -> str | None:
 def history_table(
     runs: Sequence[Listed], why_empty: str, width: int, wish: Wish
 ) -> Table:
-    """Runs, the newest first."""
+    """The table of runs, newest first."""
     columns, rows = _columns(width), _rows(runs, width)
     return arranged(Table(columns=columns, rows=rows, why_empty=why_empty), wish)
 
@@ -77,7 +77,7 @@ def _rows(runs: Sequence[Listed], width: int) -> tuple[Row, ...]:
 
 
 def why_no_runs(moment: Moment, *, read: bool) -> str:
-    """Why no runs are listed, and what would bring some."""
+    """Explain why no runs are listed, and what will change that."""
     if moment.view.snapshot is None:
         return "No runs yet; waiting for the cluster to answer."
     if not read:
@@ -148,7 +148,7 @@ def _state(run: Listed) -> Cell:
 
 
 def _balance(run: Listed, *, roomy: bool) -> str:
-    """The broker farthest off its level, in the dimension where that was most."""
+    """The largest deviation, in the dimension where it was largest before."""
     found = [
         (abs(of.deviation_before[dimension]), dimension)
         for of in run.balance

@@ -1,4 +1,4 @@
-"""How far a run is."""
+"""The progress of a run."""
 
 from collections.abc import Iterable
 
@@ -7,13 +7,13 @@ from model.run import MoveProgress, MoveState, RunProgress, RunState
 ENDED = (MoveState.DONE, MoveState.DROPPED, MoveState.STUCK)
 ACTIVE = (RunState.CHECKING, RunState.RUNNING, RunState.PAUSED, RunState.STOPPING)
 NEARLY = 0.99
-"""What is not over shows no more than this."""
+"""The most that an unfinished run or move shows."""
 
 
 def share_done(run: RunProgress) -> float:
-    """Bytes that have arrived as a share of all; of moves, where none are copied.
+    """The share of bytes that have arrived, or of moves if no bytes are copied.
 
-    What was dropped counts as done only while the run goes on: as no more to do.
+    Skipped moves count as done only during the run: nothing is left to do for them.
     """
     is_active = run.state in ACTIVE
     over = ENDED if is_active else (MoveState.DONE,)
@@ -27,22 +27,22 @@ def share_done(run: RunProgress) -> float:
 
 
 def bytes_total(run: RunProgress) -> int:
-    """Bytes that the plan wants to be copied, of moves whose size is known."""
+    """Bytes to copy by the plan, of the moves whose size is known."""
     return sum(m.move.bytes_to_copy or 0 for m in run.moves)
 
 
 def _bytes_arrived(moves: Iterable[MoveProgress]) -> float:
-    """The same of moves that ended, and of the others what was copied."""
+    """Bytes of the moves that ended, and those copied so far of the others."""
     return sum(move_share(m) * (m.move.bytes_to_copy or 0) for m in moves)
 
 
 def bytes_copied(run: RunProgress) -> int:
-    """Bytes copied so far, where that can be seen."""
+    """Bytes copied so far, as far as known."""
     return sum(m.bytes_copied or 0 for m in run.moves)
 
 
 def move_share(move: MoveProgress) -> float:
-    """How much of one move is done; of one that was dropped nothing is left to do."""
+    """The share of one move that is done; 1 if it was skipped."""
     if move.state in (MoveState.DONE, MoveState.DROPPED):
         return 1.0
     if move.state is MoveState.PLANNED or not move.bytes_copied:
@@ -52,7 +52,7 @@ def move_share(move: MoveProgress) -> float:
 
 
 def rate_of_move(move: MoveProgress, now_ms: int) -> float | None:
-    """Bytes per second from the request on; None where nothing is seen to arrive."""
+    """Bytes per second since the request; None while nothing has arrived."""
     if move.issued_at_ms is None or not move.bytes_copied:
         return None
     until_ms = now_ms if move.done_at_ms is None else move.done_at_ms
@@ -61,6 +61,6 @@ def rate_of_move(move: MoveProgress, now_ms: int) -> float | None:
 
 
 def rate_now(run: RunProgress, now_ms: int) -> float:
-    """Bytes per second of all moves that are under way."""
+    """Bytes per second of all in-flight moves."""
     in_flight = [m for m in run.moves if m.state is MoveState.ISSUED]
     return sum(rate_of_move(m, now_ms) or 0.0 for m in in_flight)

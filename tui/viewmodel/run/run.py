@@ -1,4 +1,4 @@
-"""A run: its figures, how far it is, and its moves."""
+"""A run: its figures, its progress and its moves."""
 
 import textwrap
 from collections.abc import Sequence
@@ -42,9 +42,9 @@ from tui.viewmodel.sort_filter import Wish, arranged
 from tui.viewmodel.staleness import ticking
 
 MOVES_SHOWN = 200
-"""Rows of the table; further ones are counted in words."""
+"""Rows of the table; further ones are only counted."""
 ROOMY = 108
-"""Columns from which on moves have bars, rates and stalls."""
+"""Width from which moves have bars, rates and leaderless times."""
 BAR = 10
 REASON_LINES = 3
 
@@ -76,12 +76,12 @@ ORDER = (
     MoveState.PLANNED,
     MoveState.DONE,
 )
-"""What needs a look stands on top, what is over at the bottom."""
+"""What needs attention is at the top, what is done at the bottom."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunShown:
-    """A run as it is to be seen at one time."""
+    """A run as displayed at one time."""
 
     title: str
     lines: tuple[Cell, ...] = ()
@@ -90,12 +90,12 @@ class RunShown:
 
     @property
     def share(self) -> float | None:
-        """How much is done; None without a run."""
+        """The share that is done; None without a run."""
         return None if self.run is None else share_done(self.run)
 
 
 def run_shown(moment: Moment, width: int) -> RunShown:
-    """The run that goes on, else the last one, else one that was cut off."""
+    """The run in progress, else the last one, else an interrupted one."""
     run, lost = moment.view.run, moment.interrupted
     if run is not None:
         lines = _live_lines(run, moment, width)
@@ -117,7 +117,7 @@ def past_shown(
     width: int,
     where: str,
 ) -> RunShown:
-    """A run of before, as it was at one time; `where` in its journal that is."""
+    """A previous run as it was at one time; `where`: the position in its journal."""
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
     when = cell(f"REPLAY, state at {at:%Y-%m-%d %H:%M:%S}Z, {where}", Role.MARK)
     lines = (
@@ -170,7 +170,7 @@ def _past_lines(run: RunProgress, took_s: float, width: int) -> tuple[Cell, ...]
 
 
 def _interrupted_lines(lost: PastRun, width: int) -> tuple[Cell, ...]:
-    """What was found, and what can be done about it."""
+    """What is left of an interrupted run, and what can be done about it."""
     left = " It left settings on the cluster." if lost.left_set else ""
     words = (
         f"plimsoll ended during this run.{left} Resume it (R) or roll it back (B); "
@@ -221,7 +221,7 @@ def _speed(run: RunProgress, view: LoopView) -> list[Cell]:
 
 
 def _took(seconds: float) -> Cell:
-    """From the start of a run to its end, pauses included."""
+    """The duration of a run, pauses included."""
     return cell(f"took {seconds_text(max(0.0, seconds))}")
 
 
@@ -240,7 +240,7 @@ def _timing(run: RunProgress) -> list[Cell]:
 
 
 def balance_words(balance: Sequence[BrokerBalance]) -> list[str]:
-    """`off level in 34% → 8% planned, 8% achieved`, by dimension."""
+    """`deviation in 34% → 8% planned, 8% achieved`, by dimension."""
     counted = dict.fromkeys(d for b in balance for d in b.deviation_planned)
     return [
         f"deviation {SHORT.get(dimension, dimension)} "
@@ -277,7 +277,7 @@ def _wrapped(words: str, width: int, role: Role) -> tuple[Cell, ...]:
 
 
 def moves_table(shown: RunShown, width: int, wish: Wish) -> Table:
-    """The moves of a run: what needs a look on top, what is over at the bottom."""
+    """The moves of a run: those that need attention first, finished ones last."""
     moves = () if shown.run is None else shown.run.moves
     ordered = sorted(moves, key=lambda m: ORDER.index(m.state))
     if wish == Wish():
@@ -300,7 +300,7 @@ def _table(moves: Sequence[MoveProgress], at_ms: int, width: int) -> Table:
 
 
 def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
-    """Brokers as wide as they need, partitions within limits, then the note."""
+    """Fit the brokers, limit the partitions, give the rest to the note."""
     if width >= ROOMY:
         middle = [
             Column("brokers", "from → to", 15),
@@ -356,7 +356,7 @@ def _brokers(move: Move) -> str:
 
 
 def _done(item: MoveProgress, width: int) -> Cell:
-    """A bar and the share; of what is dropped or stuck nothing is said."""
+    """A bar and the share; a dash if the move was skipped or is stuck."""
     if item.state in (MoveState.DROPPED, MoveState.STUCK):
         return cell("-".rjust(width - 1))
     share = move_share(item)
@@ -377,7 +377,7 @@ def _stall(item: MoveProgress) -> str:
 
 
 def _time(item: MoveProgress, at_ms: int) -> str:
-    """How long the move took, or has been going on."""
+    """How long the move took, or has taken so far."""
     if item.seconds is not None:
         return seconds_text(item.seconds)
     if item.state is not MoveState.ISSUED or item.issued_at_ms is None:

@@ -1,4 +1,4 @@
-"""The stop conditions that are armed, in words."""
+"""Describe the stop rules in force."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ _WORDS: Final = {
 
 
 def armed(rules: StopRules) -> tuple[str, ...]:
-    """One sentence for each reaction: `stops on: a lost broker, offline partitions`."""
+    """One line for each reaction: `stops on: a lost broker, offline partitions`."""
     known = [rule for rule in StopRule if _applies(rules, rule)]
     found = {
         reaction: [_WORDS[r] for r in known if rules.reaction(r) is reaction]
@@ -39,7 +39,7 @@ def armed(rules: StopRules) -> tuple[str, ...]:
 
 
 def _applies(rules: StopRules, rule: StopRule) -> bool:
-    """A window that is always open closes nothing."""
+    """Leave out the window rule if the window is always open."""
     if rule is StopRule.WINDOW:
         return bool(rules.window_hours or rules.window_end)
     return True

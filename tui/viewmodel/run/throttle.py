@@ -1,4 +1,4 @@
-"""The throttle of a run in words, and what may be typed for another one."""
+"""Describe the throttle of a run, and parse a new one."""
 
 from typing import Final
 
@@ -7,16 +7,16 @@ from model.units import AUTO, rate_of, rate_text
 
 NONE: Final = "none"
 UNLIMITED: Final = 10**15
-"""Bytes per second that nothing reaches."""
+"""A rate in bytes per second that no copy reaches."""
 
 Throttle = int | str | None
-"""Of the settings: bytes per second, `auto`, or None for none."""
+"""As in the settings: bytes per second, `auto`, or None for none."""
 
 
 def typed_rate(text: str) -> int | None:
-    """What to ask a run for; None where the throttle is to follow what is free.
+    """Return the rate to request; None for `auto`.
 
-    Raises ValueError, in words.
+    Raises ValueError if the text is not a rate, `auto` or `none`.
     """
     word = text.strip().lower()
     if word == AUTO:
@@ -30,7 +30,7 @@ def typed_rate(text: str) -> int | None:
 
 
 def throttle_words(initial: Throttle, asked: AskedRate | None) -> str:
-    """What is in force, and what came of another that was asked for."""
+    """Describe the throttle in force, and the state of a requested change."""
     first = _of_settings(initial)
     if asked is None:
         return first
@@ -43,7 +43,7 @@ def throttle_words(initial: Throttle, asked: AskedRate | None) -> str:
 
 
 def refused_words(asked: AskedRate | None) -> str:
-    """Why the rate that was asked for last is not in force; empty where it may be."""
+    """Why the last requested rate was refused; empty if it was not."""
     return (asked.answer or "") if asked is not None else ""
 
 

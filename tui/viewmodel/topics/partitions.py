@@ -20,7 +20,7 @@ LEAST_REPLICAS = 12
 def partition_table(
     view: LoopView, goals: Goals, topic: TopicName, width: int, wish: Wish
 ) -> Table:
-    """One row per partition, by number; the first 500 of those that are wanted."""
+    """One row per partition, by number; at most 500 of those that match."""
     columns = _columns(width)
     snapshot = view.snapshot
     rows = _rows(snapshot, topic) if snapshot is not None else np.empty(0, np.int64)
@@ -57,7 +57,7 @@ def _columns(width: int) -> tuple[Column, ...]:
 
 @kept
 def _rows(snapshot: Snapshot, topic: str) -> Ints:
-    """The rows of a topic, which stand together."""
+    """The rows of a topic, which are contiguous."""
     names = [t.name for t in snapshot.header.topics]
     at = names.index(TopicName(topic)) if topic in names else -1
     start, end = np.searchsorted(snapshot.partitions.topic, [at, at + 1]).tolist()
@@ -80,7 +80,7 @@ def _order(snapshot: Snapshot, topic: str, wish: Wish) -> Ints:
 
 
 def _words(snapshot: Snapshot, row: int) -> str:
-    """What a filter looks at: `17 leader 2 replicas 2,3,1`."""
+    """The text that a filter matches: `17 leader 2 replicas 2,3,1`."""
     columns = snapshot.partitions
     replicas = ",".join(map(str, snapshot.replicas(row)))
     number, leader = columns.partition[row], columns.leader[row]
@@ -99,7 +99,7 @@ def _values(snapshot: Snapshot, rows: Ints) -> dict[str, Floats]:
 
 
 def _load(snapshot: Snapshot, rows: Ints, resource: Resource) -> Floats:
-    """(rows,) of the leader; -1 where unknown."""
+    """(rows,) the leader's load; -1 if unknown."""
     if resource not in snapshot.header.resources:
         return np.full(len(rows), -1.0)
     column = snapshot.header.resources.index(resource)

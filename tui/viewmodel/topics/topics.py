@@ -1,4 +1,4 @@
-"""The table of topics: load, skew, and what keeps them where they are."""
+"""The table of topics: load, skew, and what excludes them from plans."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -25,24 +25,24 @@ from tui.viewmodel.plan.cooldowns import cooldown_counts
 from tui.viewmodel.sort_filter import Wish, marked, no_match
 
 ROWS_SHOWN = 500
-"""Rows of the table; further ones are counted in words."""
+"""Rows of the table; further ones are only counted."""
 ROOMY = 100
-"""Columns from which on all columns of the table are there."""
+"""Width from which the table has all of its columns."""
 WITH_SPREAD = 73
-"""Columns from which on Kafka Manager's figures are all there."""
+"""Width from which all of CMAK's figures are displayed."""
 LEAST_NAME = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Figures:
-    """What topics are told and sorted by, (topics,) each."""
+    """The figures of all topics, (topics,) each."""
 
     skews: TopicSkews
     net_in: Floats
     """Bytes/s from producers; unknown loads count as 0."""
     net_out: Floats
     size: Floats
-    """Bytes of all partitions' logs, one copy of each."""
+    """Bytes of all partitions' logs, one replica each."""
 
 
 @kept
@@ -70,7 +70,7 @@ def _figures(snapshot: Snapshot) -> _Figures:
     lambda view, *others: (view.snapshot, view.at_ms, *others),
 )
 def topic_table(view: LoopView, goals: Goals, width: int, wish: Wish) -> Table:
-    """One row per topic, by name; the first 500 of those that are wanted."""
+    """One row per topic, by name; at most 500 of those that match."""
     columns = _columns(width)
     snapshot = view.snapshot
     if snapshot is None or not snapshot.header.topics:
@@ -88,7 +88,7 @@ def topic_table(view: LoopView, goals: Goals, width: int, wish: Wish) -> Table:
 
 
 def note(shown: int, matching: int, known: int, what: str) -> str:
-    """What does not show: `500 of 812 rows that match, of 3,000 topics`."""
+    """Describe what is not displayed: `the first 500 of 812 topics; ...`."""
     if shown < matching:
         first = f"the first {shown:,} of {count_text(matching, what)}"
         return f"{first}; filter or sort to see others"
@@ -103,7 +103,7 @@ def _why_empty(view: LoopView) -> str:
 
 @kept
 def _order(snapshot: Snapshot, wish: Wish) -> Ints:
-    """Positions of the topics that the filter keeps, in the order that is wanted."""
+    """Positions of the topics that match the filter, in sort order."""
     topics = snapshot.header.topics
     keeps = (at for at, t in enumerate(topics) if wish.filter.keeps(t.name))
     order = np.fromiter(keeps, np.int64)
@@ -185,7 +185,7 @@ def _skewed(skews: TopicSkews, at: int) -> Cell:
 
 
 def _each(skews: TopicSkews, at: int) -> Cell:
-    """`0-8 !2-3`: fewest and most on a broker, and what would be even."""
+    """`!0-8 of 2-3`: fewest and most on a broker, and the most even spread."""
     low, high = skews.optimum_least[at], skews.optimum_most[at]
     even = low <= skews.least[at] and skews.most[at] <= high
     found = f"{skews.least[at]}-{skews.most[at]}"
