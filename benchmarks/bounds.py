@@ -15,7 +15,7 @@ FILE: Final = Path(__file__).with_name("bounds.json")
 class Bounds:
     """Instances by `name/seed`: digest, bound, objective.
 
-    A record whose digest differs is of another instance, and starts anew.
+    A record whose digest differs is of another instance, and starts again.
     """
 
     def __init__(self, path: Path = FILE) -> None:

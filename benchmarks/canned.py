@@ -100,7 +100,7 @@ def solving(view: LoopView) -> LoopView:
 
 
 def running(view: LoopView, second: int = 0) -> LoopView:
-    """The plan is carried out, since so many seconds."""
+    """The view while the plan has been running for so many seconds."""
     assert view.plan is not None
     run = progress(view.plan, RunState.RUNNING, second)
     return replace(view, phase=Phase.RUNNING, run=run)

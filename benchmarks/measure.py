@@ -118,7 +118,7 @@ def _broken(snapshot: Snapshot, plan: Plan) -> str:
 
 
 def _forget_peak() -> None:
-    """Let the kernel count the peak of resident memory anew (proc(5), clear_refs)."""
+    """Reset the kernel's peak of resident memory (proc(5), clear_refs)."""
     Path("/proc/self/clear_refs").write_text("5")
 
 

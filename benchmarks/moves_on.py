@@ -81,7 +81,7 @@ class Watched(Looking):
 
 
 class Carried:
-    """One plan carried out as `plimsoll apply` does, and what it took."""
+    """One plan executed as `plimsoll apply` does, and what it took."""
 
     def __init__(
         self,

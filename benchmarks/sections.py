@@ -1,4 +1,4 @@
-"""Tables in Markdown, of which a part may be measured anew."""
+"""Markdown tables, parts of which can be measured again."""
 
 import argparse
 import re

@@ -1,7 +1,7 @@
 """Measures the planner and writes `solver.md`: `python -P -m benchmarks.solver`.
 
-Each solve runs in a process of its own (`benchmarks.measure`). What was measured is
-kept in `solver.json`, so that `--only` renews a part of the table.
+Each solve runs in a process of its own (`benchmarks.measure`). Results are stored
+in `solver.json`, so that `--only` renews a part of the table.
 """
 
 import argparse

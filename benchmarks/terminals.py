@@ -1,4 +1,4 @@
-"""A process in a terminal of its own, which nobody looks at."""
+"""A process in a terminal of its own, without a viewer."""
 
 import contextlib
 import fcntl

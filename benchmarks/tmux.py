@@ -26,7 +26,7 @@ PREFIX: Final = "terminal"
 
 
 class Tmux(Closing):
-    """One command in a tmux server that nobody else uses, until `close`."""
+    """One command in a tmux server of its own, until `close`."""
 
     def __init__(self, command: Sequence[str], columns: int, lines: int) -> None:
         if which("tmux") is None:
@@ -68,7 +68,7 @@ class Tmux(Closing):
             time.sleep(LOOK_S)
 
     def until_field(self, placeholder: str) -> None:
-        """Wait until what is typed goes into an empty field: its cursor is drawn."""
+        """Wait until an empty field has the focus: its cursor is drawn."""
         first, rest = re.escape(placeholder[0]), re.escape(placeholder[1:])
         self._until_styled(f"{STYLE}{first}{STYLE}{rest}", placeholder)
 

@@ -14,17 +14,17 @@ OUT: Final = Path(__file__).parents[1] / "docs" / "pictures" / "real"
 PLIMSOLL: Final = Path(sys.executable).with_name("plimsoll")
 COLUMNS, LINES = 120, 36
 SCRIPT: Final = '"$0" demo --plain --throttle 8MB/s; read -r end'
-"""Whoever looks at the report presses enter."""
+"""The report stays on the screen until Enter is pressed."""
 FASTER: Final = "20MB/s"
 CLUSTER: Final = "demo"
 PERCENT: Final = re.compile(r" RUNNING (\d+)% ")
 TO_COPY: Final = re.compile(r"([\d.]+) MB to copy")
 ENOUGH_MB: Final = 120.0
-"""So that the run lasts long enough for a person to steer it."""
+"""The run has to last long enough to be steered."""
 
 
 class Walk:
-    """What is typed, what is waited for, and the pictures, in their order."""
+    """Keys to press, screens to wait for and pictures to take, in order."""
 
     def __init__(self, tmux: Tmux) -> None:
         self._tmux = tmux
@@ -42,7 +42,7 @@ class Walk:
         self._take("plan")
 
     def edit(self) -> None:
-        """Drop the first move and see the plan without it."""
+        """Remove the first move and see the plan without it."""
         self._tmux.press("d")
         self._tmux.until("requested: ", "PLAN READY", gone=["SOLVING"])
         self._take("removed")
@@ -57,7 +57,7 @@ class Walk:
         self._tmux.press("3")
 
     def steer(self) -> None:
-        """Another throttle, a pause, and on."""
+        """Change the throttle, pause, resume."""
         self._tmux.wait(_some_done, "some of the run is done")
         self._take("run")
         self._tmux.press("T")

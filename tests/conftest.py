@@ -1,4 +1,4 @@
-"""What tests of several packages share."""
+"""Fixtures shared by tests of several packages."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from tests.support.automq import AutoMQCluster, automq_home
 
 OUTER = {"AUTOMQ_HOME", "CACHE_DIR", "CRUISE_CONTROL_HOME", "JAVA", "SOAK_MINUTES"}
-"""Variables for the suite itself, without their prefix."""
+"""Variables for the test suite itself, without their prefix."""
 
 # No test stops one of these brokers, and a busy machine must not look as if one did.
 STEADY = LocalPlan(properties={"broker.session.timeout.ms": "60000"})
@@ -66,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def _log_as_before() -> Iterator[None]:
-    """Let no test that sets logging up decide what the next ones see."""
+    """Let no test that configures logging affect the next ones."""
     logger = logging.getLogger("plimsoll")
     handlers, level, propagate = list(logger.handlers), logger.level, logger.propagate
     yield
@@ -87,7 +87,7 @@ def local_cluster() -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def new_cluster() -> Iterator[LocalCluster]:
-    """The same without any topic, for a test of plans for the whole cluster.
+    """The same cluster without any topic, for plans of the whole cluster.
 
     Topics left by other tests may carry some traffic, which leads to further moves.
     """
@@ -115,7 +115,7 @@ def automq_cluster(
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    """Of an S3 server."""
+    """URL of an S3 server for one module."""
     from tests.support.executor.s3_server import s3_server
 
     with s3_server() as url:

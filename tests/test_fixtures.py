@@ -1,4 +1,4 @@
-"""What lies in `fixtures/` is what its README says, and can be used."""
+"""Files in `fixtures/` match their README and can be used."""
 
 import runpy
 from pathlib import Path
@@ -24,7 +24,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rewritten(path: Path, folder: Path) -> bytes:
-    """A snapshot as today's schema has it; those here may be older."""
+    """A snapshot in today's schema; those here may be older."""
     write_snapshot(folder / "again.json", read_snapshot(path))
     return (folder / "again.json").read_bytes()
 

@@ -1,4 +1,4 @@
-"""The best bound of an instance is kept, and only of that instance."""
+"""Bounds are stored per instance, and only the best one."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The loop that the screen is measured over."""
+"""The canned loop for measurements of the screen."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The benchmark's instances are what their docstrings say."""
+"""Benchmark instances have the properties that their docstrings state."""
 
 import json
 from dataclasses import replace
@@ -20,7 +20,7 @@ SEED = 1
 
 
 def shares(snapshot: Snapshot) -> np.ndarray:
-    """Each partition's net_in as a share of a broker's level."""
+    """Each partition's net_in as a share of a broker's average."""
     columns = snapshot.partitions
     rf = len(columns.replica_broker) / len(snapshot)
     net_in = columns.loads[:, 0]

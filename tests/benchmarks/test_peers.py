@@ -1,4 +1,4 @@
-"""The rules that the benchmark implements itself do what they are said to do."""
+"""Other balancers' rules, as implemented for the benchmark."""
 
 import numpy as np
 import pytest

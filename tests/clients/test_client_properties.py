@@ -1,4 +1,4 @@
-"""What `client.properties` comes to, and what is said of one that cannot be used."""
+"""Connection settings read from `client.properties`, and errors about invalid ones."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,16 +20,16 @@ URL = "sasl.oauthbearer.token.endpoint.url=https://id.example/token"
 
 @dataclass(frozen=True)
 class Stores:
-    """PEM files that fit together."""
+    """PEM files that belong together."""
 
     folder: Path
     ca: Path
     client: Path
     locked: Path
-    """With a key that opens by SECRET."""
+    """With a key encrypted with SECRET."""
 
     def read(self, *lines: str) -> ClientProperties:
-        """What a file of these lines comes to; {ca} and so on are the files' names."""
+        """The result of a file with these lines; {ca} and so on are file names."""
         file = self.folder / "client.properties"
         files = {"ca": self.ca, "client": self.client, "locked": self.locked}
         file.write_text("\n".join(lines).format(**files, here=self.folder), "utf-8")

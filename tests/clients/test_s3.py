@@ -1,4 +1,4 @@
-"""One bucket of a real server: conditional writes, and faults in words."""
+"""One bucket of a real server: conditional writes and error messages."""
 
 import pytest
 

@@ -21,7 +21,7 @@ def server() -> Iterator[TokenServer]:
 
 
 class Clock:
-    """A time that a test sets."""
+    """A clock set by the test."""
 
     now_s = 1000.0
 

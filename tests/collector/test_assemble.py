@@ -98,7 +98,7 @@ def test_known_vectors_stay_when_no_new_ones_arrive() -> None:
 
 
 def reported(number: int, **other: object) -> dict[str, Any]:
-    """A partition of which AutoMQ tells bytes out, Cruise Control CPU and requests."""
+    """A partition with bytes out by AutoMQ, CPU and requests by Cruise Control."""
     of_reporters = {
         "cpu": 0.25,
         "requests": 30.0,

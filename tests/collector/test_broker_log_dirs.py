@@ -1,4 +1,4 @@
-"""Log directories as brokers tell them, in a snapshot's columns."""
+"""Log directories reported by brokers, in the columns of a snapshot."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -90,7 +90,7 @@ def test_a_single_directory_leaves_nothing_to_choose() -> None:
 
 @pytest.mark.parametrize("paths", [("/a",), ("/a", "/b")])
 def test_a_broker_is_cordoned_if_all_its_directories_are(paths: tuple[str]) -> None:
-    """Those with a single directory too."""
+    """Brokers with a single directory too."""
     state = cluster(topic("orders", [[1]]))
     closed = read([folder(path, is_cordoned=True) for path in paths])
     states = [b.state for b in with_directories(state, {1: closed}).brokers]
@@ -110,7 +110,7 @@ def test_one_open_directory_is_enough_and_a_dead_broker_stays_dead() -> None:
 
 
 def disk(state: ClusterState) -> list[tuple[float | None, str | None]]:
-    """Each broker's capacity, and who told it."""
+    """Each broker's capacity and its source."""
     at = Resource.DISK
     return [(b.capacity.get(at), b.capacity_from.get(at)) for b in state.brokers]
 
@@ -129,7 +129,7 @@ def test_a_brokers_disks_are_summed() -> None:
 
 
 def test_a_directory_that_is_offline_does_not_count() -> None:
-    """Kafka tells no bytes of it."""
+    """Kafka reports no bytes for it."""
     broken = folder("/b", total=-1, error_code=56)
     assert read([folder("/a"), broken]).total_bytes == 1000.0
     assert read([broken]).total_bytes is None
@@ -149,7 +149,7 @@ def test_one_directory_without_a_figure_leaves_the_sum_unknown(total: int) -> No
 
 
 def test_directories_on_one_file_system_count_once() -> None:
-    """Its room may change a little while the broker looks at one after the other."""
+    """The free space may change a little while the broker reads one after the other."""
     free_bytes = 2**40
     one = folder("/a", total=2**41, usable_bytes=free_bytes)
     same = folder("/b", total=2**41, usable_bytes=free_bytes - SAME_ROOM + 1)
@@ -185,7 +185,7 @@ def test_local_disks_do_not_count_if_all_bytes_are_in_object_storage(
 
 
 def test_a_given_directory_that_a_broker_lacks_is_named() -> None:
-    """Also where the broker has only one, which a snapshot does not list."""
+    """Also if the broker has only one, which a snapshot does not list."""
     state = cluster(topic("orders", [[1]]))
     known = {1: read([folder("/a")])}
     with pytest.raises(ConfigError, match="broker 1 has no log directory /b; it has"):

@@ -1,4 +1,4 @@
-"""The whole way of a metric: real brokers, the probe, Spark, a snapshot."""
+"""From brokers to a snapshot: real brokers, the probe, Spark."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Files of few bytes that stand for very many rows."""
+"""Small files that decompress to very many rows."""
 
 from collections import Counter
 from pathlib import Path

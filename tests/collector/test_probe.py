@@ -1,4 +1,4 @@
-"""Samples out of brokers' answers."""
+"""Samples from brokers' answers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ def responses(
     commits: Sequence[RawResponse] | None = None,
     **other: Any,
 ) -> BrokerResponses:
-    """Of two partitions; only of the first, how large it is and where it begins."""
+    """Samples of two partitions; sizes and start offsets only for the first."""
     kinds = [admin_responses.offsets(BOTH), admin_responses.offsets({FIRST: 30})]
     if earliest is not None:
         kinds.append(admin_responses.offsets(earliest))
@@ -113,7 +113,7 @@ def test_partitions_of_a_silent_broker_are_omitted() -> None:
 
 
 def test_answers_of_a_broker_that_does_not_lead_a_partition_are_ignored() -> None:
-    """It led when it was asked, and its answer came late."""
+    """It led when it was queried, and its answer came late."""
     state = cluster(topic("orders", [[2, 1], [1]]))
     result = samples(state, {1: look(state)})
     assert [row["partition"] for row in result] == [1]

@@ -1,4 +1,4 @@
-"""The probe on real brokers: one that hangs, topics that come and go, moves."""
+"""The probe on real brokers: a hanging one, topics created and deleted, moves."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ WINDOW = Window(window_ms=15_000)
 
 
 class Watch:
-    """Looks once a second; all samples are kept."""
+    """Polls once a second; keeps all samples."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         connection = Connection(cluster.bootstrap)
@@ -55,7 +55,7 @@ class Watch:
     def vectors(
         self, topic: str, count: int, end: int | None = None
     ) -> list[dict[str, Any]]:
-        """Of so many samples up to that one, or the newest; by partition."""
+        """The latest samples up to one, by partition."""
         taken = self.taken[:end][-count:]
         result = load_vectors(pa.concat_tables(taken), WINDOW)
         return [row for row in result.to_pylist() if row["topic"] == topic]
@@ -196,7 +196,7 @@ def has(state: ClusterState, topic: str) -> bool:
 def test_a_throttled_move_does_not_distort_the_load_of_its_partition(
     local_cluster: LocalCluster, watch: Watch
 ) -> None:
-    """At each look of the move, and after it: what is produced, not what is copied."""
+    """At each poll during and after the move: the produced rate, not the copied one."""
     topic = "moved-slowly"
     local_cluster.create_topic(topic, [[1], [2]])
     with loaded(local_cluster, topic) as load, admin_of(local_cluster) as admin:
@@ -257,7 +257,7 @@ def moves(state: ClusterState) -> bool:
 
 @contextmanager
 def throttled(admin: KafkaAdminClient, topic: str) -> Iterator[None]:
-    """Copies of the topic may take `RATE` bytes/s."""
+    """Limit copies of the topic to `RATE` bytes/s."""
     sides = ("leader", "follower")
     rates = [f"{side}.replication.throttled.rate" for side in sides]
     lists = [f"{side}.replication.throttled.replicas" for side in sides]
@@ -274,7 +274,7 @@ def alter(
     of_brokers: Mapping[str, str | None],
     of_topic: Mapping[str, str | None],
 ) -> None:
-    """Set what has a value, and take the rest away."""
+    """Set settings with a value, and delete the others."""
     places = [(ConfigResourceType.BROKER, str(b), of_brokers) for b in (1, 2, 3)]
     for kind, name, values in [*places, (ConfigResourceType.TOPIC, topic, of_topic)]:
         configure(admin, kind, name, values)
@@ -283,7 +283,7 @@ def alter(
 def set_on(
     admin: KafkaAdminClient, broker: int, values: Mapping[str, str | None]
 ) -> None:
-    """Set on one broker what has a value, and take the rest away."""
+    """Set settings of one broker with a value, and delete the others."""
     configure(admin, ConfigResourceType.BROKER, str(broker), values)
 
 
@@ -293,7 +293,7 @@ def configure(
     name: str,
     values: Mapping[str, str | None],
 ) -> None:
-    """Set what has a value, and take the rest away."""
+    """Set settings with a value, and delete the others."""
     changes = {
         key: ("DELETE", None) if value is None else ("SET", value)
         for key, value in values.items()

@@ -1,4 +1,4 @@
-"""Recorded states in files: what is written, what is read back, what is refused."""
+"""Recorded states in files: writing, reading, and rejection."""
 
 import json
 import resource
@@ -63,7 +63,7 @@ def state(tmp_path: Path) -> Path:
 
 
 def all_bytes(folder: Path) -> bytes:
-    """Every byte of the folder, and what its compressed columns hold."""
+    """Every byte of the folder, and the content of its compressed columns."""
     raw = b"".join(path.read_bytes() for path in sorted(folder.iterdir()))
     columns = [pq.ParquetFile(p).read() for p in sorted(folder.glob("*.parquet"))]
     text = repr([t.to_pylist() for t in columns] + [t.schema.metadata for t in columns])
@@ -179,7 +179,7 @@ def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
 
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
-    """A disk that takes no more."""
+    """Limit the size of files, as a full disk does."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -226,7 +226,7 @@ def as_text(path: Path) -> None:
 
 
 def bloated(path: Path) -> None:
-    """Few bytes that stand for very many rows of one batch."""
+    """A few bytes that decompress to very many rows of one batch."""
     schema, rows = pq.read_schema(path), 1 << 20
     nulls = {field.name: pa.nulls(rows, field.type) for field in schema}
     zeros = {"batch": pa.array(np.zeros(rows, np.int32))}
@@ -349,7 +349,7 @@ def test_a_path_that_is_not_a_folder_is_rejected(tmp_path: Path) -> None:
 
 
 def test_directories_keep_their_replicas_under_pseudonyms(tmp_path: Path) -> None:
-    """By what lies beside it, for the paths are others, in another order."""
+    """Rows keyed by their values, since pseudonyms change their order."""
     result = snapshot(load_vectors(samples(0, 9), WINDOW))
     dirs = tuple(LogDir(path=f"/data/{i}", capacity_bytes=1.0 + i) for i in range(5))
     brokers = tuple(

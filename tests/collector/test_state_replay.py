@@ -1,4 +1,4 @@
-"""A recorded state through a real Spark: what was handed out comes out again."""
+"""A recorded state replayed through a real Spark gives the recorded vectors."""
 
 import itertools
 import re
@@ -37,11 +37,11 @@ PATIENCE_S = 300.0
 NAMES = Pseudonyms(b"a key of 16 bytes or more")
 TOPICS = ("orders", "audit", "grades.v1", "__consumer_offsets")
 CUTS = (0, 1, 2, 5, 6, 11, 12, 20, 21)
-"""Seconds at which batches were cut; the last one lies in the middle of a window."""
+"""Seconds at which batches end; the last one is in the middle of a window."""
 
 
 def observed(first: int, end: int) -> pa.Table:
-    """Uneven times, rates, sizes and commits, and readers that cannot be seen."""
+    """Irregular times, rates, sizes and commits, and consumers that are not visible."""
     dice = np.random.default_rng(first)
     return table(
         sample(
@@ -66,12 +66,12 @@ class Live:
 
     folder: Path
     vectors: list[pa.Table] = field(default_factory=list)
-    """As the running job handed them out."""
+    """Vectors as the running job published them."""
 
 
 @pytest.fixture(scope="module")
 def live(session: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Live:
-    """One write to the spool after the other, each a batch of its own."""
+    """Write to the spool in steps, each a batch."""
     result = Live(tmp_path_factory.mktemp("live"))
     came = threading.Semaphore(0)
     plain = Recorder(result.folder / "plain")
@@ -118,7 +118,7 @@ def recorded(state: Path) -> list[bytes]:
 
 
 def snapshot_bytes(state: Path, folder: Path) -> bytes:
-    """Of a recorded state, as they are written today."""
+    """Vectors of a recorded state, as they are written today."""
     write_snapshot(folder / "recorded.json", read_snapshot(state / "snapshot.json"))
     return (folder / "recorded.json").read_bytes()
 
@@ -141,7 +141,7 @@ def test_a_replay_gives_the_vectors_of_the_live_job_byte_by_byte(
 def test_the_command_replays_a_recorded_real_cluster(
     tmp_path: Path,
 ) -> None:
-    """In a process of its own, for there is one Spark in each."""
+    """Run in a separate process, since each can have only one Spark."""
     state = FIXTURES / "recorded"
     run = cli_offline.plimsoll(tmp_path, "replay", str(state), "--out", "again.json")
     assert (run.returncode, run.stdout) == (0, ""), run.stderr
@@ -189,9 +189,9 @@ def test_pseudonyms_do_not_change_figures(
 
 
 def harmed(live: Live, folder: Path, column: str, value: object) -> Path:
-    """The plain state with another value in one row of its last batch.
+    """The plain state with one value of its last batch changed.
 
-    Its vectors have the columns alone that all records have.
+    Its vectors have only the columns that all recordings have.
     """
     state = folder / "harmed"
     state.mkdir()
@@ -229,7 +229,7 @@ def test_changed_samples_give_other_vectors_than_recorded(
 def test_a_recorded_file_of_one_group_of_rows_is_read_too(
     live: Live, tmp_path: Path
 ) -> None:
-    """As other tools may write it again."""
+    """The file as other tools may rewrite it."""
     state = harmed(live, tmp_path, "flags", 0)
     assert pq.ParquetFile(state / "samples.parquet").num_row_groups == 1
     recording = read_recording(state)

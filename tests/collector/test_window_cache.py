@@ -1,4 +1,4 @@
-"""The newest window's samples, across batches and restarts."""
+"""Samples of the latest window, across batches and restarts."""
 
 import logging
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""An uneven cluster and its plan, which tests of several commands judge."""
+"""An imbalanced cluster and its plan, shared by tests of several commands."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def uneven() -> Snapshot:
 
 @pytest.fixture(scope="session")
 def plan(uneven: Snapshot) -> Plan:
-    """What is planned for it."""
+    """The plan of the imbalanced cluster."""
     best = solve(uneven, EASY, WORK).best
     assert best is not None
     assert best.moves

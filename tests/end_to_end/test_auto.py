@@ -1,4 +1,4 @@
-"""`run --auto` stays on: it acts when the load shifts, and is quiet when level."""
+"""`run --auto` keeps running: it acts when the load shifts, and not while balanced."""
 
 import time
 from pathlib import Path
@@ -50,6 +50,6 @@ def test_a_shifted_load_is_balanced_once_and_nothing_moves_afterwards(
 
 
 def is_balanced_after(text: str, *, runs: int) -> bool:
-    """Whether so many runs have ended, and the cluster was said to be level then."""
+    """Whether so many runs have ended, with the cluster balanced afterwards."""
     parts = text.split("\nsettling: run ")
     return len(parts) > runs and "\nlevel: " in parts[runs]

@@ -36,9 +36,9 @@ pytestmark = [
 VICTIM = BrokerId(3)
 FLAPS = 4
 MEGABYTES = 8
-"""More than Kafka lets by before it throttles: what comes in ten seconds."""
+"""More than Kafka passes before it throttles: ten seconds of traffic."""
 FOREIGN_MEGABYTES = 48
-"""However low its throttle is, Kafka lets a megabyte by in eleven seconds."""
+"""However low its throttle is, Kafka passes a megabyte in eleven seconds."""
 RATE = 1_000_000
 SETTINGS = f"""
 window_s = 5.0
@@ -88,11 +88,11 @@ class Site:
             running.process.wait()
 
     def is_balanced(self) -> bool:
-        """Whether the six partitions lie on three brokers."""
+        """Whether the six partitions are on three brokers."""
         return leaders_per_broker(self.cluster.bootstrap, self.topic) == [2, 2, 2]
 
     def is_clean(self) -> bool:
-        """Whether no throttle is set, and nothing moves."""
+        """Whether no throttle is set and no partition moves."""
         try:
             rates = [
                 self.admin.own_broker_configs(broker, RATES)
@@ -104,7 +104,7 @@ class Site:
         return not any([*rates, *lists.values(), self.admin.reassignments()])
 
     def serves(self, broker: BrokerId) -> bool | None:
-        """None where the driver has asked a broker that hangs."""
+        """None if the driver has queried a hanging broker."""
         try:
             return broker in self.admin.cluster().alive
         except ClusterUnreachable:
@@ -176,7 +176,7 @@ def test_auto_restores_settings_of_a_failed_run_and_balances_afterwards(
 
 
 def test_a_flapping_broker_does_not_cause_a_plan_per_flap(site: Site) -> None:
-    """A plan stands that is outdated each time the broker is fenced or returns."""
+    """A plan is outdated each time the broker is fenced or returns."""
     pid = site.cluster.pids[f"broker-{VICTIM}"]
     with site.auto("reluctant") as running:
         running.wait_for(lambda text: "less than min_gain" in text)

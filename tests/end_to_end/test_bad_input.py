@@ -1,4 +1,4 @@
-"""Input that makes no sense: an answer in words or a valid plan, never a traceback."""
+"""Nonsensical input leads to a message or a valid plan, never to a traceback."""
 
 import json
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def capacity(net_in: object) -> str:
 
 
 def run(*arguments: str) -> tuple[int, str]:
-    """The exit code, and all that is told; no traceback, no internal error."""
+    """The exit code and all output; asserts no traceback and no internal error."""
     result = CliRunner().invoke(app, arguments)
     output = result.stdout + result.stderr
     assert "Traceback" not in output
@@ -57,7 +57,7 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 def plan(*options: str) -> tuple[int, str]:
-    """Plan from the files; a plan that is made is judged at once."""
+    """Plan from the files; a resulting plan is verified at once."""
     cluster = ("--from", "describe.txt", "--loads", "loads.csv")
     source = (*cluster, "--brokers", "brokers.csv", *options)
     code, output = run("plan", *source, "--out", "plan.json")

@@ -1,4 +1,4 @@
-"""What real brokers tell of their disks, and what an operator says instead."""
+"""Disk capacities reported by real brokers, and overridden by the operator."""
 
 import json
 import shutil

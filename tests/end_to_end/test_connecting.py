@@ -1,4 +1,4 @@
-"""plimsoll on brokers that want TLS, a login and rights, as a user has it there."""
+"""plimsoll against brokers that require TLS, a login and rights."""
 
 import json
 import re
@@ -75,7 +75,7 @@ Completed = subprocess.CompletedProcess[str]
 
 
 def plimsoll(folder: Path, properties: Path, *arguments: str) -> Completed:
-    """A command with a client.properties and nothing else; it keeps the password."""
+    """A command with only a client.properties, which contains the password."""
     process = Shell(folder, "").plimsoll(
         *arguments, "--command-config", str(properties)
     )
@@ -287,20 +287,20 @@ def test_a_refused_token_is_reported(site: Guarded, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def metrics(site: Guarded) -> str:
-    """Cruise Control's topic, still empty."""
+    """Create Cruise Control's topic, still empty."""
     site.cluster.create_topic(CRUISE_CONTROL_TOPIC, [[1]])
     return CRUISE_CONTROL_TOPIC
 
 
 def report(site: Guarded, topic: str) -> None:
-    """Write what a reporter would."""
+    """Write records as a reporter does."""
     producer = Producer({"bootstrap.servers": site.cluster.kafka.inner_bootstrap})
     producer.produce(topic, cruise(PRODUCED, int(1000 * time.time()), 1, 5.0))
     producer.flush()
 
 
 def source(process: Completed) -> dict[str, Any]:
-    """What `info` found of Cruise Control's reporter."""
+    """The findings of `info` about Cruise Control's reporter."""
     assert process.returncode == 0, process.stderr
     result: dict[str, Any] = json.loads(process.stdout)["sources"][2]
     assert result["name"] == "cruise-control"
@@ -328,7 +328,7 @@ def test_reports_are_read_with_the_right_and_a_login(
 
 
 def collector(site: Guarded, folder: Path, properties: Path) -> Collector:
-    """One that sends its samples through a topic."""
+    """A process that sends its samples through a topic."""
     client = read_client_properties(properties)
     return Collector(
         Connection(site.cluster.bootstrap, client=client),

@@ -1,4 +1,4 @@
-"""`plimsoll demo --headless`: the whole line, and nothing left behind."""
+"""`plimsoll demo --headless` from start to end, with nothing left behind."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from tests.support.cli_on_cluster import PLIMSOLL, Shell
 
 
 def started(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
-    """A demo whose temporary files lie in a folder of their own."""
+    """A demo whose temporary files are in a separate folder."""
     (tmp_path / "tmp").mkdir(exist_ok=True)
     environment = Shell(tmp_path, "").environment | {"TMPDIR": str(tmp_path / "tmp")}
     del environment["PLIMSOLL_BOOTSTRAP_SERVER"]
@@ -31,7 +31,7 @@ def started(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def left_behind(folder: Path) -> list[str]:
-    """Processes that still name the folder, in arguments or environment."""
+    """Processes with the folder in their arguments or environment."""
     result = []
     for process in psutil.process_iter():
         try:

@@ -1,4 +1,4 @@
-"""`plimsoll elect` as a user runs it, beside Kafka's own tool."""
+"""`plimsoll elect-leaders` as a user runs it, beside Kafka's own tool."""
 
 import json
 import uuid
@@ -24,7 +24,7 @@ AWAY = BrokerId(3)
 
 @pytest.fixture(scope="module")
 def own_cluster() -> Iterator[LocalCluster]:
-    """A cluster whose third broker may go away for a while."""
+    """A cluster whose third broker may be stopped for a while."""
     with LocalCluster(default_cache_dir(), LocalPlan(tier=False)) as cluster:
         yield cluster
 
@@ -35,7 +35,7 @@ def topic() -> str:
 
 
 def views(bootstrap: str, topic: str) -> dict[int, PartitionView]:
-    """The topic's partitions, three at most, as one broker's metadata have them."""
+    """The topic's partitions, three at most, according to one broker's metadata."""
     name = TopicName(topic)
     with KafkaAdmin(bootstrap, 10.0) as admin:
         pids = [PartitionId(name, number) for number in range(3)]
@@ -183,7 +183,7 @@ def test_a_topic_that_does_not_exist_is_named(
 def test_a_returned_broker_leads_again_once_it_is_in_sync(
     own_cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
-    """Meanwhile a move to it hangs, and is left alone as well."""
+    """Meanwhile a move to it hangs, and its election is skipped as well."""
     own_cluster.create_topic(topic, [[3, 1], [1, 2]])
     shell = Shell(tmp_path, own_cluster.bootstrap)
     own_cluster.kill_broker(AWAY)

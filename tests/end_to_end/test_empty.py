@@ -1,4 +1,4 @@
-"""A cluster without topics, and one that is not the plan's: sentences, no surprises."""
+"""A cluster without topics, and a cluster other than the plan's."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Planning from files alone, as a user does it: no cluster, no JVM."""
+"""Planning from files alone: no cluster, no JVM."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_a_cluster_is_planned_without_connecting(folder: Path) -> None:
 
 
 def test_equal_files_give_equal_plan_bytes(folder: Path) -> None:
-    """Also when a file is touched in between, or lies elsewhere."""
+    """Also if a file is touched in between or is elsewhere."""
     plimsoll(folder, *FROM, "--out", "a.json")
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
@@ -39,7 +39,7 @@ def test_equal_files_give_equal_plan_bytes(folder: Path) -> None:
 
 
 def test_the_kafka_reassignment_json_leads_to_the_plans_placement(folder: Path) -> None:
-    """Judged by the evaluator: the same objective, and no rule is broken."""
+    """Judged by the evaluator: the same objective and no violated rule."""
     run = plimsoll(folder, *FROM, "--out", "plan.json", "--stock", "stock")
     assert run.returncode == 0, run.stderr
     moves = ("--reassignment", "stock/reassignment.json")
@@ -117,7 +117,7 @@ def test_a_table_of_the_settings_makes_brokers_unequal(folder: Path) -> None:
 def test_capacities_of_some_brokers_only_limit_them_and_do_not_affect_balance(
     folder: Path,
 ) -> None:
-    """Each still limits its own broker; an id that nobody has is named, too."""
+    """Each still limits its own broker; an unknown broker id is named too."""
     plain = json.loads(plimsoll(folder, *FROM, "-o", "json").stdout)["plan"]
     only = UNEQUAL.replace("default", "brokers.17") + "cpu = 8\n"
     (folder / "plimsoll.toml").write_text(only)
@@ -134,7 +134,7 @@ def test_capacities_of_some_brokers_only_limit_them_and_do_not_affect_balance(
 
 
 def test_a_given_capacity_limits_its_own_broker(folder: Path) -> None:
-    """Broker 3 would get a third of the load, and can carry next to none of it."""
+    """Broker 3 would get a third of the load and can take almost none of it."""
     (folder / "plimsoll.toml").write_text('[capacities.brokers.3]\nnet_in = "1kB/s"\n')
     plan = json.loads(plimsoll(folder, *FROM, "-o", "json").stdout)["plan"]
     (third,) = [b for b in plan["brokers"] if b["id"] == 3]

@@ -1,4 +1,4 @@
-"""The disk of the journal is full in mid-run; here no file may grow further."""
+"""A full journal disk during a run, simulated by a limit on the size of files."""
 
 import resource
 import subprocess

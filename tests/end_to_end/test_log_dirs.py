@@ -1,4 +1,4 @@
-"""Log directories by command: killed while a broker copies, resumed, rolled back."""
+"""Log directories by command: killed during a copy, resumed, rolled back."""
 
 import contextlib
 import json
@@ -49,7 +49,7 @@ def admin(cluster: LocalCluster) -> Iterator[KafkaAdmin]:
 
 @pytest.fixture
 def topic(cluster: LocalCluster, admin: KafkaAdmin) -> Iterator[str]:
-    """A name whose topic is gone afterwards: a plan sees every topic."""
+    """A name whose topic is deleted afterwards, since a plan includes every topic."""
     name = f"jbod-{uuid.uuid4().hex[:6]}"
     yield name
     client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","))

@@ -1,4 +1,4 @@
-"""A run that copies under a throttle when its terminal or reader goes away."""
+"""A run that copies under a throttle while its terminal or reader disappears."""
 
 import os
 import subprocess

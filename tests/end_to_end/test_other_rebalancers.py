@@ -1,4 +1,4 @@
-"""Others that may move partitions are told of before a plan is carried out."""
+"""Competing rebalancers are reported before a plan is executed."""
 
 import contextlib
 import uuid
@@ -22,7 +22,7 @@ METRICS = "__CruiseControlMetrics"
 
 @contextlib.contextmanager
 def beside(cluster: LocalCluster, topic: str) -> Iterator[None]:
-    """A topic by which somebody else is known; gone afterwards."""
+    """A topic that identifies a competing rebalancer; deleted afterwards."""
     cluster.create_topic(topic, [[1]])
     try:
         yield

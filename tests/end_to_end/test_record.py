@@ -1,4 +1,4 @@
-"""A real cluster is recorded, and replayed from the record alone."""
+"""A real cluster is recorded and replayed from the recording alone."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""A run that is killed is resumed to its end, and rolled back to its beginning."""
+"""A killed run is resumed to its end and rolled back to its beginning."""
 
 import json
 import subprocess
@@ -91,7 +91,7 @@ def test_a_killed_run_is_resumed_and_rolled_back_on_automq(
 
 
 def throttled(admin: KafkaAdmin, topic: str) -> tuple[object, ...]:
-    """What is set of each broker, then of the topic."""
+    """Settings of each broker, then of the topic."""
     brokers = (admin.own_broker_configs(BrokerId(b), RATES) for b in (1, 2, 3))
     name = TopicName(topic)
     return *brokers, admin.own_topic_configs([name], (LEADERS, FOLLOWERS))[name]
@@ -105,7 +105,7 @@ def wait_until_nothing_is_set(admin: KafkaAdmin, topic: str) -> None:
 def throttled_and_killed(
     cluster: LocalCluster, folder: Path, topic: str, megabytes: int
 ) -> Shell:
-    """A run whose one move, to [3, 2], goes on without it."""
+    """A killed run whose only move, to [3, 2], continues without it."""
     cluster.create_topic(topic, [[1, 2]])
     fill(cluster.bootstrap, topic, [megabytes])
     write_plan(folder / "plan.json", plan_for(cluster.bootstrap, topic, {0: [3, 2]}))

@@ -1,4 +1,4 @@
-"""what-if, place and frontier on the command line, without a cluster."""
+"""what-if, assign and frontier on the command line, without a cluster."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The long ones, outside `make test`: `make soak MINUTES=60`."""
+"""Long tests outside `make test`: `make soak MINUTES=60`."""
 
 import os
 import time
@@ -33,7 +33,7 @@ MOVES = 200
 MEGABYTES = 1
 THROTTLE = 10_000_000
 SLACK = 1.2
-"""Kafka measures a throttle over 11 windows of a second, and lets single fetches by."""
+"""Kafka measures a throttle over 11 windows of a second, and passes single fetches."""
 AROUND = ([2, 3], [3, 1], [1, 2])
 
 
@@ -141,7 +141,7 @@ def move_around(
     lists: tuple[list[int], ...],
     folder: Path,
 ) -> int:
-    """Move all partitions from list to list under a load; how often."""
+    """Move all partitions between two placements under a load; return how often."""
     order = LoadOrder(topic=topic, bytes_per_s=1e6, weights=(1.0,) * PARTITIONS)
     load = Load(processes, bootstrap, order)
     load.start()

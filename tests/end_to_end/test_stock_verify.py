@@ -1,4 +1,4 @@
-"""Kafka's own `--verify` says of a finished run what plimsoll says of it."""
+"""Kafka's own `--verify` agrees with plimsoll on a finished run."""
 
 import re
 import uuid
@@ -41,7 +41,7 @@ def filled(local_cluster: LocalCluster, topic: str) -> LocalCluster:
 
 
 def verified(bootstrap: str, assignment: Path) -> dict[PartitionId, str]:
-    """What the tool says of each partition."""
+    """The tool's result for each partition."""
     file = ("--reassignment-json-file", assignment)
     output = stock_tool(REASSIGN, bootstrap, *file, "--verify")
     lines = re.finditer(r"^.* of partition (\S+)-(\d+)\b.*$", output, re.MULTILINE)
@@ -49,12 +49,12 @@ def verified(bootstrap: str, assignment: Path) -> dict[PartitionId, str]:
 
 
 def completed(plan: Plan) -> dict[PartitionId, str]:
-    """What it says where every move has ended as planned."""
+    """The tool's result if every move has ended as planned."""
     return {m.id: f"Reassignment of partition {m.id} is completed." for m in plan.moves}
 
 
 def throttles(bootstrap: str) -> list[object]:
-    """All that is set on any topic or broker."""
+    """All settings of topics and brokers."""
     with KafkaAdmin(bootstrap, 10.0) as admin:
         topics = admin.own_topic_configs(list(admin.topics()), (LEADERS, FOLLOWERS))
         brokers = admin.cluster().alive
@@ -65,7 +65,7 @@ def throttles(bootstrap: str) -> list[object]:
 def test_kafkas_tool_verifies_a_run_and_its_rollback(
     filled: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
-    """The tool takes throttles away itself, so they are looked for before it runs."""
+    """The tool removes throttles itself, so they are checked before it runs."""
     shell = Shell(tmp_path, filled.bootstrap)
     plan = plan_for(shell.bootstrap, topic, AFTER)
     write_plan(tmp_path / "plan.json", plan)
@@ -97,7 +97,7 @@ def test_kafkas_tool_verifies_a_run_and_its_rollback(
 def test_the_copied_commands_lead_to_the_plans_placement(
     filled: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
-    """As pasted into a shell: the moves, then, once they are done, the elections."""
+    """As pasted into a shell: the moves and, once they are done, the elections."""
     plan = plan_for(filled.bootstrap, topic, AFTER)
     commands = shell_commands(plan, filled.bootstrap).removeprefix("cat > ")
     moves, _, elections = commands.partition("cat > ")

@@ -1,4 +1,4 @@
-"""A run that is killed is gone on with on another host, which has the bucket alone."""
+"""A killed run is resumed on another host, which has only the bucket."""
 
 import json
 import uuid

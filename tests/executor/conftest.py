@@ -1,4 +1,4 @@
-"""What tests on real clusters, and on a real S3 server, share."""
+"""Fixtures of the tests that run on real clusters."""
 
 import gc
 import uuid

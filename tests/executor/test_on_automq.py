@@ -59,7 +59,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 
 class NodeSettings:
-    """Dynamic settings of one node; what was set is deleted at the end."""
+    """Dynamic settings of one node, deleted at the end."""
 
     def __init__(self, bootstrap: str, admin: ClusterAdmin) -> None:
         self._client = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
@@ -119,7 +119,7 @@ def test_eight_partitions_on_one_node_are_spread_and_no_record_is_lost(
 def test_the_bucket_shows_that_sources_have_uploaded_their_logs(
     automq_cluster: AutoMQCluster, processes: Processes, topic: str, tmp_path: Path
 ) -> None:
-    """The source of most goes on writing for other partitions."""
+    """The source of most moves keeps writing for other partitions."""
     automq_cluster.create_topic(topic, [[2]] * 6)
     plan = plan_for(automq_cluster.bootstrap, topic, {0: [0], 1: [0], 2: [1], 3: [1]})
     order = LoadOrder(topic=topic, bytes_per_s=1e6, weights=(1.0,) * 6)

@@ -1,4 +1,4 @@
-"""Whole runs of every dialect on a simulated cluster, cut off at every call."""
+"""Whole runs on every simulated platform, interrupted at every call."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -123,7 +123,7 @@ def lie_in(result: Sequence[str], expected: Sequence[str]) -> bool:
 
 
 class Event(Enum):
-    """What happens to the cluster while a run goes on."""
+    """Faults injected into the cluster during a run."""
 
     BROKER_DIES = "a target dies"
     BROKER_RETURNS = "it comes back"
@@ -308,7 +308,7 @@ def test_a_dead_broker_outside_the_plan_stops_the_run(tmp_path: Path) -> None:
 def test_the_report_bounds_the_leader_outage(
     tmp_path: Path, storage: StorageKind
 ) -> None:
-    """AutoMQ hands over in 1.5 s; Kafka elects at once, at most between two looks."""
+    """AutoMQ hands over in 1.5 s; Kafka elects at once, at most between two polls."""
     at = site(tmp_path, storage)
     before = {n: leader for n, (_, leader) in at.placement.items()}
     stalled = at.cluster.opening_s if storage is StorageKind.SHARED else 0.0

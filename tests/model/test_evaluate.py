@@ -1,4 +1,4 @@
-"""F by hand: deviations, levels, prices."""
+"""F by hand: deviations, averages, costs."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_a_balanced_cluster_has_the_objective_zero() -> None:
 
 
 def test_a_move_changes_loads_and_adds_its_cost() -> None:
-    """One replica and one leader: 1.05 prices."""
+    """One replica and one leader: a cost of 1.05."""
     state = snapshot(brokers(2), [(1,), (1,)])
     result = evaluate(state, priced(0.2), [move(0, (1,), (2,))])
     assert result.deviation == pytest.approx(0.0)
@@ -85,7 +85,7 @@ def test_one_unknown_capacity_makes_all_brokers_count_as_equal() -> None:
 
 
 def test_a_draining_broker_is_not_balanced_but_its_load_counts() -> None:
-    """Two holding brokers share four rows; two of them have not come yet."""
+    """Two holding brokers share four rows, two of which are not placed yet."""
     state = snapshot(brokers(3, states={3: DRAINING}), [(1,), (2,), (3,), (3,)])
     result = evaluate(state, NO_FLOOR, [])
     assert result.levels[Resource.NET_IN] == 2.0
@@ -115,7 +115,7 @@ def test_a_leader_change_costs_a_share_of_a_move() -> None:
 
 
 def test_forced_moves_are_free() -> None:
-    """Two new replicas, one of them for the draining broker's: one is paid."""
+    """Two new replicas, one of them for the draining broker's: one has a cost."""
     state = snapshot(brokers(5, states={1: DRAINING}), [(2, 1, 3)])
     changed = propose(state, change(0, 2, 4, 5), goals=priced(1.0))
     assert evaluate_proposal(changed).prices == pytest.approx(1.0)

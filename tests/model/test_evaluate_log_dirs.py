@@ -1,4 +1,4 @@
-"""What uneven log directories cost, by the plain half."""
+"""The cost of imbalanced log directories, by the plain half."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_an_incoming_replica_counts_in_its_named_directory() -> None:
 
 
 def test_directories_are_balanced_by_the_share_of_their_capacity() -> None:
-    """200 of 300 and 0 of 100: the level is a half."""
+    """200 of 300 and 0 of 100: the average is a half."""
     proposal = propose(jbod((300.0, 100.0)), goals=LEVELLED)
     assert directory_cost(proposal, 1.0) == pytest.approx(2 * ((4 / 3 - 1) ** 2 + 1))
 
@@ -74,5 +74,5 @@ def test_under_a_band_the_excess_is_priced() -> None:
 def test_directories_that_are_not_balanced_cost_nothing(
     state: Snapshot, goals: Goals
 ) -> None:
-    """Unasked, on a broker that takes no load, or under the floor."""
+    """By default, on a broker that takes no load, or under the floor."""
     assert directory_cost(propose(state, goals=goals), 1.0) == 0.0

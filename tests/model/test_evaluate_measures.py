@@ -1,4 +1,4 @@
-"""F by hand in every measure: slots, processor time, counts, topics, bands."""
+"""F by hand in every measure: slots, CPU, counts, topics, bands."""
 
 import math
 
@@ -48,7 +48,7 @@ def columns(state: Snapshot, measure: Measure, slot: str | None = None) -> list:
 
 
 def test_time_slots_share_the_weight() -> None:
-    """Level now, all on broker 1 at night: half of 1 + 1."""
+    """Balanced now, all on broker 1 at night: half of 1 + 1."""
     state = wide(brokers(2), [(1,), (2,)], {IN: [5, 5]}, slots={"night": {IN: [4, 0]}})
     evaluation = judge(state, IN)
     assert evaluation.costs == {"net_in": 0.0, "net_in@night": pytest.approx(1.0)}
@@ -169,7 +169,7 @@ def test_leaders_of_a_topic_are_balanced_by_themselves() -> None:
 
 
 def test_no_placement_beats_the_least_topic_cost() -> None:
-    """Five replicas on three brokers, one of them lost: 2 + 2 of the level 5/3."""
+    """Five replicas on three brokers, one of them lost: 2 + 2 over the average 5/3."""
     state = snapshot(
         brokers(3, states={3: BrokerState.DEAD}),
         [(1,), (1,), (1,), (2,), (3,)],
@@ -188,7 +188,7 @@ def test_no_placement_beats_the_least_topic_cost() -> None:
 
 
 def test_the_band_objective_is_costs_plus_excess() -> None:
-    """Deviations of 0.5 with a tolerance of 0.1: 2 x 2 x 0.4 levels outside."""
+    """Deviations of 0.5 with a tolerance of 0.1: 2 x 2 x 0.4 outside the band."""
     state = snapshot(brokers(2), [(1,)] * 3 + [(2,)])
     given_goals = NO_FLOOR.model_copy(
         update={"objective": ObjectiveKind.BAND, "excess_price": 100.0}
@@ -211,7 +211,7 @@ def test_the_band_objective_ignores_topics() -> None:
 
 
 def test_the_cost_of_a_move_under_a_band_may_be_configured() -> None:
-    """It prices the excess too."""
+    """It also sets the cost of the excess."""
     state = snapshot(brokers(2), [(1,)] * 3 + [(2,)])
     given_goals = NO_FLOOR.model_copy(
         update={
@@ -253,7 +253,7 @@ def jbod(dirs: list[list[int]]) -> Snapshot:
 def test_another_log_directory_costs_as_a_new_replica(
     after: tuple[int, ...], dirs: tuple[str, ...], price: float
 ) -> None:
-    """From /a on each broker; what comes new is paid once."""
+    """From /a on each broker; a new replica costs once."""
     given_goals = NO_FLOOR.model_copy(update={"move_price": 1.0})
     changed = change(0, *after, dirs=dirs)
     evaluation = evaluate_proposal(propose(jbod([[0, 0]]), changed, goals=given_goals))
@@ -261,7 +261,7 @@ def test_another_log_directory_costs_as_a_new_replica(
 
 
 def test_replicas_are_evaluated_in_columns() -> None:
-    """The sums of 200,000 rows are those of numpy's own."""
+    """The sums of 200,000 rows equal those of numpy."""
     n = 200_000
     rng = np.random.default_rng(7)
     state = snapshot(

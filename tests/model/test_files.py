@@ -1,4 +1,4 @@
-"""Canonical files: bytes, versions, and what is said of bad ones."""
+"""Canonical files: bytes, versions, and errors about invalid ones."""
 
 import gzip
 import json
@@ -38,7 +38,7 @@ values = st.recursive(
 
 @given(st.dictionaries(st.text(), values))
 def test_canonical_bytes_read_back_and_do_not_depend_on_order(document: dict) -> None:
-    """Reading gives the same document; the order of keys changes no byte."""
+    """Reading gives the same document, and the order of keys does not matter."""
     data = canonical(document)
     assert json.loads(data) == document
     assert canonical(dict(reversed(document.items()))) == data

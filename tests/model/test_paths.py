@@ -1,4 +1,4 @@
-"""No name leads out of the folder that it is put into, and none is mistaken."""
+"""No name escapes its folder, and no two names are confused."""
 
 from pathlib import PurePosixPath
 

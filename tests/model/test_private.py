@@ -1,4 +1,4 @@
-"""What only its user may read, under a mask that lets others."""
+"""Files readable only by their user, under a umask that allows more."""
 
 import os
 import subprocess

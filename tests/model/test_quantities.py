@@ -1,4 +1,4 @@
-"""Sizes, rates and time spans wherever a file may give one."""
+"""Sizes, rates and time spans wherever a file may contain one."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""When moves may be started, and how hard a rule is."""
+"""When moves may start, and how severe a rule is."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -8,7 +8,7 @@ from model.stop_rules import Reaction, StopRule, StopRules
 
 
 def local(text: str) -> float:
-    """A time of 2 March 2026 by the clock on the wall, in seconds since the epoch."""
+    """A time of 2 March 2026 by the local clock, in seconds since the epoch."""
     return datetime.fromisoformat(f"2026-03-02T{text}").astimezone().timestamp()
 
 

@@ -1,4 +1,4 @@
-"""Figures in words."""
+"""Figures as text."""
 
 import pytest
 

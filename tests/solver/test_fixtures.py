@@ -1,4 +1,4 @@
-"""The recorded clusters of `fixtures/`, and that their plans never change."""
+"""Plans of the recorded clusters in `fixtures/` never change."""
 
 import os
 import subprocess

@@ -200,7 +200,7 @@ def test_the_plan_is_the_best_of_all_placements(case: tuple[Snapshot, Goals]) ->
 
 
 def test_no_placement_means_infeasible() -> None:
-    """Where the oracle finds nothing, neither does the solver, and it says so."""
+    """Where the oracle finds no placement, the solver reports infeasibility."""
     brokers = [broker(1, state=BrokerState.DRAINING), broker(2, capacity=5)]
     snapshot = cluster(brokers, ON_ONE)
     assert least(snapshot, goals()) is None
@@ -210,7 +210,7 @@ def test_no_placement_means_infeasible() -> None:
 
 
 def test_a_placement_in_an_unknown_rack_is_infeasible() -> None:
-    """Also where the counts of the racks there are sum to the replication factor."""
+    """Even where the counts of existing racks add up to the replication factor."""
     snapshot = cluster(FOUR, [Row(replicas=(1, 2))])
     given_goals = goals(placements=placed("aaz"))
     assert least(snapshot, given_goals) is None

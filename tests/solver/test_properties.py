@@ -1,4 +1,4 @@
-"""Whatever the cluster and the goals, the solver and the evaluator agree."""
+"""The solver and the evaluator agree on any cluster and goals."""
 
 import pytest
 from hypothesis import assume, given, settings
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.search
 
 LIMITS = SolveLimits(work=1.0)
 MOST_WAYS = 3_000
-"""Placements of a cluster that all are tried."""
+"""Placements up to which all of a cluster's are tried."""
 
 
 @settings(max_examples=60, deadline=None)
@@ -53,7 +53,7 @@ def test_every_plan_passes_the_evaluator(snapshot: Snapshot, goals: Goals) -> No
 @settings(max_examples=100, deadline=None)
 @given(snapshot=clusters(), goals=random_goals())
 def test_no_placement_beats_the_bound(snapshot: Snapshot, goals: Goals) -> None:
-    """The bound holds for all placements; none is missed, none is made up."""
+    """The bound holds for all placements, and infeasibility agrees with enumeration."""
     assume(placement_count(snapshot, goals) <= MOST_WAYS)
     result = solve(snapshot, goals, LIMITS)
     best = least(snapshot, goals, result.best)
@@ -70,7 +70,7 @@ def test_no_placement_beats_the_bound(snapshot: Snapshot, goals: Goals) -> None:
 
 
 def unproved(result: Result) -> bool:
-    """Whether the work was used up before the proof."""
+    """Whether the search budget was exhausted before the proof."""
     assert result.objective is not None
     assert result.bound is not None
     return result.objective - result.bound > LIMITS.gap
@@ -87,7 +87,7 @@ def bound_of(plan: Plan, snapshot: Snapshot) -> float:
 def test_searched_plans_keep_rules_and_bounds_too(
     snapshot: Snapshot, goals: Goals
 ) -> None:
-    """The way of large clusters on small ones, where all placements are known."""
+    """The method for large clusters, on small ones whose placements are enumerated."""
     goals = goals.model_copy(update={"objective": ObjectiveKind.VARIANCE})
     problem = compile_problem(snapshot, goals)
     assume(not plain_reasons(problem))

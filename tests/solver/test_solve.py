@@ -160,7 +160,7 @@ def test_infeasibility_is_explained(snapshot: Snapshot, message: str) -> None:
 
 
 def test_a_drained_broker_ends_empty() -> None:
-    """Forced moves are free, come first, and say why they are made."""
+    """Forced moves are free, come first, and have a reason."""
     brokers = [broker(1, state=DRAINING), broker(2), broker(3)]
     result = answer(cluster(brokers, EIGHT_ON_ONE), goals(5.0))
     assert result.best is not None
@@ -215,7 +215,7 @@ def test_plan_times_come_from_the_snapshot() -> None:
 
 
 def test_observers_are_notified_only_of_progress() -> None:
-    """Objectives fall, bounds rise, and the last ones are the answer's."""
+    """Objectives fall, bounds rise, and the last ones are the result's."""
 
     class Recorder(SolveObserver):
         def __init__(self) -> None:
@@ -247,7 +247,7 @@ def test_a_tiny_search_budget_still_gives_an_honest_result() -> None:
 
 
 def test_clusters_beyond_the_exact_model_get_a_plan() -> None:
-    """A legal plan, and a bound that it does not pass."""
+    """An allowed plan, and a bound below it."""
     snapshot = synthetic(40, MAX_PAIRS // 40 + 10, seed=3)
     result = solve(snapshot, Goals(move_price=0.05), LIMITS)
     assert result.status is PlanStatus.IMPROVED

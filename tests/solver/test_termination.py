@@ -1,4 +1,4 @@
-"""Every mode ends within its search budget, and soon after it is asked to stop."""
+"""Every mode ends within its search budget, and soon after a request to stop."""
 
 import random
 import signal
@@ -30,11 +30,11 @@ STOP_S = 1.0
 """CPU seconds that a solve may take once it is asked to stop."""
 
 HOPELESS = 10.0
-"""Times what is allowed after which a run is cut off: it would never end."""
+"""Multiple of the allowed time after which a run is aborted as endless."""
 
 
 class Asking(SolveObserver):
-    """Asks to stop from its n-th look on, and knows when that was."""
+    """Asks to stop from its n-th poll on, and records when that was."""
 
     def __init__(self, looks: int) -> None:
         self._left = looks
@@ -92,7 +92,7 @@ def cpu_of(name: str, case: tuple[Snapshot, Goals], work: float) -> float:
 
 
 def cpu_after_stop(name: str, case: tuple[Snapshot, Goals], looks: int) -> float:
-    """CPU seconds from the request to stop to the end; 0 where nobody asked."""
+    """CPU seconds from the request to stop to the end; 0 without a request."""
     asking = Asking(looks)
     with cpu_limit(HOPELESS * FREE_S + 120):
         MODES[name](*case, SolveLimits(work=20.0), asking)

@@ -1,4 +1,4 @@
-"""A real AutoMQ for tests: three nodes and their S3, from a folder that users bring."""
+"""A real AutoMQ for tests: three nodes and their S3, from a user's installation."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from tests.support.paths import ROOT
 NODES = 3
 START_S = 300.0
 KEY = "automqtest"
-"""Of the nodes' S3, both the open and the secret one."""
+"""The access key and the secret key of the nodes' S3."""
 SMALL = (
     *("--heap", "320m", "--direct", "64m", "--wal-cache", "24"),
     *("--wal-upload", "8", "--block-cache", "8"),
@@ -33,7 +33,7 @@ def automq_home() -> Path | None:
 
 
 class AutoMQCluster:
-    """Nodes 0 to 2 with AutoMQ's own balancer off; everything goes with `close`."""
+    """Nodes 0 to 2 with AutoMQ's own balancer off; `close` removes everything."""
 
     def __init__(self, home: Path, folder: Path) -> None:
         self.bootstrap = ""
@@ -59,7 +59,7 @@ class AutoMQCluster:
         )
 
     def wait_ready(self) -> Self:
-        """Return when all nodes serve."""
+        """Return once all nodes serve."""
         end_s = time.monotonic() + START_S
         while not self.bootstrap:
             assert self._processes.exit_code("automq") is None, self._log_tail()
@@ -90,7 +90,7 @@ class AutoMQCluster:
 
 
 def _base_port() -> int:
-    """A port from which those that the nodes take are free: base + 10 n + 0, 1, 2."""
+    """A port from which the ports of the nodes are free: base + 10 n + 0, 1, 2."""
     while True:
         (base,) = free_ports(1)
         ports = [base + 10 * node + i for node in range(NODES) for i in range(3)]

@@ -1,4 +1,4 @@
-"""Running `plimsoll` as a user does, in a folder and without a cluster."""
+"""Run `plimsoll` like a user, in a folder and without a cluster."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ RUN_S = 900.0
 
 
 def usual(folder: Path) -> dict[str, str]:
-    """Variables that keep a command to its folder."""
+    """Variables that confine a command to its folder."""
     return {
         "PLIMSOLL_STATE_DIR": str(folder / "state"),
         "PLIMSOLL_CACHE_DIR": str(folder / "cache"),
@@ -34,7 +34,7 @@ def enter(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 def plimsoll(
     folder: Path, *arguments: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """A command in a process of its own, from its start to its end."""
+    """Run a command in a separate process."""
     known = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
     return subprocess.run(
         [PLIMSOLL, *arguments],

@@ -1,4 +1,4 @@
-"""Running `plimsoll` as a user does, against a cluster that runs."""
+"""Run `plimsoll` like a user, against a running cluster."""
 
 import json
 import os
@@ -16,14 +16,14 @@ from kafka import KafkaAdminClient
 
 PLIMSOLL = Path(sys.executable).with_name("plimsoll")
 RUN_S = 900.0
-"""Ends a test that hangs; a plan takes 45 s of CPU on a machine that compiles first."""
+"""Limit for a hanging test; a plan takes 45 s of CPU if it must compile first."""
 HANG_S = 300.0
-"""Ends a wait for what takes seconds, also where the machine is busy."""
+"""Limit for a wait of a few seconds, also on a busy machine."""
 
 
 @dataclass(frozen=True)
 class Shell:
-    """A folder with its own state, and the cluster that commands are sent to."""
+    """A folder with its own state, and the cluster that commands connect to."""
 
     folder: Path
     bootstrap: str
@@ -42,7 +42,7 @@ class Shell:
         return known | state
 
     def plimsoll(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """A command from its start to its end."""
+        """Run a command to its end."""
         return subprocess.run(
             [PLIMSOLL, *arguments],
             cwd=self.folder,
@@ -54,7 +54,7 @@ class Shell:
         )
 
     def start(self, *arguments: str) -> "Running":
-        """A command that stays on."""
+        """Start a command that keeps running."""
         log = self.folder / "stderr.txt"
         with log.open("wb") as stderr:
             process = subprocess.Popen(
@@ -75,13 +75,13 @@ class Shell:
 
 @dataclass(frozen=True)
 class Running:
-    """A command that goes on."""
+    """A running command."""
 
     process: subprocess.Popen[bytes]
     log: Path
 
     def wait_for(self, fits: Callable[[str], bool], timeout_s: float = RUN_S) -> str:
-        """What it has said on stderr, once that fits."""
+        """Its output on stderr, once that matches."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             text = self.log.read_text()
@@ -92,13 +92,13 @@ class Running:
         raise AssertionError(f"it did not say so in time:\n{self.log.read_text()}")
 
     def stop(self) -> int:
-        """Ctrl-C; its exit code."""
+        """Send Ctrl-C; return the exit code."""
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(HANG_S)
 
 
 def wait_until(fits: Callable[[], bool], timeout_s: float = HANG_S) -> None:
-    """Look until it is so."""
+    """Poll until a condition holds."""
     deadline = time.monotonic() + timeout_s
     while not fits():
         assert time.monotonic() < deadline
@@ -106,7 +106,7 @@ def wait_until(fits: Callable[[], bool], timeout_s: float = HANG_S) -> None:
 
 
 def kill_after(running: Running, shell: Shell, events: int) -> None:
-    """SIGKILL as soon as the journal has so many records of requests."""
+    """Send SIGKILL as soon as the journal has so many records of requests."""
     deadline = time.monotonic() + HANG_S
     while _requests(shell) < events:
         assert running.process.poll() is None, f"it ended: {running.log.read_text()}"
@@ -122,7 +122,7 @@ def _requests(shell: Shell) -> int:
 
 
 def placement(bootstrap: str, topic: str) -> dict[int, list[int]]:
-    """Replicas of each partition as the cluster's metadata have them."""
+    """Replicas of each partition according to the cluster's metadata."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
     try:
         (result,) = admin.describe_topics([topic])

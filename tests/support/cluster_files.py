@@ -1,4 +1,4 @@
-"""A small cluster as the files that a user would have of it."""
+"""A small cluster as files that a user would have."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Names that an attacker would choose: one for each kind of harm to a terminal."""
+"""Names that an attacker would choose: one for each kind of terminal attack."""
 
 from typing import Final
 
@@ -21,12 +21,12 @@ HOSTILE: Final = {
     "new line": "a\nplimsoll: all is well\nb",
     "markup": "a[bold red]b[/] [/nothing] [@click=app.quit]c[/] [link=x]",
 }
-"""By what is tried."""
+"""By the kind of attack."""
 
 SURROGATE: Final = "a\ud800b"
-"""Half of a pair, which no UTF-8 can hold; JSON's escapes can."""
+"""Half of a surrogate pair, which UTF-8 cannot encode and JSON escapes can."""
 
 
 def unprintable(text: str) -> set[str]:
-    """Characters that must not reach a terminal; line feeds part lines."""
+    """Characters that must not reach a terminal; line feeds separate lines."""
     return {c for c in text if not c.isprintable() and c != "\n"}

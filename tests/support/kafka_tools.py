@@ -1,4 +1,4 @@
-"""Kafka's own command line tools, of the version that the local brokers have."""
+"""Kafka's own command line tools, in the version of the local brokers."""
 
 import os
 import shlex
@@ -19,12 +19,12 @@ RUN_S: Final = 300.0
 
 
 def stock_tool(main: str, bootstrap: str, *arguments: str | Path) -> str:
-    """What a tool prints; it is not told that plimsoll exists."""
+    """The output of a tool, which runs without plimsoll's environment."""
     return _output([*_java(main), "--bootstrap-server", bootstrap, *arguments], {})
 
 
 def in_a_shell(commands: str, folder: Path) -> str:
-    """What a shell prints that knows the tools by the names that Kafka gives them."""
+    """The output of a shell that finds the tools under their usual names."""
     for name, main in NAMES.items():
         script = folder / name
         message = " ".join(shlex.quote(part) for part in _java(main))

@@ -1,4 +1,4 @@
-"""An OAuth server of a test's own: tokens for one client, by its secret."""
+"""An OAuth server for tests: tokens for one client with its secret."""
 
 import base64
 import json
@@ -32,14 +32,14 @@ class Signer:
         return cls(ec.generate_private_key(ec.SECP256R1()))
 
     def key_set(self) -> str:
-        """What lets others check its tokens (RFC 7517)."""
+        """The public key that verifies its tokens (RFC 7517)."""
         numbers = self.key.public_key().public_numbers()
         key = {"kty": "EC", "crv": "P-256", "use": "sig", "kid": _KEY}
         key |= {name: _number(getattr(numbers, name)) for name in ("x", "y")}
         return json.dumps({"keys": [key]})
 
     def token(self, subject: str) -> str:
-        """Good for an hour."""
+        """A token valid for an hour."""
         now_s = int(time.time())
         claims = {"sub": subject, "iat": now_s, "exp": now_s + 3600}
         head = {"alg": "ES256", "kid": _KEY}
@@ -53,14 +53,14 @@ class Signer:
 
 @dataclass
 class TokenServer:
-    """Where it is, whom it knows, and what it was asked."""
+    """The address of the server, its client, and the requests it received."""
 
     client_id: str
     secret: str
     signer: Signer
     url: str = ""
     answer: bytes | None = None
-    """Given in place of a token."""
+    """Returned in place of a token."""
     forms: list[dict[str, list[str]]] = field(default_factory=list)
 
     def granted(self) -> bytes:
@@ -75,7 +75,7 @@ def token_server(
     signer: Signer | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> Iterator[TokenServer]:
-    """One that answers until the block ends."""
+    """Serve until the block ends."""
     state = TokenServer(client_id, secret, signer or Signer.make())
     pair = base64.b64encode(f"{client_id}:{secret}".encode()).decode()
 

@@ -1,4 +1,4 @@
-"""A local cluster that lets nobody in without TLS, a login and rights."""
+"""A local cluster that requires TLS, a login and rights."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -49,7 +49,7 @@ SAMPLE: frozenset[Right] = frozenset(
     }
 )
 PASSWORD = "hush; 'hush'"
-"""With what must be quoted in a login module's options."""
+"""With characters that must be quoted in a login module's options."""
 SCRAM = "SCRAM-SHA-512"
 SCRAM_USER = "scrammed"
 TOKEN_USER = "tokened"
@@ -95,8 +95,11 @@ class Guarded:
         return self.folder / "ca.pem"
 
     def properties(self, folder: Path, user: str, **other: str) -> Path:
-        """A client.properties for a user, by PLAIN; with other values by key, whose
-        dots are written as underscores; empty takes a key away."""
+        """A client.properties for a user, by PLAIN.
+
+        Other values override those of keys, which have underscores for dots; an empty
+        value removes the key.
+        """
         values = {
             "bootstrap.servers": self.cluster.bootstrap,
             "security.protocol": "SASL_SSL",

@@ -1,4 +1,4 @@
-"""Certificates of a test's own, as PEM files."""
+"""Certificates for tests, as PEM files."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Authority:
-    """Signs certificates, and has one of its own."""
+    """Signs certificates and has its own."""
 
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
@@ -35,7 +35,7 @@ class Authority:
         return cls(key, built.sign(key, hashes.SHA256()))
 
     def write(self, path: Path) -> Path:
-        """Its certificate, which makes it trusted."""
+        """Its certificate, to be trusted."""
         path.write_bytes(_pem(self.certificate))
         return path
 

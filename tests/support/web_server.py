@@ -1,4 +1,4 @@
-"""A small web server of a test's own."""
+"""A small web server for tests."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Handler(BaseHTTPRequestHandler):
-    """What answers requests; it says nothing of them."""
+    """Answers requests without logging them."""
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -17,7 +17,7 @@ class Handler(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, *_: Any) -> None:
-        """Who asked has gone away."""
+        """Ignore clients that have disconnected."""
 
 
 @contextmanager

@@ -1,9 +1,9 @@
-"""What all tests of the screen need."""
+"""Fixtures of all tests of the screen."""
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
 def _colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Colours as in a terminal, whatever the environment asks for."""
+    """Use colours as in a terminal, regardless of the environment."""
     monkeypatch.delenv("NO_COLOR", raising=False)

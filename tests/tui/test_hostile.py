@@ -1,4 +1,4 @@
-"""No screen draws what a terminal would obey, wherever it comes from."""
+"""No screen draws terminal control sequences, whatever their origin."""
 
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -50,7 +50,7 @@ def _run(of: RunProgress, name: str) -> RunProgress:
 
 
 def _named(view: LoopView, name: str) -> LoopView:
-    """The view with this name wherever text of others goes."""
+    """The view with this name in all text of external origin."""
     snapshot = view.snapshot and _snapshot(view.snapshot, name)
     return replace(
         view,
@@ -70,7 +70,7 @@ def _named(view: LoopView, name: str) -> LoopView:
 
 
 def _drawn(on: Stage) -> str:
-    """Every line of the screen, as it would go to a terminal."""
+    """Every line of the screen as sent to the terminal."""
     strips = on.app.screen._compositor.render_strips()
     return "\n".join(strip.text for strip in strips)
 

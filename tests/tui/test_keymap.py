@@ -1,4 +1,4 @@
-"""Keys put in the place of others by the configuration."""
+"""Keys redefined by the configuration."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Pictures of the screen in each state; `--snapshot-update` draws them anew."""
+"""Pictures of the screen in each state; `--snapshot-update` draws them again."""
 
 import re
 from dataclasses import replace
@@ -46,12 +46,12 @@ def picture(snapshot: SnapshotAssertion) -> SnapshotAssertion:
 
 
 def drawn(on: Stage) -> str:
-    """The picture, with a fixed prefix in place of one that its content gives."""
+    """The picture, with a fixed prefix in place of the one derived from its content."""
     return re.sub(r"terminal-\d+-", "terminal-", on.app.export_screenshot())
 
 
 async def picture_of(on: Stage) -> str:
-    """The picture once it no longer changes: the footer, for one, comes later."""
+    """The picture once it no longer changes; the footer, for example, appears later."""
     before, now = "", drawn(on)
     while now != before:
         await on.pilot.pause(0.05)

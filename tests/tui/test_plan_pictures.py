@@ -1,4 +1,4 @@
-"""Pictures of the plan screen; `--snapshot-update` draws them anew."""
+"""Pictures of the plan screen; `--snapshot-update` draws them again."""
 
 import re
 from html import escape
@@ -38,7 +38,7 @@ async def test_the_frontier_in_blocks_and_in_ascii(picture: SnapshotAssertion) -
 
 
 def _in_ascii(svg: str) -> str:
-    """The picture as it is drawn with `--ascii`; a `<` that was an arrow is escaped."""
+    """The picture drawn with `--ascii`; a `<` that was an arrow is escaped."""
     return re.sub(
         r"[^\x00-\x7f]+",
         lambda part: escape(ascii_text(part[0])),

@@ -1,4 +1,4 @@
-"""Pictures of the run and history screens; `--snapshot-update` draws them anew."""
+"""Pictures of the run and history screens; `--snapshot-update` draws them again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +34,7 @@ MB = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """What the run screen is to show."""
+    """The content of the run screen."""
 
     run: RunProgress | None
     is_running: bool = True
@@ -48,7 +48,7 @@ def _estimated() -> RunProgress:
 
 
 def _with(state: MoveState, note: str) -> RunProgress:
-    """A run of which the move under way is in this state."""
+    """A run of which the move in flight is in this state."""
     done, moving, *waiting = _estimated().moves
     odd = replace(moving, state=state, note=note)
     return replace(_estimated(), moves=(done, odd, *waiting))
@@ -148,7 +148,7 @@ async def test_run_and_history(
 
 
 def _rolled_back() -> Sequence[PastRun]:
-    """A run, and before it one that was undone by the run after it."""
+    """A run, and before it one that was rolled back by the run after it."""
     undoing = f"what run {older().run_id} had moved"
     limited = plan().model_copy(update={"limited_by": undoing})
     back = replace(past(run_id="20231114T090000-5b1c3d7e"), plan=limited)

@@ -1,4 +1,4 @@
-"""Nothing is carried out but the plan that was shown, asked about and named."""
+"""Only a plan that was shown, confirmed and named is executed."""
 
 from dataclasses import replace
 
@@ -189,7 +189,7 @@ async def test_a_replaced_plan_is_not_approved_and_the_dialog_explains_it() -> N
 
 
 async def test_a_plan_that_was_replaced_cannot_be_approved_when_it_returns() -> None:
-    """What was once told to be gone is looked at anew, not revived under the hand."""
+    """A plan reported as replaced must be reviewed again when it returns."""
     async with stage(plan_ready()) as on:
         await on.press("A")
         await _type_name(on)

@@ -1,4 +1,4 @@
-"""The screen in a real terminal that goes away."""
+"""The screen in a real terminal that disappears."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What is drawn reaches a terminal that takes it, and holds nobody up otherwise."""
+"""Output reaches a terminal that accepts it, and blocks nothing otherwise."""
 
 import os
 import select
@@ -24,7 +24,7 @@ def _read_until(end: int, expected: bytes) -> bytes:
 def _stalled(
     caught_up: Callable[[], None], *, blocking: bool = True
 ) -> tuple[TerminalWriter, int]:
-    """An outlet that was given more than a pipe takes that nobody reads."""
+    """A writer that was given more than the capacity of an unread pipe."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     with suppress(BlockingIOError):

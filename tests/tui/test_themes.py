@@ -1,4 +1,4 @@
-"""Themes, colours and letters."""
+"""Themes, colours and characters."""
 
 import pytest
 from hypothesis import example, given

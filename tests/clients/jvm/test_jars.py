@@ -1,4 +1,4 @@
-"""Pinned jars: read, fetched, checked, refused."""
+"""Pinned jars: read, fetched, verified, rejected."""
 
 import gc
 import hashlib
@@ -67,7 +67,7 @@ def publish(folder: Path, file_name: str, content: bytes) -> None:
 
 
 def test_the_pins_of_the_product_are_complete() -> None:
-    """Every pinned jar has a full checksum and a file name of its own."""
+    """Every pinned jar has a full checksum and a unique file name."""
     sets = [kafka_pins(), s3_pins(), read_pins(SPARK_KAFKA_PINS, "spark-kafka")]
     pins = [pin for pins in sets for pin in pins]
     assert [len(pins) for pins in sets] == [48, 1, 4]
@@ -93,7 +93,7 @@ def test_the_cache_folder_can_be_chosen(tmp_path: Path) -> None:
 def test_a_jar_is_fetched_once_with_progress(
     repository: tuple[str, Path], tmp_path: Path
 ) -> None:
-    """A second call asks nobody."""
+    """A second call downloads nothing."""
     url, folder = repository
     publish(folder, "thing-1.0.jar", CONTENT)
     news: list[JarProgress] = []
@@ -176,7 +176,7 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_an_observer_that_raises_ends_the_download(
     repository: tuple[str, Path], tmp_path: Path
 ) -> None:
-    """So a start that was given up does not fetch to the end."""
+    """Otherwise a cancelled start would fetch to the end."""
     url, folder = repository
     publish(folder, "thing-1.0.jar", CONTENT)
 

@@ -1,4 +1,4 @@
-"""Which Java is taken."""
+"""Choice of the Java runtime."""
 
 from pathlib import Path
 

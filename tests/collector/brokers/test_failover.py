@@ -1,4 +1,4 @@
-"""Questions that any broker answers, where some are silent."""
+"""Queries that any broker can answer, with some brokers silent."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Brokers that hang, fail and come back, as a sample sees them."""
+"""Brokers that hang, fail and return during samples."""
 
 import logging
 from concurrent.futures import Future
@@ -14,7 +14,7 @@ SOON_S = 0.05
 
 
 class Cluster:
-    """Brokers that answer with their own id, at once but for those that hang."""
+    """Brokers that answer with their own id at once, unless they hang."""
 
     def __init__(self, *hanging: int) -> None:
         self.hanging = hanging

@@ -1,4 +1,4 @@
-"""The probe over connections, to brokers of versions and in states of our choosing."""
+"""The probe against brokers of chosen versions and states."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,7 +46,7 @@ def brokers(**other: Any) -> Brokers:
 
 
 class Watch:
-    """A reader and a probe, with a clock of the test's own."""
+    """A reader and a probe with a clock set by the test."""
 
     def __init__(self, cluster: Brokers, timeout_s: float) -> None:
         connection = Connection(cluster.bootstrap, timeout_s)

@@ -1,4 +1,4 @@
-"""Answers as columns: what the driver's own classes wrote comes out again."""
+"""Answers as columns: encoded by the driver's classes and decoded here."""
 
 from contextlib import suppress
 from typing import Any

@@ -1,4 +1,4 @@
-"""Topics deleted and made anew: whose loads are whose."""
+"""Topics deleted and recreated: which loads belong to which topic."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,7 +17,7 @@ def at(second: int, *topics: dict[str, Any]) -> ClusterState:
 
 
 def vectors(*rows: tuple[str, int]) -> pa.Table:
-    """Of topics, at seconds."""
+    """Vectors of topics at seconds."""
     made = [{"topic": name, "time_ms": START_MS + 1000 * s} for name, s in rows]
     return pa.Table.from_pylist(made, schema=VECTORS)
 

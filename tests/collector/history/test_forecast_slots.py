@@ -1,4 +1,4 @@
-"""Snapshots get slots: which hours, why, and with what loads."""
+"""Slots of snapshots: which hours are chosen, for which reasons, with which loads."""
 
 import datetime as dt
 from dataclasses import replace
@@ -41,7 +41,7 @@ PARTITIONS = [("night", 0), ("night", 1), ("office", 0), ("steady", 0)]
 
 
 def weekly_forecast(days: int = DAYS, **other: Any) -> WeeklyForecast:
-    """Topics with their peaks at 3:00 and at 15:00, and one without any."""
+    """A forecast of topics with peaks at 3:00 and 15:00, and of one without any."""
     hours = days * DAY
     loads = np.stack(
         [
@@ -77,7 +77,7 @@ TOPICS = (
 
 
 def now() -> pa.Table:
-    """Vectors of the outlook's partitions, and of one that it does not know."""
+    """Vectors of the forecast's partitions, and of one that it does not contain."""
     rows = [
         dict.fromkeys(VECTORS.names)
         | {"topic": name, "partition": number, "time_ms": 1, "broker": 1}

@@ -1,4 +1,4 @@
-"""Forecasts beside what came."""
+"""Forecasts compared with the loads that followed."""
 
 import datetime as dt
 
@@ -41,7 +41,7 @@ def missed(forecaster: Forecaster, past: LoadHistory) -> float:
 def test_on_a_daily_cycle_the_forecast_has_a_third_of_the_error_of_present_loads() -> (
     None
 ):
-    """Measured: 11 % against 42 %; the noise alone, which none can know, makes 8 %."""
+    """Measured: 11 % against 42 %; the unpredictable noise alone makes 8 %."""
     past = past_of(two_weeks())
     assert missed(SeasonalTrend(), past) < missed(AsNow(), past) / 3
 

@@ -31,7 +31,7 @@ PATIENCE_S = 300.0
 
 
 def samples_until(today_ms: int) -> list[bytes]:
-    """Three days and what is of today; the first day as an older version wrote it."""
+    """Three days and a part of today; the first day as an older version wrote it."""
     begin_ms = today_ms - DAYS * DAY * HOUR_MS
     result = []
     for step in range((DAYS * DAY + 1) * 4):

@@ -1,4 +1,4 @@
-"""The hourly round, apart from Spark."""
+"""The hourly maintenance, without Spark."""
 
 import logging
 import threading

@@ -1,4 +1,4 @@
-"""What Cruise Control's sample store holds, decoded."""
+"""Decoding of Cruise Control's sample store."""
 
 import math
 import struct

@@ -1,4 +1,4 @@
-"""Hours of weeks become the hours of a week."""
+"""Hours of several weeks are averaged into the hours of one week."""
 
 import datetime as dt
 from zoneinfo import ZoneInfo
@@ -28,7 +28,7 @@ def calendar(hours: int) -> Calendar:
 
 
 def past_of(*weeks: float) -> LoadHistory:
-    """One partition whose every hour of a week has that load; NaN for none."""
+    """One partition with this load at every hour of a week; NaN for none."""
     mean = np.repeat(np.array([weeks]), WEEK, axis=1)
     samples = np.where(np.isnan(mean), 0.0, 10.0)
     week = np.tile(np.arange(WEEK), len(weeks))

@@ -1,4 +1,4 @@
-"""The kernel that all history goes through, beside plain Python."""
+"""The kernel behind all history, compared with plain Python."""
 
 import numpy as np
 import pytest

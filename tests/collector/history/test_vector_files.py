@@ -1,4 +1,4 @@
-"""What the collector keeps on disk: spool, history, and the folder of both."""
+"""The collector's files: spool, history, and their folder."""
 
 import os
 from pathlib import Path

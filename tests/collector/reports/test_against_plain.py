@@ -1,4 +1,4 @@
-"""Columns against plain objects, on whatever probe and reporters may say."""
+"""Column operations compared with plain objects, on arbitrary reports."""
 
 import math
 import random
@@ -29,7 +29,7 @@ class Case:
 
 
 def case(seed: int) -> Case:
-    """Some of nine partitions, and whatever may be reported of them and of others."""
+    """Some of nine partitions, and arbitrary reports of these and others."""
     dice = random.Random(seed)
     places = [(topic, number) for topic in TOPICS for number in range(3)]
     few = dice.sample(places, dice.randint(1, len(places)))

@@ -1,4 +1,4 @@
-"""What AutoMQ's and Cruise Control's reporters write, beside a plain reader of it."""
+"""Records of AutoMQ's and Cruise Control's reporters, compared with a plain reader."""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ class Layout:
     golden: tuple[bytes, ...]
 
     def check(self, records: list[bytes]) -> None:
-        """The decoder finds what the reader of single records finds."""
+        """The decoder agrees with the reader of single records."""
         result = self.decode(pa.array(records, pa.binary()))
         rows, skipped = metrics_oracle.expected(self.read, records)
         assert metrics_oracle.rows_of(result.metrics) == rows
@@ -228,7 +228,7 @@ def with_entries(*counts: int) -> pa.Array:
 def test_work_does_not_grow_with_the_declared_number_of_entries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each number that occurs costs a pass over its records; there are few."""
+    """Each distinct number costs a pass over its records; there are few."""
     passes = []
     take = automq_metrics._Figures.take
 

@@ -23,7 +23,7 @@ BROKER, TOPIC, PARTITION = range(3)
 def record(
     scope: int, metric: int, value: float, *, topic: str = "orders", second: int = 0
 ) -> bytes:
-    """Of broker 1, and of partition 7 where it is a partition's."""
+    """Metrics of broker 1, and of partition 7 if they belong to a partition."""
     head = struct.pack(">BBBqi", scope, 0, metric, START_MS + 1000 * second, 1)
     named = struct.pack(">i", len(topic)) + topic.encode() if scope else b""
     number = struct.pack(">i", 7) if scope == PARTITION else b""

@@ -1,4 +1,4 @@
-"""Reports out of brokers' own exporters: rates between two scrapes, and what fails."""
+"""Reports from brokers' exporters: rates between two scrapes, and failures."""
 
 import math
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ FIGURES: Figures = {
 
 
 class Brokers(MetricsClient):
-    """Pages by address; None is nobody there."""
+    """Pages by address; None if the connection is refused."""
 
     def __init__(self, texts: Mapping[str, str | None]) -> None:
         super().__init__(Access())
@@ -55,7 +55,7 @@ def page_with(size: float, **traffic: float) -> str:
 
 
 def rows(exporters: Exporters, *failures: str) -> list[dict[str, Any]]:
-    """What is told, without absent figures; nothing but `failures` goes wrong."""
+    """Reports without absent figures; asserts that only `failures` failed."""
     answer = exporters.read()
     assert answer.failures == failures
     named = ("broker", "topic", "partition", *ALL)

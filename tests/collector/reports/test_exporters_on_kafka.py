@@ -1,4 +1,4 @@
-"""The JMX exporter inside real brokers tells what was produced and read."""
+"""The JMX exporter inside real brokers reports what was produced and consumed."""
 
 import math
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ PINS = Path(__file__).with_name("jars.tsv")
 TOPIC = "scraped.by_topic"
 RECORDS, RECORD_BYTES = 2000, 1000
 SPAN_S = 10.0
-"""Time between two scrapes by the test's clock."""
+"""The time between two scrapes, on a clock set by the test."""
 RULES = {
     1: "{}\n",
     # Named as Strimzi's rules name them.
@@ -91,7 +91,7 @@ def produce(cluster: LocalCluster) -> None:
 
 
 def consume(cluster: LocalCluster) -> None:
-    """Every record that there is, once."""
+    """Read every record once."""
     reader = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "all"})
     places = [TopicPartition(TOPIC, p, OFFSET_BEGINNING) for p in (0, 1)]
     ends = [reader.get_watermark_offsets(place, timeout=300)[1] for place in places]

@@ -1,4 +1,4 @@
-"""Pages of metrics: who may read them, and what is said when they cannot be had."""
+"""Pages of metrics: authentication, and errors if they cannot be read."""
 
 import base64
 import logging

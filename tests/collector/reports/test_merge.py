@@ -1,4 +1,4 @@
-"""What reports add to load vectors, behaviour by behaviour."""
+"""What reports add to load vectors."""
 
 import math
 from typing import Any
@@ -29,13 +29,13 @@ from tests.support.collector.report_rows import (
 from tests.support.collector.sample_rows import START_MS, figures, load_table, vector
 
 AUTOMQ_S = 60
-"""Reports of AutoMQ are fresh for so long."""
+"""Time for which reports of AutoMQ are fresh."""
 UNMEASURED = {"in_measured": False, "in_by": PROBE}
 NO_COMMITS = {"net_out": 0.0, "out_by": ASSUMED}
 
 
 def seen(**other: Any) -> Row:
-    """A partition with 100 kB/s in and 1,000 records/s, as its offsets tell."""
+    """A partition with 100 kB/s in and 1,000 records/s by its offsets."""
     probed = {"net_in": 1e5, "net_out": 4e4, "records_in": 1000.0, "out_measured": True}
     by = dict.fromkeys(("in_by", "out_by", "total_by"), PROBE)
     return vector(**(probed | by | other))
@@ -57,7 +57,7 @@ def row(seen: Row, *reports: Row) -> Row:
 
 
 def metered(bytes_in: float, bytes_out: float, **other: Any) -> tuple[Row, Row]:
-    """What AutoMQ's meter shows, of a leader that has led for a while."""
+    """AutoMQ's meter for a partition whose leader has led for a while."""
     rates = {"bytes_in": bytes_in, "bytes_out": bytes_out, **other}
     return automq(-20, bytes_in=0.0, bytes_out=0.0), automq(-10, **rates)
 
@@ -205,7 +205,7 @@ def test_bytes_out_of_a_topic_are_split_by_bytes_in_and_estimated() -> None:
 def test_a_partition_that_a_real_automq_moved_has_its_rate_from_the_second_report() -> (
     None
 ):
-    """Its new leader shows 0, then 799,485 B/s; the old one is not heard any more."""
+    """Its new leader reports 0, then 799,485 B/s; the old one reports nothing more."""
     decoded = automq_metrics.decode(pa.array(list(recorded())))
     result = automq_reports(decoded.metrics)
     own = result.filter((pc.field("topic") == "ab2") & (pc.field("partition") == 0))
@@ -297,7 +297,7 @@ def test_the_cpu_of_a_leader_follows_cruise_controls_model() -> None:
 
 
 def test_partitions_never_take_more_cpu_than_their_broker() -> None:
-    """Its totals lag behind what offsets tell."""
+    """Its totals lag behind its offsets."""
     given = [seen(partition=p, net_in=1e6, in_measured=True) for p in range(3)]
     whole = report(PROMETHEUS, 0, cpu_cores=3.0, bytes_in=1.0, bytes_out=1.0)
     result = rows(given, whole)

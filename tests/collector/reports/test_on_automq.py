@@ -1,4 +1,4 @@
-"""What a real AutoMQ's own reporter tells, against traffic of known rates."""
+"""Reports of a real AutoMQ, compared with traffic of known rates."""
 
 import time
 from pathlib import Path
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.automq, pytest.mark.spark]
 PATIENCE_S = 300.0
 TOPIC = "reports.shared"
 RATES = {0: 100, 1: 200, 2: 400}
-"""Records per second; consumers commit nothing, so that only AutoMQ knows of them."""
+"""Records per second; consumers commit nothing, so only AutoMQ knows of them."""
 
 
 def loads(result: Snapshot, resource: Resource) -> np.ndarray[tuple[int], np.dtype]:

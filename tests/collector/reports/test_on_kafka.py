@@ -30,7 +30,7 @@ PRODUCED, FETCHED = 40.0, 60.0
 
 
 class Reporter:
-    """Writes what three brokers' reporters would, each time it is asked."""
+    """Writes reports of three brokers' reporters on each call."""
 
     def __init__(self, bootstrap: str) -> None:
         self._producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
@@ -57,7 +57,7 @@ def state_of(watcher: Collector) -> ReporterState:
 
 
 def requests_by_broker(watcher: Collector) -> dict[int, float]:
-    """What Cruise Control's reporter told, as it came to the partitions."""
+    """Reports of Cruise Control's reporter as assigned to partitions."""
     result: Counter[int] = Counter()
     for row in watcher.vectors.to_pylist():
         if ORIGINS[row["requests_by"]] == CRUISE_CONTROL and row["requests_by"] >= 0:
@@ -68,7 +68,7 @@ def requests_by_broker(watcher: Collector) -> dict[int, float]:
 def eventually(
     watcher: Collector, done: Callable[[], bool], meanwhile: Callable[[], None]
 ) -> None:
-    """Until it is so, while the loads never end."""
+    """Wait for a condition while loads continue."""
     end = time.monotonic() + PATIENCE_S
     while not done():
         assert watcher.failure is None
@@ -78,7 +78,7 @@ def eventually(
 
 
 def wait_for_loads(watcher: Collector) -> None:
-    """Wait until loads of from now on are there."""
+    """Wait until loads measured from now on are available."""
     now_ms = int(1000 * time.time())
     eventually(
         watcher,

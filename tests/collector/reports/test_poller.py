@@ -1,4 +1,4 @@
-"""The poller: newest reports, kept a while, and failures in words."""
+"""The poller: latest reports, their retention, and error messages."""
 
 import math
 import time
@@ -30,7 +30,7 @@ def reports(time_ms: int, *brokers: int) -> pa.Table:
 
 
 class Script:
-    """Gives one answer after the other; the last for ever."""
+    """Returns one answer after the other, the last one forever."""
 
     place = "the lab"
     needed = 2

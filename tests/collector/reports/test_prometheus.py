@@ -1,4 +1,4 @@
-"""Reports out of a Prometheus server: its documented answers, and all others."""
+"""Reports from a Prometheus server: documented answers and all others."""
 
 import json
 import math
@@ -34,7 +34,7 @@ def server(url: str, **own: Any) -> PrometheusServer:
 def read(
     answers: Callable[[str], Page] | Mapping[str, Page], **own: Any
 ) -> MetricsResult:
-    """One look at a server that answers queries so, and others with nothing."""
+    """Poll a server once that answers these queries, and others with nothing."""
     by_query = answers if callable(answers) else lambda q: answers.get(q, vector())
     with pages(lambda path: by_query(query_of(path))) as at:
         result = server(at.url, **own).read()
@@ -47,7 +47,7 @@ def read(
 
 
 def rows(answer: MetricsResult) -> list[dict[str, Any]]:
-    """Reports without the figures that they have not."""
+    """Reports without their absent figures."""
     assert answer.reports.schema == REPORTS
     return [
         {k: v for k, v in row.items() if not (isinstance(v, float) and math.isnan(v))}
@@ -246,7 +246,7 @@ JSON = st.recursive(
 
 
 class Fixed(MetricsClient):
-    """Answers everything with one document."""
+    """Answers every query with one document."""
 
     document: object = None
 

@@ -1,4 +1,4 @@
-"""Which metric topics are found, read, and what is said of them."""
+"""Discovery and reading of metric topics, and messages about them."""
 
 import logging
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ METRICS = topic(AUTOMQ_TOPIC, [[1]])
 
 @dataclass
 class Seen:
-    """Reporters with a clock of the test's own."""
+    """Reporters with a clock set by the test."""
 
     now_s: float = START_MS / 1000
     reporters: Reporters = field(init=False)

@@ -1,4 +1,4 @@
-"""Selectors: how they are written, and what the presets name."""
+"""Selectors: their syntax, and those of the presets."""
 
 import pytest
 

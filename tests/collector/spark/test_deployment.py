@@ -1,4 +1,4 @@
-"""Where Spark works, which code goes there, and what is said of it."""
+"""Where Spark runs, which code it gets, and messages about it."""
 
 import pickle
 import socket
@@ -49,7 +49,7 @@ for line in sys.stdin.buffer:
     sys.stdout.buffer.write(pickle.dumps(found).hex().encode() + b"\\n")
 assert sys.modules["collector"].__file__.startswith(sys.argv[1])
 """
-"""A Python that finds numpy, pyarrow, what Spark brings along, and the zip."""
+"""A Python with only numpy, pyarrow, Spark's own dependencies and the zip."""
 
 
 def records_of(samples: pa.Table) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Spark's JVM comes and goes; apart from test_stream, whose session is the only one."""
+"""Start and end of Spark's JVM; test_stream has a session of its own."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The streaming job on a standalone Spark cluster whose workers know no plimsoll."""
+"""The streaming job on a standalone Spark cluster whose workers lack plimsoll."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ PATIENCE_S = 300
 PACKAGES = Path(numpy.__file__).parent.parent
 PYTHON: str = sys._base_executable  # type: ignore[attr-defined]  # outside of its venv
 ENVIRON = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGES)}
-"""Of the workers: a folder on this path is not looked through for editable installs."""
+"""Of the workers: editable installs on this path are not followed."""
 SOURCE = Path(control.__file__).parent.parent
 
 
@@ -60,7 +60,7 @@ def eventually(done: Callable[[], bool]) -> None:
 def watching(
     processes: Processes, spark: LocalSpark, folder: Path, *, hold: int, last: int
 ) -> str:
-    """Start a driver; the name of its process."""
+    """Start a driver; return the name of its process."""
     name = f"driver-{hold}"
     module = ("-P", "-m", "tests.support.collector.spool_watcher")
     arguments = (spark.master, PYTHON, str(folder), str(hold), str(last))
@@ -70,7 +70,7 @@ def watching(
 
 
 def vectors_of(folder: Path) -> Mapping[int, pa.Table]:
-    """What was handed out, by the second that it ends with."""
+    """Published vectors by the second that they end with."""
     return {int(p.stem): pq.read_table(p) for p in (folder / "out").iterdir()}
 
 

@@ -1,4 +1,4 @@
-"""The streaming job in a real Spark, over a spool of made samples."""
+"""The streaming job in a real Spark, over a spool of synthetic samples."""
 
 import logging
 import re
@@ -62,7 +62,7 @@ def running(
 
 
 class Taken:
-    """What a stream handed out; waits for a time in it."""
+    """Published vectors; waits until one of a time appears."""
 
     def __init__(self) -> None:
         self.tables: list[pa.Table] = []

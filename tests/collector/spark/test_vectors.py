@@ -1,4 +1,4 @@
-"""Windows of made samples: what the rates must be is known."""
+"""Windows of synthetic samples with known rates."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ def test_partitions_are_kept_apart_and_sorted() -> None:
 
 
 def tiered(second: int, every_s: int, record_bytes: int = 1000) -> dict[str, Any]:
-    """The local log is cut to nothing each `every_s` seconds."""
+    """The local log is truncated to zero every `every_s` seconds."""
     gone = 100 * (second - second % every_s)
     return sample(
         second,
@@ -217,7 +217,7 @@ def test_no_samples_give_no_vectors() -> None:
 
 
 def test_a_vector_does_not_depend_on_other_partitions_to_the_last_bit() -> None:
-    """So it is the same under another name, which puts it elsewhere among them."""
+    """The same under another name, which changes its position among them."""
     rows = [
         sample(
             second + 0.037 * (second * number % 11),
@@ -262,13 +262,13 @@ def test_samples_of_a_clock_that_is_five_minutes_behind_do_not_count() -> None:
 
 @pytest.mark.parametrize("remaining", [0.5, 0.05])
 def test_gaps_in_offsets_do_not_distort_the_bytes(remaining: float) -> None:
-    """Compaction and transactions: the log grows by less than offsets tell."""
+    """Compaction and transactions: the log grows by less than its offsets."""
     rows = [sample(s, local_bytes=int(100_000 * remaining * s)) for s in range(16)]
     assert vector(*rows)["net_in"] == pytest.approx(100_000 * remaining)
 
 
 def test_a_compacted_log_that_shrinks_does_not_distort_the_rate() -> None:
-    """The cleaner rewrites old segments; no offset is deleted at the begin."""
+    """The cleaner rewrites old segments; no offset is deleted at the start."""
     rows = [sample(s, local_bytes=9_000_000 + 100_000 * s) for s in range(16)]
     for row in rows[9:]:
         row["local_bytes"] -= 8_000_000

@@ -1,4 +1,4 @@
-"""Every reader of a file refuses what cannot be, in one sentence with its name."""
+"""Every reader of a file rejects invalid content in one sentence with its name."""
 
 import json
 import random
@@ -39,7 +39,7 @@ TOKENS = (
     *("NaN", "Infinity", "1e400", "9" * 30, "9" * 5000, "[" * 5000, '"\\ud800"'),
     *("-0", '"\\u0000"', "tru"),
 )
-"""What the standard library cannot write."""
+"""Values that the standard library cannot write."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def readers(folder: Path) -> Iterator[Reader]:
 
 
 def _nodes(document: Any, result: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Every member of every object and list: its parent and its key."""
+    """Every member of all objects and lists: its parent and key."""
     members: Any = ()
     if isinstance(document, dict):
         members = document.items()
@@ -147,7 +147,7 @@ def _nodes(document: Any, result: list[tuple[Any, Any]]) -> list[tuple[Any, Any]
 
 
 def _with_other_value(dice: random.Random, line: bytes) -> bytes:
-    """JSON with one member of another kind."""
+    """JSON with one member of another type."""
     document = json.loads(line)
     parent, key = dice.choice(_nodes(document, []))
     token = dice.choice((*VALUES, *TOKENS))
@@ -159,7 +159,7 @@ def _with_other_value(dice: random.Random, line: bytes) -> bytes:
 
 
 def _damaged(dice: random.Random, data: bytes) -> bytes:
-    """The bytes with a few of them changed, doubled, lost or from elsewhere."""
+    """The bytes with a few of them changed, doubled, lost or inserted."""
     for _ in range(dice.randint(1, 4)):
         at, length = dice.randrange(len(data) + 1), dice.choice((0, 1, 3, 40))
         put = dice.choice(
@@ -202,7 +202,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reader]:
 
 
 def attack(reader: Reader, folder: Path, seed: int) -> bool:
-    """Whether one hostile file was refused; anything but that, or a value, raises."""
+    """Whether one hostile file was rejected; asserts that it was rejected or read."""
     path = folder / reader.name
     data = _mutated(random.Random(seed), reader)
     path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""What is warned of while a screen owns the terminal."""
+"""Warnings while a screen owns the terminal."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""With nobody left to tell, a run goes on, and its exit code says how it ended."""
+"""Without readable output a run continues, and its exit code reports its end."""
 
 import contextlib
 import os

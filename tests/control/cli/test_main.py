@@ -1,4 +1,4 @@
-"""The command line as a user meets it: sentences, streams and exit codes."""
+"""The command line from the user's point of view: messages, streams, exit codes."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ SCHEMAS = ROOT / "docs" / "schemas"
 
 @dataclass(frozen=True)
 class Ran:
-    """How a command ended."""
+    """The result of a command."""
 
     returncode: int
     stdout: str
@@ -47,7 +47,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(planned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same in a folder of the test's own, which is the current one."""
+    """A copy of the folder for one test, as the current folder."""
     folder = tmp_path / "here"
     shutil.copytree(planned, folder)
     cli_offline.enter(monkeypatch, folder)
@@ -61,13 +61,13 @@ def plimsoll(*arguments: str) -> Ran:
 
 
 def process(folder: Path, *arguments: str, **environment: str) -> Ran:
-    """A command in a process of its own."""
+    """A command in a separate process."""
     run = cli_offline.plimsoll(folder, *arguments, **environment)
     return Ran(run.returncode, run.stdout, run.stderr)
 
 
 def refused(run: Ran, code: int, message: str) -> None:
-    """One sentence on stderr, nothing on stdout, no traceback."""
+    """Assert one sentence on stderr, nothing on stdout, and no traceback."""
     assert run.returncode == code, run.stderr
     assert message in run.stderr
     assert run.stdout == ""
@@ -98,7 +98,7 @@ def test_the_detailed_exit_code_is_10_if_moves_are_proposed(here: Path) -> None:
 
 
 def test_equal_snapshots_give_equal_plan_files(here: Path) -> None:
-    """One was made in another process."""
+    """One of them was made in another process."""
     run = plimsoll("plan", "--snapshot", "uneven.json", "--out", "again.json")
     assert run.returncode == 0
     assert (here / "again.json").read_bytes() == (here / "p.json").read_bytes()

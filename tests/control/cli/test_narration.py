@@ -1,4 +1,4 @@
-"""What a run says on stderr while it goes on."""
+"""Messages of a run on stderr."""
 
 import logging
 from collections.abc import Callable, Iterator

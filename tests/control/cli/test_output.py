@@ -1,4 +1,4 @@
-"""No command prints what a terminal would obey, wherever it comes from."""
+"""No command prints terminal control sequences, whatever their origin."""
 
 import io
 import json
@@ -44,7 +44,7 @@ class Commands:
         self._monkeypatch, self._capsys = monkeypatch, capsys
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
-        """Exit code, stdout and stderr, which are checked."""
+        """Exit code, stdout and stderr, with all output checked."""
         self._monkeypatch.setattr(sys, "argv", ["plimsoll", *arguments])
         with pytest.raises(SystemExit) as ended:
             cli.main()
@@ -156,7 +156,7 @@ def test_arguments_reach_no_terminal_unescaped(
 
 
 def _files(name: str) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Content of files with the name in a faulty place, and who reads them."""
+    """Files with the name in an invalid place, and commands that read them."""
     plan = ("plan", "--from", "describe.txt")
     text = json.dumps(name)
     return {

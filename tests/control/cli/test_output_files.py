@@ -1,4 +1,4 @@
-"""Where commands write: looked at before they solve, and nothing foreign is lost."""
+"""Output files: checked before the search, and never replacing other content."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def unsolved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test in which nothing may be solved."""
+    """Fail the test if a search begins."""
 
     def never(*_: object, **__: object) -> None:
         raise AssertionError("the search began before the file was checked")
@@ -117,7 +117,7 @@ def test_a_folder_without_rights_is_refused(
 
 @pytest.fixture
 def without_rights(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
-    """Take the rights of a folder away, from root too."""
+    """Remove the rights to a folder, for root too."""
 
     def take(folder: Path) -> None:
         real = os.access

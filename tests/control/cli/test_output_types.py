@@ -1,4 +1,4 @@
-"""What commands print with `-o json`: one document each, of its published schema."""
+"""Output of commands with `-o json`: one document each, of its published schema."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def here(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def checked(text: str, name: str) -> dict[str, Any]:
-    """The document, after a look whether it is what its type says and no more."""
+    """The document, checked against its type, which allows no other fields."""
     result: dict[str, Any] = json.loads(text)
     {**FILES, **ANSWERS}[name].model_validate_json(text)
     return result

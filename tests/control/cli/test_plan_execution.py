@@ -1,4 +1,4 @@
-"""What Ctrl-C does to a run, the first, second and third time, and a hang-up."""
+"""Effects of the first, second and third Ctrl-C on a run, and of a hang-up."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What a terminal shows while a command solves, and what Ctrl-C does there."""
+"""The progress line in a terminal, and Ctrl-C during a search."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ from tests.support.tui.terminals import LONG_S, in_terminal, read_until
 MAIN = "from control.cli.main import main\nmain()\n"
 LARGE = FIXTURES / "replicated.json.gz"
 ENDLESS = "[solve]\nwork = 1e6\n"
-"""Nobody waits for the end of this search."""
+"""This search does not end within a test."""
 
 WAITING = """
 import sys, time, typer
@@ -138,7 +138,7 @@ def test_without_a_terminal_ctrl_c_does_not_wait_for_compiled_code() -> None:
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a plan of the large cluster, made with little work."""
+    """A folder with a plan of the large cluster, made with a small search budget."""
     folder = tmp_path_factory.mktemp("planned")
     (folder / "short.toml").write_text("[solve]\nwork = 0.5\n")
     (folder / "long.toml").write_text(ENDLESS)

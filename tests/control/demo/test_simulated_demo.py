@@ -61,7 +61,7 @@ def _ended(loop: Loop, runs: int) -> RunReport:
 
 
 def _is_logged(loop: Loop, *parts: str) -> None:
-    """In this order."""
+    """Wait for these states in this order."""
     lines = iter([line.text for line in loop.view.log])
     for part in parts:
         assert any(part in line for line in lines), part

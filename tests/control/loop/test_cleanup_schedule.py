@@ -1,4 +1,4 @@
-"""What a failed run has left set, restored by `--auto` without a person."""
+"""Settings left by a failed run, restored by `--auto` without an operator."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,13 +34,13 @@ LIMITS = RunLimits(throttle_bytes_per_s=60_000_000, poll_s=1.0, stop_rules=RULES
 
 @dataclass(frozen=True)
 class SimulatedRun:
-    """A loop over a cluster that lives."""
+    """A loop over a simulated cluster in motion."""
 
     live: LiveCluster
     loop: Loop
 
     def wait(self, fits: Callable[[LoopView], bool]) -> None:
-        """Until it is so; says where the loop stands if it never is."""
+        """Wait for a condition; on a timeout, report the phase of the loop."""
         assert self.loop.wait(fits, LONG_S), (self.loop.view.message, self.loop.error)
 
     def kill(self, broker: BrokerId) -> None:
@@ -135,7 +135,7 @@ def test_auto_restores_settings_of_a_failed_run_before_the_next_one(
 
 @pytest.fixture
 def left(tmp_path: Path) -> ExecutionSite:
-    """A run that was killed as it had sent its first move, under a throttle."""
+    """A run that was killed after it sent its first move, under a throttle."""
     limits = RunLimits(throttle_bytes_per_s=20_000_000)
     site = ExecutionSite(
         folder=tmp_path, before={0: (1, 2)}, after={0: (3, 2)}, limits=limits

@@ -1,4 +1,4 @@
-"""What the log says of a run."""
+"""Log lines of a run."""
 
 from dataclasses import replace
 

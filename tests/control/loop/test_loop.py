@@ -1,4 +1,4 @@
-"""The loop over parts in process: who may approve what, and what happens then."""
+"""The loop over parts in process: who may approve what, and with which effect."""
 
 import dataclasses
 import logging
@@ -62,7 +62,7 @@ LEVEL = cluster([1, 2, 3], [MB] * 3)
 
 
 class Clock:
-    """A clock that tests set."""
+    """A clock set by tests."""
 
     def __init__(self) -> None:
         self.now_s = START_MS / 1000
@@ -73,7 +73,7 @@ class Clock:
         return self.now_s + self.set_by_s
 
     def steady(self) -> float:
-        """The clock that nobody sets."""
+        """The monotonic clock, which cannot be set."""
         return self.now_s
 
 
@@ -161,7 +161,7 @@ def test_a_balanced_cluster_with_unknown_loads_is_not_simply_called_balanced(
 
 
 def test_auto_executes_one_plan_and_then_pauses(build: Build) -> None:
-    """The run levels the cluster; later loads are judged, not those of before."""
+    """The run balances the cluster; later loads are judged, not the earlier ones."""
     nine = cluster([2] * 9, [MB] * 9)
     bench = build(nine, mode=Mode.AUTO)
 
@@ -216,7 +216,7 @@ def test_loads_from_before_a_run_confirm_nothing_however_the_clock_is_set(
 def test_auto_moves_the_replicas_of_a_dead_broker_only_after_the_threshold(
     build: Build,
 ) -> None:
-    """Its loss leaves the others within tolerance, so load alone calls for nothing."""
+    """Losing it leaves the others within tolerance, so loads alone need no plan."""
     bench = build(one_of_twelve_dead(), mode=Mode.AUTO, dead_broker_after_s=3600.0)
     with bench.loop as loop:
         assert loop.wait(
@@ -255,7 +255,7 @@ def test_a_broker_that_returns_in_time_keeps_its_replicas(build: Build) -> None:
 def test_new_placement_constraints_make_auto_move_replicas_they_forbid(
     build: Build,
 ) -> None:
-    """The cluster is balanced, so its load alone calls for nothing."""
+    """The cluster is balanced, so its loads alone need no plan."""
     bench = build(LEVEL, mode=Mode.AUTO, confirm_s=3600.0)
     with bench.loop as loop:
         assert loop.wait(in_phase(Phase.BALANCED), LONG_S)
@@ -326,7 +326,7 @@ def test_a_run_refused_by_the_executor_is_reported_and_replanned(build: Build) -
 
 
 def test_a_run_that_did_not_start_keeps_its_reason(build: Build) -> None:
-    """The phase tells of it for a moment only, and whoever balances stays there."""
+    """The phase shows it for a moment only, and does not show it while balanced."""
     bench = build(UNEVEN)
 
     def refuse(plan: Plan) -> None:
@@ -381,7 +381,7 @@ def test_attempts_to_reach_a_cluster_are_counted(
 
 
 def interrupted(bench: Bench) -> None:
-    """The cluster does not answer for a while; loads must be measured again then."""
+    """The cluster does not answer for a while; then loads must be measured again."""
     bench.observer.measured = False
     bench.observer.snapshots[:] = [ClusterUnreachable("no answer")]
     assert bench.loop.wait(in_phase(Phase.UNREACHABLE), LONG_S)
@@ -450,7 +450,7 @@ def test_a_view_counts_degraded_partitions(build: Build) -> None:
 
 
 def test_a_plan_that_breaks_a_rule_is_not_published(build: Build) -> None:
-    """The independent evaluator stands between the solver and everyone else."""
+    """The independent evaluator stands between the solver and its users."""
     bench = build(UNEVEN)
 
     def broken(
@@ -471,7 +471,7 @@ def test_a_plan_that_breaks_a_rule_is_not_published(build: Build) -> None:
 
 @dataclasses.dataclass
 class CountingPlanner:
-    """The solver, and how often it was asked."""
+    """The solver, and the number of its calls."""
 
     solves: int = 0
 
@@ -487,7 +487,7 @@ class CountingPlanner:
 
 
 def later(bench: Bench, passed_s: float, snapshot: Callable[..., Snapshot]) -> Snapshot:
-    """Let time pass, and the loop see a newer snapshot."""
+    """Let time pass, and show the loop a newer snapshot."""
     bench.clock.now_s += passed_s
     result = snapshot(taken_at_ms=int(1000 * bench.clock.now_s))
     bench.observer.snapshots[:] = [result]
@@ -673,7 +673,7 @@ def test_a_repair_larger_than_the_limits_takes_several_runs(build: Build) -> Non
 def test_conservative_limits_balance_an_uneven_cluster_in_several_runs(
     build: Build,
 ) -> None:
-    """Leaders of most partitions are on one of six brokers; 38 changes mend that."""
+    """Leaders of most partitions are on one of six brokers; 38 changes fix that."""
     placed = {row.id: row for row in m6().rows()}
 
     def moved(*, taken_at_ms: int) -> Snapshot:

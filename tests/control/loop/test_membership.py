@@ -1,4 +1,4 @@
-"""How long brokers have been dead, and how steady the set of live brokers is."""
+"""How long brokers have been dead, and how stable the set of live brokers is."""
 
 from control.loop.membership import MOST_QUIET_S, NEVER, REMEMBERED_S, Membership
 from model.ids import BrokerId

@@ -1,4 +1,4 @@
-"""Runs of before, over a simulated cluster: found, gone on with, undone."""
+"""Previous runs on a simulated cluster: listed, resumed and rolled back."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ def _view() -> LoopView:
 
 @dataclass
 class FakeLoop:
-    """A loop that does nothing but let runs begin."""
+    """Lets runs begin, and keeps what they and their list report."""
 
     view: LoopView = field(default_factory=_view)
     busy: bool = False
@@ -63,7 +63,7 @@ def _site(folder: Path) -> SimulatedRun:
 
 
 def _interrupted(folder: Path) -> SimulatedRun:
-    """Its process has died when the second request had been sent."""
+    """A run whose process died after it had sent the second request."""
     at = _site(folder)
     at.kill_at(1, made=True)
     with pytest.raises(Killed):

@@ -120,7 +120,7 @@ def test_a_placement_that_does_not_match_the_new_topic_is_a_warning(
 
 
 def test_a_new_topic_is_placed_with_a_warning_of_ignored_goals() -> None:
-    """As a plan is: the loads tell nothing of net_out."""
+    """As for plans: the loads do not include net_out."""
     message = "warning: the goal net_out is ignored: no partition's net_out is known"
     run = plimsoll("assign", "new", "-p", "6", "-r", "2", *FROM)
     assert run.exit_code == 0, run.stderr
@@ -207,7 +207,7 @@ def test_other_planning_commands_honour_it_too(
 def test_a_plan_with_observers_is_verified(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing leads on a broker where only observers may lie, at any price."""
+    """A broker that may only have observers does not lead at any price."""
     monkeypatch.setenv("PLIMSOLL_SOLVE__WORK", "1")
     dice = random.Random(2)
     racks = {broker: "abc"[broker % 3] for broker in range(1, 13)}

@@ -1,4 +1,4 @@
-"""Which changes of a cluster call for another answer of the planner."""
+"""Changes of a cluster that require another plan."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -61,7 +61,7 @@ def moved(age_s: int) -> Snapshot:
 def differs(
     now: Snapshot, *needs: PlanNeed, before: Snapshot = BEFORE, looks: int = 40
 ) -> bool:
-    """Whether a change that lasts for so many windows calls for another answer."""
+    """Whether a change that lasts for this many windows requires another plan."""
     answered = SolvedInputs.of(inputs(before), 0.0)
     seen = inputs(now, *needs)
     for look in range(1, looks + 1):
@@ -109,11 +109,11 @@ STEADY: Loads = {("net_in", None): 5e6, ("net_out", None): 5e6} | {
     for key in ("net_in", "net_out")
     for broker, deviation in enumerate([0.4, 0.12, 0.1, 0.05, *[-0.06, -0.12] * 4])
 }
-"""Twelve brokers; the load of the first one is of a partition that nobody can split."""
+"""Twelve brokers; the load of the first one belongs to an indivisible partition."""
 
 
 def solves(courses: Iterable[Loads], *, sigma: float, seed: int) -> list[int]:
-    """Windows at which something is solved again, under white noise of each broker."""
+    """Windows in which a plan is computed again, under white noise of each broker."""
     same = inputs(BEFORE)
     noise, at = np.random.default_rng(seed), list[int]()
     answered: SolvedInputs | None = None
@@ -145,7 +145,7 @@ def test_a_steady_load_is_not_planned_again_however_it_fluctuates(
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("calm", [0, 5, 15, 25, 35, 400])
 def test_a_shifted_load_is_planned_again_once(calm: int, seed: int) -> None:
-    """A broker in the middle of the band leaves it, long after a solve or soon."""
+    """A broker in the middle of the band leaves it, long after a plan or soon."""
     shifted = STEADY | {("net_in", BrokerId(3)): 0.2}
     loads = chain(repeat(STEADY, calm + 1), repeat(shifted, 400))
     (at,) = solves(loads, sigma=0.02, seed=seed)

@@ -1,4 +1,4 @@
-"""What the screen may ask of plans, over the real loop and solver."""
+"""Requests of the screen about plans, over the real loop and solver."""
 
 import contextlib
 import threading
@@ -48,7 +48,7 @@ from tests.support.solver.zipf_clusters import synthetic
 
 UNEVEN = cluster([2] * 8, [MB] * 8)
 MANY_S = 300.0
-"""Longer than anything here takes."""
+"""Longer than any test here takes."""
 
 
 def of_orders(number: int) -> PartitionId:
@@ -90,7 +90,7 @@ class Bench:
     planner: HeldPlanner
 
     def ready(self, asks: PlanOverrides | None = None) -> Plan:
-        """The plan, once there is one that was made as `asks` has it."""
+        """The plan, once there is one made with these `asks`."""
 
         def is_ready(view: LoopView) -> bool:
             asked = view.proposed.asks if asks is None else asks
@@ -468,7 +468,7 @@ def with_state(state: BrokerState, broker: int = 3) -> Snapshot:
 def test_a_broker_taken_out_of_service_outdates_a_plan(
     bench: Bench, state: BrokerState
 ) -> None:
-    """The placement, and its fingerprint, are as before."""
+    """Placement and fingerprint are unchanged."""
     plan = bench.ready()
     bench.planner.held = True
     changed = with_state(state)
@@ -657,7 +657,7 @@ def test_a_failed_what_if_is_reported_and_the_loop_continues(bench: Bench) -> No
 def test_a_recorder_does_not_block_the_publisher_of_a_view(
     bench: Bench, tmp_path: Path
 ) -> None:
-    """Else each might wait for the other, and nobody could stop a run."""
+    """Otherwise they could wait for each other, and a run could not be stopped."""
     writes, released = threading.Event(), threading.Event()
 
     def clock() -> float:
@@ -707,7 +707,7 @@ def test_an_answer_without_moves_has_its_reasons(bench: Bench) -> None:
 def test_one_point_of_the_frontier_is_always_the_plan(
     tmp_path: Path, seed: int
 ) -> None:
-    """Also after a move was removed; points stay in order along the curve."""
+    """Also after a move was removed; points keep their order along the curve."""
     loads = np.random.default_rng(seed).pareto(1.5, 9) + 0.2
     with looping(cluster([2] * 9, [MB * x for x in loads]), tmp_path) as bench:
         plan = bench.ready()

@@ -1,4 +1,4 @@
-"""What of a large repair fits the budgets."""
+"""The part of a large repair that fits the budgets."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def within(**budgets: int) -> Goals:
     ],
 )
 def test_repairs_beyond_the_budgets_are_deferred(goals: Goals, deferred: int) -> None:
-    """All 22 partitions of the dead broker are of one topic; 11 brokers are alive."""
+    """The dead broker's 22 partitions are of one topic; 11 brokers are alive."""
     snapshot = one_of_twelve_dead()
     actual, over = staged(snapshot, goals)
     assert over == deferred
@@ -69,7 +69,7 @@ def test_a_dead_broker_that_is_waited_for_keeps_its_replicas() -> None:
 
 
 def test_moves_forced_by_new_constraints_are_deferred_by_leader_changes() -> None:
-    """Twelve partitions of RF 1 lie in the racks b and c, and must all go to a."""
+    """Twelve partitions of RF 1 are in the racks b and c, and all must go to a."""
     snapshot = constrained(cluster([2, 3] * 6, [MB] * 12), a=1)
     goals = with_topic_placements(within(leader_changes=5), snapshot)
     actual, over = staged(snapshot, goals)

@@ -1,4 +1,4 @@
-"""Topic mode: which goals a plan of some topics has, and where they lead."""
+"""Topic mode: goals of a plan for some topics, and its moves."""
 
 from pathlib import Path
 
@@ -71,7 +71,7 @@ def test_an_unknown_topic_is_named_with_the_nearest(loaded: Snapshot) -> None:
 
 @pytest.mark.parametrize("per_broker", [2, 10, 40])
 def test_a_difference_of_two_is_worth_a_move(tmp_path: Path, per_broker: int) -> None:
-    """However many replicas a broker has: one moves from broker 1 to broker 2."""
+    """Whatever the replica counts of brokers: one moves from broker 1 to broker 2."""
     uneven: list[tuple[int, ...]]
     uneven = [*[(1,)] * (per_broker + 1), *[(2,)] * (per_broker - 1)]
     even: list[tuple[int, ...]] = [(1,), (2,)] * 50

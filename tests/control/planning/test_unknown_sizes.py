@@ -1,4 +1,4 @@
-"""Sizes that nobody knows are `unknown`, or null, and never 0 B."""
+"""Unknown sizes are shown as `unknown`, or null, and never as 0 B."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What people read of the hours that a plan was made for."""
+"""The text about the hours that a plan was made for."""
 
 from dataclasses import replace
 

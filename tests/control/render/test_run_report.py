@@ -1,4 +1,4 @@
-"""The report of a run as people read it."""
+"""The report of a run as text."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A topic's spread and a plan's figures in words, to the letter."""
+"""A topic's spread and a plan's figures as exact text."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A screen is recorded and played: the same views, no faster file than needed."""
+"""A screen is recorded and replayed: the same views, in files of modest size."""
 
 import gzip
 import json
@@ -246,7 +246,7 @@ def test_a_file_that_cannot_be_written_is_refused_at_once(recording: Path) -> No
 def test_a_full_disk_ends_the_recording_and_not_the_loop(
     tmp_path: Path, recording: Path
 ) -> None:
-    """The largest file that this process may write stands for the disk."""
+    """A limit on the size of files takes the place of a full disk."""
     playback = Playback(recording, Settings(), speed=100.0)
     written = tmp_path / "screen.jsonl"
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -17,7 +17,7 @@ from tests.support.control.loop_parts import EASY, MB, WORK, cluster
 
 @pytest.fixture(scope="module")
 def five_moves() -> Plan:
-    """Eight equal partitions on one broker: five moves level them."""
+    """Eight equal partitions on one broker: five moves balance them."""
     plan = solve(cluster([2] * 8, [MB] * 8), EASY, WORK).best
     assert plan is not None
     assert len(plan.moves) == 5

@@ -1,4 +1,4 @@
-"""Capacities out of the settings, and how they are shown."""
+"""Capacities from the settings, and their display."""
 
 import dataclasses
 import json
@@ -41,7 +41,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def given(text: str) -> Capacities | None:
-    """By a configuration file that is named."""
+    """Capacities from a configuration file with this text."""
     path = Path("plimsoll.toml")
     path.write_text(text)
     return of_settings(load({}, config=path))
@@ -57,7 +57,7 @@ def limits(result: Capacities | None, broker: int) -> dict[Resource, float]:
 
 
 def sized(*capacity: dict[Resource, float]) -> Snapshot:
-    """Brokers 1 to 3 with these capacities, as they told them."""
+    """Brokers 1 to 3 with these capacities, as reported by them."""
     state = cluster([1, 2, 3], [MB] * 3)
     brokers = tuple(
         b.model_copy(
@@ -178,7 +178,7 @@ def test_status_has_capacities_for_programs() -> None:
 
 
 def test_the_log_names_missing_capacities_once(tmp_path: Path) -> None:
-    """And again where it was otherwise in between."""
+    """And again after a change in between."""
     partial, whole = sized({Resource.NET_IN: 4e6}, {}, {}), sized({}, {}, {})
     order = LoopSettings(
         bootstrap="x:1",

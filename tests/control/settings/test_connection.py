@@ -1,4 +1,4 @@
-"""Which cluster is meant, and by which client.properties."""
+"""Which cluster is used, and with which client.properties."""
 
 import logging
 from pathlib import Path

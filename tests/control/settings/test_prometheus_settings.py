@@ -1,4 +1,4 @@
-"""`[prometheus]`: what the settings may say of metrics, and what they may not."""
+"""`[prometheus]`: valid and invalid settings of metrics."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Where settings come from, and what is said of those that do not fit."""
+"""Sources of settings, and errors about invalid ones."""
 
 import math
 import re
@@ -430,7 +430,7 @@ def test_a_path_may_begin_with_the_home_folder(
 def test_an_impossible_path_is_rejected(
     monkeypatch: pytest.MonkeyPatch, path: str, reason: str
 ) -> None:
-    """An empty one would be the current folder, which others may read."""
+    """An empty path would be the current folder, which others may read."""
     monkeypatch.setenv("PLIMSOLL_STATE_DIR", path)
     with pytest.raises(ConfigError, match=f"state_dir: .*{reason}"):
         load({})

@@ -1,4 +1,4 @@
-"""A `plimsoll.toml` that lies in the current folder is not trusted with everything."""
+"""A `plimsoll.toml` in the current folder is trusted only with harmless keys."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Errors of the connection, in plimsoll's own words."""
+"""Connection errors as plimsoll's messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who else may move partitions, and what is answered to whom."""
+"""Detection of competing rebalancers, and the messages about them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ FIRST, SECOND = move(0), move(1)
 
 @dataclass
 class FakeShown:
-    """What a cluster shows of itself, and how it answers to a reassignment."""
+    """A cluster's visible settings and topics, and its answers to reassignments."""
 
     topics_there: tuple[str, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)

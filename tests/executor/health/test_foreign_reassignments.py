@@ -1,4 +1,4 @@
-"""Others that move partitions are found before a run, and warned of once."""
+"""Foreign reassignments are found before a run and reported once."""
 
 import logging
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is wrong with a cluster, against how it was when the run began."""
+"""Stop rules evaluated against the state of a cluster when the run began."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a watch asks of stock Kafka, and that a healthy cluster breaks no rule."""
+"""The cluster monitor on real Kafka: a healthy cluster breaks no rule."""
 
 import uuid
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Runs on a simulated cluster with a real bucket, gone on with on another host."""
+"""Runs on a simulated cluster with a real bucket, resumed on another host."""
 
 import json
 from collections.abc import Callable
@@ -36,7 +36,7 @@ QUIET = {
     JournalEvent.DROPPED,
     JournalEvent.STUCK,
 }
-"""What announces no request."""
+"""Events that announce no request."""
 _numbers = count()
 
 
@@ -109,7 +109,7 @@ class Machine(Host):
         )
 
     def killed(self) -> bool:
-        """Carry out the plan; whether something killed it."""
+        """Execute the plan; return whether the process was killed."""
         try:
             self.run()
         except Killed:
@@ -244,7 +244,7 @@ def killer(host: Machine, call: int, *, done: bool) -> None:
 def test_without_the_bucket_nothing_further_is_sent_and_the_run_can_be_resumed(
     fields: Fields, fault: Fault
 ) -> None:
-    """From any call to the bucket on; what runs is waited for."""
+    """The bucket stays unreachable from any call on; in-flight moves are waited for."""
     ends = set()
     for call in count():
         at = fields()
@@ -270,7 +270,7 @@ def test_without_the_bucket_nothing_further_is_sent_and_the_run_can_be_resumed(
 
 
 def outcome_of(command: Callable[[], RunReport]) -> str:
-    """How a run ended, in words."""
+    """The outcome of a run as a message."""
     try:
         report = command()
     except PlimsollError as exc:
@@ -304,7 +304,7 @@ def test_a_slow_bucket_only_costs_time(fields: Fields) -> None:
 
 
 def test_losing_the_lease_at_any_request_ends_all_requests(fields: Fields) -> None:
-    """It was stopped for long, and somebody else has gone on with its run."""
+    """It was stopped for long, and another process has resumed its run."""
     for change in count():
         at = fields()
         a, b = at.machine("a"), at.machine("b")
@@ -480,7 +480,7 @@ def sealed_lines(of: Plan, count: int) -> list[bytes]:
 def test_a_damaged_local_journal_is_restored_from_the_archive(
     fields: Fields, spoilt: str
 ) -> None:
-    """Also what of the journal is here alone; the damaged file is kept beside it."""
+    """Later local records are kept, and so is the damaged file."""
     at = fields()
     a = at.machine("a")
     assert a.run().state is RunState.DONE

@@ -24,7 +24,7 @@ from tests.support.executor.plan_builders import CLUSTER_ID
 from tests.support.executor.simulated_runs import MB, Killed, SimulatedRun
 
 Spoil = Callable[[list[bytes]], bytes]
-"""What becomes of the lines of a journal."""
+"""Damage to the lines of a journal."""
 
 
 def site(folder: Path) -> SimulatedRun:
@@ -70,7 +70,7 @@ def swap(lines: list[bytes]) -> bytes:
 
 
 def last_first(lines: list[bytes]) -> bytes:
-    """Beside a line that cannot be read, so that later records stand on both sides."""
+    """A corrupt line, with later records on both sides."""
     flip(2)(lines)
     return b"".join([lines[-1], *lines[:-1]])
 
@@ -204,7 +204,9 @@ def test_an_unreadable_journal_is_named(tmp_path: Path, what: str) -> None:
 
 
 def test_no_flipped_bit_of_a_retention_is_ever_set(tmp_path: Path) -> None:
-    """One bit made cleanup set 907374182400 bytes instead of 107374182400."""
+    """One flipped bit once made cleanup set 907374182400 instead of 107374182400
+    bytes.
+    """
     topic, value = "orders", "107374182400"
     at = SimulatedRun(
         folder=tmp_path / "made",

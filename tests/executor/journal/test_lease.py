@@ -1,4 +1,4 @@
-"""One writer per cluster: whoever holds the lease, as long as it outlives requests."""
+"""One writer per cluster: a lease that outlasts every request."""
 
 import threading
 from contextlib import ExitStack, suppress
@@ -270,7 +270,7 @@ def test_a_store_that_ignores_conditions_is_refused(
 def test_the_bucket_may_be_unreachable_for_a_while(
     store: S3Settings, time: FakeTime, away_s: float
 ) -> None:
-    """Nothing can be sent then; where nobody took the lease, all goes on after it."""
+    """Nothing can be sent meanwhile; if nobody took the lease, the run continues."""
     a = Host(store, time.timing, "a")
     with a.lease.held(CLUSTER, NOT_STOPPED):
         a.wire.fault = lambda _: Fault.AWAY
@@ -361,7 +361,7 @@ def test_no_request_lasts_into_another_holders_lease(
 
 
 def at_rate(time: FakeTime, rate: float) -> Timing:
-    """The clock of a host; what the bucket's slowness costs, nobody acts in."""
+    """The clock of a host; nobody acts during the bucket's delays."""
     return Timing(
         now_s=lambda: rate * time.now_s,
         pause=lambda seconds: time.timing.pause(seconds / rate),

@@ -1,4 +1,4 @@
-"""Settings that runs have left in force: restored by what comes after, or named."""
+"""Settings left in force by runs: restored by later commands, or named."""
 
 import fcntl
 import json
@@ -254,7 +254,7 @@ def test_a_plan_for_another_cluster_restores_nothing_on_this_one(
 def test_remaining_settings_are_reported_if_an_error_ends_the_run(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A broker takes the throttle, and does not give it back."""
+    """A broker accepts the throttle and does not remove it."""
     at = site(tmp_path)
     admin = SimulatedAdmin(at.cluster, Faults())
     executor = Executor(admin, timing=at.cluster.timing, limits=at.limits)
@@ -303,7 +303,7 @@ def test_an_unreadable_journal_does_not_hide_others(tmp_path: Path) -> None:
 def test_a_cleanup_restores_even_if_it_cannot_be_recorded(
     tmp_path: Path,
 ) -> None:
-    """It used to say that nothing was changed, after it had changed all."""
+    """It used to report that nothing was changed after changing everything."""
     at = interrupted(tmp_path)
     (path,) = run_paths(tmp_path)
     with unwritable(path):
@@ -400,7 +400,7 @@ def test_settings_without_a_record_are_named_with_their_remedy(
 
 
 class Command(Enum):
-    """What an operator does about a run that has ended in any way."""
+    """What an operator does after a run has ended in any way."""
 
     RESUME = "resume"
     ROLL_BACK = "rollback"

@@ -26,7 +26,7 @@ def test_one_process_at_a_time_changes_a_cluster(tmp_path: Path) -> None:
 
 
 def test_deleting_the_lock_file_admits_no_second_process(tmp_path: Path) -> None:
-    """Not the first that comes, nor the next, which finds the file of the first."""
+    """Neither the first that comes nor the next, which finds the file of the first."""
     with sole_writer(tmp_path, "one"):
         (tmp_path / "one.lock").unlink()
         assert is_changing(tmp_path, "one")
@@ -44,7 +44,9 @@ def test_deleting_the_lock_file_admits_no_second_process(tmp_path: Path) -> None
 def test_a_lock_file_replaced_while_locking_is_not_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Deleted and made again between opening and locking: the new one counts."""
+    """The file is deleted and recreated between opening and locking: the new one
+    counts.
+    """
     lock, path = fcntl.flock, tmp_path / "one.lock"
     swaps = [True]
 

@@ -1,4 +1,4 @@
-"""Runs on real brokers, whose requests and answers are lost, late or cut off.
+"""Runs on real brokers whose requests and answers are lost, delayed or truncated.
 
 Kafka's own leader balancing is on, every 5 s.
 """

@@ -1,4 +1,4 @@
-"""Whatever happens to the bytes of a journal is noticed, and takes no other record."""
+"""Any damage to the bytes of a journal is noticed and affects no other record."""
 
 import json
 import time
@@ -55,7 +55,7 @@ def flips(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def all_in(content: JournalContent, of: bytes) -> bool:
-    """Whether each intact record stands in a journal just so."""
+    """Whether the journal contains each intact record unchanged."""
     known = {i.raw: i.record for i in scan(of, RUN).intact}
     return all(known.get(i.raw) == i.record for i in content.intact)
 
@@ -185,7 +185,7 @@ def old(data: bytes) -> bytes:
 
 
 def continued(folder: Path, data: bytes) -> bytes:
-    """A journal with what a run that resumes it writes."""
+    """A journal with the records added by a resuming run."""
     folder.mkdir()
     (folder / f"{RUN}.jsonl").write_bytes(data)
     journal = RunJournal(folder, PLAN, RUN, Timing(now_s=lambda: AT_S), resumed=True)

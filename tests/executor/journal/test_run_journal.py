@@ -1,4 +1,4 @@
-"""What a run leaves on disk, and what is read out of it."""
+"""The files of a run, and reading them back."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def test_written_records_are_read_back(journal: Journals) -> None:
 def test_a_record_is_on_disk_when_write_returns(
     journal: Journals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The plan first, the folder when the file is made, the file after each record."""
+    """Sync the plan first, the folder with the new file, the file after each record."""
     synced: list[int] = []
     sync = os.fsync
 

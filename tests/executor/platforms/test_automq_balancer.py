@@ -1,4 +1,4 @@
-"""AutoMQ's own balancer is stood down with consent, and is as before afterwards."""
+"""AutoMQ's own balancer is suspended with consent and restored afterwards."""
 
 import copy
 import itertools
@@ -330,7 +330,7 @@ def test_a_threshold_that_is_not_accepted_stops_the_run(
 
 
 class Served(FakeConfigs):
-    """The partitions are of no account."""
+    """The partitions do not matter."""
 
     def partitions(self, ids: list[PartitionId]) -> dict[PartitionId, object]:
         del ids

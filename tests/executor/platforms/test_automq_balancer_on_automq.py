@@ -1,4 +1,4 @@
-"""AutoMQ's own balancer, on the real AutoMQ: stood down with consent and restored."""
+"""AutoMQ's own balancer on a real AutoMQ: suspended with consent and restored."""
 
 import json
 import uuid
@@ -27,7 +27,7 @@ NODES = ids([0, 1, 2])
 NODE = NODES[1]
 TOGETHER = {ENABLE: "true", IN: "77000000"}
 OWN = {OUT: "88000000"}
-"""Of node 1; far above what any test writes, so that nothing is moved by it."""
+"""Threshold of node 1, far above any test load, so that it moves nothing."""
 
 Set = tuple[dict[str, str], ...]
 
@@ -38,14 +38,14 @@ def bootstrap(automq_cluster: AutoMQCluster) -> str:
 
 
 def all_set(admin: ClusterAdmin) -> Set:
-    """What is set for all brokers, then on each."""
+    """The cluster-wide defaults, then each broker's own settings."""
     own = (admin.own_broker_configs(node, KEYS) for node in NODES)
     return admin.default_broker_configs(KEYS), *own
 
 
 @pytest.fixture
 def turned_on(admin: ClusterAdmin) -> Iterator[Set]:
-    """The balancer is on, with settings of its own kind at two places."""
+    """The balancer is on, with its own settings in two places."""
     assert all_set(admin) == ({}, {}, {}, {})
     expected: Set = (TOGETHER, {}, OWN, {})
     admin.alter_default_broker_configs(TOGETHER)
@@ -74,7 +74,7 @@ def planned(cluster: AutoMQCluster, partitions: int) -> Plan:
 def test_a_cluster_wide_default_is_set_read_and_removed(
     admin: ClusterAdmin,
 ) -> None:
-    """What kafka-python has no name for, by a name that it takes for a broker's."""
+    """kafka-python cannot name the default resource; a special name is used instead."""
     assert admin.default_broker_configs(THRESHOLDS) == {}
     admin.alter_default_broker_configs({IN: "123456", OUT: None})
     wait_until(lambda: all_set(admin) == ({IN: "123456"}, {}, {}, {}))

@@ -1,4 +1,4 @@
-"""Whether a source has uploaded its log, read from the bucket and told in words."""
+"""Reading from the bucket whether a source has uploaded its log."""
 
 import socket
 import threading
@@ -68,7 +68,7 @@ def seen(
     within_s: float = 0.3,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> MoveFinding:
-    """What is noted of one move; `meanwhile` happens while it is made."""
+    """The note on one move; `meanwhile` is called during it."""
     uploads = WalUploads(AutoMQWal(settings), Timing(), within_s)
     uploads.begin(CLUSTER, {ORDERS_7: TWO})
     wait(uploads._before.values())
@@ -165,7 +165,7 @@ def test_a_bucket_without_the_nodes_log_proves_nothing(bucket: Bucket) -> None:
 
 
 class Answering(BaseHTTPRequestHandler):
-    """The same to everything."""
+    """Answers every request alike."""
 
     status: int
     body: bytes
@@ -177,7 +177,7 @@ class Answering(BaseHTTPRequestHandler):
         self.wfile.write(self.body)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Logs nothing."""
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ def test_an_unreachable_endpoint_is_a_note(endpoint_url: str, message: str) -> N
 
 
 def test_a_silent_endpoint_is_not_waited_for() -> None:
-    """It takes connections, and that is all."""
+    """It accepts connections and never answers."""
     with closing(socket.create_server((HOST, 0))) as silent:
         _, port = silent.getsockname()
         uploads = WalUploads(

@@ -42,7 +42,7 @@ BROKERS = ids([1, 2, 3, 4])
 LAST = BROKERS[-1]
 """No controller, so that the others get on without it."""
 MEGABYTES = 8
-"""More than Kafka lets by before it throttles: what comes in ten seconds."""
+"""More than Kafka passes before it throttles: ten seconds of traffic."""
 SLOW = RunLimits(
     moves_in_flight=1,
     throttle_bytes_per_s=500_000,
@@ -55,7 +55,7 @@ CORDON = "cordoned.log.dirs"
 
 @dataclass
 class Site:
-    """A topic of a test's own, and what happens to it and to the brokers."""
+    """A topic for one test, and the faults injected into it and the brokers."""
 
     cluster: LocalCluster
     admin: KafkaAdmin
@@ -76,7 +76,7 @@ class Site:
         in_mid_run: Callable[[], object] = int,
         limits: RunLimits = SLOW,
     ) -> RunReport:
-        """Carry out a plan; something happens when its first move copies."""
+        """Execute a plan; inject a fault once its first move copies."""
         happened = threading.Event()
 
         def observe(run: RunProgress) -> None:
@@ -114,7 +114,7 @@ class Site:
         os.kill(self.cluster.pids[f"broker-{broker}"], signal.SIGSTOP)
 
     def revive(self) -> None:
-        """Let all brokers serve, those too that were killed or hang."""
+        """Let all brokers serve, including killed and hanging ones."""
         for pid in self.cluster.pids.values():
             os.kill(pid, signal.SIGCONT)
         for broker in BROKERS:
@@ -141,7 +141,7 @@ class Site:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is set, and nothing moves."""
+        """Whether no throttle is set and no partition moves."""
         lists = self.admin.own_topic_configs([self.topic], (LEADERS, FOLLOWERS))
         return not any([*self.rates, *lists.values(), self.admin.reassignments()])
 
@@ -359,7 +359,7 @@ def test_replicas_given_to_a_broker_before_it_died_are_rolled_back(site: Site) -
 def test_dead_targets_and_moves_stuck_on_them_are_refused(
     cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
-    """A broker dies after planning, for good; somebody else's move to it hangs."""
+    """A broker dies after planning, for good; someone else's move to it hangs."""
     bootstrap = cluster.bootstrap
     cluster.create_topic(topic, [[1], [1]])
     doomed = plan_for(bootstrap, topic, {0: [4]})

@@ -38,7 +38,7 @@ PATHS = ("/a", "/b", "/c")
 def shown(
     replicas: str, comes: str = "", size: int = 300, copied: int = 100
 ) -> tuple[LogDirView, ...]:
-    """A broker's directories: where the replica lies, and what it is copied into."""
+    """A broker's directories: the one of the replica, and the one it is copied into."""
     return tuple(
         log_dir(
             path,
@@ -173,7 +173,7 @@ def test_a_replica_waiting_for_its_turn_is_not_stuck() -> None:
 
 
 class CaughtBetween:
-    """A broker that changes over: the first look shows the copy no more, nor there."""
+    """A broker switches over: the first poll shows the copy in neither directory."""
 
     def __init__(self) -> None:
         self._looks = [shown("a"), shown("b")]

@@ -136,7 +136,7 @@ def test_a_new_replica_is_created_in_the_planned_directory(
 
 
 class Forgetful(KafkaAdmin):
-    """Its brokers forget what they were told first, as one that is restarted does."""
+    """Brokers forget the requested directories at first, as a restarted one does."""
 
     requests_seen = 0
 

@@ -1,4 +1,4 @@
-"""Which list is asked for next, whatever brokers that lag show."""
+"""Which replica list is requested next, whatever lagging brokers show."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ def test_each_list_is_requested_after_the_previous_one_is_reached() -> None:
 
 
 def test_a_listed_reassignment_counts_as_requested() -> None:
-    """By a process that was cut off; the broker asked has not heard of it."""
+    """Requested by an interrupted process; the polled broker does not show it yet."""
     seen = ReplicaSteps()
     seen.see(MOVE, view(MOVE), OngoingReassignment(target=LISTS[2]))
     assert seen.next(MOVE) == LISTS[2]

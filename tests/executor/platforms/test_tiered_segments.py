@@ -1,4 +1,4 @@
-"""Topics' segments are short while a run moves them, and as before afterwards."""
+"""Segments of topics are short while a run moves them, and restored afterwards."""
 
 import dataclasses
 from collections.abc import Callable

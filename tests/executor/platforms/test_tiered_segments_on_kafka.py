@@ -1,4 +1,4 @@
-"""Large segments on stock Kafka get short for a run, and are as before afterwards."""
+"""Large segments on stock Kafka are shortened for a run and restored afterwards."""
 
 import signal
 import subprocess
@@ -30,7 +30,7 @@ KEEPS_ALL = {"remote.storage.enable": "true", "file.delete.delay.ms": "200"}
 """Segments of 1 GiB, and local retention without end."""
 OWN_SEGMENTS = KEEPS_ALL | {SEGMENT: str(512 * MIB), "segment.ms": "600000000"}
 MEGABYTES = 40
-"""In each partition: more than what is worth getting short."""
+"""Bytes in each partition, enough for lowering segment.bytes to be worthwhile."""
 FILLED = MEGABYTES * 10**6
 SLOWLY = 1e6
 KEYS = (SEGMENT, LOCAL, "local.retention.ms", "segment.ms", *KEEPS_ALL)

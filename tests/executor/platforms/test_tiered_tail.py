@@ -1,4 +1,4 @@
-"""What a tiered move will copy, and how long it is waited for."""
+"""The bytes that a tiered move copies, and how long the run waits for a short tail."""
 
 import dataclasses
 import threading

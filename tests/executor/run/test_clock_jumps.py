@@ -1,4 +1,4 @@
-"""The time of day is set while a run goes on."""
+"""The system clock is changed during a run."""
 
 from dataclasses import replace
 from itertools import count

@@ -18,7 +18,7 @@ from tests.support.executor.plan_builders import CLUSTER_ID, ids, move, view
 
 ORDERS, AUDIT = TopicName("orders"), TopicName("audit")
 LAG_S = 3.0
-"""What metadata take to show an election."""
+"""Seconds until metadata show an election."""
 
 
 class FakeLeaders:
@@ -67,7 +67,7 @@ def partition(
     in_sync: Collection[int] | None = None,
     topic: str = ORDERS,
 ) -> PartitionView:
-    """The first replica leads, and all are in sync, unless something else is said."""
+    """A partition, by default led by its first replica and with all in sync."""
     return view(
         move(number, list(replicas), topic=topic),
         list(replicas),
@@ -86,7 +86,7 @@ def find(fake: FakeLeaders, *topics: str) -> LeaderElections:
 
 
 def hold(fake: FakeLeaders, time: FakeTime) -> dict[str, str]:
-    """What was not elected, and why."""
+    """Partitions that were not elected, and the reasons."""
     result = find(fake)
     failed = hold_elections(
         cast("ClusterAdmin", fake), time.timing, [e.id for e in result.possible]

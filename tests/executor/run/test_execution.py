@@ -183,7 +183,7 @@ def test_a_refused_move_does_not_block_the_others(tmp_path: Path) -> None:
 def test_interference_by_someone_else_ends_the_run(
     tmp_path: Path, fault: Fault, message: str
 ) -> None:
-    """What was accepted and then undone is not asked for again."""
+    """An accepted move that was undone is not requested again."""
     bench = FakeRun(
         tmp_path, faults={FIRST: fault}, limits=RunLimits(moves_in_flight=1)
     )
@@ -278,7 +278,7 @@ def test_a_move_undone_by_someone_else_is_not_repeated(tmp_path: Path) -> None:
 
 
 def test_moves_that_no_longer_fit_are_not_started(tmp_path: Path) -> None:
-    """What is under way is seen to its end."""
+    """In-flight moves are followed to their end."""
     bench = FakeRun(tmp_path)
     kill_at(bench, 8, written=True)
     with pytest.raises(Killed):

@@ -1,4 +1,4 @@
-"""What looks at metadata tell of the time without a leader."""
+"""The time without a leader, bounded by polls of metadata."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,7 +44,7 @@ def test_an_unchanged_leader_causes_no_outage() -> None:
 def test_the_true_time_lies_between_the_bounds(
     gone_at_s: float, gone_s: float, looks: list[tuple[float, float]]
 ) -> None:
-    """Looks at any times, answered at once or later; the last one sees the new one."""
+    """Polls at any times, answered at any delay; the last one sees the new leader."""
 
     def leader(at_s: float) -> BrokerId:
         if at_s < gone_at_s:

@@ -1,4 +1,4 @@
-"""Log directories that cannot take what a plan names them for are refused in words."""
+"""Unfit log directories are refused with a reason."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What an operator asks of a run while it goes on, on a simulated cluster."""
+"""Requests of an operator during a run on a simulated cluster."""
 
 import contextlib
 from pathlib import Path
@@ -164,7 +164,7 @@ def changes(at: SimulatedRun) -> list[str]:
 def test_resuming_an_abort_killed_at_any_call_moves_nothing(
     tmp_path: Path, made: bool
 ) -> None:
-    """What was sent before the abort and not yet cancelled is seen to its end."""
+    """A move sent before the abort and not yet cancelled is followed to its end."""
 
     def aborted(folder: Path) -> SimulatedRun:
         at = copying(folder)
@@ -239,7 +239,7 @@ def test_the_journal_records_who_approved_and_how_it_ended(tmp_path: Path) -> No
 def test_a_runs_duration_includes_its_pauses_everywhere(
     tmp_path: Path,
 ) -> None:
-    """Also where its journal goes on after its end."""
+    """Even if its journal continues after its end."""
     at = copying(tmp_path)
     at.cluster.after(30.0, at.steering.pause)
     at.cluster.after(300.0, at.steering.stop)

@@ -1,4 +1,4 @@
-"""A plan that breaks its own rules is refused on a running cluster, hash or no hash."""
+"""A plan that violates its own rules is refused on a running cluster, hash or not."""
 
 import dataclasses
 from collections.abc import Callable
@@ -171,7 +171,7 @@ def test_racks_come_from_the_cluster_and_not_from_the_plan(tmp_path: Path) -> No
 
 
 def test_the_real_plan_is_executed_and_rolled_back(tmp_path: Path) -> None:
-    """Rules do not bind the way back, which restores what there was."""
+    """Rules do not apply to a rollback, which restores the previous placement."""
     crowded = dataclasses.replace(
         CLUSTER,
         partitions=dataclasses.replace(
@@ -206,7 +206,7 @@ def test_a_plan_of_an_earlier_version_without_capacities_passes(
 
 
 def test_a_plans_claim_to_be_a_rollback_is_verified(tmp_path: Path) -> None:
-    """Its moves restore what the journal of that run says, or the rules bind it."""
+    """A rollback must restore what the journal says, or the rules apply."""
     site = SimulatedRun(CLUSTER, tmp_path)
     assert site.execute(planned()) is RunState.DONE
     before = site.places
@@ -226,7 +226,7 @@ def test_a_plans_claim_to_be_a_rollback_is_verified(tmp_path: Path) -> None:
 
 
 def swap(folder: Path) -> tuple[HandMade, Plan]:
-    """Broker 1 gives a partition of 100 MB/s and gets another; it has room for one."""
+    """Broker 1 sends a partition of 100 MB/s and receives another; one of them fits."""
     at = HandMade(
         folder=folder,
         before={0: (1,), 1: (2,)},

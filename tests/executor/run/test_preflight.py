@@ -1,4 +1,4 @@
-"""A plan is only begun on the cluster it was made for."""
+"""A plan starts only on the cluster it was made for."""
 
 import dataclasses
 

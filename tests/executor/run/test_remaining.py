@@ -1,4 +1,4 @@
-"""What a run leaves broken, judged by the evaluator that judges plans."""
+"""Violations that remain after a run, compared with the evaluator."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The plan that undoes a run, from what the cluster shows of its moves."""
+"""The rollback plan of a run, made from the observed state of its moves."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -73,7 +73,7 @@ def test_a_move_in_progress_is_not_reversed() -> None:
 def test_moves_to_a_broker_that_died_can_be_rolled_back(
     state: MoveState, alive: tuple[int, ...]
 ) -> None:
-    """The journal has seen the move end, or nobody is left to be waited for."""
+    """The journal has the end of the move, or only dead brokers lag."""
     run = past(MOVES[:1])
     run.moves[MOVES[0].id] = replace(run.moves[MOVES[0].id], state=state)
     lagging = view(MOVES[0], (3, 2), in_sync=(2,), leader=2)

@@ -33,7 +33,7 @@ def test_internal_topics_come_last_and_alone() -> None:
 
 
 def test_a_move_waits_for_disk_space_on_its_new_brokers() -> None:
-    """What runs is counted too; a broker that does not say has no limit."""
+    """In-flight moves count; brokers that report no free space are unlimited."""
     sized = [move(i, (1,), (2,), bytes_to_copy=60) for i in range(2)]
     elsewhere = move(9, (1,), (3,), bytes_to_copy=60)
     free_bytes = {BrokerId(2): 100}

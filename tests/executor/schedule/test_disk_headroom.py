@@ -1,4 +1,4 @@
-"""How much may still come to the disks of targets."""
+"""Free space of targets' disks."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ def headroom_of(of: SimulatedRun) -> DiskHeadroom:
 
 
 def test_data_copied_since_the_last_poll_is_subtracted(tmp_path: Path) -> None:
-    """Else a disk could be filled between two looks."""
+    """Otherwise a disk could fill up between two polls."""
     at = site(tmp_path)
     free, (first, second) = headroom_of(at), at.plan.moves
     assert free.of(at.plan.moves, [first, second])[TARGET] == 1950 * MB
@@ -39,7 +39,7 @@ def test_data_copied_since_the_last_poll_is_subtracted(tmp_path: Path) -> None:
 
 
 def test_disks_are_polled_once_nothing_is_in_flight(tmp_path: Path) -> None:
-    """Before a move is said never to find room."""
+    """Polled before a move is reported never to fit."""
     at = site(tmp_path)
     free, (first, _) = headroom_of(at), at.plan.moves
     assert free.of(at.plan.moves, [first])[TARGET] == 1950 * MB

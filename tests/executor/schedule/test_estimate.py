@@ -1,4 +1,4 @@
-"""What a run is told to take, against what it takes on the simulated cluster."""
+"""The estimated duration of a run, compared with the simulated cluster."""
 
 from pathlib import Path
 
@@ -94,7 +94,7 @@ def test_the_simulated_cluster_takes_about_as_long_as_estimated(
 
 
 def test_the_time_left_follows_the_observed_throughput(tmp_path: Path) -> None:
-    """Foreseen at the usual 100 MB/s, on brokers that do 20."""
+    """Estimated at the usual 100 MB/s, on brokers that do 20."""
     site = SimulatedRun(
         folder=tmp_path,
         before={n: (1 + n % 2, 3) for n in range(6)},

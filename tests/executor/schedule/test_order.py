@@ -1,4 +1,4 @@
-"""In which order moves begin, how good that is, and what is proved of it."""
+"""The order of moves, its quality, and its proved bound."""
 
 import subprocess
 import sys
@@ -141,7 +141,7 @@ def test_replicas_of_a_partition_are_copied_one_after_the_other() -> None:
 
 
 def test_a_broker_copies_into_one_directory_at_a_time() -> None:
-    """Two of 1 GB at 50 MB/s; the broker holds them twice meanwhile."""
+    """Two copies of 1 GB at 50 MB/s; the broker temporarily has both."""
     moves = [
         move(n, (1, 2), (1, 2), dirs_before=("/a", "/a"), dirs_after=("/b", "any"))
         for n in range(2)
@@ -244,7 +244,7 @@ def check_slots(planned: list[Move], timeline: Timeline, limits: RunLimits) -> N
 def check_disk_space(
     planned: list[Move], timeline: Timeline, of: ScheduleConstraints
 ) -> None:
-    """What lies on disks more than before, counted once more from begins and ends."""
+    """Additional bytes on disks, recomputed from starts and ends."""
     changes: dict[BrokerId, list[tuple[float, int]]] = defaultdict(list)
     for one in (m for m in planned if m.id in timeline.spans):
         begin, end = timeline.spans[one.id]

@@ -1,4 +1,4 @@
-"""What a throttle sets, and what it leaves as it was."""
+"""The settings that a throttle changes and those that it keeps."""
 
 from typing import cast
 
@@ -130,7 +130,7 @@ def test_a_throttle_with_one_rate_for_all_brokers_is_removed(
 def test_settings_from_before_two_runs_are_restored(
     configs: FakeConfigs, throttle: ClusterThrottle
 ) -> None:
-    """But not where somebody has changed it between them."""
+    """Unless someone has changed it between the two runs."""
     configs.brokers[ONE] = {LEADER_RATE: "77"}
     first = throttle.plan(MOVES, SAME)
     throttle.set_rates(first, SAME)
@@ -188,7 +188,9 @@ def test_a_rate_that_is_not_accepted_is_named(
 def test_a_rate_that_a_broker_does_not_show_yet_is_removed(
     configs: FakeConfigs, throttle: ClusterThrottle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It lags behind the controller, and shows what was there before the run."""
+    """The broker lags behind the controller, and shows the values from before the
+    run.
+    """
     configs.brokers[TWO] = {LEADER_RATE: "77"}
     shown = {b: dict(of) for b, of in configs.brokers.items()}
     throttle_settings = throttle.plan(MOVES, SAME)

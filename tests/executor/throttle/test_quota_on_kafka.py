@@ -40,7 +40,7 @@ KB, MB = 10**3, 10**6
 GIVEN = 10 * KB
 CARD = 100 * KB
 FREE = ceil(0.9 * CARD)
-"""What copies may take of a network card that clients leave alone."""
+"""Bytes per second that copies may use on an idle network card."""
 FAST = 500 * MB
 WINDOW_S = 11.0
 """Kafka's quota holds on average over so long (replication.quota.window.num)."""
@@ -63,7 +63,7 @@ def written(cluster: LocalCluster, topic: str, rate: float) -> Iterator[Load]:
 
 @dataclass(frozen=True, kw_only=True)
 class Throttled:
-    """A run in another thread, as whoever operates it sees and steers it."""
+    """A run in another thread, as its operator sees and steers it."""
 
     admin: KafkaAdmin
     topic: TopicName
@@ -133,7 +133,7 @@ def throttled(cluster: LocalCluster, topic: str, folder: Path) -> Iterator[Throt
 def test_less_than_twice_the_produce_rate_is_refused_with_the_figure(
     local_cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
-    """Even a starved producer writes more than a millionth of what it should."""
+    """Even a starved producer writes more than a millionth of its rate."""
     bootstrap = local_cluster.bootstrap
     limits = RunLimits(throttle_bytes_per_s=1)
     with written(local_cluster, topic, 4.0 * MB):
@@ -160,7 +160,9 @@ def test_less_than_twice_the_produce_rate_is_refused_with_the_figure(
 def test_the_operator_changes_a_rate_that_is_removed_afterwards(
     local_cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
-    """From one given to what producers leave of the card, and to another given."""
+    """From a given rate to the one that clients leave free, and to another given
+    one.
+    """
     local_cluster.create_topic(topic, [[1, 2]] * 2)
     fill(local_cluster.bootstrap, topic, [40, 40])
     begun_s = time.monotonic()

@@ -1,4 +1,4 @@
-"""The throttle of whole runs on a simulated cluster: its least, what it follows."""
+"""The throttle of whole runs on a simulated cluster: minimum and following."""
 
 import itertools
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ def auto(
 def site(
     folder: Path, limits: RunLimits, *, log_bytes: float = 20_000.0 * MB
 ) -> SimulatedRun:
-    """A long copy from broker 1 to 3, and a partition beside it that clients write."""
+    """A long copy from broker 1 to 3, while clients write to another partition."""
     at = SimulatedRun(
         folder=folder,
         before={0: (1, 2), 1: (1, 2)},
@@ -62,7 +62,7 @@ def produce(at: SimulatedRun, pid: PartitionId, rate: float) -> None:
 
 @dataclass
 class Seen:
-    """What broker 1 may send, second by second."""
+    """The outgoing rate of broker 1, second by second."""
 
     at: SimulatedRun
     rates: list[int] = field(default_factory=list)
@@ -152,7 +152,7 @@ def test_moves_are_listed_from_their_beginning_to_their_end(tmp_path: Path) -> N
 
 
 def test_a_rate_follows_the_bandwidth_that_clients_leave_free(tmp_path: Path) -> None:
-    """0.9 x (125 - what is written to replicas beside the copy)."""
+    """0.9 x (125 - the traffic to replicas other than the copy)."""
     at = site(tmp_path, auto(), log_bytes=30_000.0 * MB)
     seen = watched(at)
     at.cluster.after(70.0, partial(produce, at, BESIDE, 80.0 * MB))
@@ -226,7 +226,7 @@ def test_the_rate_is_safe_without_a_known_capacity(tmp_path: Path) -> None:
 def test_the_rate_is_safe_and_reported_if_nothing_can_be_measured(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A broker that has nothing yet has all of its card free all the same."""
+    """A broker without replicas still has its whole bandwidth free."""
     at = site(tmp_path, auto(), log_bytes=500.0 * MB)
     admin = SimulatedAdmin(at.cluster, at.faults)
     admin.log_dirs = lambda broker, ids: ()  # type: ignore[method-assign]
@@ -257,7 +257,7 @@ def test_settings_changed_by_someone_else_stay(tmp_path: Path) -> None:
 def test_an_operator_changes_the_rate_of_a_run(
     tmp_path: Path, asked: int | None, then: float
 ) -> None:
-    """To another, to what is free, and not to one that is too low."""
+    """To another rate, to following clients, but not to one that is too low."""
     limits = RunLimits(throttle_bytes_per_s=10 * MB, auto_throttle=auto().auto_throttle)
     at = site(tmp_path, limits, log_bytes=2000.0 * MB)
     produce(at, MOVED, 1.0 * MB)

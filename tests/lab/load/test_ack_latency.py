@@ -1,4 +1,4 @@
-"""What counts as a stall of the producer."""
+"""Which delays count as a stall of the producer."""
 
 import pytest
 

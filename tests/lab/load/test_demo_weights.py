@@ -1,4 +1,4 @@
-"""The demo's load can be levelled."""
+"""The demo's load can be balanced."""
 
 from itertools import product
 

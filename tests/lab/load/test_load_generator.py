@@ -1,4 +1,4 @@
-"""Load on the local cluster: rates, and a balance that is exact."""
+"""Load on the local cluster: its rates, and an exact comparison of records."""
 
 import pytest
 from confluent_kafka import Producer
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.kafka
 
 
 def run_load(cluster: LocalCluster, topic: str) -> LoadReport:
-    """The balance of a load that has written hundreds of records."""
+    """The record counts of a load that has written hundreds of records."""
     order = LoadOrder(topic=topic, bytes_per_s=1e6, weights=(3.0, 1.0))
     load = Load(cluster.processes, cluster.bootstrap, order, name=topic)
     load.start()
@@ -45,7 +45,7 @@ def test_a_second_load_counts_only_its_own_records(
 
 
 def test_a_shift_changes_the_shares_of_topics(local_cluster: LocalCluster) -> None:
-    """From all on one partition to all on the other; the first one then rests."""
+    """From all on one partition to all on the other; the first one is idle then."""
     local_cluster.create_topic("shifted", [[1], [2]])
     order = LoadOrder(topic="shifted", bytes_per_s=5e5, weights=(1.0, 0.0))
     load = Load(local_cluster.processes, local_cluster.bootstrap, order, name="shift")
@@ -70,7 +70,7 @@ def first_is_idle(load: Load) -> bool:
 def test_a_record_written_twice_by_someone_else_is_counted(
     local_cluster: LocalCluster,
 ) -> None:
-    """So a balance without duplicates means something."""
+    """Hence a count of zero duplicates is meaningful."""
     local_cluster.create_topic("doubled", [[1], [2]])
     order = LoadOrder(topic="doubled", bytes_per_s=1e5, weights=(1.0, 1.0))
     load = Load(local_cluster.processes, local_cluster.bootstrap, order, name="double")

@@ -1,4 +1,4 @@
-"""Numbered records: pace, and the balance of what was read."""
+"""Numbered records: their pace, and the comparison with what was read."""
 
 import pytest
 from hypothesis import given

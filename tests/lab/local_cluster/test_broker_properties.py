@@ -110,7 +110,7 @@ def test_every_log_directory_is_formatted_with_an_id_of_its_own(
 
 
 def test_ids_are_written_as_kafka_does() -> None:
-    """22 characters, and never a dash in front, which Kafka refuses."""
+    """22 characters, never with a leading dash, which Kafka rejects."""
     assert kafka_id(UUID(int=0)) == "A" * 22
     dashed = UUID(bytes=b"\xf8" + bytes(15))
     assert kafka_id(dashed) == "AAAAAAAAAAAAAAAAAAAAAA"

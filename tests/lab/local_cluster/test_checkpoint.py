@@ -1,4 +1,4 @@
-"""The shipped checkpoint is the one Kafka's own tool makes."""
+"""The shipped checkpoint equals the one made by Kafka's own tool."""
 
 import pytest
 
@@ -11,13 +11,13 @@ from lab.local_cluster.local_cluster import kafka_pins
 
 @pytest.mark.kafka
 def test_the_storage_tool_still_writes_the_shipped_checkpoint() -> None:
-    """But for checksums and times."""
+    """Everything but checksums and times."""
     made = make(find_java(), fetch(kafka_pins(), default_cache_dir()))
     assert without_times(made) == without_times(CHECKPOINT.read_bytes())
 
 
 def test_only_checksums_and_times_are_ignored() -> None:
-    """Every feature level is still in what is compared."""
+    """Every feature level is part of the comparison."""
     shipped = CHECKPOINT.read_bytes()
     compared = without_times(shipped)
     assert len(compared) == len(shipped)

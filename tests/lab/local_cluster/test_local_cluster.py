@@ -1,4 +1,4 @@
-"""The local cluster: starts, changes, ends without a trace."""
+"""The local cluster: start, changes, and an end without leftovers."""
 
 import os
 import signal
@@ -81,7 +81,7 @@ def test_a_topic_gets_the_requested_placement(local_cluster: LocalCluster) -> No
 
 @pytest.fixture
 def patient_cluster() -> Iterator[LocalCluster]:
-    """A cluster that fences no broker that is stopped during a test."""
+    """A cluster that does not fence a broker stopped during a test."""
     patient = LocalPlan(
         tier=False,
         properties={"broker.session.timeout.ms": str(int(20_000 * DEADLINE_S))},
@@ -169,7 +169,7 @@ def test_an_added_broker_serves(own_cluster: LocalCluster) -> None:
 
 
 def test_closing_leaves_no_process_and_no_folder(scratch: Path) -> None:
-    """Also not the load generators' processes."""
+    """Including the processes of the load generator."""
     cluster = LocalCluster(default_cache_dir(), LocalPlan(brokers=1))
     steps: list[str] = []
     cluster.start(steps.append)

@@ -1,4 +1,4 @@
-"""The Java that a local Spark cluster is given; the rest is in test_spark_cluster."""
+"""The Java of a local Spark cluster; test_spark_cluster covers the rest."""
 
 import subprocess
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.support.web_server import Handler, serving
 
 
 def java_program(folder: Path) -> Path:
-    """A Java that says what it was called with, a line for each word."""
+    """A Java that prints its arguments, one per line."""
     path = folder / "a java"
     path.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     path.chmod(0o755)

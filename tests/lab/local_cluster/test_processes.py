@@ -87,7 +87,7 @@ def test_the_reaper_survives_the_signals_of_a_terminal(tmp_path: Path) -> None:
 
 
 def ignores(pid: int, number: signal.Signals) -> bool:
-    """Whether a process ignores a signal, as Linux tells; elsewhere assumed."""
+    """Whether a process ignores a signal, according to Linux; elsewhere assumed."""
     status = Path(f"/proc/{pid}/status")
     if not status.exists():
         return True
@@ -96,7 +96,7 @@ def ignores(pid: int, number: signal.Signals) -> bool:
 
 
 def test_a_child_leads_a_session_of_its_own(tmp_path: Path) -> None:
-    """So the terminal's Ctrl-C is not sent to it."""
+    """So it does not get the terminal's Ctrl-C."""
     processes = Processes(tmp_path / "lab")
     try:
         child = processes.spawn("sleeper", ["sleep", "600"])
@@ -135,7 +135,7 @@ def test_logs_outlive_the_lab_on_request(tmp_path: Path) -> None:
 
 
 def test_a_name_in_use_is_refused_and_free_after_closing(tmp_path: Path) -> None:
-    """Else the first child would be forgotten."""
+    """Otherwise the first child would be forgotten."""
     processes = Processes(tmp_path / "lab")
     try:
         first = processes.spawn("sleeper", ["sleep", "600"])

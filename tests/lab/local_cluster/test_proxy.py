@@ -12,7 +12,7 @@ from lab.local_cluster.proxy import Api, Fault, Proxy
 from lab.local_cluster.tcp_ports import HOST, answers, free_ports
 
 SILENCE_S = 0.3
-"""Long enough for an answer on this machine that is sent at all."""
+"""Long enough for any answer that is sent on this machine."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ def exactly(connection: socket.socket, size: int) -> bytes:
 
 
 class Client:
-    """Sends requests to the proxy and tells what comes back."""
+    """Sends requests to the proxy and returns the answers."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection((HOST, port), timeout=300.0)
@@ -67,7 +67,7 @@ class Client:
         self._socket.sendall(sized(head + body))
 
     def answer(self, within_s: float = 300.0) -> bytes | None:
-        """The body of the next answer; None where none comes, b"" at the end."""
+        """The body of the next answer; None without an answer, b"" at the end."""
         self._socket.settimeout(within_s)
         try:
             return receive(self._socket)[4:]

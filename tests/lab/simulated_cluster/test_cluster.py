@@ -1,4 +1,4 @@
-"""The simulated cluster moves as real ones do: what is written here was seen there."""
+"""The simulated cluster moves like real ones, where all this was observed."""
 
 import math
 from collections.abc import Sequence

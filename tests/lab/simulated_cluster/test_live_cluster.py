@@ -1,4 +1,4 @@
-"""A simulated cluster that lives: its own clock, its own loads, copies that end."""
+"""A simulated cluster in motion: its own clock and loads, and copies that complete."""
 
 import time
 from collections.abc import Callable

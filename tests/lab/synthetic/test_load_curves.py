@@ -1,4 +1,4 @@
-"""Loads have the days, weeks, bursts and growth that they are said to have."""
+"""Synthetic loads have the documented days, weeks, bursts and growth."""
 
 from collections.abc import Iterator
 
@@ -57,7 +57,7 @@ def test_partitions_of_a_topic_differ_by_noise_alone() -> None:
 
 
 def lengths(on: np.ndarray) -> Iterator[int]:
-    """Of the runs of True."""
+    """Lengths of the runs of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], on.astype(int), [0]])))
     yield from edges[1::2] - edges[::2]
 

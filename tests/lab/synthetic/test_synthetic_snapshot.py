@@ -1,4 +1,4 @@
-"""Synthetic clusters are as uneven as they are said to be, and contradict nothing."""
+"""Synthetic clusters are as skewed as documented, and consistent."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def mean(spec: Order) -> Snapshot:
 
 
 def slope(values: np.ndarray) -> float:
-    """Of a straight line through values by rank, both as logarithms."""
+    """Slope of a straight line through values by rank, both as logarithms."""
     ranks = np.arange(1, len(values) + 1)
     return float(np.polyfit(np.log(ranks), np.log(values), 1)[0])
 
@@ -45,7 +45,7 @@ def shapes(draw: st.DrawFn) -> ClusterShape:
 def test_replicas_lie_in_different_racks_whatever_the_shape(
     shape: ClusterShape, seed: int
 ) -> None:
-    """That nothing else contradicts itself is checked as the snapshot is made."""
+    """Other contradictions are checked when the snapshot is made."""
     made = mean(order(**{f: getattr(shape, f) for f in shape.__slots__}, seed=seed))
     columns = made.partitions
     assert len(made) == shape.partitions

@@ -1,4 +1,4 @@
-"""Synthetic states in files: the same bytes, a true history, and a plan."""
+"""Synthetic states in files: reproducible bytes, a consistent history, and a plan."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def test_the_history_has_every_partition_at_every_step_by_day(tmp_path: Path) ->
 
 
 def test_the_loads_match_those_computed_from_the_samples(tmp_path: Path) -> None:
-    """As of a state that was recorded, and as the history ends."""
+    """As in a recorded state, and as at the end of the history."""
     state = read_recording(written(tmp_path / "state", order()))
     samples = pa.concat_tables([state.samples(b) for b in state.batches])
     vectors = state.vectors(state.batches[-1])

@@ -1,4 +1,4 @@
-"""The bound by prices: never above the best plan, tight where prices are right."""
+"""The bound by prices: never above the best plan, tight at the right prices."""
 
 import itertools
 
@@ -151,7 +151,7 @@ def test_if_no_move_pays_off_the_bound_is_the_present_objective(others: dict) ->
 
 
 def test_a_plan_is_proved_at_the_right_prices() -> None:
-    """Many small rows: what is left of the gap is a small part of a move's price."""
+    """Many small rows: the remaining gap is a small part of a move's cost."""
     state = snapshot(brokers(2), [(1,)] * 150 + [(2,)] * 50)
     goals = NO_FLOOR.model_copy(update={"move_price": 0.004})
     # One row moves four squared deviations by 0.01 and costs 1.05 prices: moves pay
@@ -169,7 +169,7 @@ def test_a_plan_is_proved_at_the_right_prices() -> None:
 
 
 def test_prices_that_cannot_count_are_omitted() -> None:
-    """Of unknown dimensions, of leaving brokers, and what is no number."""
+    """Prices of unknown dimensions, of draining brokers, and NaN."""
     state = snapshot(
         brokers(3, states={3: BrokerState.DRAINING}), [(1,), (1,), (2,), (3,)]
     )
@@ -191,7 +191,7 @@ def test_an_empty_cluster_has_the_bound_zero() -> None:
 
 
 def test_topics_add_the_imbalance_forced_by_fixed_partitions() -> None:
-    """Of five replicas on two brokers the four that rest on broker 1 stay there."""
+    """Of five replicas on two brokers the four in cooldown stay on broker 1."""
     recent = [
         RecentMove(topic=TOPIC, partition=i, left=(), at_ms=TAKEN_AT_MS)
         for i in range(4)
@@ -203,7 +203,7 @@ def test_topics_add_the_imbalance_forced_by_fixed_partitions() -> None:
 
 
 def test_topics_add_the_imbalance_forced_by_integrality() -> None:
-    """Three replicas on two brokers: 2 and 1 against the level 1.5."""
+    """Three replicas on two brokers: 2 and 1 against the average 1.5."""
     goals = Goals(balance=(Goal(resource=Count.TOPIC_REPLICAS, weight=3.0),))
     state = snapshot(brokers(2), [(1,)] * 3)
     assert price_bound(state, goals, {}) == pytest.approx(3 * 2 * (0.5 / 1.5) ** 2)

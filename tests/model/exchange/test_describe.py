@@ -1,4 +1,4 @@
-"""The text of `kafka-topics --describe` becomes partitions, or one clear sentence."""
+"""The output of `kafka-topics --describe` becomes partitions or one clear error."""
 
 import contextlib
 from pathlib import Path
@@ -12,7 +12,7 @@ from model.exchange.describe import live_brokers, read_description
 from model.ids import NO_BROKER
 
 RECORDED = Path(__file__).parent / "recorded" / "describe-4.3.1.txt"
-"""What Kafka 4.3.1 printed of brokers 1, 2 and 3 after 3 was killed."""
+"""Output of Kafka 4.3.1 about brokers 1, 2 and 3 after 3 was killed."""
 
 KAFKA_4 = (
     "Topic: orders\tTopicId: sE05QnUPQQ-FLs5ekB8NLQ\tPartitionCount: 3\t"
@@ -128,7 +128,7 @@ def test_blanks_may_replace_tabs(tmp_path: Path) -> None:
 
 
 def test_a_reassignment_in_progress_counts_as_done(tmp_path: Path) -> None:
-    """What is to be removed is no replica, and does not lead."""
+    """A replica being removed does not count, and does not lead."""
     (tmp_path / "d.txt").write_text(MOVING)
     (result,) = read_description(tmp_path / "d.txt").partitions
     assert (result.replicas, result.leader) == ((3, 2), 3)

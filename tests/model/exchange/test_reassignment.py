@@ -1,4 +1,4 @@
-"""The stock tools' JSON: out of a plan, and back into moves of a snapshot."""
+"""Kafka reassignment JSON: written from a plan, and read as moves of a snapshot."""
 
 import dataclasses
 import json
@@ -89,7 +89,7 @@ def election(*partitions: int) -> Election:
 
 
 def test_four_files_are_written_sorted(tmp_path: Path) -> None:
-    """The folder is made; directories are named where the plan chooses them."""
+    """The folder is created; directories are named where the plan chooses them."""
     files = stock(tmp_path / "a" / "b", *MOVES)
     assert files.keys() == {"reassignment", "rollback", "election", "topics"}
     moves = files["reassignment"]["partitions"]
@@ -184,7 +184,7 @@ def test_a_change_of_directory_is_a_move(tmp_path: Path) -> None:
 def test_the_present_directories_are_not_a_change(
     tmp_path: Path, state: Snapshot
 ) -> None:
-    """As the stock tool prints the current assignment."""
+    """As Kafka's tool prints the current assignment."""
     rows = document((0, [1, 2]), log_dirs=["/d1", "/d1"])
     assert moves_of(state, read(tmp_path, rows)) == ()
 

@@ -1,4 +1,4 @@
-"""Tables of loads and brokers, and the cluster that all files make together."""
+"""Tables of loads and brokers, and the cluster made from all files."""
 
 import math
 from pathlib import Path
@@ -108,7 +108,7 @@ def test_kafkas_own_topics_are_internal(tmp_path: Path) -> None:
 
 
 def test_a_partition_under_reassignment_is_in_cooldown(tmp_path: Path) -> None:
-    """It counts as moved, and no move of it keeps the cooldown."""
+    """It counts as moved, and none of its moves respects the cooldown."""
     result = cluster(tmp_path, MOVING.replace("Isr: 1,2", "Isr: 1,2,3"))
     assert result.replicas(0) == (3, 2)
     (recent,) = result.header.recent_moves
@@ -185,7 +185,7 @@ def test_a_bad_broker_is_named(
 
 
 def test_a_snapshot_from_files_violates_no_rule(tmp_path: Path) -> None:
-    """Dead brokers with stranded partitions alone break nothing."""
+    """Only dead brokers with stranded partitions are no violation."""
     proposal = Proposal(cluster(tmp_path, loads=LOADS), Goals(), ())
     assert [v.words for rule in RULES for v in rule.violations(proposal)] == []
     assert proposal.snapshot.partitions.leader[2] == NO_BROKER

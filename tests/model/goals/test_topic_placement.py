@@ -1,4 +1,4 @@
-"""Placement constraints in topics' own configs: which become rules, which are named."""
+"""Placement constraints in topics' own configs: valid ones become rules."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Undominated points, their knee, and the lower bound that lines make together."""
+"""Undominated points, their best trade-off, and the lower bound of all lines."""
 
 from itertools import pairwise
 

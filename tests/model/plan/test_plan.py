@@ -1,4 +1,4 @@
-"""Plans: the hash that is approved, their files, and the stock tools' JSON."""
+"""Plans: the hash that is approved, their files, and Kafka reassignment JSON."""
 
 import json
 from pathlib import Path
@@ -136,7 +136,7 @@ def test_an_altered_figure_is_reported_as_such(tmp_path: Path) -> None:
 
 
 def test_a_field_of_a_newer_minor_is_ignored(tmp_path: Path) -> None:
-    """It is covered by the hash all the same."""
+    """The hash covers it all the same."""
     path = tmp_path / "p.json"
     newer = plan().model_dump(mode="json") | {"schema_version": "1.9", "waves": [1]}
     write_document(path, newer | {"hash": plan_hash(newer)})
@@ -178,7 +178,7 @@ def test_a_move_lists_the_brokers_that_gain_and_lose() -> None:
 
 
 def test_kafkas_tool_gets_sorted_replicas_and_a_rollback() -> None:
-    """What `kafka-reassign-partitions` reads, and the twin that undoes it."""
+    """The input of `kafka-reassign-partitions`, and its rollback."""
     document = reassignment(plan())
     assert document == {
         "version": 1,

@@ -1,4 +1,4 @@
-"""What stays over a limit, in words."""
+"""Limits still exceeded after a plan, as text."""
 
 from model.ids import BrokerId
 from model.plan.remaining import OverLimit, remaining_words

@@ -1,4 +1,4 @@
-"""Partitions for which dead brokers leave no place do not keep others from plans."""
+"""Partitions without an allowed place do not prevent plans for the others."""
 
 from typing import Any
 
@@ -102,7 +102,7 @@ def test_the_other_partitions_get_an_optimal_plan(seed: int) -> None:
 
 
 def test_a_cluster_without_dead_brokers_defers_nothing() -> None:
-    """A pin that nobody can keep stays a contradiction."""
+    """A pin that no placement satisfies stays a contradiction."""
     pinned = goals(pins=({"topics": {"exact": (TOPIC,)}, "brokers": (2,)},))
     members = [broker(1), broker(2, state=BrokerState.CORDONED)]
     for last in ([], [broker(3, state=BrokerState.DEAD)]):

@@ -1,4 +1,4 @@
-"""What is over a limit and what shares racks, before and after moves."""
+"""Exceeded limits and shared racks, before and after moves."""
 
 import pytest
 

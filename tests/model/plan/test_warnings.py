@@ -1,4 +1,4 @@
-"""What a plan had to do without is stated."""
+"""Warnings about data that a plan had to do without."""
 
 import math
 from typing import Final

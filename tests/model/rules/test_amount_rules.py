@@ -64,7 +64,7 @@ CHANGES = (
 def test_a_plan_spends_no_more_than_its_budget(
     budget: str, spent: int, message: str
 ) -> None:
-    """Just enough is allowed; one less is not, and is told with its names."""
+    """Exactly enough is allowed; one less is not, and is reported with its names."""
     fits = propose(STATE, *CHANGES, goals=allowing(**{budget: spent}))
     assert words(fits, "budgets") == []
     tight = propose(STATE, *CHANGES, goals=allowing(**{budget: spent - 1}))
@@ -96,7 +96,7 @@ def test_forced_moves_count_too() -> None:
 
 
 def test_a_resource_has_its_own_limit() -> None:
-    """Limit 0.5 x 10 for what comes in, 0.85 x 10 for what goes out."""
+    """Limit 0.5 x 10 for incoming, 0.85 x 10 for outgoing traffic."""
     state = snapshot(brokers(2, capacity={2: 10.0}), [(1,)] * 6)
     goals = NO_FLOOR.model_copy(update={"capacity_limits": {Resource.NET_IN: 0.5}})
     fits = [change(i, 2) for i in range(5)]

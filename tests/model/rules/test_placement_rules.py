@@ -50,7 +50,7 @@ def placed(observers: dict[str, int] | None = None, **racks: int) -> Goals:
 
 @pytest.mark.parametrize("state", [BrokerState.SLOW, BrokerState.CORDONED])
 def test_slow_and_cordoned_brokers_take_nothing_new(state: BrokerState) -> None:
-    """They may lose load, and what they hold counts."""
+    """They may lose load, and their present load counts."""
     cluster = snapshot(brokers(3, states={3: state}), [(1, 2), (3, 1)])
     messages = words(propose(cluster, change(0, 1, 3)), "eligible brokers")
     assert messages == [f"orders-0 would go to broker 3, which is {state}"]
@@ -145,7 +145,7 @@ def test_even_racks_differ_by_one_at_most() -> None:
 
 
 def test_a_rack_may_have_an_empty_name() -> None:
-    """Kafka takes `broker.rack=` as it stands."""
+    """Kafka accepts an empty `broker.rack=`."""
     named = tuple(
         b.model_copy(update={"rack": "" if b.id < 3 else "b"}) for b in brokers(4)
     )
@@ -281,7 +281,7 @@ def test_a_log_directory_must_be_its_brokers() -> None:
 
 
 def test_a_cordoned_log_directory_takes_nothing_new() -> None:
-    """What lies there may stay."""
+    """Its present replicas may stay."""
     state = jbod(10, None, cordoned=True)
     messages = words(
         propose(state, change(0, 1, 2, dirs=("/b", "/a"))), "log directories"

@@ -1,4 +1,4 @@
-"""Each hard rule by itself: what breaks it, what does not, and in which words."""
+"""Each hard rule by itself: violations, their absence, and the messages."""
 
 import pytest
 

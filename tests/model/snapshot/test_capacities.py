@@ -1,4 +1,4 @@
-"""What is given of brokers, over what they told; and what is said of the rest."""
+"""Given capacities over reported ones, and warnings about missing ones."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def test_each_capacity_has_the_value_and_name_of_its_first_source(
     default: dict[Resource, float],
     own: dict[Resource, float] | None,
 ) -> None:
-    """A broker's own entry, else that for all others; else what was known."""
+    """A broker's own entry, else that for all others; else the previous value."""
     sources = dict.fromkeys(reported, CapacitySource.LOG_DIRS)
     entries = {"rest": default} if own is None else {"rest": default, "b1": own}
     expected = default if own is None else own

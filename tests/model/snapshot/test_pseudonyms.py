@@ -62,7 +62,7 @@ def test_brokers_of_one_rack_stay_together_and_placement_stays() -> None:
 
 
 def test_every_field_of_a_snapshot_is_checked_for_names() -> None:
-    """A new field must be replaced in `Pseudonyms`, or be seen to tell no name."""
+    """A new field must be replaced in `Pseudonyms`, or be known to contain no name."""
     assert {m.__name__: set(m.model_fields) for m in FIELDS} == {
         m.__name__: set(known.split()) for m, known in FIELDS.items()
     }

@@ -1,4 +1,4 @@
-"""Snapshots: what they refuse, what they know, their files and fingerprints."""
+"""Snapshots: validation, look-ups, files and fingerprints."""
 
 import dataclasses
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_rows_are_found_by_partition() -> None:
 
 
 def test_a_partition_is_found_in_its_row() -> None:
-    """Without an index of all; what is not there is not found."""
+    """Without an index of all; a missing one is not found."""
     state = wide(brokers(1), [(1,)] * 5, {}, topics=[0, 0, 1, 3, 3])
     columns = dataclasses.replace(
         state.partitions, partition=np.array([0, 7, 2, 0, 4], np.int64)

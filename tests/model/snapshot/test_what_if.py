@@ -1,4 +1,4 @@
-"""What-if: what each supposition does to a snapshot, and what it leaves alone."""
+"""What-if: how each assumption changes a snapshot, and what it leaves unchanged."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -165,7 +165,7 @@ def test_a_scenario_is_described_in_a_sentence() -> None:
 
 
 def test_the_answer_is_not_a_plan_file(tmp_path: Path) -> None:
-    """So that nobody can carry it out."""
+    """So that it cannot be executed."""
     answer = WhatIf(
         scenario=Scenario(),
         words="nothing changes",

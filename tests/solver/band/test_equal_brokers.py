@@ -1,4 +1,4 @@
-"""What the parts of the band's search promise: placements, evening out, masters."""
+"""Parts of the search into tolerance bands: placements, evening out, master."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The band beyond the exact size: bounds and plans, against all placements."""
+"""Tolerance bands beyond exact sizes: bounds and plans, against all placements."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def begun(snapshot: Snapshot, goals: Goals, limits: SolveLimits = LIMITS) -> Sea
 def test_any_prices_prove_a_bound(
     snapshot: Snapshot, goals: Goals, draw: object
 ) -> None:
-    """D of whatever prices is never above the F of an allowed placement."""
+    """For any prices, D is at most the F of every allowed placement."""
     goals = goals.model_copy(update={"objective": ObjectiveKind.BAND})
     best = least(snapshot, goals)
     assume(best is not None)
@@ -111,7 +111,7 @@ def test_plans_are_reproducible() -> None:
 
 
 def test_a_band_out_of_reach_is_approached() -> None:
-    """Giants fit no band: the bound holds, and the excess falls."""
+    """Large partitions fit no band: the bound holds, and the excess falls."""
     snapshot = synthetic(30, 60, seed=5)
     search = begun(snapshot, banded())
     before = search.objective

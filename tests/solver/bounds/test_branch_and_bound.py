@@ -1,4 +1,4 @@
-"""Branch and bound finds what every placement tried one by one would, and proves it."""
+"""Branch and bound agrees with enumeration, and proves its result."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Branch and bound on giants: a bound of every plan, and starts that are plans."""
+"""Branch and bound on large partitions: valid bounds, and starts that are plans."""
 
 import itertools
 
@@ -50,7 +50,7 @@ def planted_with_optimum(
 
 
 def relaxed(rows: int, brokers: int, dims: int, seed: int) -> Relaxed:
-    """Rows of up to a level, a third of the pairs barred, at their cheapest brokers."""
+    """Rows at their cheapest brokers, up to the mean load, a third of pairs barred."""
     rng = np.random.default_rng(seed)
     cost = np.where(rng.random((rows, brokers)) < 0.3, 0.0, 0.1)
     cost[rng.random(cost.shape) < 0.3] = np.inf

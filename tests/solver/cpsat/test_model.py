@@ -1,4 +1,4 @@
-"""The exact model's own promises: hints, symmetry, tangents."""
+"""Invariants of the exact model: hints, symmetry, tangents."""
 
 import pytest
 from ortools.sat.python import cp_model
@@ -34,7 +34,7 @@ def built_model(snapshot: Snapshot, given_goals: Goals) -> tuple[Problem, ExactM
 
 @pytest.mark.parametrize("case", CLUSTERS.values(), ids=CLUSTERS.keys())
 def test_a_hint_is_complete_and_feasible(case: tuple[Snapshot, Goals]) -> None:
-    """Every variable has one value, and with all of them fixed a solution remains."""
+    """Every variable has one value, and fixing them all leaves a solution."""
     problem, model = built_model(*case)
     model.hint(Placement.home(problem))
     proto = model.variables.model.proto
@@ -58,7 +58,7 @@ def test_variables_have_readable_names() -> None:
 
 
 def test_fixed_rows_have_no_variables() -> None:
-    """An excluded topic stays, so the model need not know of it."""
+    """An excluded topic stays, so the model needs nothing for it."""
     _, model = built_model(EQUALS, goals(excluded_topics=("orders",)))
     assert model.variables.rows == ()
 
@@ -80,7 +80,7 @@ def test_equivalent_placements_give_the_same_hint() -> None:
 
 @pytest.mark.parametrize("deviation", [-0.9, -0.01, 0.0, 1e-5, 0.3, 1.7])
 def test_tangents_never_exceed_the_square(deviation: float) -> None:
-    """And the one added at a place all but touches it there."""
+    """The tangent added at a deviation nearly touches the square there."""
     _, model = built_model(EQUALS, goals())
     part = model.objective
     (term, *_) = part.terms

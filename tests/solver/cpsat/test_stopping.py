@@ -1,4 +1,4 @@
-"""A solve that is asked to end does, also while CP-SAT works, with what it has."""
+"""A solve stops on request, even during CP-SAT, and returns its best plan so far."""
 
 import pytest
 from ortools.sat.python import cp_model
@@ -17,12 +17,12 @@ from solver.solve import solve
 from tests.support.solver.zipf_clusters import synthetic
 
 HARD = synthetic(8, 80, seed=2)
-"""Whose exact model is not proved within `LIMITS`, which take minutes."""
+"""A cluster whose exact model is not solved within `LIMITS`, which take minutes."""
 LIMITS = SolveLimits(work=20.0)
 
 
 class Asking(SolveObserver):
-    """Asks to end once it has heard of so many plans."""
+    """Asks to stop after a number of plans."""
 
     def __init__(self, after: int) -> None:
         self._left = after
@@ -56,7 +56,7 @@ def test_the_exact_rounds_stop_with_the_best_plan_so_far(
 
 
 def test_a_solve_stopped_before_any_placement_reports_that() -> None:
-    """Not that the limits allow none, and without looking for reasons."""
+    """It claims no infeasibility and spends nothing on explaining one."""
     result = solve(
         _draining(synthetic(12, 200, seed=2)),
         Goals(objective=ObjectiveKind.BAND),
@@ -71,7 +71,7 @@ def test_a_solve_stopped_before_any_placement_reports_that() -> None:
 
 
 def _draining(snapshot: Snapshot) -> Snapshot:
-    """Its second broker is to end with nothing."""
+    """The snapshot with its second broker draining."""
     brokers = list(snapshot.header.brokers)
     brokers[1] = brokers[1].model_copy(update={"state": BrokerState.DRAINING})
     header = snapshot.header.model_copy(update={"brokers": tuple(brokers)})
@@ -89,7 +89,7 @@ def test_an_observer_that_never_stops_does_not_change_the_plan() -> None:
 
 
 def test_a_hint_that_crashes_presolve_is_dropped() -> None:
-    """Two rows that lie on one of five brokers each, whose counts are levelled."""
+    """Two rows on one of five brokers each, with balanced topic counts."""
     model = cp_model.CpModel()
     takes = [model.new_bool_var("") for _ in range(14)]
     costs = [model.new_int_var(0, 178120883699710, "") for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Conflicts: true, without anything needless, the smallest, and told with names."""
+"""Conflicts are real, irreducible, smallest, and reported by name."""
 
 import itertools
 from collections.abc import Collection, Iterable
@@ -46,7 +46,7 @@ DRAINING = BrokerState.DRAINING
 
 
 def is_possible(snapshot: Snapshot, given_goals: Goals) -> bool:
-    """Whether any placement keeps every rule, tried one by one with the plain rules."""
+    """Whether any placement keeps every rule of `model`, by enumeration."""
     places = [list(_places(snapshot, row)) for row in range(len(snapshot))]
     return any(
         not evaluate_proposal(
@@ -67,7 +67,7 @@ def _places(snapshot: Snapshot, row: int) -> Iterable[Change | None]:
 def with_requirements(
     problem: Problem, requirements: Collection[Requirement], rows: Collection[int]
 ) -> tuple[Snapshot, Goals]:
-    """The cluster and the goals with all things dropped but these."""
+    """The cluster and the goals with all requirements dropped but these."""
     return _rows_alone(_brokers(problem, requirements), rows), _goals(
         problem, requirements
     )
@@ -157,7 +157,7 @@ def _goals(problem: Problem, requirements: Collection[Requirement]) -> Goals:
 
 
 def tight(seed: int, racks: str = "ab") -> Problem:
-    """A tiny cluster with more rules than it can bear, more often than not."""
+    """A tiny cluster with rules that are often infeasible together."""
     rng = np.random.default_rng(seed)
 
     def maybe(share: float) -> bool:
@@ -203,7 +203,7 @@ def all_rows(problem: Problem) -> range:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_reported_conflict_is_real_and_irreducible(seed: int) -> None:
-    """Brute force is the judge, also of clusters that are called possible."""
+    """Compared with enumeration, for feasible clusters too."""
     problem = tight(seed)
     result = find_conflict(problem, Budget(limits=LIMITS))
     if result is None:
@@ -453,7 +453,7 @@ def test_advice_on_overlapping_placements_makes_a_plan_possible(
 
 @pytest.mark.parametrize("seed", range(120))
 def test_advice_makes_a_plan_possible(seed: int) -> None:
-    """Every way out is taken as an operator would; brute force is the judge."""
+    """Every alternative is applied as an operator would, and checked by enumeration."""
     problem = tight(seed, racks="abc"[: 2 + seed % 2])
     for way in cheapest_changes(problem, Budget(limits=LIMITS)):
         snapshot, given_goals = taken(problem, way)
@@ -463,7 +463,7 @@ def test_advice_makes_a_plan_possible(seed: int) -> None:
 
 
 def taken(problem: Problem, way: Iterable[RuleChange]) -> tuple[Snapshot, Goals]:
-    """The cluster and the goals after all steps of a way out."""
+    """The cluster and the goals after all changes of an alternative."""
     every = {
         *(
             Requirement(kind, at)
@@ -503,7 +503,7 @@ def _raised(
 
 
 def _extended(problem: Problem, snapshot: Snapshot, rack: int) -> Snapshot:
-    """One more broker, of the least capacity of those that are there."""
+    """Add a broker with the least capacity of the present ones."""
     members = snapshot.header.brokers
     capacity = {
         r: min(b.capacity[r] for b in members)
@@ -523,7 +523,7 @@ def test_a_feasible_problem_has_neither_conflict_nor_advice() -> None:
 
 
 def test_a_large_cluster_is_judged_by_the_rows_that_must_move() -> None:
-    """The others count as one mass of load, so the conflict is still a true one."""
+    """The others are pooled into one divisible load, so the conflict is still real."""
     members = [
         broker(1, state=DRAINING),
         *(broker(i, capacity=100) for i in range(2, 13)),

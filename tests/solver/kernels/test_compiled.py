@@ -1,4 +1,4 @@
-"""Compiled loops are kept on disk, and the wait for them is told."""
+"""Compiled loops are cached on disk, and waiting for the compiler is announced."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ LOOP = "from solver.kernels.smoothing import exponential; print(exponential(0.0)
 
 
 def run(**environment: str) -> subprocess.CompletedProcess[str]:
-    """One small loop, in a process of its own."""
+    """Run one small loop in its own process."""
     return subprocess.run(
         [sys.executable, "-c", LOOP],
         cwd=ROOT,
@@ -37,7 +37,7 @@ def test_compilation_is_announced_only_when_nothing_is_cached(tmp_path: Path) ->
 
 
 def test_loops_are_compiled_without_a_writable_cache_folder() -> None:
-    """The only place allowed is inside a zip file, and the source is in none."""
+    """The only cache location allowed is a zip file, and the source is not in one."""
     nowhere = run(NUMBA_CACHE_LOCATOR_CLASSES="ZipCacheLocator")
     assert nowhere.stdout == "1.0\n"
     assert "no folder can be written" in nowhere.stderr

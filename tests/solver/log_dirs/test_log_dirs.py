@@ -1,4 +1,4 @@
-"""Directories inside brokers, against every choice there is and the plain rules."""
+"""Log directories, compared with every possible choice and the evaluator."""
 
 import dataclasses
 import itertools
@@ -85,7 +85,7 @@ def on_one_broker(*replicas: tuple[int, int], **others: object) -> Snapshot:
 def solved(
     state: Snapshot, goals: Goals = CHEAP, limits: SolveLimits | None = None
 ) -> DirectoryAssignment:
-    """Directories where no replica leaves its broker."""
+    """The directories where no replica leaves its broker."""
     problem = compile_problem(state, goals)
     budget = Budget(limits=limits or SolveLimits())
     return balance_directories(problem, Placement.home(problem), budget)
@@ -104,7 +104,7 @@ def sent(problem: Problem, *moves: tuple[int, int, int]) -> Placement:
 def proposal_of(
     problem: Problem, placement: Placement, result: DirectoryAssignment
 ) -> Proposal:
-    """What the plain half sees of a placement and its directories."""
+    """The proposal of a placement and its directories, for the evaluator."""
     changes = []
     for row in range(len(problem.leader)):
         replicas = placement.replicas[row]
@@ -157,7 +157,7 @@ def test_directories_of_unknown_capacity_count_as_equal() -> None:
 
 
 def test_a_directory_is_not_filled_beyond_its_limit() -> None:
-    """85 % of 30 bytes hold 25; levelling alone would put 40 there."""
+    """85 % of 30 bytes hold 25; balance alone would put 40 there."""
     state = on_one_broker(*[(0, 10)] * 8, capacity=[None, 30.0])
     assert [u.after for u in solved(state).use] == [60.0, 20.0]
 
@@ -256,7 +256,7 @@ def test_an_empty_cluster_has_nothing_to_balance() -> None:
 
 
 def test_an_arrival_goes_where_there_is_least() -> None:
-    """For free, for it is paid for as a new replica already."""
+    """At no extra cost: it is already charged as a new replica."""
     state = jbod([[(1, 0)], [(1, 0)], [(2, 1)]], [50, 50, 50])
     problem = compile_problem(state, CHEAP)
     result = balance_directories(problem, sent(problem, (0, 1, 2)))
@@ -374,7 +374,7 @@ def crowd(seed: int, partitions: int) -> Snapshot:
 
 
 class Case(NamedTuple):
-    """A problem, and where its replicas shall lie."""
+    """A problem and a placement of its replicas."""
 
     problem: Problem
     placement: Placement
@@ -418,7 +418,7 @@ def tiny(draw: st.DrawFn) -> Case:
 @settings(max_examples=25, deadline=None)
 @given(tiny())
 def test_directories_are_optimal(case: Case) -> None:
-    """The plain rules allow them, and no other choice for those placed is better."""
+    """The rules of `model` allow them, and no other choice is better."""
     result = balance_directories(*case)
     value = result.cost + result.price
     proposal = proposal_of(*case, result)
@@ -457,9 +457,9 @@ def directory_words(proposal: Proposal) -> list[str]:
 
 
 def choices(proposal: Proposal, result: DirectoryAssignment) -> Iterator[Proposal]:
-    """Every choice of directories that the plain rule allows, brokers as they are.
+    """Every choice of directories that `model` allows for the given brokers.
 
-    Arrivals of known size are told a directory, but for those that found none.
+    Arrivals of known size are assigned a directory, but for those that found none.
     """
     state = proposal.snapshot
     rows = range(len(state))

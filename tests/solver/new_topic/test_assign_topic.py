@@ -1,4 +1,4 @@
-"""Placing a topic that does not exist yet: the rules kept, the best spread proved."""
+"""Assignment of a new topic: the rules are kept, the best spread is proved."""
 
 import itertools
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def counts(placing: TopicAssignment) -> list[int]:
 def broken(
     snapshot: Snapshot, given_goals: Goals, placing: TopicAssignment
 ) -> list[str]:
-    """Rules that the plain half says are broken once the topic lies there."""
+    """Rules of `model` that the assignment breaks."""
     made = Topic(name=NEW, topic_id="new", storage=StorageKind.SHARED)
     # A partition that stays is asked less than one that moves: none may stay.
     last = snapshot.header.brokers[-1].id

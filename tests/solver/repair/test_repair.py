@@ -64,7 +64,7 @@ def reasons(plan: Plan) -> list[str]:
 def test_rack_violations_of_a_balanced_cluster_are_repaired(
     objective: ObjectiveKind,
 ) -> None:
-    """Moving costs more than it gains, and all four partitions move nevertheless."""
+    """All four partitions move although moving costs more than it gains."""
     plan = planned(cluster(FOUR, IN_ONE_RACK), goals(objective=objective))
     assert plan.status is PlanStatus.OPTIMAL
     assert len(plan.repaired) == 4
@@ -73,7 +73,7 @@ def test_rack_violations_of_a_balanced_cluster_are_repaired(
 
 
 def test_every_point_of_the_frontier_repairs_the_racks() -> None:
-    """Also the cheapest one; staying as it is is no choice."""
+    """Even the cheapest point; staying in place is not an option."""
     frontier = trace_frontier(cluster(FOUR, IN_ONE_RACK), goals(), LIMITS)
     assert frontier.points
     assert min(point.moves for point in frontier.points) == 4
@@ -108,7 +108,7 @@ def test_unrepaired_racks_are_listed_with_the_reason(
 
 
 def test_full_brokers_leave_racks_as_they_are() -> None:
-    """What fills the brokers of the other rack is excluded."""
+    """The topics that fill the brokers of the other rack are excluded."""
     members = [broker(b.id, b.rack, capacity=2.6) for b in FOUR]
     rows = [Row(replicas=(0, 2))]
     rows += [Row(replicas=(b,), load=(2.0, 2.0), topic=OTHER) for b in (1, 3)]
@@ -173,7 +173,7 @@ def test_a_broker_over_its_count_of_replicas_is_named_as_the_reason() -> None:
 def test_an_optimal_plan_repairs_as_much_as_any_other(
     capacity: float,
 ) -> None:
-    """Beside a tiny capacity, loads count as at most so many limits to the search."""
+    """Compared with a tiny capacity, loads are capped at a number of limits."""
     members = [broker(1, capacity=capacity), broker(2)]
     rows = [Row(replicas=(2, 1), load=(0.6, 1.0))]
     rows += [Row(replicas=(1, 2), load=(13.6, 20.1))]
@@ -315,14 +315,14 @@ def test_a_stopped_repair_spends_nothing_on_reasons() -> None:
 
 
 def test_a_change_of_one_row_is_never_made_with_another() -> None:
-    """Where rows relieve a broker alike, the change is of the row it was found for."""
+    """Where rows relieve equally, the change belongs to the row it was found for."""
     snapshot, given_goals = hard(25, 20, 600)
     problem = compile_problem(snapshot, given_goals)
     assert find_repair(problem, SolveLimits(work=0.3), SolveObserver()).placement
 
 
 def test_a_dead_broker_without_a_rack_leaves_the_rack_rule_on() -> None:
-    """Live metadata tell no rack of a broker that is no longer registered."""
+    """Live metadata has no rack for a broker that is no longer registered."""
     members = [
         *(broker(i, rack) for i, rack in enumerate("aabbc", start=1)),
         broker(6, None, BrokerState.DEAD),

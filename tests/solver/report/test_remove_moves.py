@@ -75,7 +75,7 @@ def test_the_other_moves_stay_and_the_bound_still_holds(
 
 
 def broken(dice: random.Random) -> Snapshot:
-    """Replicas that share racks, and brokers over their capacity."""
+    """ReplicationFactor that share racks, and brokers over their capacity."""
     size = dice.randint(3, 6)
     capacity = dice.choice([None, None, 25.0, 40.0])
     members = [broker(i, "ab"[i % 2], capacity=capacity) for i in range(1, size + 1)]

@@ -1,4 +1,4 @@
-"""What no allowed move can remove: a true bound, by causes, told where it is much."""
+"""What no allowed move can remove: a true bound by causes, reported where large."""
 
 import itertools
 from dataclasses import replace

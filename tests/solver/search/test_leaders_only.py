@@ -1,4 +1,4 @@
-"""What changes of leader alone reach, beside the best plan of them."""
+"""Plans of leader changes alone, compared with the best such plan."""
 
 import random
 
@@ -13,7 +13,7 @@ LIMITS = SolveLimits(work=1.0)
 
 
 def mostly_led_by_one(dice: random.Random, capacity: float | None) -> Snapshot:
-    """Replicas all over, led mostly by broker 1."""
+    """A cluster of spread replicas, led mostly by broker 1."""
     members = [broker(i, "abcd"[i - 1], capacity=capacity) for i in range(1, 5)]
     rows = []
     for _ in range(8):

@@ -53,7 +53,7 @@ def test_the_logarithm_is_right_to_the_last_digits(x: float) -> None:
 
 
 def cheapest_by_enumeration(c: Columns, q: np.ndarray, p: int) -> float:
-    """Every set with every leader that keeps the racks' caps, or home."""
+    """Try every set and leader within the caps per rack, or the present ones."""
     rf, home = int(c.rf[p]), [b for b in c.home[p].tolist() if b >= 0]
     result = math.inf
     for replica_count in itertools.combinations(range(len(c.scale)), rf):
@@ -90,7 +90,7 @@ def test_greedy_pricing_finds_the_cheapest_configuration(
 def test_the_dual_bound_can_be_recomputed_from_the_plan(
     snapshot: Snapshot,
 ) -> None:
-    """From the plan's file alone, by code that shares nothing with the search."""
+    """By `model.bound`, which shares no code with the search."""
     search = searched(snapshot, WANTED)
     problem = search.problem
     assert search.prices is not None
@@ -105,7 +105,7 @@ def test_the_dual_bound_can_be_recomputed_from_the_plan(
 
 @pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])
 def test_the_relaxation_closes_its_duality_gap(snapshot: Snapshot) -> None:
-    """No gap is left in the prices: they are the best there are."""
+    """The dual prices are optimal when value and bound meet."""
     c = find_columns(compile_problem(snapshot, WANTED))
     relaxation = new_relaxation(c, new_state(c, c.home).v, 0)
     solve_relaxation(relaxation, 100.0)
@@ -167,7 +167,7 @@ def test_the_plan_does_not_depend_on_the_number_of_threads(
 
 
 def test_a_search_stops_at_its_observers_request() -> None:
-    """The best plan so far is kept."""
+    """The result has the best plan so far."""
 
     class Impatient(SolveObserver):
         def stops(self) -> bool:

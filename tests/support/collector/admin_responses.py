@@ -1,4 +1,4 @@
-"""Brokers' answers, written by the driver's own classes."""
+"""Brokers' answers, encoded by the driver's own classes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
@@ -18,7 +18,7 @@ def offsets(
     errors: Mapping[Place, int] | None = None,
     version: int = 11,
 ) -> RawResponse:
-    """As a leader tells them."""
+    """Offsets as a leader reports them."""
     return _answer(offsets_response(values, errors), version)
 
 
@@ -98,7 +98,7 @@ def commits(
     metadata: str | None = "",
     version: int = 8,
 ) -> RawResponse:
-    """As a coordinator tells them; before version 8 of one group."""
+    """Commits as a coordinator reports them; before version 8 of one group."""
     return _answer(commits_response(groups, errors, metadata, version), version)
 
 

@@ -1,7 +1,7 @@
-"""Brokers of any version, as far as the probe asks them; for what no real one is here.
+"""Brokers of any version, as far as the probe needs them.
 
-They speak Kafka's protocol by the driver's own classes. A broker that `hangs` reads on,
-and answers when it hangs no more.
+They speak Kafka's protocol through the driver's own classes. A broker that `hangs`
+still reads, and answers once it no longer hangs.
 """
 
 import socket
@@ -56,24 +56,24 @@ _DONE: Final = {
 
 @dataclass
 class Brokers:
-    """Several of them, and what they hold; may be changed while they run."""
+    """Several brokers and their state, which may be changed while they run."""
 
     leaders: dict[Place, int]
-    """Broker by partition, which has no other replica."""
+    """Broker of each partition, which has no other replica."""
     offsets: dict[int, dict[Place, int]]
     """By kind: -1 latest, -2 earliest, -4 earliest local."""
     sizes: dict[Place, int]
     groups: dict[int, dict[str, dict[Place, int]]] = field(default_factory=dict)
     """Commits by coordinator and group."""
     newest: Mapping[type, int] = field(default_factory=dict)
-    """The newest version that they know, if not the driver's own; -1 for none."""
+    """The highest version that they support, if not the driver's own; -1 for none."""
     ids: tuple[int, ...] = (1, 2, 3)
     hangs: set[int] = field(default_factory=set)
     asked: list[tuple[int, str]] = field(default_factory=list)
     """Broker and name of each request."""
     topic_ids: dict[str, uuid.UUID] = field(default_factory=dict)
     configs: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By topic and key; others they do not know."""
+    """By topic and key; other configs are unknown."""
     ports: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -151,7 +151,7 @@ class Brokers:
         return ApiVersionsResponse(error_code=0, api_keys=keys)
 
     def _metadata(self, broker: int) -> MetadataResponse:
-        """Each broker has an order of its own."""
+        """Each broker returns another order."""
         topic_class = MetadataResponse.MetadataResponseTopic
         part_class = topic_class.MetadataResponsePartition
         broker_class = MetadataResponse.MetadataResponseBroker
@@ -242,7 +242,7 @@ class Brokers:
 def _configs(
     request: Any, known: Mapping[str, Mapping[str, str]]
 ) -> DescribeConfigsResponse:
-    """Those that are asked for and known, as brokers answer."""
+    """The requested ones that exist, as brokers answer."""
     result_class = DescribeConfigsResponse.DescribeConfigsResult
     config_class = result_class.DescribeConfigsResourceResult
     results = [

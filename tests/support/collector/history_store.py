@@ -1,4 +1,4 @@
-"""A real history in a folder, brought up to date by a real Spark."""
+"""A real history in a folder, updated by a real Spark."""
 
 import datetime as dt
 from pathlib import Path
@@ -35,7 +35,7 @@ PER_HOUR = 2
 
 
 def raw() -> pa.Table:
-    """Vectors of three days, two an hour."""
+    """Vectors of three days, two per hour."""
     random = np.random.default_rng(11)
     cycles = [daily(DAYS * DAY, peak=peak) for peak in (3, 11, 20)]
     loads = np.repeat(1e6 * np.stack(cycles), PER_HOUR, axis=1)
@@ -45,7 +45,7 @@ def raw() -> pa.Table:
 
 
 def write_raw(folder: Path, vectors: pa.Table) -> None:
-    """Six hours in a file, as many micro-batches would leave them."""
+    """Six hours in a file, as many micro-batches would write them."""
     history = VectorFiles(folder / "history", every_ms=1)
     span_ms = 6 * HOUR_MS
     first_ms = FIRST_HOUR * HOUR_MS
@@ -68,7 +68,7 @@ def compacted(folder: Path) -> pa.Table:
 
 
 def by_kernel(vectors: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Hours, and what an outlook has of them, without any Spark."""
+    """Hours and their forecast, without any Spark."""
     hours = hourly(vectors)
     terms = ForecastPeriod(
         calendar=Calendar.of(FIRST_HOUR, DAYS * DAY, dt.UTC),
@@ -88,7 +88,7 @@ def in_order(hours: pa.Table) -> pa.Table:
 
 
 def check_compaction(session: "SparkSession", folder: Path) -> None:
-    """Spark's days and outlook are those of the kernels, also when done again."""
+    """Spark's days and forecast equal those of the kernels, also when repeated."""
     vectors = raw()
     write_raw(folder, vectors)
     hours, weeks = by_kernel(vectors)

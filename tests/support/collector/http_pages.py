@@ -1,4 +1,4 @@
-"""A small web server of a test's own, in place of a Prometheus or an exporter."""
+"""A small web server for tests, in place of a Prometheus or an exporter."""
 
 import json
 import ssl
@@ -14,20 +14,20 @@ from tests.support.web_server import Handler, serving
 
 @dataclass(frozen=True)
 class Page:
-    """What is answered."""
+    """An answer."""
 
     body: bytes = b""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     promised_bytes: int | None = None
-    """More than the body has: the answer breaks off."""
+    """More than the length of the body: the answer ends early."""
     until: threading.Event | None = None
-    """The rest of the body waits for this."""
+    """Event that the rest of the body waits for."""
 
 
 @dataclass
 class Pages:
-    """Where the server is, and what it was asked."""
+    """The address of the server, and the requests it received."""
 
     url: str
     asked: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Pages:
 def pages(
     answer: Callable[[str], Page], certificate: Path | None = None
 ) -> Iterator[Pages]:
-    """One that answers each path with its query, until the block ends."""
+    """Serve each path with its query until the block ends."""
     state = Pages("")
 
     class Answering(Handler):
@@ -67,7 +67,7 @@ def pages(
 
 
 def vector(*series: tuple[Mapping[str, str], str], **more: object) -> Page:
-    """An instant vector, as Prometheus documents its API's answers."""
+    """An instant vector, as documented by Prometheus."""
     result = [
         {"metric": dict(labels), "value": [1_700_000_000.123, value]}
         for labels, value in series
@@ -77,7 +77,7 @@ def vector(*series: tuple[Mapping[str, str], str], **more: object) -> Page:
 
 
 def query_of(path: str) -> str:
-    """The PromQL of an instant query; it is no other path."""
+    """The PromQL of an instant query; asserts that the path is that of queries."""
     parts = urlsplit(path)
     assert parts.path == "/api/v1/query"
     ((query,),) = parse_qs(parts.query).values()

@@ -1,4 +1,4 @@
-"""Metrics records read one by one, field by field, as their writers' own readers do."""
+"""Metrics records read field by field, like their writers' own readers do."""
 
 import math
 import struct
@@ -11,11 +11,11 @@ from collector.reports.automq_metrics import FIGURES, MOST_ENTRIES
 
 
 class Bad(Exception):
-    """Why a record is left out."""
+    """The reason to omit a record."""
 
 
 class Reader:
-    """Reads one record from its begin to its end."""
+    """Reads one record from start to end."""
 
     def __init__(self, record: bytes) -> None:
         self._record = record

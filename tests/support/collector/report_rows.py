@@ -1,4 +1,4 @@
-"""Reports written down as rows."""
+"""Reports as rows."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ Row = dict[str, Any]
 
 
 def report(source: str, second: float, **other: Any) -> Row:
-    """Of broker 1 as a whole, with no figure."""
+    """A report of broker 1 as a whole, without figures."""
     return {
         "source": source,
         "time_ms": START_MS + int(1000 * second),
@@ -26,7 +26,7 @@ def report(source: str, second: float, **other: Any) -> Row:
 
 
 def automq(second: float, **other: Any) -> Row:
-    """Of the partition orders-0."""
+    """A report of the partition orders-0."""
     return report(AUTOMQ, second, **{"topic": "orders", "partition": 0, **other})
 
 

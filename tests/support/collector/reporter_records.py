@@ -28,7 +28,7 @@ def cruise(
     partition: int | None = None,
     version: int = 0,
 ) -> bytes:
-    """Of a partition, else of a topic, else of a broker."""
+    """A record of a partition, else of a topic, else of a broker."""
     scope = 0 if not topic else 1 if partition is None else 2
     record = struct.pack(">bbbqi", scope, version, metric, time_ms, broker)
     if topic:

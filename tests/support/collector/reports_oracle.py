@@ -1,6 +1,6 @@
-"""What reports make of load vectors, partition by partition.
+"""Load vectors completed from reports, partition by partition, as a reference.
 
-The rules are those of docs/explanation/loads.md.
+The rules are in docs/explanation/loads.md.
 """
 
 import math
@@ -34,7 +34,7 @@ def newest(reports: Iterable[Row], figure: str) -> Figure | None:
 
 
 class Source:
-    """One source's reports."""
+    """Reports of one source."""
 
     def __init__(self, name: str, rows: Sequence[Row], reports: Iterable[Row]) -> None:
         self.name, self.rows = name, rows
@@ -145,7 +145,7 @@ def share(row: Row, group: Sequence[Row], weights: Sequence[float]) -> float:
 
 
 class World:
-    """Vectors on their way."""
+    """Vectors being completed."""
 
     def __init__(
         self, vectors: Sequence[Row], reports: Iterable[Row], cores: Mapping[int, float]
@@ -183,7 +183,7 @@ class World:
         )
 
     def assume(self, quantity: str, per_in: float, per_out: float) -> None:
-        """By what it comes to per byte where it is known."""
+        """By its rate in bytes if that is known."""
         sized = [
             (row, per_in * row["net_in"] + per_out * row["net_out"])
             for row in self.rows

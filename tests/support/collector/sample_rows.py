@@ -1,4 +1,4 @@
-"""Samples and placements written down as rows."""
+"""Samples and placements as rows."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ WINDOW = Window(window_ms=15_000)
 
 
 def sample(second: float, **other: object) -> dict[str, Any]:
-    """A partition that gets 100 records/s of 1000 B, all read by one group."""
+    """A partition that receives 100 records/s of 1000 B, all read by one group."""
     records = int(100 * second)
     return {
         "topic": "orders",
@@ -77,7 +77,7 @@ def vector(**other: object) -> dict[str, Any]:
 
 
 def load_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Vectors of equal columns."""
+    """Vectors with equal columns."""
     rows = list(rows)
     names = rows[0] if rows else VECTORS.names
     schema = pa.schema([field for field in VECTORS if field.name in names])
@@ -85,7 +85,7 @@ def load_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 
 def figures(vectors: pa.Table) -> list[dict[str, Any]]:
-    """Rows in which what is unknown is None, which is equal to itself."""
+    """Rows with None in place of NaN, so that they compare equal."""
     return [
         {name: None if value != value else value for name, value in row.items()}
         for row in vectors.to_pylist()
@@ -99,7 +99,7 @@ def topic(
     leaders: list[int] | None = None,
     in_sync: list[list[int]] | None = None,
 ) -> dict[str, Any]:
-    """As kafka-python describes it."""
+    """A topic as described by kafka-python."""
     leaders = leaders or [r[0] for r in replicas]
     return {
         "name": name,
@@ -148,7 +148,7 @@ def cluster(
 
 
 def written(folder: Path) -> Recording:
-    """A recorded state of two batches, whose vectors numpy made."""
+    """A recorded state of two batches, with vectors computed by numpy."""
     with Recorder(folder) as recorder:
         for end in (6, 12):
             vectors = load_vectors(rows(0, end), WINDOW)

@@ -1,4 +1,4 @@
-"""Records as Cruise Control's sample store holds them."""
+"""Records of Cruise Control's sample store."""
 
 import struct
 

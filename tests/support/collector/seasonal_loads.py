@@ -1,4 +1,4 @@
-"""Loads that follow days and weeks, with noise, as vectors and as hours."""
+"""Loads with daily and weekly cycles and noise, as vectors and as hours."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def vectors_of(
 def hours_of(partitions: Sequence[Partition], net_in: NDArray[Any]) -> pa.Table:
     """Schema `HOURS` from Monday on, ten vectors an hour, net_in: (partitions, h).
 
-    NaN: nothing was seen then.
+    NaN: no observation.
     """
     n, h = net_in.shape
     column = {
@@ -61,5 +61,5 @@ def hours_of(partitions: Sequence[Partition], net_in: NDArray[Any]) -> pa.Table:
 
 
 def same(left: pa.Table, right: pa.Table) -> bool:
-    """Whether all figures are; NaN is equal to itself."""
+    """Whether all figures are equal; NaN is equal to itself."""
     return repr(left.to_pydict()) == repr(right.to_pydict())

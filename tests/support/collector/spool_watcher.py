@@ -1,7 +1,7 @@
-"""A process that watches a spool by Spark, and may be killed at any time.
+"""A process that watches a spool with Spark and may be killed at any time.
 
-Arguments: master, Python of the workers, folder, the second at which it stays in a
-batch (-1: none), and the last second, after which it does all again undisturbed.
+Arguments: master, Python of the workers, folder, the second at which it waits in a
+batch (-1: none), and the last second, after which it repeats everything undisturbed.
 """
 
 import sys
@@ -37,7 +37,7 @@ def second_of(vectors: pa.Table) -> int:
 def watch(
     session: "SparkSession", spool: Path, folder: Path, hold: int, last: int
 ) -> None:
-    """Write what each batch hands out, until the last second."""
+    """Write the published vectors of each batch until the last second."""
     (folder / "out").mkdir(parents=True, exist_ok=True)
     ended = threading.Event()
 

@@ -124,14 +124,14 @@ def one_of_twelve_dead(
 
 @dataclass
 class CannedObserver:
-    """Hands out the snapshots it is given, the last one again and again."""
+    """Returns the given snapshots, the last one repeatedly."""
 
     snapshots: list[Snapshot | PlimsollError]
     started: bool = False
     closed: bool = False
     lacking: Replication | None = None
     measured: bool = True
-    """Whether loads are known, and not brokers alone."""
+    """Whether loads are known, and not only brokers."""
 
     def start(self) -> None:
         self.started = True
@@ -162,7 +162,7 @@ class CannedObserver:
 
 @dataclass
 class RecordingExecutor:
-    """Keeps the plans it was given; `on_execute` may raise or change the cluster."""
+    """Records the plans it is given; `on_execute` may raise or change the cluster."""
 
     on_execute: Callable[[Plan], None] = lambda _plan: None
     plans: list[Plan] = field(default_factory=list)

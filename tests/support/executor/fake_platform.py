@@ -1,4 +1,4 @@
-"""A clock that jumps, and a platform whose faults come when asked for."""
+"""A clock that jumps, and a platform with faults on demand."""
 
 import threading
 from collections import Counter
@@ -22,13 +22,13 @@ from model.stop_rules import StopRule
 from tests.support.executor.plan_builders import CLUSTER_ID, ids, view
 
 HALFWAY = (1, 9)
-"""Where a partition lies that has come halfway."""
+"""Replicas of a partition whose move is halfway."""
 LOOKS = 2
-"""Looks at a move until it is done."""
+"""Polls until a move is done."""
 
 
 class FakeTime:
-    """Time passes only in pauses; `after` lets things happen meanwhile."""
+    """Time passes only in pauses; `after` schedules actions."""
 
     def __init__(self) -> None:
         self.now_s = 1_800_000_000.0
@@ -49,7 +49,7 @@ class FakeTime:
 
 
 class Fault(Enum):
-    """What goes wrong with a move."""
+    """A fault of a move."""
 
     NONE = "none"
     REQUEST_LOST = "the first request does not arrive"
@@ -64,7 +64,9 @@ class Fault(Enum):
 
 
 class FakePlatform:
-    """Moves take a few looks; `on_request` is told of each request as it is sent."""
+    """A platform whose moves take a few polls; `on_request` is called for each
+    request.
+    """
 
     def __init__(
         self,
@@ -172,7 +174,7 @@ class FakePlatform:
 
 
 class FakeConfigs:
-    """The settings of three brokers and their topics, as far as runs change them."""
+    """The settings of three brokers and their topics that runs change."""
 
     def __init__(self) -> None:
         self.unreachable = False

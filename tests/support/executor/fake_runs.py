@@ -1,4 +1,4 @@
-"""A run on a fake platform, which may be killed at any record and gone on with."""
+"""Runs on a fake platform that can be killed at any record and resumed."""
 
 import itertools
 from collections import Counter
@@ -40,7 +40,7 @@ _numbers = itertools.count()
 
 @dataclass
 class FakeRun:
-    """One run put together, to be looked at afterwards."""
+    """One run with all its parts, for inspection afterwards."""
 
     folder: Path
     plan: Plan = FOUR
@@ -100,7 +100,7 @@ class FakeRun:
         )
 
     def resume(self) -> RunReport:
-        """Go on in another process, which knows what is on disk alone."""
+        """Resume in another process, which knows only what is on disk."""
         past = past_run(self.folder, CLUSTER_ID, self.journal.run_id)
         self.shown.clear()
         self.configs.unreachable = False
@@ -110,14 +110,14 @@ class FakeRun:
         return self.run(past=past)
 
     def after(self, seconds: float, **changes: object) -> None:
-        """Change the platform at some time of the run."""
+        """Change the platform at some time during the run."""
         for name, value in changes.items():
             at_s = self.time.now_s + seconds
             action = partial(setattr, self.platform, name, value)
             self.time.after.append((at_s, action))
 
     def check_journal(self, sent: Move) -> None:
-        """The last thing on disk about what is being sent is that it will be."""
+        """Assert that the newest record about a sent move announces the request."""
         about = [r.event for r in read_journal(self.journal.path) if r.id == sent.id]
         assert about[-1] is JournalEvent.ISSUING
 

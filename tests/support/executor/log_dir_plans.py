@@ -1,4 +1,4 @@
-"""Brokers with several log directories: what lies where, and plans that change it."""
+"""Brokers with several log directories: placements, and plans that change them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,13 +13,13 @@ from tests.support.executor.plan_builders import plan_for
 IO_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 Places = dict[int, dict[int, str]]
-"""By partition and broker, the log directory."""
+"""The log directory, by partition and broker."""
 
 
 def places(
     admin: ClusterAdmin, topic: str, replicas: Mapping[int, Sequence[int]]
 ) -> Places:
-    """Where the replicas of a topic lie; `replicas` by partition."""
+    """Log directories of a topic's replicas; `replicas` by partition."""
     name = TopicName(topic)
     return {
         partition: {b: place(admin, PartitionId(name, partition), b) for b in brokers}
@@ -28,7 +28,7 @@ def places(
 
 
 def place(admin: ClusterAdmin, pid: PartitionId, broker: int) -> str:
-    """Where one replica lies, once its broker has made it and is at rest."""
+    """The log directory of a replica, once its broker has created it and it is idle."""
     result: list[str] = []
 
     def is_at_rest() -> bool:
@@ -40,7 +40,7 @@ def place(admin: ClusterAdmin, pid: PartitionId, broker: int) -> str:
 
 
 def other_dir(cluster: LocalCluster, broker: int, path: str) -> str:
-    """The other one of a broker's two directories."""
+    """The other log directory of a broker with two."""
     known = map(str, cluster.kafka.brokers[BrokerId(broker)].log_dirs)
     (result,) = (p for p in known if p != path)
     return result
@@ -61,7 +61,7 @@ def plan_to(
     before: Places,
     targets: Places,
 ) -> Plan:
-    """A plan of these replica lists; `wanted` names a directory or leaves it."""
+    """A plan with these replica lists; `wanted` names directories to change."""
     plan = plan_for(cluster.bootstrap, topic, after)
 
     def with_dirs(move: Move) -> Move:

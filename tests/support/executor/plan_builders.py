@@ -1,4 +1,4 @@
-"""Moves, plans and views of a cluster made by hand."""
+"""Builders of moves, plans and views of a cluster."""
 
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -33,7 +33,7 @@ def move(
     dirs_before: Sequence[str] = (),
     dirs_after: Sequence[str] = (),
 ) -> Move:
-    """One move; the first of a list leads unless something else is said."""
+    """One move; by default the first replica leads."""
     old = before[0] if leader_before is None else leader_before
     new = after[0] if leader_after is None else leader_after
     return Move(
@@ -79,7 +79,7 @@ def plan(
 
 
 def plan_for(bootstrap: str, topic: str, after: Mapping[int, Sequence[int]]) -> Plan:
-    """A plan that fits the cluster as it is; the first of each list shall lead."""
+    """A plan that fits the present cluster; the first of each list will lead."""
     name = TopicName(topic)
     pids = [PartitionId(name, number) for number in after]
     with KafkaAdmin(bootstrap, 10.0) as admin:
@@ -104,7 +104,7 @@ def plan_for(bootstrap: str, topic: str, after: Mapping[int, Sequence[int]]) -> 
 def _views(
     admin: KafkaAdmin, pids: Sequence[PartitionId]
 ) -> dict[PartitionId, PartitionView]:
-    """Once the broker that is asked knows them; others knew them before."""
+    """As if the polled broker knew them; others knew them before."""
     end_s = time.monotonic() + 300
     while len(result := admin.partitions(pids)) < len(pids):
         assert time.monotonic() < end_s
@@ -120,7 +120,7 @@ def view(
     leader: int | None = None,
     topic_id: str | None = None,
 ) -> PartitionView:
-    """What metadata show of the partition of a move; as before it by default."""
+    """The metadata of a move's partition; by default from before the move."""
     result = of.replicas_before if replicas is None else ids(replicas)
     led_by = of.leader_before if replicas is None else result[0]
     return PartitionView(
@@ -142,7 +142,7 @@ def log_dir(
     offline: bool = False,
     cordoned: bool = False,
 ) -> LogDirView:
-    """A log directory that serves; empty unless something else is said."""
+    """An online log directory; empty by default."""
     return LogDirView(
         path=path,
         sizes=sizes or {},
@@ -159,7 +159,7 @@ def observed(
     alive: Collection[int] = (1, 2, 3),
     log_dirs: Mapping[BrokerId, Sequence[LogDirView]] | None = None,
 ) -> Observed:
-    """The cluster as the plan has it, but for these views."""
+    """The cluster as in the plan, except for these views."""
     return Observed(
         cluster=ClusterView(cluster_id=CLUSTER_ID, alive=frozenset(ids(list(alive)))),
         partitions={m.id: view(m) for m in of.moves} | {v.id: v for v in views},

@@ -1,4 +1,4 @@
-"""A real cluster whose clients come through a proxy, and what is moved there."""
+"""A real cluster behind a proxy, and moves on it."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
@@ -25,25 +25,26 @@ TOPIC = TopicName("numbered")
 PARTITIONS = 60
 TIMEOUT_S = 2.0
 CLIENTS = "127.0.0.2"
-"""Where the brokers see clients come from that come through the proxy."""
+"""The address from which brokers see clients of the proxy."""
 THROTTLED = RunLimits(throttle_bytes_per_s=50_000_000)
 
 
 @dataclass
 class Proxied:
-    """The cluster, and what a test does with it."""
+    """The cluster, with the operations of a test."""
 
     cluster: LocalCluster
     proxy: Proxy
     admin: KafkaAdmin
     """Past the proxy."""
     folder: Path = field(init=False)
-    """Where the journals of a test are."""
+    """The folder for journals of a test."""
     _fresh: Iterator[int] = field(default_factory=itertools.count)
 
     def plan(self) -> Plan:
-        """Of partitions that lie as they were made: a copy that is to lead, and a
-        follower that is to lead."""
+        """A plan for untouched partitions: a new replica that will lead, and a
+        follower that will lead.
+        """
         after = {next(self._fresh): [3, 2], next(self._fresh): [2, 1]}
         return plan_for(self.cluster.kafka.inner_bootstrap, TOPIC, after)
 
@@ -57,7 +58,7 @@ class Proxied:
         limits: RunLimits = DEFAULT_LIMITS,
         observe: Callable[[RunProgress], None] = ignore,
     ) -> RunReport:
-        """Carry out a plan."""
+        """Execute a plan."""
         with self.connect(limits) as executor:
             return executor.execute(
                 plan,
@@ -67,14 +68,14 @@ class Proxied:
             )
 
     def resume(self) -> RunReport:
-        """Go on with the newest run."""
+        """Resume the newest run."""
         with self.connect() as executor:
             return executor.resume(
                 journal_dir=self.folder, observe=ignore, steering=Steering()
             )
 
     def is_as_planned(self, plan: Plan) -> bool:
-        """Whether replicas, replicas in sync and leaders are."""
+        """Whether replicas, replicas in sync and leaders match."""
         views = self.admin.partitions([m.id for m in plan.moves])
         return all(
             (view.replicas, view.leader, view.in_sync)
@@ -85,7 +86,7 @@ class Proxied:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is set, and nothing moves."""
+        """Whether no throttle is set and no partition moves."""
         brokers = (self.admin.own_broker_configs(b, RATES) for b in ids((1, 2, 3)))
         lists = self.admin.own_topic_configs([TOPIC], (LEADERS, FOLLOWERS))
         return not any([*brokers, lists[TOPIC], self.admin.reassignments()])
@@ -93,7 +94,7 @@ class Proxied:
 
 @contextmanager
 def proxied(properties: Mapping[str, str]) -> Iterator[Proxied]:
-    """Three brokers, with properties beside the lab's own."""
+    """Three brokers, with properties in addition to the lab's own."""
     ports = free_ports(6)
     outer, inner = ports[:3], ports[3:]
     plan = LocalPlan(

@@ -1,4 +1,4 @@
-"""How tests carry out plans on real clusters."""
+"""Execute plans on real clusters."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +12,12 @@ from model.plan.plan import Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
 
 TIMEOUT_S = 10.0
-"""Of a request to brokers that serve."""
+"""Timeout of a request to live brokers."""
 DEFAULT_LIMITS = RunLimits()
 
 
 def ignore(_: RunProgress) -> None:
-    """News of a run that nobody reads."""
+    """Ignore the progress of a run."""
 
 
 def execute(
@@ -27,7 +27,7 @@ def execute(
     observe: Callable[[RunProgress], None] = ignore,
     in_flight: int = 4,
 ) -> RunReport:
-    """Carry out a plan to its end."""
+    """Execute a plan to its end."""
     return executor.execute(
         plan,
         journal_dir=folder,
@@ -40,7 +40,7 @@ def execute(
 def executor_with_tier(
     cluster: LocalCluster, limits: RunLimits = DEFAULT_LIMITS
 ) -> Executor:
-    """An executor that looks into the tier of the cluster."""
+    """An executor that reads the tier of the cluster."""
     s3 = S3Settings(
         endpoint_url=cluster.s3.endpoint,
         bucket=cluster.s3.bucket,
@@ -51,7 +51,7 @@ def executor_with_tier(
 
 
 def assert_done(report: RunReport) -> None:
-    """Every move was made, and there is nothing to say; else this says what."""
+    """Assert that every move was made, and show the report otherwise."""
     left = [m for m in report.moves if m.state is not MoveState.DONE]
     messages = [f"{m.topic}-{m.partition} {m.state.value}: {m.note}" for m in left]
     assert report.state is RunState.DONE, "; ".join([report.reason, *messages])

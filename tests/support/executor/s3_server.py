@@ -1,4 +1,4 @@
-"""A real S3 server in this process, and a client whose calls fail when asked to."""
+"""A real S3 server in this process, and a client whose calls fail on demand."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ def s3_server() -> Iterator[str]:
 
 
 def client(settings: S3Settings) -> Any:
-    """One client per server, as making one takes longer than all that it does."""
+    """One client per server, since making one takes longer than its calls."""
     return _client(replace(settings, prefix=""))
 
 
@@ -51,7 +51,7 @@ def _client(settings: S3Settings) -> Any:
 
 
 def place(endpoint: str) -> S3Settings:
-    """A place of one's own in the bucket, which all servers of a process share."""
+    """A separate prefix in the bucket, which all servers of a process share."""
     return s3_settings(endpoint, f"{next(_places)}/")
 
 
@@ -134,7 +134,7 @@ def refusal(name: str, status: int, code: str) -> ClientError:
 
 
 class Host:
-    """A machine with an archive: a client, a lease and a clock of its own."""
+    """A host with an archive: its own client, lease and clock."""
 
     def __init__(
         self, settings: S3Settings, timing: Timing, name: str, call_s: float = CALL_S
@@ -147,7 +147,7 @@ class Host:
 
 
 def keys(settings: S3Settings) -> list[str]:
-    """What lies in the bucket under the prefix."""
+    """Keys in the bucket under the prefix."""
     pages = client(settings).list_objects_v2(Bucket=BUCKET, Prefix=settings.prefix)
     result = [entry["Key"] for entry in pages.get("Contents", ())]
     return [key.removeprefix(settings.prefix) for key in result]

@@ -1,4 +1,4 @@
-"""Runs on a simulated cluster, which may be cut off at any call and gone on with."""
+"""Runs on a simulated cluster that can be killed at any call and resumed."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ class SimulatedRun:
     """Leaders before that are not the first of their replicas."""
     leader_check_s: float | None = None
     lags_s: Mapping[int, float] = field(default_factory=dict)
-    """How far what brokers show is behind the controller."""
+    """Seconds by which brokers' metadata lag behind the controller."""
     log_dirs: tuple[str, ...] = ("/data",)
     """Of each broker; every replica is in the first at the beginning."""
     dirs_after: Mapping[int, Sequence[str]] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class SimulatedRun:
     cluster: SimulatedCluster = field(init=False)
     faults: Faults = field(init=False, default_factory=Faults)
     shown: list[RunProgress] = field(init=False, default_factory=list)
-    """What observers of runs were shown."""
+    """Progress shown to the observer."""
     steering: Steering = field(init=False, default_factory=Steering)
 
     def __post_init__(self) -> None:
@@ -108,7 +108,7 @@ class SimulatedRun:
 
     @property
     def dirs(self) -> dict[int, tuple[str, ...]]:
-        """Where the replicas lie of partitions whose directories the plan names."""
+        """Log directories by partition, where the plan names them."""
         return {
             pid.partition: tuple(p.dirs.get(b, self.log_dirs[0]) for b in p.replicas)
             for pid, p in self.cluster.partitions.items()
@@ -122,7 +122,9 @@ class SimulatedRun:
         return not any([*self.cluster.topic_configs.values(), *brokers])
 
     def executor(self) -> Executor:
-        """A new process: it knows what is on disk and what the cluster shows."""
+        """An executor as in a new process, which knows only the disk and the
+        cluster.
+        """
         admin = SimulatedAdmin(self.cluster, self.faults)
         return Executor(admin, timing=self.cluster.timing, limits=self.limits)
 
@@ -131,7 +133,7 @@ class SimulatedRun:
         to_run: Plan | None = None,
         observe: Callable[[RunProgress], None] | None = None,
     ) -> RunReport:
-        """Carry out the plan, or another one."""
+        """Execute the plan, or another one."""
         return self.executor().execute(
             to_run or self.plan,
             journal_dir=self.folder,
@@ -140,11 +142,11 @@ class SimulatedRun:
         )
 
     def reset_steering(self) -> None:
-        """Forget what was asked of the run before."""
+        """Forget the requests to the previous run."""
         self.steering = Steering()
 
     def resume(self) -> RunReport:
-        """Go on with the newest run."""
+        """Resume the newest run."""
         return self.executor().resume(
             journal_dir=self.folder, observe=lambda _: None, steering=self.steering
         )
@@ -166,7 +168,7 @@ class SimulatedRun:
         kill_after, self.faults.on_call = made, on_call
 
     def stop_killing(self) -> None:
-        """Nothing kills any more."""
+        """Stop killing."""
         self.faults.on_call = Faults().on_call
 
     def _named(self, number: int) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Records in real topics: written before a run, while one goes on, read after it."""
+"""Records in real topics: written before and during a run, read after it."""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ PATIENCE_S = 300.0
 
 
 def fill(bootstrap: str, topic: str, megabytes: Sequence[int]) -> None:
-    """Write so much into each partition."""
+    """Write this many bytes into each partition."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20})
     for partition, size in enumerate(megabytes):
         for number in range(size * 1000):
@@ -29,7 +29,7 @@ def fill(bootstrap: str, topic: str, megabytes: Sequence[int]) -> None:
 def loaded(
     cluster: LocalCluster, topic: str, size: float, *, partitions: int, rate: float
 ) -> Load:
-    """A load that goes on, once it has written so many bytes into each partition."""
+    """A continuous load, once it has written so many bytes into each partition."""
     order = LoadOrder(topic=topic, bytes_per_s=rate, weights=(1.0,) * partitions)
     load = Load(cluster.processes, cluster.bootstrap, order, name=topic)
     load.start()

@@ -1,4 +1,4 @@
-"""Small synthetic clusters to look at."""
+"""Small synthetic clusters for tests."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from lab.synthetic.shape import ClusterShape
 from model.snapshot.snapshot import StorageKind
 
 STILL = Rhythm(growth=0.0, bursts=0.0, noise=0.0)
-"""Nothing but days and weeks."""
+"""Only daily and weekly cycles."""
 
 
 def order(

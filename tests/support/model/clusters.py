@@ -66,7 +66,7 @@ def snapshot(
     size_bytes: Sequence[int] | None = None,
     recent: Sequence[RecentMove] = (),
 ) -> Snapshot:
-    """One topic; 1 byte/s in and out each where nothing else is said."""
+    """One topic; by default 1 byte/s in and out each."""
     topic = Topic(name=TOPIC, topic_id="id", storage=storage, internal=internal)
     rows = [
         PartitionRow(
@@ -137,7 +137,7 @@ def wide(
 def change(
     row: int, *replicas: int, leader: int | None = None, dirs: tuple[str, ...] = ()
 ) -> Change:
-    """The first replica leads where no leader is named."""
+    """By default the first replica leads."""
     leads = replicas[0] if leader is None else leader
     return Change(row, ids(*replicas), BrokerId(leads), dirs)
 
@@ -147,7 +147,7 @@ def propose(state: Snapshot, *changes: Change, goals: Goals = NO_FLOOR) -> Propo
 
 
 def words(proposal: Proposal, rule: str) -> list[str]:
-    """What one rule says of a proposal."""
+    """The messages of one rule about a proposal."""
     (result,) = (r for r in RULES if r.name == rule)
     return [v.words for v in result.violations(proposal)]
 

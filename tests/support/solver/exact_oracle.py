@@ -1,4 +1,4 @@
-"""Tiny clusters, and every placement they allow: the oracle of the exact solver."""
+"""Tiny clusters and all their allowed placements: the oracle of the exact solver."""
 
 import itertools
 import math
@@ -46,7 +46,7 @@ class Row:
     local_bytes: int = 100
     topic: TopicName = TOPIC
     later: tuple[float, float] | None = None
-    """Loads at a second hour, if the cluster knows one."""
+    """Loads at a forecast slot, if the cluster has one."""
 
 
 def broker(
@@ -130,9 +130,9 @@ def goals(price: float | None = None, **others: object) -> Goals:
 def least(
     snapshot: Snapshot, given_goals: Goals, plan: Plan | None = None
 ) -> float | None:
-    """The least F of all placements without a violation; None where each has one.
+    """The least F of all placements without a violation; None if there is none.
 
-    plan: only placements count that repair what it repairs, and leave no broker further
+    plan: count only placements that repair what it repairs, and leave no broker further
     over a limit than it does.
     """
     result = (
@@ -173,17 +173,17 @@ def remaining_violations(faults: Plan | Evaluation) -> tuple[int, float]:
 
 
 def most_repaired(snapshot: Snapshot, given_goals: Goals) -> tuple[int, float]:
-    """The least that any placement leaves broken, racks before limits."""
+    """The least violations that any placement leaves, racks before limits."""
     return min(map(remaining_violations, allowed_placements(snapshot, given_goals)))
 
 
 def placement_count(snapshot: Snapshot, given_goals: Goals) -> int:
-    """How many placements `least` tries."""
+    """Number of placements that `least` tries."""
     return math.prod(map(len, _all_places(snapshot, given_goals)))
 
 
 def _all_places(snapshot: Snapshot, given_goals: Goals) -> list[list[Change | None]]:
-    """Of each row those places that are not forbidden whatever else is changed."""
+    """For each row, the placements that are not forbidden by themselves."""
     # Only observers have a fixed position in the list.
     ordered = any(rule.placement.observers for rule in given_goals.placements)
     return [
@@ -199,7 +199,7 @@ def _all_places(snapshot: Snapshot, given_goals: Goals) -> list[list[Change | No
 def _forbidden(
     snapshot: Snapshot, given_goals: Goals, row: int, place: Change | None
 ) -> bool:
-    """Whether a rule says so of this very partition."""
+    """Whether a rule reports a violation of this very partition."""
     proposal = Proposal(snapshot, given_goals, (place,) if place else ())
     prefix = f"{snapshot.id(row)} "
     return any(

@@ -1,4 +1,4 @@
-"""Clusters that are hard to plan: limits that are tight, exceeded or out of reach."""
+"""Clusters that are hard to plan: limits are tight, exceeded or unreachable."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -40,7 +40,7 @@ def hard(
 
 
 def with_directories(snapshot: Snapshot, seed: int) -> Snapshot:
-    """The same on plain disks with several log directories, whose room is scarce."""
+    """The same on plain disks with several, nearly full log directories."""
     rng = np.random.default_rng(seed)
     replica_brokers = snapshot.partitions.replica_broker
     count = int(rng.integers(2, 6))
@@ -159,7 +159,7 @@ def _goals(rng: np.random.Generator, snapshot: Snapshot) -> Goals:
 
 
 def over_capacity() -> Snapshot:
-    """Six brokers of which some carry more than they may, and no plan mends that."""
+    """Six brokers, some of them over their limit, which no plan can repair."""
     rng = np.random.default_rng(6)
     loads = np.round(rng.lognormal(0.0, 1.0, 96), 3) * 5 * MB
     pull = np.array([1.0, 1.0, 1.0, 0.2, 0.2, 0.2])

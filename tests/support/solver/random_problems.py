@@ -1,4 +1,4 @@
-"""Any tiny cluster and any goals for it, for properties that must hold of all."""
+"""Random tiny clusters and goals, for properties that hold for all of them."""
 
 import itertools
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ TOPICS = st.sampled_from([TOPIC, OTHER])
 def clusters(
     draw: st.DrawFn, most_brokers: int = 5, most_rows: int = 5, most_rf: int = 3
 ) -> Snapshot:
-    """Small clusters with all that the rules speak of."""
+    """Small clusters with everything that rules refer to."""
     ids = range(1, draw(st.integers(1, most_brokers)) + 1)
     racks = draw(st.sampled_from(RACKS))
     capacity = draw(st.sampled_from(CAPACITIES))
@@ -153,7 +153,7 @@ def pins(draw: st.DrawFn) -> dict[str, object]:
 
 @st.composite
 def placements(draw: st.DrawFn) -> dict[str, object]:
-    """Replicas and observers in some racks, of which nobody may have one."""
+    """Replicas and observers in some racks, which may not exist."""
     parts = st.lists(st.sampled_from("aabbcz"), min_size=1, max_size=3)
     replicas, observers = draw(parts), draw(st.one_of(st.just([]), parts))
     placement = {

@@ -1,4 +1,4 @@
-"""Everything that solves, each called as its command calls it."""
+"""All modes of solving, each called as its command calls it."""
 
 from collections.abc import Callable
 from typing import Final

@@ -21,14 +21,14 @@ from tui.widgets.text_lines import Lines
 
 USER = "ann"
 ROUNDS = 5
-"""Messages lead to a layout, that to sizes, those to other text and a layout again."""
+"""Rounds until messages, layouts and repaints have triggered each other."""
 SWITCH_S = 0.06
 """For so long, and a little less, Textual draws nothing after a switch of screens."""
 
 
 @dataclass
 class Stage:
-    """What a test acts on and looks at."""
+    """The objects that a test acts on and inspects."""
 
     loop: FakeLoop
     app: PlimsollApp
@@ -46,9 +46,10 @@ class Stage:
         await self.settle()
 
     async def settle(self) -> None:
-        """Until messages, threads and repaints are through.
+        """Wait until messages, threads and repaints are done.
 
-        Counted in rounds, not by an idle processor, which a busy machine has, too.
+        Counted in rounds rather than by an idle processor, which a busy machine never
+        has.
         """
         await self.app.workers.wait_for_complete()
         if self.app.current_mode != self.mode:
@@ -81,7 +82,7 @@ class Stage:
 
     @property
     def help(self) -> str:
-        """What the help panel says, a paragraph or key on each line."""
+        """The text of the help panel, a paragraph or key per line."""
         console = Console(width=1000, file=io.StringIO())
         with console.capture() as caught:
             console.print(self.app.screen.query_one("HelpPanel Static", Static).content)
@@ -102,7 +103,7 @@ async def stage(
     theme: str = "textual-dark",
     keys: dict[str, str] | None = None,
 ) -> AsyncIterator[Stage]:
-    """The app, showing this view."""
+    """The app with this view."""
     looks = ScreenSettings(theme=theme)
     loop = FakeLoop(view=view, running=running, screen=looks, keys=keys or {})
     stages: list[Stage] = []

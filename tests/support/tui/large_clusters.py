@@ -1,4 +1,4 @@
-"""Clusters with more brokers, topics and partitions than a screen has room for."""
+"""Clusters with more brokers, topics and partitions than fit a screen."""
 
 import functools
 from dataclasses import replace

@@ -280,7 +280,7 @@ def failed() -> LoopView:
 
 
 def disconnected() -> LoopView:
-    """Data are kept, also when the brokers are asked for anew."""
+    """Data stay visible, also while brokers are queried again."""
     return replace(
         plan_ready(),
         phase=Phase.UNREACHABLE,
@@ -338,10 +338,10 @@ def competing_rebalancer() -> LoopView:
 
 @dataclass
 class FakeProposals:
-    """Keeps what it is asked for."""
+    """Records its calls."""
 
     refuses: PlimsollError | None = None
-    """What each request raises."""
+    """Error raised by each request."""
     asked: list[PlanOverrides] = field(default_factory=list)
     stopped: int = 0
     undone: int = 0
@@ -379,15 +379,15 @@ class FakeProposals:
 
 @dataclass
 class FakePast:
-    """Keeps what it is asked for."""
+    """Records its calls."""
 
     interrupted: PastRun | None = None
     listed: Sequence[PastRun] = ()
     replayed: Replay | None = None
     back: tuple[Plan, list[str]] | PlimsollError | None = None
-    """What the plan back is, or why there is none."""
+    """The rollback plan, or the reason why there is none."""
     refuses: PlimsollError | None = None
-    """What `resume` and `roll_back` raise."""
+    """Error raised by `resume` and `roll_back`."""
     resumed: list[str] = field(default_factory=list)
     rolled_back: list[tuple[str, str]] = field(default_factory=list)
 
@@ -431,12 +431,12 @@ FORECAST = Forecast(
 
 @dataclass
 class FakeLoop:
-    """Shows the views it is given, and keeps what it is asked for."""
+    """Shows the given views and records its calls."""
 
     view: LoopView = CONNECTING
     running: bool = False
     refuses: PlimsollError | None = None
-    """What `approve` raises."""
+    """Error raised by `approve`."""
     approved: list[tuple[str, str]] = field(default_factory=list)
     plans_wanted: int = 0
     actions: list[str] = field(default_factory=list)
@@ -449,7 +449,7 @@ class FakeLoop:
     clock: Callable[[], float] = time.time
     previous_runs: FakePast = field(default_factory=FakePast)
     forecast: Forecast | PlimsollError = FORECAST
-    """What `preview` returns or raises."""
+    """Value returned or error raised by `preview`."""
 
     @property
     def settings(self) -> LoopSettings:
@@ -466,7 +466,7 @@ class FakeLoop:
         )
 
     def show(self, view: LoopView, *, running: bool | None = None) -> None:
-        """Publish a view as the loop does."""
+        """Publish a view like the loop does."""
         self.view = view
         self.running = view.phase is Phase.RUNNING if running is None else running
         for subscriber in self.subscribers:

@@ -1,4 +1,4 @@
-"""Runs of before, as values."""
+"""Previous runs, as values."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def past(state: RunState = RunState.DONE, *, run_id: str = RUN_ID) -> PastRun:
 
 
 def older() -> PastRun:
-    """One of the day before that was stopped."""
+    """A run of the previous day that was stopped."""
     result = past(RunState.STOPPED, run_id="20231113T101500-77aa0e5b")
     day_ms = 86_400_000
     return replace(
@@ -42,7 +42,7 @@ def older() -> PastRun:
 
 
 def replay() -> Replay:
-    """Two moves are sent, one is made, the run is paused, goes on and is stopped."""
+    """Two moves are sent, one is made; the run is paused, resumed and stopped."""
     sent, made = moves()[0], moves()[1]
     records = [
         _record(0, JournalEvent.STARTED),

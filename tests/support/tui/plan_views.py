@@ -59,13 +59,13 @@ def still_solving() -> LoopView:
 
 
 def asked() -> LoopView:
-    """A plan of which something was asked."""
+    """A plan that was edited."""
     asks = PlanOverrides().dropping(PartitionId(moves()[0].topic, 5))
     return replace(plan_ready(), proposed=PlanningView(asks=asks))
 
 
 def awaited() -> LoopView:
-    """Something else was asked than of the plan there is."""
+    """A request for a plan other than the present one."""
     view = asked()
     proposed = replace(view.proposed, awaited=True, solving=SO_FAR)
     return replace(view, phase=Phase.SOLVING, proposed=proposed)
@@ -83,7 +83,7 @@ def outdated() -> LoopView:
 
 
 def leaving_faults() -> LoopView:
-    """A plan after which three limits stay exceeded and a partition shares racks."""
+    """A plan after which three limits are exceeded and a partition shares racks."""
     over = tuple(
         OverLimit(
             broker=BrokerId(b),
@@ -111,7 +111,7 @@ def leaving_faults() -> LoopView:
 
 @functools.cache
 def loaded_plan() -> Plan:
-    """The solver's own plan, whose moves tell what they load brokers with."""
+    """The solver's own plan, whose moves have the loads of brokers."""
     best = solve(skewed(), GOALS, WORK).best
     assert best is not None
     return best
@@ -142,7 +142,7 @@ def what_if_answer() -> WhatIf:
 
 
 def what_if(mode: Mode = Mode.APPROVE) -> LoopView:
-    """A broker drained in thought, beside a real plan that is ready."""
+    """A what-if with a drained broker, beside a real plan that is ready."""
     supposed = WhatIfView(
         words=SCENARIO.words(),
         snapshot=suppose(skewed(), SCENARIO),

@@ -1,4 +1,4 @@
-"""A process in a terminal that a test sits at, and may take away."""
+"""A process in a terminal that a test reads, and may close."""
 
 import contextlib
 import fcntl
@@ -16,11 +16,11 @@ from pathlib import Path
 from tests.support.paths import ROOT
 
 LONG_S = 300.0
-"""Only a test that has failed waits so long."""
+"""Only a failing test waits so long."""
 
 
 Terminal = AbstractContextManager[tuple[subprocess.Popen[bytes], int]]
-"""A process in a terminal, and the end of the terminal that a person sits at."""
+"""A process in a terminal, and the end of the terminal that a person uses."""
 
 
 def in_terminal(script: str, *arguments: str, **environment: str) -> Terminal:
@@ -65,7 +65,7 @@ def started_in_terminal(
 
 
 def read_until(master: int, words: bytes) -> bytes:
-    """What is drawn until these words are."""
+    """The output up to these words."""
     drawn, deadline = b"", time.monotonic() + LONG_S
     while words not in drawn:
         assert time.monotonic() < deadline, drawn[-2000:]

@@ -1,4 +1,4 @@
-"""One broker in detail, as wide and as high as it is told."""
+"""One broker in detail, at any given width and height."""
 
 import pytest
 

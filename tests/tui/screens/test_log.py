@@ -1,4 +1,4 @@
-"""The log: by level and word, and never pulled from under the eye."""
+"""The log: filtered by level and word, and stable while it is read."""
 
 from dataclasses import replace
 

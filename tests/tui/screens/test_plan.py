@@ -1,4 +1,4 @@
-"""Words on plans and moves."""
+"""Text about plans and moves."""
 
 from model.ids import BrokerId
 from tests.support.tui.loop_views import moves

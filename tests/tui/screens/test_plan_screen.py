@@ -1,4 +1,4 @@
-"""What the keys of the plan screen ask of the loop; none of them changes a cluster."""
+"""Requests of the plan screen's keys to the loop; none changes a cluster."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The plan as a difference to read: figures, moves, brokers, frontier, in words."""
+"""The plan as differences: figures, moves, brokers, frontier."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A run as lines and rows: how far it is, what it does, what would stop it."""
+"""A run as lines and rows: its progress, its moves, its stop rules."""
 
 from dataclasses import replace
 

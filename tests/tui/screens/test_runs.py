@@ -1,4 +1,4 @@
-"""Runs steered and undone from the screen: what is asked, and what is passed on."""
+"""Runs controlled and rolled back from the screen: questions and requests."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The screen over a fake loop: views come in from another thread."""
+"""The screen over a fake loop: views arrive from another thread."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""A terminal that vanishes in a run: what runs is finished, and nothing is left."""
+"""A terminal that disappears during a run: moves complete, nothing is left."""
 
 import os
 from pathlib import Path

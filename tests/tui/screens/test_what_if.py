@@ -1,4 +1,4 @@
-"""While something is supposed, nothing on the screen passes for the real plan."""
+"""During a what-if, nothing on the screen looks like the real plan."""
 
 from dataclasses import replace
 

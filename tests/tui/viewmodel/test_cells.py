@@ -1,4 +1,4 @@
-"""Text that has to fit."""
+"""Text that has to fit a width."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The header: which cluster, how fresh, what happens."""
+"""The header: cluster, age of the data, phase."""
 
 from dataclasses import replace
 

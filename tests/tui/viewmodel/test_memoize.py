@@ -1,4 +1,4 @@
-"""What is made once, and not for each view."""
+"""Values computed once, and not for each view."""
 
 from dataclasses import replace
 

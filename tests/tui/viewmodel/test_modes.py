@@ -1,4 +1,4 @@
-"""The six screens and the way from one to another."""
+"""The six screens and switching between them."""
 
 import pytest
 

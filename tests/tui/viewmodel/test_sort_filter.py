@@ -1,4 +1,4 @@
-"""Tables as a person wants them: filtered, sorted."""
+"""Tables filtered and sorted."""
 
 from hypothesis import given
 from hypothesis import strategies as st

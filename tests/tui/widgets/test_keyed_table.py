@@ -1,4 +1,4 @@
-"""What a table shows that is wider than its part of the terminal."""
+"""Tables wider than their part of the terminal."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""`plimsoll place` as a function: replica lists in the forms of Kafka's tools."""
+"""`plimsoll assign` as a function: replica lists in the forms of Kafka's tools."""
 
 import json
 from pathlib import Path

@@ -58,7 +58,7 @@ def test_one_point_is_always_the_plan_of_the_plan_command(
     seed: int,
     objective: ObjectiveKind,
 ) -> None:
-    """With too little work to prove it, so that a hastier solve finds another plan."""
+    """With too small a search budget for a proof, so that other searches may differ."""
     settings = Settings(
         solve=SolveLimits(work=0.2, gap=0.0), goals=Goals(objective=objective)
     )

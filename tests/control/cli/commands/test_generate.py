@@ -1,4 +1,4 @@
-"""`plimsoll synthesise` as a user meets it."""
+"""`plimsoll generate` from the user's point of view."""
 
 import json
 from pathlib import Path

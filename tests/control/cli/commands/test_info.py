@@ -1,4 +1,4 @@
-"""What `plimsoll info` says of the sources that were found."""
+"""The sources listed by `plimsoll info`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def reporter(source: str = AUTOMQ, **other: Any) -> ReporterState:
 
 
 def vectors(by: Mapping[str, str]) -> pa.Table:
-    """Of two partitions, of which the columns named are known by these."""
+    """Vectors of two partitions, with the given source for each named column."""
     samples = [sample(s, partition=p) for s in range(6) for p in range(2)]
     result = load_vectors(table(samples), Window(window_ms=15_000))
     for column, origin in by.items():
@@ -135,7 +135,7 @@ def test_the_history_folder_and_the_spark_master_are_shown() -> None:
 
 @dataclass(frozen=True)
 class Asked:
-    """A reporter that is polled, as the collector shows it."""
+    """A polled reporter, as the collector reports it."""
 
     read_at_ms: int | None
     brokers: tuple[int, ...]

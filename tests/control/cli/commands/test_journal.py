@@ -1,4 +1,4 @@
-"""`plimsoll journal verify` and `repair`, as they are typed."""
+"""`plimsoll journal verify` and `repair` as commands."""
 
 import json
 from pathlib import Path

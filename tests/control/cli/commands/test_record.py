@@ -1,4 +1,4 @@
-"""`plimsoll record` and `replay` as a user meets them without a cluster."""
+"""`plimsoll record` and `replay` without a cluster, from the user's point of view."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The screen in a browser: for this machine, without changes, and gone with it."""
+"""The screen in a browser: local, read only, and ended with its window."""
 
 import asyncio
 import contextlib
@@ -148,14 +148,14 @@ Connect = Callable[..., Awaitable[Any]]
 
 @pytest.fixture
 async def connect(recording: Path) -> AsyncIterator[Connect]:
-    """Opens a window of a recording, as a page with this origin does."""
+    """Opens a window of a recording, like a page with this origin."""
     async with served(command(["--play", str(recording)])) as opened:
         yield opened
 
 
 @contextlib.asynccontextmanager
 async def served(what: str, **limits: float) -> AsyncIterator[Connect]:
-    """The same of any program."""
+    """Opens a window of any program."""
     pytest.importorskip("textual_serve")
     from aiohttp import ClientSession, web
 
@@ -235,7 +235,7 @@ sys.stdout.buffer.write(b"D\\0\\0\\0\\1x")
 sys.stdout.flush()
 time.sleep(1000)
 """
-"""It hears of nothing."""
+"""A program that ignores everything."""
 
 
 def _program(text: str) -> str:
@@ -285,7 +285,7 @@ async def test_a_session_whose_tasks_have_not_started_ends_with_the_server(
     from control.cli import web as browser
 
     class Late(browser._Session):
-        """Begins to read only when its program has ended, as on a busy machine."""
+        """Starts to read only after its program has ended, as on a busy machine."""
 
         async def _open_app_process(self, width: int = 80, height: int = 24) -> Any:
             process = await super()._open_app_process(width, height)

@@ -1,4 +1,4 @@
-"""What `plimsoll status` says beside loads."""
+"""The output of `plimsoll status` besides loads."""
 
 import json
 from contextlib import nullcontext

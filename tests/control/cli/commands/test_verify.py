@@ -1,4 +1,4 @@
-"""`plimsoll verify`: what is true holds, and each kind of false claim is found."""
+"""`plimsoll verify` confirms true claims and finds each kind of false claim."""
 
 import json
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def judged(answer: Answer) -> dict[str, bool | None]:
 
 
 def forged(folder: Path, plan: Plan, **changes: object) -> None:
-    """A plan that claims something else, under a hash that fits."""
+    """A plan with other claims under a valid hash."""
     write_plan(folder / "forged.json", plan.model_copy(update=changes).seal())
 
 
@@ -104,7 +104,7 @@ def test_another_placement_is_found_by_its_fingerprint(
 def test_other_loads_of_the_same_placement_are_found_by_the_objective(
     verify: Verify, folder: Path
 ) -> None:
-    """Loads do not count in the fingerprint."""
+    """The fingerprint does not include loads."""
     write_snapshot(folder / "later.json", cluster([2] * 8, [9 * MB] + [MB] * 7))
     code, answer = verify(snapshot="later.json")
     assert code == Exit.REFUSED
@@ -156,7 +156,7 @@ def test_a_broken_rule_is_named(verify: Verify, folder: Path, plan: Plan) -> Non
 def test_a_bound_above_the_optimum_is_refuted_by_a_better_plan(
     verify: Verify, folder: Path, uneven: Snapshot, plan: Plan
 ) -> None:
-    """Half a plan that claims to be optimal: another solve finds what it denies."""
+    """Half a plan that claims to be optimal: another solve refutes it."""
     half = plan.moves[1:]
     value = evaluate(uneven, plan.goals, half).objective
     forged(folder, plan, moves=half, objective=value, bound=value)
@@ -180,7 +180,7 @@ def test_a_plan_of_kafkas_tools_is_judged_by_our_bound(
 def test_a_reassignment_can_be_judged_without_a_plan(
     verify: Verify, folder: Path
 ) -> None:
-    """The bound is then that of a solve of its own."""
+    """The bound then comes from a separate solve."""
     entry = {"topic": "orders", "partition": 0, "replicas": [1]}
     document = {"version": 1, "partitions": [entry]}
     write_document(folder / "theirs.json", document)
@@ -231,7 +231,7 @@ def test_the_table_lists_unchecked_claims(
 def test_a_plan_with_a_dead_broker_names_deferred_partitions_and_is_verified(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also by goals that are given: they defer nothing themselves."""
+    """Also with given goals, which defer nothing themselves."""
     dead = broker(3, state=BrokerState.DEAD)
     rows = [Row(replicas=(1,))] * 6
     snapshot = small([broker(1), broker(2), dead], [*rows, Row(replicas=(1, 2, 3))])

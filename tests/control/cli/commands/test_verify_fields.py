@@ -44,7 +44,7 @@ UNCHECKED: Final = {
     "rack_violations.reason": "words for people",
     "moves.reason": "words for people; `explain` gives the figures behind them",
 }
-"""Fields that are not checked, and why that is no danger."""
+"""Fields that are not checked, and why this is harmless."""
 
 PART: Final[dict[str, type[Plan | Move | BrokerChange]]] = {
     "moves": Move,
@@ -83,7 +83,7 @@ def document(state: Snapshot) -> dict[str, Any]:
 
 
 def rejected(document: dict[str, Any], state: Snapshot) -> bool:
-    """Whether verify, or already the reader, finds a fault; the hash fits again."""
+    """Whether `verify` or the reader finds a fault; the hash is valid."""
     sealed = document | {"hash": plan_hash(document)}
     try:
         plan = plan_of_document(sealed, Path("forged.json"))
@@ -194,7 +194,7 @@ def test_no_violation_can_be_hidden_or_altered(troubled: Snapshot, name: str) ->
 
 
 def empty(model: type[Plan | Move | BrokerChange], name: str) -> Any:
-    """What a field that was left out stands for."""
+    """The value that stands for an omitted field."""
     default = model.model_fields[name].get_default(call_default_factory=True)
     return list(default) if isinstance(default, tuple) else default
 
@@ -223,7 +223,7 @@ def test_a_move_whose_first_replica_would_not_lead_is_noticed(
 
 
 def judged(state: Snapshot, goals: Goals) -> tuple[Plan, list[str]]:
-    """A plan of the planner's own, and what verify finds wrong with it."""
+    """A plan of the planner, and the faults that verify finds."""
     plan = solve(state, goals, LIMITS).best
     assert plan is not None
     assert snapshot_claim(plan, state).holds
@@ -235,7 +235,7 @@ def judged(state: Snapshot, goals: Goals) -> tuple[Plan, list[str]]:
 def test_an_optimum_of_a_large_objective_holds_though_its_figures_are_rounded(
     loads: list[float],
 ) -> None:
-    """Nine digits of 35,000 are coarser than the gap of 1e-6 that counts as none."""
+    """Nine digits of 35,000 are coarser than the gap of 1e-6 that counts as zero."""
     state = snapshot(brokers(3), [(1,)] * len(loads), [(a, 3.1 * a) for a in loads])
     goals = Goals(balance=GOALS.balance, objective=ObjectiveKind.BAND)
     plan, faults = judged(state, goals)
@@ -245,7 +245,7 @@ def test_an_optimum_of_a_large_objective_holds_though_its_figures_are_rounded(
 
 
 def test_costs_of_log_directories_are_not_called_proved() -> None:
-    """The bound leaves it out, so a plan that nothing can move has a gap, too."""
+    """The bound omits them, so a plan that cannot be improved has a gap too."""
     dirs = tuple(LogDir(path=f"/d{i}") for i in range(2))
     members = tuple(b.model_copy(update={"log_dirs": dirs}) for b in brokers(2))
     bare = snapshot(members, [(1,)] * 3, storage=StorageKind.REPLICATED)
@@ -261,7 +261,7 @@ def test_costs_of_log_directories_are_not_called_proved() -> None:
 
 
 def test_a_leader_on_an_excluded_broker_stays_where_its_placement_keeps_it() -> None:
-    """Prices let no broker lead on that takes no load: the bound was too high."""
+    """Prices excluded leaders on brokers that take no load: the bound was too high."""
     excluded = {1: BrokerState.EXCLUDED}
     members = brokers(6, racks="abcabc", states=excluded)
     loads = [(1e6 * (1 + i % 7), 1e6) for i in range(60)]

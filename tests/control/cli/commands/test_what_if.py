@@ -1,4 +1,4 @@
-"""`plimsoll what-if` as a function: flags in, words or JSON out."""
+"""`plimsoll what-if` as a function: options in, text or JSON out."""
 
 import json
 from pathlib import Path

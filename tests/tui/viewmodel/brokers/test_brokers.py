@@ -1,4 +1,4 @@
-"""The table of brokers: over, under, and what the plan would change."""
+"""The table of brokers: deviations, and the effect of the plan."""
 
 from dataclasses import replace
 
@@ -50,7 +50,7 @@ def _rows(view: LoopView, width: int = 118) -> dict[str, dict[str, str]]:
 
 
 def _with_brokers(view: LoopView, **update: object) -> LoopView:
-    """The same view over brokers of which the first is changed."""
+    """The same view with a changed first broker."""
     first, *others = skewed().header.brokers
     brokers = (first.model_copy(update=update), *others)
     header = skewed().header.model_copy(update={"brokers": brokers})

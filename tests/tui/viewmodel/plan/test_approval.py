@@ -1,4 +1,4 @@
-"""The words of the question whether a plan is to be carried out."""
+"""The text of the question whether to execute a plan."""
 
 from model.ids import BrokerId
 from model.plan.plan import LeadersOnly
@@ -27,7 +27,7 @@ def test_a_few_brokers_are_all_named() -> None:
 
 
 async def test_the_effect_of_leader_changes_alone_fits_a_small_screen() -> None:
-    """With all that stands below it, down to the buttons."""
+    """With everything below it, down to the buttons."""
     alone = LeadersOnly(leader_changes=20, objective=plan().objective_before / 4)
     of = plan().model_copy(update={"leaders_only": alone})
     async with stage(plan_ready(of=of), size=(80, 24)) as on:
