@@ -1,1 +1,13 @@
-"""How plimsoll's clients reach a cluster, whichever driver they are made with."""
+"""Connection settings and drivers: Kafka, S3, OAuth tokens, Java and pinned jars."""
+
+PUBLIC = (
+    "admin_connection",
+    "client_properties",
+    "connection",
+    "driver_configs",
+    "driver_errors",
+    "jvm.jars",
+    "jvm.java",
+    "s3",
+)
+"""Modules that other packages may import; tests/test_layers.py enforces it."""

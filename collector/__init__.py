@@ -1,1 +1,24 @@
-"""Watches a cluster; Spark turns its samples into load vectors per partition."""
+"""Observe a cluster: Spark turns samples into loads of each partition."""
+
+PUBLIC = (
+    "assemble",
+    "brokers.fan_out",
+    "collector",
+    "collector_settings",
+    "history.history_settings",
+    "recorded_state",
+    "reports.exporters",
+    "reports.http",
+    "reports.metric_topics",
+    "reports.poller",
+    "reports.prometheus",
+    "reports.provenance",
+    "reports.reporters",
+    "reports.selectors",
+    "samples",
+    "spark.deployment",
+    "spark.session",
+    "spark.vectors",
+    "state_replay",
+)
+"""Modules that other packages may import; tests/test_layers.py enforces it."""

@@ -1,1 +1,14 @@
 """The loop observe, plan, approve, apply; the command line and its settings."""
+
+PUBLIC = (
+    "cli.console",
+    "loop.dependencies",
+    "loop.loop",
+    "loop.view",
+    "planning.frontier_points",
+    "planning.plan_overrides",
+    "planning.plan_view",
+    "planning.scenario_flags",
+    "render.plan_export",
+)
+"""Modules that other packages may import; tests/test_layers.py enforces it."""

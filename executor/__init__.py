@@ -1,1 +1,24 @@
-"""Carries out exactly the approved plan, journalled step by step."""
+"""Executes exactly the approved plan, journalled step by step."""
+
+PUBLIC = (
+    "client.cluster_admin",
+    "client.responses",
+    "executor",
+    "journal.journal_repair",
+    "journal.journal_replay",
+    "journal.left_settings",
+    "journal.lock",
+    "journal.run_history",
+    "journal.run_journal",
+    "run.elections",
+    "run.operator_control",
+    "run.rollback_plan",
+    "run.run_outcome",
+    "schedule.estimate",
+    "schedule.simulate",
+    "throttle.auto",
+    "throttle.fair_share",
+    "throttle.quota",
+    "timing",
+)
+"""Modules that other packages may import; tests/test_layers.py enforces it."""

@@ -1,1 +1,18 @@
-"""Plans: a compiled problem, CP-SAT with a proven bound, and the result."""
+"""Planning: problems compiled to columns, exact and local search, bounds, and plans."""
+
+PUBLIC = (
+    "infeasible.messages",
+    "new_topic.assign_topic",
+    "new_topic.topic_problem",
+    "problem.problem",
+    "report.build_plan",
+    "report.counterfactual",
+    "report.remove_moves",
+    "report.result",
+    "report.unmovable",
+    "search.observer",
+    "solve",
+    "studies.min_brokers",
+    "studies.trace_frontier",
+)
+"""Modules that other packages may import; tests/test_layers.py enforces it."""
