@@ -1,6 +1,6 @@
 """The values plimsoll works with, their files, and the independent evaluator."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 PUBLIC = (
     "bound.bound",
