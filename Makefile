@@ -30,21 +30,21 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 setup: $(VENV)/run.stamp ## install plimsoll into .venv
 
 .PHONY: web
-web: $(VENV)/web.stamp ## install what plimsoll serve needs, too
+web: $(VENV)/web.stamp ## install what plimsoll serve needs as well
 
 .PHONY: demo
-demo: $(VENV)/run.stamp ## level a skewed local Kafka cluster; ARGS=--headless without the screen
+demo: $(VENV)/run.stamp ## balance a skewed local Kafka cluster; ARGS=--headless without the screen
 	@$(BIN)/plimsoll demo $(ARGS)
 
 .PHONY: check
 check: $(VENV)/dev.stamp ## lint, format, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy model clients solver collector executor lab control tui tests benchmarks
+	$(BIN)/mypy model clients solver collector executor lab control tui tests benchmarks docs
 	$(BIN)/lint-imports
 
 .PHONY: test
-test: $(VENV)/dev.stamp ## all tests, the real clusters in them
+test: $(VENV)/dev.stamp ## run all tests, those on real clusters included
 	$(BIN)/python -m pytest -m "not (kafka or spark or automq or soak)" $(ARGS) || [ $$? = 5 ]
 	$(BIN)/python -m pytest -n 0 -m "automq and not soak" $(ARGS) || [ $$? = 5 ]
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "(kafka or spark) and not (automq or soak)" $(ARGS) || [ $$? = 5 ]
@@ -52,20 +52,20 @@ test: $(VENV)/dev.stamp ## all tests, the real clusters in them
 MINUTES ?= 60
 
 .PHONY: soak
-soak: $(VENV)/dev.stamp ## kills, throttled moves, and MINUTES=60 of moves under load, on real clusters
+soak: $(VENV)/dev.stamp ## run kills, throttled moves, and MINUTES=60 of moves under load on real clusters
 	PLIMSOLL_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -n 0 -m soak -rP $(ARGS)
 
 .PHONY: quick
-quick: $(VENV)/dev.stamp ## the tests that need no JVM and no broker
+quick: $(VENV)/dev.stamp ## run the tests that need no JVM and no broker
 	$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: bench bench-demo bench-moves bench-peers bench-pipeline bench-probe bench-records bench-schedule bench-screen bench-solver bench-stream
-bench: bench-solver bench-peers bench-schedule bench-pipeline bench-records bench-stream bench-moves bench-probe bench-screen bench-demo ## measure what the README and benchmarks/ state
+bench: bench-solver bench-peers bench-schedule bench-pipeline bench-records bench-stream bench-moves bench-probe bench-screen bench-demo ## measure everything in benchmarks/
 
 bench-demo: $(VENV)/dev.stamp ## measure the demo; ARGS="--runs N"
 	$(BIN)/python -P -m benchmarks.demo $(ARGS)
 
-bench-records: $(VENV)/dev.stamp ## measure raw records, decoded and made into hours; ARGS="--only kafka"
+bench-records: $(VENV)/dev.stamp ## measure decoding and compacting raw records; ARGS="--only kafka"
 	$(BIN)/python -P -m benchmarks.records $(ARGS)
 
 bench-stream: $(VENV)/dev.stamp ## measure the streaming job; ARGS="--batches N"
@@ -74,7 +74,7 @@ bench-stream: $(VENV)/dev.stamp ## measure the streaming job; ARGS="--batches N"
 bench-moves: $(VENV)/dev.stamp ## measure moves on real clusters; ARGS="--only automq"
 	$(BIN)/python -P -m benchmarks.moves $(ARGS)
 
-bench-probe: $(VENV)/dev.stamp ## measure a look at a cluster; ARGS="--only cost"
+bench-probe: $(VENV)/dev.stamp ## measure what observing a cluster costs; ARGS="--only cost"
 	$(BIN)/python -P -m benchmarks.probe $(ARGS)
 
 bench-screen: $(VENV)/dev.stamp ## measure the screen; ARGS="--only keys"
@@ -83,7 +83,7 @@ bench-screen: $(VENV)/dev.stamp ## measure the screen; ARGS="--only keys"
 bench-solver: $(VENV)/dev.stamp ## measure the planner; ARGS="--only 10x500 --seeds 1"
 	$(BIN)/python -P -m benchmarks.solver $(ARGS)
 
-bench-schedule: $(VENV)/dev.stamp ## measure the order in which moves are taken
+bench-schedule: $(VENV)/dev.stamp ## measure the order of moves
 	$(BIN)/python -P -m benchmarks.schedule
 
 bench-peers: $(VENV)/dev.stamp ## measure the planner beside other balancers
@@ -95,16 +95,21 @@ bench-pipeline: $(VENV)/dev.stamp ## measure decoders, and the history's statist
 	$(BIN)/python -P -m benchmarks.decoders
 	$(BIN)/python -P -m benchmarks.pipeline $(ARGS)
 
+.PHONY: reference
+reference: $(VENV)/dev.stamp ## write the generated parts of docs/
+	$(BIN)/python -P -m docs.generate
+
 .PHONY: pictures
 pictures: $(VENV)/dev.stamp ## take the pictures in docs/pictures
 	$(BIN)/python -P -m benchmarks.pictures
+	$(BIN)/python -P -m docs.before_after
 
 .PHONY: walk
-walk: $(VENV)/dev.stamp ## use the demo by its keys on the local cluster; pictures of it in docs/pictures/real
+walk: $(VENV)/dev.stamp ## drive the demo by its keys on the local cluster, and take docs/pictures/real
 	$(BIN)/python -P -m benchmarks.walk
 
 .PHONY: requirements
-requirements: ## pin the dependencies anew, with hashes
+requirements: ## pin dependency versions and hashes
 	$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/pip install --quiet uv
 	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/run.txt
 	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --extra web -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/web.txt
@@ -112,5 +117,5 @@ requirements: ## pin the dependencies anew, with hashes
 	$(VENV)/uv/bin/uv pip compile --quiet --group bench -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/bench.txt
 
 .PHONY: clean
-clean: ## remove what the targets made here
+clean: ## remove what the targets created here
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
