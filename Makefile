@@ -37,9 +37,10 @@ demo: $(VENV)/run.stamp ## balance a skewed local Kafka cluster; ARGS=--headless
 	@$(BIN)/plimsoll demo $(ARGS)
 
 .PHONY: check
-check: $(VENV)/dev.stamp ## lint, format, types, layers
+check: $(VENV)/dev.stamp ## lint, format, wording, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -P docs/dialect.py
 	$(BIN)/mypy model clients solver collector executor lab control tui tests benchmarks docs
 	$(BIN)/lint-imports
 
