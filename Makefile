@@ -109,14 +109,37 @@ pictures: $(VENV)/dev.stamp ## take the pictures in docs/pictures
 walk: $(VENV)/dev.stamp ## drive the demo by its keys on the local cluster, and take docs/pictures/real
 	$(BIN)/python -P -m benchmarks.walk
 
+DIST := $(VENV)/dist
+
+.PHONY: dist
+dist: ## build wheel and sdist into dist/, and try the wheel in a fresh environment
+	rm -rf dist $(DIST)
+	$(PYTHON) -m venv $(DIST)/build
+	$(DIST)/build/bin/pip install --quiet --require-hashes -r requirements/dist.txt
+	$(DIST)/build/bin/python -m hatchling build --target sdist
+	$(DIST)/build/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz
+	git ls-files model clients solver collector executor lab control tui | sort > $(DIST)/tree
+	$(DIST)/build/bin/python -m zipfile -l dist/*.whl | awk 'NR > 1 && !/[.]dist-info\// { print $$1 }' | sort | diff $(DIST)/tree -
+	$(PYTHON) -m venv $(DIST)/fresh
+	$(DIST)/fresh/bin/pip install --quiet --require-hashes -r requirements/run.txt
+	$(DIST)/fresh/bin/pip install --quiet --no-deps dist/*.whl
+	@# Outside of the repository, so that only the installed wheel can be imported.
+	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cp fixtures/demo.json "$$folder" && plimsoll=$$PWD/$(DIST)/fresh/bin/plimsoll \
+	  && cd "$$folder" && export PLIMSOLL_STATE_DIR="$$folder/state" \
+	  && "$$plimsoll" plan --snapshot demo.json --out plan.json && "$$plimsoll" verify plan.json --snapshot demo.json \
+	  && "$$plimsoll" demo --simulated --headless
+	rm -rf $(DIST)
+	ls -l dist
+
 .PHONY: requirements
 requirements: ## pin dependency versions and hashes
 	$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/pip install --quiet uv
 	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/run.txt
 	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --extra web -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/web.txt
 	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --group test --group static -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/dev.txt
+	$(VENV)/uv/bin/uv pip compile --quiet --group dist --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/dist.txt
 	$(VENV)/uv/bin/uv pip compile --quiet --group bench -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/bench.txt
 
 .PHONY: clean
 clean: ## remove what the targets created here
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
