@@ -58,9 +58,7 @@ class Bounds:
         bound = max(float(old["bound"]), _down(one.bound or 0.0))
         objective = min(float(old["objective"]), rounded(one.objective))
         if bound > objective * (1 + 1e-6):
-            raise ValueError(
-                f"{one.key}: the bound {bound} lies above a valid plan of {objective}"
-            )
+            raise ValueError(f"{one.key}: the bound {bound} lies above a valid plan of {objective}")
         self._best[f"{one.instance}/{one.seed}"] = {
             "digest": one.digest,
             "bound": bound,

@@ -258,9 +258,7 @@ class CannedPast:
             state=RunState.DONE,
         )
 
-    def _record(
-        self, run_id: str, event: JournalEvent, number: int | None
-    ) -> JournalRecord:
+    def _record(self, run_id: str, event: JournalEvent, number: int | None) -> JournalRecord:
         move = None if number is None else self._plan.moves[number]
         return JournalRecord(
             at_ms=AT_MS + 1000 * (number or 0),

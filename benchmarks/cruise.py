@@ -147,9 +147,7 @@ class Comparison:
                 raise RuntimeError(f"Cruise Control on {self._path}: {run.stderr}")
             report = read(out)
         found = report["proposals"] if report["status"] == "ok" else []
-        return self._row(
-            _words(goals, report), found, report["seconds"]["optimise_cpu"]
-        )
+        return self._row(_words(goals, report), found, report["seconds"]["optimise_cpu"])
 
     def plimsoll(
         self, words: str, goals: Goals, snapshot: Snapshot, theirs: Row | None = None
@@ -176,24 +174,17 @@ class Comparison:
         """
         if not theirs.moves and not theirs.leader_changes:
             return
-        band = self._goals(counts, theirs).model_copy(
-            update={"objective": ObjectiveKind.BAND}
-        )
+        band = self._goals(counts, theirs).model_copy(update={"objective": ObjectiveKind.BAND})
         yield self.plimsoll("same bands", band, self._by_moves, theirs)
-        budgets = Budgets(
-            replica_moves=theirs.moves, leader_changes=theirs.leader_changes
-        )
-        equal = self._goals(counts).model_copy(
-            update={"budgets": budgets, "move_price": 1e-6}
-        )
+        budgets = Budgets(replica_moves=theirs.moves, leader_changes=theirs.leader_changes)
+        equal = self._goals(counts).model_copy(update={"budgets": budgets, "move_price": 1e-6})
         yield self.plimsoll("same moves", equal, self._by_moves, theirs)
 
     def _goals(self, counts: tuple[Count, ...], theirs: Row | None = None) -> Goals:
         measures: tuple[Measure, ...] = (*self._snapshot.header.resources, *counts)
         return Goals(
             balance=tuple(
-                Goal(resource=m, floor=0.0, tolerance=_tolerance(m, theirs))
-                for m in measures
+                Goal(resource=m, floor=0.0, tolerance=_tolerance(m, theirs)) for m in measures
             ),
             capacity_limit=LIMIT,
             capacity_limits=LIMITS,
@@ -201,9 +192,7 @@ class Comparison:
 
     def _row(self, plan: str, moved: Sequence[Document], cpu_s: float) -> Row:
         judged = score(self._where, self._document, moved)
-        return Row(
-            instance=self._name, plan=plan, judged=judged, cpu_s=cpu_s, moved=moved
-        )
+        return Row(instance=self._name, plan=plan, judged=judged, cpu_s=cpu_s, moved=moved)
 
 
 def _objective(snapshot: Snapshot, goals: Goals, theirs: Row) -> float:
@@ -301,9 +290,7 @@ def _generated(folder: Path) -> list[str]:
 def warm_up(snapshot: Snapshot) -> None:
     """Compile both objectives on a small instance."""
     for objective in ObjectiveKind:
-        goals = Goals(
-            objective=objective, balance=tuple(Goal(resource=r) for r in UNITS)
-        )
+        goals = Goals(objective=objective, balance=tuple(Goal(resource=r) for r in UNITS))
         solve(snapshot, goals, SolveLimits(work=1.0))
 
 

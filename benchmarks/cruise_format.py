@@ -85,9 +85,7 @@ def snapshot_of(document: Document, storage: StorageKind | None = None) -> Snaps
             f"{document.get('name')} gives replicas of one partition loads of their "
             "own; in a snapshot net in and disk of followers are the leader's"
         )
-    entries = sorted(
-        document["partitions"], key=lambda p: (p["topic"], int(p["partition"]))
-    )
+    entries = sorted(document["partitions"], key=lambda p: (p["topic"], int(p["partition"])))
     copied = any(entry["load"]["disk"] > 0 for entry in entries)
     resources = tuple(r for r in UNITS if copied or r is not Resource.DISK)
     storage = storage or (StorageKind.REPLICATED if copied else StorageKind.SHARED)
@@ -123,10 +121,7 @@ def proposals(moves: Iterable[Move]) -> list[Document]:
         {
             "topic": move.topic,
             "partition": move.partition,
-            "new": [
-                move.leader_after,
-                *(b for b in move.replicas_after if b != move.leader_after),
-            ],
+            "new": [move.leader_after, *(b for b in move.replicas_after if b != move.leader_after)],
         }
         for move in moves
     ]

@@ -43,12 +43,7 @@ def cruise_control() -> Iterator[bytes]:
     for number in range(RECORDS):
         scope = (2, 1, 2, 1, 2, 1, 2, 1, 2, 0)[number % 10]
         head = struct.pack(
-            ">BBBqi",
-            scope,
-            0,
-            (5, 2, 4)[scope],
-            1_700_000_000_000 + number,
-            number % BROKERS,
+            ">BBBqi", scope, 0, (5, 2, 4)[scope], 1_700_000_000_000 + number, number % BROKERS
         )
         topic = b"team-%d.events.v1" % (number % TOPICS)
         named = struct.pack(">i", len(topic)) + topic if scope else b""

@@ -72,32 +72,17 @@ def table(reports: list[dict[str, Any]], help_s: float) -> str:
         ("brokers ready", f"{median(lambda r: r['brokers_ready_s']):.1f} s"),
         ("first plan", f"{median(lambda r: r['planned_s']):.1f} s"),
         ("balanced", f"{median(lambda r: r['level_s']):.1f} s"),
-        (
-            "from first contact to plan",
-            f"{median(lambda r: r['contact_to_plan_s']):.1f} s",
-        ),
+        ("from first contact to plan", f"{median(lambda r: r['contact_to_plan_s']):.1f} s"),
         ("moves", f"{median(lambda r: len(r['run']['moves'])):.0f}"),
         ("one move, median", f"{median(lambda r: moves(r, 'duration_s')):.2f} s"),
-        (
-            "bytes copied by a move",
-            f"{median(lambda r: moves(r, 'bytes_copied')) / 1e6:.1f} MB",
-        ),
-        (
-            "longest stall of the producer",
-            f"{median(lambda r: r['longest_stall_s']):.2f} s",
-        ),
-        (
-            "largest deviation at the end",
-            f"{100 * median(lambda r: r['level_within']):.1f} %",
-        ),
+        ("bytes copied by a move", f"{median(lambda r: moves(r, 'bytes_copied')) / 1e6:.1f} MB"),
+        ("longest stall of the producer", f"{median(lambda r: r['longest_stall_s']):.2f} s"),
+        ("largest deviation at the end", f"{100 * median(lambda r: r['level_within']):.1f} %"),
         (
             "records lost, duplicated",
             ", ".join(str(sum(r[k] for r in reports)) for k in ("lost", "duplicated")),
         ),
-        (
-            "memory, all processes",
-            f"{median(lambda r: r['memory_bytes']) / 1e9:.2f} GB",
-        ),
+        ("memory, all processes", f"{median(lambda r: r['memory_bytes']) / 1e9:.2f} GB"),
         ("CPU of `plimsoll --help`", f"{help_s:.2f} s"),
     ]
     head = (

@@ -1,7 +1,6 @@
 """The benchmark's clusters, from 3 x 60 to 215 x 930,000 x 3 replicas.
 
-Those of `lab/synthetic/`, with a twentieth of the partitions moved a minute ago: they
-rest.
+Those of `lab/synthetic/`, with a twentieth of the partitions moved a minute ago: they rest.
 """
 
 import hashlib
@@ -12,12 +11,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.shapes import Shape
-from lab.synthetic.synthetic_snapshot import (
-    ClusterName,
-    cluster,
-    resources_of,
-    topic_name,
-)
+from lab.synthetic.synthetic_snapshot import ClusterName, cluster, resources_of, topic_name
 from model.goals.goals import Goal, Goals, ObjectiveKind
 from model.snapshot.snapshot import Ints, RecentMove, Snapshot, StorageKind
 
@@ -56,9 +50,7 @@ def goals_of(shape: Shape) -> Goals:
 def small(shape: Shape) -> Shape:
     """A small shape of the same kind, to compile on before anything is measured."""
     brokers = min(shape.brokers, 12)
-    return replace(
-        shape, brokers=brokers, partitions=min(shape.partitions, 50 * brokers)
-    )
+    return replace(shape, brokers=brokers, partitions=min(shape.partitions, 50 * brokers))
 
 
 def instance_digest(shape: Shape, snapshot: Snapshot) -> str:
@@ -73,9 +65,7 @@ def instance_digest(shape: Shape, snapshot: Snapshot) -> str:
         columns.local_bytes,
     ):
         hashed.update(np.ascontiguousarray(column).tobytes())
-    brokers = [
-        [b.id, b.rack, b.state, sorted(b.capacity.items())] for b in header.brokers
-    ]
+    brokers = [[b.id, b.rack, b.state, sorted(b.capacity.items())] for b in header.brokers]
     frozen = [[m.topic, m.partition] for m in header.recent_moves]
     priced = [shape.move_price, shape.band, _storage(shape)]
     hashed.update(json.dumps([brokers, frozen, priced]).encode())
@@ -88,14 +78,10 @@ def _storage(shape: Shape) -> StorageKind:
     return StorageKind.REPLICATED if shape.band is None else StorageKind.TIERED
 
 
-def _recent_moves(
-    rng: np.random.Generator, topic: Ints, partition: Ints
-) -> tuple[RecentMove, ...]:
+def _recent_moves(rng: np.random.Generator, topic: Ints, partition: Ints) -> tuple[RecentMove, ...]:
     rows = np.sort(rng.choice(len(topic), round(FROZEN * len(topic)), replace=False))
     pairs = zip(topic[rows].tolist(), partition[rows].tolist(), strict=True)
     return tuple(
-        RecentMove(
-            topic=topic_name(t), partition=p, left=(), at_ms=TAKEN_AT_MS - 60_000
-        )
+        RecentMove(topic=topic_name(t), partition=p, left=(), at_ms=TAKEN_AT_MS - 60_000)
         for t, p in pairs
     )

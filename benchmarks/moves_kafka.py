@@ -58,9 +58,7 @@ class Arrivals(Looking):
 def tiered() -> str:
     """The section of moves through the remote tier, plain ones beside them."""
     with LocalCluster(default_cache_dir()) as cluster:
-        pairs = [
-            (_moved(cluster, size, TIERED), _moved(cluster, size, {})) for size in SIZES
-        ]
+        pairs = [(_moved(cluster, size, TIERED), _moved(cluster, size, {})) for size in SIZES]
     rows, medians = [], []
     for size, ((ran, load), (plain, plain_load)) in zip(SIZES, pairs, strict=True):
         medians.append(statistics.median(one.broker_s for one in ran))
@@ -158,10 +156,7 @@ def _throttled(cluster: LocalCluster) -> str:
         ["copied into one broker", bytes_text(copied)],
         ["throttle", f"{bytes_text(RATE)}/s"],
         ["the whole run", f"{ran.report.duration_s:.1f} s"],
-        [
-            "share of the throttle used",
-            f"{100 * copied / RATE / ran.report.duration_s:.0f} %",
-        ],
+        ["share of the throttle used", f"{100 * copied / RATE / ran.report.duration_s:.0f} %"],
         [
             f"most in any {WINDOW_S} s",
             f"{bytes_text(max(rates))}/s ({100 * max(rates) / RATE:.0f} %)",

@@ -84,11 +84,7 @@ class Carried:
     """One plan executed as `plimsoll apply` does, and what it took."""
 
     def __init__(
-        self,
-        bootstrap: str,
-        plan: Plan,
-        limits: RunLimits,
-        s3: S3Settings | None = None,
+        self, bootstrap: str, plan: Plan, limits: RunLimits, s3: S3Settings | None = None
     ) -> None:
         self.most_in_flight = 0
         self.most_per_broker = 0
@@ -142,17 +138,13 @@ def filled(
 ) -> Load:
     """A load that has brought each partition to its size, and goes on more slowly."""
     order = LoadOrder(
-        topic=topic,
-        bytes_per_s=fill_bytes_per_s,
-        weights=tuple(sizes),
-        record_bytes=RECORD_BYTES,
+        topic=topic, bytes_per_s=fill_bytes_per_s, weights=tuple(sizes), record_bytes=RECORD_BYTES
     )
     load = Load(processes, bootstrap, order, name=topic)
     load.start()
     end_s = time.monotonic() + _FILL_S
     while any(
-        has < size
-        for has, size in zip(load.status().acknowledged_bytes, sizes, strict=True)
+        has < size for has, size in zip(load.status().acknowledged_bytes, sizes, strict=True)
     ):
         assert time.monotonic() < end_s, load.status()
         time.sleep(0.2)

@@ -87,9 +87,7 @@ def _swap(place: Ints, share: Floats, brokers: int, goal: int, broker: int) -> b
     return True
 
 
-def _best(
-    before: tuple[Floats, Floats], given: Floats, goal: int
-) -> tuple[int, int] | None:
+def _best(before: tuple[Floats, Floats], given: Floats, goal: int) -> tuple[int, int] | None:
     """The accepted entry of a matrix of changes that cures most, None for none.
 
     Parameters

@@ -19,11 +19,7 @@ from kafka.tools.models.broker import Broker
 from kafka.tools.models.cluster import Cluster
 from kafka.tools.models.topic import Topic
 
-MODULES = {
-    "rate": ActionBalanceRate,
-    "even": ActionBalanceEven,
-    "count": ActionBalanceCount,
-}
+MODULES = {"rate": ActionBalanceRate, "even": ActionBalanceEven, "count": ActionBalanceCount}
 UNIT = 1e-6
 
 
@@ -55,9 +51,7 @@ def main() -> None:
     started = time.process_time()
     module.process_cluster()
     cpu_s = time.process_time() - started
-    placed = [
-        [p.topic.name, p.num, [r.id for r in p.replicas]] for p in cluster.partitions()
-    ]
+    placed = [[p.topic.name, p.num, [r.id for r in p.replicas]] for p in cluster.partitions()]
     Path(out).write_text(json.dumps({"cpu_s": cpu_s, "partitions": placed}))
 
 

@@ -1,10 +1,9 @@
 """plimsoll beside other balancers of Kafka: `python -P -m benchmarks.peers`.
 
-Each peer's balancing function is called without a cluster, in an environment of its
-own under the user's cache folder. Its plan is judged by plimsoll's evaluator. Peers
-level one figure a partition: they are given the sum of the partition's shares of all
-resources, which is the most useful one. They know no cooldown, so these instances have
-none. Writes `peers.md`.
+Each peer's balancing function is called without a cluster, in an environment of its own under
+the user's cache folder. Its plan is judged by plimsoll's evaluator. Peers level one figure a
+partition: they are given the sum of the partition's shares of all resources, which is the most
+useful one. They know no cooldown, so these instances have none. Writes `peers.md`.
 """
 
 import argparse
@@ -34,13 +33,7 @@ from solver.solve import solve
 
 HERE: Final = Path(__file__).parent
 TABLE: Final = HERE / "peers.md"
-INSTANCES: Final = (
-    "10x500",
-    "10x500-near-level",
-    "9x500-rf3",
-    "50x5000",
-    "51x5000-rf3",
-)
+INSTANCES: Final = ("10x500", "10x500-near-level", "9x500-rf3", "50x5000", "51x5000-rf3")
 TIME_LIMIT_S: Final = 180.0
 COLUMNS: Final = (
     "instance",
@@ -73,9 +66,7 @@ class Peer:
 
 PEERS: Final = (
     Peer(
-        requirement="kafka-utils==4.1.0",
-        script="peer_kafka_utils.py",
-        kinds=("count", "genetic"),
+        requirement="kafka-utils==4.1.0", script="peer_kafka_utils.py", kinds=("count", "genetic")
     ),
     Peer(
         requirement="kafka-tools==0.1.9",
@@ -118,16 +109,8 @@ def peer_rows(snapshot: Snapshot, goals: Goals, name: str) -> Iterator[Row]:
         for kind in peer.kinds:
             planner = f"{peer.requirement.replace('==', ' ')}, {kind}"
             proposal, cpu_s, remark = _run(peer, kind, snapshot, goals)
-            yield Row(
-                instance=name,
-                planner=planner,
-                proposal=proposal,
-                cpu_s=cpu_s,
-                remark=remark,
-            )
-    yield Row(
-        instance=name, planner="topicmappr", proposal=None, cpu_s=0, remark=TOPICMAPPR
-    )
+            yield Row(instance=name, planner=planner, proposal=proposal, cpu_s=cpu_s, remark=remark)
+    yield Row(instance=name, planner="topicmappr", proposal=None, cpu_s=0, remark=TOPICMAPPR)
 
 
 def automq_row(snapshot: Snapshot, goals: Goals, name: str) -> Row:
@@ -136,23 +119,17 @@ def automq_row(snapshot: Snapshot, goals: Goals, name: str) -> Row:
     columns = snapshot.partitions
     if len(columns.replica_broker) != len(snapshot):
         remark = "not called: AutoMQ has one replica a partition"
-        return Row(
-            instance=name, planner=planner, proposal=None, cpu_s=0, remark=remark
-        )
+        return Row(instance=name, planner=planner, proposal=None, cpu_s=0, remark=remark)
     cpu = cpu_seconds()
     after = peer_automq.plan(
         columns.replica_broker, columns.loads[:, :2], len(snapshot.header.brokers)
     )
     cpu = cpu_seconds() - cpu
     placed: dict[int, tuple[int, ...]] = {
-        int(row): (int(after[row]),)
-        for row in np.flatnonzero(after != columns.replica_broker)
+        int(row): (int(after[row]),) for row in np.flatnonzero(after != columns.replica_broker)
     }
     return Row(
-        instance=name,
-        planner=planner,
-        proposal=_proposal(snapshot, goals, placed),
-        cpu_s=cpu,
+        instance=name, planner=planner, proposal=_proposal(snapshot, goals, placed), cpu_s=cpu
     )
 
 
@@ -184,11 +161,7 @@ def _run(
         command = [str(python), str(HERE / peer.script), kind, str(given), str(out)]
         try:
             subprocess.run(
-                command,
-                check=True,
-                capture_output=True,
-                text=True,
-                timeout=TIME_LIMIT_S,
+                command, check=True, capture_output=True, text=True, timeout=TIME_LIMIT_S
             )
         except subprocess.TimeoutExpired:
             return None, TIME_LIMIT_S, f"no plan after {TIME_LIMIT_S:g} s"
@@ -232,9 +205,7 @@ def _changed(snapshot: Snapshot, goals: Goals, placed: list[Any]) -> Proposal:
     return _proposal(snapshot, goals, found)
 
 
-def _proposal(
-    snapshot: Snapshot, goals: Goals, placed: dict[int, tuple[int, ...]]
-) -> Proposal:
+def _proposal(snapshot: Snapshot, goals: Goals, placed: dict[int, tuple[int, ...]]) -> Proposal:
     changes = [
         Change(row, tuple(map(BrokerId, replicas)), BrokerId(replicas[0]))
         for row, replicas in sorted(placed.items())
@@ -288,12 +259,7 @@ def main() -> None:
         snapshot, goals = instance(shape, 1), goals_of(shape)
         solve(build(small(shape), 0), goals_of(small(shape)), SolveLimits(work=1.0))
         rows = [
-            Row(
-                instance=name,
-                planner="nobody",
-                proposal=Proposal(snapshot, goals, ()),
-                cpu_s=0.0,
-            ),
+            Row(instance=name, planner="nobody", proposal=Proposal(snapshot, goals, ()), cpu_s=0.0),
             *peer_rows(snapshot, goals, name),
             automq_row(snapshot, goals, name),
             plimsoll_row(snapshot, goals, name, given.work),

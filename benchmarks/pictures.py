@@ -78,13 +78,9 @@ def _done(app: PlimsollApp) -> float:
 
 
 async def main() -> None:
-    order = SimulatedDemoOptions(
-        mode=Mode.APPROVE, brokers=12, seed=SEED, now_s=START_S
-    )
+    order = SimulatedDemoOptions(mode=Mode.APPROVE, brokers=12, seed=SEED, now_s=START_S)
     with simulated(Settings(), order) as loop:
-        app = PlimsollApp(
-            loop, user="ann", clock=loop.clock, terminal_gone=lambda: False
-        )
+        app = PlimsollApp(loop, user="ann", clock=loop.clock, terminal_gone=lambda: False)
         app.animation_level = "none"
         async with app.run_test(size=SIZE) as pilot:
             await _session(app, Camera(app, pilot))

@@ -1,8 +1,7 @@
 """How fast loads become statistics by hour of the week: `make bench-pipeline`.
 
-Writes `pipeline.md`: Spark with plimsoll's kernels in two of its workers, and polars
-and DuckDB doing the same with two threads, in the same run. What is asked stands in
-benchmarks/README.md.
+Writes `pipeline.md`: Spark with plimsoll's kernels in two of its workers, and polars and DuckDB
+doing the same with two threads, in the same run. What is asked stands in benchmarks/README.md.
 """
 
 import argparse
@@ -55,9 +54,7 @@ RESULT: Final = pa.schema(
         *(pa.field(f"{m}_samples", pa.int32()) for m in METRICS),
     ]
 )
-_SPARK: Final = ", ".join(
-    f"{f.name} {'int' if f.type == pa.int32() else 'float'}" for f in RESULT
-)
+_SPARK: Final = ", ".join(f"{f.name} {'int' if f.type == pa.int32() else 'float'}" for f in RESULT)
 
 
 @dataclass(frozen=True, slots=True)

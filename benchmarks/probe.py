@@ -217,9 +217,7 @@ class Watch:
         dead = self.until(_dead(broker), begun_s)
         return [[f"{what}: named as silent", silent], [f"{what}: shown as dead", dead]]
 
-    def until(
-        self, seen: Callable[[ClusterState], bool], begun_s: float | None = None
-    ) -> str:
+    def until(self, seen: Callable[[ClusterState], bool], begun_s: float | None = None) -> str:
         """Seconds until a state is so."""
         begun_s = time.perf_counter() if begun_s is None else begun_s
         while True:
@@ -239,9 +237,7 @@ def _has(topic: str) -> Callable[[ClusterState], bool]:
 
 
 def _dead(broker: int) -> Callable[[ClusterState], bool]:
-    return lambda state: any(
-        b.id == broker and b.state is BrokerState.DEAD for b in state.brokers
-    )
+    return lambda state: any(b.id == broker and b.state is BrokerState.DEAD for b in state.brokers)
 
 
 def status(cluster: LocalCluster) -> str:
@@ -261,9 +257,7 @@ def status(cluster: LocalCluster) -> str:
     finally:
         load.kill()
     net_in = {
-        p["partition"]: p["load"]["net_in"]
-        for p in shown["partitions"]
-        if p["topic"] == topic
+        p["partition"]: p["load"]["net_in"] for p in shown["partitions"] if p["topic"] == topic
     }
     rows = [
         [

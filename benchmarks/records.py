@@ -42,11 +42,7 @@ FIRST_MS: Final = 472_222 * HOUR_MS
 SLICE: Final = 20_000
 RUNS: Final = 3
 TOPIC: Final = "backlog"
-_QUANTITIES: Final = {
-    "net_in": "bytes_in",
-    "net_out": "bytes_out",
-    "disk": "size_bytes",
-}
+_QUANTITIES: Final = {"net_in": "bytes_in", "net_out": "bytes_out", "disk": "size_bytes"}
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -57,9 +53,7 @@ def hour(number: int) -> Iterator[bytes]:
     for at, load in enumerate(loads):
         minute, place = divmod(at, PARTITIONS)
         topic = b"team-%d.events.v1" % (place % TOPICS)
-        head = struct.pack(
-            ">bbqiii", 0, 0, begin_ms + 60_000 * minute, 1, 0, len(topic)
-        )
+        head = struct.pack(">bbqiii", 0, 0, begin_ms + 60_000 * minute, 1, 0, len(topic))
         figures = struct.pack(">i" + 3 * "bd", 3, 0, load, 1, 2 * load, 2, 1e9)
         yield head + topic + struct.pack(">i", place // TOPICS) + figures
 
@@ -84,11 +78,7 @@ def aggregated(records: list[pa.Array]) -> pa.Table:
 
 def _slices(values: pa.ChunkedArray) -> list[pa.Array]:
     """Small enough for the processor's cache."""
-    return [
-        chunk.slice(at, SLICE)
-        for chunk in values.chunks
-        for at in range(0, len(chunk), SLICE)
-    ]
+    return [chunk.slice(at, SLICE) for chunk in values.chunks for at in range(0, len(chunk), SLICE)]
 
 
 def _of_rows(batches: Batches) -> Batches:
@@ -129,10 +119,7 @@ def measured(name: str, frame: Callable[[], "DataFrame"], out: Path) -> list[str
     assert made == HOURS_OF * PARTITIONS, made
     wall_s, cpu_s = (statistics.median(found[1:]) for found in (walls, cpus))
     count = HOURS_OF * EACH
-    return [
-        name,
-        *(f"{x:.1f}" for x in (wall_s, count / wall_s / 1e6, count / cpu_s / 1e6)),
-    ]
+    return [name, *(f"{x:.1f}" for x in (wall_s, count / wall_s / 1e6, count / cpu_s / 1e6))]
 
 
 _HEADERS: Final = ("by", "wall s", "million records/s", "million/CPU s")

@@ -98,18 +98,14 @@ def measured(plan: Drawn, in_flight: int) -> dict[str, Found]:
     """Each way to order moves."""
     moves, urgent = plan
     limits = RunLimits(moves_in_flight=in_flight)
-    terms = ScheduleConstraints(
-        limits=limits, speed=SPEED, free_bytes={}, urgent=urgent
-    )
+    terms = ScheduleConstraints(limits=limits, speed=SPEED, free_bytes={}, urgent=urgent)
     wanted = tasks_of(moves)
     begun = time.process_time()
     best = schedule(wanted, terms)
     cpu_s = time.process_time() - begun
     return {
         "plan": _found(lambda: list(wanted), terms, best.least_s),
-        "list": _found(
-            lambda: list_schedule(wanted, terms, slack=0.1), terms, best.least_s
-        ),
+        "list": _found(lambda: list_schedule(wanted, terms, slack=0.1), terms, best.least_s),
         "run": _against(best, best.least_s, cpu_s),
     }
 
@@ -125,9 +121,7 @@ def _found(
 
 
 def _against(of: Schedule, least_s: float, cpu_s: float) -> Found:
-    return Found(
-        time=of.timeline.seconds / least_s, wait=of.waits_s / least_s, cpu_s=cpu_s
-    )
+    return Found(time=of.timeline.seconds / least_s, wait=of.waits_s / least_s, cpu_s=cpu_s)
 
 
 def row(name: str, plans: Sequence[Drawn], in_flight: int) -> str:

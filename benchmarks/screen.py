@@ -149,9 +149,7 @@ def hour() -> str:
     """The section of an hour of a simulated cluster."""
     command = [sys.executable, "-P", "-m", "benchmarks.screen_hour"]
     run = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-    minutes: list[dict[str, Any]] = [
-        json.loads(line) for line in run.stdout.splitlines()
-    ]
+    minutes: list[dict[str, Any]] = [json.loads(line) for line in run.stdout.splitlines()]
     rows = [
         [
             str(minute["minute"]),

@@ -103,13 +103,9 @@ async def watch(loop: Loop, app: PlimsollApp, pilot: Pilot[None]) -> None:
 
 
 async def main() -> None:
-    order = SimulatedDemoOptions(
-        mode=Mode.APPROVE, brokers=BROKERS, seed=SEED, now_s=START_S
-    )
+    order = SimulatedDemoOptions(mode=Mode.APPROVE, brokers=BROKERS, seed=SEED, now_s=START_S)
     with simulated(Settings(goals=GOALS), order) as loop:
-        app = PlimsollApp(
-            loop, user="ann", clock=loop.clock, terminal_gone=lambda: False
-        )
+        app = PlimsollApp(loop, user="ann", clock=loop.clock, terminal_gone=lambda: False)
         async with app.run_test(size=SIZE) as pilot:
             await watch(loop, app, pilot)
 

@@ -17,15 +17,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widget import Widget
 
-from benchmarks.canned import (
-    GOALS,
-    CannedLoop,
-    ready,
-    running,
-    snapshots,
-    solving,
-    stopped,
-)
+from benchmarks.canned import GOALS, CannedLoop, ready, running, snapshots, solving, stopped
 from control.loop.view import LoopView
 from model.goals.goals import SolveLimits
 from solver.solve import solve
@@ -79,9 +71,7 @@ SCENES: Final = (
     Scene(name="topics", keys=("4",)),
     Scene(name="topics, filter", keys=("4", "slash"), typed=("0", "1", "2")),
     Scene(name="topics, partitions", keys=("4", "enter")),
-    Scene(
-        name="topics, partitions, filter", keys=("4", "enter", "slash"), typed=("1",)
-    ),
+    Scene(name="topics, partitions, filter", keys=("4", "enter", "slash"), typed=("1",)),
     Scene(name="history", keys=("5",)),
     Scene(name="history, replay", keys=("5", "enter")),
     Scene(name="history, roll back", keys=("5", "B", "tab"), typed=("b",)),
@@ -149,9 +139,7 @@ class Hand:
 
 
 @asynccontextmanager
-async def on_screen(
-    view: LoopView, scene: Scene
-) -> AsyncIterator[tuple[WatchedApp, Hand]]:
+async def on_screen(view: LoopView, scene: Scene) -> AsyncIterator[tuple[WatchedApp, Hand]]:
     """The app, without the ticks of its clock, all of its screens opened once."""
     loop = CannedLoop(view, running=scene.view == "running")
     app = WatchedApp(loop, user="ann", clock=loop.clock, terminal_gone=lambda: False)

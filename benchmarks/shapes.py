@@ -39,9 +39,8 @@ class Shape(ClusterShape):
 
     name: str
     band: float | None = None
-    """Tolerance of the objective `band`; None for `variance`. Replicas on disks lie
-    in a remote tier then, with a twentieth of their bytes local, so that each move
-    costs one price."""
+    """Tolerance of the objective `band`; None for `variance`. Replicas on disks lie in a remote
+    tier then, with a twentieth of their bytes local, so that each move costs one price."""
     aims: tuple[Aim, ...] = ()
 
     @property
@@ -64,12 +63,7 @@ def _aims(*pairs: tuple[float, float | None], besides: str = "") -> tuple[Aim, .
 SHAPES: Final = (
     Shape(name="3x60", brokers=3, partitions=60, aims=_aims((0.5, 0.0), (2, 0.0))),
     Shape(
-        name="6x60-rf3",
-        brokers=6,
-        partitions=60,
-        rf=3,
-        racks=3,
-        aims=_aims((0.5, 0.0), (2, 0.0)),
+        name="6x60-rf3", brokers=6, partitions=60, rf=3, racks=3, aims=_aims((0.5, 0.0), (2, 0.0))
     ),
     Shape(
         name="10x500",
@@ -78,11 +72,7 @@ SHAPES: Final = (
         aims=_aims((1, 0.02), (3, 0.04), (10, 0.02), (60, 0.012)),
     ),
     Shape(
-        name="10x500-hot",
-        brokers=10,
-        partitions=500,
-        hot=True,
-        aims=_aims((3, 0.04), (10, 0.02)),
+        name="10x500-hot", brokers=10, partitions=500, hot=True, aims=_aims((3, 0.04), (10, 0.02))
     ),
     Shape(
         name="50x5000",
@@ -110,29 +100,10 @@ SHAPES: Final = (
         partitions=200_000,
         aims=_aims((60, 0.09), (150, 0.10), besides="under 1 GiB"),
     ),
+    Shape(name="9x500-rf3", brokers=9, partitions=500, rf=3, racks=3, aims=_aims((10, 0.025))),
+    Shape(name="51x5000-rf3", brokers=51, partitions=5_000, rf=3, racks=3, aims=_aims((25, 0.007))),
     Shape(
-        name="9x500-rf3",
-        brokers=9,
-        partitions=500,
-        rf=3,
-        racks=3,
-        aims=_aims((10, 0.025)),
-    ),
-    Shape(
-        name="51x5000-rf3",
-        brokers=51,
-        partitions=5_000,
-        rf=3,
-        racks=3,
-        aims=_aims((25, 0.007)),
-    ),
-    Shape(
-        name="201x40000-rf3",
-        brokers=201,
-        partitions=40_000,
-        rf=3,
-        racks=3,
-        aims=_aims((90, 0.015)),
+        name="201x40000-rf3", brokers=201, partitions=40_000, rf=3, racks=3, aims=_aims((90, 0.015))
     ),
     Shape(
         name="215x930000-rf3",
@@ -173,11 +144,7 @@ SHAPES: Final = (
         aims=(Aim(work=30, over=OVER),),
     ),
     Shape(
-        name="10x500-drain",
-        brokers=10,
-        partitions=500,
-        drain=True,
-        aims=(Aim(work=10, over=OVER),),
+        name="10x500-drain", brokers=10, partitions=500, drain=True, aims=(Aim(work=10, over=OVER),)
     ),
     Shape(
         name="50x5000-drain",
@@ -187,11 +154,7 @@ SHAPES: Final = (
         aims=(Aim(work=30, over=OVER),),
     ),
     Shape(
-        name="10x500-band",
-        brokers=10,
-        partitions=500,
-        band=0.09,
-        aims=_aims((0.5, 0.0), (5, 0.0)),
+        name="10x500-band", brokers=10, partitions=500, band=0.09, aims=_aims((0.5, 0.0), (5, 0.0))
     ),
     Shape(
         name="50x5000-band",

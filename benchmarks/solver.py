@@ -141,9 +141,7 @@ def _aim(aim: Aim) -> str:
     return ", ".join(wanted)
 
 
-def _median(
-    rows: Sequence[Measurement], pick: Callable[[Measurement], float], form: str
-) -> str:
+def _median(rows: Sequence[Measurement], pick: Callable[[Measurement], float], form: str) -> str:
     return form.format(statistics.median(pick(one) for one in rows))
 
 
@@ -168,10 +166,7 @@ def _share(one: Measurement, bounds: Bounds) -> float:
 
 
 def measure_all(
-    shapes: Sequence[Shape],
-    seeds: Sequence[int],
-    works: Sequence[float],
-    bounds: Bounds,
+    shapes: Sequence[Shape], seeds: Sequence[int], works: Sequence[float], bounds: Bounds
 ) -> list[str]:
     """Measure and keep each; what failed, in words."""
     found, failed = read_measured(), []

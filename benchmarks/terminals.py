@@ -50,9 +50,7 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def terminal(
-    command: Sequence[str], environment: Mapping[str, str]
-) -> Iterator[Terminal]:
+def terminal(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Terminal]:
     """Run a command in it; ended afterwards."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *SIZE, 0, 0))

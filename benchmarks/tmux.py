@@ -53,9 +53,7 @@ class Tmux(Closing):
     def until(self, *words: str, gone: Sequence[str] = ()) -> None:
         """Wait until all words are on the screen, and none of those that are to go."""
         self.wait(
-            lambda seen: (
-                all(w in seen for w in words) and not any(w in seen for w in gone)
-            ),
+            lambda seen: all(w in seen for w in words) and not any(w in seen for w in gone),
             f"{words}, without {gone}",
         )
 
@@ -83,9 +81,7 @@ class Tmux(Closing):
     def take(self, file: Path, title: str) -> None:
         """Draw the screen as it is into an SVG file."""
         seen = self.seen("-e", "-N").rstrip("\n")
-        console = Console(
-            record=True, width=self._columns, file=StringIO(), force_terminal=True
-        )
+        console = Console(record=True, width=self._columns, file=StringIO(), force_terminal=True)
         console.print(Text.from_ansi(seen), no_wrap=True, crop=False)
         svg = console.export_svg(title=title, unique_id=PREFIX)
         file.parent.mkdir(exist_ok=True)

@@ -82,10 +82,7 @@ class ClusterDefault(str):
 
 
 def send_request(
-    admin: "KafkaAdminClient",
-    request: object,
-    broker: int | None,
-    timeout_s: float | None = None,
+    admin: "KafkaAdminClient", request: object, broker: int | None, timeout_s: float | None = None
 ) -> Any:
     """Send a request of the driver's protocol classes and return the response.
 
@@ -101,10 +98,7 @@ def send_request(
 
 
 def post_request(
-    admin: "KafkaAdminClient",
-    request: object,
-    broker: int | None,
-    timeout_s: float | None = None,
+    admin: "KafkaAdminClient", request: object, broker: int | None, timeout_s: float | None = None
 ) -> Any:
     """Send a request without waiting; `response_to` awaits the returned future.
 

@@ -14,9 +14,7 @@ from model.exchange.text_files import nearest
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _PROTOCOL: Final = "security.protocol"
-_SUPPORTED: Final = frozenset(
-    {"bootstrap.servers", "client.id", _PROTOCOL, *TLS_KEYS, *SASL_KEYS}
-)
+_SUPPORTED: Final = frozenset({"bootstrap.servers", "client.id", _PROTOCOL, *TLS_KEYS, *SASL_KEYS})
 _JAVA_ONLY: Final = frozenset(
     {
         *("ssl.protocol", "ssl.enabled.protocols", "ssl.cipher.suites", "ssl.provider"),
@@ -71,9 +69,7 @@ def _refuse_unknown(properties: Properties) -> None:
         area = key.partition(".")[0]
         if area in ("ssl", "sasl", "security"):
             known = [name for name in _SUPPORTED if name.startswith(area)]
-            raise properties.fault(
-                key, f"plimsoll does not know this key{nearest(key, known)}"
-            )
+            raise properties.fault(key, f"plimsoll does not know this key{nearest(key, known)}")
 
 
 def _protocol(properties: Properties) -> str:
@@ -85,8 +81,7 @@ def _protocol(properties: Properties) -> str:
     if not protocol.startswith("SASL") and (keys := properties.given(SASL_KEYS)):
         raise properties.fault(
             keys[0],
-            f"plimsoll would not log in, because {because}; set it to SASL_SSL, or "
-            "remove this key",
+            f"plimsoll would not log in, because {because}; set it to SASL_SSL, or remove this key",
         )
     if not protocol.endswith("SSL") and (keys := properties.given(TLS_KEYS)):
         raise properties.fault(

@@ -82,10 +82,7 @@ def spark_options(connection: Connection) -> dict[str, str]:
     Its clients are Java's and run on any machine, so certificates go along as text.
     """
     client = connection.client
-    options = {
-        "bootstrap.servers": connection.bootstrap,
-        "security.protocol": client.protocol,
-    }
+    options = {"bootstrap.servers": connection.bootstrap, "security.protocol": client.protocol}
     if client.tls is not None:
         options |= _java_stores(client.tls)
     match client.sasl:
@@ -114,11 +111,7 @@ def _java_stores(tls: Tls) -> dict[str, str]:
 
 
 def _java_login(login: Login) -> dict[str, str]:
-    module = (
-        "plain.PlainLoginModule"
-        if login.mechanism == "PLAIN"
-        else "scram.ScramLoginModule"
-    )
+    module = "plain.PlainLoginModule" if login.mechanism == "PLAIN" else "scram.ScramLoginModule"
     login_options = {"username": login.username, "password": login.password}
     return {"sasl.jaas.config": _jaas(module, login_options)}
 

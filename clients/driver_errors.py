@@ -76,8 +76,7 @@ def kafka_errors(bootstrap: str, what: str, right: str) -> Iterator[None]:
 def rights_missing(bootstrap: str, what: str, right: str) -> RightsMissing:
     """Build the error for a refused call; parameters as of `kafka_errors`."""
     return RightsMissing(
-        f"The cluster at {bootstrap} refused to {what}. Give plimsoll's user the right "
-        f"{right}."
+        f"The cluster at {bootstrap} refused to {what}. Give plimsoll's user the right {right}."
     )
 
 
@@ -164,10 +163,7 @@ def produce_failure(
 
 def _is_denied(error: "ProduceError") -> bool:
     # A user who may not write anywhere gets no producer id either (KIP-679).
-    return error.code() in (
-        error.TOPIC_AUTHORIZATION_FAILED,
-        error.CLUSTER_AUTHORIZATION_FAILED,
-    )
+    return error.code() in (error.TOPIC_AUTHORIZATION_FAILED, error.CLUSTER_AUTHORIZATION_FAILED)
 
 
 # ---- boto3

@@ -70,6 +70,4 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
 
 def _unescaped(text: str) -> str:
-    return re.sub(
-        r"\\(.)", lambda found: _LETTERS.get(found[1], found[1]), text, flags=re.DOTALL
-    )
+    return re.sub(r"\\(.)", lambda found: _LETTERS.get(found[1], found[1]), text, flags=re.DOTALL)

@@ -109,9 +109,7 @@ def _limit_connecting(manager: Any, most_ms: int) -> None:
     """Leave time for another server where one hangs while the client connects."""
     connect = manager.get_connection
 
-    def get_connection(
-        node: Any, *, timeout_ms: float | None = None, **others: Any
-    ) -> Any:
+    def get_connection(node: Any, *, timeout_ms: float | None = None, **others: Any) -> Any:
         # The driver gives all of its time to the first bootstrap server.
         if timeout_ms is not None:
             timeout_ms = min(timeout_ms, most_ms)

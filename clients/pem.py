@@ -30,8 +30,7 @@ def is_encrypted(key: str) -> bool:
 def _blocks(text: str, ending: str) -> str:
     """Blocks in lines of 64, as OpenSSL needs; a properties file may have one line."""
     return "".join(
-        f"-----BEGIN {found['kind']}-----\n{_lines(found['body'])}\n"
-        f"-----END {found['kind']}-----\n"
+        f"-----BEGIN {found['kind']}-----\n{_lines(found['body'])}\n-----END {found['kind']}-----\n"
         for found in _BLOCK.finditer(text)
         if found["kind"].endswith(ending)
     )

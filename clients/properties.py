@@ -45,9 +45,7 @@ class Properties:
         if not given:
             return None
         if len(given) > 1:
-            raise self.fault(
-                given[1], f"it means the same as {given[0]}; keep one of them"
-            )
+            raise self.fault(given[1], f"it means the same as {given[0]}; keep one of them")
         value = self.by_key[given[0]].value
         if _PROVIDER.search(value):
             raise self.fault(

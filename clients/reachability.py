@@ -39,9 +39,7 @@ def check_reachable(connection: Connection) -> None:
     """
     end_s = time.monotonic() + connection.timeout_s
     reasons = []
-    for (host, port), server in zip(
-        connection.addresses, connection.servers, strict=True
-    ):
+    for (host, port), server in zip(connection.addresses, connection.servers, strict=True):
         left_s = max(0.1, end_s - time.monotonic())
         try:
             with socket.create_connection((host, port), timeout=left_s) as plain:
@@ -93,8 +91,7 @@ def _refused_by_alert(reason: str, client: ClientProperties) -> str:
     alert = reason.lower().replace("_", " ")
     if client.tls is not None and client.tls.certificates is None:
         return (
-            f"refused TLS ({alert}); if it requires a client certificate, set "
-            "ssl.keystore.location"
+            f"refused TLS ({alert}); if it requires a client certificate, set ssl.keystore.location"
         )
     return f"refused TLS ({alert}); check the certificate of ssl.keystore.location"
 
@@ -128,10 +125,7 @@ def _compare(error: int, offered: str, client: ClientProperties) -> None:
             "a listener that does"
         )
     if client.sasl is not None and error == _NO_SUCH_MECHANISM:
-        raise _Unfit(
-            f"does not offer sasl.mechanism={client.sasl.mechanism}; it offers "
-            f"{offered}"
-        )
+        raise _Unfit(f"does not offer sasl.mechanism={client.sasl.mechanism}; it offers {offered}")
 
 
 def _mechanisms(body: bytes) -> str:

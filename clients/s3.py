@@ -1,9 +1,8 @@
 """S3: the client, and one bucket with conditional writes.
 
-Of writes with a condition (S3's If-None-Match and If-Match) one succeeds. A writer
-whose answer was lost may have succeeded: it then compares the object with what it
-wrote. So two writers must never write the same bytes to one key and both rely on having
-succeeded.
+Of writes with a condition (S3's If-None-Match and If-Match) one succeeds. A writer whose answer
+was lost may have succeeded: it then compares the object with what it wrote. So two writers must
+never write the same bytes to one key and both rely on having succeeded.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -99,9 +98,7 @@ class Bucket:
     """
 
     def __init__(
-        self,
-        settings: S3Settings,
-        connect: Callable[[S3Settings], "S3Client"] = client_of,
+        self, settings: S3Settings, connect: Callable[[S3Settings], "S3Client"] = client_of
     ) -> None:
         self._settings = settings
         self._connect = connect
@@ -125,8 +122,7 @@ class Bucket:
             body = found["Body"].read(most + 1)
             if len(body) > most:
                 raise ConfigError(
-                    f"{self.where(key)} is larger than {most:,} bytes, the limit for "
-                    "such an object"
+                    f"{self.where(key)} is larger than {most:,} bytes, the limit for such an object"
                 )
             return Stored(body, found["ETag"])
 
@@ -160,9 +156,7 @@ class Bucket:
         """Return bytes by name, of a folder and its subfolders, after a name."""
         prefix = self._settings.prefix + folder
         with self._listing(prefix):
-            found = listed(
-                self._client, self._settings.bucket, prefix, after=prefix + after
-            )
+            found = listed(self._client, self._settings.bucket, prefix, after=prefix + after)
             return {key.removeprefix(prefix): size for key, size in found}
 
     def _listing(self, prefix: str) -> AbstractContextManager[None]:
@@ -172,9 +166,7 @@ class Bucket:
         for _ in range(_TRIES):
             with s3_errors(f"write {self.where(key)}"):
                 try:
-                    written = self._client.put_object(
-                        **self._named(key), Body=body, **condition
-                    )
+                    written = self._client.put_object(**self._named(key), Body=body, **condition)
                     return str(written["ETag"])
                 except self._client.exceptions.ClientError as exc:
                     if s3_status(exc) == _CONFLICT:
@@ -183,9 +175,7 @@ class Bucket:
                         raise
             found = self.get(key)
             return found.etag if found and found.body == body else None
-        raise ArchiveUnreachable(
-            f"Other writers keep changing {self.where(key)}; try again."
-        )
+        raise ArchiveUnreachable(f"Other writers keep changing {self.where(key)}; try again.")
 
     def _named(self, key: str) -> dict[str, str]:
         return {"Bucket": self._settings.bucket, "Key": self._settings.prefix + key}

@@ -12,14 +12,8 @@ _JAAS: Final = "sasl.jaas.config"
 _NAME, _PASSWORD = "sasl.username", "sasl.password"
 _OAUTH: Final = "sasl.oauthbearer"
 _URL: Final = f"{_OAUTH}.token.endpoint.url"
-_ID: Final = (
-    f"{_OAUTH}.client.credentials.client.id",
-    f"{_OAUTH}.client.id",
-)
-_SECRET: Final = (
-    f"{_OAUTH}.client.credentials.client.secret",
-    f"{_OAUTH}.client.secret",
-)
+_ID: Final = (f"{_OAUTH}.client.credentials.client.id", f"{_OAUTH}.client.id")
+_SECRET: Final = (f"{_OAUTH}.client.credentials.client.secret", f"{_OAUTH}.client.secret")
 _SCOPE: Final = f"{_OAUTH}.scope"
 _LOGIN_KEYS: Final = (_NAME, _PASSWORD)
 _TOKEN_KEYS: Final = (_URL, *_ID, *_SECRET, _SCOPE)
@@ -45,12 +39,8 @@ def read_sasl(properties: Properties) -> Login | TokenSource:
     if module is not None:
         _refuse_beside_jaas(properties, _LOGIN_KEYS)
         if module.options.get("tokenauth", "false").lower() != "false":
-            raise properties.fault(
-                _JAAS, "delegation tokens (tokenauth) are not supported"
-            )
-        name, password = (
-            _option(properties, module, o) for o in ("username", "password")
-        )
+            raise properties.fault(_JAAS, "delegation tokens (tokenauth) are not supported")
+        name, password = (_option(properties, module, o) for o in ("username", "password"))
     else:
         reason = f"{mechanism} needs a user name and a password; {_JAAS} may give both"
         name, password = (properties.require(key, reason=reason) for key in _LOGIN_KEYS)
@@ -96,9 +86,7 @@ def _tokens(properties: Properties, module: LoginModule | None) -> TokenSource:
     reason = "plimsoll fetches its tokens there, by client credentials"
     url = properties.require(_URL, reason=reason)
     if not url.startswith(("https://", "http://")):
-        raise properties.fault(
-            _URL, "it is not an address that begins with https:// or http://"
-        )
+        raise properties.fault(_URL, "it is not an address that begins with https:// or http://")
     if module is not None and module.options:
         _refuse_beside_jaas(properties, (*_ID, *_SECRET, _SCOPE))
         return TokenSource(

@@ -111,6 +111,4 @@ def _check_names(properties: Properties) -> bool:
         return True
     if given.lower() in ("", "none"):
         return False
-    raise properties.fault(
-        _NAMES, "it must be `https`, or empty to accept any host name"
-    )
+    raise properties.fault(_NAMES, "it must be `https`, or empty to accept any host name")

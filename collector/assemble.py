@@ -98,9 +98,7 @@ def _is_known(vectors: pa.Table, resource: Resource) -> bool:
     return bool(pc.any(pc.is_finite(vectors[str(resource)])).as_py())
 
 
-def _probe(
-    vectors: pa.Table, newest_ms: int, window_s: float, measured: Bools
-) -> Source:
+def _probe(vectors: pa.Table, newest_ms: int, window_s: float, measured: Bools) -> Source:
     return Source(
         name=ORIGINS[PROBE],
         newest_sample_ms=newest_ms,
@@ -126,9 +124,7 @@ def _reporters(vectors: pa.Table, measured: Bools, by: Ints) -> Iterator[Source]
 
 def _rows_of(cluster: ClusterState, vectors: pa.Table) -> Ints:
     """(n,) row of each partition's vector; the number of vectors where it has none."""
-    pairs = zip(
-        vectors["topic"].to_pylist(), vectors["partition"].to_pylist(), strict=True
-    )
+    pairs = zip(vectors["topic"].to_pylist(), vectors["partition"].to_pylist(), strict=True)
     found = {pair: row for row, pair in enumerate(pairs)}
     names = [str(t.name) for t in cluster.topics]
     keys = zip(cluster.topic.tolist(), cluster.partition.tolist(), strict=True)
@@ -143,9 +139,7 @@ def _picked(vectors: pa.Table, name: str, at: Ints) -> Floats:
     return picked
 
 
-def _measured(
-    vectors: pa.Table, resources: Sequence[Resource], at: Ints, window_s: float
-) -> Bools:
+def _measured(vectors: pa.Table, resources: Sequence[Resource], at: Ints, window_s: float) -> Bools:
     """(n, resources); sizes are always measured, CPU never."""
     newest_ms = pc.max(vectors["time_ms"]).as_py() or 0
     recent = newest_ms - _picked(vectors, "time_ms", at) <= 1000 * window_s
@@ -173,8 +167,7 @@ def _by(vectors: pa.Table, resources: Sequence[Resource], at: Ints) -> Ints:
         Resource.REQUESTS: "requests_by",
     }
     columns = [
-        _picked(vectors, names[r], at) if r in names else np.full(len(at), PROBE)
-        for r in resources
+        _picked(vectors, names[r], at) if r in names else np.full(len(at), PROBE) for r in resources
     ]
     origin: Ints = np.nan_to_num(np.stack(columns, axis=1), nan=NOBODY).astype(np.int64)
     return origin

@@ -6,12 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from collector.brokers.response_layout import (
-    FUTURE,
-    PARTITION,
-    LogDirEntry,
-    ResponseLayout,
-)
+from collector.brokers.response_layout import FUTURE, PARTITION, LogDirEntry, ResponseLayout
 from collector.metadata import ClusterState
 from model.snapshot.capacities import Capacities
 from model.snapshot.checks import check_capacities
@@ -100,9 +95,7 @@ def _log_dir(layout: ResponseLayout, folder: LogDirEntry) -> LogDir:
     )
 
 
-def with_directories(
-    cluster: ClusterState, known: Mapping[int, BrokerLogDirs]
-) -> ClusterState:
+def with_directories(cluster: ClusterState, known: Mapping[int, BrokerLogDirs]) -> ClusterState:
     """Return the state with the log directories that brokers reported.
 
     known: by broker id.
@@ -172,12 +165,9 @@ def _homes(cluster: ClusterState, known: Mapping[int, BrokerLogDirs]) -> Ints:
     rows = np.repeat(np.arange(len(cluster)), lengths).tolist()
     places: Sequence[Place] = [
         (str(cluster.topics[topic].name), partition)
-        for topic, partition in zip(
-            cluster.topic.tolist(), cluster.partition.tolist(), strict=True
-        )
+        for topic, partition in zip(cluster.topic.tolist(), cluster.partition.tolist(), strict=True)
     ]
     pairs = zip(rows, cluster.replica_broker.tolist(), strict=True)
     return np.array(
-        [known[b].home.get(places[r], -1) if b in known else -1 for r, b in pairs],
-        np.int64,
+        [known[b].home.get(places[r], -1) if b in known else -1 for r, b in pairs], np.int64
     )

@@ -64,12 +64,8 @@ class Collector(Closing):
         on_batch: Callable[[pa.Table, pa.Table], None] | None = None,
     ) -> None:
         self._connection, self._settings, self._clock = connection, settings, clock
-        self._spark_options = (
-            spark_options(connection) if settings.samples_topic else {}
-        )
-        self._reporters = Reporters(
-            settings.metric_topics, clock, polled=settings.polled
-        )
+        self._spark_options = spark_options(connection) if settings.samples_topic else {}
+        self._reporters = Reporters(settings.metric_topics, clock, polled=settings.polled)
         self._on_batch = on_batch
         self._changed = threading.Condition()
         self._closing = threading.Event()
@@ -224,9 +220,8 @@ class Collector(Closing):
             self._changed.notify_all()
 
     def _ready(self) -> bool:
-        # Where samples go through a topic, the first loads may be another writer's,
-        # and a refusal of ours must be reported first. Without topics of users there
-        # is nothing to sample.
+        # Where samples go through a topic, the first loads may be another writer's, and a refusal
+        # of ours must be reported first. Without topics of users there is nothing to sample.
         cluster = self._cluster
         return self._snapshot is not None and (
             self._sampled or (cluster is not None and bool(cluster.internal.all()))
@@ -238,9 +233,7 @@ class Collector(Closing):
     def _watch(self) -> None:
         """Metadata and a sample each interval."""
         with (
-            ClusterReader(
-                self._connection, self._clock, spared=self._reporters.names
-            ) as reader,
+            ClusterReader(self._connection, self._clock, spared=self._reporters.names) as reader,
             Probe(self._connection, self._clock) as probe,
         ):
             self._see(self._read(reader, probe))
@@ -250,9 +243,7 @@ class Collector(Closing):
             finally:
                 sink.close()
 
-    def _sample_until_closed(
-        self, reader: ClusterReader, probe: Probe, sink: Sink
-    ) -> None:
+    def _sample_until_closed(self, reader: ClusterReader, probe: Probe, sink: Sink) -> None:
         due_s = time.monotonic()
         failing_since_s: float | None = None
         batch = SampleBatch(sink)
@@ -321,9 +312,7 @@ class Collector(Closing):
         from collector.spark.stream import LoadStream
 
         settings, topic = self._settings, self._settings.samples_topic
-        connector = Connector(
-            self._connection, settings.cache_dir, loaded=is_submitted()
-        )
+        connector = Connector(self._connection, settings.cache_dir, loaded=is_submitted())
         jars = connector.jars(needed=topic is not None)
         java = settings.java or find_java()
         with self._changed:
@@ -345,9 +334,7 @@ class Collector(Closing):
                 return
             job = self._job(connector)
             self._session, self._connector = session, connector
-            self._stream = LoadStream(
-                session, job, self._history(), self._take, self._clock
-            )
+            self._stream = LoadStream(session, job, self._history(), self._take, self._clock)
             self._changed.notify_all()
         self._stream.run()
 
@@ -391,9 +378,7 @@ class Collector(Closing):
         )
 
     def _history(self) -> VectorFiles:
-        return VectorFiles(
-            self._home() / "history", every_ms=int(1000 * self._settings.window_s)
-        )
+        return VectorFiles(self._home() / "history", every_ms=int(1000 * self._settings.window_s))
 
     def _home(self) -> Path:
         """The cluster's folder, which `_see` has claimed."""
@@ -414,7 +399,5 @@ class Collector(Closing):
 
     def _assemble(self) -> None:
         if self._cluster is not None:
-            found = assemble(
-                self._cluster, self._vectors, window_s=self._settings.window_s
-            )
+            found = assemble(self._cluster, self._vectors, window_s=self._settings.window_s)
             self._snapshot = self._ahead.add(found)

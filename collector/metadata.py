@@ -82,9 +82,7 @@ class ClusterState:
         """Count the under-replicated partitions and those without a leader."""
         led = self.leader >= 0
         behind = self.in_sync < np.diff(self.replica_start) - self.adding
-        return Replication(
-            under_replicated=int((led & behind).sum()), offline=int((~led).sum())
-        )
+        return Replication(under_replicated=int((led & behind).sum()), offline=int((~led).sum()))
 
 
 class ClusterReader(Closing):
@@ -186,9 +184,7 @@ class ClusterReader(Closing):
         from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
         request = MetadataRequest(
-            topics=None,
-            allow_auto_topic_creation=False,
-            include_topic_authorized_operations=True,
+            topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=True
         )
         answer = self._anyone.ask(admin, EncodedRequest(request))
         # It begins with the time for which it was throttled.
@@ -202,17 +198,12 @@ class ClusterReader(Closing):
         return self._listed
 
     def _refuse_hidden(
-        self,
-        admin: Any,
-        brokers: Iterable[Mapping[str, Any]],
-        topics: Iterable[Mapping[str, Any]],
+        self, admin: Any, brokers: Iterable[Mapping[str, Any]], topics: Iterable[Mapping[str, Any]]
     ) -> None:
         """At the first look only: every broker is asked for all that it stores."""
         if not self._sees_all:
             alive = [b for b in brokers if not b.get("is_fenced")]
-            self._hidden = refuse_hidden_topics(
-                self._client, admin, alive, topics, self._spared
-            )
+            self._hidden = refuse_hidden_topics(self._client, admin, alive, topics, self._spared)
             self._sees_all = True
 
     def _storage_kinds(
@@ -278,9 +269,7 @@ def build_state(
     rows = [
         (position, partition)
         for position, topic in enumerate(topics)
-        for partition in sorted(
-            topic["partitions"], key=lambda p: int(p["partition_index"])
-        )
+        for partition in sorted(topic["partitions"], key=lambda p: int(p["partition_index"]))
         if partition["replica_nodes"]
     ]
     moving = set(moving)
@@ -291,9 +280,7 @@ def build_state(
         cluster_id=cluster["cluster_id"],
         taken_at_ms=taken_at_ms,
         brokers=_brokers(cluster["brokers"], replicas),
-        topics=tuple(
-            _topic(t, storage[t["name"]], placements.get(t["name"], "")) for t in topics
-        ),
+        topics=tuple(_topic(t, storage[t["name"]], placements.get(t["name"], "")) for t in topics),
         topic=_ints(position for position, _ in rows),
         partition=_ints(p["partition_index"] for _, p in rows),
         replica_start=_ints([0, *np.cumsum(lengths, dtype=np.int64).tolist()]),
@@ -370,9 +357,7 @@ def _topic(topic: Mapping[str, Any], storage: StorageKind, placement: str) -> To
     )
 
 
-def _brokers(
-    registered: Iterable[Mapping[str, Any]], replicas: Ints
-) -> tuple[Broker, ...]:
+def _brokers(registered: Iterable[Mapping[str, Any]], replicas: Ints) -> tuple[Broker, ...]:
     found = {
         BrokerId(b["broker_id"]): Broker(
             id=BrokerId(b["broker_id"]),

@@ -13,12 +13,7 @@ from clients.admin_connection import AdminConnection, run_in_driver
 from clients.connection import Connection
 from collector.broker_log_dirs import BrokerLogDirs
 from collector.brokers.fan_out import BrokerFanOut, Silence
-from collector.brokers.fetch import (
-    BrokerFigures,
-    BrokerProbe,
-    BrokerResponses,
-    PartitionFigures,
-)
+from collector.brokers.fetch import BrokerFigures, BrokerProbe, BrokerResponses, PartitionFigures
 from collector.brokers.partition_index import PartitionIndex
 from collector.brokers.response_layout import MalformedResponse
 from collector.brokers.topic_recreation import TopicRecreations
@@ -40,9 +35,7 @@ _log = logging.getLogger("plimsoll.collector")
 class Probe(Closing):
     """Takes samples over one connection; one thread owns it."""
 
-    def __init__(
-        self, connection: Connection, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, connection: Connection, clock: Callable[[], float] = time.time) -> None:
         self._client = AdminConnection(connection)
         self._clock = clock
         self._asking: BrokerFanOut[BrokerResponses] = BrokerFanOut(clock)
@@ -93,10 +86,7 @@ class Probe(Closing):
         return known
 
     def _questions(
-        self,
-        admin: "KafkaAdminClient",
-        cluster: ClusterState,
-        placement: PartitionIndex,
+        self, admin: "KafkaAdminClient", cluster: ClusterState, placement: PartitionIndex
     ) -> dict[int, Callable[[], Any]]:
         """What to begin, by broker: those that lead, that are due, or were silent."""
         alive = _alive(cluster)
@@ -111,9 +101,7 @@ class Probe(Closing):
             asked.prepare(placement)
             # Without this right the list of groups is short, and does not say so.
             groups = cluster.may_describe
-            return run_in_driver(
-                admin, partial(asked.ask, admin, timeout_s, groups=groups)
-            )
+            return run_in_driver(admin, partial(asked.ask, admin, timeout_s, groups=groups))
 
         return {broker: partial(start, broker) for broker in sorted(due)}
 
@@ -164,13 +152,9 @@ class Probe(Closing):
         flags: Ints = MOVING * cluster.moving.astype(np.int64)
         return flags + NEW * new[cluster.topic]
 
-    def _remember(
-        self, cluster: ClusterState, figures: Mapping[int, BrokerFigures]
-    ) -> None:
+    def _remember(self, cluster: ClusterState, figures: Mapping[int, BrokerFigures]) -> None:
         """A broker that is silent for a moment keeps its disks."""
-        known = self.directories | {
-            b: found.directories for b, found in figures.items()
-        }
+        known = self.directories | {b: found.directories for b, found in figures.items()}
         self.directories = {b: known[b] for b in _alive(cluster) if b in known}
 
 
@@ -215,9 +199,7 @@ def build_samples(
     return _table(cluster, columns, np.flatnonzero(columns["latest"] >= 0))
 
 
-def _empty(
-    cluster: ClusterState, commits: Iterable[PartitionFigures] | None
-) -> dict[str, Ints]:
+def _empty(cluster: ClusterState, commits: Iterable[PartitionFigures] | None) -> dict[str, Ints]:
     """Columns without figures: absent, but 0 commits where all groups are visible."""
     none = 0 if commits is not None else ABSENT
     columns = {
@@ -225,18 +207,13 @@ def _empty(
         for name in ("time_ms", "latest", "earliest_local", "earliest", "local_bytes")
     }
     return columns | {
-        name: np.full(len(cluster), none, np.int64)
-        for name in ("groups", "group_offsets")
+        name: np.full(len(cluster), none, np.int64) for name in ("groups", "group_offsets")
     }
 
 
 def _table(cluster: ClusterState, columns: Mapping[str, Ints], rows: Ints) -> pa.Table:
     names = pa.array([str(t.name) for t in cluster.topics], pa.string())
-    known = {
-        **columns,
-        "partition": cluster.partition,
-        "broker": cluster.leader,
-    }
+    known = {**columns, "partition": cluster.partition, "broker": cluster.leader}
     arrays = [
         names.take(pa.array(cluster.topic[rows]))
         if field.name == "topic"
@@ -253,9 +230,7 @@ def _alive(cluster: ClusterState) -> list[int]:
 def _refuse_without_sizes(bootstrap: str, figures: Iterable[BrokerFigures]) -> None:
     """Brokers hide sizes from those without the right; they do not refuse."""
     found = list(figures)
-    if any(len(k.latest.rows) for k in found) and not any(
-        len(k.sizes.rows) for k in found
-    ):
+    if any(len(k.latest.rows) for k in found) and not any(len(k.sizes.rows) for k in found):
         raise RightsMissing(
             f"The cluster at {bootstrap} shows no log sizes, so loads cannot be "
             "measured. Give plimsoll's user the right DESCRIBE on CLUSTER."

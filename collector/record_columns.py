@@ -86,8 +86,7 @@ def texts(
     UTF-8 is checked once per distinct text: there are few.
     """
     order = np.argsort(
-        length.astype(np.uint16) if length.max(initial=0) < _SHORT else length,
-        kind="stable",
+        length.astype(np.uint16) if length.max(initial=0) < _SHORT else length, kind="stable"
     )
     ascending, start = length[order], start[order]
     bounds = [0, *(1 + np.flatnonzero(np.diff(ascending))).tolist(), len(order)]
@@ -99,9 +98,7 @@ def texts(
     ]
     offsets = np.concatenate([[0], np.cumsum(ascending, dtype=np.int64)])
     binary = pa.Array.from_buffers(
-        pa.large_binary(),
-        len(length),
-        [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(parts))],
+        pa.large_binary(), len(length), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(parts))]
     ).dictionary_encode()
     found = _texts(binary.dictionary)
     known = found.is_valid().to_numpy(zero_copy_only=False)
@@ -116,9 +113,7 @@ def _texts(names: pa.Array) -> pa.Array:
         found = names.cast(pa.string())
     except pa.ArrowInvalid:
         found = pa.array([_text(name) for name in names.to_pylist()], pa.string())
-    return pc.replace_with_mask(
-        found, pc.equal(found, ""), pa.scalar(None, pa.string())
-    )
+    return pc.replace_with_mask(found, pc.equal(found, ""), pa.scalar(None, pa.string()))
 
 
 def _text(raw: bytes) -> str | None:

@@ -174,8 +174,7 @@ def read_recording(folder: Path) -> Recording:
     """
     if not folder.is_dir():
         raise ConfigError(
-            f"{folder} is not a recorded state; name a folder that `plimsoll record` "
-            "wrote"
+            f"{folder} is not a recorded state; name a folder that `plimsoll record` wrote"
         )
     state = read_state(folder / HEADER_FILE)
     snapshot = read_snapshot(folder / SNAPSHOT_FILE)
@@ -224,9 +223,7 @@ def writing(out: Path) -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        raise ConfigError(
-            f"cannot write the recorded state {out}: {exc.strerror or exc}"
-        ) from exc
+        raise ConfigError(f"cannot write the recorded state {out}: {exc.strerror or exc}") from exc
 
 
 def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:

@@ -39,11 +39,7 @@ def refuse_hidden_topics(
 
 
 def configs_of(
-    client: AdminConnection,
-    admin: Any,
-    kind: str,
-    names: Sequence[str],
-    keys: Sequence[str],
+    client: AdminConnection, admin: Any, kind: str, names: Sequence[str], keys: Sequence[str]
 ) -> dict[tuple[str, str], str | None]:
     """Return settings by resource name and key (KIP-133); absent where unset.
 

@@ -94,9 +94,7 @@ class SamplesTopic:
         """
         from confluent_kafka import KafkaException
 
-        places = zip(
-            samples["topic"].to_pylist(), samples["partition"].to_pylist(), strict=True
-        )
+        places = zip(samples["topic"].to_pylist(), samples["partition"].to_pylist(), strict=True)
         try:
             for (topic, partition), record in zip(places, encode(samples), strict=True):
                 key = f"{topic}-{partition}"
@@ -114,18 +112,12 @@ class SamplesTopic:
             return 0
 
 
-def _create(
-    connection: Connection, topic: str, copies: int, creating: Creating
-) -> None:
+def _create(connection: Connection, topic: str, copies: int, creating: Creating) -> None:
     from kafka.errors import TopicAlreadyExistsError
 
     client = AdminConnection(connection)
     configs = {"retention.ms": str(RETENTION_MS), "cleanup.policy": "delete"}
-    wanted = {
-        "num_partitions": PARTITIONS,
-        "replication_factor": copies,
-        "configs": configs,
-    }
+    wanted = {"num_partitions": PARTITIONS, "replication_factor": copies, "configs": configs}
     right = f"CREATE on the cluster or the topic {topic}"
     try:
         with client.calling(f"create the topic {topic}", right) as admin:

@@ -42,9 +42,8 @@ class StateFolder:
 def claim(state_dir: Path, cluster_id: str, *, apart: bool = False) -> StateFolder:
     """Claim the cluster's folder, or a new one where another plimsoll observes it.
 
-    Spark's checkpoint bears one reader. A short look beside a service that runs for
-    months must neither disturb it nor fail. `apart`: one of our own in any case.
-    Raises ConfigError.
+    Spark's checkpoint bears one reader. A short look beside a service that runs for months must
+    neither disturb it nor fail. `apart`: one of our own in any case. Raises ConfigError.
     """
     path = state_dir / "clusters" / path_part(cluster_id)
     try:

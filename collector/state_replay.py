@@ -64,9 +64,7 @@ def replay(recording: Recording, settings: ReplaySettings) -> Replayed:
     java = settings.java or find_java()
     site, log_file = settings.spark, settings.state_dir / "spark.log"
     with scratch(settings.state_dir, "replay-") as folder:
-        spark = Spark(
-            java, master=site.master, properties=site.properties, log_file=log_file
-        )
+        spark = Spark(java, master=site.master, properties=site.properties, log_file=log_file)
         try:
             site.require_samples(spark.master, settings.state_dir, None)
             return replay_in(spark.start(), recording, folder)

@@ -104,12 +104,9 @@ def observer(
             samples_topic=settings.samples_topic if allow_changes else None,
             creating=partial(_creating, settings),
             # A replay has only samples, and must give the same loads.
-            metric_topics=metric_topics(settings.cruise_control_topic)
-            if recorder is None
-            else (),
+            metric_topics=metric_topics(settings.cruise_control_topic) if recorder is None else (),
             polled=_polled(settings) if recorder is None else (),
-            capacities=capacities
-            or capacities_of(settings.capacities, settings.capacity_file),
+            capacities=capacities or capacities_of(settings.capacities, settings.capacity_file),
             history=history_settings(settings.history, settings.forecast),
             apart=recorder is not None,
         ),
@@ -165,8 +162,7 @@ def replayed(settings: Settings, recording: "Recording") -> "Replayed":
     from collector.state_replay import ReplaySettings, replay
 
     return replay(
-        recording,
-        ReplaySettings(state_dir=settings.state_dir, spark=_spark_site(settings)),
+        recording, ReplaySettings(state_dir=settings.state_dir, spark=_spark_site(settings))
     )
 
 
@@ -191,11 +187,7 @@ def executor(settings: Settings) -> "Executor":
         for bucket in (settings.tier, settings.wal, settings.archive)
     )
     throttle = settings.throttle
-    given = (
-        capacities_of(settings.capacities, settings.capacity_file)
-        if throttle == AUTO
-        else None
-    )
+    given = capacities_of(settings.capacities, settings.capacity_file) if throttle == AUTO else None
     found = _connection_for_use(settings)
     return connect(
         found.bootstrap,
@@ -219,17 +211,11 @@ def recent_moves(settings: Settings) -> Callable[[str, int], tuple[RecentMove, .
     """Reader of the journal: moves by cluster id and start, ms since the epoch."""
     from executor.journal.run_history import recent_moves as read
 
-    return lambda cluster_id, since_ms: read(
-        journal_dir(settings), cluster_id, since_ms
-    )
+    return lambda cluster_id, since_ms: read(journal_dir(settings), cluster_id, since_ms)
 
 
 def loop(
-    settings: Settings,
-    *,
-    mode: Mode,
-    limits: AutoLimits = EAGER,
-    patient: bool = False,
+    settings: Settings, *, mode: Mode, limits: AutoLimits = EAGER, patient: bool = False
 ) -> Loop:
     """Create the loop with its real parts, not started yet."""
     allowed = mode is not Mode.READ_ONLY
@@ -252,9 +238,7 @@ def loop(
             stop_rules=settings.stop_rules,
         ),
         LoopParts(
-            observer=lambda: observer(
-                settings, allow_changes=allowed, capacities=given
-            ),
+            observer=lambda: observer(settings, allow_changes=allowed, capacities=given),
             planner=planner,
             executor=(lambda: executor(settings)) if allowed else None,
             recent_moves=recent_moves(settings),

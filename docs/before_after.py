@@ -39,9 +39,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _plimsoll(folder, "generate", *CLUSTER, "--out", "cluster")
-        _plimsoll(
-            folder, "plan", "--snapshot", "cluster/snapshot.json", "--out", "p.json"
-        )
+        _plimsoll(folder, "plan", "--snapshot", "cluster/snapshot.json", "--out", "p.json")
         plan = json.loads((folder / "p.json").read_text("utf-8"))
     PICTURE.write_text("\n".join(_picture(plan)) + "\n", "utf-8")
 
@@ -98,9 +96,7 @@ def _panel(plan: Plan, key: str, title: str, left: int) -> Iterator[str]:
 
 def _top(plan: Plan) -> float:
     loads: Sequence[float] = [
-        broker[key][RESOURCE]
-        for broker in plan["brokers"]
-        for key in ("before", "after")
+        broker[key][RESOURCE] for broker in plan["brokers"] for key in ("before", "after")
     ]
     return max(loads)
 
@@ -111,8 +107,7 @@ def _y(load: float, top: float) -> float:
 
 def _rect(kind: str, x: float, y: float, width: float, height: float) -> str:
     return (
-        f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" '
-        f'width="{width:.1f}" height="{height:.1f}"/>'
+        f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
     )
 
 

@@ -27,12 +27,7 @@ FOLDERS: Final = (
     "fixtures",
     "docs",
 )
-OWN: Final = (
-    "CONTRIBUTING.md",
-    "docs/dialect.py",
-    "tests/docs/test_dialect.py",
-    "docs/decisions/",
-)
+OWN: Final = ("CONTRIBUTING.md", "docs/dialect.py", "tests/docs/test_dialect.py", "docs/decisions/")
 """Path prefixes that quote the phrases: this list, its test, and past decisions."""
 
 PHRASES: Final[dict[str, str]] = {
@@ -75,9 +70,7 @@ NAMES: Final[dict[str, str]] = {
     r"goe?s? on\b": "continue",
     r"giants?\b": "large partitions",
     r"knee\b": "best trade-off",
-    r"level(?:led)? (?:cluster|alone|within)|(?:be|is|are|not|near) level(?:led)?\b": (
-        "balanced"
-    ),
+    r"level(?:led)? (?:cluster|alone|within)|(?:be|is|are|not|near) level(?:led)?\b": ("balanced"),
     r"stock (?:tool|file|json)s?\b": "Kafka's tools, Kafka reassignment JSON",
 }
 """Further expressions for names of tests, which state the expected behaviour."""
@@ -168,9 +161,7 @@ def _tokens(source: str) -> Iterator[tokenize.TokenInfo]:
     return tokenize.generate_tokens(io.StringIO(source).readline)
 
 
-_STRINGS: Final = frozenset(
-    {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
-)
+_STRINGS: Final = frozenset({tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)})
 _BETWEEN: Final = frozenset(
     {tokenize.NL, tokenize.COMMENT}
     | {getattr(tokenize, f"FSTRING_{end}", tokenize.NL) for end in ("START", "END")}

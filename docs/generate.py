@@ -28,16 +28,7 @@ DOCS: Final = Path(__file__).parent
 NOTICE: Final = "<!-- What follows is written by `make reference`. -->"
 """Ends the part of a page that people write."""
 WIDTH: Final = 120
-PACKAGES: Final = (
-    "tui",
-    "control",
-    "lab",
-    "collector",
-    "solver",
-    "executor",
-    "clients",
-    "model",
-)
+PACKAGES: Final = ("tui", "control", "lab", "collector", "solver", "executor", "clients", "model")
 """From the top layer down."""
 HELP: Final = frozenset({"help", "version", "install_completion", "show_completion"})
 """Parameters of the help's last group, beside those that name it."""
@@ -129,9 +120,7 @@ def _commands(above: Any) -> Iterator[Any]:
 
 def _command(context: Any) -> str:
     own, common = _options(context)
-    names = ", ".join(
-        name for row in common for name in re.findall("--[a-z-]+", row)[:1]
-    )
+    names = ", ".join(name for row in common for name in re.findall("--[a-z-]+", row)[:1])
     parts = [
         f"## {context.command_path}",
         _filled(_escaped(context.command.help or "")),
@@ -190,9 +179,7 @@ def _tables(
             own = field.get("description", model.get("description", ""))
             # What follows the first paragraph is for programmers.
             told = {**model, "description": own.split("\n\n")[0]}
-            trail = ".".join(
-                filter(None, [above.strip("[]"), name + suffix.strip("[]")])
-            )
+            trail = ".".join(filter(None, [above.strip("[]"), name + suffix.strip("[]")]))
             brackets = "[[{}]]" if suffix == "[]" else "[{}]"
             yield from _tables(schema, told, brackets.format(trail))
 
@@ -204,9 +191,7 @@ def _inner(name: str, field: Schema, schema: Schema) -> tuple[str, Schema] | Non
         places = {
             "": choice,
             "[]": choice.get("items"),
-            ".ID" if name == "brokers" else f".{key}": choice.get(
-                "additionalProperties"
-            ),
+            ".ID" if name == "brokers" else f".{key}": choice.get("additionalProperties"),
         }
         for suffix, place in places.items():
             model = _resolved(place, schema) if isinstance(place, dict) else {}

@@ -25,12 +25,7 @@ from executor.platforms.detect import platforms
 from executor.platforms.platform import ObservedMove, Platform
 from executor.platforms.remote_tier import RemoteTier
 from executor.run import preflight
-from executor.run.elections import (
-    LeaderElection,
-    LeaderElections,
-    find_elections,
-    hold_elections,
-)
+from executor.run.elections import LeaderElection, LeaderElections, find_elections, hold_elections
 from executor.run.execution import Execution
 from executor.run.log_dir_checks import inside_bytes
 from executor.run.move_state_machine import SETTLE_S
@@ -146,17 +141,14 @@ class Executor(Closing):
             past = past_run(journal_dir, cluster_id)
             if not past.is_unfinished:
                 raise ConfigError(
-                    f"The newest run {past.run_id} has ended; nothing is left to "
-                    "resume."
+                    f"The newest run {past.run_id} has ended; nothing is left to resume."
                 )
             for warning in past.warnings:
                 _log.warning("%s", warning)
             self._let_settle(past)
             return self._run(past.plan, past.run_id, options, self._limits, past)
 
-    def plan_rollback(
-        self, journal_dir: Path, run_id: str | None
-    ) -> tuple[Plan, list[str]]:
+    def plan_rollback(self, journal_dir: Path, run_id: str | None) -> tuple[Plan, list[str]]:
         """Plan the rollback of a run, by default the most recent one.
 
         Returns the plan, and why moves are left alone, in words. The present placement
@@ -175,9 +167,7 @@ class Executor(Closing):
     def _plan_rollback(self, past: PastRun) -> tuple[Plan, list[str]]:
         self._let_settle(past)
         sent = [
-            move
-            for move in past.plan.moves
-            if past.has_losses or past.moves[move.id].issued_at_ms
+            move for move in past.plan.moves if past.has_losses or past.moves[move.id].issued_at_ms
         ]
         found: dict[PartitionId, ObservedMove] = {}
         for kind, platform in self._platforms().items():
@@ -206,9 +196,7 @@ class Executor(Closing):
             execution = Execution(self._context(plan, journal, options, limits, past))
             report = execution.run()
         report = with_remaining(with_balance(report, plan, self._admin), plan)
-        return (
-            self._roll_back(report, plan, options) if execution.rolls_back else report
-        )
+        return self._roll_back(report, plan, options) if execution.rolls_back else report
 
     def _context(
         self,
@@ -251,17 +239,13 @@ class Executor(Closing):
             past=past,
         )
 
-    def _roll_back(
-        self, report: RunReport, plan: Plan, options: "_RunOptions"
-    ) -> RunReport:
+    def _roll_back(self, report: RunReport, plan: Plan, options: "_RunOptions") -> RunReport:
         rules = self._limits.stop_rules.for_rollback()
         limits = replace(self._limits, stop_rules=rules)
         journal_dir = options.journal_dir
 
         def plan_rollback() -> tuple[Plan, list[str]]:
-            return self._plan_rollback(
-                past_run(journal_dir, plan.cluster_id, report.run_id)
-            )
+            return self._plan_rollback(past_run(journal_dir, plan.cluster_id, report.run_id))
 
         def run_rollback(back: Plan) -> RunReport:
             back_id = self._journals.new_run_id(journal_dir, back.hash[:8])
@@ -306,10 +290,7 @@ class Executor(Closing):
     def left(self, journal_dir: Path) -> list[str]:
         """Settings in force that ended runs have set or may have set, in words."""
         cluster_id = self._admin.cluster().cluster_id
-        return [
-            *remains(journal_dir, cluster_id),
-            *suspects(self._admin, journal_dir, cluster_id),
-        ]
+        return [*remains(journal_dir, cluster_id), *suspects(self._admin, journal_dir, cluster_id)]
 
     def _warn(self, warnings: Iterable[str]) -> None:
         """Log each warning once."""
@@ -339,9 +320,7 @@ class Executor(Closing):
         return inside_bytes(self._admin, moves)
 
     def elections(
-        self,
-        topics: Collection[str] | None = None,
-        ids: Collection[PartitionId] | None = None,
+        self, topics: Collection[str] | None = None, ids: Collection[PartitionId] | None = None
     ) -> LeaderElections:
         """Partitions not led by their preferred replica; as `find_elections`."""
         return find_elections(self._admin, topics, ids)
@@ -426,11 +405,7 @@ class Executor(Closing):
 
     def _platforms(self) -> Mapping[StorageKind, Platform]:
         return platforms(
-            self._admin,
-            timing=self._timing,
-            limits=self._limits,
-            tier=self._tier,
-            wal=self._wal,
+            self._admin, timing=self._timing, limits=self._limits, tier=self._tier, wal=self._wal
         )
 
     def _check(

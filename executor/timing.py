@@ -73,8 +73,7 @@ class RunLimits:
     health_s: float = 1.0
     """Seconds between two checks of the plan's own brokers and partitions."""
     watch_s: float = 10.0
-    """Seconds between two polls of every partition, including those outside the
-    plan."""
+    """Seconds between two polls of every partition, including those outside the plan."""
     unreachable_s: float = 60.0
     """Seconds without an answer from the cluster that end the run."""
     disk_look_s: float = 10.0
@@ -96,9 +95,7 @@ class RunLimits:
 
     @property
     def copy_bytes_per_s(self) -> float:
-        """Bytes per second that a throttle lets into a broker, and out of it, each,
-        at most.
-        """
+        """Bytes per second that a throttle lets into a broker, and out of it, each, at most."""
         if self.throttle_follows:
             return self.auto_throttle.most_bytes_per_s
         return self.throttle_bytes_per_s or inf

@@ -73,8 +73,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES, what: str = "") -> bytes:
         raise ConfigError(f"cannot read {what}{path}: {exc}") from exc
     if len(data) > most:
         raise ConfigError(
-            f"{path} holds more than {most >> 20} MiB, the most that is read of such "
-            "a file"
+            f"{path} holds more than {most >> 20} MiB, the most that is read of such a file"
         )
     return data
 

@@ -53,9 +53,7 @@ def columns_from_file(
     return converted
 
 
-def columns_to_file(
-    values: NDArray[np.float64], resources: tuple[str, ...]
-) -> NDArray[np.float64]:
+def columns_to_file(values: NDArray[np.float64], resources: tuple[str, ...]) -> NDArray[np.float64]:
     """Convert (..., resources) loads for a file: CPU from cores to percent.
 
     NaN stays NaN; the writer rounds the figures.
@@ -68,10 +66,7 @@ def columns_to_file(
 def _read(value: Any, info: ValidationInfo) -> Any:
     if info.mode == "python" or not isinstance(value, dict):
         return value
-    return {
-        key: from_file(key, v) if isinstance(v, int | float) else v
-        for key, v in value.items()
-    }
+    return {key: from_file(key, v) if isinstance(v, int | float) else v for key, v in value.items()}
 
 
 def _written(value: Any, handler: SerializerFunctionWrapHandler) -> Any:

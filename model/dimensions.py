@@ -10,14 +10,7 @@ from typing import Final, cast
 import numpy as np
 
 from model.goals.goals import Goal, Goals
-from model.snapshot.snapshot import (
-    Count,
-    Floats,
-    Measure,
-    Resource,
-    Snapshot,
-    SnapshotHeader,
-)
+from model.snapshot.snapshot import Count, Floats, Measure, Resource, Snapshot, SnapshotHeader
 
 TOPIC_MEASURES: Final = frozenset({Count.TOPIC_REPLICAS, Count.TOPIC_LEADERS})
 """Balanced topic by topic: their deviations belong to no broker alone."""

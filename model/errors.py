@@ -15,9 +15,8 @@ PlimsollError
 └── ExecutionStopped    a run ended before its plan was done
     └── WriterBarred    no lease, or no archive: no request may be sent any more
 
-Expected results (already balanced, no plan in time) are values, not exceptions.
-Messages name the thing and say what to do; `control.cli.exit_codes` maps each class to
-an exit code.
+Expected results (already balanced, no plan in time) are values, not exceptions. Messages name
+the thing and say what to do; `control.cli.exit_codes` maps each class to an exit code.
 """
 
 

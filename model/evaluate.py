@@ -1,9 +1,8 @@
 """The independent evaluator: F and every rule, recomputed from snapshot and moves.
 
-It shares no code with the solver. F is the yardstick: under `variance` the sum of
-squared relative deviations from the average over the brokers that may hold load, plus
-the cost of the moves; under `band` the cost of the moves, plus the excess over the
-tolerance bands.
+It shares no code with the solver. F is the yardstick: under `variance` the sum of squared
+relative deviations from the average over the brokers that may hold load, plus the cost of the
+moves; under `band` the cost of the moves, plus the excess over the tolerance bands.
 """
 
 from collections.abc import Iterable
@@ -21,14 +20,7 @@ from model.plan.remaining import OverLimit, RackViolation
 from model.plan.violations import over_limits, rack_violations
 from model.rules import RULES, Violation
 from model.rules.log_dirs import bytes_before, growth
-from model.snapshot.snapshot import (
-    TAKING,
-    Broker,
-    Floats,
-    Measure,
-    Resource,
-    Snapshot,
-)
+from model.snapshot.snapshot import TAKING, Broker, Floats, Measure, Resource, Snapshot
 from model.snapshot.topic_spread import topic_cost
 
 
@@ -202,9 +194,7 @@ def _paid(proposal: Proposal) -> float:
     if not proposal.changes:
         return 0.0
     of_replica = replica_prices(proposal.snapshot, proposal.goals)
-    return sum(
-        change_price(proposal, c, float(of_replica[c.row])) for c in proposal.changes
-    )
+    return sum(change_price(proposal, c, float(of_replica[c.row])) for c in proposal.changes)
 
 
 def directory_cost(proposal: Proposal, price: float) -> float:
@@ -230,11 +220,7 @@ def directory_cost(proposal: Proposal, price: float) -> float:
     brokers = (b for b in proposal.snapshot.header.brokers if b.state in TAKING)
     return sum(
         _broker_directory_cost(
-            proposal,
-            b,
-            goal,
-            [used.get((b.id, d.path), 0.0) for d in b.log_dirs],
-            price,
+            proposal, b, goal, [used.get((b.id, d.path), 0.0) for d in b.log_dirs], price
         )
         for b in brokers
         if len(b.log_dirs) > 1

@@ -46,9 +46,7 @@ def with_new_names(given: Any, names: OldNames) -> Any:
         if given.keys() & set(names[old]):
             new = ", ".join(names[old])
             raise ValueError(f"{old} is the old name of {new}: do not set both")
-    return {
-        new: value for name, value in given.items() for new in names.get(name, (name,))
-    }
+    return {new: value for name, value in given.items() for new in names.get(name, (name,))}
 
 
 def old_names_of(model: type[BaseModel]) -> OldNames:
@@ -76,11 +74,7 @@ def rounded(value: float) -> float:
 def canonical(document: Mapping[str, Any]) -> bytes:
     """UTF-8 JSON in one line, keys sorted, no blanks, a newline at the end."""
     text = json.dumps(
-        document,
-        sort_keys=True,
-        separators=(",", ":"),
-        ensure_ascii=False,
-        allow_nan=False,
+        document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
     return text.encode() + b"\n"
 
@@ -90,9 +84,7 @@ def digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(document)).hexdigest()
 
 
-def write_document(
-    path: Path, document: Mapping[str, Any], *, private: bool = False
-) -> None:
+def write_document(path: Path, document: Mapping[str, Any], *, private: bool = False) -> None:
     """Replace `path` in one step; gzip when its suffix is `.gz`.
 
     Raises
@@ -164,9 +156,7 @@ def _load(path: Path, kind: str) -> dict[str, Any]:
     except ValueError as exc:
         raise ConfigError(f"{path} is not a {kind} file: {exc}") from exc
     if not isinstance(document, dict):
-        raise ConfigError(
-            f"{path} is not a {kind} file: it does not contain a JSON object"
-        )
+        raise ConfigError(f"{path} is not a {kind} file: it does not contain a JSON object")
     return document
 
 
@@ -181,7 +171,6 @@ def validate_document(model: type[T], document: Mapping[str, Any], path: Path) -
         return model.model_validate_json(json.dumps(document))
     except ValidationError as exc:
         faults = "; ".join(
-            f"{'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}"
-            for e in exc.errors()[:5]
+            f"{'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in exc.errors()[:5]
         )
         raise ConfigError(f"{path} cannot be used: {faults}") from exc

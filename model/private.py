@@ -58,9 +58,7 @@ def tighten(state_dir: Path) -> None:
             path.chmod(path.stat().st_mode & ~_PRIVATE)
         except OSError as exc:
             _log.warning(
-                "others can read %s, and its mode cannot be changed: %s",
-                path,
-                exc.strerror,
+                "others can read %s, and its mode cannot be changed: %s", path, exc.strerror
             )
 
 
@@ -74,9 +72,7 @@ def _open(state_dir: Path) -> Iterator[Path]:
     if all(entry.name.startswith(_OURS) for entry in entries):
         yield from _wide(state_dir)
     elif any(_wide(state_dir)):
-        _log.warning(
-            "others can read the state folder %s; use one of its own", state_dir
-        )
+        _log.warning("others can read the state folder %s; use one of its own", state_dir)
     for entry in entries:
         if entry.name.startswith(_OURS):
             yield from _wide(entry)

@@ -26,9 +26,7 @@ _SPANS: Final = {
 """Seconds of each unit, in the order in which they are written."""
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+"
-_SPAN = re.compile(
-    "".join(rf"(?:(?P<{unit}>{_NUMBER})\s*{unit}(?![a-z])\s*)?" for unit in _SPANS)
-)
+_SPAN = re.compile("".join(rf"(?:(?P<{unit}>{_NUMBER})\s*{unit}(?![a-z])\s*)?" for unit in _SPANS))
 
 
 def bytes_text(value: float | None) -> str:
@@ -133,9 +131,7 @@ def bytes_of(text: str, *, least: int = 1) -> int:
 
 def _size(text: str) -> Decimal | None:
     """A number and perhaps a unit of bytes; None for anything else."""
-    found = re.fullmatch(
-        rf"\s*({_NUMBER})(?:e\+?([0-9]{{1,2}}))?\s*([kKMGTP]?i?B)?\s*", text
-    )
+    found = re.fullmatch(rf"\s*({_NUMBER})(?:e\+?([0-9]{{1,2}}))?\s*([kKMGTP]?i?B)?\s*", text)
     unit = _SIZES.get(found[3] or "") if found else None
     if found is None or unit is None:
         return None
@@ -149,9 +145,7 @@ def span_of(text: str, *, least: float = 0.001) -> float:
     """
     seconds = _seconds(text)
     if seconds is None or not least <= seconds < 10**9:
-        raise ValueError(
-            f"{text!r} is not a time span; use seconds, or units: 60s, 5m, 1h30m"
-        )
+        raise ValueError(f"{text!r} is not a time span; use seconds, or units: 60s, 5m, 1h30m")
     return float(seconds)
 
 

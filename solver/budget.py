@@ -30,8 +30,7 @@ class Budget:
         return Budget(limits=limits, observer=self.observer, stopped=self.stopped)
 
     def spend(self, part: "Budget") -> None:
-        """Charge the work units of a part to this budget; a stop asked for there holds
-        here."""
+        """Charge the work units of a part to this budget; a stop asked for there holds here."""
         self.work += part.work
         self.stopped = self.stopped or part.stopped
 

@@ -27,8 +27,7 @@ from solver.search.search import Search
 from solver.studies.goal_repair import relaxations
 
 FEW_PAIRS: Final = 100
-"""Movable rows x brokers x replicas up to which the exact model alone is the
-quickest."""
+"""Movable rows x brokers x replicas up to which the exact model alone is the quickest."""
 
 FEW_MOVES: Final = 500
 """Number of moves up to which each is checked once more for being needed."""
@@ -43,8 +42,7 @@ TIDYING_SHARE: Final = 0.1
 """Share of the search budget, beyond the search, for reverting needless changes."""
 
 REASONS_SHARE: Final = 0.25
-"""Share of the search budget reserved, while there is no incumbent, to explain
-infeasibility."""
+"""Share of the search budget reserved, while there is no incumbent, to explain infeasibility."""
 
 UNEXPLAINED: Final = (
     "no placement keeps every rule, which is proved; the search budget was exhausted "
@@ -52,8 +50,7 @@ UNEXPLAINED: Final = (
 )
 
 LARGE_SEARCH_SHARE: Final = 0.7
-"""Share of the search budget for local search where only the bound can still
-improve."""
+"""Share of the search budget for local search where only the bound can still improve."""
 
 PROVABLE_PAIRS: Final = 2_000
 """Movable rows x brokers up to which a proof over the open choices is within reach."""
@@ -81,10 +78,7 @@ def solve(
     started = time.perf_counter()
     problem = compile_problem(snapshot, goals)
     search = Search(
-        problem=problem,
-        limits=limits,
-        observer=observer or SolveObserver(),
-        work=spent,
+        problem=problem, limits=limits, observer=observer or SolveObserver(), work=spent
     )
     reasons = find_placement(search) or _conflict(search)
     result = _result(search, reasons, started)
@@ -149,8 +143,7 @@ def _search(search: Search) -> None:
 
 
 def _approximate(search: Search) -> None:
-    """Dual prices and annealing; then a better bound, or a proof over the open
-    choices."""
+    """Dual prices and annealing; then a better bound, or a proof over the open choices."""
     few = pairs(search.problem) <= MAX_PAIRS
     provable = pairs(search.problem) <= PROVABLE_PAIRS
     wholes = pairs(search.problem) <= MOST_CHOICES and (search.problem.rf == 1).all()

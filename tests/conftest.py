@@ -21,9 +21,7 @@ OUTER = {"AUTOMQ_HOME", "CACHE_DIR", "CRUISE_CONTROL_HOME", "JAVA", "SOAK_MINUTE
 STEADY = LocalPlan(properties={"broker.session.timeout.ms": "60000"})
 
 # A busy machine says nothing about the code: examples have no time limit.
-settings.register_profile(
-    "any load", deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any load")
 
 
@@ -49,9 +47,8 @@ def _signals_as_in_a_terminal() -> Iterator[None]:
 def pytest_configure(config: pytest.Config) -> None:
     """Drop settings of whoever runs the tests, and let kafka-python be used.
 
-    Warnings are errors, but on Python 3.11 its import uses deprecated calls, and it
-    leaves the sockets of refused connections, which never got an address, to the
-    garbage collector.
+    Warnings are errors, but on Python 3.11 its import uses deprecated calls, and it leaves the
+    sockets of refused connections, which never got an address, to the garbage collector.
     """
     prefix = "PLIMSOLL_"
     for name in [n for n in os.environ if n.startswith(prefix)]:
@@ -96,9 +93,7 @@ def new_cluster() -> Iterator[LocalCluster]:
 
 
 @pytest.fixture(scope="session")
-def automq_cluster(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[AutoMQCluster]:
+def automq_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AutoMQCluster]:
     """Three nodes of a real AutoMQ, shared by all tests marked automq.
 
     A test makes topics of its own and leaves every node and setting as it was.

@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 
 from control.render.cluster_status import capacity_cell
-from control.settings.capacity_table import (
-    CapacitySettings,
-    CapacityTable,
-    capacities_of,
-)
+from control.settings.capacity_table import CapacitySettings, CapacityTable, capacities_of
 from model.cpu import from_file, to_file
 from model.exchange.capacity import read_capacities
 from model.goals.goals import Goal, Goals
@@ -96,9 +92,7 @@ def test_limits_and_floors_have_percent_of_one_core_in_json() -> None:
 
 
 @pytest.mark.parametrize("value", ['"800"', '{"num.cores": "8"}'])
-def test_cores_of_a_capacity_file_and_of_the_settings_are_equal(
-    tmp_path: Path, value: str
-) -> None:
+def test_cores_of_a_capacity_file_and_of_the_settings_are_equal(tmp_path: Path, value: str) -> None:
     path = tmp_path / "capacity.json"
     entry = f'{{"brokerId": "-1", "capacity": {{"CPU": {value}}}}}'
     path.write_text(f'{{"brokerCapacities": [{entry}]}}')

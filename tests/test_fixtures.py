@@ -37,9 +37,7 @@ def test_each_snapshot_fixture_matches_its_generator(
     assert result == again
 
 
-def test_the_synthetic_history_matches_its_generator(
-    generated: Path,
-) -> None:
+def test_the_synthetic_history_matches_its_generator(generated: Path) -> None:
     paths = sorted(generated.glob("synthetic/history/*/*.parquet"))
     assert len(paths) == 15
     for path in paths:

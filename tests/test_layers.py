@@ -12,16 +12,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = [
-    "model",
-    "clients",
-    "solver",
-    "collector",
-    "executor",
-    "lab",
-    "control",
-    "tui",
-]
+PACKAGES = ["model", "clients", "solver", "collector", "executor", "lab", "control", "tui"]
 
 
 @pytest.mark.parametrize(
@@ -38,9 +29,7 @@ PACKAGES = [
         ),
     ],
 )
-def test_a_module_loads_nothing_heavy_that_it_does_not_need(
-    module: str, heavy: set[str]
-) -> None:
+def test_a_module_loads_nothing_heavy_that_it_does_not_need(module: str, heavy: set[str]) -> None:
     code = f"import {module}, sys; print(*({heavy!r} & {{*sys.modules}}))"
     run = subprocess.run(
         [sys.executable, "-P", "-c", code], capture_output=True, check=True, text=True

@@ -45,10 +45,7 @@ from tui.viewmodel.disabled_reasons import refusal
 if TYPE_CHECKING:
     from control.loop.loop import Loop
 
-STOP_TEXT = (
-    "In-flight moves finish and no further move starts. Completed moves stay as they "
-    "are."
-)
+STOP_TEXT = "In-flight moves finish and no further move starts. Completed moves stay as they are."
 ABORT_TEXT = (
     "In-flight moves are cancelled and reverted where the platform supports it. "
     "Completed moves stay as they are."
@@ -256,9 +253,7 @@ class PlimsollApp(Host):
         view = self._shown.view
         if view.plan is not None and refusal("approve", self.moment) is None:
             self.push_screen(
-                ApproveScreen(
-                    view.plan, self.moment, self._approve, self._engine.preview
-                )
+                ApproveScreen(view.plan, self.moment, self._approve, self._engine.preview)
             )
 
     @property
@@ -294,10 +289,7 @@ class PlimsollApp(Host):
             self.push_screen(question, self._abort_if)
         else:
             question = Question(
-                "Stop the run?",
-                STOP_TEXT,
-                yes="Stop after in-flight moves",
-                no="Keep running",
+                "Stop the run?", STOP_TEXT, yes="Stop after in-flight moves", no="Keep running"
             )
             self.push_screen(question, self._stop_if)
 
@@ -387,13 +379,10 @@ def run(loop: "Loop") -> None:
     letters = AsciiDriver if ascii_only else TerminalDriver
     driver = None if in_browser() else letters
     app = PlimsollApp(loop, user=operator(), clock=loop.clock, driver=driver)
-    # A full collection walks everything imported: for a tenth of a second no key
-    # would be answered.
+    # A full collection walks everything imported: for a tenth of a second no key would be answered.
     gc.freeze()
     asyncio.run(_shown(app))
     if app.ended_by is not None:
         raise KeyboardInterrupt
     if app.return_code != 0:
-        raise PlimsollError(
-            "internal error: the screen failed; see the traceback above"
-        )
+        raise PlimsollError("internal error: the screen failed; see the traceback above")

@@ -67,9 +67,7 @@ class FrameApp(App[None]):
 
     async def on_event(self, event: Event) -> None:
         """Keep text out of an input hidden because the terminal is too small."""
-        typed = isinstance(event, Paste) or (
-            isinstance(event, Key) and event.is_printable
-        )
+        typed = isinstance(event, Paste) or (isinstance(event, Key) and event.is_printable)
         if typed and isinstance(self.focused, Input) and is_too_small(*self.size):
             return
         await super().on_event(event)
@@ -91,9 +89,7 @@ class FrameApp(App[None]):
         Textual leaves remains when several disappear at once.
         """
         timeout = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
-        super().notify(
-            message, title=title, severity=severity, timeout=timeout, markup=markup
-        )
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
         self.set_timer(timeout + GONE_S, self._uncover)
 
     def get_line_filters(self) -> Sequence[LineFilter]:

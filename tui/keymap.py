@@ -70,9 +70,7 @@ def _check_clash(node: type[DOMNode], keys: Mapping[str, str]) -> None:
         name = binding.id or binding.action
         other = taken.setdefault(binding.key, name)
         if other != name and {name, other} & set(keys):
-            raise ConfigError(
-                f"[keys]: {name} and {other} are both {binding.key!r}; change one"
-            )
+            raise ConfigError(f"[keys]: {name} and {other} are both {binding.key!r}; change one")
 
 
 def _bindings(node: type[DOMNode], keys: Mapping[str, str]) -> Iterator[Binding]:

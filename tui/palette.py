@@ -14,8 +14,6 @@ def commands(screen: Screen[Any]) -> Iterator[SystemCommand]:
         binding = found.binding
         if found.enabled and binding.tooltip and not binding.system:
             key = screen.app.get_key_display(binding)
-            callback = functools.partial(
-                screen.app.run_action, binding.action, found.node
-            )
+            callback = functools.partial(screen.app.run_action, binding.action, found.node)
             words = f"{key}  {binding.tooltip}"
             yield SystemCommand(binding.description, words, callback)

@@ -57,9 +57,7 @@ class RunActions:
             return
         run = self.run_shown
         if refusal("resume", self._app.moment) is None and run is not None:
-            question = Question(
-                f"Resume run {run.run_id}?", RESUME_TEXT, yes="Resume", no="Cancel"
-            )
+            question = Question(f"Resume run {run.run_id}?", RESUME_TEXT, yes="Resume", no="Cancel")
             self._app.push_screen(question, self._resume_if)
 
     def roll_back(self, run_id: str | None = None) -> None:
@@ -83,9 +81,7 @@ class RunActions:
         await self._result(lambda: self._engine.previous_runs.resume(self._user))
 
     async def _ask_back(self, run_id: str) -> None:
-        answer = await self._result(
-            lambda: self._engine.previous_runs.plan_rollback(run_id)
-        )
+        answer = await self._result(lambda: self._engine.previous_runs.plan_rollback(run_id))
         if answer is None:
             return
         plan, left = answer

@@ -142,20 +142,14 @@ class _Meter:
         if self._progress is not None:
             self._progress(
                 JarProgress(
-                    file_name=file_name,
-                    done_bytes=self._done_bytes,
-                    total_bytes=self._total_bytes,
+                    file_name=file_name, done_bytes=self._done_bytes, total_bytes=self._total_bytes
                 )
             )
 
 
-def _download_all(
-    pins: Sequence[JarPin], folder: Path, meter: _Meter, repository: str
-) -> None:
+def _download_all(pins: Sequence[JarPin], folder: Path, meter: _Meter, repository: str) -> None:
     with ThreadPoolExecutor(_PARALLEL_DOWNLOADS, "plimsoll-jars") as pool:
-        waiting = [
-            pool.submit(_download, pin, folder, meter, repository) for pin in pins
-        ]
+        waiting = [pool.submit(_download, pin, folder, meter, repository) for pin in pins]
         try:
             for one in waiting:
                 one.result()

@@ -65,9 +65,7 @@ def _inspect(executable: Path, *, bundled: bool) -> Java | None:
     """Home and version as Java itself reports them, also behind shims and links."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
-        run = subprocess.run(
-            command, capture_output=True, text=True, timeout=30, check=True
-        )
+        run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError) as exc:
         _log.debug("%s cannot be used: %s", executable, exc)
         return None
@@ -80,8 +78,5 @@ def _inspect(executable: Path, *, bundled: bool) -> Java | None:
         return None
     path = Path(home[1])
     return Java(
-        home=path,
-        executable=path / "bin" / "java",
-        version=int(version[1]),
-        bundled=bundled,
+        home=path, executable=path / "bin" / "java", version=int(version[1]), bundled=bundled
     )

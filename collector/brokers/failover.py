@@ -22,9 +22,7 @@ _log = logging.getLogger("plimsoll.collector")
 class AnyBroker:
     """Asks one broker for a while, and the next when it fails. One thread owns it."""
 
-    def __init__(
-        self, timeout_s: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._timeout_s, self._clock = timeout_s, clock
         self._order: list[int] = []
         self._since_s = float("-inf")
@@ -35,15 +33,10 @@ class AnyBroker:
     def ask(self, admin: "KafkaAdminClient", request: Any) -> Any:
         """Send a request to one broker after another; return the first response.
 
-        Each broker has `ANSWER_S` seconds; if all fail, the first one gets the
-        connection's full time-out. Raises the driver's errors: refusals at once, others
-        after the last broker.
+        Each broker has `ANSWER_S` seconds; if all fail, the first one gets the connection's full
+        time-out. Raises the driver's errors: refusals at once, others after the last broker.
         """
-        from kafka.errors import (
-            AuthorizationError,
-            IncompatibleBrokerVersion,
-            KafkaError,
-        )
+        from kafka.errors import AuthorizationError, IncompatibleBrokerVersion, KafkaError
 
         error: Exception | None = None
         for broker, timeout_s in self._tries(admin):

@@ -32,9 +32,7 @@ class Silence:
 class BrokerFanOut(Generic[T]):
     """Collects the answers of brokers as they come. One thread owns it."""
 
-    def __init__(
-        self, clock: Callable[[], float], *, answer_s: float = ANSWER_S
-    ) -> None:
+    def __init__(self, clock: Callable[[], float], *, answer_s: float = ANSWER_S) -> None:
         self._clock = clock
         self._answer_s = answer_s
         self._pending: dict[int, Future[T]] = {}

@@ -114,19 +114,14 @@ class BrokerProbe:
         led = placement.led_by(self._broker)
         tiered = led[placement.tiered[led]]
         asked = ((led, LATEST), (led, self._local_kind), (tiered, EARLIEST))
-        return [
-            about_offsets(placement.by_topic(rows), kind)
-            for rows, kind in asked
-            if len(rows)
-        ]
+        return [about_offsets(placement.by_topic(rows), kind) for rows, kind in asked if len(rows)]
 
     async def ask(
         self, admin: "KafkaAdminClient", timeout_s: float, *, groups: bool
     ) -> BrokerResponses:
         """Send the requests and await the responses, within `timeout_s` seconds each.
 
-        groups: also ask for the offsets that groups have committed. Raises driver
-        errors.
+        groups: also ask for the offsets that groups have committed. Raises driver errors.
         """
         from kafka.errors import IncompatibleBrokerVersion
 
@@ -138,14 +133,10 @@ class BrokerProbe:
                 self._offsets = self._about_offsets(self._placement)
             responses = await self._ask_offsets(admin, timeout_s)
         if groups:
-            responses = replace(
-                responses, commits=await self._ask_commits(admin, timeout_s)
-            )
+            responses = replace(responses, commits=await self._ask_commits(admin, timeout_s))
         return responses
 
-    async def _ask_offsets(
-        self, admin: "KafkaAdminClient", timeout_s: float
-    ) -> BrokerResponses:
+    async def _ask_offsets(self, admin: "KafkaAdminClient", timeout_s: float) -> BrokerResponses:
         """Sizes before offsets: vectors._clean relies on this order."""
         questions = [self._log_dirs, *self._offsets]
         posted = [post_request(admin, q, self._broker, timeout_s) for q in questions]
@@ -169,9 +160,7 @@ class BrokerProbe:
                 await self._ask_groups(admin, timeout_s)
                 self._groups_at_s = now_s
             return [
-                await response_to(
-                    admin, post_request(admin, q, self._broker, timeout_s), timeout_s
-                )
+                await response_to(admin, post_request(admin, q, self._broker, timeout_s), timeout_s)
                 for q in self._commits
             ]
         except KafkaError as exc:
@@ -200,9 +189,7 @@ class BrokerProbe:
         """
         self._committed = [ResponseReader(commits) for _ in range(answers)]
 
-    def read(
-        self, responses: BrokerResponses, placement: PartitionIndex
-    ) -> BrokerFigures:
+    def read(self, responses: BrokerResponses, placement: PartitionIndex) -> BrokerFigures:
         """Read responses as figures in rows of the placement.
 
         Raises MalformedResponse, and the driver's AuthorizationError for hidden groups.

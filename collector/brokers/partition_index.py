@@ -61,8 +61,7 @@ class PartitionIndex:
 class ResponseReader:
     """Reads one broker's responses to one request as rows of a placement.
 
-    Layout and rows are reused while the response has the same structure as the last
-    one.
+    Layout and rows are reused while the response has the same structure as the last one.
     """
 
     def __init__(self, parse: Callable[[RawResponse], ResponseLayout]) -> None:
@@ -71,9 +70,7 @@ class ResponseReader:
         self._placement: PartitionIndex | None = None
         self._rows = np.zeros(0, np.int64)
 
-    def read(
-        self, answer: RawResponse, placement: PartitionIndex
-    ) -> tuple[ResponseLayout, Ints]:
+    def read(self, answer: RawResponse, placement: PartitionIndex) -> tuple[ResponseLayout, Ints]:
         """Return the layout of a response, and (m,) the placement's row of each entry.
 
         -1 for unknown partitions. Raises MalformedResponse.

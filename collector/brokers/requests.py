@@ -47,9 +47,7 @@ class EncodedRequest:
         """Return the request as bytes: size, header and the body encoded before."""
         flexible = self._request.flexible_version_q(self.API_VERSION)
         head = bytes(self._request.encode_header(flexible=flexible))
-        return b"".join(
-            ((len(head) + len(self._body)).to_bytes(4, "big"), head, self._body)
-        )
+        return b"".join(((len(head) + len(self._body)).to_bytes(4, "big"), head, self._body))
 
 
 class _Header:
@@ -81,8 +79,7 @@ class _Unread:
 def about_offsets(partitions: Mapping[str, Sequence[int]], kind: int) -> EncodedRequest:
     """Build a ListOffsets request for one kind of offset, for one leader.
 
-    The driver's own call asks for all metadata first and fails as a whole for one
-    partition.
+    The driver's own call asks for all metadata first and fails as a whole for one partition.
     """
     from kafka.protocol.consumer import ListOffsetsRequest
 
@@ -90,15 +87,12 @@ def about_offsets(partitions: Mapping[str, Sequence[int]], kind: int) -> Encoded
     part_class = topic_class.ListOffsetsPartition
     topics = [
         topic_class(
-            name=name,
-            partitions=[part_class(partition_index=p, timestamp=kind) for p in numbers],
+            name=name, partitions=[part_class(partition_index=p, timestamp=kind) for p in numbers]
         )
         for name, numbers in partitions.items()
     ]
     least = ListOffsetsRequest.min_version_for_timestamp(kind)
-    return EncodedRequest(
-        ListOffsetsRequest(isolation_level=0, topics=topics, min_version=least)
-    )
+    return EncodedRequest(ListOffsetsRequest(isolation_level=0, topics=topics, min_version=least))
 
 
 def about_log_dirs() -> EncodedRequest:
@@ -115,9 +109,7 @@ def about_groups() -> Any:
     return ListGroupsRequest()
 
 
-def about_commits(
-    admin: "KafkaAdminClient", groups: Sequence[str]
-) -> list[EncodedRequest]:
+def about_commits(admin: "KafkaAdminClient", groups: Sequence[str]) -> list[EncodedRequest]:
     """Build OffsetFetch requests for all offsets committed by these groups.
 
     One request for all groups, or one per group before Kafka 3.0 (KIP-709); the groups'

@@ -32,8 +32,7 @@ COMMITTED: Final[Figure] = ("i8", 4)
 """In rows of `commits`; -1 for none."""
 _MOST_SHIFT: Final = 35
 _KINDS: Final = {
-    kind: Struct(f">{code}")
-    for kind, code in {"i1": "b", "i2": "h", "i4": "i", "i8": "q"}.items()
+    kind: Struct(f">{code}") for kind, code in {"i1": "b", "i2": "h", "i4": "i", "i8": "q"}.items()
 }
 
 
@@ -95,9 +94,7 @@ class ResponseLayout:
         """Total and usable bytes of a directory's disk; -1 each before Kafka 3.3."""
         if folder.room_at < 0:
             return -1, -1
-        total, usable = _gather(
-            self.body, "i8", folder.room_at + np.array([0, 8])
-        ).tolist()
+        total, usable = _gather(self.body, "i8", folder.room_at + np.array([0, 8])).tolist()
         return total, usable
 
     def of(self, answer: RawResponse) -> "ResponseLayout | None":

@@ -23,9 +23,7 @@ class TopicRecreations:
         before, self._ids = self._ids, ids
         if before is None:
             return frozenset()
-        made = frozenset(
-            name for name, found in ids.items() if before.get(name) != found
-        )
+        made = frozenset(name for name, found in ids.items() if before.get(name) != found)
         now_ms = cluster.taken_at_ms
         self._since_ms = {
             name: since_ms

@@ -48,11 +48,7 @@ def past_of(
 
 
 def begin_with(
-    past: SampleStoreReader,
-    session: "SparkSession",
-    store: CompactedHistory,
-    first: str,
-    end: str,
+    past: SampleStoreReader, session: "SparkSession", store: CompactedHistory, first: str, end: str
 ) -> None:
     """Write the sample store's days from `first` up to `end`, exclusive, to the store.
 
@@ -73,9 +69,7 @@ def begin_with(
     except PlimsollError as exc:
         _log.warning("Cruise Control's sample store cannot be read: %s", exc)
     else:
-        _log.info(
-            "the history begins with %d days of Cruise Control's sample store", count
-        )
+        _log.info("the history begins with %d days of Cruise Control's sample store", count)
 
 
 def _write(hours: "DataFrame", store: CompactedHistory) -> int:
@@ -90,9 +84,7 @@ def _write(hours: "DataFrame", store: CompactedHistory) -> int:
         for day, rows in sorted(counts):
             of_day = dated.filter(dated.day == day).drop("day")
             date = dt.date(1970, 1, 1) + dt.timedelta(days=day)
-            store.write_day(
-                date.isoformat(), of_day.coalesce(1 + rows // ROWS_PER_FILE)
-            )
+            store.write_day(date.isoformat(), of_day.coalesce(1 + rows // ROWS_PER_FILE))
     finally:
         dated.unpersist()
     return len(counts)

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 ROWS_PER_FILE: Final = 500_000
 ROWS_PER_TASK: Final = 1_000_000
 """Of raw vectors; an hour is never divided."""
-_PATHS: Final = pa.schema(
-    [pa.field("hour", pa.int64()), pa.field("paths", pa.list_(pa.string()))]
-)
+_PATHS: Final = pa.schema([pa.field("hour", pa.int64()), pa.field("paths", pa.list_(pa.string()))])
 _log = logging.getLogger("plimsoll.collector")
 
 
@@ -81,8 +79,7 @@ def _compacter() -> Callable[[Batches], Batches]:
 
 
 def _hours_in(folder: Path) -> tuple[pa.Table, int, int]:
-    """The files that have vectors of each hour of the day; all rows, and the most of
-    one file."""
+    """The files that have vectors of each hour of the day; all rows, and the most of one file."""
     begin = dt.date.fromisoformat(folder.name.removeprefix("date="))
     first = (begin - dt.date(1970, 1, 1)).days * DAY
     paths: dict[int, list[str]] = {hour: [] for hour in range(first, first + DAY)}

@@ -101,9 +101,7 @@ def coming(
         return UpcomingSlots(accuracy.model_copy(update={"unused": unused}), ())
     calendar = Calendar.of(hour, _HOURS[horizon], ZoneInfo(forecast.zone))
     week, first = _once(calendar.week)
-    loads = {
-        str(r): forecast.by_topic(r)[:, week] for r in resources if forecast.knows(r)
-    }
+    loads = {str(r): forecast.by_topic(r)[:, week] for r in resources if forecast.knows(r)}
     names = [name_of(number) for number in week[1:].tolist()]
     chosen = choose(loads, forecast.topics, names)
     if not chosen:
@@ -122,9 +120,7 @@ def coming(
     return UpcomingSlots(accuracy.model_copy(update={"slots": slots}), picked)
 
 
-def with_slots(
-    snapshot: Snapshot, forecast: WeeklyForecast, found: UpcomingSlots
-) -> Snapshot:
+def with_slots(snapshot: Snapshot, forecast: WeeklyForecast, found: UpcomingSlots) -> Snapshot:
     """Return the snapshot with forecast loads at these slots.
 
     What is not forecast stays as it is now: sizes, and partitions with too little

@@ -8,15 +8,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from collector.history.slots import (
-    DAY,
-    WEEK,
-    Floats,
-    Ints,
-    LoadHistory,
-    quotient,
-    usual,
-)
+from collector.history.slots import DAY, WEEK, Floats, Ints, LoadHistory, quotient, usual
 
 LEAST_HOURS: Final = 48
 """Hours of a partition that must be known for a forecast of it."""

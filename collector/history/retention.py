@@ -61,12 +61,7 @@ class HistoryKeeper:
             else f"{url_of(settings.url)}/{path_part(cluster_id)}"
         )
 
-    def run(
-        self,
-        session: "SparkSession",
-        closing: threading.Event,
-        ahead: SlotForecaster,
-    ) -> None:
+    def run(self, session: "SparkSession", closing: threading.Event, ahead: SlotForecaster) -> None:
         """Renew history and forecast once an hour until `closing` is set.
 
         A failure is reported in the log and retried after an hour.
@@ -83,9 +78,7 @@ class HistoryKeeper:
                     _log.warning("%s It is tried again in an hour.", exc)
             closing.wait(HOUR_S - self._clock() % HOUR_S + LATE_S)
 
-    def renew(
-        self, session: "SparkSession", known: WeeklyForecast | None
-    ) -> WeeklyForecast | None:
+    def renew(self, session: "SparkSession", known: WeeklyForecast | None) -> WeeklyForecast | None:
         """Compact finished days, delete old ones, and renew the forecast if due.
 
         Returns None if `known` is still the latest forecast. Raises PlimsollError where

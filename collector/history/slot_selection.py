@@ -69,8 +69,7 @@ class _Hours:
         self._totals = {r: v.sum(axis=0) for r, v in loads.items()}
         self._weight = {r: t / t.max() for r, t in self._totals.items()}
         self._mix = {
-            r: v / np.where(self._totals[r] > 0, self._totals[r], 1.0)
-            for r, v in loads.items()
+            r: v / np.where(self._totals[r] > 0, self._totals[r], 1.0) for r, v in loads.items()
         }
 
     def peaks(self) -> dict[int, tuple[str, None]]:
@@ -79,9 +78,7 @@ class _Hours:
         for resource, totals in self._totals.items():
             at = int(np.argmax(totals))
             if totals[at] > MORE * totals[0]:
-                times = (
-                    f", {totals[at] / totals[0]:.1f} x now's" if totals[0] > 0 else ""
-                )
+                times = f", {totals[at] / totals[0]:.1f} x now's" if totals[0] > 0 else ""
                 found.setdefault(at, []).append(f"the most {resource}{times}")
         return {at: ("; ".join(words), None) for at, words in found.items()}
 

@@ -110,13 +110,10 @@ def usual(past: LoadHistory, values: Floats) -> Floats:
     return quotient(sums, _by_week(past, past.samples))
 
 
-def load_histories(
-    hours: pa.Table, calendar: Calendar
-) -> tuple[pa.Table, dict[str, LoadHistory]]:
+def load_histories(hours: pa.Table, calendar: Calendar) -> tuple[pa.Table, dict[str, LoadHistory]]:
     """Arrange a table of the schema `HOURS` as one `LoadHistory` for each of `RATES`.
 
-    Beside them topic and partition of their n rows. Hours outside the calendar do not
-    count.
+    Beside them topic and partition of their n rows. Hours outside the calendar do not count.
     """
     topics = hours["topic"].combine_chunks().dictionary_encode()
     topic = topics.indices.to_numpy().astype(np.int64)

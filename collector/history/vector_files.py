@@ -20,9 +20,8 @@ _log = logging.getLogger("plimsoll.collector")
 class VectorFiles:
     """Parquet files `date=YYYY-MM-DD/<query>-<batch>.parquet`, days in UTC.
 
-    The name is that of the micro-batch: a batch that is repeated after a crash
-    replaces its file. Vectors are averages over a window, so one batch per window is
-    kept.
+    The name is that of the micro-batch: a batch that is repeated after a crash replaces its
+    file. Vectors are averages over a window, so one batch per window is kept.
     """
 
     def __init__(self, folder: Path, every_ms: int) -> None:
@@ -57,9 +56,7 @@ class VectorFiles:
         tables = []
         for day in range(since_ms // _DAY_MS, until_ms // _DAY_MS + 1):
             folder = self.folder / f"date={_day(day * _DAY_MS)}"
-            tables += [
-                read_vectors(path, since_ms) for path in folder.glob("*.parquet")
-            ]
+            tables += [read_vectors(path, since_ms) for path in folder.glob("*.parquet")]
         found = concatenate([t for t in tables if t is not None], VECTORS)
         return found.filter(
             pa.compute.and_(

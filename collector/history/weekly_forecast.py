@@ -69,8 +69,7 @@ class WeeklyForecast:
         """
         known = [str(r) for r in resources if self.knows(r)]
         missed, as_now, carried = (
-            {q: float(pc.sum(self.table[f"{q}_{s}"]).as_py() or 0) for q in known}
-            for s in _SUMS
+            {q: float(pc.sum(self.table[f"{q}_{s}"]).as_py() or 0) for q in known} for s in _SUMS
         )
         some = [q for q in known if carried[q] > 0]
         return LoadForecast(

@@ -27,11 +27,7 @@ WEEKS: Final = pa.schema(
     [
         pa.field("topic", pa.string()),
         pa.field("partition", pa.int32()),
-        *(
-            pa.field(f"{q}_{s}", pa.list_(pa.float32()))
-            for q in RATES
-            for s in _BY_HOUR
-        ),
+        *(pa.field(f"{q}_{s}", pa.list_(pa.float32())) for q in RATES for s in _BY_HOUR),
         *(pa.field(f"{q}_{s}", pa.float64()) for q in RATES for s in _SUMS),
     ]
 )
@@ -82,9 +78,7 @@ def _columns(past: LoadHistory, terms: ForecastPeriod) -> dict[str, pa.Array]:
         "missed_as_now": backtest(AsNow(), past).missed,
         "carried": missed.carried,
     }
-    return {s: _lists(m) for s, m in by_hour.items()} | {
-        s: pa.array(v) for s, v in sums.items()
-    }
+    return {s: _lists(m) for s, m in by_hour.items()} | {s: pa.array(v) for s, v in sums.items()}
 
 
 def _ahead(past: LoadHistory, terms: ForecastPeriod) -> Floats:

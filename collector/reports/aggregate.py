@@ -38,13 +38,10 @@ class ReportBuilder:
         """Ids of the brokers that have any figure."""
         return {broker for broker, _, _ in self._places}
 
-    def add(
-        self, broker: int, labels: Mapping[str, str], figure: str, value: float
-    ) -> None:
+    def add(self, broker: int, labels: Mapping[str, str], figure: str, value: float) -> None:
         """Add one series to the sum of its broker, topic and partition.
 
-        A value that is NaN, infinite or negative, or has invalid labels, is only
-        counted.
+        A value that is NaN, infinite or negative, or has invalid labels, is only counted.
         """
         place = place_of(broker, labels)
         if place is None or not is_figure(value):

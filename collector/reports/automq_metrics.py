@@ -93,20 +93,13 @@ def decode(records: pa.Array) -> DecodedAutomqMetrics:
     tables = []
     for kind, part in ((_PARTITION, _partitions), (_BROKER, _brokers)):
         of = np.flatnonzero(head["kind"] == kind)
-        by = [
-            head[name][of].astype(t)
-            for name, t in (("time_ms", "i8"), ("broker", "i4"))
-        ]
+        by = [head[name][of].astype(t) for name, t in (("time_ms", "i8"), ("broker", "i4"))]
         tables.append(part(raw, sieve, by, at[of], end[of]))
     return DecodedAutomqMetrics(metrics=pa.concat_tables(tables), skipped=sieve.skipped)
 
 
 def _partitions(
-    raw: RawRecords,
-    sieve: RecordFilter,
-    by: Sequence[Any],
-    at: Positions,
-    end: Positions,
+    raw: RawRecords, sieve: RecordFilter, by: Sequence[Any], at: Positions, end: Positions
 ) -> pa.Table:
     """Rows of partitions; `by`: time and broker; the topic's length is at `at`."""
     length = raw.read(">i4", at).astype(np.int32)
@@ -129,11 +122,7 @@ def _partitions(
 
 
 def _brokers(
-    raw: RawRecords,
-    sieve: RecordFilter,
-    by: Sequence[Any],
-    at: Positions,
-    end: Positions,
+    raw: RawRecords, sieve: RecordFilter, by: Sequence[Any], at: Positions, end: Positions
 ) -> pa.Table:
     """Rows of brokers; `at` is where the number of entries is."""
     entries = raw.read(">i4", at).astype(np.int32)
@@ -199,10 +188,7 @@ class _Figures:
 
 
 def _table(
-    by: Sequence[Any],
-    topic: pa.Array,
-    partition: NDArray[np.int32],
-    figures: Sequence[Floats],
+    by: Sequence[Any], topic: pa.Array, partition: NDArray[np.int32], figures: Sequence[Floats]
 ) -> pa.Table:
     columns = [*by, topic, partition, *figures]
     return pa.table(columns, schema=METRICS)

@@ -41,8 +41,7 @@ class Clocks:
     def corrected(self, reports: pa.Table, arrived_ms: int) -> pa.Table:
         """Return the reports with times by the collector's clock, in milliseconds.
 
-        Reports whose time is that of no clock are left out: no other broker's may
-        suffer from them.
+        Reports whose time is that of no clock are left out: no other broker's may suffer from them.
 
         Parameters
         ----------
@@ -51,9 +50,7 @@ class Clocks:
         arrived_ms
             When it did, by the collector's clock.
         """
-        reports = reports.filter(
-            (pc.field("time_ms") >= 0) & (pc.field("time_ms") < END_MS)
-        )
+        reports = reports.filter((pc.field("time_ms") >= 0) & (pc.field("time_ms") < END_MS))
         time_ms = reports["time_ms"].to_numpy().copy()
         for of, rows in _by_speaker(reports):
             clock = self._clocks.setdefault(of, _Clock())
@@ -80,9 +77,7 @@ class _Clock:
         return -soonest if fast or slow else 0
 
 
-def _by_speaker(
-    reports: pa.Table,
-) -> Iterator[tuple[tuple[str, int], NDArray[np.int64]]]:
+def _by_speaker(reports: pa.Table) -> Iterator[tuple[tuple[str, int], NDArray[np.int64]]]:
     """Each source and broker, and the rows of its reports."""
     source = reports["source"].combine_chunks().dictionary_encode()
     codes = source.indices.to_numpy().astype(np.int64)

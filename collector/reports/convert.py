@@ -96,8 +96,7 @@ def _reports(source: str, rows: pa.Table, figures: Mapping[str, Any]) -> pa.Tabl
         **{name: rows[name] for name in _KEYS},
     }
     return pa.table(
-        [columns.get(name, figures.get(name, absent)) for name in REPORTS.names],
-        schema=REPORTS,
+        [columns.get(name, figures.get(name, absent)) for name in REPORTS.names], schema=REPORTS
     )
 
 

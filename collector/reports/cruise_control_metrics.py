@@ -17,21 +17,11 @@ from collector.record_columns import Positions, RawRecords, RecordFilter, texts
 VERSION: Final = 0
 BROKER, TOPIC, PARTITION = 0, 1, 2
 _HEAD: Final = np.dtype(
-    [
-        ("scope", "u1"),
-        ("version", "u1"),
-        ("metric", "u1"),
-        ("time_ms", ">i8"),
-        ("broker", ">i4"),
-    ]
+    [("scope", "u1"), ("version", "u1"), ("metric", "u1"), ("time_ms", ">i8"), ("broker", ">i4")]
 )
 _BY: Final = (("metric", "i2"), ("time_ms", "i8"), ("broker", "i4"))
 _VALUE: Final = np.dtype([("value", ">f8")])
-_TAILS: Final = (
-    _VALUE,
-    _VALUE,
-    np.dtype([("partition", ">i4"), ("value", ">f8")]),
-)
+_TAILS: Final = (_VALUE, _VALUE, np.dtype([("partition", ">i4"), ("value", ">f8")]))
 """What stands behind the topic's name, by scope."""
 _LARGEST: Final = 62
 """Of the metric ids."""
@@ -88,9 +78,7 @@ def decode(records: pa.Array) -> DecodedCruiseControlMetrics:
         by = [head[name][of].astype(kind) for name, kind in _BY]
         at = start[of] + _HEAD.itemsize
         tables.append(_scope(raw, sieve, scope, by, at, end[of]))
-    return DecodedCruiseControlMetrics(
-        metrics=pa.concat_tables(tables), skipped=sieve.skipped
-    )
+    return DecodedCruiseControlMetrics(metrics=pa.concat_tables(tables), skipped=sieve.skipped)
 
 
 def _scope(
@@ -119,9 +107,7 @@ def _scope(
     if scope == PARTITION:
         partition = tail["partition"].astype(np.int32)
         good &= partition >= 0
-    at, length, partition, value, *by = sieve.keep(
-        good, "value", at, length, partition, value, *by
-    )
+    at, length, partition, value, *by = sieve.keep(good, "value", at, length, partition, value, *by)
     topic = pa.nulls(len(at), pa.string())
     if scope != BROKER:
         topic, named = texts(raw, at, length)

@@ -93,9 +93,7 @@ class Exporters:
             self._take(sheet, broker, now)
             failures += self._missing(broker, now)
             self._before[broker] = now
-        return MetricsResult(
-            reports=sheet.table(time_ms), failures=(*failures, *sheet.oddities())
-        )
+        return MetricsResult(reports=sheet.table(time_ms), failures=(*failures, *sheet.oddities()))
 
     def _scrape(self, url: str) -> Scrape:
         at_s = self._steady()
@@ -132,9 +130,7 @@ class Exporters:
     def _missing(self, broker: int, now: Scrape) -> list[str]:
         """The figures that an exporter has no series for, in a sentence."""
         there = {
-            figure
-            for (figure, _), values in zip(self._chosen, now.series, strict=True)
-            if values
+            figure for (figure, _), values in zip(self._chosen, now.series, strict=True) if values
         }
         missing = [
             f"{figure} ({' and '.join(map(str, selectors))})"

@@ -51,8 +51,7 @@ class MetricsClient:
         self._access = access
         _login(access)
         self._opener = urllib.request.build_opener(
-            urllib.request.HTTPSHandler(context=_context(access.authorities)),
-            _NoRedirect,
+            urllib.request.HTTPSHandler(context=_context(access.authorities)), _NoRedirect
         )
 
     def get(self, url: str, accept: str) -> bytes:
@@ -115,9 +114,7 @@ def _secret(file: Path | None) -> str:
     try:
         return file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as exc:
-        raise ConfigError(
-            f"the secret in {file} cannot be read ({reason_of(exc)})"
-        ) from exc
+        raise ConfigError(f"the secret in {file} cannot be read ({reason_of(exc)})") from exc
 
 
 def _read(answer: Any, end_s: float) -> bytes:

@@ -119,9 +119,7 @@ def find(known: Ints, values: Ints) -> Ints:
 def _encoded(topics: pa.ChunkedArray) -> tuple[list[str], Ints]:
     """Names, and (n,) codes, -1 for null."""
     coded = topics.combine_chunks().dictionary_encode()
-    return coded.dictionary.to_pylist(), (
-        coded.indices.fill_null(NONE).to_numpy().astype(np.int64)
-    )
+    return coded.dictionary.to_pylist(), (coded.indices.fill_null(NONE).to_numpy().astype(np.int64))
 
 
 def _groups(names: Sequence[str], reported: Sequence[str]) -> Ints:

@@ -14,13 +14,7 @@ import pyarrow.compute as pc
 from collector.reports import partition_rates
 from collector.reports.matching import Bools, Floats, LedPartitions, MatchedReports
 from collector.reports.partition_rates import ReportedFigures
-from collector.reports.report_columns import (
-    AHEAD_MS,
-    AUTOMQ,
-    FIGURES,
-    FRESH_MS,
-    SOURCES,
-)
+from collector.reports.report_columns import AHEAD_MS, AUTOMQ, FIGURES, FRESH_MS, SOURCES
 from collector.spark.vectors import ASSUMED, ORIGINS, PROBE, VECTORS
 
 MOST: Final = 1e18
@@ -63,9 +57,7 @@ class Completed:
     and of which no capacity in cores is known: the share is of no use."""
 
 
-def complete(
-    vectors: pa.Table, reports: pa.Table, cores: Mapping[int, float]
-) -> Completed:
+def complete(vectors: pa.Table, reports: pa.Table, cores: Mapping[int, float]) -> Completed:
     """Complete load vectors with the reports of the current leaders.
 
     Parameters
@@ -103,9 +95,7 @@ def complete(
     for reported in matched.values():
         for reason, count in reported.passed_over.items():
             passed_over[reason] = passed_over.get(reason, 0) + count
-    return Completed(
-        vectors=loads.table(), passed_over=passed_over, without_cores=without_cores
-    )
+    return Completed(vectors=loads.table(), passed_over=passed_over, without_cores=without_cores)
 
 
 class _Loads:
@@ -121,9 +111,7 @@ class _Loads:
             self._columns[name] = self._vectors[name].to_numpy().copy()
         return self._columns[name]
 
-    def give(
-        self, quantity: str, source: str, given: ReportedFigures, where: Bools
-    ) -> Bools:
+    def give(self, quantity: str, source: str, given: ReportedFigures, where: Bools) -> Bools:
         """(n,) True for the rows that took the figure: of these, where it is known."""
         rows: Bools = where & ~np.isnan(given.values)
         self[quantity][rows] = given.values[rows]
@@ -168,9 +156,7 @@ def _fresh(reports: pa.Table, now_ms: int) -> tuple[pa.Table, dict[str, int]]:
     return valid, {reason: count for reason, count in found.items() if count}
 
 
-def _bytes_in(
-    loads: _Loads, led: LedPartitions, matched: Mapping[str, MatchedReports]
-) -> None:
+def _bytes_in(loads: _Loads, led: LedPartitions, matched: Mapping[str, MatchedReports]) -> None:
     missing = ~loads["in_measured"]
     for source, reported in matched.items():
         given = partition_rates.rates_of_partitions(led, reported, "bytes_in")
@@ -183,44 +169,34 @@ def _bytes_in(
         loads.give("net_in", source, given, np.isnan(loads["net_in"]))
 
 
-def _by_records(
-    led: LedPartitions, matched: MatchedReports, records: Floats
-) -> ReportedFigures:
+def _by_records(led: LedPartitions, matched: MatchedReports, records: Floats) -> ReportedFigures:
     """(n,) bytes in of topics, by the records that came into each partition.
 
     That is as good as measured unless two topics share the rate: their records may
     differ in size.
     """
     given = partition_rates.split(led, matched, "bytes_in", records)
-    weighed = partition_rates.weighed(
-        matched.pair_of, len(matched.pair_broker), records
-    )
+    weighed = partition_rates.weighed(matched.pair_of, len(matched.pair_broker), records)
     lone = partition_rates.is_lone(matched.pair_of, len(matched.pair_broker), led.topic)
     known = ~np.isnan(given.values)
     measured = given.measured | (known & weighed & lone)
     return ReportedFigures(given.values, given.times, measured)
 
 
-def _bytes_out(
-    loads: _Loads, led: LedPartitions, matched: Mapping[str, MatchedReports]
-) -> None:
+def _bytes_out(loads: _Loads, led: LedPartitions, matched: Mapping[str, MatchedReports]) -> None:
     missing = np.ones(len(led.partition), np.bool_)
     committed = loads["out_by"] == PROBE
     for source, reported in matched.items():
         given = _without_lag(loads, led, reported)
         # What is a guess goes behind what groups have committed.
-        missing &= ~loads.give(
-            "net_out", source, given, missing & (given.measured | ~committed)
-        )
+        missing &= ~loads.give("net_out", source, given, missing & (given.measured | ~committed))
     missing &= ~committed
     for source, reported in matched.items():
         given = partition_rates.split(led, reported, "bytes_out", loads["net_in"])
         missing &= ~loads.give("net_out", source, given, missing)
 
 
-def _without_lag(
-    loads: _Loads, led: LedPartitions, matched: MatchedReports
-) -> ReportedFigures:
+def _without_lag(loads: _Loads, led: LedPartitions, matched: MatchedReports) -> ReportedFigures:
     """(n,) bytes out as the leader's meter shows them, corrected.
 
     A meter's mean lags behind by a minute, in and out alike. So bytes out are as far
@@ -230,22 +206,16 @@ def _without_lag(
     """
     shown = partition_rates.rates_of_partitions(led, matched, "bytes_in").values
     given = partition_rates.rates_of_partitions(led, matched, "bytes_out")
-    true = np.where(
-        loads["in_measured"] & (loads["in_by"] == PROBE), loads["net_in"], shown
-    )
+    true = np.where(loads["in_measured"] & (loads["in_by"] == PROBE), loads["net_in"], shown)
     significant = np.fmax(shown, true) >= NEGLIGIBLE
     lag = np.ones(len(shown))
     np.divide(true, shown, out=lag, where=significant & (shown > 0))
     lag[significant & (shown == 0)] = np.inf
     limited = np.clip(lag, 1 / MOST_LAG, MOST_LAG)
-    return ReportedFigures(
-        given.values * limited, given.times, given.measured & (lag == limited)
-    )
+    return ReportedFigures(given.values * limited, given.times, given.measured & (lag == limited))
 
 
-def _requests(
-    loads: _Loads, led: LedPartitions, matched: Mapping[str, MatchedReports]
-) -> None:
+def _requests(loads: _Loads, led: LedPartitions, matched: Mapping[str, MatchedReports]) -> None:
     missing = np.ones(len(led.partition), np.bool_)
     for source, reported in matched.items():
         given = partition_rates.of_partitions(led, reported, "requests")
@@ -285,12 +255,8 @@ def _cpu(
 ) -> tuple[int, ...]:
     """CPU of partitions; returns the brokers whose share is of no use."""
     cores_of = np.array([cores.get(b, np.nan) for b in led.brokers.tolist()])
-    used = [
-        (s, partition_rates.of_brokers(led, r, "cpu_cores")) for s, r in matched.items()
-    ]
-    shares = [
-        (s, partition_rates.of_brokers(led, r, "cpu_share")) for s, r in matched.items()
-    ]
+    used = [(s, partition_rates.of_brokers(led, r, "cpu_cores")) for s, r in matched.items()]
+    shares = [(s, partition_rates.of_brokers(led, r, "cpu_share")) for s, r in matched.items()]
     for source, share in shares:
         in_use = np.minimum(share.values, 1.0) * cores_of
         used.append((source, ReportedFigures(in_use, share.times, share.measured)))
@@ -298,9 +264,7 @@ def _cpu(
     known = np.zeros(len(led.brokers), np.bool_)
     for source, whole in used:
         given = whole.of(led.broker)
-        estimate = ReportedFigures(
-            given.values * part, given.times, np.zeros_like(given.measured)
-        )
+        estimate = ReportedFigures(given.values * part, given.times, np.zeros_like(given.measured))
         loads.give("cpu", source, estimate, ~known[led.broker])
         known |= ~np.isnan(whole.values)
     reporting = np.any([share.measured for _, share in shares], axis=0)
@@ -317,9 +281,7 @@ def _part_of_cpu(
     come to where that is more: the one lags, the other knows not all partitions.
     """
     first = {
-        name: _first(
-            [partition_rates.of_brokers(led, r, name).values for r in matched.values()]
-        )
+        name: _first([partition_rates.of_brokers(led, r, name).values for r in matched.values()])
         for name in ("bytes_in", "bytes_out", "replication_in")
     }
     taken = np.fmax(first["bytes_in"], led.total(loads["net_in"]))

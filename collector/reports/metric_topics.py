@@ -30,17 +30,12 @@ class MetricTopic:
         return FRESH_MS[self.source] / 1000
 
 
-def metric_topics(
-    cruise_control: str = CRUISE_CONTROL_TOPIC,
-) -> tuple[MetricTopic, ...]:
+def metric_topics(cruise_control: str = CRUISE_CONTROL_TOPIC) -> tuple[MetricTopic, ...]:
     """The topics to look for.
 
     cruise_control: name of the topic of Cruise Control's reporter.
     """
-    return (
-        MetricTopic(AUTOMQ, AUTOMQ_TOPIC),
-        MetricTopic(CRUISE_CONTROL, cruise_control),
-    )
+    return (MetricTopic(AUTOMQ, AUTOMQ_TOPIC), MetricTopic(CRUISE_CONTROL, cruise_control))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +59,7 @@ def sight(cluster: ClusterState, name: str) -> Sighting:
         return Sighting(lacks=lacks)
     alive = [b.id for b in cluster.brokers if b.state is not BrokerState.DEAD]
     led = np.isin(cluster.leader[cluster.topic == at], alive)
-    return Sighting(
-        topic_id=found[0].topic_id,
-        lacks=lacks,
-        leaderless=int(np.count_nonzero(~led)),
-    )
+    return Sighting(topic_id=found[0].topic_id, lacks=lacks, leaderless=int(np.count_nonzero(~led)))
 
 
 def is_empty(samples: pa.Table, name: str) -> bool | None:

@@ -5,14 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from collector.reports.matching import (
-    NONE,
-    Bools,
-    Floats,
-    Ints,
-    LedPartitions,
-    MatchedReports,
-)
+from collector.reports.matching import NONE, Bools, Floats, Ints, LedPartitions, MatchedReports
 
 _LONG_AGO: Final = np.iinfo(np.int64).min
 _NEVER: Final = np.iinfo(np.int64).max
@@ -38,9 +31,7 @@ class ReportedFigures:
         )
 
 
-def of_partitions(
-    led: LedPartitions, matched: MatchedReports, figure: str
-) -> ReportedFigures:
+def of_partitions(led: LedPartitions, matched: MatchedReports, figure: str) -> ReportedFigures:
     """Return (n,) the latest value of a figure that each partition's leader reports."""
     rows = len(led.partition)
     return _newest(matched, matched.row, rows, matched.figures[figure])
@@ -61,16 +52,12 @@ def rates_of_partitions(
     return _newest(matched, rows, len(led.partition), matched.figures[figure])
 
 
-def of_brokers(
-    led: LedPartitions, matched: MatchedReports, figure: str
-) -> ReportedFigures:
+def of_brokers(led: LedPartitions, matched: MatchedReports, figure: str) -> ReportedFigures:
     """Return (brokers,) the latest value of a figure of each whole broker."""
     return _newest(matched, matched.broker, len(led.brokers), matched.figures[figure])
 
 
-def of_topics(
-    led: LedPartitions, matched: MatchedReports, figure: str
-) -> ReportedFigures:
+def of_topics(led: LedPartitions, matched: MatchedReports, figure: str) -> ReportedFigures:
     """Return (pairs,) the newest figure of each topic on each of its brokers.
 
     Kafka has no meter for a topic that has no traffic: where a broker tells the size
@@ -108,9 +95,7 @@ def split(
     alone = np.append(np.bincount(of[about], minlength=pairs) == 1, False)[of]
     rates = rates.of(of)
     values = rates.values * shares(of, pairs, weights)
-    return ReportedFigures(
-        values, rates.times, rates.measured & (alone | (rates.values == 0))
-    )
+    return ReportedFigures(values, rates.times, rates.measured & (alone | (rates.values == 0)))
 
 
 def weighed(of: Ints, groups: int, weights: Floats) -> Bools:
@@ -148,9 +133,7 @@ def shares(of: Ints, groups: int, weights: Floats) -> Floats:
     return found
 
 
-def _newest(
-    matched: MatchedReports, of: Ints, things: int, values: Floats
-) -> ReportedFigures:
+def _newest(matched: MatchedReports, of: Ints, things: int, values: Floats) -> ReportedFigures:
     """(things,) the newest known of each; of equally new ones the largest."""
     known = np.flatnonzero((of >= 0) & ~np.isnan(values))
     about, time_ms, values = of[known], matched.time_ms[known], values[known]

@@ -57,10 +57,7 @@ class Poller(Closing):
     """What one place told lately. What is public may be used from any thread."""
 
     def __init__(
-        self,
-        metrics: MetricsSource,
-        interval_s: float,
-        clock: Callable[[], float] = time.time,
+        self, metrics: MetricsSource, interval_s: float, clock: Callable[[], float] = time.time
     ) -> None:
         self._metrics, self._interval_s, self._clock = metrics, interval_s, clock
         self._kept: deque[tuple[int, pa.Table]] = deque()
@@ -70,9 +67,7 @@ class Poller(Closing):
         self._failures: tuple[str, ...] = ()
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, name="plimsoll-prometheus", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, name="plimsoll-prometheus", daemon=True)
 
     def start(self) -> None:
         """Start the polling thread; returns at once."""
@@ -85,9 +80,7 @@ class Poller(Closing):
     def reports(self) -> pa.Table:
         """The reports of recent polls, schema `REPORTS`; empty before the first."""
         with self._lock:
-            return pa.concat_tables(
-                [REPORTS.empty_table(), *(t for _, t in self._kept)]
-            )
+            return pa.concat_tables([REPORTS.empty_table(), *(t for _, t in self._kept)])
 
     @property
     def is_settled(self) -> bool:
@@ -117,9 +110,7 @@ class Poller(Closing):
             except Exception as exc:  # noqa: BLE001 - a thread must not end in silence
                 _log.debug("metrics were not read", exc_info=exc)
                 failure = f"{self._metrics.place} was not read: {type(exc).__name__}."
-                self.take(
-                    MetricsResult(reports=REPORTS.empty_table(), failures=(failure,))
-                )
+                self.take(MetricsResult(reports=REPORTS.empty_table(), failures=(failure,)))
 
     def take(self, answer: MetricsResult) -> None:
         """Keep the result of a poll, and drop results over `KEPT_INTERVALS` old."""

@@ -19,13 +19,7 @@ MISSED_MS: Final = 3_600_000
 """Milliseconds for which a broker that has disappeared is named."""
 _QUERIES_AT_ONCE: Final = 4
 
-_NO_VECTOR: Final = (
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-    RecursionError,
-)
+_NO_VECTOR: Final = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 """What JSON that is of another shape leads to."""
 _DIGITS: Final = len(str(MOST_ID))
 """Python converts only so many."""
@@ -58,10 +52,7 @@ class PrometheusServer:
     """
 
     def __init__(
-        self,
-        settings: ServerSettings,
-        web: MetricsClient,
-        clock: Callable[[], float] = time.time,
+        self, settings: ServerSettings, web: MetricsClient, clock: Callable[[], float] = time.time
     ) -> None:
         self._settings, self._web, self._clock = settings, web, clock
         self._pattern = re.compile(settings.broker_pattern, re.ASCII)
@@ -102,9 +93,7 @@ class PrometheusServer:
             if not any(series for _, series, _ in answers):
                 failures.append(self._nothing(figure))
         failures += [*sheet.oddities(), *self._silent(sheet, time_ms)]
-        return MetricsResult(
-            reports=sheet.table(time_ms), failures=tuple(dict.fromkeys(failures))
-        )
+        return MetricsResult(reports=sheet.table(time_ms), failures=tuple(dict.fromkeys(failures)))
 
     def _ask(self, chosen: Selector) -> tuple[list[Series], list[str]]:
         """The answer's series, and what the server warns of."""
@@ -136,11 +125,7 @@ class PrometheusServer:
         return f"sum by ({settings.broker_label}, topic, partition) ({series})"
 
     def _take(
-        self,
-        sheet: ReportBuilder,
-        figure: str,
-        chosen: Selector,
-        series: Iterable[Series],
+        self, sheet: ReportBuilder, figure: str, chosen: Selector, series: Iterable[Series]
     ) -> list[str]:
         """What could not be taken, in a sentence."""
         strange = set()

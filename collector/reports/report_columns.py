@@ -1,8 +1,7 @@
 """Reports as columns, whichever reporter they are of.
 
-A report is what a metrics reporter says of a broker, of a topic on a broker, or of a
-partition at one time. Spark's Python workers read this, so nothing but numpy and
-pyarrow is imported here.
+A report is what a metrics reporter says of a broker, of a topic on a broker, or of a partition
+at one time. Spark's Python workers read this, so nothing but numpy and pyarrow is imported here.
 """
 
 from typing import Final

@@ -234,10 +234,7 @@ class Reporters:
             found = [r for r in self._by_source.values() if r.may_be_read(now_s)]
             return tuple(
                 TopicSubscription(
-                    r.topic.source,
-                    r.topic.name,
-                    str(r.sighting.topic_id),
-                    r.topic.fresh_s,
+                    r.topic.source, r.topic.name, str(r.sighting.topic_id), r.topic.fresh_s
                 )
                 for r in found
             )
@@ -256,9 +253,7 @@ class Reporters:
         All topics are excluded if the error names none. why: the reason to show.
         """
         with self._lock:
-            read = [
-                r for r in self._by_source.values() if r.reading_since_s is not None
-            ]
+            read = [r for r in self._by_source.values() if r.reading_since_s is not None]
             named = [r for r in read if r.topic.name in error]
             for reporter in named or read:
                 reporter.reading_since_s = None
@@ -329,10 +324,8 @@ class Reporters:
                 ReporterState(
                     source=source,
                     topic=r.topic.name,
-                    found=r.sighting.topic_id is not None
-                    or r.sighting.lacks is not None,
-                    readable=r.sighting.topic_id is not None
-                    and r.sighting.lacks is None,
+                    found=r.sighting.topic_id is not None or r.sighting.lacks is not None,
+                    readable=r.sighting.topic_id is not None and r.sighting.lacks is None,
                     why=r.why(now_ms),
                     newest_ms=max(r.newest_ms.values(), default=None),
                     records=r.records,

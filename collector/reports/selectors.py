@@ -53,9 +53,7 @@ def selector(text: str) -> Selector:
             "rate(NAME) of a counter"
         )
     return Selector(
-        name=found[2],
-        labels=dict(_PAIRS.findall(found[3] or "")),
-        counter=found[1] is not None,
+        name=found[2], labels=dict(_PAIRS.findall(found[3] or "")), counter=found[1] is not None
     )
 
 
@@ -66,9 +64,7 @@ def figures(preset: str, own: Mapping[str, tuple[str, ...]]) -> Figures:
     """
     chosen = {**PRESETS[preset], **own}
     return {
-        figure: tuple(selector(text) for text in texts)
-        for figure, texts in chosen.items()
-        if texts
+        figure: tuple(selector(text) for text in texts) for figure, texts in chosen.items() if texts
     }
 
 
@@ -76,22 +72,16 @@ _CPU: Final = "rate(process_cpu_seconds_total)"
 # A log that is copied to another directory of its broker (is-future) counts once.
 PRESETS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "jmx": {
-        "bytes_in": (
-            'rate(kafka_server_BrokerTopicMetrics_Count{name="BytesInPerSec"})',
-        ),
-        "bytes_out": (
-            'rate(kafka_server_BrokerTopicMetrics_Count{name="BytesOutPerSec"})',
-        ),
+        "bytes_in": ('rate(kafka_server_BrokerTopicMetrics_Count{name="BytesInPerSec"})',),
+        "bytes_out": ('rate(kafka_server_BrokerTopicMetrics_Count{name="BytesOutPerSec"})',),
         "size_bytes": ('kafka_log_Log_Value{name="Size",is_future=""}',),
         "requests": tuple(
-            "rate(kafka_network_RequestMetrics_Count"
-            f'{{name="RequestsPerSec",request="{request}"}})'
+            f'rate(kafka_network_RequestMetrics_Count{{name="RequestsPerSec",request="{request}"}})'
             for request in ("Produce", "FetchConsumer")
         ),
         "cpu_cores": (_CPU,),
         "replication_in": (
-            "rate(kafka_server_BrokerTopicMetrics_Count"
-            '{name="ReplicationBytesInPerSec"})',
+            'rate(kafka_server_BrokerTopicMetrics_Count{name="ReplicationBytesInPerSec"})',
         ),
     },
     "strimzi": {
@@ -103,9 +93,7 @@ PRESETS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             for request in ("Produce", "FetchConsumer")
         ),
         "cpu_cores": (_CPU,),
-        "replication_in": (
-            "rate(kafka_server_brokertopicmetrics_replicationbytesin_total)",
-        ),
+        "replication_in": ("rate(kafka_server_brokertopicmetrics_replicationbytesin_total)",),
     },
     # Its JMX rules (automq jmx/rules/broker.yaml); it has no followers.
     "automq": {

@@ -1,8 +1,7 @@
 """How tables go to Spark's Python workers and come back: packed, a few values a batch.
 
-Spark turns each row that it is given into a row of its own and back; a table in one
-value costs it nothing. Workers run this, so nothing but numpy and pyarrow is imported
-here.
+Spark turns each row that it is given into a row of its own and back; a table in one value costs
+it nothing. Workers run this, so nothing but numpy and pyarrow is imported here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -57,9 +56,7 @@ def packer(source: str, decode: Decoder) -> Callable[[Batches], Batches]:
             rows += [(source, count, fault, None) for fault, count in left_out.items()]
             columns = [
                 pa.array(column, kind)
-                for column, kind in zip(
-                    zip(*rows, strict=True), PACKED.types, strict=True
-                )
+                for column, kind in zip(zip(*rows, strict=True), PACKED.types, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=PACKED)
 
@@ -104,9 +101,7 @@ def mapper(change: Callable[[pa.Table], pa.Table]) -> Callable[[Batches], Batche
                 to_bytes(change(from_bytes(content)))
                 for content in batch.column("content").to_pylist()
             ]
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(found, pa.binary())], ["content"]
-            )
+            yield pa.RecordBatch.from_arrays([pa.array(found, pa.binary())], ["content"])
 
     return convert
 

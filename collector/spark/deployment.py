@@ -24,8 +24,7 @@ def master_of(text: str) -> str:
     if any(form.fullmatch(text) for form in (_LOCAL, _STANDALONE, _OTHERS)):
         return text
     raise ValueError(
-        f"{text!r} is not a Spark master; use local[*], spark://HOST:PORT, yarn, or "
-        "k8s://HOST:PORT"
+        f"{text!r} is not a Spark master; use local[*], spark://HOST:PORT, yarn, or k8s://HOST:PORT"
     )
 
 

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 class Connector:
     """The Kafka connector of one Spark, and how it reaches one cluster."""
 
-    def __init__(
-        self, connection: Connection, cache_dir: Path, *, loaded: bool = False
-    ) -> None:
+    def __init__(self, connection: Connection, cache_dir: Path, *, loaded: bool = False) -> None:
         """loaded: Spark brings it along."""
         self._connection, self._cache_dir = connection, cache_dir
         self._pins = read_pins(SPARK_KAFKA_PINS, "spark-kafka")

@@ -251,9 +251,7 @@ class Spark:
 
         port, secret = self._read_gateway(jvm)
         gateway = ClientServer(
-            java_parameters=JavaParameters(
-                port=port, auth_token=secret, auto_convert=True
-            ),
+            java_parameters=JavaParameters(port=port, auth_token=secret, auto_convert=True),
             python_parameters=PythonParameters(port=0, eager_load=False),
         )
         gateway.proc = jvm

@@ -193,9 +193,7 @@ class LoadStream:
                 return ()
         return readings
 
-    def _wait(
-        self, query: "StreamingQuery", readings: tuple[TopicSubscription, ...]
-    ) -> None:
+    def _wait(self, query: "StreamingQuery", readings: tuple[TopicSubscription, ...]) -> None:
         """Return when the query has ended, or other topics can be read."""
         if self._job.reporters is None:
             query.awaitTermination()
@@ -246,11 +244,7 @@ class LoadStream:
         )
 
     def _packed(self, reading: TopicSubscription) -> "DataFrame":
-        source = TopicSource(
-            {**self._options, **_PATIENCE},
-            reading.name,
-            since_s=reading.since_s,
-        )
+        source = TopicSource({**self._options, **_PATIENCE}, reading.name, since_s=reading.since_s)
         records = source.records(self._session).select("value")
         # A topic of many partitions needs no worker for each.
         most = self._session.sparkContext.defaultParallelism
@@ -336,10 +330,7 @@ def _warn_of(samples: Unpacked) -> None:
     count = sum(samples.left_out.values())
     if count > TOLERATED_FAULTS * samples.records:
         _log.warning(
-            "%d of %d records are not samples: %s",
-            count,
-            samples.records,
-            samples.left_out,
+            "%d of %d records are not samples: %s", count, samples.records, samples.left_out
         )
 
 

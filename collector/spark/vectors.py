@@ -1,7 +1,6 @@
 """Windows of samples become load vectors, one per partition.
 
-Spark's Python workers run `load_vectors`, so nothing but numpy and pyarrow is
-imported here.
+Spark's Python workers run `load_vectors`, so nothing but numpy and pyarrow is imported here.
 
 Rates are sums over the steps from one sample to the next, so that a step that cannot
 be trusted leaves both sums and bends nothing:
@@ -152,14 +151,10 @@ def load_vectors(samples: pa.Table, window: Window) -> pa.Table:
     count = np.diff(np.append(steps.first, len(steps.starts)))
     span_ms = steps.total(steps.step("time_ms"))
     enough = (count >= LEAST_SAMPLES) & (span_ms >= LEAST_SPAN_MS)
-    last = {
-        name: column[steps.first + count - 1] for name, column in steps.columns.items()
-    }
+    last = {name: column[steps.first + count - 1] for name, column in steps.columns.items()}
     topic = steps.topic[steps.first]
     records_in = _records_in(steps)
-    record_bytes, seen = _bytes_per_record(
-        steps, last, topic, records_in * span_ms / 1000
-    )
+    record_bytes, seen = _bytes_per_record(steps, last, topic, records_in * span_ms / 1000)
     records_out = _records_out(steps)
     net_in = _product(records_in, record_bytes)
     net_out, out_seen = _net_out(net_in, records_out, record_bytes, last, window)
@@ -203,19 +198,13 @@ def _in_order(samples: pa.Table, window_ms: int) -> SampleSteps | None:
     # Codes in the order of the names, so that partitions come out sorted.
     rank = np.argsort(np.argsort(np.asarray(names, object)))
     topic = rank[topics.indices.to_numpy()] if names else np.zeros(0, np.int64)
-    columns = {
-        name: samples[name].to_numpy()
-        for name in samples.column_names
-        if name != "topic"
-    }
+    columns = {name: samples[name].to_numpy() for name in samples.column_names if name != "topic"}
     keep = _newest(columns["time_ms"], columns["broker"] >= 0, window_ms)
     order = np.lexsort((columns["time_ms"], columns["partition"], topic))
     order = order[keep[order]]
     if not len(order):
         return None
-    keys = np.stack(
-        [topic[order], columns["partition"][order], columns["time_ms"][order]]
-    )
+    keys = np.stack([topic[order], columns["partition"][order], columns["time_ms"][order]])
     changed = np.diff(keys, axis=1) != 0
     once = np.append(True, changed.any(axis=0))
     starts = np.append(True, changed[:2].any(axis=0))
@@ -314,9 +303,7 @@ def _records_out(steps: SampleSteps) -> Floats:
     read = steps.step("group_offsets")
     seen = (steps.columns["groups"] > 0) & (steps.columns["group_offsets"] >= 0)
     seen_before = np.append(False, seen[:-1])
-    good = (
-        (read >= 0) & (steps.step("groups") == 0) & seen & seen_before & ~steps.starts
-    )
+    good = (read >= 0) & (steps.step("groups") == 0) & seen & seen_before & ~steps.starts
     seconds = _running(steps, steps.step("time_ms") * good) / 1000
     records = _running(steps, read * good)
     # The points are the ends of good steps, and the beginning of the first one.

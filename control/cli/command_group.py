@@ -14,14 +14,7 @@ from typing import Any, ClassVar, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from control.cli.options import (
-    CLUSTER,
-    COMMON,
-    EXECUTION,
-    OUTPUT,
-    Ascii,
-    Theme,
-)
+from control.cli.options import CLUSTER, COMMON, EXECUTION, OUTPUT, Ascii, Theme
 
 OWN: Final = "Options"
 _ORDER: Final = ("Arguments", OWN, CLUSTER, EXECUTION, OUTPUT, COMMON)
@@ -30,9 +23,7 @@ _ORDER: Final = ("Arguments", OWN, CLUSTER, EXECUTION, OUTPUT, COMMON)
 _APPEARANCE: Final = frozenset({"ascii_only", "theme"})
 """Options that every command accepts; those without a screen ignore them."""
 
-FORMER: Final = frozenset(
-    {"--stock", "--stand-down-balancer", "--shorten-segments", "--work"}
-)
+FORMER: Final = frozenset({"--stock", "--stand-down-balancer", "--shorten-segments", "--work"})
 """Former names of options, which still work but are not listed."""
 
 CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
@@ -233,9 +224,7 @@ def pass_options(context: typer.Context) -> None:
     context.default_map = {name: dict.fromkeys(inner, typed) or typed}
 
 
-def pass_appearance(
-    context: typer.Context, ascii_only: Ascii = False, theme: Theme = None
-) -> None:
+def pass_appearance(context: typer.Context, ascii_only: Ascii = False, theme: Theme = None) -> None:
     """Pass a group's options of appearance on to its command."""
     del ascii_only, theme  # The context knows which were given.
     name = context.invoked_subcommand or ""

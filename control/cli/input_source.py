@@ -60,24 +60,17 @@ class Origin:
         }
         given = [flag for flag, value in named.items() if value is not None]
         if len(given) > 1:
-            raise ConfigError(
-                f"{' and '.join(given)} each name a cluster; use only one"
-            )
+            raise ConfigError(f"{' and '.join(given)} each name a cluster; use only one")
         if command_config and (files := set(given) - {"--bootstrap-server"}):
             raise ConfigError(
                 f"--command-config is for a live cluster, but {min(files)} reads a "
                 "file; omit one of them"
             )
-        beside = {
-            "--loads": self.loads,
-            "--brokers": self.brokers,
-            "--storage": self.storage,
-        }
+        beside = {"--loads": self.loads, "--brokers": self.brokers, "--storage": self.storage}
         alone = [flag for flag, value in beside.items() if value is not None]
         if alone and self.describe is None:
             raise ConfigError(
-                f"{alone[0]} needs --from FILE, the output of kafka-topics --describe; "
-                "add it"
+                f"{alone[0]} needs --from FILE, the output of kafka-topics --describe; add it"
             )
 
     def read(self, settings: Settings) -> Snapshot:
@@ -88,9 +81,7 @@ class Origin:
         ConfigError
             A file cannot be used, or no cluster is named.
         """
-        given = capacities_of(
-            settings.capacities, self.capacity or settings.capacity_file
-        )
+        given = capacities_of(settings.capacities, self.capacity or settings.capacity_file)
         recorded = self._recorded()
         if recorded is None:
             snapshot = _live(settings, given)
@@ -165,9 +156,7 @@ def with_placements(goals: Goals, snapshot: Snapshot) -> Goals:
     return with_topic_placements(goals, snapshot)
 
 
-def warn_of_placements(
-    rules: Iterable[PlacementRule], topics: Sequence[str], words: str
-) -> None:
+def warn_of_placements(rules: Iterable[PlacementRule], topics: Sequence[str], words: str) -> None:
     """Warn on stderr of placement rules that match none of these topics."""
     # The solver takes a second to load.
     from solver.infeasible.messages import names_text

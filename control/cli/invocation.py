@@ -71,9 +71,7 @@ def load_settings(
 
     private.begin()
     logs.configure(verbose=verbose, file=log_file)
-    loaded = settings.load(
-        flags | {"spark_master": spark_master}, config=config, profile=profile
-    )
+    loaded = settings.load(flags | {"spark_master": spark_master}, config=config, profile=profile)
     if loaded.spark_shared_state:
         # Spark's workers may run as another user and must read this folder.
         private.end()
@@ -188,8 +186,7 @@ def with_settings(command: Callable[..., int]) -> Callable[..., int]:
     @functools.wraps(command)
     def run(**given: Any) -> int:
         named, shared, executed = (
-            {p.name: given.pop(p.name) for p in group}
-            for group in (cluster, common, executing)
+            {p.name: given.pop(p.name) for p in group} for group in (cluster, common, executing)
         )
         if from_files:
             given["origin"] = _origin(**named)

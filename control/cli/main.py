@@ -1,10 +1,9 @@
 """The command line: its commands, their headings and help.
 
-stdout carries data, stderr everything else. Exit codes: 0 done, already balanced, or
-no improvement worth its cost; 1 internal error; 2 usage or configuration; 3 cluster
-not reachable; 4 no feasible plan; 5 refused by a guardrail; 6 stopped or incomplete;
-7 the cluster changed since the plan; 10 moves proposed (with --detailed-exitcode);
-130 interrupted.
+stdout carries data, stderr everything else. Exit codes: 0 done, already balanced, or no
+improvement worth its cost; 1 internal error; 2 usage or configuration; 3 cluster not reachable;
+4 no feasible plan; 5 refused by a guardrail; 6 stopped or incomplete; 7 the cluster changed
+since the plan; 10 moves proposed (with --detailed-exitcode); 130 interrupted.
 """
 
 import sys
@@ -25,37 +24,21 @@ CHANGE: Final = "Change the cluster"
 MORE: Final = "More"
 
 COMMANDS: Final = (
-    CommandEntry(
-        "status", "Show brokers, their loads and how balanced they are.", OBSERVE
-    ),
+    CommandEntry("status", "Show brokers, their loads and how balanced they are.", OBSERVE),
     CommandEntry(
         "info",
         "Show which metric sources were detected and which one each load comes from.",
         OBSERVE,
     ),
+    CommandEntry("record", "Record what is measured on a cluster, for replay.", OBSERVE),
+    CommandEntry("replay", "Recompute the loads of a recorded state, as if it were live.", OBSERVE),
+    CommandEntry("plan", "Make a plan and prove how good it is. Changes nothing.", PLAN),
     CommandEntry(
-        "record", "Record what is measured on a cluster, for replay.", OBSERVE
+        "verify", "Check a plan, or any reassignment, with code independent of the planner.", PLAN
     ),
+    CommandEntry("explain", "Explain why the plan makes a move, or does not make it.", PLAN),
     CommandEntry(
-        "replay",
-        "Recompute the loads of a recorded state, as if it were live.",
-        OBSERVE,
-    ),
-    CommandEntry(
-        "plan", "Make a plan and prove how good it is. Changes nothing.", PLAN
-    ),
-    CommandEntry(
-        "verify",
-        "Check a plan, or any reassignment, with code independent of the planner.",
-        PLAN,
-    ),
-    CommandEntry(
-        "explain", "Explain why the plan makes a move, or does not make it.", PLAN
-    ),
-    CommandEntry(
-        "frontier",
-        "Show how much balance each number of moves buys. Changes nothing.",
-        PLAN,
+        "frontier", "Show how much balance each number of moves buys. Changes nothing.", PLAN
     ),
     CommandEntry("what-if", "Plan for a hypothetical cluster. Changes nothing.", PLAN),
     CommandEntry(
@@ -65,9 +48,7 @@ COMMANDS: Final = (
         aliases=("place",),
     ),
     CommandEntry(
-        "run",
-        "Observe, plan, approve and apply in a loop that keeps the cluster balanced.",
-        CHANGE,
+        "run", "Observe, plan, approve and apply in a loop that keeps the cluster balanced.", CHANGE
     ),
     CommandEntry("apply", "Execute exactly this plan.", CHANGE),
     CommandEntry("rollback", "Restore the assignment from before a run.", CHANGE),
@@ -77,24 +58,16 @@ COMMANDS: Final = (
         CHANGE,
         aliases=("elect",),
     ),
-    CommandEntry(
-        "cleanup", "Restore settings that interrupted runs have left changed.", CHANGE
-    ),
-    CommandEntry(
-        "schema", "Print the JSON schema of a file or of a command's output.", MORE
-    ),
+    CommandEntry("cleanup", "Restore settings that interrupted runs have left changed.", CHANGE),
+    CommandEntry("schema", "Print the JSON schema of a file or of a command's output.", MORE),
     CommandEntry(
         "generate",
         "Generate a synthetic cluster: a recorded state and a load history.",
         MORE,
         aliases=("synthesise",),
     ),
-    CommandEntry(
-        "demo", "Start a local Kafka cluster, skew it, balance it, and report.", MORE
-    ),
-    CommandEntry(
-        "serve", "Serve the screen to browsers on this machine, read-only.", MORE
-    ),
+    CommandEntry("demo", "Start a local Kafka cluster, skew it, balance it, and report.", MORE),
+    CommandEntry("serve", "Serve the screen to browsers on this machine, read-only.", MORE),
     CommandEntry(
         "journal",
         "Check and repair the journals of runs.",
@@ -102,13 +75,11 @@ COMMANDS: Final = (
         commands=(
             CommandEntry(
                 "verify",
-                "Report damaged journals and plans, line by line. Exits with 2 if "
-                "there are any.",
+                "Report damaged journals and plans, line by line. Exits with 2 if there are any.",
             ),
             CommandEntry(
                 "repair",
-                "Keep the intact records of a damaged journal. The original stays "
-                "beside it.",
+                "Keep the intact records of a damaged journal. The original stays beside it.",
             ),
         ),
     ),
@@ -117,9 +88,7 @@ COMMANDS: Final = (
         "Show how plimsoll is configured.",
         MORE,
         commands=(
-            CommandEntry(
-                "show", "Show every setting with its value and where it comes from."
-            ),
+            CommandEntry("show", "Show every setting with its value and where it comes from."),
         ),
     ),
 )

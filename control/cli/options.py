@@ -67,17 +67,13 @@ Bootstrap = Annotated[
 CommandConfig = Annotated[
     Path | None,
     cluster_option(
-        "--command-config",
-        metavar="FILE",
-        help="Kafka's client.properties (TLS, SASL).",
+        "--command-config", metavar="FILE", help="Kafka's client.properties (TLS, SASL)."
     ),
 ]
 SnapshotFile = Annotated[
     Path | None,
     cluster_option(
-        "--snapshot",
-        metavar="FILE",
-        help="Read a recorded snapshot instead of a live cluster.",
+        "--snapshot", metavar="FILE", help="Read a recorded snapshot instead of a live cluster."
     ),
 ]
 Describe = Annotated[
@@ -90,16 +86,12 @@ Describe = Annotated[
 ]
 Loads = Annotated[
     Path | None,
-    cluster_option(
-        "--loads", metavar="FILE", help="With --from: loads per partition (CSV)."
-    ),
+    cluster_option("--loads", metavar="FILE", help="With --from: loads per partition (CSV)."),
 ]
 Brokers = Annotated[
     Path | None,
     cluster_option(
-        "--brokers",
-        metavar="FILE",
-        help="With --from: broker ids, racks and states (CSV, JSON).",
+        "--brokers", metavar="FILE", help="With --from: broker ids, racks and states (CSV, JSON)."
     ),
 ]
 Storage = Annotated[
@@ -113,16 +105,13 @@ Storage = Annotated[
 ]
 Capacity = Annotated[
     Path | None,
-    cluster_option(
-        "--capacity", metavar="FILE", help="Cruise Control's capacity file (JSON)."
-    ),
+    cluster_option("--capacity", metavar="FILE", help="Cruise Control's capacity file (JSON)."),
 ]
 
 # ---- goals
 
 NoRacks = Annotated[
-    bool,
-    typer.Option("--no-racks", help="Plan without racks; switches the rack rule off."),
+    bool, typer.Option("--no-racks", help="Plan without racks; switches the rack rule off.")
 ]
 Placement = Annotated[
     list[str] | None,
@@ -134,17 +123,13 @@ Placement = Annotated[
     ),
 ]
 GoalsFile = Annotated[
-    Path | None,
-    typer.Option("--goals", metavar="FILE", help="Goals of this plan (TOML, JSON)."),
+    Path | None, typer.Option("--goals", metavar="FILE", help="Goals of this plan (TOML, JSON).")
 ]
 
 # ---- execution
 
 AllowChanges = Annotated[
-    bool,
-    execution_option(
-        "--allow-changes/--read-only", help="Allow changes to the cluster."
-    ),
+    bool, execution_option("--allow-changes/--read-only", help="Allow changes to the cluster.")
 ]
 Throttle = Annotated[
     str | None,
@@ -172,9 +157,7 @@ LowerSegmentBytes = Annotated[
         help="Lower segment.bytes and local retention of tiered topics for the run.",
     ),
 ]
-DryRun = Annotated[
-    bool, execution_option(help="Print the requests without sending any.")
-]
+DryRun = Annotated[bool, execution_option(help="Print the requests without sending any.")]
 Yes = Annotated[bool, execution_option("--yes", help="Do not ask for confirmation.")]
 
 # ---- output
@@ -183,17 +166,14 @@ Output = Annotated[Form, output_option("--output", "-o", help="Format of stdout.
 RecordScreen = Annotated[
     Path | None,
     output_option(
-        "--record",
-        metavar="FILE",
-        help="Record the screen (.jsonl, .jsonl.gz) for --play.",
+        "--record", metavar="FILE", help="Record the screen (.jsonl, .jsonl.gz) for --play."
     ),
 ]
 
 # ---- settings, logging and appearance
 
 Config = Annotated[
-    Path | None,
-    common_option("--config", metavar="FILE", help="Configuration file (TOML)."),
+    Path | None, common_option("--config", metavar="FILE", help="Configuration file (TOML).")
 ]
 Profile = Annotated[
     str | None,
@@ -226,10 +206,6 @@ Theme = Annotated[
 ]
 LogFile = Annotated[
     Path | None,
-    common_option(
-        "--log-file", metavar="FILE", help="Append log lines to this file, as JSON."
-    ),
+    common_option("--log-file", metavar="FILE", help="Append log lines to this file, as JSON."),
 ]
-Verbose = Annotated[
-    bool, common_option("--verbose", "-v", help="Log more, and show tracebacks.")
-]
+Verbose = Annotated[bool, common_option("--verbose", "-v", help="Log more, and show tracebacks.")]

@@ -84,8 +84,7 @@ class DrawnStream(SafeStream):
     def _safe(self, text: str) -> str:
         parts = _CURSOR.split(text)
         return "".join(
-            part if at % 2 else printable(part, keep="\r\n")
-            for at, part in enumerate(parts)
+            part if at % 2 else printable(part, keep="\r\n") for at, part in enumerate(parts)
         )
 
     @property

@@ -42,9 +42,7 @@ def hash_claim(document: dict[str, Any]) -> Claim:
     claimed, found = str(document.get("hash")), plan_hash(document)
     if claimed == found:
         return Claim(name="hash", holds=True, words=f"not altered, {found[:12]}")
-    words = (
-        f"the file was altered: it says {claimed[:12]}, its content has {found[:12]}"
-    )
+    words = f"the file was altered: it says {claimed[:12]}, its content has {found[:12]}"
     return Claim(name="hash", holds=False, words=words)
 
 
@@ -257,11 +255,7 @@ def _status_fault(plan: Plan, before: Evaluation) -> str:
             return f"called {plan.status}, but changes the assignment"
         case PlanStatus.ALREADY_BALANCED if not before.within_band(plan.goals):
             return f"called {plan.status}, but brokers are outside the tolerance band"
-    return (
-        f"{plan.limited_by}, with a gap of {plan.gap:.3g}"
-        if proved and not near
-        else ""
-    )
+    return f"{plan.limited_by}, with a gap of {plan.gap:.3g}" if proved and not near else ""
 
 
 def prove_again(
@@ -277,9 +271,7 @@ def prove_again(
     claim = reproved(plan, result, limits)
     if claim.holds is not None or not observer.stops():
         return claim
-    words = (
-        f"stopped when {result.bound or 0.0:.9g} of {plan.bound:.9g} was proved again"
-    )
+    words = f"stopped when {result.bound or 0.0:.9g} of {plan.bound:.9g} was proved again"
     return Claim(name="bound", holds=None, words=words)
 
 

@@ -30,22 +30,15 @@ if TYPE_CHECKING:
 
 
 def refuse_read_only(
-    allowed: bool,
-    purpose: str = "execute the plan, or --dry-run to see its requests",
+    allowed: bool, purpose: str = "execute the plan, or --dry-run to see its requests"
 ) -> None:
     """Raise GuardrailRefused unless changes are allowed, naming the option to add."""
     if not allowed:
-        raise GuardrailRefused(
-            f"plimsoll is read-only; add --allow-changes to {purpose}"
-        )
+        raise GuardrailRefused(f"plimsoll is read-only; add --allow-changes to {purpose}")
 
 
 def execute(
-    executor: "Executor",
-    settings: Settings,
-    plan: Plan,
-    options: "ExecutionOptions",
-    output: Form,
+    executor: "Executor", settings: Settings, plan: Plan, options: "ExecutionOptions", output: Form
 ) -> int:
     """Ask, execute the plan and print its report; the exit code.
 
@@ -94,9 +87,7 @@ def resume(settings: Settings, *, allow_changes: bool) -> RunReport:
         )
 
 
-def restored_settings(
-    executor: "Executor", settings: Settings
-) -> tuple[list[str], list[str]]:
+def restored_settings(executor: "Executor", settings: Settings) -> tuple[list[str], list[str]]:
     """Restore settings left by interrupted runs: what was restored, what remains."""
     folder = compose.journal_dir(settings)
     restored = executor.clean_up(folder)
@@ -142,23 +133,18 @@ def confirmed(shown: str, cluster_id: str, action: str) -> bool:
     Raises GuardrailRefused without a terminal.
     """
     if not sys.stdin.isatty():
-        raise GuardrailRefused(
-            f"there is no terminal to confirm on; add --yes to {action}"
-        )
+        raise GuardrailRefused(f"there is no terminal to confirm on; add --yes to {action}")
     sys.stderr.write(f"{shown}\nType {printable(cluster_id[:8])} to {action}: ")
     sys.stderr.flush()
     return sys.stdin.readline().strip() == cluster_id[:8]
 
 
 @contextlib.contextmanager
-def steered_by_signals(
-    on_abort: Callable[[], None] = lambda: None,
-) -> Iterator[Steering]:
+def steered_by_signals(on_abort: Callable[[], None] = lambda: None) -> Iterator[Steering]:
     """SIGTERM or Ctrl-C stops a run, the second one aborts it, the third interrupts.
 
-    Interrupting leaves copies running without their throttle: a last resort. A closed
-    terminal (SIGHUP) only stops the run, however often it is signalled; under nohup it
-    stays ignored.
+    Interrupting leaves copies running without their throttle: a last resort. A closed terminal
+    (SIGHUP) only stops the run, however often it is signalled; under nohup it stays ignored.
     """
     steering = Steering(by=operator())
 
@@ -172,8 +158,7 @@ def steered_by_signals(
             return
         steering.stop()
         sys.stderr.write(
-            "plimsoll: stopping; waiting for in-flight moves (Ctrl-C again cancels "
-            "them)\n"
+            "plimsoll: stopping; waiting for in-flight moves (Ctrl-C again cancels them)\n"
         )
 
     def on_hangup(_number: int, _frame: object) -> None:

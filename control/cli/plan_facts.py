@@ -72,9 +72,7 @@ class Facts:
             pairs["forecast"] = (plan.forecast, header.forecast)
         if self.minor >= 4:
             pairs["warnings"] = (plan.warnings, self._warnings())
-        yield from (
-            name for name, (claimed, found) in pairs.items() if claimed != found
-        )
+        yield from (name for name, (claimed, found) in pairs.items() if claimed != found)
 
     def _warnings(self) -> tuple[str, ...]:
         goals = self.plan.goals
@@ -84,12 +82,8 @@ class Facts:
         before = Proposal(self.snapshot, self.plan.goals, ())
         if not before.holding or not len(self.snapshot):
             return
-        counted = {
-            weighted.dimension.measure for weighted in counted_dimensions(before)
-        }
-        table = dict(
-            zip((d.key for d in before.dimensions), before.table_before.T, strict=True)
-        )
+        counted = {weighted.dimension.measure for weighted in counted_dimensions(before)}
+        table = dict(zip((d.key for d in before.dimensions), before.table_before.T, strict=True))
         for goal in self.plan.goals.balance:
             if goal.resource not in counted:
                 column = table.get(goal.resource)
@@ -127,9 +121,7 @@ class Facts:
             "bytes_to_copy": (move.bytes_to_copy, size),
             "log_dirs_before": (move.log_dirs_before, self._log_dirs(move, row)),
         }
-        yield from (
-            name for name, (claimed, found) in pairs.items() if claimed != found
-        )
+        yield from (name for name, (claimed, found) in pairs.items() if claimed != found)
         # Kafka elects the first replica, now or at its next preferred election.
         if move.replicas_after[:1] != (move.leader_after,):
             yield "order of replicas_after"
@@ -147,9 +139,7 @@ class Facts:
         held = range(len(self.snapshot.replicas(row)))
         return tuple(self.snapshot.log_dir(row, i) or ANY_DIR for i in held)
 
-    def broker(
-        self, change: BrokerChange, before: Evaluation, after: Evaluation
-    ) -> Iterator[str]:
+    def broker(self, change: BrokerChange, before: Evaluation, after: Evaluation) -> Iterator[str]:
         """Names of a broker's fields that differ from the recomputed values."""
         known = self.snapshot.broker.get(change.id)
         if known is None:
@@ -163,28 +153,14 @@ class Facts:
         exact: dict[str, tuple[object, object]] = {
             "rack": (change.rack, known.rack),
             "state": (change.state, known.state),
-            "replicas_before": (
-                change.replicas_before,
-                proposal.replicas_before[change.id],
-            ),
-            "replicas_after": (
-                change.replicas_after,
-                proposal.replicas_after[change.id],
-            ),
+            "replicas_before": (change.replicas_before, proposal.replicas_before[change.id]),
+            "replicas_after": (change.replicas_after, proposal.replicas_after[change.id]),
         }
-        yield from (
-            name for name, (claimed, found) in exact.items() if claimed != found
-        )
+        yield from (name for name, (claimed, found) in exact.items() if claimed != found)
         tables = {
             "capacity": (change.capacity, capacity),
-            "before": (
-                change.before,
-                {key: proposal.loads_before[change.id][key] for key in now},
-            ),
-            "after": (
-                change.after,
-                {key: proposal.loads_after[change.id][key] for key in now},
-            ),
+            "before": (change.before, {key: proposal.loads_before[change.id][key] for key in now}),
+            "after": (change.after, {key: proposal.loads_after[change.id][key] for key in now}),
         }
         yield from (name for name, pair in tables.items() if not are_near(*pair))
         if not _deviates_as(change.deviation_before, before, change):
@@ -207,9 +183,7 @@ def _figures(over: Iterable[OverLimit]) -> dict[str, float]:
     }
 
 
-def _deviates_as(
-    claimed: Mapping[str, float], found: Evaluation, change: BrokerChange
-) -> bool:
+def _deviates_as(claimed: Mapping[str, float], found: Evaluation, change: BrokerChange) -> bool:
     here = {k: by[change.id] for k, by in found.deviations.items() if change.id in by}
     # Rounding a load changes the average as well.
     return claimed.keys() == here.keys() and all(

@@ -141,9 +141,7 @@ class _Line(logging.Handler):
             terminal.flush()
 
 
-def progress_text(
-    solving: Solving, elapsed_s: float, kept: str | None, width: int
-) -> str:
+def progress_text(solving: Solving, elapsed_s: float, kept: str | None, width: int) -> str:
     """Elapsed time, best plan, bound and how to stop, in a line of `width` cells.
 
     Parts that do not fit are omitted as a whole, so that no number is truncated: from

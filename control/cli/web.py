@@ -79,9 +79,7 @@ class OwnPage(Server):
         return app
 
     @web.middleware
-    async def _only_own_names(
-        self, request: web.Request, handler: Handler
-    ) -> web.StreamResponse:
+    async def _only_own_names(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.host not in self._own:
             raise web.HTTPForbidden(text="use http://localhost or http://127.0.0.1")
         return await handler(request)

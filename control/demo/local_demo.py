@@ -70,13 +70,7 @@ class Demo:
     """A running demo: the cluster, its load and the loop."""
 
     def __init__(
-        self,
-        cluster: LocalCluster,
-        load: Load,
-        loop: Loop,
-        times: "_Times",
-        *,
-        plain: bool,
+        self, cluster: LocalCluster, load: Load, loop: Loop, times: "_Times", *, plain: bool
     ) -> None:
         self.loop = loop
         self._plain = plain
@@ -171,9 +165,7 @@ def demo(
         fetch(pins, settings.cache_dir, on_download)
     times = _Times()
     ports = None if order.port is None else tuple(order.port + i for i in range(3))
-    cluster = LocalCluster(
-        settings.cache_dir, LocalPlan(ports=ports, tier=not order.plain)
-    )
+    cluster = LocalCluster(settings.cache_dir, LocalPlan(ports=ports, tier=not order.plain))
     with contextlib.ExitStack() as stack:
         stack.callback(cluster.close)
         cluster.start(on_step, on_download)
@@ -197,17 +189,13 @@ def _skewed_load(cluster: LocalCluster, order: DemoOptions) -> Load:
     weights = tuple(random.Random(order.seed).sample(DEMO_WEIGHTS, len(DEMO_WEIGHTS)))
     configs = PLAIN if order.plain else TIERED
     cluster.create_topic(TOPIC, [[SKEWED_BROKER]] * len(weights), configs)
-    sent = LoadOrder(
-        topic=TOPIC, bytes_per_s=BYTES_PER_S, weights=weights, seed=order.seed
-    )
+    sent = LoadOrder(topic=TOPIC, bytes_per_s=BYTES_PER_S, weights=weights, seed=order.seed)
     load = Load(cluster.processes, cluster.bootstrap, sent)
     load.start()
     return load
 
 
-def _on_cluster(
-    settings: Settings, cluster: LocalCluster, order: DemoOptions
-) -> Settings:
+def _on_cluster(settings: Settings, cluster: LocalCluster, order: DemoOptions) -> Settings:
     # Spark's JVM inherits it, so that the reaper finds it. Without that, a JVM whose
     # parent is killed while it starts would never exit.
     os.environ[MARK] = str(cluster.folder)

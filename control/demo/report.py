@@ -70,11 +70,7 @@ def report_text(report: DemoReport) -> str:
         [
             str(b.id),
             b.rack or "-",
-            *(
-                load_text(r, loads[r])
-                for r in resources
-                for loads in (b.before, b.after)
-            ),
+            *(load_text(r, loads[r]) for r in resources for loads in (b.before, b.after)),
         ]
         for b in report.brokers
     ]
@@ -106,6 +102,4 @@ def _tier(segments: tuple[int, int] | None) -> list[str]:
     if segments is None:
         return []
     count, size = segments
-    return [
-        f"tier: {count_text(count, 'segment')}, {bytes_text(size)}, listed through S3"
-    ]
+    return [f"tier: {count_text(count, 'segment')}, {bytes_text(size)}, listed through S3"]

@@ -54,9 +54,7 @@ class SimulatedDemoOptions:
 @contextlib.contextmanager
 def simulated(settings: Settings, order: SimulatedDemoOptions) -> Iterator[Loop]:
     """Run the loop over a new simulated cluster; delete all its files afterwards."""
-    world = DemoClusterOptions(
-        brokers=order.brokers, seed=order.seed, now_s=order.now_s
-    )
+    world = DemoClusterOptions(brokers=order.brokers, seed=order.seed, now_s=order.now_s)
     with (
         tempfile.TemporaryDirectory(prefix="plimsoll-demo-") as folder,
         LiveCluster(world, speed=order.speed) as live,
@@ -96,11 +94,7 @@ def _settings(own: Settings, order: SimulatedDemoOptions) -> LoopSettings:
         goals=own.goals,
         solve=own.solve.model_copy(update={"work": min(WORK, own.solve.work)}),
         limits=EAGER.model_copy(
-            update={
-                "moves_in_flight": in_flight,
-                "replica_moves": 10_000,
-                "leader_changes": 10_000,
-            }
+            update={"moves_in_flight": in_flight, "replica_moves": 10_000, "leader_changes": 10_000}
         ),
         journal_dir=journal_dir(own),
         tick_s=0.25,

@@ -36,10 +36,7 @@ class CleanupSchedule:
         """
         if not self._possible:
             return False
-        if plan_hash:
-            wait = plan_hash == self._tried_for
-        else:
-            wait = self._attempts.left_s(now_s) > 0
+        wait = plan_hash == self._tried_for if plan_hash else self._attempts.left_s(now_s) > 0
         if wait:
             return False
         self._possible = self._exist(cluster_id)

@@ -23,9 +23,7 @@ class DecisionLog:
     it is held.
     """
 
-    def __init__(
-        self, now_ms: Callable[[], int], plan_hash: Callable[[], str | None]
-    ) -> None:
+    def __init__(self, now_ms: Callable[[], int], plan_hash: Callable[[], str | None]) -> None:
         """now_ms: milliseconds since the epoch; plan_hash: of the newest plan."""
         self._now_ms, self._plan_hash = now_ms, plan_hash
         self._lines: deque[LogLine] = deque(maxlen=LOG_LINES)
@@ -53,9 +51,7 @@ class DecisionLog:
 class CapacityNotes:
     """Write each note about broker capacities once; subscribe it to a loop."""
 
-    def __init__(
-        self, warn: Callable[[str], None], configured: Capacities | None
-    ) -> None:
+    def __init__(self, warn: Callable[[str], None], configured: Capacities | None) -> None:
         self._warn, self._configured = warn, configured
         self._snapshot: Snapshot | None = None
         self._notes: tuple[str, ...] = ()
@@ -71,9 +67,7 @@ class CapacityNotes:
                 self._warn(note)
 
 
-def run_lines(
-    before: RunProgress | None, after: RunProgress
-) -> Iterator[tuple[str, str]]:
+def run_lines(before: RunProgress | None, after: RunProgress) -> Iterator[tuple[str, str]]:
     """Level and text of a line for each change of a run and its moves."""
     same = before is not None and before.run_id == after.run_id
     if not same or before is None or before.state is not after.state:

@@ -1,8 +1,7 @@
 """The loop observe -> plan -> approve -> apply, for the screen and `--auto` alike.
 
-Only the source of approval differs. The loop has one thread and each run another, so
-that the cluster is observed while it changes. `control.loop.policy` decides what to do
-next.
+Only the source of approval differs. The loop has one thread and each run another, so that the
+cluster is observed while it changes. `control.loop.policy` decides what to do next.
 """
 
 import contextlib
@@ -25,12 +24,7 @@ from control.loop.rebalancer_watch import RebalancerWatch
 from control.loop.run_thread import RunEvents, Runner
 from control.loop.state import LoopState
 from control.loop.view import LoopView, Mode, Phase, Retry
-from control.planning.plan_inputs import (
-    AVERAGED_WINDOWS,
-    Inputs,
-    SolvedInputs,
-    loads_of,
-)
+from control.planning.plan_inputs import AVERAGED_WINDOWS, Inputs, SolvedInputs, loads_of
 from control.planning.plan_needs import plan_needs
 from control.planning.planner_thread import Proposals
 from control.planning.staging import staged
@@ -102,10 +96,7 @@ class Loop(Closing):
         self._watcher = threading.Thread(target=self._main, name="loop", daemon=True)
         self._runner = self._make_runner()
         self.previous_runs = PreviousRuns(
-            self._runner,
-            settings.journal_dir,
-            begin=self._begin_run,
-            warn=self.warn,
+            self._runner, settings.journal_dir, begin=self._begin_run, warn=self.warn
         )
         self._rebalancers = self._make_rebalancer_watch()
         self._subscribers: list[Callable[[LoopView], None]] = [self.previous_runs]
@@ -195,8 +186,7 @@ class Loop(Closing):
             self._refuse_while_running()
             if plan is None or plan.hash != plan_hash:
                 raise GuardrailRefused(
-                    "a newer plan has replaced this one; review and approve the newer "
-                    "plan"
+                    "a newer plan has replaced this one; review and approve the newer plan"
                 )
             if proposed.awaited:
                 raise GuardrailRefused(
@@ -228,9 +218,7 @@ class Loop(Closing):
 
     def _refuse_while_running(self) -> None:
         if self.running:
-            raise GuardrailRefused(
-                "a run is in progress; wait until it ends, or stop it"
-            )
+            raise GuardrailRefused("a run is in progress; wait until it ends, or stop it")
 
     def _begin_run(self, message: str, start: Callable[[], None]) -> None:
         """Enter the phase of a run and start it; GuardrailRefused while one runs."""
@@ -370,9 +358,7 @@ class Loop(Closing):
                 return
             state.seen, now_s = seen, self._parts.steady()
             state.loads_from_s = now_s - self._reach_s(seen)
-            state.snapshot = with_recent_moves(
-                seen, self.settings.goals, self._parts.recent_moves
-            )
+            state.snapshot = with_recent_moves(seen, self.settings.goals, self._parts.recent_moves)
             self.proposals.see(state.snapshot)
             goals = with_topic_placements(self.settings.goals, state.snapshot)
             state.evaluation = evaluate(state.snapshot, goals, ())
@@ -397,10 +383,7 @@ class Loop(Closing):
         auto = self.settings.mode is Mode.AUTO
         after_s = self.settings.dead_broker_after_s if auto else 0.0
         state.needs = plan_needs(
-            snapshot,
-            goals,
-            evaluation,
-            given_up=state.membership.given_up(after_s, now_s),
+            snapshot, goals, evaluation, given_up=state.membership.given_up(after_s, now_s)
         )
         if not state.needs:
             state.needed_since_s, state.was_level = None, True
@@ -478,9 +461,7 @@ class Loop(Closing):
             failures = state.failures
             state.failures = failures.at_most(now_s) if hard else failures.again(now_s)
             state.failure, state.answered = error, None
-            self._enter(
-                Phase.NO_PLAN, _retry_words(error, state.failures.wait_s), level="error"
-            )
+            self._enter(Phase.NO_PLAN, _retry_words(error, state.failures.wait_s), level="error")
 
     def _adapted(self, snapshot: Snapshot, goals: Goals) -> Goals:
         """The goals for a solve: for `--auto`, within its limits."""
@@ -490,9 +471,7 @@ class Loop(Closing):
         given_up = state.membership.given_up(self.settings.dead_broker_after_s, now_s)
         dead = {broker.id for broker in dead_brokers(snapshot)}
         goals, over = staged(
-            snapshot,
-            tightened(goals, self.settings.limits),
-            waited=dead - given_up,
+            snapshot, tightened(goals, self.settings.limits), waited=dead - given_up
         )
         for warning in placeless_warnings(snapshot, goals):
             self.warn(warning)
@@ -625,8 +604,7 @@ class Loop(Closing):
             self.note(line, level="warning")
         if error is not None:
             self.note(
-                f"cannot restore the settings left by previous runs yet: {error}",
-                level="warning",
+                f"cannot restore the settings left by previous runs yet: {error}", level="warning"
             )
         self._wake.set()
 

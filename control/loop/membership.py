@@ -50,9 +50,7 @@ class Membership:
         since = self.dead_since.items()
         return frozenset(b for b, at in since if now_s - at >= after_s)
 
-    def awaited(
-        self, holding: Collection[BrokerId], after_s: float, now_s: float
-    ) -> str:
+    def awaited(self, holding: Collection[BrokerId], after_s: float, now_s: float) -> str:
         """Sentence on the dead broker of `holding` that is waited for longest.
 
         Empty if none is waited for, or all of them for ever.

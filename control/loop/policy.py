@@ -149,8 +149,5 @@ def _unconfirmed(facts: DecisionInputs, needed_since_s: float) -> str:
         return f"the load has shifted; waiting {mixed_s:.0f} s for loads since then"
     confirm_s = facts.limits.confirm
     if needed_s < confirm_s:
-        return (
-            f"out of tolerance for {needed_s:.0f} s; --auto acts after "
-            f"{confirm_s:.0f} s"
-        )
+        return f"out of tolerance for {needed_s:.0f} s; --auto acts after {confirm_s:.0f} s"
     return ""

@@ -68,9 +68,7 @@ class PlanExecutor(Protocol):
         """Resume the most recent run on the cluster."""
         ...
 
-    def plan_rollback(
-        self, journal_dir: Path, run_id: str | None
-    ) -> tuple[Plan, list[str]]:
+    def plan_rollback(self, journal_dir: Path, run_id: str | None) -> tuple[Plan, list[str]]:
         """Return the plan that undoes a run, and what it cannot undo, in words."""
         ...
 

@@ -101,10 +101,7 @@ class PreviousRuns:
             plimsoll is read-only, or a run is in progress.
         """
         runner = self._allowed()
-        self._begin(
-            f"resuming the most recent run, requested by {by}",
-            lambda: runner.resume(by),
-        )
+        self._begin(f"resuming the most recent run, requested by {by}", lambda: runner.resume(by))
         self.interrupted = None
 
     def plan_rollback(self, run_id: str) -> tuple[Plan, list[str]]:
@@ -137,9 +134,7 @@ class PreviousRuns:
         """
         runner = self._allowed()
         # The plan names the run that it undoes.
-        message = (
-            f"rolling back {plan.limited_by}: plan {plan.hash[:12]} approved by {by}"
-        )
+        message = f"rolling back {plan.limited_by}: plan {plan.hash[:12]} approved by {by}"
         self._begin(message, lambda: runner.roll_back(plan, by))
         self.interrupted = None
 

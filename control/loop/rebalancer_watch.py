@@ -29,9 +29,8 @@ class RebalancerWatch:
     ) -> None:
         """Set up without searching yet.
 
-        find: asks the cluster; True where AutoMQ's own balancer competes.
-        report: called with the result from the thread of the search.
-        steady: seconds of a clock that is never set.
+        find: asks the cluster; True where AutoMQ's own balancer competes. report: called with
+        the result from the thread of the search. steady: seconds of a clock that is never set.
         """
         self._find, self._report, self._steady = find, report, steady
         self._plan_hash = ""

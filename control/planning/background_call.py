@@ -83,10 +83,7 @@ class SolveTask(Generic[T]):
     """A solve in a thread of its own; `take` returns its result."""
 
     def __init__(
-        self,
-        call: Callable[[SolveProgress], T],
-        started_at_ms: int,
-        done: Callable[[], None],
+        self, call: Callable[[SolveProgress], T], started_at_ms: int, done: Callable[[], None]
     ) -> None:
         """Start `call`; `done` is called from the thread when it has returned."""
         self._call, self._done = call, done

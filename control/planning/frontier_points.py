@@ -65,9 +65,7 @@ def point_of(traced: TracedFrontier, plan: Plan | None) -> int | None:
 
 
 def _places(plan: Plan) -> dict[PartitionId, tuple[object, ...]]:
-    return {
-        m.id: (m.replicas_after, m.leader_after, m.log_dirs_after) for m in plan.moves
-    }
+    return {m.id: (m.replicas_after, m.leader_after, m.log_dirs_after) for m in plan.moves}
 
 
 def _point(traced: TracedFrontier, plan: Plan) -> FrontierPoint:
@@ -75,11 +73,7 @@ def _point(traced: TracedFrontier, plan: Plan) -> FrontierPoint:
 
     frontier = traced.frontier
     return point_at(
-        traced.snapshot,
-        frontier.goals,
-        plan.moves,
-        frontier.lines,
-        frontier.move_price,
+        traced.snapshot, frontier.goals, plan.moves, frontier.lines, frontier.move_price
     )
 
 

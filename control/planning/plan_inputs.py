@@ -49,11 +49,7 @@ class Inputs:
 
     @classmethod
     def of(
-        cls,
-        snapshot: Snapshot,
-        goals: Goals,
-        evaluation: Evaluation,
-        needs: tuple[PlanNeed, ...],
+        cls, snapshot: Snapshot, goals: Goals, evaluation: Evaluation, needs: tuple[PlanNeed, ...]
     ) -> "Inputs":
         """Collect the inputs of a snapshot and its evaluation without moves."""
         return cls(
@@ -136,10 +132,7 @@ class SolvedInputs:
 
 
 def _differ(
-    mean: Mapping[Figure, float],
-    basis: Mapping[Figure, float],
-    goals: Goals,
-    factor: float = 1.0,
+    mean: Mapping[Figure, float], basis: Mapping[Figure, float], goals: Goals, factor: float = 1.0
 ) -> bool:
     # A dimension without load had no average, and nothing to balance.
     return any(

@@ -42,11 +42,7 @@ class PlanNeed:
 
 
 def plan_needs(
-    snapshot: Snapshot,
-    goals: Goals,
-    evaluation: Evaluation,
-    *,
-    given_up: Collection[BrokerId],
+    snapshot: Snapshot, goals: Goals, evaluation: Evaluation, *, given_up: Collection[BrokerId]
 ) -> tuple[PlanNeed, ...]:
     """List why this cluster needs a plan, the most urgent reason first.
 
@@ -71,9 +67,7 @@ def plan_needs(
 def _dead(snapshot: Snapshot, given_up: Collection[BrokerId]) -> Iterator[PlanNeed]:
     for broker in dead_brokers(snapshot):
         if broker.movable and broker.id in given_up:
-            yield PlanNeed(
-                reason=Reason.DEAD_BROKER, message=broker.words(), repairs=True
-            )
+            yield PlanNeed(reason=Reason.DEAD_BROKER, message=broker.words(), repairs=True)
 
 
 def _misplaced(snapshot: Snapshot, goals: Goals) -> Iterator[PlanNeed]:
@@ -104,6 +98,4 @@ def _over_limits(evaluation: Evaluation) -> Iterator[PlanNeed]:
 
 def _out_of_tolerance(goals: Goals, evaluation: Evaluation) -> Iterator[PlanNeed]:
     if not evaluation.within_band(goals):
-        yield PlanNeed(
-            reason=Reason.OUT_OF_TOLERANCE, message="the cluster is out of tolerance"
-        )
+        yield PlanNeed(reason=Reason.OUT_OF_TOLERANCE, message="the cluster is out of tolerance")

@@ -101,10 +101,7 @@ class PlanOverrides:
         """
         goals = with_topic_placements(self.goals or configured, snapshot)
         goals = goals.model_copy(
-            update={
-                "stay": (*goals.stay, *_stays(self.stay)),
-                "pins": (*goals.pins, *self.pins),
-            }
+            update={"stay": (*goals.stay, *_stays(self.stay)), "pins": (*goals.pins, *self.pins)}
         )
         if self.topics:
             goals = goals_for(goals, snapshot, self.topics)
@@ -118,9 +115,7 @@ class PlanOverrides:
         if self.goals is not None:
             found.append("session goals")
         if self.cut is not None:
-            found.append(
-                f"frontier point with {count_text(self.cut.moves, 'new replica')}"
-            )
+            found.append(f"frontier point with {count_text(self.cut.moves, 'new replica')}")
         found += [f"{partition} excluded" for partition in self.stay]
         found += [_pin_words(pin) for pin in self.pins]
         return tuple(found)
@@ -141,9 +136,7 @@ def _stays(partitions: Iterable[PartitionId]) -> Iterator[Stay]:
         yield Stay(topic=topic, partitions=tuple(sorted(numbers)))
 
 
-def _refuse_forced(
-    snapshot: Snapshot, goals: Goals, stay: Iterable[PartitionId]
-) -> None:
+def _refuse_forced(snapshot: Snapshot, goals: Goals, stay: Iterable[PartitionId]) -> None:
     forced = Proposal(snapshot, goals, ()).forced.rows
     for partition in stay:
         row = snapshot.find(partition)
@@ -159,9 +152,7 @@ def _refuse_unknown(snapshot: Snapshot, pins: Iterable[Pin]) -> None:
         for broker in pin.brokers:
             if broker not in snapshot.broker:
                 known = ", ".join(map(str, snapshot.broker)) or "none"
-                raise ConfigError(
-                    f"there is no broker {broker}; the cluster has: {known}"
-                )
+                raise ConfigError(f"there is no broker {broker}; the cluster has: {known}")
 
 
 def _pin_words(pin: Pin) -> str:

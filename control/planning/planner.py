@@ -12,21 +12,14 @@ class Planner(Protocol):
     """Finds the best plan for a snapshot; `solver.solve.solve` is one."""
 
     def __call__(
-        self,
-        snapshot: Snapshot,
-        goals: Goals,
-        limits: SolveLimits,
-        observer: SolveObserver,
+        self, snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
     ) -> Result:
         """Solve; `observer` receives the progress and may end the solve early."""
         ...
 
 
 def planner(
-    snapshot: Snapshot,
-    goals: Goals,
-    limits: SolveLimits,
-    observer: SolveObserver | None = None,
+    snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver | None = None
 ) -> Result:
     """Call `solver.solve.solve`, importing it first."""
     # The import takes a second or two, which the first screen need not wait for.

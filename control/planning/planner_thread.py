@@ -135,8 +135,7 @@ class Proposals:
     def undo(self) -> None:
         """Restore exactly the plan from before the last request, if still current.
 
-        Otherwise request a new plan under the previous overrides. Raises ConfigError
-        as `ask`.
+        Otherwise request a new plan under the previous overrides. Raises ConfigError as `ask`.
         """
         with self._lock:
             asks, newest = self._asks.without_last(), self._known()
@@ -202,9 +201,7 @@ class Proposals:
             traced, newest = self._traced, self._known()
             result = traced.answers[point] if traced is not None else None
             if traced is None or result is None or result.best is None:
-                raise ConfigError(
-                    "this point is the current placement; choose one with a plan"
-                )
+                raise ConfigError("this point is the current placement; choose one with a plan")
             if result.best == self.plan:
                 return
             if traced.frontier.snapshot_fingerprint != newest.fingerprint:
@@ -240,10 +237,7 @@ class Proposals:
             self._what_if = WhatIfView(words=scenario.words(), snapshot=after)
             self._what_if_task = self._begin(
                 lambda progress: judged(
-                    after,
-                    scenario,
-                    self._planner(after, goals, self._limits, progress),
-                    lost,
+                    after, scenario, self._planner(after, goals, self._limits, progress), lost
                 )
             )
 
@@ -281,9 +275,7 @@ class Proposals:
                 self._compared = compared
                 self._changes = changes(self._made_for, snapshot, self.plan)
 
-    def begin(
-        self, adapt: Callable[[Snapshot, Goals], Goals] = lambda _, goals: goals
-    ) -> None:
+    def begin(self, adapt: Callable[[Snapshot, Goals], Goals] = lambda _, goals: goals) -> None:
         """Start a solve for the newest snapshot.
 
         adapt: turns the requested goals into those of the solve; must not take the
@@ -362,9 +354,7 @@ class Proposals:
             supposed=supposed,
         )
 
-    def _passed(
-        self, snapshot: Snapshot, goals: Goals, progress: SolveProgress
-    ) -> Result:
+    def _passed(self, snapshot: Snapshot, goals: Goals, progress: SolveProgress) -> Result:
         result = self._planner(snapshot, goals, self._limits, progress)
         if result.best is not None:
             refuse_broken(snapshot, result.best)

@@ -58,9 +58,7 @@ def _constraints(before: Snapshot, after: Snapshot) -> Iterator[str]:
     """Topics whose configs have other placement constraints."""
     old = {t.name: t.placement for t in before.header.topics}
     found = sorted(
-        t.name
-        for t in after.header.topics
-        if t.name in old and t.placement != old[t.name]
+        t.name for t in after.header.topics if t.name in old and t.placement != old[t.name]
     )
     for name in found[:MOST_NAMED]:
         yield f"the placement constraints of topic {name} changed"

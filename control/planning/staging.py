@@ -35,11 +35,7 @@ def staged(
     if not forced:
         return goals, 0
     lost = placeless(snapshot, goals)
-    keep = [
-        row
-        for row in forced
-        if row in lost or set(snapshot.replicas(row)) & set(waited)
-    ]
+    keep = [row for row in forced if row in lost or set(snapshot.replicas(row)) & set(waited)]
     rest = sorted(set(forced) - set(keep), key=lambda row: (_live(snapshot, row), row))
     budgets = _RemainingBudgets(proposal)
     over = [row for row in rest if not budgets.take(row)]

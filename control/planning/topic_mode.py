@@ -58,9 +58,7 @@ def goals_for(goals: Goals, snapshot: Snapshot, topics: Sequence[str]) -> Goals:
     )
 
 
-def _counts(
-    goals: Goals, snapshot: Snapshot, topics: Sequence[str]
-) -> tuple[Goal, ...]:
+def _counts(goals: Goals, snapshot: Snapshot, topics: Sequence[str]) -> tuple[Goal, ...]:
     columns = snapshot.partitions
     replicas = columns.topic.repeat(np.diff(columns.replica_start))
     of = {Count.TOPIC_REPLICAS: replicas, Count.TOPIC_LEADERS: columns.topic}
@@ -71,10 +69,7 @@ def _counts(
             resource=count,
             tolerance=TOLERANCE,
             weight=_weight(
-                goals,
-                snapshot,
-                len(topic),
-                np.bincount(topic, minlength=len(names))[chosen],
+                goals, snapshot, len(topic), np.bincount(topic, minlength=len(names))[chosen]
             ),
         )
         for count, topic in of.items()

@@ -13,9 +13,7 @@ from model.units import percent_text
 
 
 def with_recent_moves(
-    snapshot: Snapshot,
-    goals: Goals,
-    read: Callable[[str, int], tuple[RecentMove, ...]],
+    snapshot: Snapshot, goals: Goals, read: Callable[[str, int], tuple[RecentMove, ...]]
 ) -> Snapshot:
     """Add the moves in the journal whose cooldown may still be running.
 
@@ -27,9 +25,7 @@ def with_recent_moves(
     moves = read(header.cluster_id, header.taken_at_ms - int(1000 * longest_s))
     if not moves:
         return snapshot
-    return Snapshot(
-        header.model_copy(update={"recent_moves": moves}), snapshot.partitions
-    )
+    return Snapshot(header.model_copy(update={"recent_moves": moves}), snapshot.partitions)
 
 
 def spread_words(evaluation: Evaluation) -> str:

@@ -81,10 +81,7 @@ def _text(snapshot: Snapshot, placing: TopicAssignment) -> str:
     if not placing.replicas:
         return f"{what} cannot be assigned: {'; '.join(placing.reasons)}\n"
     lines = [what]
-    for words, even in (
-        ("replicas", placing.evenness),
-        ("leaders", placing.leader_evenness),
-    ):
+    for words, even in (("replicas", placing.evenness), ("leaders", placing.leader_evenness)):
         if even is not None:
             lines.append(_even_words(words, even))
     if placing.load_evenness is not None:
@@ -120,8 +117,5 @@ def _brokers(snapshot: Snapshot, placing: TopicAssignment) -> str:
 
 
 def _partitions(placing: TopicAssignment) -> str:
-    rows = [
-        [str(number), ",".join(map(str, row))]
-        for number, row in enumerate(placing.replicas)
-    ]
+    rows = [[str(number), ",".join(map(str, row))] for number, row in enumerate(placing.replicas)]
     return table(["partition", "brokers"], rows)

@@ -86,11 +86,7 @@ def status_document(
         "notes": list(notes),
         "within_band": within_band,
         "over_limit": [
-            {
-                "broker": o.broker,
-                "dimension": o.dimension,
-                **_over_limit(o),
-            }
+            {"broker": o.broker, "dimension": o.dimension, **_over_limit(o)}
             for o in evaluation.over_limit
         ],
         "rack_violations": {
@@ -115,9 +111,7 @@ def status_document(
                     if b.id in by_broker
                 },
                 "capacity": _figures(b.capacity),
-                "capacity_from": {
-                    str(r): source.value for r, source in b.capacity_from.items()
-                },
+                "capacity_from": {str(r): source.value for r, source in b.capacity_from.items()},
             }
             for b in header.brokers
         ],
@@ -132,11 +126,7 @@ def _figures(figures: Mapping[Any, float]) -> dict[str, float]:
 
 def _over_limit(over: OverLimit) -> dict[str, float | None]:
     found = over.model_dump(mode="json")
-    return {
-        "load": found["before"],
-        "limit": found["limit"],
-        "capacity": found.get("capacity"),
-    }
+    return {"load": found["before"], "limit": found["limit"], "capacity": found.get("capacity")}
 
 
 def _forecast(header: SnapshotHeader) -> dict[str, Any]:
@@ -188,8 +178,7 @@ def status_text(snapshot: Snapshot, evaluation: Evaluation, now_ms: int) -> str:
             b.rack or "-",
             b.state.value,
             *(
-                f"{load_text(r, evaluation.loads[b.id][r])}"
-                + _deviation(evaluation, r, b.id)
+                f"{load_text(r, evaluation.loads[b.id][r])}" + _deviation(evaluation, r, b.id)
                 for r in resources
             ),
         ]
@@ -216,8 +205,7 @@ def capacity_text(snapshot: Snapshot, evaluation: Evaluation) -> str:
     if not shown:
         return ""
     rows = [
-        [str(b.id), *(_cell(b, r, evaluation.loads[b.id].get(r)) for r in shown)]
-        for b in brokers
+        [str(b.id), *(_cell(b, r, evaluation.loads[b.id].get(r)) for r in shown)] for b in brokers
     ]
     return table(["broker", *(f"capacity {r}" for r in shown)], rows)
 

@@ -42,11 +42,7 @@ class Case:
 
 
 def explanation(
-    case: Case,
-    move: str | None,
-    to: int | None,
-    output: Form,
-    observer: SolveObserver,
+    case: Case, move: str | None, to: int | None, output: Form, observer: SolveObserver
 ) -> str:
     """The answer of `explain`, as text or JSON.
 
@@ -77,8 +73,7 @@ def _find(case: Case, move: str) -> tuple[int | None, int]:
         number = int(move)
         if not 1 <= number <= len(plan.moves):
             raise ConfigError(
-                f"the plan has {count_text(len(plan.moves), 'move')}; there is no "
-                f"number {number}"
+                f"the plan has {count_text(len(plan.moves), 'move')}; there is no number {number}"
             )
         return number, snapshot.row_of[plan.moves[number - 1].id]
     name = re.fullmatch(r"(.+)-(\d+)", move)
@@ -98,9 +93,7 @@ def _unknown(snapshot: Snapshot, move: str, topic: str) -> str:
     if numbers := _numbers(snapshot, topic):
         return f"{topic} has no such partition; its partitions are {numbers}"
     near = nearest(topic, [t.name for t in snapshot.header.topics])
-    return (
-        f"{move!r} is neither the number of a move nor a partition like orders-7{near}"
-    )
+    return f"{move!r} is neither the number of a move nor a partition like orders-7{near}"
 
 
 def _numbers(snapshot: Snapshot, topic: str) -> str:
@@ -138,9 +131,7 @@ def _whole(case: Case, output: Form, observer: SolveObserver) -> str:
                 "status": plan.status.value,
                 "imbalance_before": rounded(before),
                 "imbalance_after": rounded(after),
-                "left": [
-                    {"deviation": rounded(p.deviation), "cause": p.cause} for p in parts
-                ],
+                "left": [{"deviation": rounded(p.deviation), "cause": p.cause} for p in parts],
                 "moves": [_worth_document(worth) for worth in found],
             }
         )
@@ -157,10 +148,7 @@ def _whole(case: Case, output: Form, observer: SolveObserver) -> str:
 
 
 def _left_parts(
-    case: Case,
-    stuck: Sequence[UnmovableImbalance],
-    after: float,
-    observer: SolveObserver,
+    case: Case, stuck: Sequence[UnmovableImbalance], after: float, observer: SolveObserver
 ) -> Iterator[UnmovableImbalance]:
     """The imbalance that remains after the plan, split by cause."""
     yield from stuck
@@ -184,9 +172,7 @@ def _without_prices(case: Case, observer: SolveObserver) -> float | None:
     plan = case.plan
     if plan.goals.objective is not ObjectiveKind.VARIANCE:
         return None
-    goals = plan.goals.model_copy(
-        update={"move_price": plan.move_price * _NEXT_TO_NOTHING}
-    )
+    goals = plan.goals.model_copy(update={"move_price": plan.move_price * _NEXT_TO_NOTHING})
     work = min(plan.limits.work, MOST_WORK)
     limits = plan.limits.model_copy(update={"work": work})
     best = solve(case.snapshot, goals, limits, observer).best
@@ -222,8 +208,7 @@ def _one(case: Case, number: int, output: Form) -> str:
     lines = [
         f"move {number} of {len(case.plan.moves)}: {worth.partition} from {brokers}",
         worth.reason,
-        f"without it F would rise by {worth.gain:.4g}, net of its cost of "
-        f"{worth.price:.4g}",
+        f"without it F would rise by {worth.gain:.4g}, net of its cost of {worth.price:.4g}",
     ]
     if not worth.effects:
         return "\n".join(lines) + "\n"
@@ -271,15 +256,10 @@ def _worth_document(worth: MoveValue) -> dict[str, Any]:
 def _why_it_stays(case: Case, row: int, observer: SolveObserver) -> tuple[WhyNot, str]:
     """The best move of a partition that is not moved, and how many were compared."""
     here = case.snapshot.replicas(row)
-    brokers = [
-        b.id
-        for b in case.snapshot.header.brokers
-        if b.state in TAKING and b.id not in here
-    ]
+    brokers = [b.id for b in case.snapshot.header.brokers if b.state in TAKING and b.id not in here]
     if not brokers:
         raise ConfigError(
-            f"{case.snapshot.id(row)} is not moved, and no other broker accepts "
-            "replicas"
+            f"{case.snapshot.id(row)} is not moved, and no other broker accepts replicas"
         )
     found: list[WhyNot] = []
     for broker in brokers[:MOST_TRIED]:

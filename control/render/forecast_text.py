@@ -19,8 +19,7 @@ def _spread(plan: Plan, slot: str) -> str:
     if not keys:
         return ""
     before, after = (
-        percent_text(max(plan.spread(key, after=late) for key in keys))
-        for late in (False, True)
+        percent_text(max(plan.spread(key, after=late) for key in keys)) for late in (False, True)
     )
     return f"; largest deviation {before} -> {after}"
 
@@ -35,9 +34,7 @@ def forecast_lines(
     if forecast is None:
         return []
     if forecast.unused:
-        return [
-            f"balanced for current loads only, without a forecast: {forecast.unused}"
-        ]
+        return [f"balanced for current loads only, without a forecast: {forecast.unused}"]
     missed = ", ".join(
         f"{percent_text(share)} of {resource} "
         f"({percent_text(forecast.missed_as_now[resource])} if current loads were kept)"
@@ -56,8 +53,7 @@ def forecast_lines(
         )
     more = more or {}
     return lines + [
-        f"  {slot.name}: {_reason(slot)}{more.get(slot.name, '')}"
-        for slot in forecast.slots
+        f"  {slot.name}: {_reason(slot)}{more.get(slot.name, '')}" for slot in forecast.slots
     ]
 
 

@@ -115,10 +115,7 @@ def _bound(frontier: Frontier, scale: Scale) -> Iterator[str]:
     base = scale.y(0.0)
     area = _pairs([(edge[0][0], base), *edge, (edge[-1][0], base)])
     yield f'<polygon points="{area}" fill="{SHADE}"/>'
-    yield (
-        f'<polyline points="{_pairs(edge)}" fill="none" stroke="{RED}" '
-        'stroke-width="1.5"/>'
-    )
+    yield (f'<polyline points="{_pairs(edge)}" fill="none" stroke="{RED}" stroke-width="1.5"/>')
 
 
 def _steps(points: Sequence[FrontierPoint], scale: Scale) -> Iterator[str]:
@@ -168,15 +165,12 @@ def _marks(frontier: Frontier, scale: Scale) -> Iterator[str]:
         yield from _mark(point, words, scale, height)
 
 
-def _mark(
-    point: FrontierPoint, words: str, scale: Scale, height: float
-) -> Iterator[str]:
+def _mark(point: FrontierPoint, words: str, scale: Scale, height: float) -> Iterator[str]:
     x, y = scale.x(point.cost), scale.y(point.balance)
     if y - 12 > height:
         yield _line(x, y - 8, x, height - 10, AMBER)
     yield (
-        f'<circle cx="{_n(x)}" cy="{_n(y)}" r="8" fill="none" stroke="{AMBER}" '
-        'stroke-width="2"/>'
+        f'<circle cx="{_n(x)}" cy="{_n(y)}" r="8" fill="none" stroke="{AMBER}" stroke-width="2"/>'
     )
     right = x <= (LEFT + WIDTH - RIGHT) / 2
     side, shift = ("start", 7) if right else ("end", -7)
@@ -210,10 +204,7 @@ def _pairs(places: Sequence[tuple[float, float]]) -> str:
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
-    return (
-        f'<line x1="{_n(x1)}" y1="{_n(y1)}" x2="{_n(x2)}" y2="{_n(y2)}" '
-        f'stroke="{colour}"/>'
-    )
+    return f'<line x1="{_n(x1)}" y1="{_n(y1)}" x2="{_n(x2)}" y2="{_n(y2)}" stroke="{colour}"/>'
 
 
 def _text(

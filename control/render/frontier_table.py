@@ -12,15 +12,12 @@ def frontier_text(frontier: Frontier) -> str:
         return f"no frontier: {'; '.join(frontier.reasons) or 'no plan was found'}\n"
     what = {
         "deviation": "imbalance is the weighted sum of squared deviations",
-        "excess": "imbalance is the excess over the tolerance bands, relative to the "
-        "average",
+        "excess": "imbalance is the excess over the tolerance bands, relative to the average",
     }
     count = count_text(len(frontier.points), "plan")
     lines = [f"{count} in order of cost; {what[frontier.measure]}"]
     if len(undominated(frontier.points)) < len(frontier.points):
-        lines.append(
-            "another point is cheaper and more balanced than the plan, within its gap"
-        )
+        lines.append("another point is cheaper and more balanced than the plan, within its gap")
     if frontier.limited_by:
         lines.append(f"limited by: {frontier.limited_by}; solve.work allows more")
     if frontier.knee is not None:

@@ -101,9 +101,7 @@ def _reporter(info: Info, found: "ReporterState") -> dict[str, Any]:
 
 
 def _polled(info: Info, found: "PollState") -> dict[str, Any]:
-    alive = [
-        b.id for b in info.snapshot.header.brokers if b.state is not BrokerState.DEAD
-    ]
+    alive = [b.id for b in info.snapshot.header.brokers if b.state is not BrokerState.DEAD]
     document: dict[str, Any] = {
         "name": found.source,
         "place": found.place,
@@ -168,9 +166,7 @@ def _state(source: Mapping[str, Any]) -> str:
         parts.append(f"silent: broker {', '.join(map(str, silent))}")
     for broker, ahead_s in source.get("clocks_ahead_s", {}).items():
         direction = "ahead" if ahead_s > 0 else "behind"
-        parts.append(
-            f"clock of broker {broker} {seconds_text(abs(ahead_s))} {direction}"
-        )
+        parts.append(f"clock of broker {broker} {seconds_text(abs(ahead_s))} {direction}")
     return "; ".join(parts)
 
 
@@ -179,12 +175,7 @@ def _quantity_rows(document: Mapping[str, Any]) -> list[list[str]]:
     for known in document["quantities"]:
         total = sum(by["partitions"] for by in known["by"])
         rows += [
-            [
-                known["quantity"],
-                by["name"],
-                percent_text(by["partitions"] / total),
-                by["why"],
-            ]
+            [known["quantity"], by["name"], percent_text(by["partitions"] / total), by["why"]]
             for by in known["by"]
         ]
     return rows

@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 
 
 def result_text(
-    result: "Result",
-    skew: "Sequence[SkewChange]",
-    output: Form,
-    notes: Sequence[str],
+    result: "Result", skew: "Sequence[SkewChange]", output: Form, notes: Sequence[str]
 ) -> str:
     """What `plan` prints: status, plan, spread of chosen topics and notes."""
     if output is Form.JSON:
@@ -46,9 +43,7 @@ def result_text(
     return text + "".join(f"\n{note}\n" for note in notes)
 
 
-def _result_document(
-    result: "Result", skew: "Sequence[SkewChange]"
-) -> dict[str, object]:
+def _result_document(result: "Result", skew: "Sequence[SkewChange]") -> dict[str, object]:
     plan = result.best.model_dump(mode="json") if result.best else None
     document = {"status": result.status.value, "reasons": list(result.reasons)}
     spread = {s.before.topic: skew_document(s.before, s.after) for s in skew}
@@ -145,8 +140,7 @@ _SHARES = {
 def skew_text(before: TopicSkew, after: TopicSkew) -> str:
     """The spread of a topic now and after a plan, as text."""
     shares = [
-        f"{words} {percent_text(getattr(before, share))} -> "
-        f"{percent_text(getattr(after, share))}"
+        f"{words} {percent_text(getattr(before, share))} -> {percent_text(getattr(after, share))}"
         for words, share in _SHARES.items()
     ]
     lines = [
@@ -231,9 +225,7 @@ def forecast_text(estimate: "Forecast") -> str:
             "run will take longer and copy more\n"
         )
     if estimate.unfit:
-        more = (
-            f", and {len(estimate.unfit) - 1} more" if len(estimate.unfit) > 1 else ""
-        )
+        more = f", and {len(estimate.unfit) - 1} more" if len(estimate.unfit) > 1 else ""
         text += f"not all moves can be made: {estimate.unfit[0]}{more}\n"
     peaks = {b: p for b, p in estimate.peaks.items() if p.copied_bytes}
     if not peaks:

@@ -91,8 +91,7 @@ def settings_text(answer: ConfigAnswer) -> str:
     file = answer.file or "none"
     profile = f", profile {answer.profile}" if answer.profile else ""
     rows = [
-        [s.name, _value_text(s.value), f"{s.source} {s.place}".rstrip()]
-        for s in answer.settings
+        [s.name, _value_text(s.value), f"{s.source} {s.place}".rstrip()] for s in answer.settings
     ]
     head = f"configuration file: {file}{profile}\n\n"
     return head + table(["setting", "value", "source"], rows)

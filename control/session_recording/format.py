@@ -143,9 +143,7 @@ class RecordingWriter:
             self._file.flush()
         except OSError as exc:
             self.close()
-            raise ConfigError(
-                f"cannot write the recording {self._path}: {exc.strerror}"
-            ) from exc
+            raise ConfigError(f"cannot write the recording {self._path}: {exc.strerror}") from exc
 
 
 def opened(path: Path, mode: str) -> IO[str]:
@@ -156,9 +154,7 @@ def opened(path: Path, mode: str) -> IO[str]:
         return path.open(mode, encoding="utf-8")
     except OSError as exc:
         does = "write" if "w" in mode else "read"
-        raise ConfigError(
-            f"cannot {does} the recording {path}: {exc.strerror}"
-        ) from exc
+        raise ConfigError(f"cannot {does} the recording {path}: {exc.strerror}") from exc
 
 
 def _differing(last: LoopView | None, view: LoopView) -> dict[str, Any]:

@@ -71,9 +71,7 @@ class Playback(Loop):
     def _play(self) -> None:
         try:
             for recorded in self._views:
-                wait_s = (
-                    max(0.0, recorded.after_s - self._current.after_s) / self._speed
-                )
+                wait_s = max(0.0, recorded.after_s - self._current.after_s) / self._speed
                 if self._closing.wait(wait_s):
                     return
                 self._show(_marked(recorded))
@@ -133,9 +131,6 @@ def _no_observer() -> Observer:
 
 
 def _no_planner(
-    snapshot: Snapshot,
-    goals: Goals,
-    limits: SolveLimits,
-    observer: SolveObserver | None = None,
+    snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver | None = None
 ) -> Result:
     raise ConfigError("a recording cannot make plans")

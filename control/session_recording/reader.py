@@ -10,14 +10,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from control.loop.view import LOG_LINES, LoopView
-from control.session_recording.format import (
-    KIND,
-    MAJOR,
-    Frame,
-    RecordingHeader,
-    loaded,
-    opened,
-)
+from control.session_recording.format import KIND, MAJOR, Frame, RecordingHeader, loaded, opened
 from model.bounded import MOST_LINE, InvalidJson, check_times, parse_json
 from model.cpu import columns_from_file
 from model.errors import ConfigError, InvalidCluster, PlimsollError
@@ -57,9 +50,7 @@ def read_recording(path: Path) -> tuple[RecordingHeader, Iterator[RecordedView]]
     return header, _views(path, lines, header.goals)
 
 
-def _views(
-    path: Path, lines: Iterator[tuple[int, str]], goals: Goals
-) -> Iterator[RecordedView]:
+def _views(path: Path, lines: Iterator[tuple[int, str]], goals: Goals) -> Iterator[RecordedView]:
     view: LoopView | None = None
     for number, line in lines:
         if not line.endswith("\n"):
@@ -72,10 +63,7 @@ def _views(
             where = f"{path}, line {number}, is not a valid line of a recording"
             raise ConfigError(f"{where}: {_fault(exc)}") from exc
         yield RecordedView(
-            after_s=frame.after_s,
-            running=frame.running,
-            view=view,
-            report=frame.report,
+            after_s=frame.after_s, running=frame.running, view=view, report=frame.report
         )
 
 
@@ -144,9 +132,7 @@ def _after(last: LoopView | None, frame: Frame, goals: Goals) -> LoopView:
 
 def _first(values: Mapping[str, Any]) -> LoopView:
     try:
-        return LoopView(
-            **values, at_ms=0, snapshot=None, evaluation=None, run=None, log=()
-        )
+        return LoopView(**values, at_ms=0, snapshot=None, evaluation=None, run=None, log=())
     except TypeError as exc:
         raise ConfigError("the first view lacks a field") from exc
 

@@ -78,10 +78,7 @@ class ScreenRecorder(Closing):
         self._last_report = newest
         self._wrote, self._wrote_at_s = view, self._clock()
         self._writer.add(
-            view,
-            after_s=self._wrote_at_s - self._began_s,
-            running=running,
-            report=report,
+            view, after_s=self._wrote_at_s - self._began_s, running=running, report=report
         )
 
 

@@ -30,8 +30,7 @@ class AutoLimits(FileModel):
     moves_in_flight: Annotated[int, Field(gt=0)]
     """Moves in progress at once."""
     min_gain: Annotated[float, Field(ge=0, le=1)]
-    """Smallest relative reduction of the imbalance score worth a run; repairs need
-    none."""
+    """Smallest relative reduction of the imbalance score worth a run; repairs need none."""
     pause: Duration
     """Minimum time between the end of a run and the start of the next."""
     confirm: Duration
@@ -111,9 +110,7 @@ def tightened(goals: Goals, limits: AutoLimits) -> Goals:
     return goals.model_copy(update={"budgets": Budgets(**both)})
 
 
-def refusals(
-    plan: Plan, limits: AutoLimits, *, repairs: bool = False
-) -> tuple[str, ...]:
+def refusals(plan: Plan, limits: AutoLimits, *, repairs: bool = False) -> tuple[str, ...]:
     """Reasons against automatic approval of the plan; empty if it may be approved.
 
     repairs: the plan repairs the cluster, so that `min_gain` does not apply.

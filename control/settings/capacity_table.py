@@ -59,8 +59,7 @@ def capacities_of(table: CapacitySettings, file: Path | None) -> Capacities | No
     tabled = table != CapacitySettings()
     if file is not None and tabled:
         raise ConfigError(
-            f"both {file} and {TABLE} of the settings give broker capacities; "
-            "remove one of them"
+            f"both {file} and {TABLE} of the settings give broker capacities; remove one of them"
         )
     if file is not None:
         return read_capacities(file)

@@ -17,9 +17,7 @@ from model.files import old_names_of
 
 PREFIX: Final = "PLIMSOLL_"
 
-NOT_SETTINGS: Final = re.compile(
-    r"PLIMSOLL_(CONFIG|PROFILE|JAVA|LAB|SOAK_MINUTES|[A-Z0-9_]*_HOME)"
-)
+NOT_SETTINGS: Final = re.compile(r"PLIMSOLL_(CONFIG|PROFILE|JAVA|LAB|SOAK_MINUTES|[A-Z0-9_]*_HOME)")
 """Variables of plimsoll that choose files or tools and are not settings."""
 
 KUBERNETES: Final = re.compile(
@@ -33,9 +31,7 @@ Trail = tuple[str, ...]
 class Environment(EnvSettingsSource):
     """Variables whose texts become numbers, booleans and tables where needed."""
 
-    def decode_complex_value(
-        self, field_name: str, field: FieldInfo, value: Any
-    ) -> Any:
+    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
         """Parse JSON; leave other text to the validation of the setting."""
         try:
             return super().decode_complex_value(field_name, field, value)
@@ -120,9 +116,7 @@ def _with_metadata(field: FieldInfo) -> Any:
 
 
 def _models(place: Any) -> list[type[BaseModel]]:
-    return [
-        k for k in _kinds(place) if isinstance(k, type) and issubclass(k, BaseModel)
-    ]
+    return [k for k in _kinds(place) if isinstance(k, type) and issubclass(k, BaseModel)]
 
 
 def _kinds(place: Any) -> Iterator[Any]:

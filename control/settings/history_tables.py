@@ -40,15 +40,12 @@ class ForecastTable(FileModel):
             ZoneInfo(self.time_zone)
         except (KeyError, OSError, ValueError) as exc:
             raise ValueError(
-                f"unknown time zone {self.time_zone!r}; use a name such as "
-                "Europe/Berlin or UTC"
+                f"unknown time zone {self.time_zone!r}; use a name such as Europe/Berlin or UTC"
             ) from exc
         return self
 
 
-def history_settings(
-    history: HistoryTable, forecast: ForecastTable
-) -> "HistorySettings":
+def history_settings(history: HistoryTable, forecast: ForecastTable) -> "HistorySettings":
     """The two tables in the form of the collector."""
     from collector.history.history_settings import HistorySettings, Horizon
 

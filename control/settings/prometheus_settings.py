@@ -4,13 +4,7 @@ import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from collector.reports.selectors import selector
 from model.errors import ConfigError
@@ -23,13 +17,7 @@ if TYPE_CHECKING:
     from collector.reports.poller import Poller
 
 Figure = Literal[
-    "bytes_in",
-    "bytes_out",
-    "size_bytes",
-    "requests",
-    "cpu_cores",
-    "cpu_share",
-    "replication_in",
+    "bytes_in", "bytes_out", "size_bytes", "requests", "cpu_cores", "cpu_share", "replication_in"
 ]
 
 
@@ -41,13 +29,9 @@ def _address(url: str) -> str:
     except ValueError:
         well = False
     if not well or not url.isascii() or not url.isprintable() or " " in url:
-        raise ValueError(
-            "not a valid address; use http://HOST:PORT or https://HOST:PORT"
-        )
+        raise ValueError("not a valid address; use http://HOST:PORT or https://HOST:PORT")
     if parts.username is not None:
-        raise ValueError(
-            "an address cannot contain a login; set username and password_file"
-        )
+        raise ValueError("an address cannot contain a login; set username and password_file")
     return url
 
 
@@ -118,9 +102,7 @@ class PrometheusSettings(FileModel):
         try:
             groups = re.compile(pattern, re.ASCII).groups
         except re.error as exc:
-            raise ValueError(
-                f"{pattern!r} is not a valid regular expression: {exc}"
-            ) from exc
+            raise ValueError(f"{pattern!r} is not a valid regular expression: {exc}") from exc
         if groups != 1:
             raise ValueError(f"{pattern!r} needs exactly one group, for the broker id")
         return pattern
@@ -128,9 +110,7 @@ class PrometheusSettings(FileModel):
     @model_validator(mode="after")
     def _one_place(self) -> Self:
         if (self.url is None) == (not self.endpoints):
-            raise ValueError(
-                "set either url, of a server, or endpoints, of the brokers"
-            )
+            raise ValueError("set either url, of a server, or endpoints, of the brokers")
         if self.url is not None and self.broker_label is None:
             raise ValueError("set broker_label, the label that contains the broker id")
         beside = {"broker_label", "broker_pattern", "labels"} & self.model_fields_set
@@ -146,9 +126,7 @@ class PrometheusSettings(FileModel):
         passwords = [self.password, self.password_file]
         for given in (tokens, passwords):
             if None not in given:
-                raise ValueError(
-                    "a secret is set both directly and as a file; remove one"
-                )
+                raise ValueError("a secret is set both directly and as a file; remove one")
         given_kinds = [any(secrets) for secrets in (tokens, passwords)]
         if all(given_kinds) or (given_kinds[0] and self.username is not None):
             raise ValueError("both a token and a login are set; remove one")
@@ -177,9 +155,7 @@ def poller_of(settings: PrometheusSettings) -> "Poller":
     chosen, web = figures(settings.preset, own), MetricsClient(_access(settings))
     if settings.url is None or settings.broker_label is None:
         exporters = ExporterSettings(
-            urls=settings.endpoints,
-            figures=chosen,
-            rate_window_s=settings.rate_window_s,
+            urls=settings.endpoints, figures=chosen, rate_window_s=settings.rate_window_s
         )
         return Poller(Exporters(exporters, web), settings.interval_s)
     server = ServerSettings(

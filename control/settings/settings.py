@@ -13,11 +13,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from platformdirs import user_cache_dir, user_config_dir, user_state_dir
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from collector.spark.deployment import LOCAL, master_of, properties_of
 from control.loop.membership import NEVER
@@ -114,9 +110,7 @@ class Settings(BaseSettings):
     """Folder for downloaded jars."""
     spark_master: Annotated[str, AfterValidator(master_of)] = LOCAL
     """Spark master: `local[*]`, standalone, YARN or Kubernetes."""
-    spark: Annotated[
-        dict[str, str], BeforeValidator(properties_of), Field(repr=False)
-    ] = {}
+    spark: Annotated[dict[str, str], BeforeValidator(properties_of), Field(repr=False)] = {}
     """Spark properties; they override those that plimsoll sets."""
     spark_shared_state: bool = False
     """Whether Spark's workers can read `state_dir` under the same path."""
@@ -147,9 +141,7 @@ class Settings(BaseSettings):
     (`--lower-segment-bytes`)."""
     capacity_file: UserPath | None = None
     """Cruise Control's capacity file."""
-    capacities: Annotated[CapacitySettings, _from_json(CapacitySettings)] = (
-        CapacitySettings()
-    )
+    capacities: Annotated[CapacitySettings, _from_json(CapacitySettings)] = CapacitySettings()
     """Broker capacities, if there is no capacity file."""
     goals: Annotated[Goals, _from_json(Goals)] = Goals()
     solve: Annotated[SolveLimits, _from_json(SolveLimits)] = SolveLimits()
@@ -157,9 +149,7 @@ class Settings(BaseSettings):
     dead_broker_after: Annotated[float, BeforeValidator(_span_or_off)] = 3600.0
     """How long `--auto` waits for a dead broker before it moves its replicas: seconds,
     or `1h`; `off` to wait indefinitely."""
-    prometheus: Annotated[PrometheusSettings, _from_json(PrometheusSettings)] | None = (
-        None
-    )
+    prometheus: Annotated[PrometheusSettings, _from_json(PrometheusSettings)] | None = None
     """Source of CPU, request and broker metrics."""
     tier: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
     """Bucket of the remote tier's segments."""
@@ -244,16 +234,12 @@ def _faults(sources: Sources, exc: ValidationError) -> Iterator[str]:
 
 def _usual_file() -> Path | None:
     own = Path(user_config_dir("plimsoll"), "plimsoll.toml")
-    if working_folder.FILE.exists() and not (
-        own.exists() and own.samefile(working_folder.FILE)
-    ):
+    if working_folder.FILE.exists() and not (own.exists() and own.samefile(working_folder.FILE)):
         return working_folder.FILE
     return own if own.exists() else None
 
 
-def _file_sources(
-    path: Path | None, profile: str | None, given: Mapping[Trail, str]
-) -> Sources:
+def _file_sources(path: Path | None, profile: str | None, given: Mapping[Trail, str]) -> Sources:
     if path is None:
         if profile:
             raise ConfigError(f"there is no configuration file for profile {profile!r}")
@@ -269,9 +255,7 @@ def _file_sources(
     for name, table in profiles.items():
         _refuse_unknown_keys(path, text, table, ("profiles", name))
     if profile is not None and profile not in profiles:
-        raise ConfigError(
-            f"{path} has no profile {profile!r}; it has {sorted(profiles) or 'none'}"
-        )
+        raise ConfigError(f"{path} has no profile {profile!r}; it has {sorted(profiles) or 'none'}")
     chosen: dict[str, Any] = profiles[profile] if profile is not None else {}
     return Sources(
         variables=given,
@@ -289,8 +273,7 @@ def _refuse_unknown_keys(
     for trail in _unknown(Settings, table):
         line = line_of(text, (*above, *trail)) or 1
         raise ConfigError(
-            f"{path}, line {line}: unknown key {'.'.join(trail)!r}"
-            + closest(Settings, trail)
+            f"{path}, line {line}: unknown key {'.'.join(trail)!r}" + closest(Settings, trail)
         )
 
 
@@ -315,7 +298,4 @@ def _model_of(annotation: Any) -> type[BaseModel] | None:
     candidates = (annotation, *(getattr(a, "__origin__", a) for a in inner))
     if getattr(annotation, "__origin__", None) in (dict, tuple, list):
         return None
-    return next(
-        (c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)),
-        None,
-    )
+    return next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)

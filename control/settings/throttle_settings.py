@@ -27,14 +27,10 @@ class AutoThrottleSettings(FileModel):
         return self
 
 
-def auto_throttle(
-    settings: AutoThrottleSettings, given: Capacities | None
-) -> "AutoThrottle":
+def auto_throttle(settings: AutoThrottleSettings, given: Capacities | None) -> "AutoThrottle":
     """The throttle for the executor; `given` has the brokers' network capacities."""
     from executor.throttle.auto import AutoThrottle
 
     entries = given.by_broker if given is not None else {}
     capacity = {broker: entry.capacity for broker, entry in entries.items()}
-    return AutoThrottle(
-        floor=settings.floor, ceiling=settings.ceiling, capacity=capacity
-    )
+    return AutoThrottle(floor=settings.floor, ceiling=settings.ceiling, capacity=capacity)

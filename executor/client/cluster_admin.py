@@ -38,9 +38,7 @@ class ClusterAdmin(Protocol):
         ...
 
     def controller_elections(self) -> int | None:
-        """Controller elections so far (KIP-595); None where the cluster does not report
-        them.
-        """
+        """Controller elections so far (KIP-595); None where the cluster does not report them."""
         ...
 
     def features(self) -> frozenset[str]:
@@ -54,9 +52,7 @@ class ClusterAdmin(Protocol):
     def partitions(
         self, ids: Collection[PartitionId] | None = None
     ) -> dict[PartitionId, PartitionView]:
-        """Current placement of these partitions, or of all; missing partitions are
-        absent.
-        """
+        """Current placement of these partitions, or of all; missing partitions are absent."""
         ...
 
     def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
@@ -73,13 +69,9 @@ class ClusterAdmin(Protocol):
         ...
 
     def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
-        """Request preferred leader elections (KIP-460); only metadata show the
-        result.
-        """
+        """Request preferred leader elections (KIP-460); only metadata show the result."""
 
-    def log_dirs(
-        self, broker: BrokerId, ids: Collection[PartitionId]
-    ) -> tuple[LogDirView, ...]:
+    def log_dirs(self, broker: BrokerId, ids: Collection[PartitionId]) -> tuple[LogDirView, ...]:
         """One broker's log directories with the sizes of these partitions (KIP-113).
 
         Empty where the right to describe them is missing.
@@ -116,9 +108,7 @@ class ClusterAdmin(Protocol):
         """Effective settings by topic."""
         ...
 
-    def own_broker_configs(
-        self, broker: BrokerId, keys: Sequence[str]
-    ) -> dict[str, str]:
+    def own_broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
         """Settings overridden on the broker itself; others are absent."""
         ...
 
@@ -128,9 +118,7 @@ class ClusterAdmin(Protocol):
         """Settings overridden on the topics themselves; others are absent."""
         ...
 
-    def alter_broker_configs(
-        self, broker: BrokerId, values: Mapping[str, str | None]
-    ) -> None:
+    def alter_broker_configs(self, broker: BrokerId, values: Mapping[str, str | None]) -> None:
         """Set a broker's own settings; None deletes the override."""
 
     def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
@@ -140,19 +128,13 @@ class ClusterAdmin(Protocol):
     def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
         """Set cluster-wide defaults; None deletes the override."""
 
-    def alter_topic_configs(
-        self, topic: TopicName, values: Mapping[str, str | None]
-    ) -> None:
+    def alter_topic_configs(self, topic: TopicName, values: Mapping[str, str | None]) -> None:
         """Set a topic's settings; None deletes the override."""
 
-    def append_topic_configs(
-        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
-    ) -> None:
+    def append_topic_configs(self, topic: TopicName, lists: Mapping[str, Sequence[str]]) -> None:
         """Append entries to list settings."""
 
-    def subtract_topic_configs(
-        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
-    ) -> None:
+    def subtract_topic_configs(self, topic: TopicName, lists: Mapping[str, Sequence[str]]) -> None:
         """Remove entries from list settings; others stay."""
 
     def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
@@ -162,9 +144,7 @@ class ClusterAdmin(Protocol):
 def local_bytes(
     admin: ClusterAdmin, broker: BrokerId, ids: Collection[PartitionId]
 ) -> dict[PartitionId, int]:
-    """Bytes of each partition in one broker's log directories; absent without a
-    replica.
-    """
+    """Bytes of each partition in one broker's log directories; absent without a replica."""
     return {
         pid: size
         for directory in admin.log_dirs(broker, ids)

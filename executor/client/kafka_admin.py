@@ -58,10 +58,7 @@ class KafkaAdmin(Closing):
     """
 
     def __init__(
-        self,
-        bootstrap: str,
-        timeout_s: float,
-        properties: ClientProperties = OPEN,
+        self, bootstrap: str, timeout_s: float, properties: ClientProperties = OPEN
     ) -> None:
         self._timeout_s = timeout_s
         self._client = AdminConnection(Connection(bootstrap, timeout_s, properties))
@@ -76,15 +73,9 @@ class KafkaAdmin(Closing):
         return ClusterView(
             cluster_id=answer["cluster_id"],
             alive=frozenset(
-                BrokerId(b["broker_id"])
-                for b in answer["brokers"]
-                if not b.get("is_fenced")
+                BrokerId(b["broker_id"]) for b in answer["brokers"] if not b.get("is_fenced")
             ),
-            racks={
-                BrokerId(b["broker_id"]): b["rack"]
-                for b in answer["brokers"]
-                if b.get("rack")
-            },
+            racks={BrokerId(b["broker_id"]): b["rack"] for b in answer["brokers"] if b.get("rack")},
         )
 
     def controller_elections(self) -> int | None:
@@ -94,17 +85,11 @@ class KafkaAdmin(Closing):
 
     def features(self) -> frozenset[str]:
         return frozenset(
-            self._ask(
-                "describe its features",
-                _DESCRIBE,
-                lambda client: client.describe_features(),
-            )
+            self._ask("describe its features", _DESCRIBE, lambda client: client.describe_features())
         )
 
     def topics(self) -> dict[TopicName, int]:
-        topics = self._ask(
-            "list topics", _DESCRIBE, lambda client: client.describe_topics()
-        )
+        topics = self._ask("list topics", _DESCRIBE, lambda client: client.describe_topics())
         return {TopicName(topic["name"]): len(topic["partitions"]) for topic in topics}
 
     def partitions(
@@ -114,25 +99,19 @@ class KafkaAdmin(Closing):
             return {}
         names = None if ids is None else sorted({pid.topic for pid in ids})
         topics = self._ask(
-            "describe topics",
-            _DESCRIBE,
-            lambda client: authorized(client.describe_topics(names)),
+            "describe topics", _DESCRIBE, lambda client: authorized(client.describe_topics(names))
         )
         found = {view.id: view for topic in topics for view in views_of(topic)}
         return found if ids is None else {i: found[i] for i in ids if i in found}
 
     def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
         listed = self._ask(
-            "list reassignments",
-            _DESCRIBE,
-            lambda client: client.list_partition_reassignments(),
+            "list reassignments", _DESCRIBE, lambda client: client.list_partition_reassignments()
         )
         return {
             PartitionId(tp.topic, tp.partition): OngoingReassignment(
                 target=tuple(
-                    BrokerId(b)
-                    for b in found["replicas"]
-                    if b not in found["removing_replicas"]
+                    BrokerId(b) for b in found["replicas"] if b not in found["removing_replicas"]
                 )
             )
             for tp, found in listed.items()
@@ -160,14 +139,10 @@ class KafkaAdmin(Closing):
         from kafka.protocol.admin import ElectionType
 
         with self._client.calling("elect preferred leaders", _ALTER) as client:
-            answer = client.elect_leaders(
-                ElectionType.PREFERRED, by_topic(ids), raise_errors=False
-            )
+            answer = client.elect_leaders(ElectionType.PREFERRED, by_topic(ids), raise_errors=False)
             raise_unauthorized([answer.error_code])
 
-    def log_dirs(
-        self, broker: BrokerId, ids: Collection[PartitionId]
-    ) -> tuple[LogDirView, ...]:
+    def log_dirs(self, broker: BrokerId, ids: Collection[PartitionId]) -> tuple[LogDirView, ...]:
         """One broker's log directories (KIP-113); a failed disk reports no replicas."""
         (answer,) = self._ask(
             "describe its log directories",
@@ -188,9 +163,7 @@ class KafkaAdmin(Closing):
     ) -> dict[PartitionId, int]:
         request = offsets_request(ids, int(kind))
         response = self._ask(
-            "list offsets",
-            _DESCRIBE,
-            lambda client: to_broker(client, request, leader),
+            "list offsets", _DESCRIBE, lambda client: to_broker(client, request, leader)
         )
         return {
             PartitionId(topic.name, part.partition_index): part.offset
@@ -208,9 +181,7 @@ class KafkaAdmin(Closing):
         found = self._configs("TOPIC", topics, keys)
         return {TopicName(name): values for name, values in found.items()}
 
-    def own_broker_configs(
-        self, broker: BrokerId, keys: Sequence[str]
-    ) -> dict[str, str]:
+    def own_broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
         found = self._configs("BROKER", [str(broker)], keys, "modified")
         return found.get(str(broker), {})
 
@@ -220,9 +191,7 @@ class KafkaAdmin(Closing):
         found = self._configs("TOPIC", topics, keys, "modified")
         return {TopicName(name): values for name, values in found.items()}
 
-    def alter_broker_configs(
-        self, broker: BrokerId, values: Mapping[str, str | None]
-    ) -> None:
+    def alter_broker_configs(self, broker: BrokerId, values: Mapping[str, str | None]) -> None:
         self._alter("BROKER", str(broker), set_or_delete(values))
 
     def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
@@ -233,27 +202,19 @@ class KafkaAdmin(Closing):
         name = ClusterDefault(min(self.cluster().alive))
         self._alter("BROKER", name, set_or_delete(values))
 
-    def alter_topic_configs(
-        self, topic: TopicName, values: Mapping[str, str | None]
-    ) -> None:
+    def alter_topic_configs(self, topic: TopicName, values: Mapping[str, str | None]) -> None:
         self._alter("TOPIC", topic, set_or_delete(values))
 
-    def append_topic_configs(
-        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
-    ) -> None:
+    def append_topic_configs(self, topic: TopicName, lists: Mapping[str, Sequence[str]]) -> None:
         self._alter("TOPIC", topic, joined("APPEND", lists))
 
-    def subtract_topic_configs(
-        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
-    ) -> None:
+    def subtract_topic_configs(self, topic: TopicName, lists: Mapping[str, Sequence[str]]) -> None:
         self._alter("TOPIC", topic, joined("SUBTRACT", lists))
 
     def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
         self._alter("TOPIC", topic, dict.fromkeys(keys, ("DELETE", None)))
 
-    def _alter(
-        self, kind: str, name: str, entries: Mapping[str, tuple[str, str | None]]
-    ) -> None:
+    def _alter(self, kind: str, name: str, entries: Mapping[str, tuple[str, str | None]]) -> None:
         from kafka.admin import ConfigResource, ConfigResourceType
 
         if not entries:
@@ -262,19 +223,13 @@ class KafkaAdmin(Closing):
         whose = f"{kind.lower()} {name}" if name else "all brokers"
         what = f"change settings of {whose}"
         with self._client.calling(what, _ALTER_CONFIGS) as client:
-            answer = client.alter_configs(
-                [resource], raise_on_unknown=False, incremental=True
-            )
+            answer = client.alter_configs([resource], raise_on_unknown=False, incremental=True)
         result = str(answer[kind.lower()][name])
         if result != "OK":
             raise ExecutionStopped(f"the cluster did not {what}: {result}")
 
     def _configs(
-        self,
-        kind: str,
-        names: Sequence[str],
-        keys: Sequence[str],
-        which: str = "all",
+        self, kind: str, names: Sequence[str], keys: Sequence[str], which: str = "all"
     ) -> dict[str, dict[str, str]]:
         from kafka.admin import ConfigResource, ConfigResourceType
 
@@ -298,9 +253,7 @@ class KafkaAdmin(Closing):
             for name, configs in answer.get(kind.lower(), {}).items()
         }
 
-    def _ask(
-        self, what: str, right: str, question: "Callable[[KafkaAdminClient], _T]"
-    ) -> _T:
+    def _ask(self, what: str, right: str, question: "Callable[[KafkaAdminClient], _T]") -> _T:
         """Send a read, and retry it with a new client within the time-out."""
         end_s = time.monotonic() + self._timeout_s
         for _ in range(_READS - 1):
@@ -315,9 +268,7 @@ class KafkaAdmin(Closing):
 
 
 def _answer(
-    client: "KafkaAdminClient",
-    question: "Callable[[KafkaAdminClient], _T]",
-    end_s: float,
+    client: "KafkaAdminClient", question: "Callable[[KafkaAdminClient], _T]", end_s: float
 ) -> _T:
     """Try the next broker while brokers refuse the connection.
 
@@ -338,8 +289,7 @@ def _answer(
 def slowest_change_s(timeout_s: float) -> float:
     """The longest time, in seconds, until a call that changes something is answered.
 
-    In time-outs: 1 for the reachability check, 2 to connect, 2 to find the controller
-    and 1 to ask it; where it is not the controller any more, 3 to find it and ask
-    again.
+    In time-outs: 1 for the reachability check, 2 to connect, 2 to find the controller and 1 to
+    ask it; where it is not the controller any more, 3 to find it and ask again.
     """
     return 9 * timeout_s

@@ -15,8 +15,7 @@ _UNKNOWN: Final = -1
 def reassignment(
     targets: Mapping[PartitionId, Sequence[BrokerId] | None], timeout_ms: int
 ) -> object:
-    """An AlterPartitionReassignments request that keeps the replication factor
-    (KIP-860).
+    """An AlterPartitionReassignments request that keeps the replication factor (KIP-860).
 
     None cancels a reassignment.
     """
@@ -31,10 +30,7 @@ def reassignment(
             topic_class(
                 name=name,
                 partitions=[
-                    part_class(
-                        partition_index=p,
-                        replicas=_listed(targets[PartitionId(name, p)]),
-                    )
+                    part_class(partition_index=p, replicas=_listed(targets[PartitionId(name, p)]))
                     for p in numbers
                 ],
             )
@@ -48,9 +44,7 @@ def _listed(brokers: Sequence[BrokerId] | None) -> list[BrokerId] | None:
 
 
 def offsets_request(ids: Iterable[PartitionId], kind: int) -> object:
-    """A ListOffsets request for one kind of offset, in the lowest version that
-    has it.
-    """
+    """A ListOffsets request for one kind of offset, in the lowest version that has it."""
     from kafka.protocol.consumer import ListOffsetsRequest as Request
 
     topic_class = Request.ListOffsetsTopic
@@ -60,9 +54,7 @@ def offsets_request(ids: Iterable[PartitionId], kind: int) -> object:
         topics=[
             topic_class(
                 name=name,
-                partitions=[
-                    part_class(partition_index=p, timestamp=kind) for p in numbers
-                ],
+                partitions=[part_class(partition_index=p, timestamp=kind) for p in numbers],
             )
             for name, numbers in by_topic(ids).items()
         ],
@@ -100,9 +92,7 @@ def to_broker(client: "KafkaAdminClient", request: object, broker: int) -> Any:
 
 
 def controller_epoch(client: "KafkaAdminClient") -> int | None:
-    """The epoch of the KRaft quorum, which grows with each election; None without
-    one.
-    """
+    """The epoch of the KRaft quorum, which grows with each election; None without one."""
     from kafka.errors import IncompatibleBrokerVersion, UnsupportedVersionError
 
     try:
@@ -125,9 +115,7 @@ def answers_of(response: Any) -> dict[PartitionId, PartitionResponse]:
 
 
 def unmentioned(response: Any) -> PartitionResponse:
-    """The response for a partition not mentioned: refused with the request, or
-    unknown.
-    """
+    """The response for a partition not mentioned: refused with the request, or unknown."""
     return _refusal(response) if response.error_code else PartitionResponse.unknown()
 
 
@@ -154,19 +142,12 @@ def views_of(topic: Mapping[str, Any]) -> Iterator[PartitionView]:
         )
 
 
-def set_or_delete(
-    values: Mapping[str, str | None],
-) -> dict[str, tuple[str, str | None]]:
+def set_or_delete(values: Mapping[str, str | None]) -> dict[str, tuple[str, str | None]]:
     """IncrementalAlterConfigs operations; None deletes."""
-    return {
-        key: ("DELETE" if value is None else "SET", value)
-        for key, value in values.items()
-    }
+    return {key: ("DELETE" if value is None else "SET", value) for key, value in values.items()}
 
 
-def joined(
-    operation: str, lists: Mapping[str, Sequence[str]]
-) -> dict[str, tuple[str, str | None]]:
+def joined(operation: str, lists: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, str | None]]:
     """One operation on list settings; empty lists are omitted."""
     return {key: (operation, ",".join(e)) for key, e in lists.items() if e}
 
@@ -194,9 +175,7 @@ def log_dir_view(result: Mapping[str, Any]) -> LogDirView:
 
 def _sizes(result: Mapping[str, Any], *, coming: bool) -> dict[PartitionId, int]:
     return {
-        PartitionId(TopicName(topic["name"]), part["partition_index"]): part[
-            "partition_size"
-        ]
+        PartitionId(TopicName(topic["name"]), part["partition_index"]): part["partition_size"]
         for topic in result["topics"]
         for part in topic["partitions"]
         if part["is_future_key"] is coming
@@ -208,9 +187,8 @@ def alter_log_dirs(
 ) -> dict[PartitionId, PartitionResponse]:
     """Send AlterReplicaLogDirs to one broker; one response per partition.
 
-    REPLICA_NOT_AVAILABLE means that the broker has no such replica yet and remembers
-    the directory (Kafka class `ReplicaManager`). Raises the driver's
-    AuthorizationError.
+    REPLICA_NOT_AVAILABLE means that the broker has no such replica yet and remembers the
+    directory (Kafka class `ReplicaManager`). Raises the driver's AuthorizationError.
     """
     from kafka.errors import AuthorizationError, NoError, ReplicaNotAvailableError
 

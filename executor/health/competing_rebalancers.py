@@ -1,8 +1,7 @@
 """Detect other rebalancers of the cluster by the traces they leave in it.
 
-Two rebalancers on one cluster undo each other's moves. The traces of products other
-than Kafka are taken from their documentation; `executor.platforms.automq` detects
-AutoMQ's own rebalancer.
+Two rebalancers on one cluster undo each other's moves. The traces of products other than Kafka
+are taken from their documentation; `executor.platforms.automq` detects AutoMQ's own rebalancer.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,11 +18,7 @@ _CONFLUENT_TOPICS: Final = ("_confluent_balancer_",)
 _REDPANDA: Final = "partition_autobalancing_mode"
 _REDPANDA_ID: Final = "redpanda."
 """Prefix of the cluster id of every Redpanda."""
-_CRUISE_TOPICS: Final = (
-    "__CruiseControlMetrics",
-    "__KafkaCruiseControl",
-    "strimzi.cruisecontrol.",
-)
+_CRUISE_TOPICS: Final = ("__CruiseControlMetrics", "__KafkaCruiseControl", "strimzi.cruisecontrol.")
 _MSK_TOPICS: Final = ("__amazon_msk_",)
 _PLANS_ONLY: Final = "until then plimsoll makes plans but executes none"
 
@@ -101,8 +96,7 @@ def reassign(
     if not remedy:
         return answers
     return {
-        pid: replace(answer, reason=f"{answer.reason}; {remedy}")
-        for pid, answer in answers.items()
+        pid: replace(answer, reason=f"{answer.reason}; {remedy}") for pid, answer in answers.items()
     }
 
 

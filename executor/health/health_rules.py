@@ -34,9 +34,7 @@ class BrokenStopRule:
 
 
 def broken_for_plan(rule: StopRule, reason: str | None) -> BrokenStopRule | None:
-    """A broken rule about the plan's own brokers or partitions; None without a
-    reason.
-    """
+    """A broken rule about the plan's own brokers or partitions; None without a reason."""
     return BrokenStopRule(rule=rule, reason=reason, is_own=True) if reason else None
 
 
@@ -166,16 +164,12 @@ def health_rules(
         StopRule.UNDER_REPLICATED: partial(under_replicated, outside_plan),
         StopRule.ISR_SHRINK: partial(isr_shrank, outside_plan),
         StopRule.CONTROLLER_CHANGES: ControllerChanged(),
-        StopRule.SLOW_REQUESTS: SlowRequests(
-            begun.answer_s, rules.slow_times, rules.slow_s
-        ),
+        StopRule.SLOW_REQUESTS: SlowRequests(begun.answer_s, rules.slow_times, rules.slow_s),
         StopRule.DISK: disk_is_short,
     }
 
 
-def _pairs(
-    before: Views, health: ClusterHealth
-) -> Iterator[tuple[PartitionView, PartitionView]]:
+def _pairs(before: Views, health: ClusterHealth) -> Iterator[tuple[PartitionView, PartitionView]]:
     """Pairs of a partition's first and present state, without deleted ones."""
     for pid, was in before.items():
         now = health.views.get(pid)

@@ -30,9 +30,7 @@ Room = Callable[[Sequence[Move]], Mapping[BrokerId, int]]
 
 
 class ClusterMonitor:
-    """Evaluates the stop rules; between two polls the last result holds. One thread
-    uses it.
-    """
+    """Evaluates the stop rules; between two polls the last result holds. One thread uses it."""
 
     def __init__(
         self,
@@ -75,9 +73,7 @@ class ClusterMonitor:
             moving = {move.id for move in self._moves}
             self._guards = health_rules(health, moving, rules)
         found = ((rule, guard(health)) for rule, guard in self._guards.items())
-        return [
-            BrokenStopRule(rule=rule, reason=reason) for rule, reason in found if reason
-        ]
+        return [BrokenStopRule(rule=rule, reason=reason) for rule, reason in found if reason]
 
     def _look(self, now_s: float) -> ClusterHealth:
         cluster, answer_s = self._timed()
@@ -93,9 +89,7 @@ class ClusterMonitor:
         )
 
     def _timed(self) -> tuple[ClusterView, float]:
-        """The live brokers, and the seconds the answer took (at the start, a
-        median).
-        """
+        """The live brokers, and the seconds the answer took (at the start, a median)."""
         took = []
         for _ in range(1 if self._guards else _FIRST):
             begun_s = self._timing.steady_s()
@@ -103,18 +97,12 @@ class ClusterMonitor:
             took.append(self._timing.steady_s() - begun_s)
         return cluster, median(took)
 
-    def _min_in_sync(
-        self, views: Iterable[PartitionView], now_s: float
-    ) -> Mapping[TopicName, int]:
-        """min.insync.replicas of topics that lack replicas in sync; cached for 5
-        minutes.
-        """
+    def _min_in_sync(self, views: Iterable[PartitionView], now_s: float) -> Mapping[TopicName, int]:
+        """min.insync.replicas of topics that lack replicas in sync; cached for 5 minutes."""
         if now_s - self._min_in_sync_at_s >= _CACHED_S:
             self._min_in_sync_cache, self._min_in_sync_at_s = {}, now_s
         lacking = {v.id.topic for v in views if not v.in_sync.issuperset(v.replicas)}
         if new := sorted(lacking - set(self._min_in_sync_cache)):
             found = self._admin.topic_configs(new, [_MIN_IN_SYNC])
-            self._min_in_sync_cache |= {
-                t: int(of.get(_MIN_IN_SYNC, 1)) for t, of in found.items()
-            }
+            self._min_in_sync_cache |= {t: int(of.get(_MIN_IN_SYNC, 1)) for t, of in found.items()}
         return self._min_in_sync_cache

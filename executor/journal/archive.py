@@ -1,16 +1,14 @@
 """Runs in an S3 bucket, so that another host can resume them.
 
-S3 has no append, so a journal is a sequence of pieces, each named after its first
-record:
+S3 has no append, so a journal is a sequence of pieces, each named after its first record:
 
     <cluster id>/runs/<run id>/plan.json
     <cluster id>/runs/<run id>/0000000000.jsonl     records 0, 1 and 2
     <cluster id>/runs/<run id>/0000000003.jsonl     records 3 and so on
 
-A piece is created only if its name is unused (If-None-Match), and only by a writer that
-knows all earlier pieces. So every record has a single writer: a process that is not
-aware of a piece writes to its name, and fails. The plan is uploaded before the first
-piece.
+A piece is created only if its name is unused (If-None-Match), and only by a writer that knows
+all earlier pieces. So every record has a single writer: a process that is not aware of a piece
+writes to its name, and fails. The plan is uploaded before the first piece.
 """
 
 import contextlib
@@ -36,12 +34,7 @@ from executor.journal.run_journal import (
     whole_lines,
 )
 from executor.timing import Timing
-from model.errors import (
-    ArchiveUnreachable,
-    ConfigError,
-    PlimsollError,
-    WriterBarred,
-)
+from model.errors import ArchiveUnreachable, ConfigError, PlimsollError, WriterBarred
 from model.files import canonical, replace_file
 from model.paths import path_part
 from model.plan.plan import Plan, read_plan
@@ -82,8 +75,7 @@ class _Piece:
 
 
 class Archive:
-    """The runs of clusters in a bucket, and the lease on each cluster. One thread uses
-    it.
+    """The runs of clusters in a bucket, and the lease on each cluster. One thread uses it.
 
     Every call raises as `Bucket` does, and ConfigError for objects that cannot be read.
     """
@@ -94,9 +86,7 @@ class Archive:
         self._timing = timing
 
     @contextlib.contextmanager
-    def sole_writer(
-        self, journal_dir: Path, cluster_id: str, stop: Event
-    ) -> Iterator[None]:
+    def sole_writer(self, journal_dir: Path, cluster_id: str, stop: Event) -> Iterator[None]:
         """Hold the lease, after synchronising the archive and the local journals."""
         folder = _folder(cluster_id)
         with self.lease.held(cluster_id, stop):
@@ -105,15 +95,12 @@ class Archive:
                 self._run(journal_dir, folder, run_id, pieces, None).catch_up()
             yield
 
-    def fetch(
-        self, journal_dir: Path, cluster_id: str, run_id: str | None = None
-    ) -> None:
+    def fetch(self, journal_dir: Path, cluster_id: str, run_id: str | None = None) -> None:
         """Download runs of a cluster: the newest, those of the last day, all since
         `run_id`.
 
-        A shorter local journal is replaced. A diverging one, whose writer has lost the
-        lease, is renamed: its extra records either were never acted on, or can be read
-        from the cluster.
+        A shorter local journal is replaced. A diverging one, whose writer has lost the lease, is
+        renamed: its extra records either were never acted on, or can be read from the cluster.
         """
         folder = _folder(cluster_id)
         for found, pieces in self._recent(folder, run_id).items():
@@ -122,9 +109,7 @@ class Archive:
     def sink(
         self, journal_dir: Path, plan: Plan | Action, run_id: str
     ) -> Callable[[JournalEvent, bytes], None]:
-        """Return the function that archives records of a run, after downloading its
-        pieces.
-        """
+        """Return the function that archives records of a run, after downloading its pieces."""
         folder = _folder(plan.cluster_id)
         pieces = self._pieces(folder, run_id).get(run_id, [])
         if pieces:
@@ -188,9 +173,7 @@ class Archive:
             if not there.startswith(here):
                 path.rename(backup_path(path, _ASIDE))
             if not is_action(run_id):
-                replace_file(
-                    plan_path(journal_dir, run_id), self._plan_bytes(folder, run_id)
-                )
+                replace_file(plan_path(journal_dir, run_id), self._plan_bytes(folder, run_id))
             replace_file(path, there)
         except OSError as exc:
             raise ConfigError(
@@ -199,9 +182,7 @@ class Archive:
             ) from exc
 
     def _is_here(self, here: bytes, pieces: Sequence[_Piece], run_id: str) -> bool:
-        """Compare the last piece only: journals that have diverged never become
-        equal again.
-        """
+        """Compare the last piece only: journals that have diverged never become equal again."""
         if scan(here, run_id).damage:
             return False
         *before, last = pieces
@@ -271,9 +252,7 @@ class _ArchivedRun:
             _log.warning("the archive lacks the end of this run: %s", exc)
 
     def catch_up(self) -> None:
-        """Archive records that could not be archived when written; raises as a call
-        does.
-        """
+        """Archive records that could not be archived when written; raises as a call does."""
         if self.missing:
             self._archive(patient=True)
 
@@ -314,9 +293,7 @@ class _ArchivedRun:
 
     @staticmethod
     def _barred(exc: PlimsollError) -> WriterBarred:
-        return WriterBarred(
-            f"the journal cannot be archived, so nothing further is sent: {exc}"
-        )
+        return WriterBarred(f"the journal cannot be archived, so nothing further is sent: {exc}")
 
 
 def archive_of(settings: S3Settings, timing: Timing, *, call_s: float) -> Archive:

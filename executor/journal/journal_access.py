@@ -23,10 +23,7 @@ class JournalAccess:
 
     @contextlib.contextmanager
     def sole_writer(
-        self,
-        journal_dir: Path,
-        cluster_id: str,
-        stop: threading.Event | None = None,
+        self, journal_dir: Path, cluster_id: str, stop: threading.Event | None = None
     ) -> Iterator[None]:
         """Hold the lock of this machine and the lease of the archive.
 
@@ -37,9 +34,7 @@ class JournalAccess:
             held.enter_context(sole_writer(journal_dir, cluster_id))
             if self.archive is not None:
                 stop = stop or threading.Event()
-                held.enter_context(
-                    self.archive.sole_writer(journal_dir, cluster_id, stop)
-                )
+                held.enter_context(self.archive.sole_writer(journal_dir, cluster_id, stop))
             yield
 
     def new_run_id(self, journal_dir: Path, kind: str) -> str:
@@ -51,14 +46,8 @@ class JournalAccess:
         self, journal_dir: Path, plan: Plan | Action, run_id: str, *, resumed: bool
     ) -> Iterator[RunJournal]:
         """The journal of a run, closed at the end."""
-        sink = (
-            self.archive.sink(journal_dir, plan, run_id)
-            if self.archive is not None
-            else None
-        )
-        journal = RunJournal(
-            journal_dir, plan, run_id, self.timing, resumed=resumed, sink=sink
-        )
+        sink = self.archive.sink(journal_dir, plan, run_id) if self.archive is not None else None
+        journal = RunJournal(journal_dir, plan, run_id, self.timing, resumed=resumed, sink=sink)
         with contextlib.closing(journal):
             yield journal
 

@@ -6,20 +6,9 @@ from typing import Any, Final
 
 from executor.journal.lock import sole_writer
 from executor.journal.lost_settings import lost_settings
-from executor.journal.records import (
-    JournalContent,
-    JournalDamage,
-    checksum_of,
-    scan,
-    sealed,
-)
+from executor.journal.records import JournalContent, JournalDamage, checksum_of, scan, sealed
 from executor.journal.run_history import cluster_of, read_content
-from executor.journal.run_journal import (
-    backup_path,
-    is_action,
-    journal_paths,
-    plan_path,
-)
+from executor.journal.run_journal import backup_path, is_action, journal_paths, plan_path
 from executor.timing import Timing
 from model.errors import ConfigError
 from model.files import replace_file
@@ -69,29 +58,22 @@ def check_journals(journal_dir: Path, run_id: str = "") -> list[JournalCheck]:
     return [_checked(path) for path in paths]
 
 
-def repaired(
-    journal_dir: Path, run_id: str, timing: Timing
-) -> tuple[JournalCheck, Path]:
+def repaired(journal_dir: Path, run_id: str, timing: Timing) -> tuple[JournalCheck, Path]:
     """Rewrite a journal from its intact records.
 
-    Returns its previous condition, and the path of its backup. The new journal ends
-    with a record of what is missing. Raises ConfigError where there is not exactly one
-    such run, nothing is damaged, or nothing can be kept; GuardrailRefused while a run
-    is in progress.
+    Returns its previous condition, and the path of its backup. The new journal ends with a
+    record of what is missing. Raises ConfigError where there is not exactly one such run,
+    nothing is damaged, or nothing can be kept; GuardrailRefused while a run is in progress.
     """
     found = check_journals(journal_dir, run_id)
     if not found:
         raise ConfigError(f"{journal_dir} has no runs, so there is nothing to repair")
     if len(found) > 1:
-        raise ConfigError(
-            f"{len(found)} run ids start with {run_id}; type more characters"
-        )
+        raise ConfigError(f"{len(found)} run ids start with {run_id}; type more characters")
     cluster_id = found[0].cluster_id
     if cluster_id is None:
         if not found[0].content.damage:
-            raise ConfigError(
-                f"{found[0].path} has no records, so nothing can be repaired"
-            )
+            raise ConfigError(f"{found[0].path} has no records, so nothing can be repaired")
         raise ConfigError(
             f"Neither {found[0].path} nor its plan has anything intact, so there is "
             "nothing to repair. Restore one of them from a backup."
@@ -148,9 +130,7 @@ def _plan_hash(content: JournalContent) -> str:
     return content.records[0].plan_hash if content.records else ""
 
 
-def _repair_detail(
-    content: JournalContent, kept: JournalContent, own: int
-) -> dict[str, Any]:
+def _repair_detail(content: JournalContent, kept: JournalContent, own: int) -> dict[str, Any]:
     """The detail of the repair record; `own` is its number, `kept` what precedes it."""
     unsealed = [i.raw + b"\n" for i in content.intact if not i.record.checksum]
     numbers = [i.record.sequence for i in content.intact if i.record.sequence]
@@ -175,9 +155,4 @@ def _repair_detail(
 
 def _loss(loss: JournalDamage, *, after: int, before: int) -> dict[str, Any]:
     """A missing record between two others, as the repair record names it."""
-    return {
-        "line": loss.line,
-        "problem": loss.problem,
-        "after": after,
-        "before": before,
-    }
+    return {"line": loss.line, "problem": loss.problem, "after": after, "before": before}

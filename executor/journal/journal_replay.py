@@ -6,13 +6,7 @@ from pathlib import Path
 from executor.journal.run_history import after_record, read_journal
 from executor.journal.run_journal import plan_path, run_path
 from model.plan.plan import Plan, read_plan
-from model.run import (
-    JournalEvent,
-    JournalRecord,
-    MoveProgress,
-    RunProgress,
-    RunState,
-)
+from model.run import JournalEvent, JournalRecord, MoveProgress, RunProgress, RunState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +49,7 @@ def read_replay(journal_dir: Path, run_id: str) -> Replay:
     )
 
 
-def _run_state_after(
-    state: RunState, reason: str, seen: JournalRecord
-) -> tuple[RunState, str]:
+def _run_state_after(state: RunState, reason: str, seen: JournalRecord) -> tuple[RunState, str]:
     match seen.event:
         case JournalEvent.STARTED | JournalEvent.RESUMED | JournalEvent.PAUSE_ENDED:
             return RunState.RUNNING, ""

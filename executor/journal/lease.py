@@ -95,9 +95,7 @@ class Lease:
     cluster is read.
     """
 
-    def __init__(
-        self, bucket: Bucket, timing: Timing, *, call_s: float, holder: str
-    ) -> None:
+    def __init__(self, bucket: Bucket, timing: Timing, *, call_s: float, holder: str) -> None:
         self._bucket = bucket
         self._timing = timing
         self._call_s = call_s
@@ -192,9 +190,7 @@ class Lease:
             self._find_own(held)
 
     def _find_own(self, held: _Held) -> None:
-        """Continue from our own write whose answer was lost; otherwise the lease is
-        lost.
-        """
+        """Continue from our own write whose answer was lost; otherwise the lease is lost."""
         found = self._bucket.get(held.key, _MOST_BYTES)
         now = self._read(held.key, found) if found else None
         if found is not None and now is not None and now.token == held.document.token:
@@ -202,8 +198,7 @@ class Lease:
             return
         who = f"{now.holder} has taken it" if now else "someone has removed it"
         self._lost = (
-            f"the lease {self._bucket.where(held.key)} is lost ({who}), so nothing "
-            "further is sent"
+            f"the lease {self._bucket.where(held.key)} is lost ({who}), so nothing further is sent"
         )
         raise WriterBarred(self._lost)
 
@@ -232,9 +227,7 @@ class Lease:
             return self._bucket.put_new(key, new.body)
         return self._bucket.put_over(key, new.body, etag)
 
-    def _is_over(
-        self, old: LeaseDocument, etag: str, seen: str, since_s: float
-    ) -> bool:
+    def _is_over(self, old: LeaseDocument, etag: str, seen: str, since_s: float) -> bool:
         """Whether this state was seen for its whole duration."""
         waited_s = self._timing.steady_s() - since_s
         return etag == seen and waited_s > _RATES * old.duration_ms / 1000
@@ -308,9 +301,7 @@ class Lease:
         try:
             self._bucket.put_over(held.key, done.body, held.etag)
         except PlimsollError as exc:
-            _log.warning(
-                "the lease stays for up to %s: %s", seconds_text(self.duration_s), exc
-            )
+            _log.warning("the lease stays for up to %s: %s", seconds_text(self.duration_s), exc)
 
 
 def this_process() -> str:

@@ -31,12 +31,7 @@ def left_settings(journal_dir: Path, cluster_id: str) -> list[str]:
         found.pop()
     return [
         *(left_by(past) for past in found if past.left_set),
-        *(
-            warning
-            for past in found
-            if past.has_lost_settings
-            for warning in past.warnings
-        ),
+        *(warning for past in found if past.has_lost_settings for warning in past.warnings),
         *unreadable(journal_dir, cluster_id),
     ]
 
@@ -97,9 +92,7 @@ def _raised(values: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in values.items() if value == str(NEVER)}
 
 
-def _suspect(
-    past: PastRun, kind: str, name: object, values: Mapping[str, str]
-) -> Iterator[str]:
+def _suspect(past: PastRun, kind: str, name: object, values: Mapping[str, str]) -> Iterator[str]:
     """One sentence for each; without a name, the cluster-wide default."""
     who = f"{kind} {name}" if name is not None else f"the default of all {kind}s"
     entity = f"--entity-name {name}" if name is not None else "--entity-default"

@@ -1,9 +1,8 @@
 """A lock per cluster: one process of this machine at a time changes it.
 
-Each cluster has a lock file, held with flock: the kernel releases it however its
-process ends. Deleting the file must not admit a second process, so its holder also
-shares a lock on the folder: if the folder is locked but no other lock file is, the
-holder's file was deleted.
+Each cluster has a lock file, held with flock: the kernel releases it however its process ends.
+Deleting the file must not admit a second process, so its holder also shares a lock on the
+folder: if the folder is locked but no other lock file is, the holder's file was deleted.
 """
 
 import contextlib

@@ -49,12 +49,8 @@ def has_lost_settings(content: JournalContent) -> bool:
     return bool(_open_kinds(content, content.losses))
 
 
-def _open_kinds(
-    content: JournalContent, lost: Iterable[JournalDamage]
-) -> set[JournalEvent]:
-    """Settings that a missing record may have announced and no later record has
-    settled.
-    """
+def _open_kinds(content: JournalContent, lost: Iterable[JournalDamage]) -> set[JournalEvent]:
+    """Settings that a missing record may have announced and no later record has settled."""
     found: set[JournalEvent] = set()
     set_since: set[JournalEvent] = set()
     losses = sorted(loss.after for loss in lost)
@@ -116,9 +112,7 @@ def _places(
 WHAT: Final = {
     JournalEvent.THROTTLED: f"a throttle ({', '.join((*RATES, LEADERS, FOLLOWERS))})",
     JournalEvent.SEGMENTS_LOWERED: f"other values of {SEGMENT} and {LOCAL}",
-    JournalEvent.BALANCER_SUSPENDED: (
-        f"thresholds of AutoMQ's balancer ({', '.join(THRESHOLDS)})"
-    ),
+    JournalEvent.BALANCER_SUSPENDED: (f"thresholds of AutoMQ's balancer ({', '.join(THRESHOLDS)})"),
 }
 
 

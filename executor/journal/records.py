@@ -207,9 +207,7 @@ class _Scan:
         return len(text)
 
     def _hold_unsealed(self, lines: Sequence[bytes]) -> None:
-        """Verify lines of schema 1 against the first later record, which covers them
-        all.
-        """
+        """Verify lines of schema 1 against the first later record, which covers them all."""
         first = next((i for i in self.intact if i.record.checksum), None)
         if first is None or first is self.intact[0]:
             return
@@ -250,9 +248,7 @@ class _Scan:
         self.intact = [*unsealed, *ordered]
 
     def _hold_links(self, ordered: Sequence[IntactRecord], *, begun: bool) -> None:
-        """Verify each record against the previous one; `begun`: schema 1 lines
-        precede.
-        """
+        """Verify each record against the previous one; `begun`: schema 1 lines precede."""
         self.repaired += [
             loss
             for found in ordered
@@ -269,9 +265,7 @@ class _Scan:
     def _note(self, line: int, problem: str, *, loses: bool = True) -> None:
         before = (i.number for i in self.intact if i.line < line)
         after = max(before, default=0)
-        self.damage.append(
-            JournalDamage(line=line, problem=problem, after=after, loses=loses)
-        )
+        self.damage.append(JournalDamage(line=line, problem=problem, after=after, loses=loses))
 
 
 def _lost(

@@ -7,11 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from executor.journal.lost_settings import (
-    has_lost_settings,
-    is_clean_end,
-    lost_settings,
-)
+from executor.journal.lost_settings import has_lost_settings, is_clean_end, lost_settings
 from executor.journal.records import IntactRecord, JournalContent, JournalDamage, scan
 from executor.journal.run_journal import order, plan_path, run_path, run_paths
 from executor.platforms.automq_balancer import SuspendedBalancer
@@ -44,9 +40,7 @@ _LAST_BYTES: Final = 2**16
 
 _SHAPES: Final[Mapping[JournalEvent, Callable[[Mapping[str, Any]], object]]] = {
     JournalEvent.THROTTLED: ThrottleSettings.read,
-    JournalEvent.BALANCER_SUSPENDED: lambda detail: SuspendedBalancer.read(
-        detail["before"]
-    ),
+    JournalEvent.BALANCER_SUSPENDED: lambda detail: SuspendedBalancer.read(detail["before"]),
     JournalEvent.SEGMENTS_LOWERED: LoweredSegments.read,
     JournalEvent.ENDED: lambda detail: (RunState(detail["state"]), detail["reason"]),
     JournalEvent.PREPARED: lambda detail: detail["note"],
@@ -73,9 +67,7 @@ def read_content(path: Path) -> JournalContent:
     if not unreadable:
         return found
     noted = (
-        JournalDamage(
-            line=i.line, problem="is not a journal record", after=i.number - 1
-        )
+        JournalDamage(line=i.line, problem="is not a journal record", after=i.number - 1)
         for i in unreadable
     )
     kept = tuple(i for i in found.intact if i not in unreadable)
@@ -110,9 +102,7 @@ class _Trace:
     """Whether it was requested, and its end was not seen."""
 
 
-def recent_moves(
-    journal_dir: Path, cluster_id: str, since_ms: int
-) -> tuple[RecentMove, ...]:
+def recent_moves(journal_dir: Path, cluster_id: str, since_ms: int) -> tuple[RecentMove, ...]:
     """Return moves on a cluster since a time, oldest first.
 
     A requested move counts even if its end was not seen, since it may have been made.
@@ -256,13 +246,10 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
     if not found:
         known = f"; the newest is {ids[-1]}" if ids else ""
         raise ConfigError(
-            f"{journal_dir} has no run{f' {run_id}' if run_id else ''} on this "
-            f"cluster{known}"
+            f"{journal_dir} has no run{f' {run_id}' if run_id else ''} on this cluster{known}"
         )
     if len(found) > 1 and run_id not in found:
-        raise ConfigError(
-            f"{len(found)} run ids start with {run_id}; type more characters"
-        )
+        raise ConfigError(f"{len(found)} run ids start with {run_id}; type more characters")
     return _read_run(journal_dir, run_id if run_id in found else found[0])
 
 
@@ -317,9 +304,7 @@ def _read_run(journal_dir: Path, name: str, plan: Plan | None = None) -> PastRun
         warnings=(*damage_words(path, content), *lost),
         has_losses=bool(content.losses),
         has_lost_settings=has_lost_settings(content),
-        ended_at_ms=max(
-            (r.at_ms for r in records if r.event is JournalEvent.ENDED), default=None
-        ),
+        ended_at_ms=max((r.at_ms for r in records if r.event is JournalEvent.ENDED), default=None),
     )
 
 
@@ -412,9 +397,7 @@ def left_set(journal_dir: Path, cluster_id: str) -> list[PastRun]:
 
 
 def unreadable(journal_dir: Path, cluster_id: str) -> list[str]:
-    """Sentences about unreadable journals whose runs may have left settings on a
-    cluster.
-    """
+    """Sentences about unreadable journals whose runs may have left settings on a cluster."""
     found = []
     for path in _open_ended(journal_dir):
         known = cluster_of(path)

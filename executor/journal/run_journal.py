@@ -68,12 +68,11 @@ class RunJournal:
     The file is created with the first record; that of a resumed run is continued.
     `sink` receives each write afterwards.
 
-    Where a record cannot be written, `failure` says why from then on. A record that
-    announces a request raises WriterBarred, as every later one of that kind does. Other
-    records are kept, and written with the next one that succeeds, so that the fate of
-    moves in flight is not lost once there is space again. A file that is removed during
-    the run is written again with the next record. Raises ConfigError where the file
-    cannot be created, and as `sink` does.
+    Where a record cannot be written, `failure` says why from then on. A record that announces a
+    request raises WriterBarred, as every later one of that kind does. Other records are kept,
+    and written with the next one that succeeds, so that the fate of moves in flight is not lost
+    once there is space again. A file that is removed during the run is written again with the
+    next record. Raises ConfigError where the file cannot be created, and as `sink` does.
     """
 
     def __init__(
@@ -146,9 +145,7 @@ class RunJournal:
         self._end, self._size = end, self._size + len(lines)
         return lines
 
-    def _fail(
-        self, event: JournalEvent, records: Sequence[JournalRecord], exc: OSError
-    ) -> None:
+    def _fail(self, event: JournalEvent, records: Sequence[JournalRecord], exc: OSError) -> None:
         begun = self._resumed or self._end.sequence > 0
         remedy = "Free disk space" if exc.errno in _FULL else "Make it writable"
         what_then = (
@@ -220,8 +217,7 @@ class RunJournal:
         return opened
 
     def _recreated(self, removed: FileIO) -> FileIO:
-        """Recreate a removed file, whose content this process still has; raises
-        OSError.
+        """Recreate a removed file, whose content this process still has; raises OSError.
 
         Without it the run could be neither resumed nor rolled back.
         """
@@ -282,9 +278,7 @@ def order(run_id: str) -> tuple[int, str]:
 
 
 def is_action(run_id: str) -> bool:
-    """Whether it is an action without a plan, which is not resumed, rolled back or
-    cleaned up.
-    """
+    """Whether it is an action without a plan, which is not resumed, rolled back or cleaned up."""
     return _ACTION.fullmatch(run_id) is not None
 
 

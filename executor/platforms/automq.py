@@ -18,12 +18,7 @@ from executor.platforms import move_progress
 from executor.platforms.automq_balancer import NEVER, THRESHOLDS, AutoMQBalancer
 from executor.platforms.automq_wal import AutoMQWal, WalUploads
 from executor.platforms.move_progress import dead_target, offline
-from executor.platforms.platform import (
-    MoveFinding,
-    MoveStage,
-    ObservedMove,
-    Preparation,
-)
+from executor.platforms.platform import MoveFinding, MoveStage, ObservedMove, Preparation
 from executor.timing import Timing
 from model.errors import GuardrailRefused
 from model.ids import PartitionId
@@ -37,12 +32,7 @@ class AutoMQ:
     """Moves single replicas while AutoMQ's own balancer is suspended."""
 
     def __init__(
-        self,
-        admin: ClusterAdmin,
-        timing: Timing,
-        *,
-        suspend: bool,
-        wal: AutoMQWal | None,
+        self, admin: ClusterAdmin, timing: Timing, *, suspend: bool, wal: AutoMQWal | None
     ) -> None:
         self._admin = admin
         self._timing = timing
@@ -54,9 +44,7 @@ class AutoMQ:
         self._uploads = WalUploads(wal, timing) if wal else None
 
     def check(self, moves: Sequence[Move]) -> None:
-        """Raise GuardrailRefused unless moves have one replica and no other balancer
-        acts.
-        """
+        """Raise GuardrailRefused unless moves have one replica and no other balancer acts."""
         for move in moves:
             if len(move.replicas_after) != 1:
                 raise GuardrailRefused(
@@ -84,9 +72,7 @@ class AutoMQ:
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
     ) -> Mapping[PartitionId, Preparation]:
-        """Get ready to watch uploads; the move itself uploads what the source still
-        holds.
-        """
+        """Get ready to watch uploads; the move itself uploads what the source still holds."""
         del stop
         self._balancer_seen_at_s = float("-inf")
         if self._uploads is not None:
@@ -94,28 +80,21 @@ class AutoMQ:
         return {move.id: Preparation() for move in moves}
 
     def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
-        """Reassign; the answer comes with the commit, before the target opens the
-        partition.
-        """
+        """Reassign; the answer comes with the commit, before the target opens the partition."""
         if self._uploads is not None:
             sources = {m.id: m.replicas_before[0] for m in moves}
             self._uploads.begin(self._cluster_id, sources)
         return reassign_in_batches(self._admin, {m.id: m.replicas_after for m in moves})
 
     def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
-        """Refuse: the controller forgets the source at once, so nothing can be
-        cancelled.
-        """
+        """Refuse: the controller forgets the source at once, so nothing can be cancelled."""
         reason = "AutoMQ cannot cancel moves, so this one was allowed to finish"
         return {move.id: PartitionResponse.refused(reason) for move in moves}
 
     def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
         """Read metadata: no leader while moving, then the target as leader."""
         views = self._admin.partitions([m.id for m in moves])
-        return {
-            m.id: _opening(move_progress.progress_of(m, views.get(m.id), None))
-            for m in moves
-        }
+        return {m.id: _opening(move_progress.progress_of(m, views.get(m.id), None)) for m in moves}
 
     def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, ObservedMove]:
         """As `progress`: metadata show everything."""
@@ -125,19 +104,11 @@ class AutoMQ:
         """Do nothing: AutoMQ elects the leader itself."""
 
     def health(self, moves: Sequence[Move]) -> BrokenStopRule | None:
-        """Check that targets are alive, other partitions led, and the balancer
-        suspended.
-        """
+        """Check that targets are alive, other partitions led, and the balancer suspended."""
         views = self._admin.partitions([m.id for m in moves])
-        resting = [
-            m
-            for m in moves
-            if m.id in views and views[m.id].replicas == m.replicas_before
-        ]
+        resting = [m for m in moves if m.id in views and views[m.id].replicas == m.replicas_before]
         return (
-            broken_for_plan(
-                StopRule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive)
-            )
+            broken_for_plan(StopRule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive))
             or broken_for_plan(StopRule.OFFLINE, offline(resting, views))
             or broken_for_plan(StopRule.FOREIGN, self._balancer_acts())
         )
@@ -165,9 +136,7 @@ class AutoMQ:
 
 
 def _opening(found: ObservedMove) -> ObservedMove:
-    """Ignore the replicas in sync, which AutoMQ shows at once; only the leader
-    counts.
-    """
+    """Ignore the replicas in sync, which AutoMQ shows at once; only the leader counts."""
     match found.stage:
         case MoveStage.ARRIVED:
             return dataclasses.replace(found, stage=MoveStage.MOVING)

@@ -50,8 +50,7 @@ class SuspendedBalancer:
         """Read the journal's form."""
         return cls(
             before={
-                BrokerId(int(name)) if name else None: values
-                for name, values in document.items()
+                BrokerId(int(name)) if name else None: values for name, values in document.items()
             }
         )
 
@@ -97,9 +96,7 @@ class AutoMQBalancer:
         shared = any(move.storage is StorageKind.SHARED for move in moves)
         if not (shared and self.acts()):
             return None
-        before: dict[BrokerId | None, Values] = {
-            None: _to_raise(self._read(None, THRESHOLDS))
-        }
+        before: dict[BrokerId | None, Values] = {None: _to_raise(self._read(None, THRESHOLDS))}
         for one in sorted(self._admin.cluster().alive):
             own = self._admin.own_broker_configs(one, THRESHOLDS)
             if values := _to_raise(own):
@@ -125,9 +122,7 @@ class AutoMQBalancer:
             return acts is None
 
         if not self._timing.settles(is_quiet):
-            raise ExecutionStopped(
-                f"{acts} although its thresholds were raised; nothing was moved"
-            )
+            raise ExecutionStopped(f"{acts} although its thresholds were raised; nothing was moved")
 
     def restore(self, held: SuspendedBalancer) -> tuple[list[str], list[str]]:
         """Restore the previous thresholds; this may be repeated.

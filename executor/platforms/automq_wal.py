@@ -77,9 +77,7 @@ class WalUploads:
     Threads of its own ask S3, so that a slow S3 does not delay moves.
     """
 
-    def __init__(
-        self, wal: AutoMQWal, timing: Timing, within_s: float = _WITHIN_S
-    ) -> None:
+    def __init__(self, wal: AutoMQWal, timing: Timing, within_s: float = _WITHIN_S) -> None:
         self._wal = wal
         self._timing = timing
         self._within_s = within_s
@@ -97,9 +95,7 @@ class WalUploads:
         wait([self._pool.submit(self._wal.connect)], _TIMEOUT_S)
 
     def begin(self, cluster_id: str, sources: Mapping[PartitionId, BrokerId]) -> None:
-        """List the logs of brokers that partitions are about to leave; returns at
-        once.
-        """
+        """List the logs of brokers that partitions are about to leave; returns at once."""
         before = {
             source: self._pool.submit(self._held, cluster_id, source)
             for source in sorted(set(sources.values()))
@@ -120,9 +116,7 @@ class WalUploads:
         """What was found after each move; waits a bounded time for the last ones."""
         wait(self._looks.values(), self._within_s + _TIMEOUT_S)
         self._pool.shutdown(wait=False, cancel_futures=True)
-        return self._unseen | {
-            pid: _finding_of(look) for pid, look in self._looks.items()
-        }
+        return self._unseen | {pid: _finding_of(look) for pid, look in self._looks.items()}
 
     def _held(self, cluster_id: str, source: BrokerId) -> dict[str, int]:
         held = self._wal.objects(cluster_id, source)
@@ -131,11 +125,7 @@ class WalUploads:
         return held
 
     def _look(
-        self,
-        before: Future[dict[str, int]],
-        cluster_id: str,
-        source: BrokerId,
-        done_at_s: float,
+        self, before: Future[dict[str, int]], cluster_id: str, source: BrokerId, done_at_s: float
     ) -> MoveFinding:
         # It was submitted earlier, so some thread is already running it.
         held = before.result()
@@ -155,11 +145,7 @@ def _seen(source: BrokerId, held: int, left: int, after_s: float) -> MoveFinding
         f"{bytes_text(left)} of {bytes_text(held)}, {seconds_text(after_s)} after it, "
         "seen through S3"
     )
-    detail = {
-        "wal_bytes_before": held,
-        "wal_bytes_left": left,
-        "after_s": round(after_s, 3),
-    }
+    detail = {"wal_bytes_before": held, "wal_bytes_left": left, "after_s": round(after_s, 3)}
     return MoveFinding(note=note, detail=detail)
 
 
@@ -185,6 +171,4 @@ def _begun_elsewhere(source: BrokerId) -> MoveFinding:
 
 
 def _unknown(note: str) -> MoveFinding:
-    return MoveFinding(
-        note=note, detail={"wal_bytes_before": None, "wal_bytes_left": None}
-    )
+    return MoveFinding(note=note, detail={"wal_bytes_before": None, "wal_bytes_left": None})

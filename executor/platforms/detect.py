@@ -26,17 +26,13 @@ def storage_kinds(
         return dict.fromkeys(topics, StorageKind.SHARED)
     configs = admin.topic_configs(sorted(topics), [_TIER])
     return {
-        topic: StorageKind.TIERED
-        if values.get(_TIER) == "true"
-        else StorageKind.REPLICATED
+        topic: StorageKind.TIERED if values.get(_TIER) == "true" else StorageKind.REPLICATED
         for topic, values in configs.items()
     }
 
 
 def is_automq(admin: ClusterAdmin) -> bool:
-    """Whether the cluster is AutoMQ, by its feature flag, or in 1.0.0 by a broker
-    setting.
-    """
+    """Whether the cluster is AutoMQ, by its feature flag, or in 1.0.0 by a broker setting."""
     if _AUTOMQ_FEATURE in admin.features():
         return True
     broker = min(admin.cluster().alive)
@@ -61,7 +57,5 @@ def platforms(
             tier=tier,
             lowers_segments=limits.lower_segments,
         ),
-        StorageKind.SHARED: AutoMQ(
-            admin, timing, suspend=limits.suspend_balancer, wal=wal
-        ),
+        StorageKind.SHARED: AutoMQ(admin, timing, suspend=limits.suspend_balancer, wal=wal),
     }

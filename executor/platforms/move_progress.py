@@ -28,8 +28,7 @@ def progress_of(
     stage = _stage(move, view, lists)
     if stage is MoveStage.LOST:
         return _lost(
-            f"{move.id} is on {text(view.replicas)}, the plan expects "
-            f"{text(move.replicas_after)}"
+            f"{move.id} is on {text(view.replicas)}, the plan expects {text(move.replicas_after)}"
         )
     return ObservedMove(stage=stage, view=view)
 
@@ -53,9 +52,7 @@ def steps(move: Move) -> tuple[tuple[BrokerId, ...], ...]:
     return (*lists[:-1], move.replicas_after)
 
 
-def _stage(
-    move: Move, view: PartitionView, lists: Sequence[tuple[BrokerId, ...]]
-) -> MoveStage:
+def _stage(move: Move, view: PartitionView, lists: Sequence[tuple[BrokerId, ...]]) -> MoveStage:
     if view.replicas == move.replicas_after:
         return _last_steps(move, view)
     if view.replicas == move.replicas_before:
@@ -112,9 +109,7 @@ def targets(move: Move) -> tuple[BrokerId, ...]:
     return tuple(dict.fromkeys((*move.added, *changed_dirs(move), move.leader_after)))
 
 
-def offline(
-    moves: Iterable[Move], views: Mapping[PartitionId, PartitionView]
-) -> str | None:
+def offline(moves: Iterable[Move], views: Mapping[PartitionId, PartitionView]) -> str | None:
     """Name the first partition without a leader; None if all have one."""
     for move in moves:
         view = views.get(move.id)
@@ -123,9 +118,7 @@ def offline(
     return None
 
 
-def foreign(
-    moves: Iterable[Move], listed: Mapping[PartitionId, OngoingReassignment]
-) -> str | None:
+def foreign(moves: Iterable[Move], listed: Mapping[PartitionId, OngoingReassignment]) -> str | None:
     """Name a reassignment outside the plan; None if there is none."""
     others = sorted(set(listed) - {move.id for move in moves})
     if not others:

@@ -25,8 +25,7 @@ class MoveStage(Enum):
     DONE = "done"
     """Replicas, replicas in sync and leader exactly as planned."""
     REVERTED = "reverted"
-    """On the previous brokers, but reordered, as a cancelled reassignment leaves
-    them."""
+    """On the previous brokers, but reordered, as a cancelled reassignment leaves them."""
     LOST = "lost"
     """In no planned state: someone else moved or deleted it."""
 
@@ -43,8 +42,7 @@ class ObservedMove:
     bytes_left: int | None = None
     """Bytes that the replica being added still lacks; None where unknown."""
     bytes_inside_brokers: int = 0
-    """Bytes so far of all copies between directories of its brokers, which copy one
-    at a time."""
+    """Bytes so far of all copies between directories of its brokers, which copy one at a time."""
     log_dirs: tuple[str, ...] = ()
     """Directory of each replica of `view`, `any` where unknown; only if the move
     names directories."""
@@ -59,8 +57,7 @@ class ObservedMove:
         if self.stage is MoveStage.NOT_BEGUN:
             return True
         is_led_as_before = self.view is not None and (
-            self.view.replicas == move.replicas_before
-            and self.view.leader == move.leader_before
+            self.view.replicas == move.replicas_before and self.view.leader == move.leader_before
         )
         return self.stage is MoveStage.ARRIVED and is_led_as_before
 
@@ -112,9 +109,8 @@ class Platform(Protocol):
     def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
         """Cancel started moves, back to where their last step began.
 
-        REFUSED for moves that continue; UNKNOWN where nothing is in progress any more,
-        so that only polling shows the outcome. To be repeated for moves that are
-        REVERTED.
+        REFUSED for moves that continue; UNKNOWN where nothing is in progress any more, so that
+        only polling shows the outcome. To be repeated for moves that are REVERTED.
         """
         ...
 
@@ -130,9 +126,7 @@ class Platform(Protocol):
         """Do the last step of moves that have ARRIVED; may be repeated."""
 
     def health(self, moves: Sequence[Move]) -> BrokenStopRule | None:
-        """The first problem with what the plan's moves depend on; None if all is
-        well.
-        """
+        """The first problem with what the plan's moves depend on; None if all is well."""
         ...
 
     def after(self, move: Move) -> None:

@@ -41,10 +41,9 @@ class TierListing:
 class RemoteTier:
     """Lists segments as Kafka's LocalTieredStorage or Aiven's plug-in names them.
 
-    Keys are `<topic>-<partition>-<topic id>/<base offset>-<segment id>.log` for the
-    former and `<topic>-<topic id>/<partition>/...` for the latter (its
-    ObjectKeyFactory); the first that exist are used. Other RemoteStorageManagers may
-    use other names, so that nothing is found.
+    Keys are `<topic>-<partition>-<topic id>/<base offset>-<segment id>.log` for the former and
+    `<topic>-<topic id>/<partition>/...` for the latter (its ObjectKeyFactory); the first that
+    exist are used. Other RemoteStorageManagers may use other names, so that nothing is found.
     """
 
     def __init__(self, settings: S3Settings) -> None:
@@ -62,9 +61,7 @@ class RemoteTier:
             return TierListing(note=_NONE, segments=0, size_bytes=0)
         seen = f"{count_text(len(sizes), 'segment')}, {bytes_text(sum(sizes))}"
         return TierListing(
-            note=f"in the tier, seen through S3: {seen}",
-            segments=len(sizes),
-            size_bytes=sum(sizes),
+            note=f"in the tier, seen through S3: {seen}", segments=len(sizes), size_bytes=sum(sizes)
         )
 
     def folders(self, pid: PartitionId, topic_id: str) -> tuple[str, str]:

@@ -10,12 +10,7 @@ from dataclasses import replace
 from enum import Enum, auto
 
 from executor.client.cluster_admin import ClusterAdmin
-from executor.client.responses import (
-    LogDirView,
-    PartitionResponse,
-    PartitionView,
-    ResponseStatus,
-)
+from executor.client.responses import LogDirView, PartitionResponse, PartitionView, ResponseStatus
 from executor.platforms.platform import MoveStage, ObservedMove
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import ANY_DIR, Move
@@ -25,9 +20,7 @@ LogDirsByBroker = Mapping[BrokerId, Sequence[LogDirView]]
 
 
 def assigned_dirs(move: Move) -> dict[BrokerId, str]:
-    """Directory by broker, of replicas that the plan gives a new or a first
-    directory.
-    """
+    """Directory by broker, of replicas that the plan gives a new or a first directory."""
     before = dict(zip(move.replicas_before, move.log_dirs_before, strict=False))
     after = zip(move.replicas_after, move.log_dirs_after, strict=False)
     return {b: new for b, new in after if new not in (ANY_DIR, before.get(b))}
@@ -36,9 +29,7 @@ def assigned_dirs(move: Move) -> dict[BrokerId, str]:
 def changed_dirs(move: Move) -> dict[BrokerId, tuple[str, str]]:
     """Old and new directory by broker, of replicas that stay on their broker."""
     before = dict(zip(move.replicas_before, move.log_dirs_before, strict=False))
-    return {
-        b: (before[b], new) for b, new in assigned_dirs(move).items() if b in before
-    }
+    return {b: (before[b], new) for b, new in assigned_dirs(move).items() if b in before}
 
 
 def requests(move: Move) -> tuple[str, ...]:
@@ -50,11 +41,8 @@ def requests(move: Move) -> tuple[str, ...]:
     )
 
 
-def assign_dirs(
-    admin: ClusterAdmin, moves: Iterable[Move]
-) -> dict[PartitionId, PartitionResponse]:
-    """Request the directories at each broker; return the responses that are not
-    ACCEPTED.
+def assign_dirs(admin: ClusterAdmin, moves: Iterable[Move]) -> dict[PartitionId, PartitionResponse]:
+    """Request the directories at each broker; return the responses that are not ACCEPTED.
 
     Brokers are asked one after the other; this may be repeated.
     """
@@ -82,9 +70,7 @@ def progress_of(move: Move, now: ObservedMove, seen: LogDirsByBroker) -> Observe
         if place is _Place.ELSEWHERE:
             reason = f"someone else changes the log directory of {move.id} on broker "
             return ObservedMove(stage=MoveStage.LOST, reason=f"{reason}{broker}")
-    stage = _stage(
-        move, now, {places[b] for b in changed_dirs(move)}, {*places.values()}
-    )
+    stage = _stage(move, now, {places[b] for b in changed_dirs(move)}, {*places.values()})
     return replace(now, stage=stage, log_dirs=_lies_in(now.view, seen))
 
 
@@ -117,9 +103,7 @@ def _place(move: Move, broker: BrokerId, dirs: Sequence[LogDirView]) -> _Place:
     return _Place.WAITING if old is None or lies == [old[0]] else _Place.ELSEWHERE
 
 
-def _stage(
-    move: Move, now: ObservedMove, stay: set[_Place], every: set[_Place]
-) -> MoveStage:
+def _stage(move: Move, now: ObservedMove, stay: set[_Place], every: set[_Place]) -> MoveStage:
     if move.replicas_before == move.replicas_after and stay == {_Place.WAITING}:
         return MoveStage.NOT_BEGUN
     match now.stage:
@@ -141,9 +125,7 @@ def _lies_in(view: PartitionView, seen: LogDirsByBroker) -> tuple[str, ...]:
 
 
 def dirs_holding(pid: PartitionId, dirs: Iterable[LogDirView]) -> list[str]:
-    """Directories of one broker that hold the replica in use; more than one while
-    switching.
-    """
+    """Directories of one broker that hold the replica in use; more than one while switching."""
     return [entry.path for entry in dirs if pid in entry.sizes]
 
 
@@ -157,12 +139,8 @@ def dirs_receiving(pid: PartitionId, dirs: Iterable[LogDirView]) -> list[str]:
     return [entry.path for entry in dirs if pid in entry.coming]
 
 
-def bytes_copied(
-    move: Move, view: PartitionView | None, seen: LogDirsByBroker
-) -> int | None:
-    """Bytes on added replicas and in new directories; None if a replica is not
-    visible.
-    """
+def bytes_copied(move: Move, view: PartitionView | None, seen: LogDirsByBroker) -> int | None:
+    """Bytes on added replicas and in new directories; None if a replica is not visible."""
     held = view.replicas if view else ()
     total = 0
     for broker in (b for b in move.added if b in held):
@@ -176,9 +154,7 @@ def bytes_copied(
     return total
 
 
-def bytes_left(
-    move: Move, view: PartitionView | None, seen: LogDirsByBroker
-) -> int | None:
+def bytes_left(move: Move, view: PartitionView | None, seen: LogDirsByBroker) -> int | None:
     """Bytes that the added replica furthest behind its leader lacks.
 
     None if none is behind, or one is not visible.

@@ -1,6 +1,4 @@
-"""Apache Kafka: moves by reassignment, with remote storage used where a topic has
-it.
-"""
+"""Apache Kafka: moves by reassignment, with remote storage used where a topic has it."""
 
 import logging
 import threading
@@ -16,12 +14,7 @@ from executor.health.health_rules import BrokenStopRule, broken_for_plan
 from executor.platforms import move_progress
 from executor.platforms import replica_log_dirs as log_dirs
 from executor.platforms.move_progress import ReplicaSteps, dead_target, foreign, offline
-from executor.platforms.platform import (
-    MoveFinding,
-    MoveStage,
-    ObservedMove,
-    Preparation,
-)
+from executor.platforms.platform import MoveFinding, MoveStage, ObservedMove, Preparation
 from executor.platforms.remote_tier import RemoteTier
 from executor.platforms.tiered_segments import SEGMENT, SegmentSettings
 from executor.platforms.tiered_tail import (
@@ -48,8 +41,7 @@ _log = logging.getLogger("plimsoll.executor")
 
 
 class ReplicatedKafka:
-    """Topics on the brokers' disks, whose logs are copied completely (KIP-455,
-    KIP-460).
+    """Topics on the brokers' disks, whose logs are copied completely (KIP-455, KIP-460).
 
     The replica list changes first; where another replica is to lead, a preferred leader
     election follows, which Kafka's own leader balancing then does not undo.
@@ -63,9 +55,7 @@ class ReplicatedKafka:
         """Accept all moves: Kafka forbids nothing that a plan can contain."""
 
     def requests(self, move: Move) -> tuple[str, ...]:
-        """The directory changes, reassignments, and an election if the leader may
-        change.
-        """
+        """The directory changes, reassignments, and an election if the leader may change."""
         lists = (move.replicas_before, *move_progress.steps(move))
         changes = log_dirs.requests(move) + tuple(
             f"AlterPartitionReassignments {move.id}: "
@@ -84,8 +74,7 @@ class ReplicatedKafka:
         return {move.id: Preparation() for move in moves}
 
     def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
-        """Assign directories at the brokers, then request the next replica list of
-        each.
+        """Assign directories at the brokers, then request the next replica list of each.
 
         A replica that is created before its broker knows its directory would have to be
         copied again.
@@ -98,14 +87,10 @@ class ReplicatedKafka:
         steps = {m.id: self._steps.next(m) for m in moves}
         lists = {p: step for p, step in steps.items() if step and p not in failed}
         answers = dict.fromkeys(steps, PartitionResponse.accepted()) | failed
-        return answers | (
-            other_rebalancers.reassign(self._admin, lists) if lists else {}
-        )
+        return answers | (other_rebalancers.reassign(self._admin, lists) if lists else {})
 
     def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
-        """Cancel the reassignments that are ours, then restore the previous list
-        order.
-        """
+        """Cancel the reassignments that are ours, then restore the previous list order."""
         listed = self._admin.reassignments()
         ours = [m for m in moves if m.id in listed]
         ours = [m for m in ours if move_progress.is_step(m, listed[m.id])]
@@ -113,11 +98,7 @@ class ReplicatedKafka:
         if ours:
             answers |= self._admin.reassign({m.id: None for m in ours})
         lists = {m.id: move_progress.step_before(m, listed[m.id]) for m in ours}
-        lists = {
-            p: to
-            for p, to in lists.items()
-            if answers[p] == PartitionResponse.accepted()
-        }
+        lists = {p: to for p, to in lists.items() if answers[p] == PartitionResponse.accepted()}
         others = self._admin.partitions([m.id for m in moves if m not in ours])
         for move in (m for m in moves if m.id in others):
             if to := move_progress.in_order(move, others[move.id]):
@@ -139,9 +120,7 @@ class ReplicatedKafka:
     ) -> Mapping[PartitionId, ObservedMove]:
         found = self._look(moves, with_bytes)
         # A broker may be polled just while it switches to a copied directory.
-        ambiguous = [
-            m for m in moves if m.log_dirs_after and _is_not_begun(found[m.id])
-        ]
+        ambiguous = [m for m in moves if m.log_dirs_after and _is_not_begun(found[m.id])]
         return found | self._look(ambiguous, ambiguous) if ambiguous else found
 
     def _look(
@@ -168,18 +147,12 @@ class ReplicatedKafka:
         self._admin.elect_preferred([m.id for m in moves])
 
     def health(self, moves: Sequence[Move]) -> BrokenStopRule | None:
-        """Check that targets are alive, partitions led, and nobody else moves
-        partitions.
-        """
+        """Check that targets are alive, partitions led, and nobody else moves partitions."""
         views = self._admin.partitions([m.id for m in moves])
         return (
-            broken_for_plan(
-                StopRule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive)
-            )
+            broken_for_plan(StopRule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive))
             or broken_for_plan(StopRule.OFFLINE, offline(moves, views))
-            or broken_for_plan(
-                StopRule.FOREIGN, foreign(moves, self._admin.reassignments())
-            )
+            or broken_for_plan(StopRule.FOREIGN, foreign(moves, self._admin.reassignments()))
         )
 
     def after(self, move: Move) -> None:
@@ -196,9 +169,7 @@ class ReplicatedKafka:
     def _log_dirs(
         self, moves: Sequence[Move], views: Mapping[PartitionId, PartitionView]
     ) -> dict[BrokerId, Sequence[LogDirView]]:
-        """Log directories of leaders, added replicas and brokers that change
-        directories.
-        """
+        """Log directories of leaders, added replicas and brokers that change directories."""
         offline = {b for view in views.values() for b in view.offline}
         by_broker: dict[BrokerId, list[PartitionId]] = {}
         for move in (m for m in moves if m.id in views):
@@ -209,13 +180,9 @@ class ReplicatedKafka:
             for broker in held - offline:
                 # A dead broker would delay the whole poll by its time-out.
                 by_broker.setdefault(broker, []).append(move.id)
-        return {
-            broker: self._log_dirs_of(broker, ids) for broker, ids in by_broker.items()
-        }
+        return {broker: self._log_dirs_of(broker, ids) for broker, ids in by_broker.items()}
 
-    def _log_dirs_of(
-        self, broker: BrokerId, ids: Sequence[PartitionId]
-    ) -> Sequence[LogDirView]:
+    def _log_dirs_of(self, broker: BrokerId, ids: Sequence[PartitionId]) -> Sequence[LogDirView]:
         try:
             return self._admin.log_dirs(broker, ids)
         except ClusterUnreachable as exc:
@@ -292,15 +259,12 @@ class TieredKafka(ReplicatedKafka):
             for topic, values in settings.items()
         }
 
-    def _prepared(
-        self, move: Move, waited: AwaitedTail, offer: int | None
-    ) -> Preparation:
+    def _prepared(self, move: Move, waited: AwaitedTail, offer: int | None) -> Preparation:
         tail = waited.tail
         notes = [_what_is_copied(waited)]
         if offer is not None and offer < tail.bytes_to_copy:
             notes.append(
-                f"with --lower-segment-bytes about {bytes_text(offer)}, while records "
-                "come"
+                f"with --lower-segment-bytes about {bytes_text(offer)}, while records come"
             )
         detail = {"bytes_to_copy": tail.bytes_to_copy, "waited_s": waited.seconds}
         if waited.seconds:

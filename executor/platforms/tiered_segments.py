@@ -44,8 +44,7 @@ Values = dict[str, str | None]
 
 
 def shorter(tails: Collection[Tail], least_segment: int) -> dict[str, str]:
-    """Return settings of one topic that make these tails short; empty if not
-    worthwhile.
+    """Return settings of one topic that make these tails short; empty if not worthwhile.
 
     A replica that skips tiered data (KIP-1023) does so once one segment has left its
     leader's disk, so all others may stay there. Otherwise all tiered data has to leave.
@@ -100,9 +99,7 @@ class SegmentSettings:
         self._admin = admin
         self._timing = timing
 
-    def settings_for(
-        self, tails: Mapping[PartitionId, Tail]
-    ) -> dict[TopicName, dict[str, str]]:
+    def settings_for(self, tails: Mapping[PartitionId, Tail]) -> dict[TopicName, dict[str, str]]:
         """Settings that make these tails short, by topic where that is worthwhile."""
         by_topic: dict[TopicName, list[Tail]] = {}
         for pid, tail in sorted(tails.items()):
@@ -117,9 +114,7 @@ class SegmentSettings:
             and (values := shorter(by_topic[topic], _least_segment(configs, fetched)))
         }
 
-    def plan(
-        self, moves: Sequence[Move], held: LoweredSegments | None = None
-    ) -> LoweredSegments:
+    def plan(self, moves: Sequence[Move], held: LoweredSegments | None = None) -> LoweredSegments:
         """Return the settings for these moves, with their previous values.
 
         Topics in `held` are kept as they are. Changes nothing.
@@ -133,8 +128,7 @@ class SegmentSettings:
         now = self.settings_for(TailReader(self._admin, new).read())
         own = self._admin.own_topic_configs(list(now), _KEYS)
         before: dict[TopicName, Values] = {
-            t: {key: own.get(t, {}).get(key) for key in values}
-            for t, values in now.items()
+            t: {key: own.get(t, {}).get(key) for key in values} for t, values in now.items()
         }
         return LoweredSegments(before=found.before | before, now=found.now | now)
 
@@ -165,16 +159,12 @@ class SegmentSettings:
             try:
                 theirs += self._restore(topic, held.before[topic], held.now[topic])
             except ClusterUnreachable:
-                left[topic] = (
-                    f"no answer came, so {topic} may keep a lower segment.bytes"
-                )
+                left[topic] = f"no answer came, so {topic} may keep a lower segment.bytes"
             except ExecutionStopped as exc:
                 left[topic] = f"{topic} keeps a lower segment.bytes: {exc}"
         return left, theirs
 
-    def _restore(
-        self, topic: TopicName, before: Values, ours: Mapping[str, str]
-    ) -> list[str]:
+    def _restore(self, topic: TopicName, before: Values, ours: Mapping[str, str]) -> list[str]:
         if not self._admin.partitions([PartitionId(topic, 0)]):
             return []
         now = self._own(topic, before)
@@ -205,9 +195,7 @@ class SegmentSettings:
 
 
 def _may_leave_disk(configs: Mapping[str, str]) -> bool:
-    """Whether tiered segments may leave the disk: not if compacted, or without
-    uploads.
-    """
+    """Whether tiered segments may leave the disk: not if compacted, or without uploads."""
     compacted = "compact" in configs.get(_POLICY, "")
     return not compacted and configs.get(_COPIES_NO_MORE) != "true"
 
@@ -262,9 +250,7 @@ class RunSegmentSettings:
         self._segments.set(planned)
 
     def release(self, move: Move) -> None:
-        """Count a completed move; restore its topic's settings after the topic's
-        last one.
-        """
+        """Count a completed move; restore its topic's settings after the topic's last one."""
         waiting = self._open.get(move.topic, set())
         waiting.discard(move.id)
         if self._held and move.topic in self._held.now and not waiting:
@@ -285,9 +271,7 @@ class RunSegmentSettings:
         self._journal.write(JournalEvent.SEGMENTS_RESTORED, theirs=self._theirs)
         return "; ".join(self._theirs)
 
-    def _restore(
-        self, held: LoweredSegments, topics: Sequence[TopicName]
-    ) -> Iterable[str]:
+    def _restore(self, held: LoweredSegments, topics: Sequence[TopicName]) -> Iterable[str]:
         """Restore some topics; the journal keeps them until all are restored."""
         left, theirs = self._segments.restore(held, topics)
         self._theirs += theirs

@@ -87,9 +87,7 @@ class Tail:
 
     @property
     def bytes_to_copy(self) -> int:
-        """Bytes that a new replica fetches, estimated by record count if only a
-        part.
-        """
+        """Bytes that a new replica fetches, estimated by record count if only a part."""
         if not self.skips:
             return self.local_bytes
         local = self.end - self.first_local
@@ -141,9 +139,7 @@ class TailWait:
     """Interval at which brokers roll and delete segments."""
 
     @classmethod
-    def with_brokers(
-        cls, admin: ClusterAdmin, moves: Sequence[Move], wait_s: float
-    ) -> "TailWait":
+    def with_brokers(cls, admin: ClusterAdmin, moves: Sequence[Move], wait_s: float) -> "TailWait":
         """Wait as long as brokers need to apply a lower segment.bytes."""
         if not moves:
             return cls(wait_s=wait_s)
@@ -198,9 +194,7 @@ class AwaitedTail:
 
 
 class TailReader:
-    """Reads the tails of partitions from their leaders. Calls raise as the cluster's
-    do.
-    """
+    """Reads the tails of partitions from their leaders. Calls raise as the cluster's do."""
 
     def __init__(self, admin: ClusterAdmin, moves: Sequence[Move]) -> None:
         self._admin = admin
@@ -208,9 +202,7 @@ class TailReader:
         self._retention = _retentions(admin, moves)
 
     def read(self, ids: Iterable[PartitionId] | None = None) -> dict[PartitionId, Tail]:
-        """Return the current tails; partitions whose leader does not answer are
-        absent.
-        """
+        """Return the current tails; partitions whose leader does not answer are absent."""
         views = self._admin.partitions(self._ids if ids is None else tuple(ids))
         by_leader: dict[BrokerId, list[PartitionView]] = {}
         for view in views.values():
@@ -221,9 +213,7 @@ class TailReader:
             tails |= self._read_from(leader, [view.id for view in led])
         return tails
 
-    def _read_from(
-        self, leader: BrokerId, ids: Sequence[PartitionId]
-    ) -> dict[PartitionId, Tail]:
+    def _read_from(self, leader: BrokerId, ids: Sequence[PartitionId]) -> dict[PartitionId, Tail]:
         offsets = {k: self._admin.offsets(leader, ids, k) for k in OffsetKind}
         sizes = local_bytes(self._admin, leader, ids)
         known = set(sizes).intersection(*offsets.values())
@@ -277,12 +267,10 @@ def wait_for_short_tails(
 
 
 def nothing_local(admin: ClusterAdmin, moves: Iterable[Move]) -> set[PartitionId]:
-    """Return the partitions with no local data, whose new replica would wait for an
-    append.
+    """Return the partitions with no local data, whose new replica would wait for an append.
 
-    A new replica that skips tiered data asks for the first offset that is not uploaded
-    yet (KIP-1023). Without one it gets no answer and never gets in sync (seen with
-    Kafka 4.3.1).
+    A new replica that skips tiered data asks for the first offset that is not uploaded yet
+    (KIP-1023). Without one it gets no answer and never gets in sync (seen with Kafka 4.3.1).
     """
     by_leader: dict[BrokerId, list[PartitionId]] = {}
     for move in moves:
@@ -292,11 +280,7 @@ def nothing_local(admin: ClusterAdmin, moves: Iterable[Move]) -> set[PartitionId
     for leader, ids in by_leader.items():
         first, local, end = (
             admin.offsets(leader, ids, kind)
-            for kind in (
-                OffsetKind.EARLIEST,
-                OffsetKind.EARLIEST_LOCAL,
-                OffsetKind.LATEST,
-            )
+            for kind in (OffsetKind.EARLIEST, OffsetKind.EARLIEST_LOCAL, OffsetKind.LATEST)
         )
         known = local.keys() & end.keys() & first.keys()
         found |= {pid for pid in known if first[pid] < local[pid] == end[pid]}
@@ -308,14 +292,9 @@ def _skips(admin: ClusterAdmin, broker: BrokerId) -> bool:
     return found.get(_SKIPS_TIERED) == "true"
 
 
-def _retentions(
-    admin: ClusterAdmin, moves: Sequence[Move]
-) -> dict[TopicName, Retention]:
+def _retentions(admin: ClusterAdmin, moves: Sequence[Move]) -> dict[TopicName, Retention]:
     if not moves:
         return {}
     skips = _skips(admin, next(broker for move in moves for broker in move.added))
     configs = admin.topic_configs(sorted({m.topic for m in moves}), _TOPIC_KEYS)
-    return {
-        topic: Retention.of(values, skips_tiered=skips)
-        for topic, values in configs.items()
-    }
+    return {topic: Retention.of(values, skips_tiered=skips) for topic, values in configs.items()}

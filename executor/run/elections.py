@@ -105,9 +105,8 @@ def hold_elections(
 ) -> tuple[LeaderElection, ...]:
     """Elect the preferred leaders; return the elections without success.
 
-    Skips partitions that no longer need or allow one. Returns when all preferred
-    replicas lead, or after 10 s. `announce` is called before each request with its
-    elections.
+    Skips partitions that no longer need or allow one. Returns when all preferred replicas lead,
+    or after 10 s. `announce` is called before each request with its elections.
     """
     possible = [e for e in _needed(admin, ids, admin.partitions(ids)) if not e.obstacle]
     for first in range(0, len(possible), _BATCH):
@@ -131,9 +130,7 @@ def _partitions_of(
 ) -> list[PartitionId]:
     for topic in topics or ():
         if topic not in counts:
-            raise ConfigError(
-                f"the cluster has no topic {topic!r}{nearest(topic, counts)}"
-            )
+            raise ConfigError(f"the cluster has no topic {topic!r}{nearest(topic, counts)}")
     return [
         PartitionId(topic, number)
         for topic, count in sorted(counts.items())
@@ -143,17 +140,13 @@ def _partitions_of(
 
 
 def _needed(
-    admin: ClusterAdmin,
-    ids: Collection[PartitionId],
-    views: Mapping[PartitionId, PartitionView],
+    admin: ClusterAdmin, ids: Collection[PartitionId], views: Mapping[PartitionId, PartitionView]
 ) -> tuple[LeaderElection, ...]:
     elsewhere = [pid for pid in ids if not _is_well_led(views.get(pid))]
     if not elsewhere:
         return ()
     alive, listed = admin.cluster().alive, admin.reassignments()
-    return tuple(
-        _election(pid, views.get(pid), alive, listed.get(pid)) for pid in elsewhere
-    )
+    return tuple(_election(pid, views.get(pid), alive, listed.get(pid)) for pid in elsewhere)
 
 
 def _is_well_led(view: PartitionView | None) -> bool:
@@ -171,9 +164,7 @@ def _election(
 ) -> LeaderElection:
     if view is None:
         gone = "it no longer exists"
-        return LeaderElection(
-            id=pid, leader=NO_BROKER, preferred=NO_BROKER, obstacle=gone
-        )
+        return LeaderElection(id=pid, leader=NO_BROKER, preferred=NO_BROKER, obstacle=gone)
     preferred = view.replicas[0]
     first, obstacle = f"broker {preferred}, the first of its replicas,", ""
     if listed is not None:
@@ -182,6 +173,4 @@ def _election(
         obstacle = f"{first} is dead or fenced"
     elif preferred not in view.in_sync:
         obstacle = f"{first} is not in sync"
-    return LeaderElection(
-        id=pid, leader=view.leader, preferred=preferred, obstacle=obstacle
-    )
+    return LeaderElection(id=pid, leader=view.leader, preferred=preferred, obstacle=obstacle)

@@ -137,9 +137,7 @@ class Execution:
     ) -> RunEvents:
         # Where a record is missing, it may have been the one of this move.
         is_ours = past.has_losses or past.moves[move.id].issued_at_ms is not None
-        is_planned = (
-            seen.stage is MoveStage.NOT_BEGUN and move.id not in past.cancelling
-        )
+        is_planned = seen.stage is MoveStage.NOT_BEGUN and move.id not in past.cancelling
         if is_planned or (seen.is_as_before(move) and not is_ours):
             yield events.NotStarted(move)
             self._waiting.append(move)

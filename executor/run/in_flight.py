@@ -88,9 +88,7 @@ class InFlightMoves:
             if answer and answer.status is ResponseStatus.REFUSED:
                 yield events.Noted(move, f"not cancelled: {answer.reason}")
 
-    def send(
-        self, platform: Platform, moves: Sequence[Move], *, again: bool = False
-    ) -> RunEvents:
+    def send(self, platform: Platform, moves: Sequence[Move], *, again: bool = False) -> RunEvents:
         """Request the next step of each move."""
         sent_at_s = self._timing.steady_s()
         yield events.Requesting(moves, again)
@@ -154,12 +152,7 @@ class InFlightMoves:
                 yield self._done(platform, machine)
             case MoveStep.CANCEL:
                 yield from self._cancel(platform, [move])
-            case (
-                MoveStep.CANCELLED
-                | MoveStep.GIVE_UP
-                | MoveStep.LOST
-                | MoveStep.STUCK as end
-            ):
+            case MoveStep.CANCELLED | MoveStep.GIVE_UP | MoveStep.LOST | MoveStep.STUCK as end:
                 yield from self._give_up(move, end, seen)
             case never:
                 assert_never(never)

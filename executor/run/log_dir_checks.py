@@ -13,12 +13,7 @@ from executor.platforms.replica_log_dirs import (
     dirs_receiving,
     sizes_of,
 )
-from model.errors import (
-    ClusterUnreachable,
-    GuardrailRefused,
-    PlanOutdated,
-    RightsMissing,
-)
+from model.errors import ClusterUnreachable, GuardrailRefused, PlanOutdated, RightsMissing
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import ANY_DIR, Move
 from model.snapshot.snapshot import StorageKind
@@ -88,15 +83,10 @@ def drift(move: Move, seen: LogDirsByBroker) -> Iterator[str]:
     for broker, expected in planned:
         lies = dirs_holding(move.id, seen.get(broker, ()))
         if lies and expected not in (ANY_DIR, *lies):
-            yield (
-                f"{move.id} is in {lies[0]} of broker {broker}, the plan expects "
-                f"{expected}"
-            )
+            yield (f"{move.id} is in {lies[0]} of broker {broker}, the plan expects {expected}")
 
 
-def receiving_dirs(
-    moves: Iterable[Move], seen: LogDirsByBroker
-) -> dict[PartitionId, str]:
+def receiving_dirs(moves: Iterable[Move], seen: LogDirsByBroker) -> dict[PartitionId, str]:
     """The directory, in words, that replicas of these moves are being copied to."""
     return {
         move.id: f"{path} of broker {broker}"
@@ -109,8 +99,7 @@ def receiving_dirs(
 def refuse_unfit(moves: Sequence[Move], seen: LogDirsByBroker) -> None:
     """Check that the directories exist, are online, not cordoned and large enough.
 
-    Raises GuardrailRefused, PlanOutdated, or RightsMissing where they cannot be
-    described.
+    Raises GuardrailRefused, PlanOutdated, or RightsMissing where they cannot be described.
     """
     incoming: dict[tuple[BrokerId, str], int] = defaultdict(int)
     for move in moves:
@@ -127,9 +116,7 @@ def refuse_unfit(moves: Sequence[Move], seen: LogDirsByBroker) -> None:
             )
 
 
-def _refuse_closed(
-    move: Move, broker: BrokerId, path: str, dirs: Sequence[LogDirView]
-) -> None:
+def _refuse_closed(move: Move, broker: BrokerId, path: str, dirs: Sequence[LogDirView]) -> None:
     if not dirs:
         raise RightsMissing(
             f"Broker {broker} does not show its log directories. Give plimsoll's user "

@@ -105,9 +105,7 @@ class MoveStateMachine:
             return True
         return self._cancel is None and now_s - self._cancel_sent_at_s >= _AGAIN_S
 
-    def watch(
-        self, view: PartitionView | None, asked_s: float, answered_s: float
-    ) -> None:
+    def watch(self, view: PartitionView | None, asked_s: float, answered_s: float) -> None:
         """Record the leader between request and answer, by the steady clock."""
         if self.outage is not None and view is not None:
             self.outage.observe(view, asked_s, answered_s)
@@ -174,9 +172,7 @@ class MoveStateMachine:
 
     @property
     def _is_cancelling(self) -> bool:
-        return (
-            bool(self._cancel_sent_at_s) and self._cancel is not ResponseStatus.REFUSED
-        )
+        return bool(self._cancel_sent_at_s) and self._cancel is not ResponseStatus.REFUSED
 
     def _cancelled(self, stage: MoveStage, now_s: float) -> MoveStep:
         """Wait for a cancel to show, if no answer confirms it."""

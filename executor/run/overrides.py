@@ -27,13 +27,7 @@ class RunOverrides:
     @property
     def remain(self) -> bool:
         """Whether any of them is set and not restored."""
-        return any(
-            (
-                self.throttle.is_set,
-                self.balancer.is_suspended,
-                self.segments.are_lowered,
-            )
-        )
+        return any((self.throttle.is_set, self.balancer.is_suspended, self.segments.are_lowered))
 
     def lift(self) -> str:
         """Restore all of them; return what is left or not ours, in words."""
@@ -70,11 +64,7 @@ class ClusterOverrides:
         return RunRates(self.admin, self.timing, limits, consumed_of(plan))
 
     def of_run(
-        self,
-        journal: RunJournal,
-        rates: RunRates,
-        steering: Steering,
-        past: PastRun | None,
+        self, journal: RunJournal, rates: RunRates, steering: Steering, past: PastRun | None
     ) -> RunOverrides:
         """The overrides of one run; those that `past` has left set are taken over."""
         admin, timing, limits = self.admin, self.timing, self.limits

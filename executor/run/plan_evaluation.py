@@ -131,9 +131,7 @@ def _row(move: Move, view: PartitionView, topic: Topic) -> PartitionRow:
 
 
 def _brokers(plan: Plan, seen: Observed) -> tuple[Broker, ...]:
-    """Live brokers and those with replicas; racks from the cluster, states from the
-    plan.
-    """
+    """Live brokers and those with replicas; racks from the cluster, states from the plan."""
     planned = {b.id: b for b in plan.brokers}
     holding = {b for m in plan.moves for b in seen.partitions[m.id].replicas}
     return tuple(
@@ -206,9 +204,7 @@ def _too_small(plan: Plan, move: Move) -> Iterator[str]:
         )
 
 
-def _over_capacity(
-    plan: Plan, broker: BrokerChange, grown: Mapping[str, float]
-) -> Iterator[str]:
+def _over_capacity(plan: Plan, broker: BrokerChange, grown: Mapping[str, float]) -> Iterator[str]:
     for resource, capacity in broker.capacity.items():
         before = broker.before.get(resource, 0.0)
         after = before + grown.get(resource, 0.0)

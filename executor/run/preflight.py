@@ -5,12 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from executor.client.cluster_admin import ClusterAdmin
-from executor.client.responses import (
-    ClusterView,
-    LogDirView,
-    OngoingReassignment,
-    PartitionView,
-)
+from executor.client.responses import ClusterView, LogDirView, OngoingReassignment, PartitionView
 from executor.platforms import move_progress
 from executor.platforms.detect import storage_kinds
 from executor.run import log_dir_checks
@@ -60,9 +55,7 @@ def _cordoned(
     return [b for b, dirs in seen.items() if dirs and all(d.cordoned for d in dirs)]
 
 
-def check(
-    plan: Plan, seen: Observed, ours: Mapping[PartitionId, str] | None = None
-) -> None:
+def check(plan: Plan, seen: Observed, ours: Mapping[PartitionId, str] | None = None) -> None:
     """Raise unless the plan can be executed as it is.
 
     `ours`: run id by partition that an earlier run moved without seeing the end. Raises
@@ -97,9 +90,7 @@ def _targets_in_progress(plan: Plan, seen: Observed) -> dict[PartitionId, str]:
     }
 
 
-def _refuse_moving(
-    moving: Mapping[PartitionId, str], ours: Mapping[PartitionId, str]
-) -> None:
+def _refuse_moving(moving: Mapping[PartitionId, str], ours: Mapping[PartitionId, str]) -> None:
     for pid in sorted(moving):
         if pid in ours:
             raise GuardrailRefused(
@@ -158,8 +149,7 @@ def _refuse_unsafe(move: Move, seen: Observed) -> None:
         )
     if reason := move_progress.offline([move], seen.partitions):
         raise GuardrailRefused(
-            f"The plan cannot be executed: {reason}. Bring one of its replicas back "
-            "first."
+            f"The plan cannot be executed: {reason}. Bring one of its replicas back first."
         )
 
 

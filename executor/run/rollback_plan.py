@@ -21,8 +21,7 @@ from model.run import MoveProgress, MoveState, RunReport, RunState
 from model.snapshot.snapshot import Count, Resource, StorageKind
 
 _CALM_S: Final = 60.0
-"""Seconds before a partition may return: AutoMQ stalls while the broker still
-uploads its data."""
+"""Seconds before a partition may return: AutoMQ stalls while the broker still uploads its data."""
 
 _CALM_WITHIN_S: Final = 180.0
 """Seconds after which AutoMQ lets every partition return."""
@@ -56,9 +55,7 @@ def plan_rollback(
         if seen.view is None:
             left.append(seen.reason)
             continue
-        if seen.stage is MoveStage.MOVING and not _only_lags(
-            past, move, seen.view, alive
-        ):
+        if seen.stage is MoveStage.MOVING and not _only_lags(past, move, seen.view, alive):
             raise GuardrailRefused(
                 f"{move.id} is still being moved by the run {past.run_id}. Wait until "
                 "that has ended, or use plimsoll run --resume, then roll back."
@@ -125,9 +122,7 @@ def _changes_nothing(move: Move) -> bool:
     )
 
 
-def _only_lags(
-    past: PastRun, move: Move, view: PartitionView, alive: Collection[BrokerId]
-) -> bool:
+def _only_lags(past: PastRun, move: Move, view: PartitionView, alive: Collection[BrokerId]) -> bool:
     """Whether a move has ended, and replicas have fallen out of sync since.
 
     A new broker that dies is a reason to roll back.
@@ -155,9 +150,7 @@ def _ended_ms(at: MoveProgress, now_ms: int) -> int:
     return min(now_ms, (at.issued_at_ms or now_ms) + 1000 * _LONGEST_S)
 
 
-def _reversed(
-    move: Move, view: PartitionView, log_dirs: tuple[str, ...], run_id: str
-) -> Move:
+def _reversed(move: Move, view: PartitionView, log_dirs: tuple[str, ...], run_id: str) -> Move:
     return move.model_copy(
         update={
             "replicas_before": view.replicas,
@@ -212,9 +205,7 @@ def _objective_left(plan: Plan, brokers: tuple[BrokerChange, ...]) -> float:
 
 
 def _cost(plan: Plan, key: str, deviation: float) -> float:
-    """The cost of a broker's deviation in a dimension; see
-    docs/explanation/planning.md.
-    """
+    """The cost of a broker's deviation in a dimension; see docs/explanation/planning.md."""
     measure = key.partition("@")[0]
     goal = next((g for g in plan.goals.balance if g.resource.value == measure), None)
     if goal is None:
@@ -228,9 +219,7 @@ def _cost(plan: Plan, key: str, deviation: float) -> float:
     return plan.goals.excess_price * plan.move_price * weight * excess
 
 
-def _brokers(
-    plan: Plan, views: Mapping[PartitionId, PartitionView]
-) -> tuple[BrokerChange, ...]:
+def _brokers(plan: Plan, views: Mapping[PartitionId, PartitionView]) -> tuple[BrokerChange, ...]:
     """Brokers from their present balance back to the one before the run.
 
     Empty where the run ended early and its plan has no loads of partitions.
@@ -242,8 +231,7 @@ def _brokers(
         _reversed_change(change).model_copy(
             update={
                 "before": left[change.id].achieved,
-                "deviation_before": change.deviation_after
-                | left[change.id].deviation_achieved,
+                "deviation_before": change.deviation_after | left[change.id].deviation_achieved,
                 "replicas_before": change.replicas_after + replicas[change.id],
             }
         )
@@ -293,9 +281,7 @@ def rolled_back(
 
 
 def _retried(
-    plan_rollback: Callable[[], tuple[Plan, list[str]]],
-    steering: Steering,
-    timing: Timing,
+    plan_rollback: Callable[[], tuple[Plan, list[str]]], steering: Steering, timing: Timing
 ) -> tuple[Plan, list[str]]:
     end_s = timing.steady_s() + _CALM_WITHIN_S
     while True:

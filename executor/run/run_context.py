@@ -33,8 +33,7 @@ class RunContext:
     """Receives the run after each change."""
     platforms: Mapping[StorageKind, Platform]
     check: Callable[[Sequence[Move]], None]
-    """Raises PlanOutdated or GuardrailRefused where these moves do not fit the
-    cluster."""
+    """Raises PlanOutdated or GuardrailRefused where these moves do not fit the cluster."""
     overrides: RunOverrides
     headroom: Callable[[Sequence[Move], Sequence[Move]], Mapping[BrokerId, int]]
     """Free bytes per broker for the moves of a plan, given those in flight."""
@@ -43,9 +42,7 @@ class RunContext:
     eta: EtaEstimator
     past: PastRun | None = None
 
-    def by_platform(
-        self, moves: Sequence[Move]
-    ) -> Iterator[tuple[Platform, list[Move]]]:
+    def by_platform(self, moves: Sequence[Move]) -> Iterator[tuple[Platform, list[Move]]]:
         """Group moves by the platform that executes them."""
         for kind, platform in self.platforms.items():
             if group := [move for move in moves if move.storage is kind]:

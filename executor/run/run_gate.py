@@ -27,9 +27,7 @@ class RunGate:
     `take_events` returns what has changed.
     """
 
-    def __init__(
-        self, context: RunContext, health: Callable[[], Sequence[BrokenStopRule]]
-    ) -> None:
+    def __init__(self, context: RunContext, health: Callable[[], Sequence[BrokenStopRule]]) -> None:
         self._journal = context.journal
         self._steering = context.steering
         self._limits = context.limits
@@ -176,7 +174,5 @@ class RunGate:
             self.barred = True
             reason = str(exc)
             if _RESUME not in reason:
-                reason = (
-                    f"{reason}; continue with {_RESUME} once that is possible again"
-                )
+                reason = f"{reason}; continue with {_RESUME} once that is possible again"
             self.halt(reason)

@@ -35,14 +35,9 @@ def with_balance(report: RunReport, plan: Plan, admin: ClusterAdmin) -> RunRepor
     return report.model_copy(update={"brokers": balance(plan, views)})
 
 
-def recounted(
-    plan: Plan, moves: Mapping[PartitionId, MoveProgress]
-) -> tuple[BrokerBalance, ...]:
+def recounted(plan: Plan, moves: Mapping[PartitionId, MoveProgress]) -> tuple[BrokerBalance, ...]:
     """The balance according to a journal: only moves that are DONE count as made."""
-    views = {
-        pid: view_of(of.move, made=of.state is MoveState.DONE)
-        for pid, of in moves.items()
-    }
+    views = {pid: view_of(of.move, made=of.state is MoveState.DONE) for pid, of in moves.items()}
     return balance(plan, views)
 
 
@@ -59,14 +54,11 @@ def view_of(move: Move, *, made: bool) -> PartitionView:
     )
 
 
-def balance(
-    plan: Plan, views: Mapping[PartitionId, PartitionView]
-) -> tuple[BrokerBalance, ...]:
+def balance(plan: Plan, views: Mapping[PartitionId, PartitionView]) -> tuple[BrokerBalance, ...]:
     """Return each broker's load and deviation with the placement of these views.
 
-    Partitions outside the plan are assumed unchanged; one without a view has been
-    deleted. Empty where the plan has no loads of its partitions and the placement is
-    not as planned.
+    Partitions outside the plan are assumed unchanged; one without a view has been deleted. Empty
+    where the plan has no loads of its partitions and the placement is not as planned.
     """
     if all(_is_as_planned(move, views.get(move.id)) for move in plan.moves):
         loads = {broker.id: broker.after for broker in plan.brokers}
@@ -85,9 +77,7 @@ def _is_as_planned(move: Move, view: PartitionView | None) -> bool:
     )
 
 
-def _loads(
-    plan: Plan, views: Mapping[PartitionId, PartitionView]
-) -> dict[BrokerId, Loads]:
+def _loads(plan: Plan, views: Mapping[PartitionId, PartitionView]) -> dict[BrokerId, Loads]:
     loads = defaultdict(dict, {b.id: dict(b.before) for b in plan.brokers})
     for move in plan.moves:
         _add(loads, move, move.replicas_before, move.leader_before, -1)
@@ -134,9 +124,7 @@ def _known(deviations: Loads, loads: Loads) -> Loads:
 
 
 def _deviation(broker: BrokerChange, dimension: str, achieved: Loads) -> float | None:
-    """Scale the larger planned deviation to the achieved load: utilisation is linear
-    in it.
-    """
+    """Scale the larger planned deviation to the achieved load: utilisation is linear in it."""
     load, there = max(
         (broker.before[dimension], broker.deviation_before[dimension]),
         (broker.after[dimension], broker.deviation_after[dimension]),

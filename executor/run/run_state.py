@@ -34,9 +34,7 @@ class LiveRunState:
         self._begun_s = context.timing.steady_s()
         self._has_lost_settings = past is not None and past.has_lost_settings
         self._moves = (
-            {m.id: MoveProgress(move=m) for m in plan.moves}
-            if past is None
-            else dict(past.moves)
+            {m.id: MoveProgress(move=m) for m in plan.moves} if past is None else dict(past.moves)
         )
         self._run = RunProgress(
             run_id=context.journal.run_id,
@@ -130,9 +128,7 @@ class LiveRunState:
 
     @apply.register
     def _prepared(self, event: events.Prepared) -> None:
-        self._journal.write(
-            JournalEvent.PREPARED, [event.move], note=event.note, **event.detail
-        )
+        self._journal.write(JournalEvent.PREPARED, [event.move], note=event.note, **event.detail)
         self._change(event.move, note=event.note)
 
     @apply.register

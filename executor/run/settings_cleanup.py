@@ -29,9 +29,7 @@ class SettingsCleanup:
         """Some of these may be in force in place of what an older run has set."""
         for past in reversed(left_set(journal_dir, cluster_id)):
             if past.throttled is not None:
-                held = reduce(
-                    ThrottleSettings.with_newer, reversed(newer), past.throttled
-                )
+                held = reduce(ThrottleSettings.with_newer, reversed(newer), past.throttled)
                 newer.append(past.throttled)
                 past = replace(past, throttled=held)
             restored = "; ".join(self._restored(journal_dir, past))

@@ -20,9 +20,8 @@ _WORTH: Final = 1.05
 class Concurrency:
     """The current limits, between one move and the configured limits.
 
-    On shared storage the duration of a move shows how busy the cluster is. The duration
-    of a copy shows only the length of the log, so more copies run while total
-    throughput grows.
+    On shared storage the duration of a move shows how busy the cluster is. The duration of a
+    copy shows only the length of the log, so more copies run while total throughput grows.
     """
 
     def __init__(self, most: RunLimits) -> None:
@@ -86,7 +85,5 @@ class Concurrency:
     def _limits_at(self, now: int) -> RunLimits:
         grown = max(1, now // _FIRST)
         return replace(
-            self._most,
-            moves_in_flight=now,
-            moves_per_broker=self._most.moves_per_broker * grown,
+            self._most, moves_in_flight=now, moves_per_broker=self._most.moves_per_broker * grown
         )

@@ -22,9 +22,7 @@ class DiskHeadroom:
         self._running: dict[PartitionId, Move] = {}
         self._seen_at_s = float("-inf")
 
-    def of(
-        self, moves: Iterable[Move], running: Iterable[Move] = ()
-    ) -> Mapping[BrokerId, int]:
+    def of(self, moves: Iterable[Move], running: Iterable[Move] = ()) -> Mapping[BrokerId, int]:
         """Return the bytes that each target broker of the moves can still take.
 
         The reserve is subtracted; brokers that do not report free space are absent.

@@ -44,19 +44,12 @@ def forecast(
 ) -> Forecast:
     """Schedule a plan and simulate the schedule."""
     constraints = ScheduleConstraints(
-        limits=limits,
-        speed=pace.speed(limits),
-        free_bytes=free_bytes,
-        urgent=urgent_of(plan),
+        limits=limits, speed=pace.speed(limits), free_bytes=free_bytes, urgent=urgent_of(plan)
     )
-    return _forecast_of(
-        schedule(tasks_of(plan.moves, sizes), constraints), free_bytes, pace
-    )
+    return _forecast_of(schedule(tasks_of(plan.moves, sizes), constraints), free_bytes, pace)
 
 
-def _forecast_of(
-    found: Schedule, free_bytes: Mapping[BrokerId, int], pace: Pace
-) -> Forecast:
+def _forecast_of(found: Schedule, free_bytes: Mapping[BrokerId, int], pace: Pace) -> Forecast:
     timeline = found.timeline
     return Forecast(
         seconds=timeline.seconds,

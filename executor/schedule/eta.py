@@ -9,13 +9,7 @@ from typing import Final
 from executor.schedule.concurrency import Concurrency
 from executor.schedule.order import schedule, urgent_of
 from executor.schedule.simulate import simulated
-from executor.schedule.task import (
-    NO_SIZES,
-    CopyResource,
-    ScheduleConstraints,
-    Sizes,
-    tasks_of,
-)
+from executor.schedule.task import NO_SIZES, CopyResource, ScheduleConstraints, Sizes, tasks_of
 from executor.schedule.throughput import MUCH, Pace, through
 from executor.timing import RunLimits, Timing
 from model.ids import BrokerId
@@ -48,23 +42,16 @@ class EtaEstimator:
         self._timing = timing
         self._look = look
         self._sizes: Sizes = NO_SIZES
-        self._marks: deque[tuple[float, Mapping[CopyResource, float]]] = deque(
-            maxlen=_MARKS
-        )
+        self._marks: deque[tuple[float, Mapping[CopyResource, float]]] = deque(maxlen=_MARKS)
         self._due_s = float("-inf")
         self._logged_end_s = 0.0
         """Estimated end, by the steady clock, that was logged last."""
 
-    def order(
-        self, waiting: Sequence[Move], free_bytes: Mapping[BrokerId, int]
-    ) -> list[Move]:
+    def order(self, waiting: Sequence[Move], free_bytes: Mapping[BrokerId, int]) -> list[Move]:
         """Return the moves in the order in which to start them."""
         self._sizes = self._look(waiting)
         constraints = ScheduleConstraints(
-            limits=self._limits,
-            speed=self._speed,
-            free_bytes=free_bytes,
-            urgent=self._urgent,
+            limits=self._limits, speed=self._speed, free_bytes=free_bytes, urgent=self._urgent
         )
         found = schedule(tasks_of(waiting, self._sizes), constraints)
         _log.info(
@@ -76,13 +63,9 @@ class EtaEstimator:
         return [task.move for task in found.order]
 
     def left_s(
-        self,
-        moves: Sequence[MoveProgress],
-        waiting: Sequence[Move],
-        concurrency: Concurrency,
+        self, moves: Sequence[MoveProgress], waiting: Sequence[Move], concurrency: Concurrency
     ) -> float | None:
-        """Return the seconds until the last move ends; None if the last estimate is
-        recent.
+        """Return the seconds until the last move ends; None if the last estimate is recent.
 
         Moves that wait for disk space are assumed to find it.
         """

@@ -29,8 +29,7 @@ class ExactSchedule:
     """A schedule found by CP-SAT."""
 
     begins: Mapping[PartitionId, float]
-    """Start of each move in seconds from the start of the run; empty if none was
-    found."""
+    """Start of each move in seconds from the start of the run; empty if none was found."""
     least_s: float
     """A proved lower bound on the duration, in seconds."""
 
@@ -59,11 +58,7 @@ def prove(
 
 
 def solve(
-    tasks: Sequence[MoveTask],
-    constraints: ScheduleConstraints,
-    least_s: float,
-    *,
-    separate: bool,
+    tasks: Sequence[MoveTask], constraints: ScheduleConstraints, least_s: float, *, separate: bool
 ) -> ExactSchedule:
     """The shortest schedule of a few moves, given a proved lower bound `least_s`.
 
@@ -80,15 +75,10 @@ def solve(
 
 
 class _Model:
-    """The CP-SAT model: moves as intervals; times are rounded down to keep bounds
-    valid.
-    """
+    """The CP-SAT model: moves as intervals; times are rounded down to keep bounds valid."""
 
     def __init__(
-        self,
-        tasks: Sequence[MoveTask],
-        constraints: ScheduleConstraints,
-        least_s: float,
+        self, tasks: Sequence[MoveTask], constraints: ScheduleConstraints, least_s: float
     ) -> None:
         self._tasks = tasks
         self._constraints = constraints
@@ -131,9 +121,7 @@ class _Model:
             self._cap(intervals, limits.moves_per_broker)
 
     def limit_disk_usage(self) -> None:
-        """Limit disk usage: a new replica counts from its start, an old one until
-        its end.
-        """
+        """Limit disk usage: a new replica counts from its start, an old one until its end."""
         for broker, free in self._constraints.free_bytes.items():
             changes = [*self._changes(broker)]
             if sum(size for _, size in changes if size > 0) <= free:
@@ -155,10 +143,7 @@ class _Model:
             return ExactSchedule(begins={}, least_s=0.0)
         bound = 0.0 if last is not None else solver.best_objective_bound
         return ExactSchedule(
-            begins={
-                pid: solver.value(begin) / self._per_s
-                for pid, begin in self._begin.items()
-            },
+            begins={pid: solver.value(begin) / self._per_s for pid, begin in self._begin.items()},
             least_s=bound / self._per_s,
         )
 
@@ -168,9 +153,7 @@ class _Model:
         begin = self._model.new_int_var(0, self._horizon - lasts, f"begin[{name}]")
         self._begin[pid] = begin
         self._end[pid] = begin + lasts
-        self._interval[pid] = self._model.new_fixed_size_interval_var(
-            begin, lasts, f"move[{name}]"
-        )
+        self._interval[pid] = self._model.new_fixed_size_interval_var(begin, lasts, f"move[{name}]")
         self._model.add(self._makespan >= begin + lasts)
 
     def _occupy(
@@ -185,9 +168,7 @@ class _Model:
             lasts = int(one.size / self._constraints.speed.of(resource) * per_s)
             begin = self._begin[pid] + int(before_s * per_s)
             name = f"{resource[1].value}[{pid},{resource[0]}]"
-            busy[resource].append(
-                self._model.new_fixed_size_interval_var(begin, lasts, name)
-            )
+            busy[resource].append(self._model.new_fixed_size_interval_var(begin, lasts, name))
 
     def _cap(self, intervals: Sequence[cp_model.IntervalVar], most: int) -> None:
         if len(intervals) > most:

@@ -42,9 +42,7 @@ class _Greedy:
         for needs in self._needs:
             for key, seconds in needs.items():
                 self._queue[key] += seconds
-        self._late_s = least_s(tasks, constraints.limits, constraints.speed) * (
-            1 - slack
-        )
+        self._late_s = least_s(tasks, constraints.limits, constraints.speed) * (1 - slack)
         self._now_s = 0.0
 
     def order(self) -> list[MoveTask]:
@@ -117,15 +115,9 @@ def _spans(
 def _needs(
     task: MoveTask, constraints: ScheduleConstraints
 ) -> dict[CopyResource | BrokerId, float]:
-    """Seconds that a move occupies each resource, and its share of each broker's
-    slots.
-    """
+    """Seconds that a move occupies each resource, and its share of each broker's slots."""
     slot_s = task.alone_s(constraints.speed) / constraints.limits.moves_per_broker
-    needs: dict[CopyResource | BrokerId, float] = dict.fromkeys(
-        brokers_of(task.move), slot_s
-    )
+    needs: dict[CopyResource | BrokerId, float] = dict.fromkeys(brokers_of(task.move), slot_s)
     for resource, size in task.resources():
-        needs[resource] = needs.get(resource, 0.0) + size / constraints.speed.of(
-            resource
-        )
+        needs[resource] = needs.get(resource, 0.0) + size / constraints.speed.of(resource)
     return needs

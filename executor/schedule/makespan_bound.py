@@ -27,9 +27,7 @@ def least_s(tasks: Sequence[MoveTask], limits: RunLimits, speed: CopySpeed) -> f
     )
 
 
-def _resources_s(
-    tasks: Sequence[MoveTask], speed: CopySpeed
-) -> dict[CopyResource, float]:
+def _resources_s(tasks: Sequence[MoveTask], speed: CopySpeed) -> dict[CopyResource, float]:
     """Seconds that each resource is busy, plus the fixed time of its last move."""
     busy: dict[CopyResource, float] = defaultdict(float)
     last: dict[CopyResource, float] = {}
@@ -41,12 +39,8 @@ def _resources_s(
     return {resource: seconds + last[resource] for resource, seconds in busy.items()}
 
 
-def _slots_s(
-    tasks: Sequence[MoveTask], limits: RunLimits, speed: CopySpeed
-) -> list[float]:
-    """The longest move, and the total duration divided by slots, for cluster and
-    brokers.
-    """
+def _slots_s(tasks: Sequence[MoveTask], limits: RunLimits, speed: CopySpeed) -> list[float]:
+    """The longest move, and the total duration divided by slots, for cluster and brokers."""
     alone = [task.alone_s(speed) for task in tasks]
     held: dict[BrokerId, float] = defaultdict(float)
     for task, seconds in zip(tasks, alone, strict=True):
@@ -59,9 +53,7 @@ def _slots_s(
     ]
 
 
-def _widening_s(
-    tasks: Sequence[MoveTask], limits: RunLimits, speed: CopySpeed
-) -> float:
+def _widening_s(tasks: Sequence[MoveTask], limits: RunLimits, speed: CopySpeed) -> float:
     """Seconds that moves on shared storage take while concurrency still grows."""
     concurrency = Concurrency(limits)
     moves = [w.move for w in tasks if w.move.storage is StorageKind.SHARED]

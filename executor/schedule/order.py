@@ -90,9 +90,7 @@ def _run(order: Sequence[MoveTask], constraints: ScheduleConstraints) -> Schedul
 
 
 def _best(tried: Sequence[Schedule], constraints: ScheduleConstraints) -> Schedule:
-    """The candidate with the fewest unfit moves, then the earliest urgent and last
-    end.
-    """
+    """The candidate with the fewest unfit moves, then the earliest urgent and last end."""
     fewest = min(len(s.timeline.unfit) for s in tried)
     left = [s for s in tried if len(s.timeline.unfit) == fewest]
     soon = min(s.ends_s(constraints.urgent) for s in left) * (1 + _CLOSE)

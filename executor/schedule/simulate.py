@@ -5,21 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from executor.schedule.admission import (
-    NO_LIMIT,
-    brokers_of,
-    bytes_per_replica,
-    startable,
-    too_big,
-)
+from executor.schedule.admission import NO_LIMIT, brokers_of, bytes_per_replica, startable, too_big
 from executor.schedule.concurrency import Concurrency
-from executor.schedule.task import (
-    Copy,
-    CopyDirection,
-    CopyResource,
-    CopySpeed,
-    MoveTask,
-)
+from executor.schedule.task import Copy, CopyDirection, CopyResource, CopySpeed, MoveTask
 from executor.throttle.fair_share import fair_rates
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import Move
@@ -149,10 +137,7 @@ class _Simulation:
     """The moves in flight, the clock, and the load of brokers."""
 
     def __init__(
-        self,
-        speed: CopySpeed,
-        concurrency: Concurrency,
-        free_bytes: Mapping[BrokerId, int],
+        self, speed: CopySpeed, concurrency: Concurrency, free_bytes: Mapping[BrokerId, int]
     ) -> None:
         self._speed = speed
         self._concurrency = concurrency
@@ -277,9 +262,7 @@ class _Simulation:
             for broker in brokers:
                 if broker in self.free:
                     self.free[broker] += change
-        self._concurrency.ended(
-            move, self._speed.seconds, move.bytes_to_copy or 0, self._now_s
-        )
+        self._concurrency.ended(move, self._speed.seconds, move.bytes_to_copy or 0, self._now_s)
 
 
 def _drop_ended(now: _Running) -> None:

@@ -104,8 +104,7 @@ class ScheduleConstraints:
     limits: RunLimits
     speed: CopySpeed
     free_bytes: Mapping[BrokerId, int]
-    """Free bytes beyond the reserve, by broker that reports them; others are
-    unlimited."""
+    """Free bytes beyond the reserve, by broker that reports them; others are unlimited."""
     urgent: frozenset[PartitionId] = frozenset()
     """Partitions that leave dead or draining brokers."""
 
@@ -123,13 +122,9 @@ def _work(move: Move, sizes: Sizes) -> MoveTask:
     return MoveTask(
         move=move,
         legs=tuple(
-            Copy(source=move.leader_before, target=broker, size=size)
-            for broker in added
-            if size
+            Copy(source=move.leader_before, target=broker, size=size) for broker in added if size
         ),
         inside=tuple(
-            Copy(source=broker, target=broker, size=held)
-            for broker, held in inside.items()
-            if held
+            Copy(source=broker, target=broker, size=held) for broker, held in inside.items() if held
         ),
     )

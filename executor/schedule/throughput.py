@@ -54,9 +54,7 @@ class Pace:
         """The speed under a run's throttle, which does not apply within a broker."""
         throttle = limits.copy_bytes_per_s
         return CopySpeed(
-            network=min(throttle, self.bytes_per_s),
-            inside=self.bytes_per_s,
-            seconds=self.seconds,
+            network=min(throttle, self.bytes_per_s), inside=self.bytes_per_s, seconds=self.seconds
         )
 
 
@@ -83,9 +81,7 @@ def through(at: MoveProgress) -> Mapping[CopyResource, float]:
     move, size = at.move, at.bytes_copied or 0
     if not move.added or not size:
         return {}
-    resources: dict[CopyResource, float] = {
-        (move.leader_before, CopyDirection.OUT): size
-    }
+    resources: dict[CopyResource, float] = {(move.leader_before, CopyDirection.OUT): size}
     for broker in move.added:
         resources[broker, CopyDirection.IN] = size / len(move.added)
     return resources

@@ -9,8 +9,7 @@ from model.ids import BrokerId
 from model.snapshot.snapshot import Resource
 
 ANY_BROKER: Final = -1
-"""Stands for brokers without a capacity of their own, as in Cruise Control's
-capacity file."""
+"""Stands for brokers without a capacity of their own, as in Cruise Control's capacity file."""
 _SHARE: Final = 0.9
 """Share of the free bandwidth used; the rest is a reserve for clients."""
 _FAIL_SAFE: Final = 10_000_000
@@ -43,9 +42,7 @@ class AutoThrottle:
 
     @property
     def most_bytes_per_s(self) -> float:
-        """Bytes per second that copies may use of the largest broker while clients
-        are idle.
-        """
+        """Bytes per second that copies may use of the largest broker while clients are idle."""
         known = [rate for of in self.capacity.values() for rate in _network(of)]
         return self._within(_SHARE * max(known) if known else _FAIL_SAFE)
 

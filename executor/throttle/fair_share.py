@@ -25,9 +25,7 @@ def fair_rates(
             if flow not in rates:
                 for limit in limits:
                     open_flows.setdefault(limit, []).append(flow)
-        tightest = min(
-            open_flows, key=lambda limit: left[limit] / len(open_flows[limit])
-        )
+        tightest = min(open_flows, key=lambda limit: left[limit] / len(open_flows[limit]))
         share = left[tightest] / len(open_flows[tightest])
         for flow in open_flows[tightest]:
             rates[flow] = share

@@ -39,9 +39,7 @@ class _Log:
 
 
 class ProduceRates:
-    """Polls leaders' logs, and derives the produce rate of each partition. One
-    thread uses it.
-    """
+    """Polls leaders' logs, and derives the produce rate of each partition. One thread uses it."""
 
     def __init__(self, admin: ClusterAdmin, timing: Timing) -> None:
         self._admin = admin
@@ -74,9 +72,7 @@ class ProduceRates:
                     self.written[pid] = log.rate_since(before)
         self._seen = seen
 
-    def _logs(
-        self, leader: BrokerId, ids: Sequence[PartitionId]
-    ) -> dict[PartitionId, _Log]:
+    def _logs(self, leader: BrokerId, ids: Sequence[PartitionId]) -> dict[PartitionId, _Log]:
         try:
             at_s = self._timing.steady_s()
             ends = self._admin.offsets(leader, ids, OffsetKind.LATEST)

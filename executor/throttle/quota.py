@@ -14,12 +14,7 @@ from typing import Any, Final, Self
 
 from executor.client.cluster_admin import ClusterAdmin
 from executor.timing import Timing
-from model.errors import (
-    ClusterUnreachable,
-    ExecutionStopped,
-    RightsMissing,
-    WriterBarred,
-)
+from model.errors import ClusterUnreachable, ExecutionStopped, RightsMissing, WriterBarred
 from model.ids import BrokerId, TopicName
 from model.plan.plan import Move
 from model.units import rate_text
@@ -44,8 +39,7 @@ class ThrottleSettings:
     rates: dict[BrokerId, dict[str, str | None]] = field(default_factory=dict)
     """Previous rates by broker and setting; None where none was set."""
     ours: dict[BrokerId, dict[str, list[int]]] = field(default_factory=dict)
-    """Rates that this run has set or is about to set, by broker and setting; newest
-    last."""
+    """Rates that this run has set or is about to set, by broker and setting; newest last."""
     lists: Lists = field(default_factory=dict)
     """Added entries `partition:broker`, by topic and setting."""
 
@@ -165,9 +159,7 @@ class ClusterThrottle:
         for broker, of in rates.items():
             if broker not in silent and not self._settles(broker, of):
                 most = rate_text(max(of.values()))
-                silent[broker] = (
-                    f"broker {broker} does not accept the throttle of {most}"
-                )
+                silent[broker] = f"broker {broker} does not accept the throttle of {most}"
             elif broker not in silent:
                 held.settled(broker, of)
         return list(silent.values())
@@ -282,9 +274,7 @@ class ClusterThrottle:
         shown = self._admin.own_topic_configs([topic], (LEADERS, FOLLOWERS))
         return {k: v.split(",") if v else [] for k, v in shown.get(topic, {}).items()}
 
-    def _left(
-        self, topic: TopicName, lists: dict[str, list[str]]
-    ) -> dict[str, list[str]]:
+    def _left(self, topic: TopicName, lists: dict[str, list[str]]) -> dict[str, list[str]]:
         """The lists of a topic once a broker shows them without these entries.
 
         The next polled broker may lag behind it.

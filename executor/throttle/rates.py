@@ -56,11 +56,9 @@ def used(
     written: Mapping[PartitionId, float],
     consumed: Mapping[BrokerId, float],
 ) -> dict[Limit, float | None]:
-    """Bytes per second that producers, consumers and replicas in sync use, by
-    direction.
+    """Bytes per second that producers, consumers and replicas in sync use, by direction.
 
-    None where none of a broker's partitions was measured; brokers without any are
-    absent.
+    None where none of a broker's partitions was measured; brokers without any are absent.
     """
     found: defaultdict[Limit, float] = defaultdict(float, _sent(consumed))
     measured: set[BrokerId] = set()
@@ -137,9 +135,7 @@ class RunRates:
         self._least.clear()
 
     def measure(self, moves: Sequence[Move], *, fresh: bool = False) -> None:
-        """Measure current produce rates; of the whole cluster if the rates follow
-        clients.
-        """
+        """Measure current produce rates; of the whole cluster if the rates follow clients."""
         ids = self._everything() if self.follows else [m.id for m in moves]
         views = self._admin.partitions(ids).values()
         self._traffic.measure(views, fresh=fresh)
@@ -162,13 +158,10 @@ class RunRates:
         self._least[limit] = bytes_per_s
 
     def find(self, brokers: Collection[BrokerId], moves: Sequence[Move]) -> Rates:
-        """Return rates by broker and setting; what moves need takes precedence over
-        limits.
-        """
+        """Return rates by broker and setting; what moves need takes precedence over limits."""
         needs = needed(moves, self._traffic.written, self._at_once)
         return {
-            broker: {key: self._rate((broker, key), needs) for key in _WAYS}
-            for broker in brokers
+            broker: {key: self._rate((broker, key), needs) for key in _WAYS} for broker in brokers
         }
 
     def _rate(self, limit: Limit, needs: Mapping[Limit, float]) -> int:

@@ -105,8 +105,7 @@ class RunThrottle:
             self._apply(self._found(self._held.rates), reason)
 
     def raise_rate(self, move: Move) -> int | None:
-        """Double the rates that a move copies under; return the highest, in bytes per
-        second.
+        """Double the rates that a move copies under; return the highest, in bytes per second.
 
         None where there is no throttle, or it was raised less than 30 s ago.
         """
@@ -181,9 +180,7 @@ class RunThrottle:
         return self._rates.find(brokers, list(self._open.values()))
 
     def _apply(self, rates: Rates, reason: str) -> int | None:
-        """Set the rates that differ enough and are still ours; return the highest
-        set.
-        """
+        """Set the rates that differ enough and are still ours; return the highest set."""
         done: list[int] = []
         with _keeping_rates():
             done += self._change(rates, reason)
@@ -214,17 +211,13 @@ class RunThrottle:
         ]
 
     def _different(self, rates: Rates) -> Rates:
-        """Rates that change (by more than 10 % if they follow clients) or may not be
-        set yet.
-        """
+        """Rates that change (by more than 10 % if they follow clients) or may not be set yet."""
         worth = _WORTH if self._rates.follows else 0.0
         found: dict[BrokerId, dict[str, int]] = {}
         for broker, of in rates.items():
             for key, rate in of.items():
                 known = self._held.ours.get(broker, {}).get(key) if self._held else None
-                if known and (
-                    len(known) > 1 or abs(rate - known[-1]) > worth * known[-1]
-                ):
+                if known and (len(known) > 1 or abs(rate - known[-1]) > worth * known[-1]):
                     found.setdefault(broker, {})[key] = rate
         return found
 

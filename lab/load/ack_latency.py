@@ -27,9 +27,8 @@ _LEAST_STALL_S: Final = 0.05
 class PartitionGaps:
     """Longest stall of one partition since the last call of `take`.
 
-    A stall starts at the last acknowledgement, or when the oldest record without one
-    was sent, whichever is later; so an idle partition does not stall. Times are
-    seconds of one clock.
+    A stall starts at the last acknowledgement, or when the oldest record without one was sent,
+    whichever is later; so an idle partition does not stall. Times are seconds of one clock.
     """
 
     def __init__(self) -> None:

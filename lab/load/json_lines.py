@@ -52,11 +52,7 @@ class Worker:
     """A child process that exchanges messages with the lab."""
 
     def __init__(
-        self,
-        processes: Processes,
-        name: str,
-        module: str,
-        on_line: Callable[[Line], None],
+        self, processes: Processes, name: str, module: str, on_line: Callable[[Line], None]
     ) -> None:
         self._processes = processes
         self._name = name
@@ -83,9 +79,7 @@ class Worker:
             The child ended, or `timeout_s` seconds passed; has the end of its log.
         """
         with self._news:
-            self._news.wait_for(
-                lambda: self._ended or key in (self._latest or {}), timeout_s
-            )
+            self._news.wait_for(lambda: self._ended or key in (self._latest or {}), timeout_s)
             latest = self._latest or {}
             if key in latest:
                 return latest

@@ -11,9 +11,8 @@ from lab.load.json_lines import Line, Worker
 from lab.local_cluster.processes import Processes
 
 DEMO_WEIGHTS: Final = (22.0, 18.0, 16.0, 12.0, 11.0, 9.0, 7.0, 5.0)
-"""The demo's load of eight partitions in percent. On one broker they are far from
-balanced; as 22+11, 18+9+7 and 16+12+5 on three brokers, each is within 10 % of the
-mean."""
+"""The demo's load of eight partitions in percent. On one broker they are far from balanced; as
+22+11, 18+9+7 and 16+12+5 on three brokers, each is within 10 % of the mean."""
 
 _START_S: Final = 60.0
 
@@ -78,12 +77,8 @@ class Load:
         self._stalls: list[AckStall] = []
         self._sent: Line = {"acknowledged": [0] * len(order.weights), "error": None}
         self._read: Line = {"read": [0] * len(order.weights)}
-        self._producer = Worker(
-            processes, f"{name}-producer", "lab.load.producer", self._take_sent
-        )
-        self._consumer = Worker(
-            processes, f"{name}-consumer", "lab.load.consumer", self._take_read
-        )
+        self._producer = Worker(processes, f"{name}-producer", "lab.load.producer", self._take_sent)
+        self._consumer = Worker(processes, f"{name}-consumer", "lab.load.consumer", self._take_read)
 
     def start(self) -> None:
         """Start reading, then sending; return when both do.
@@ -179,9 +174,7 @@ class Load:
             if line["stall"] is not None:
                 duration_s, partition, started_at_ms = line["stall"]
                 stall = AckStall(
-                    partition=partition,
-                    started_at_ms=started_at_ms,
-                    duration_s=duration_s,
+                    partition=partition, started_at_ms=started_at_ms, duration_s=duration_s
                 )
                 self._stalls.append(stall)
 

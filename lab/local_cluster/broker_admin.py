@@ -6,11 +6,7 @@ from contextlib import closing
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __all__
-    AdminClient,
-    BrokerMetadata,
-    NewTopic,
-)
+from confluent_kafka.admin import AdminClient, BrokerMetadata, NewTopic  # type: ignore[attr-defined]  # its __all__
 
 from clients.admin_connection import AdminConnection, send_request
 from clients.connection import Connection
@@ -86,9 +82,7 @@ class BrokerAdmin:
             lambda: self._try_create(topic),
             timeout_s=timeout_s,
         )
-        with closing(
-            AdminConnection(Connection(self._bootstrap, timeout_s=_CALL_S))
-        ) as client:
+        with closing(AdminConnection(Connection(self._bootstrap, timeout_s=_CALL_S))) as client:
             self.wait(
                 f"not every broker knows topic {name} and its leaders",
                 lambda: _known_everywhere(client, name, len(assignment)),
@@ -148,9 +142,7 @@ def _known_everywhere(client: AdminConnection, name: str, partitions: int) -> bo
     try:
         with client.calling("describe its topics", "DESCRIBE") as admin:
             live = admin.describe_cluster()["brokers"]
-            answers = [
-                send_request(admin, request, b["broker_id"], _CALL_S) for b in live
-            ]
+            answers = [send_request(admin, request, b["broker_id"], _CALL_S) for b in live]
     except ClusterUnreachable:
         return False
     return all(_led(answer.topics[0]) == partitions for answer in answers)

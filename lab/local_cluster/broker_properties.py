@@ -172,9 +172,7 @@ def format_broker(
     broker.properties_file.write_text("\n".join(lines) + "\n", "utf-8")
 
 
-def _properties(
-    cluster: ClusterSettings, broker: BrokerSettings
-) -> dict[str, str | int]:
+def _properties(cluster: ClusterSettings, broker: BrokerSettings) -> dict[str, str | int]:
     voters = ",".join(f"{node}@{HOST}:{port}" for node, port in cluster.controllers)
     return {
         "node.id": broker.broker,
@@ -192,14 +190,9 @@ def _properties(
     }
 
 
-def _listeners(
-    cluster: ClusterSettings, broker: BrokerSettings
-) -> dict[str, str | int]:
+def _listeners(cluster: ClusterSettings, broker: BrokerSettings) -> dict[str, str | int]:
     clients = f"{'SASL_SSL' if cluster.guard else 'PLAINTEXT'}://{HOST}"
-    bound, advertised = (
-        [f"{clients}:{broker.port}"],
-        [f"{clients}:{broker.advertised_port}"],
-    )
+    bound, advertised = ([f"{clients}:{broker.port}"], [f"{clients}:{broker.advertised_port}"])
     found: dict[str, str | int] = {"process.roles": "broker"}
     if broker.tls_port is not None:
         tls = f"SSL://{HOST}:{broker.tls_port}"
@@ -211,10 +204,7 @@ def _listeners(
     if port := dict(cluster.controllers).get(broker.broker):
         bound.append(f"CONTROLLER://{HOST}:{port}")
         found["process.roles"] = "broker,controller"
-    return found | {
-        "listeners": ",".join(bound),
-        "advertised.listeners": ",".join(advertised),
-    }
+    return found | {"listeners": ",".join(bound), "advertised.listeners": ",".join(advertised)}
 
 
 def _tier(cluster: ClusterSettings) -> dict[str, str | int]:

@@ -77,9 +77,7 @@ class LocalKafka:
         self._jvm_flags = jvm_flags
         ids = [BrokerId(number) for number in range(1, brokers + 1)]
         self._directories = directories
-        self._brokers = _lay_out(
-            processes.folder, ids, ports, proxy_ports, directories, guard
-        )
+        self._brokers = _lay_out(processes.folder, ids, ports, proxy_ports, directories, guard)
         voters = free_ports(brokers)
         self._cluster = ClusterSettings(
             cluster_id=kafka_id(uuid4()),
@@ -146,11 +144,7 @@ class LocalKafka:
             (port,) = free_ports(1)
             folder = self._processes.folder / f"broker-{number}"
             broker = BrokerSettings(
-                broker=number,
-                rack=rack,
-                port=port,
-                folder=folder,
-                directories=self._directories,
+                broker=number, rack=rack, port=port, folder=folder, directories=self._directories
             )
             self._format(broker)
             self._spawn(broker)
@@ -190,9 +184,7 @@ class LocalKafka:
         self._processes.spawn(_name(broker.broker), command, environ=environ)
 
     def _wait_registered(self, wanted: set[BrokerId]) -> None:
-        self._wait(
-            "a broker is not registered", lambda: wanted <= self._admin.brokers()
-        )
+        self._wait("a broker is not registered", lambda: wanted <= self._admin.brokers())
 
     def _wait(self, what: str, done: Callable[[], bool]) -> None:
         def done_or_dead() -> bool:

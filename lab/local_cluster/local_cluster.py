@@ -187,9 +187,7 @@ class LocalCluster(Closing):
         self.kafka.restart_broker(broker)
 
     def _start(
-        self,
-        on_step: Callable[[str], None],
-        on_download: Callable[[JarProgress], None],
+        self, on_step: Callable[[str], None], on_download: Callable[[JarProgress], None]
     ) -> None:
         def download_unless_stopped(news: JarProgress) -> None:
             self._check_not_stopped()
@@ -217,11 +215,7 @@ class LocalCluster(Closing):
         return self._processes
 
     def _launch(
-        self,
-        processes: Processes,
-        java: Java,
-        kafka_jars: Sequence[Path],
-        s3_jars: Sequence[Path],
+        self, processes: Processes, java: Java, kafka_jars: Sequence[Path], s3_jars: Sequence[Path]
     ) -> None:
         tier_dir = processes.folder / "tier" if self._plan.tier else None
         self._kafka = LocalKafka(
@@ -240,11 +234,7 @@ class LocalCluster(Closing):
         if tier_dir is not None:
             tier_dir.mkdir()
             self._s3 = LocalS3(
-                processes,
-                s3_jars[0],
-                java,
-                tier_dir=tier_dir,
-                port=self._plan.s3_port,
+                processes, s3_jars[0], java, tier_dir=tier_dir, port=self._plan.s3_port
             )
             self._s3.launch()
         self._kafka.launch()

@@ -20,12 +20,7 @@ READY_S: Final = 90.0
 _PAUSE_S: Final = 0.1
 _MASTER: Final = "spark-master"
 _DEPLOY: Final = "org.apache.spark.deploy"
-_JVM_FLAGS: Final = (
-    "-Xmx128m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:-UsePerfData",
-)
+_JVM_FLAGS: Final = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 _ABSENT: Final = "--add-modules=jdk.incubator.vector"
 """An option that Spark passes to every Java, and that not each one knows."""
 
@@ -70,9 +65,7 @@ class LocalSpark:
     def launch(self) -> None:
         """Start master and workers without waiting for them."""
         place = ("--host", HOST, "--port", str(self._port))
-        self._spawn(
-            _MASTER, "master.Master", *place, "--webui-port", str(self._web_port)
-        )
+        self._spawn(_MASTER, "master.Master", *place, "--webui-port", str(self._web_port))
         for name in self._names:
             self.launch_worker(name)
 

@@ -52,9 +52,7 @@ class Processes:
         """Process ids of live children by name."""
         with self._lock:
             return {
-                name: child.pid
-                for name, child in self._children.items()
-                if child.poll() is None
+                name: child.pid for name, child in self._children.items() if child.poll() is None
             }
 
     def spawn(
@@ -156,9 +154,7 @@ class Processes:
         try:
             self._reaper.wait(_CLEAN_UP_S)
         except subprocess.TimeoutExpired:
-            _log.warning(
-                "%s has not been removed yet; the reaper will do so later", self.folder
-            )
+            _log.warning("%s has not been removed yet; the reaper will do so later", self.folder)
         # A concurrent start may have written files in the meantime.
         shutil.rmtree(self.folder, ignore_errors=True)
 

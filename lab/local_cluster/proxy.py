@@ -82,9 +82,7 @@ class Proxy(Closing):
         """Ports for clients, in the order of the brokers."""
         return tuple(self._ports)
 
-    def order(
-        self, api: Api, fault: Fault, *, times: int = 1, delay_s: float = 0.0
-    ) -> None:
+    def order(self, api: Api, fault: Fault, *, times: int = 1, delay_s: float = 0.0) -> None:
         """Fault the next requests of this kind, replacing an earlier one."""
         with self._lock:
             self._orders[api] = _Order(fault, times, delay_s)

@@ -34,9 +34,7 @@ class ClientSecurity:
         mechanisms = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"
         users = " ".join(f'user_{name}="{word}"' for name, word in self.users.items())
         return {
-            "authorizer.class.name": (
-                "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-            ),
+            "authorizer.class.name": ("org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
             "super.users": "User:ANONYMOUS",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self.keystore),
@@ -65,6 +63,4 @@ class ClientSecurity:
     @property
     def jvm_flags(self) -> tuple[str, ...]:
         """JVM flags of every broker: URLs of keys must be allowed here, too."""
-        return (
-            f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.key_set.as_uri()}",
-        )
+        return (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.key_set.as_uri()}",)

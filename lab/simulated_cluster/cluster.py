@@ -9,11 +9,7 @@ from executor.client.responses import PartitionResponse, PartitionView
 from executor.throttle.fair_share import fair_rates
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import Timing
-from lab.simulated_cluster.cluster_state import (
-    SimulatedBroker,
-    SimulatedPartition,
-    steady,
-)
+from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition, steady
 from lab.simulated_cluster.directory_copies import SimulatedDirectories
 from lab.simulated_cluster.lagging_metadata import LaggingMetadata
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
@@ -75,9 +71,7 @@ class SimulatedCluster:
             self.after(leader_check_s, self._check_leaders)
 
     @classmethod
-    def of(
-        cls, snapshot: Snapshot, *, leader_check_s: float | None = None
-    ) -> "SimulatedCluster":
+    def of(cls, snapshot: Snapshot, *, leader_check_s: float | None = None) -> "SimulatedCluster":
         """Create the cluster of a snapshot, with constant loads."""
         header = snapshot.header
         return cls(
@@ -99,9 +93,7 @@ class SimulatedCluster:
     @property
     def timing(self) -> Timing:
         """Its clock; waiting advances it."""
-        return Timing(
-            now_s=lambda: self.now_s, pause=self.advance, steady_s=lambda: self.now_s
-        )
+        return Timing(now_s=lambda: self.now_s, pause=self.advance, steady_s=lambda: self.now_s)
 
     @property
     def alive(self) -> frozenset[BrokerId]:
@@ -151,24 +143,18 @@ class SimulatedCluster:
         for partition in self._on(broker):
             partition.elect(self.alive)
 
-    def reassign(
-        self, pid: PartitionId, target: Sequence[BrokerId] | None
-    ) -> PartitionResponse:
+    def reassign(self, pid: PartitionId, target: Sequence[BrokerId] | None) -> PartitionResponse:
         """Reassign as the controller does (`ReplicationControlManager`).
 
         target: the new replica list; None cancels.
         """
         partition = self.partitions.get(pid)
         if partition is None:
-            return PartitionResponse.refused(
-                f"Unable to find a topic named {pid.topic}."
-            )
+            return PartitionResponse.refused(f"Unable to find a topic named {pid.topic}.")
         if target is None:
             return self._cancel(partition)
         if not target or len(set(target)) < len(target):
-            return PartitionResponse.refused(
-                "The manual partition assignment is not valid."
-            )
+            return PartitionResponse.refused("The manual partition assignment is not valid.")
         if unknown := [b for b in target if b not in self.brokers]:
             return PartitionResponse.refused(f"Broker {unknown[0]} is not registered.")
         if partition.storage is StorageKind.SHARED:
@@ -201,9 +187,7 @@ class SimulatedCluster:
     def _cancel(self, partition: SimulatedPartition) -> PartitionResponse:
         """Cancel; replicas keep the new order (`PartitionReassignmentRevert`)."""
         if not partition.is_moving:
-            return PartitionResponse.refused(
-                "No partition reassignment is in progress (85)"
-            )
+            return PartitionResponse.refused("No partition reassignment is in progress (85)")
         for broker in partition.adding:
             partition.replicas.remove(broker)
             self._remove(partition, broker)
@@ -211,9 +195,7 @@ class SimulatedCluster:
         partition.elect(self.alive)
         return PartitionResponse.accepted()
 
-    def shown(
-        self, ids: Iterable[PartitionId] | None = None
-    ) -> dict[PartitionId, PartitionView]:
+    def shown(self, ids: Iterable[PartitionId] | None = None) -> dict[PartitionId, PartitionView]:
         """Placement as the next broker describes it; by default of all partitions."""
         known, dead = self.partitions, self.dead
         selected = known if ids is None else ids
@@ -236,9 +218,7 @@ class SimulatedCluster:
         self, partition: SimulatedPartition, target: Sequence[BrokerId]
     ) -> PartitionResponse:
         if len(target) != 1 or target[0] not in self.alive:
-            return PartitionResponse.refused(
-                "The target must be one broker that serves."
-            )
+            return PartitionResponse.refused("The target must be one broker that serves.")
         if list(target) != partition.replicas:
             partition.replicas, partition.leader = list(target), NO_BROKER
             partition.in_sync = set(target)
@@ -276,9 +256,7 @@ class SimulatedCluster:
 
     def throttles(self, pid: PartitionId, broker: BrokerId, way: Direction) -> bool:
         """Whether the broker's quota applies to this replica."""
-        key, rate = (
-            (LEADERS, RATES[0]) if way is Direction.OUT else (FOLLOWERS, RATES[1])
-        )
+        key, rate = (LEADERS, RATES[0]) if way is Direction.OUT else (FOLLOWERS, RATES[1])
         if rate not in self.brokers[broker].configs:
             return False
         listed = self.topic_configs.get(pid.topic, {}).get(key, "").split(",")
@@ -331,9 +309,7 @@ class SimulatedCluster:
         for partition in self.partitions.values():
             own = self.topic_configs.get(partition.id.topic, {})
             keeps = float(own.get("local.retention.bytes", math.inf))
-            if partition.storage is StorageKind.TIERED and (
-                0.0 <= keeps < partition.log_bytes
-            ):
+            if partition.storage is StorageKind.TIERED and (0.0 <= keeps < partition.log_bytes):
                 tail = 2.0 * float(own.get("segment.bytes", math.inf))
                 partition.tail_bytes = min(partition.tail_bytes, tail)
 

@@ -10,22 +10,11 @@ from typing import Final
 import numpy as np
 
 from lab.simulated_cluster.cluster import SimulatedCluster
-from lab.simulated_cluster.cluster_state import (
-    Curve,
-    SimulatedBroker,
-    SimulatedPartition,
-)
+from lab.simulated_cluster.cluster_state import Curve, SimulatedBroker, SimulatedPartition
 from lab.synthetic.shape import ClusterShape
 from lab.synthetic.synthetic_snapshot import ClusterName, cluster
 from model.ids import TopicName
-from model.snapshot.snapshot import (
-    Broker,
-    Floats,
-    Resource,
-    Snapshot,
-    StorageKind,
-    Topic,
-)
+from model.snapshot.snapshot import Broker, Floats, Resource, Snapshot, StorageKind, Topic
 
 CLUSTER_ID: Final = "simulated"
 RACKS: Final = 3

@@ -5,11 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from executor.client.responses import LogDirView, PartitionResponse
-from lab.simulated_cluster.cluster_state import (
-    DirectoryCopy,
-    SimulatedBroker,
-    SimulatedPartition,
-)
+from lab.simulated_cluster.cluster_state import DirectoryCopy, SimulatedBroker, SimulatedPartition
 from model.ids import BrokerId, PartitionId
 
 COPY_BYTES_PER_S: Final = 100e6
@@ -31,9 +27,7 @@ class SimulatedDirectories:
         """Start or cancel a copy, as `kafka.server.ReplicaManager` does."""
         at, partition = self._brokers[broker], self._partitions.get(pid)
         if path not in at.log_dirs:
-            return PartitionResponse.refused(
-                f"broker {broker} answers LogDirNotFound (57)"
-            )
+            return PartitionResponse.refused(f"broker {broker} answers LogDirNotFound (57)")
         if partition is None or broker not in partition.held:
             at.requested_dirs[pid] = path
         elif self._lies_in(partition, broker) == path:
@@ -45,11 +39,7 @@ class SimulatedDirectories:
     def add(self, partition: SimulatedPartition, broker: BrokerId) -> None:
         """Place a new replica: as requested, else in the directory with the fewest."""
         at = self._brokers[broker]
-        held = [
-            self._lies_in(p, broker)
-            for p in self._partitions.values()
-            if broker in p.held
-        ]
+        held = [self._lies_in(p, broker) for p in self._partitions.values() if broker in p.held]
         emptiest = min(at.log_dirs, key=held.count)
         partition.dirs[broker] = at.requested_dirs.pop(partition.id, emptiest)
 
@@ -73,13 +63,9 @@ class SimulatedDirectories:
                 partition.dirs[broker] = copy.path
                 del self._brokers[broker].copies[pid]
 
-    def views(
-        self, broker: BrokerId, ids: Collection[PartitionId]
-    ) -> tuple[LogDirView, ...]:
+    def views(self, broker: BrokerId, ids: Collection[PartitionId]) -> tuple[LogDirView, ...]:
         """Directories of a broker as it describes them, with the replicas named."""
-        return tuple(
-            self._view(broker, path, ids) for path in self._brokers[broker].log_dirs
-        )
+        return tuple(self._view(broker, path, ids) for path in self._brokers[broker].log_dirs)
 
     def is_full(self, broker: BrokerId) -> bool:
         """Whether one of a broker's disks is over its capacity."""
@@ -88,9 +74,7 @@ class SimulatedDirectories:
             return False
         return any(self._used(broker, path) > at.disk_bytes for path in at.log_dirs)
 
-    def _view(
-        self, broker: BrokerId, path: str, ids: Collection[PartitionId]
-    ) -> LogDirView:
+    def _view(self, broker: BrokerId, path: str, ids: Collection[PartitionId]) -> LogDirView:
         at = self._brokers[broker]
         free = at.disk_bytes - self._used(broker, path)
         return LogDirView(

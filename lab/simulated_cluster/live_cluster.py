@@ -9,11 +9,7 @@ from typing import Final, Self, TypeVar
 import numpy as np
 
 from executor.timing import Timing
-from lab.simulated_cluster.demo_cluster import (
-    DemoClusterOptions,
-    initial_snapshot,
-    simulated,
-)
+from lab.simulated_cluster.demo_cluster import DemoClusterOptions, initial_snapshot, simulated
 from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.closing import Closing
@@ -83,9 +79,7 @@ class LiveCluster(Closing):
         self._sines = TopicSines.of(self._mean.partitions.topic, rng)
         self.cluster = simulated(self._mean, self._rates)
         self._closing = threading.Event()
-        self._clock = threading.Thread(
-            target=self._run_clock, name="clock", daemon=True
-        )
+        self._clock = threading.Thread(target=self._run_clock, name="clock", daemon=True)
 
     def __enter__(self) -> Self:
         self._clock.start()
@@ -122,10 +116,7 @@ class LiveCluster(Closing):
         loads[:, _RATES] *= self._sines.factors(now_s)[:, None]
         return Snapshot(
             self._mean.header.model_copy(
-                update={
-                    "taken_at_ms": int(1000 * now_s),
-                    "sources": (self._source(now_s),),
-                }
+                update={"taken_at_ms": int(1000 * now_s), "sources": (self._source(now_s),)}
             ),
             replace(
                 self._mean.partitions,
@@ -142,9 +133,7 @@ class LiveCluster(Closing):
             partitions = self.cluster.partitions.values()
             led = [p for p in partitions if p.leader != NO_BROKER]
             behind = sum(len(p.in_sync) < len(p.replicas) - len(p.adding) for p in led)
-            return Replication(
-                under_replicated=behind, offline=len(partitions) - len(led)
-            )
+            return Replication(under_replicated=behind, offline=len(partitions) - len(led))
 
     def _source(self, now_s: float) -> Source:
         return Source(

@@ -122,13 +122,9 @@ class SimulatedAdmin:
 
     def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
         """Elect at once, where the preferred replica is in sync."""
-        self._change(
-            "elect_preferred", lambda: self._cluster.elect_preferred(list(ids))
-        )
+        self._change("elect_preferred", lambda: self._cluster.elect_preferred(list(ids)))
 
-    def log_dirs(
-        self, broker: BrokerId, ids: Collection[PartitionId]
-    ) -> tuple[LogDirView, ...]:
+    def log_dirs(self, broker: BrokerId, ids: Collection[PartitionId]) -> tuple[LogDirView, ...]:
         """Log directories of a broker, with the replicas named."""
 
         def ask() -> tuple[LogDirView, ...]:
@@ -174,11 +170,7 @@ class SimulatedAdmin:
     ) -> dict[TopicName, dict[str, str]]:
         """Effective values: defaults and dynamic settings."""
         of = self._cluster
-        tiered = {
-            p.id.topic
-            for p in of.partitions.values()
-            if p.storage is StorageKind.TIERED
-        }
+        tiered = {p.id.topic for p in of.partitions.values() if p.storage is StorageKind.TIERED}
         there = {p.topic for p in of.partitions}
         return self._read(
             "topic_configs",
@@ -194,13 +186,9 @@ class SimulatedAdmin:
             },
         )
 
-    def own_broker_configs(
-        self, broker: BrokerId, keys: Sequence[str]
-    ) -> dict[str, str]:
+    def own_broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
         """Dynamic settings."""
-        return self._read(
-            "own_broker_configs", lambda: of_keys(self._of_broker(broker), keys)
-        )
+        return self._read("own_broker_configs", lambda: of_keys(self._of_broker(broker), keys))
 
     def own_topic_configs(
         self, topics: Sequence[TopicName], keys: Sequence[str]
@@ -217,22 +205,16 @@ class SimulatedAdmin:
         own = self._cluster.default_configs
         return self._read("default_broker_configs", lambda: of_keys(own, keys))
 
-    def alter_broker_configs(
-        self, broker: BrokerId, values: Mapping[str, str | None]
-    ) -> None:
+    def alter_broker_configs(self, broker: BrokerId, values: Mapping[str, str | None]) -> None:
         """Set values, or delete them with None."""
-        self._change(
-            "alter_broker_configs", lambda: alter(self._of_broker(broker), values)
-        )
+        self._change("alter_broker_configs", lambda: alter(self._of_broker(broker), values))
 
     def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
         """Set values for all brokers, or delete them with None."""
         own = self._cluster.default_configs
         self._change("alter_default_broker_configs", lambda: alter(own, values))
 
-    def alter_topic_configs(
-        self, topic: TopicName, values: Mapping[str, str | None]
-    ) -> None:
+    def alter_topic_configs(self, topic: TopicName, values: Mapping[str, str | None]) -> None:
         """Set values, or delete them with None."""
 
         def ask() -> None:
@@ -243,21 +225,13 @@ class SimulatedAdmin:
 
         self._change("alter_topic_configs", ask)
 
-    def append_topic_configs(
-        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
-    ) -> None:
+    def append_topic_configs(self, topic: TopicName, lists: Mapping[str, Sequence[str]]) -> None:
         """Append entries to list settings."""
-        self._change(
-            "append_topic_configs", lambda: append(self._of_topic(topic), lists)
-        )
+        self._change("append_topic_configs", lambda: append(self._of_topic(topic), lists))
 
-    def subtract_topic_configs(
-        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
-    ) -> None:
+    def subtract_topic_configs(self, topic: TopicName, lists: Mapping[str, Sequence[str]]) -> None:
         """Remove entries from list settings."""
-        self._change(
-            "subtract_topic_configs", lambda: subtract(self._of_topic(topic), lists)
-        )
+        self._change("subtract_topic_configs", lambda: subtract(self._of_topic(topic), lists))
 
     def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
         """Delete settings."""

@@ -14,11 +14,7 @@ SHAKEN: Final = 0.03
 
 
 def place(
-    shape: ClusterShape,
-    rng: np.random.Generator,
-    topic: Ints,
-    partition: Ints,
-    rates: Floats,
+    shape: ClusterShape, rng: np.random.Generator, topic: Ints, partition: Ints, rates: Floats
 ) -> Ints:
     """(n, rf) brokers of the replicas, preferred leader first.
 
@@ -77,9 +73,7 @@ def _to_young(shape: ClusterShape, rng: np.random.Generator, placed: Ints) -> In
     return np.where(handed, table[rack, turn % length[rack]], placed)
 
 
-def _largest_first(
-    shape: ClusterShape, rng: np.random.Generator, rates: Floats
-) -> Ints:
+def _largest_first(shape: ClusterShape, rng: np.random.Generator, rates: Floats) -> Ints:
     """Place the largest first on the least loaded broker, then some at random."""
     share = (rates / rates.sum(axis=0)).sum(axis=1)
     load = np.zeros(shape.brokers)

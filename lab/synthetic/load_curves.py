@@ -59,17 +59,14 @@ class LoadCurves:
     def __init__(self, topic: Ints, rhythm: Rhythm, *, seed: int, end_ms: int) -> None:
         """Draw the parameters of each topic.
 
-        topic: (n,) topic of each partition; end_ms: end of the history, ms since the
-        epoch.
+        topic: (n,) topic of each partition; end_ms: end of the history, ms since the epoch.
         """
         rng = np.random.default_rng([seed, 0])
         topics = int(topic[-1]) + 1
         by_night = rng.random(topics) < BATCHES
         self._topic, self._topics = topic, topics
         self._rhythm, self._seed, self._end_ms = rhythm, seed, end_ms
-        self._peak_h = np.where(
-            by_night, rng.normal(*NIGHT, topics), rng.normal(*DAYTIME, topics)
-        )
+        self._peak_h = np.where(by_night, rng.normal(*NIGHT, topics), rng.normal(*DAYTIME, topics))
         self._depth = rng.uniform(*DEPTH, topics)
         self._weekend = rng.uniform(*WEEKEND, topics)
         self._growth = rng.normal(rhythm.growth, abs(rhythm.growth) / 2, topics)

@@ -53,13 +53,10 @@ class Order:
     def __post_init__(self) -> None:
         if self.storage is StorageKind.SHARED and self.shape.rf > 1:
             raise ConfigError(
-                f"{self.shape.rf} replicas are not possible: on shared storage a "
-                "partition has one"
+                f"{self.shape.rf} replicas are not possible: on shared storage a partition has one"
             )
         if not LEAST_STEP_MS <= self.step_ms <= DAY_MS:
-            raise ConfigError(
-                f"{self.step_ms / 1000:g} s is not a valid step; give 1m to 24h"
-            )
+            raise ConfigError(f"{self.step_ms / 1000:g} s is not a valid step; give 1m to 24h")
 
 
 class SyntheticCluster:
@@ -75,9 +72,7 @@ class SyntheticCluster:
         self.mean: Snapshot = cluster(shape, order.storage, name, rng)
         """Snapshot with mean loads."""
         columns = self.mean.partitions
-        self._curves = LoadCurves(
-            columns.topic, order.rhythm, seed=seed, end_ms=order.end_ms
-        )
+        self._curves = LoadCurves(columns.topic, order.rhythm, seed=seed, end_ms=order.end_ms)
         self._end_ms = order.end_ms
         self._net_in, self._net_out = columns.loads[:, 0], columns.loads[:, 1]
         tiered = order.storage is StorageKind.TIERED
@@ -150,9 +145,7 @@ class SyntheticCluster:
             known[field.name]
             if field.name == "topic"
             else pa.array(
-                np.broadcast_to(known[field.name], n).astype(
-                    field.type.to_pandas_dtype()
-                )
+                np.broadcast_to(known[field.name], n).astype(field.type.to_pandas_dtype())
             )
             for field in schema
         ]

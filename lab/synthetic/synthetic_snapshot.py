@@ -39,10 +39,7 @@ class ClusterName:
 
 
 def cluster(
-    shape: ClusterShape,
-    storage: StorageKind,
-    name: ClusterName,
-    rng: np.random.Generator,
+    shape: ClusterShape, storage: StorageKind, name: ClusterName, rng: np.random.Generator
 ) -> Snapshot:
     """Generate a cluster of this shape with mean loads; deterministic per `rng`."""
     counts = partition_counts(shape)
@@ -92,10 +89,7 @@ def _is_shared(storage: StorageKind) -> bool:
 
 
 def _brokers(
-    shape: ClusterShape,
-    rng: np.random.Generator,
-    loads: Floats,
-    resources: tuple[Resource, ...],
+    shape: ClusterShape, rng: np.random.Generator, loads: Floats, resources: tuple[Resource, ...]
 ) -> tuple[Broker, ...]:
     """Brokers with capacities for a mean utilisation of `UTILISATION`."""
     factor = np.ones(shape.brokers)
@@ -110,10 +104,7 @@ def _brokers(
             id=BrokerId(b),
             rack=f"rack-{b % shape.racks}",
             state=draining if b == 0 else BrokerState.ALIVE,
-            capacity={
-                resource: float(factor[b] * unit[r])
-                for r, resource in enumerate(resources)
-            },
+            capacity={resource: float(factor[b] * unit[r]) for r, resource in enumerate(resources)},
         )
         for b in range(shape.brokers)
     )
@@ -121,6 +112,5 @@ def _brokers(
 
 def _topics(storage: StorageKind, topics: int) -> tuple[Topic, ...]:
     return tuple(
-        Topic(name=topic_name(t), topic_id=f"id-{t:06d}", storage=storage)
-        for t in range(topics)
+        Topic(name=topic_name(t), topic_id=f"id-{t:06d}", storage=storage) for t in range(topics)
     )

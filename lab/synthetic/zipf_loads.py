@@ -39,9 +39,7 @@ def partition_counts(shape: ClusterShape) -> Ints:
     return counts
 
 
-def mean_loads(
-    shape: ClusterShape, rng: np.random.Generator, topic: Ints, counts: Ints
-) -> Floats:
+def mean_loads(shape: ClusterShape, rng: np.random.Generator, topic: Ints, counts: Ints) -> Floats:
     """(n, 3) loads of the leader: net_in, net_out to consumers, disk; bytes/s, bytes.
 
     topic: (n,) topic of each partition; counts: (topics,) partitions of each.
@@ -49,14 +47,10 @@ def mean_loads(
     net_in = _net_in(shape, rng, topic, counts)
     fan_out = rng.choice(FAN_OUT, len(counts))[topic]
     hours = rng.choice(HOURS, len(counts))[topic]
-    return np.stack(
-        [net_in, np.rint(net_in * fan_out), np.rint(net_in * hours * 3600)], axis=1
-    )
+    return np.stack([net_in, np.rint(net_in * fan_out), np.rint(net_in * hours * 3600)], axis=1)
 
 
-def _net_in(
-    shape: ClusterShape, rng: np.random.Generator, topic: Ints, counts: Ints
-) -> Floats:
+def _net_in(shape: ClusterShape, rng: np.random.Generator, topic: Ints, counts: Ints) -> Floats:
     """(n,) bytes/s from producers."""
     rank = np.empty(len(topic), np.int64)
     drawn = np.lexsort((rng.random(len(topic)), topic))

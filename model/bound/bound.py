@@ -45,10 +45,7 @@ _DOWN: Final = Context(prec=DIGITS, rounding=ROUND_FLOOR)
 
 
 def price_bound(
-    snapshot: Snapshot,
-    goals: Goals,
-    prices: Prices,
-    repaired: Iterable[PartitionId] = (),
+    snapshot: Snapshot, goals: Goals, prices: Prices, repaired: Iterable[PartitionId] = ()
 ) -> float:
     """Lower bound on the F of every allowed plan, rounded down; at least 0.
 

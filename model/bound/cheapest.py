@@ -6,9 +6,7 @@ from model.goals.rack_caps import RackCaps
 from model.snapshot.snapshot import Floats, Ints
 
 
-def cheapest_placements(
-    follow: Floats, lead: Floats, rf: int, racks: RackCaps
-) -> Floats:
+def cheapest_placements(follow: Floats, lead: Floats, rf: int, racks: RackCaps) -> Floats:
     """Least cost of `rf` distinct brokers, one of them leading, within rack caps.
 
     Exact: brokers within rack caps are the bases of a truncated partition matroid, so

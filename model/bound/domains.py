@@ -51,18 +51,16 @@ class Domains:
             columns.append(self._placement_number[self.snapshot.partitions.topic])
         for column in columns:
             # Renumbered each time, so that many pins cannot overflow.
-            code = np.unique(
-                code * (len(self.goals.placements) + 2) + column, return_inverse=True
-            )[1].reshape(n)
+            code = np.unique(code * (len(self.goals.placements) + 2) + column, return_inverse=True)[
+                1
+            ].reshape(n)
         first = np.unique(code, return_index=True)[1]
         return code, first.astype(np.int64)
 
     def rows_of(self, pin: Pin) -> Bools:
         """(n,) True for the rows whose topic and partition number a pin names."""
         columns = self.snapshot.partitions
-        named = np.array(
-            [pin.topics.match(t.name) for t in self.snapshot.header.topics], np.bool_
-        )
+        named = np.array([pin.topics.match(t.name) for t in self.snapshot.header.topics], np.bool_)
         rows: Bools = named[columns.topic]
         if pin.partitions:
             rows &= np.isin(columns.partition, pin.partitions)
@@ -89,9 +87,7 @@ class Domains:
         ]
         brokers = self.snapshot.header.brokers
         return Domain(
-            allowed=np.array(
-                [all(_permits(p, b) for p in pins) for b in brokers], np.bool_
-            ),
+            allowed=np.array([all(_permits(p, b) for p in pins) for b in brokers], np.bool_),
             placement=self.goals.placement_of(topic),
         )
 

@@ -54,8 +54,7 @@ class RowCosts:
     def costs(self) -> Floats:
         """(n,) least cost in units of F, without the free forced moves.
 
-        For a row that must move and cannot, the value is arbitrary: no plan is allowed
-        then.
+        For a row that must move and cannot, the value is arbitrary: no plan is allowed then.
         """
         forced = self.proposal.forced
         costs = self._stay.copy()
@@ -122,10 +121,7 @@ class RowCosts:
         for load in self.loads:
             follow += load.follow[row] * load.price[broker]
             more += load.more[row] * load.price[broker]
-        may_lead = (
-            self._taking[broker]
-            & ~self._observed[self.proposal.domains.of_row[row], broker]
-        )
+        may_lead = self._taking[broker] & ~self._observed[self.proposal.domains.of_row[row], broker]
         changed = np.where(may_lead, more + self._leader_price, np.inf)
         changed[self._rules.fixed[row]] = np.inf
         more = np.where(replicas.leads, more, changed)
@@ -171,9 +167,7 @@ class RowCosts:
         may_keep = domain.allowed & caps.open & ~self._leaving
         follow = self._priced(rows, leading=False)
         more = self._priced(rows, leading=True)
-        kept = np.where(
-            may_keep[home], np.take_along_axis(follow, home, axis=1), np.inf
-        )
+        kept = np.where(may_keep[home], np.take_along_axis(follow, home, axis=1), np.inf)
         follow += self._new_price[rows][:, None]
         follow[:, ~(domain.allowed & caps.open & self._taking)] = np.inf
         follow[self._barred(rows)] = np.inf
@@ -181,9 +175,7 @@ class RowCosts:
         lead = self._leading(rows, follow, more, caps)
         return cheapest_placements(follow, lead, rf, caps)
 
-    def _leading(
-        self, rows: Ints, follow: Floats, more: Floats, caps: RackCaps
-    ) -> Floats:
+    def _leading(self, rows: Ints, follow: Floats, more: Floats, caps: RackCaps) -> Floats:
         """(m, brokers) cost as leader: any taker for its price, the present free."""
         columns = self.proposal.snapshot.partitions
         ids = np.array(self.proposal.brokers, np.int64)

@@ -46,8 +46,7 @@ def resting_rows(proposal: Proposal) -> Bools:
 def _excluded(proposal: Proposal) -> Bools:
     """(n,) rows of excluded topics, and of internal ones off shared storage."""
     stays = [
-        proposal.goals.excludes(t.name)
-        or (t.internal and t.storage is not StorageKind.SHARED)
+        proposal.goals.excludes(t.name) or (t.internal and t.storage is not StorageKind.SHARED)
         for t in proposal.snapshot.header.topics
     ]
     return np.array(stays, np.bool_)[proposal.snapshot.partitions.topic]

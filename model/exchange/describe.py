@@ -1,8 +1,7 @@
 """The text of `kafka-topics --describe`, as Kafka 1.0 to 4.x print it.
 
-A topic's line, then one line for each of its partitions (`TopicCommand` of Kafka's
-tools). Fields are parted by tabs, or by blanks where the text was copied from a
-screen.
+A topic's line, then one line for each of its partitions (`TopicCommand` of Kafka's tools).
+Fields are parted by tabs, or by blanks where the text was copied from a screen.
 """
 
 import base64
@@ -118,8 +117,7 @@ def _no_line(text: str) -> str:
     shown = " ".join(text.split())
     shown = shown if len(shown) <= 40 else shown[:40] + "..."
     return (
-        f"{shown!r} is not a line of kafka-topics --describe; give that "
-        "command's unedited output"
+        f"{shown!r} is not a line of kafka-topics --describe; give that command's unedited output"
     )
 
 
@@ -194,9 +192,7 @@ def _brokers(text: str) -> tuple[BrokerId, ...]:
 
 
 def _add(
-    path: Path,
-    partitions: dict[PartitionId, DescribedPartition],
-    partition: DescribedPartition,
+    path: Path, partitions: dict[PartitionId, DescribedPartition], partition: DescribedPartition
 ) -> None:
     before = partitions.setdefault(partition.id, partition)
     if before is not partition:

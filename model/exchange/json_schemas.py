@@ -31,9 +31,7 @@ FILES: Final[Mapping[str, type[BaseModel]]] = {
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema_of(
-    name: str, kinds: Mapping[str, type[BaseModel]] = FILES
-) -> dict[str, Any]:
+def schema_of(name: str, kinds: Mapping[str, type[BaseModel]] = FILES) -> dict[str, Any]:
     """The JSON schema of a kind of file or output; fields have their docstrings.
 
     Raises

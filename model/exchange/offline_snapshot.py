@@ -6,19 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from model.exchange.describe import (
-    DescribedPartition,
-    Description,
-    live_brokers,
-    read_description,
-)
-from model.exchange.tables import (
-    NO_LOADS,
-    LoadRow,
-    LoadTable,
-    read_brokers,
-    read_loads,
-)
+from model.exchange.describe import DescribedPartition, Description, live_brokers, read_description
+from model.exchange.tables import NO_LOADS, LoadRow, LoadTable, read_brokers, read_loads
 from model.exchange.text_files import fault
 from model.ids import BrokerId
 from model.snapshot.snapshot import (
@@ -104,9 +93,7 @@ def _brokers(description: Description, path: Path | None) -> tuple[Broker, ...]:
         if unknown:
             first: DescribedPartition = holding[unknown[0]]
             words = f"{first.id} lies on broker {unknown[0]}, which is not in {path}"
-            raise fault(
-                description.path, first.line, f"{words}; add it, as dead if it is gone"
-            )
+            raise fault(description.path, first.line, f"{words}; add it, as dead if it is gone")
         return brokers
     live = live_brokers(description)
     return tuple(
@@ -137,12 +124,7 @@ def _topics(description: Description, storage: StorageKind | None) -> tuple[Topi
 def _in_progress(description: Description) -> tuple[RecentMove, ...]:
     """Partitions under reassignment count as just moved, so that they rest."""
     return tuple(
-        RecentMove(
-            topic=p.id.topic,
-            partition=p.id.partition,
-            left=p.removing,
-            at_ms=TAKEN_AT_MS,
-        )
+        RecentMove(topic=p.id.topic, partition=p.id.partition, left=p.removing, at_ms=TAKEN_AT_MS)
         for p in description.partitions
         if p.reassigned
     )
@@ -182,16 +164,11 @@ def _partitions(description: Description, loads: LoadTable) -> Partitions:
 def _loads(resources: tuple[Resource, ...], found: list[LoadRow | None]) -> Floats:
     """(n, resources) float64, NaN where unknown."""
     unknown = float("nan")
-    cells = [
-        [row.loads.get(r, unknown) if row else unknown for r in resources]
-        for row in found
-    ]
+    cells = [[row.loads.get(r, unknown) if row else unknown for r in resources] for row in found]
     return np.array(cells, np.float64).reshape(len(found), len(resources))
 
 
-def _sizes(
-    resources: tuple[Resource, ...], found: list[LoadRow | None]
-) -> tuple[Ints, Ints]:
+def _sizes(resources: tuple[Resource, ...], found: list[LoadRow | None]) -> tuple[Ints, Ints]:
     """(n,) bytes of the whole log and bytes on local disk; -1 where unknown.
 
     Where a size has no cell of its own, the disk load says how much is local, and a

@@ -62,9 +62,7 @@ class Election(VersionedModel):
 
 def reassignment(plan: Plan) -> dict[str, Any]:
     """The document that makes `kafka-reassign-partitions` execute the plan."""
-    return _document(
-        (m.topic, m.partition, m.replicas_after, m.log_dirs_after) for m in plan.moves
-    )
+    return _document((m.topic, m.partition, m.replicas_after, m.log_dirs_after) for m in plan.moves)
 
 
 def rollback(plan: Plan) -> dict[str, Any]:
@@ -84,9 +82,7 @@ def election(plan: Plan) -> dict[str, Any]:
     long as it holds a replica. The same file serves after a rollback.
     """
     return election_of(
-        m.id
-        for m in plan.moves
-        if m.leader_before != m.leader_after == m.replicas_after[0]
+        m.id for m in plan.moves if m.leader_before != m.leader_after == m.replicas_after[0]
     )
 
 
@@ -263,9 +259,7 @@ def _chosen(snapshot: Snapshot, row: int, assignment: Assignment) -> tuple[str, 
     present = _directories(snapshot, row)
     kept = set(snapshot.replicas(row))
     for broker, folder in zip(assignment.replicas, log_dirs, strict=False):
-        if folder != ANY_DIR and (
-            broker not in kept or present.get(broker, folder) != folder
-        ):
+        if folder != ANY_DIR and (broker not in kept or present.get(broker, folder) != folder):
             return log_dirs
     return ()
 

@@ -10,14 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from model.cpu import from_file
 from model.errors import ConfigError
-from model.exchange.text_files import (
-    amount,
-    fault,
-    nearest,
-    read_json,
-    read_table,
-    whole_number,
-)
+from model.exchange.text_files import amount, fault, nearest, read_json, read_table, whole_number
 from model.ids import MOST_ID, BrokerId, PartitionId, TopicName
 from model.snapshot.snapshot import Broker, BrokerState, Resource
 
@@ -90,8 +83,7 @@ def _load_row(
         if cells[name]
     }
     size, local = (
-        whole_number(path, line, name, cells[name]) if cells.get(name) else -1
-        for name in SIZES
+        whole_number(path, line, name, cells[name]) if cells.get(name) else -1 for name in SIZES
     )
     return LoadRow(line=line, loads=loads, size_bytes=size, local_bytes=local)
 

@@ -25,8 +25,7 @@ def fault(path: Path, line: int, words: str) -> ConfigError:
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
     """Read a UTF-8 file, with or without a byte order mark.
 
-    Raises ConfigError where it cannot be read, holds more than `most` bytes, or is not
-    UTF-8.
+    Raises ConfigError where it cannot be read, holds more than `most` bytes, or is not UTF-8.
     """
     try:
         return read_bytes(path, most).decode("utf-8-sig")
@@ -80,9 +79,7 @@ def _check_header(
     known: Collection[str],
 ) -> None:
     if len(columns) == 1 and (";" in columns[0] or "\t" in columns[0]):
-        raise fault(
-            path, line, "columns must be separated by commas; save the file as CSV"
-        )
+        raise fault(path, line, "columns must be separated by commas; save the file as CSV")
     for column in columns:
         if column not in known:
             words = f"unknown column {column!r}{nearest(column, known)}"

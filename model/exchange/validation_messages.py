@@ -116,9 +116,7 @@ def closest(model: type[BaseModel], place: Place) -> str:
     return nearest(old.get(found[0], found[0]) if found else key, new)
 
 
-def _models_at(
-    model: type[BaseModel], parents: Iterable[int | str]
-) -> set[type[BaseModel]]:
+def _models_at(model: type[BaseModel], parents: Iterable[int | str]) -> set[type[BaseModel]]:
     """The models of what may stand at a place inside a model."""
     models = {model}
     for step in parents:

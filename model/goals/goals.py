@@ -60,9 +60,8 @@ class Goal(FileModel):
     weight: Amount = 1.0
     """Shared among the time slots."""
     floor: Annotated[float, Field(ge=0, allow_inf_nan=False), as_rate] = 0.0
-    """Mean load per broker, in files bytes/s, bytes (also `1MiB`) or percent of one
-    core, under which the resource is neither balanced nor counted: near zero, noise
-    looks like imbalance."""
+    """Mean load per broker, in files bytes/s, bytes (also `1MiB`) or percent of one core, under
+    which the resource is neither balanced nor counted: near zero, noise looks like imbalance."""
     tolerance: Share = 0.10
     """A broker within `average * (1 +- tolerance)` is balanced."""
 

@@ -48,9 +48,7 @@ def placement_warnings(goals: Goals, snapshot: Snapshot) -> Iterator[str]:
         yield f"the config {CONFIG} of topic {names[0]}{others} is ignored: {reason}"
 
 
-def _own(
-    snapshot: Snapshot, goals: Goals
-) -> Iterator[tuple[Topic, ReplicaPlacement | str]]:
+def _own(snapshot: Snapshot, goals: Goals) -> Iterator[tuple[Topic, ReplicaPlacement | str]]:
     """Each topic that only its config places, with its placement or what is wrong."""
     racks = {b.rack for b in snapshot.header.brokers}
     for at, topic in enumerate(snapshot.header.topics):

@@ -56,9 +56,7 @@ def forced_moves(snapshot: Snapshot, domains: Domains, deferred: Bools) -> Force
     )
 
 
-def _placed_groups(
-    snapshot: Snapshot, domains: Domains
-) -> Iterator[tuple[Ints, Ints, Domain]]:
+def _placed_groups(snapshot: Snapshot, domains: Domains) -> Iterator[tuple[Ints, Ints, Domain]]:
     """Rows with a placement, alike in domain and replication factor.
 
     Yields (m,) rows, (m, rf) where their replicas stand, and their domain.
@@ -74,9 +72,7 @@ def _placed_groups(
             yield rows, start[rows][:, None] + np.arange(rf), domain
 
 
-def _least_new(
-    snapshot: Snapshot, rule: ReplicaPlacement, broker: Ints, stays: Bools
-) -> Ints:
+def _least_new(snapshot: Snapshot, rule: ReplicaPlacement, broker: Ints, stays: Bools) -> Ints:
     """(m,) replicas that no mended placement can keep."""
     kept = np.zeros(len(broker), np.int64)
     for rack, required in rack_totals(rule).items():
@@ -85,9 +81,7 @@ def _least_new(
     return np.asarray(broker.shape[1] - kept)
 
 
-def _breaks(
-    snapshot: Snapshot, rule: ReplicaPlacement, rows: Ints, broker: Ints
-) -> Bools:
+def _breaks(snapshot: Snapshot, rule: ReplicaPlacement, rows: Ints, broker: Ints) -> Bools:
     """(m,) whether racks, order or leader are not as the rule says."""
     leading = sum(rule.replica_racks.values())
     if broker.shape[1] != sum(rack_totals(rule).values()):

@@ -103,9 +103,7 @@ def goals_at(goals: Goals, move_price: float, most_moves: int | None) -> Goals:
     if goals.objective is ObjectiveKind.BAND:
         update = {"move_price": 1.0, "excess_price": 1.0 / move_price}
     if most_moves is not None:
-        update["budgets"] = goals.budgets.model_copy(
-            update={"replica_moves": most_moves}
-        )
+        update["budgets"] = goals.budgets.model_copy(update={"replica_moves": most_moves})
     return goals.model_copy(update=update)
 
 
@@ -138,9 +136,7 @@ def best_trade_off(points: Sequence[FrontierPoint]) -> int | None:
     return deepest if 0 < deepest < len(points) - 1 else None
 
 
-def lower_bound(
-    lines: Iterable[FrontierLine], most: float
-) -> tuple[FrontierCorner, ...]:
+def lower_bound(lines: Iterable[FrontierLine], most: float) -> tuple[FrontierCorner, ...]:
     """The corners of the upper envelope of the lines and 0, from cost 0 to `most`.
 
     Costs are in move equivalents; `most` is the highest cost of interest.

@@ -48,9 +48,7 @@ def dead_brokers(snapshot: Snapshot) -> tuple[DeadBroker, ...]:
 def unavailable(snapshot: Snapshot) -> tuple[PartitionId, ...]:
     """Partitions without a leader, all of whose replicas are on dead brokers."""
     columns = snapshot.partitions
-    dead = np.array(
-        [b.state is BrokerState.DEAD for b in snapshot.header.brokers], np.bool_
-    )
+    dead = np.array([b.state is BrokerState.DEAD for b in snapshot.header.brokers], np.bool_)
     lengths = np.diff(columns.replica_start)
     row = np.repeat(np.arange(len(snapshot)), lengths)
     lost = np.bincount(row[dead[snapshot.replica_position]], minlength=len(snapshot))

@@ -92,9 +92,7 @@ class Move(FileModel):
         return tuple(b for b in self.replicas_before if b not in self.replicas_after)
 
     @model_serializer(mode="wrap")
-    def _without_unknown_loads(
-        self, whole: SerializerFunctionWrapHandler
-    ) -> dict[str, Any]:
+    def _without_unknown_loads(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # A plan older than 1.2 keeps its bytes, and with them its hash.
         document: dict[str, Any] = whole(self)
         for name in ("leader_load", "follower_load"):
@@ -120,8 +118,7 @@ class BrokerChange(FileModel):
     """By resource, as the snapshot has it now."""
     after: Loads
     deviation_before: dict[str, float]
-    """Utilisation / average - 1 by dimension; only of holding brokers and dimensions
-    that count."""
+    """Utilisation / average - 1 by dimension; only of holding brokers and dimensions that count."""
     deviation_after: dict[str, float]
     bound_prices: dict[str, float] = {}
     """What a unit of deviation is worth in each dimension: the certificate that
@@ -134,9 +131,7 @@ class BrokerChange(FileModel):
     """By resource, where it is known. Since 1.4."""
 
     @model_serializer(mode="wrap")
-    def _without_unknown_capacity(
-        self, whole: SerializerFunctionWrapHandler
-    ) -> dict[str, Any]:
+    def _without_unknown_capacity(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
         document: dict[str, Any] = whole(self)
         if not document["capacity"]:
             del document["capacity"]
@@ -230,18 +225,10 @@ class Plan(VersionedModel):
         return sum(m.leader_before != m.leader_after for m in self.moves)
 
     @model_serializer(mode="wrap")
-    def _without_what_is_empty(
-        self, whole: SerializerFunctionWrapHandler
-    ) -> dict[str, Any]:
+    def _without_what_is_empty(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # Plans of earlier versions keep their bytes, and with them their hash.
         document: dict[str, Any] = whole(self)
-        for name in (
-            "forecast",
-            "warnings",
-            "leaders_only",
-            "over_limit",
-            "rack_violations",
-        ):
+        for name in ("forecast", "warnings", "leaders_only", "over_limit", "rack_violations"):
             if not document[name]:
                 del document[name]
         if minor_of(self.schema_version) < 4:
@@ -269,9 +256,7 @@ class Plan(VersionedModel):
 
         0 where no broker has a deviation in this dimension.
         """
-        deviations = (
-            b.deviation_after if after else b.deviation_before for b in self.brokers
-        )
+        deviations = (b.deviation_after if after else b.deviation_before for b in self.brokers)
         return max((abs(d[resource]) for d in deviations if resource in d), default=0.0)
 
     def seal(self) -> "Plan":
@@ -329,8 +314,7 @@ def plan_of_document(document: dict[str, Any], path: Path) -> Plan:
             fault = "another move names the same partition"
         if fault is not None:
             raise ConfigError(
-                f"{path} cannot be used: move {number}, of {move.id}: {fault}. Make "
-                "the plan again"
+                f"{path} cannot be used: move {number}, of {move.id}: {fault}. Make the plan again"
             )
         seen.add(move.id)
     return plan

@@ -14,15 +14,7 @@ from model.goals.goals import Goals
 from model.ids import BrokerId, PartitionId
 from model.plan.forced import Forced, forced_moves
 from model.plan.plan import Move
-from model.snapshot.snapshot import (
-    LEAVING,
-    Bools,
-    BrokerState,
-    Floats,
-    Ints,
-    RecentMove,
-    Snapshot,
-)
+from model.snapshot.snapshot import LEAVING, Bools, BrokerState, Floats, Ints, RecentMove, Snapshot
 
 HOLDING = frozenset(BrokerState) - LEAVING
 """States in which a broker may keep load; loads are balanced over these alone."""
@@ -60,9 +52,7 @@ class Proposal:
     changes: tuple[Change, ...]
 
     @classmethod
-    def of_moves(
-        cls, snapshot: Snapshot, goals: Goals, moves: Iterable[Move]
-    ) -> "Proposal":
+    def of_moves(cls, snapshot: Snapshot, goals: Goals, moves: Iterable[Move]) -> "Proposal":
         """Build the placement after all moves.
 
         Raises InvalidCluster where a move names a partition that the snapshot does not
@@ -74,12 +64,8 @@ class Proposal:
             if row is None:
                 raise InvalidCluster(f"the snapshot has no partition {move.id}")
             if row in changes:
-                raise InvalidCluster(
-                    f"two moves name the partition {move.id}; keep one of them"
-                )
-            changes[row] = Change(
-                row, move.replicas_after, move.leader_after, move.log_dirs_after
-            )
+                raise InvalidCluster(f"two moves name the partition {move.id}; keep one of them")
+            changes[row] = Change(row, move.replicas_after, move.leader_after, move.log_dirs_after)
         return cls(snapshot, goals, tuple(changes.values()))
 
     @cached_property
@@ -133,9 +119,7 @@ class Proposal:
         keep = ~changed[before.row]
         position = {b: i for i, b in enumerate(self.brokers)}
         new = [
-            (c.row, position[b], b == c.leader)
-            for c in self.changed.values()
-            for b in c.replicas
+            (c.row, position[b], b == c.leader) for c in self.changed.values() for b in c.replicas
         ]
         row, broker, leads = np.array(new, np.int64).reshape(-1, 3).T
         return Replicas(

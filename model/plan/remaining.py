@@ -85,9 +85,7 @@ def exceeds(load: float, limit: float) -> bool:
     return load > limit * (1 + 1e-9)
 
 
-def remaining_words(
-    over: Sequence[OverLimit], racks: Sequence[RackViolation]
-) -> Iterator[str]:
+def remaining_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> Iterator[str]:
     """Clauses on limits that stay exceeded and rack violations not repaired.
 
     At most `MOST_LIMITS` limits are named with their figures, the rest counted.
@@ -123,9 +121,7 @@ def named_ids(partitions: Sequence[PartitionId]) -> str:
     return f"{named} and {more:,} more" if more > 0 else named
 
 
-def repaired_words(
-    over: Sequence[OverLimit], racks: Sequence[RackViolation]
-) -> Iterator[str]:
+def repaired_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> Iterator[str]:
     """Clauses on the limits and racks that a plan repairs, with figures.
 
     At most `MOST_LIMITS` limits are named, the rest counted.
@@ -145,9 +141,7 @@ def repaired_words(
         yield f"rack violations repaired: {count}{whole}"
 
 
-def present_words(
-    over: Sequence[OverLimit], racks: Sequence[RackViolation]
-) -> Iterator[str]:
+def present_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> Iterator[str]:
     """Clauses on limits exceeded and racks shared now, before any plan.
 
     At most `MOST_LIMITS` limits are named, the rest counted.

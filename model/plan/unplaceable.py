@@ -39,9 +39,7 @@ def with_placeless_deferred(goals: Goals, snapshot: Snapshot) -> Goals:
     ]
     if not rows:
         return goals
-    return goals.model_copy(
-        update={"deferred": (*goals.deferred, *stays(snapshot, rows))}
-    )
+    return goals.model_copy(update={"deferred": (*goals.deferred, *stays(snapshot, rows))})
 
 
 def placeless(snapshot: Snapshot, goals: Goals) -> frozenset[int]:
@@ -90,23 +88,18 @@ def stays(snapshot: Snapshot, rows: Collection[int]) -> tuple[Stay, ...]:
         partition = snapshot.id(row)
         by_topic[partition.topic].append(partition.partition)
     return tuple(
-        Stay(topic=topic, partitions=tuple(numbers))
-        for topic, numbers in by_topic.items()
+        Stay(topic=topic, partitions=tuple(numbers)) for topic, numbers in by_topic.items()
     )
 
 
 class _Places:
     """Which brokers may hold each row, whatever else is changed."""
 
-    def __init__(
-        self, proposal: Proposal, taking: Collection[BrokerState] = TAKING
-    ) -> None:
+    def __init__(self, proposal: Proposal, taking: Collection[BrokerState] = TAKING) -> None:
         brokers = proposal.snapshot.header.brokers
         self.proposal = proposal
         self._taking = np.array([b.state in taking for b in brokers], np.bool_)
-        self._keeping = self._taking | np.array(
-            [b.state not in LEAVING for b in brokers], np.bool_
-        )
+        self._keeping = self._taking | np.array([b.state not in LEAVING for b in brokers], np.bool_)
         self._racks = [b.rack for b in brokers]
         self._spread = proposal.goals.rack_rule is not RackRule.OFF and all(
             b.rack is not None or b.state is BrokerState.DEAD for b in brokers

@@ -33,8 +33,7 @@ NOT_ASKED: Final = "the goals do not repair racks"
 def over_limits(proposal: Proposal) -> tuple[OverLimit, ...]:
     """Every limit exceeded before or after the changes, by broker and dimension.
 
-    Limits are capacities times the goals' shares, now and in each slot, and replicas
-    per broker.
+    Limits are capacities times the goals' shares, now and in each slot, and replicas per broker.
     """
     found = (*_resources(proposal), *_replica_counts(proposal))
     return tuple(sorted(found, key=lambda o: (o.broker, o.dimension)))
@@ -58,9 +57,7 @@ def rack_violations(proposal: Proposal) -> tuple[RackViolation, ...]:
             topic=proposal.snapshot.id(row).topic,
             partition=proposal.snapshot.id(row).partition,
             repaired=not after[row],
-            reason=_why_not(proposal, row, fixed=fixed, resting=resting)
-            if after[row]
-            else "",
+            reason=_why_not(proposal, row, fixed=fixed, resting=resting) if after[row] else "",
         )
         for row in rows.tolist()
     )
@@ -84,8 +81,7 @@ def misstated(plan: Plan, found: Proposal) -> Iterator[str]:
 
 
 def _alike(one: OverLimit | None, other: OverLimit | None) -> bool:
-    """Whether figures are the same but for rounding; close to the limit none need be
-    given."""
+    """Whether figures are the same but for rounding; close to the limit none need be given."""
     if one is None or other is None:
         given = one or other
         most = max(given.before, given.after) if given else 0.0
@@ -122,11 +118,7 @@ def _replica_counts(proposal: Proposal) -> Iterator[OverLimit]:
 
 
 def _over(
-    broker: BrokerId,
-    key: str,
-    loads: tuple[float, float],
-    limit: float,
-    capacity: float | None,
+    broker: BrokerId, key: str, loads: tuple[float, float], limit: float, capacity: float | None
 ) -> OverLimit:
     before, after = loads
     return OverLimit(
@@ -190,9 +182,7 @@ def _takers(proposal: Proposal, rack: Ints, racks: int) -> tuple[Bools, Bools]:
     return found, np.array([d.placement is not None for d in each], np.bool_)
 
 
-def _uneven(
-    count: Ints, takers: Bools, replicas: Replicas, rack: Ints, domain: Ints
-) -> Bools:
+def _uneven(count: Ints, takers: Bools, replicas: Replicas, rack: Ints, domain: Ints) -> Bools:
     """(n,) rows with over one replica more in a rack than in another with room.
 
     A rack whose takers all hold a replica has no room for more.
@@ -205,9 +195,7 @@ def _uneven(
     full = np.bincount(at, minlength=n * racks).reshape(n, racks)
     free = takers.sum(axis=2)[domain] > full
     most = count.max(axis=1, initial=0)
-    least = np.where(free, count, most[:, None]).min(
-        axis=1, initial=most.max(initial=0)
-    )
+    least = np.where(free, count, most[:, None]).min(axis=1, initial=most.max(initial=0))
     return np.asarray(most - least > 1)
 
 

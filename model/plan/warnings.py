@@ -26,9 +26,7 @@ def racks_unknown(
     most_replicas: of one partition; the largest of the snapshot's by default.
     """
     brokers = snapshot.header.brokers
-    missing = tuple(
-        b.id for b in brokers if b.rack is None and b.state is not BrokerState.DEAD
-    )
+    missing = tuple(b.id for b in brokers if b.rack is None and b.state is not BrokerState.DEAD)
     if goals.rack_rule is RackRule.OFF or not missing:
         return ()
     if all(b.rack is None for b in brokers) and not snapshot.header.racks_unknown:
@@ -57,10 +55,7 @@ def rack_warning(snapshot: Snapshot, missing: tuple[BrokerId, ...]) -> str:
 
 
 def plan_warnings(
-    snapshot: Snapshot,
-    goals: Goals,
-    ignored: Iterable[tuple[Goal, float]],
-    moves: Iterable[Move],
+    snapshot: Snapshot, goals: Goals, ignored: Iterable[tuple[Goal, float]], moves: Iterable[Move]
 ) -> tuple[str, ...]:
     """Sentences on what a plan was made without: racks, loads, sizes, goals.
 
@@ -104,10 +99,7 @@ def size_warning(unknown: int) -> str:
 
 
 def _warnings(
-    snapshot: Snapshot,
-    goals: Goals,
-    ignored: Iterable[tuple[Goal, float]],
-    moves: Iterable[Move],
+    snapshot: Snapshot, goals: Goals, ignored: Iterable[tuple[Goal, float]], moves: Iterable[Move]
 ) -> Iterator[str]:
     if missing := racks_unknown(snapshot, goals):
         yield rack_warning(snapshot, missing)

@@ -1,7 +1,6 @@
 """The plain half of each hard rule: checks a proposal, and says what it binds.
 
-The solver has the other half of each; the halves share no code, and this one is
-the truth.
+The solver has the other half of each; the halves share no code, and this one is the truth.
 """
 
 from model.rules.brokers import DrainedBrokersEmpty, EligibleBrokers

@@ -31,8 +31,7 @@ class EligibleBrokers:
                     state = known.state if known else "unknown"
                     yield Violation(
                         self.name,
-                        f"{snapshot.id(change.row)} would go to broker {broker}, "
-                        f"which is {state}",
+                        f"{snapshot.id(change.row)} would go to broker {broker}, which is {state}",
                     )
 
 
@@ -55,8 +54,7 @@ class DrainedBrokersEmpty:
             if broker.state in LEAVING and left:
                 yield Violation(
                     self.name,
-                    f"broker {broker.id} is {broker.state} and would keep "
-                    f"{left} replicas",
+                    f"broker {broker.id} is {broker.state} and would keep {left} replicas",
                 )
 
 

@@ -94,9 +94,7 @@ def spend(proposal: Proposal) -> Spent:
 
 def _totals(budgets: Budgets, spent: Spent) -> Iterator[str]:
     if budgets.replica_moves is not None and spent.moves > budgets.replica_moves:
-        yield (
-            f"{spent.moves} replicas would move; the budget is {budgets.replica_moves}"
-        )
+        yield (f"{spent.moves} replicas would move; the budget is {budgets.replica_moves}")
     if budgets.bytes is not None and spent.copied_bytes > budgets.bytes:
         yield (
             f"{bytes_text(spent.copied_bytes)} would be copied; the budget is "

@@ -41,10 +41,7 @@ class CapacityLimit:
         before = proposal.loads_before[broker.id][at.key]
         after = proposal.loads_after[broker.id][at.key]
         if after > max(limit, before) * (1 + 1e-9):
-            yield Violation(
-                self.name,
-                over_words(broker.id, at.key, after, limit),
-            )
+            yield Violation(self.name, over_words(broker.id, at.key, after, limit))
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,5 @@ class ReplicaLimit:
         for broker, count in sorted(proposal.replicas_after.items()):
             if count > max(limit, proposal.replicas_before[broker]):
                 yield Violation(
-                    self.name,
-                    f"broker {broker} would hold {count} replicas; the limit is "
-                    f"{limit}",
+                    self.name, f"broker {broker} would hold {count} replicas; the limit is {limit}"
                 )

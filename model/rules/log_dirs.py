@@ -124,9 +124,7 @@ def bytes_before(snapshot: Snapshot) -> dict[Place, float]:
     for broker in snapshot.header.brokers:
         known = (columns.replica_broker == broker.id) & (columns.replica_dir >= 0)
         totals = np.bincount(
-            columns.replica_dir[known],
-            of_replica[known],
-            minlength=len(broker.log_dirs),
+            columns.replica_dir[known], of_replica[known], minlength=len(broker.log_dirs)
         )
         for entry, total in zip(broker.log_dirs, totals.tolist(), strict=False):
             found[broker.id, entry.path] = total

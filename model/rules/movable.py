@@ -26,9 +26,7 @@ class Movable:
         for change in proposal.changes:
             reason = why_fixed(proposal, change.row)
             if reason:
-                yield Violation(
-                    self.name, f"{proposal.snapshot.id(change.row)} stays: {reason}"
-                )
+                yield Violation(self.name, f"{proposal.snapshot.id(change.row)} stays: {reason}")
 
 
 def why_fixed(proposal: Proposal, row: int) -> str | None:

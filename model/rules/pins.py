@@ -30,6 +30,5 @@ class Pinned:
                 if broker in position and not allowed[position[broker]]:
                     yield Violation(
                         self.name,
-                        f"{snapshot.id(row)} would lie on broker {broker}, outside "
-                        "its pins",
+                        f"{snapshot.id(row)} would lie on broker {broker}, outside its pins",
                     )

@@ -15,8 +15,7 @@ from model.rules.rule import Violation
 class ExplicitPlacement:
     """Replicas and observers lie in the racks that their topic's placement names.
 
-    Observers stand last and do not lead. Source: Confluent's replica placement
-    constraints.
+    Observers stand last and do not lead. Source: Confluent's replica placement constraints.
     """
 
     name: str = "explicit placement"
@@ -45,9 +44,7 @@ def _left(proposal: Proposal, row: int) -> str:
     return faults[0] if faults else f"{snapshot.id(row)} is not placed as it must be"
 
 
-def _faults(
-    proposal: Proposal, change: Change, rule: ReplicaPlacement
-) -> Iterator[str]:
+def _faults(proposal: Proposal, change: Change, rule: ReplicaPlacement) -> Iterator[str]:
     pid = proposal.snapshot.id(change.row)
     leading = sum(rule.replica_racks.values())
     required = leading + sum(rule.observer_racks.values())

@@ -40,8 +40,7 @@ class DistinctReplicas:
             partition = proposal.snapshot.id(change.row)
             if len(set(change.replicas)) != len(change.replicas):
                 yield Violation(
-                    self.name,
-                    f"{partition} would lie twice on a broker: {change.replicas}",
+                    self.name, f"{partition} would lie twice on a broker: {change.replicas}"
                 )
             if change.leader not in change.replicas:
                 yield Violation(

@@ -63,9 +63,7 @@ class Capacities:
         }
         return broker.model_copy(update=update)
 
-    def _log_dirs(
-        self, broker: Broker, entry: Entry, paths: Sequence[str]
-    ) -> tuple[LogDir, ...]:
+    def _log_dirs(self, broker: Broker, entry: Entry, paths: Sequence[str]) -> tuple[LogDir, ...]:
         paths = paths or [d.path for d in broker.log_dirs]
         given = {d.path: d.capacity_bytes for d in entry.log_dirs}
         foreign = [path for path in given if path not in paths]

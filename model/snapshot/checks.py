@@ -104,16 +104,13 @@ def _check_source(source: Source) -> None:
     )
     if not good:
         raise InvalidCluster(
-            f"the source {source.name!r} has an impossible share, window or number of "
-            "samples"
+            f"the source {source.name!r} has an impossible share, window or number of samples"
         )
 
 
 def _check_id(subject: str, number: int) -> None:
     if not 0 <= number <= MOST_ID:
-        raise InvalidCluster(
-            f"{subject} has the number {number}; Kafka's are from 0 to {MOST_ID}"
-        )
+        raise InvalidCluster(f"{subject} has the number {number}; Kafka's are from 0 to {MOST_ID}")
 
 
 def _check_name(topic: str) -> None:
@@ -143,9 +140,7 @@ def _check_columns(header: SnapshotHeader, columns: Partitions) -> None:
     }
     for name, (column, shape) in shapes.items():
         if column.shape != shape:
-            raise InvalidCluster(
-                f"the column {name} has the shape {column.shape}, not {shape}"
-            )
+            raise InvalidCluster(f"the column {name} has the shape {column.shape}, not {shape}")
     if n and not 0 <= columns.topic.min() <= columns.topic.max() < len(header.topics):
         raise InvalidCluster("a partition belongs to a topic that is not listed")
     _check_order(header, columns)
@@ -190,9 +185,7 @@ def _check_slots(header: SnapshotHeader, columns: Partitions) -> None:
                 f"slot_loads holds a load that is negative or over {MOST_LOAD:.0e}"
             )
     if shape != expected:
-        raise InvalidCluster(
-            f"the column slot_loads has the shape {shape}, not {expected}"
-        )
+        raise InvalidCluster(f"the column slot_loads has the shape {shape}, not {expected}")
 
 
 def _check_brokers(header: SnapshotHeader, columns: Partitions) -> None:
@@ -203,9 +196,7 @@ def _check_brokers(header: SnapshotHeader, columns: Partitions) -> None:
     if start[0] or (np.diff(start) < 0).any():
         raise InvalidCluster("the column replica_start must rise from 0")
     if start[-1] != len(columns.replica_broker):
-        raise InvalidCluster(
-            "replica_start does not match the length of replica_broker"
-        )
+        raise InvalidCluster("replica_start does not match the length of replica_broker")
     unknown = sorted(set(columns.replica_broker.tolist()) - set(ids))
     if unknown:
         raise InvalidCluster(
@@ -222,9 +213,7 @@ def check_capacities(brokers: Sequence[Broker]) -> None:
         One broker has more than `MOST_TIMES` the capacity of another; both are named.
     """
     for resource in sorted({r for b in brokers for r in b.capacity}):
-        known = [
-            (b.capacity[resource], b.id) for b in brokers if resource in b.capacity
-        ]
+        known = [(b.capacity[resource], b.id) for b in brokers if resource in b.capacity]
         (least, small), (most, large) = min(known), max(known)
         if most > MOST_TIMES * least:
             raise InvalidCluster(
@@ -265,9 +254,7 @@ def _check_directories(header: SnapshotHeader, columns: Partitions) -> None:
         return
     shape, expected = columns.replica_dir.shape, columns.replica_broker.shape
     if shape != expected:
-        raise InvalidCluster(
-            f"the column replica_dir has the shape {shape}, not {expected}"
-        )
+        raise InvalidCluster(f"the column replica_dir has the shape {shape}, not {expected}")
     ids = np.array([b.id for b in header.brokers], np.int64)
     count = np.array([len(b.log_dirs) for b in header.brokers], np.int64)
     most = count[np.searchsorted(ids, columns.replica_broker)]

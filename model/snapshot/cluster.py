@@ -138,9 +138,7 @@ class Topic(FileModel):
     unknown. Since 1.4."""
 
     @model_serializer(mode="wrap")
-    def _without_no_placement(
-        self, whole: SerializerFunctionWrapHandler
-    ) -> dict[str, Any]:
+    def _without_no_placement(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
         document: dict[str, Any] = whole(self)
         if not document["placement"]:
             del document["placement"]
@@ -170,8 +168,7 @@ class Source(FileModel):
     samples: int
     """Samples behind all loads together."""
     measured_share: float
-    """Share of all loads that it measured; what no source did is estimated or
-    unknown."""
+    """Share of all loads that it measured; what no source did is estimated or unknown."""
 
 
 class SnapshotHeader(FileModel):
@@ -192,14 +189,11 @@ class SnapshotHeader(FileModel):
     sources: tuple[Source, ...] = ()
     recent_moves: tuple[RecentMove, ...] = ()
     racks_unknown: bool = False
-    """True where no broker has a rack because the input cannot name any, as the output
-    of kafka-topics --describe by itself; False where brokers say that they have none.
-    Since 1.4."""
+    """True where no broker has a rack because the input cannot name any, as the output of
+    kafka-topics --describe by itself; False where brokers say that they have none. Since 1.4."""
 
     @model_serializer(mode="wrap")
-    def _without_known_racks(
-        self, whole: SerializerFunctionWrapHandler
-    ) -> dict[str, Any]:
+    def _without_known_racks(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
         document: dict[str, Any] = whole(self)
         if not document["racks_unknown"]:
             del document["racks_unknown"]
@@ -221,8 +215,7 @@ class Partitions:
     leader: Ints
     """(n,) broker id, -1 for none."""
     loads: Floats
-    """(n, resources) of the leader: bytes/s, bytes, cores or requests/s; NaN where
-    unknown."""
+    """(n, resources) of the leader: bytes/s, bytes, cores or requests/s; NaN where unknown."""
     measured: Bools
     """(n, resources) True where measured, False where estimated or unknown."""
     size_bytes: Ints
@@ -230,16 +223,13 @@ class Partitions:
     local_bytes: Ints
     """(n,) bytes in the leader's local log directories; -1 where unknown."""
     slot_loads: Floats | None = None
-    """(n, slots, resources) as `loads`, at each of the header's slots; None when it
-    names none."""
+    """(n, slots, resources) as `loads`, at each of the header's slots; None when it names none."""
     replica_dir: Ints | None = None
     """(replicas,) position in its broker's `log_dirs`, -1 where unknown; None where no
     directories are known."""
 
 
-def partition_id(
-    header: SnapshotHeader, partitions: Partitions, row: int
-) -> PartitionId:
+def partition_id(header: SnapshotHeader, partitions: Partitions, row: int) -> PartitionId:
     """The topic and number of the partition in one row."""
     topic = header.topics[int(partitions.topic[row])]
     return PartitionId(topic.name, int(partitions.partition[row]))

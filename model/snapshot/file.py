@@ -11,13 +11,7 @@ from pydantic import PlainSerializer, PlainValidator
 
 from model.cpu import columns_from_file, columns_to_file
 from model.errors import InvalidCluster
-from model.files import (
-    VersionedModel,
-    read_document,
-    rounded,
-    validate_document,
-    write_document,
-)
+from model.files import VersionedModel, read_document, rounded, validate_document, write_document
 from model.snapshot.checks import check_header, check_ranges
 from model.snapshot.snapshot import Floats, Ints, Partitions, Snapshot, SnapshotHeader
 
@@ -163,9 +157,7 @@ def _from_columns(file: SnapshotFile) -> Partitions:
         loads=columns_from_file(
             _matrix("loads", columns.loads, (n, width), np.float64), header.resources
         ),
-        measured=_matrix(
-            "measured", columns.measured, (len(columns.measured), width), np.bool_
-        ),
+        measured=_matrix("measured", columns.measured, (len(columns.measured), width), np.bool_),
         size_bytes=_ints("size_bytes", columns.size_bytes),
         local_bytes=_ints("local_bytes", columns.local_bytes),
         slot_loads=_slot_matrix(file),

@@ -18,15 +18,7 @@ from model.errors import ConfigError
 from model.goals.topic_placement import parsed
 from model.ids import BrokerId, TopicName
 from model.snapshot.forecast import LoadForecast
-from model.snapshot.snapshot import (
-    Broker,
-    Ints,
-    LogDir,
-    Partitions,
-    RecentMove,
-    Snapshot,
-    Topic,
-)
+from model.snapshot.snapshot import Broker, Ints, LogDir, Partitions, RecentMove, Snapshot, Topic
 
 LEAST_KEY_BYTES: Final = 16
 KEPT: Final = frozenset(

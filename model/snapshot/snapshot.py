@@ -188,9 +188,7 @@ class Snapshot:
         columns = self.partitions
         live = [b.id for b in self.header.brokers if b.state is not BrokerState.DEAD]
         topics = [[t.name, t.topic_id] for t in self.header.topics]
-        found = hashlib.sha256(
-            json.dumps([self.header.cluster_id, live, topics]).encode()
-        )
+        found = hashlib.sha256(json.dumps([self.header.cluster_id, live, topics]).encode())
         for column in (
             columns.topic,
             columns.partition,

@@ -8,12 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from model.files import (
-    VersionedModel,
-    read_document,
-    validate_document,
-    write_document,
-)
+from model.files import VersionedModel, read_document, validate_document, write_document
 
 KIND: Final = "plimsoll.state"
 SCHEMA_VERSION: Final = "1.0"

@@ -45,9 +45,8 @@ class TopicSkew:
     preferred_leaders: float
     """Share of the partitions that their preferred leader leads."""
     optimum: tuple[int, int]
-    """Least and most replicas per broker where they are as even as can be: the
-    replicas over the brokers that may keep load (the optimal number of partitions,
-    ONOP), rounded down and up."""
+    """Least and most replicas per broker where they are as even as can be: the replicas over the
+    brokers that may keep load (the optimal number of partitions, ONOP), rounded down and up."""
     leader_optimum: tuple[int, int]
     """The same of leaders."""
 
@@ -64,9 +63,7 @@ class _Placement:
     """(replicas,) broker ids."""
 
 
-def topic_skew(
-    snapshot: Snapshot, topic: TopicName, moves: Iterable[Move] = ()
-) -> TopicSkew:
+def topic_skew(snapshot: Snapshot, topic: TopicName, moves: Iterable[Move] = ()) -> TopicSkew:
     """Compute the skew of a topic after some moves, or as it stands.
 
     Raises ConfigError for a topic that the snapshot does not have.
@@ -79,9 +76,7 @@ def topic_skew(
     holding = len(np.unique(placed.replica))
     brokers = tuple(
         broker
-        for broker in _brokers(
-            snapshot, placed, -(-replicas // holding), -(-n // holding)
-        )
+        for broker in _brokers(snapshot, placed, -(-replicas // holding), -(-n // holding))
         if broker.id in keeping or broker.replicas
     )
     return TopicSkew(
@@ -97,9 +92,7 @@ def topic_skew(
     )
 
 
-def _placement(
-    snapshot: Snapshot, topic: TopicName, moves: Iterable[Move]
-) -> _Placement:
+def _placement(snapshot: Snapshot, topic: TopicName, moves: Iterable[Move]) -> _Placement:
     columns = snapshot.partitions
     names = [t.name for t in snapshot.header.topics]
     position = names.index(topic) if topic in names else -1

@@ -89,9 +89,7 @@ def _above(holdings: _Holdings, most: Ints) -> Ints:
     return above
 
 
-def _extremes(
-    snapshot: Snapshot, holdings: _Holdings, n_topics: int
-) -> tuple[Ints, Ints]:
+def _extremes(snapshot: Snapshot, holdings: _Holdings, n_topics: int) -> tuple[Ints, Ints]:
     """(topics,) fewest and most replicas on a broker."""
     keeping = [b.id for b in snapshot.header.brokers if b.state not in LEAVING]
     most = np.zeros(n_topics, np.int64)

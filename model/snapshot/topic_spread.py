@@ -22,9 +22,7 @@ class TopicCounts:
     """(topics,) sum over those brokers of the squared count."""
 
 
-def topic_counts(
-    proposal: Proposal, replicas: Replicas, *, leaders: bool
-) -> TopicCounts:
+def topic_counts(proposal: Proposal, replicas: Replicas, *, leaders: bool) -> TopicCounts:
     """Count the replicas, or the leaders, of one placement topic by topic.
 
     replicas: every replica of the placement. leaders: count only those that lead.
@@ -51,17 +49,14 @@ def topic_cost(proposal: Proposal, goal: Weighted) -> float:
     leaders = goal.dimension.measure is Count.TOPIC_LEADERS
     total = topic_counts(proposal, proposal.before, leaders=leaders).total
     counts = topic_counts(proposal, proposal.after, leaders=leaders)
-    return goal.weight * _cost(
-        total, counts.placed, counts.squares, len(proposal.holding)
-    )
+    return goal.weight * _cost(total, counts.placed, counts.squares, len(proposal.holding))
 
 
 def least_topic_cost(proposal: Proposal, goal: Weighted, fixed: Bools) -> float:
     """Lower bound on the `topic_cost` of every allowed plan, in units of F.
 
-    Each topic's counts are as even as whole numbers and fixed partitions let them be.
-    Only partitions without a leader may stay on brokers that must end empty, and they
-    do stay.
+    Each topic's counts are as even as whole numbers and fixed partitions let them be. Only
+    partitions without a leader may stay on brokers that must end empty, and they do stay.
 
     fixed: (n,) rows that no plan may change.
     """
@@ -76,9 +71,7 @@ def least_topic_cost(proposal: Proposal, goal: Weighted, fixed: Bools) -> float:
     return goal.weight * _cost(counts.total, placed, squares, brokers)
 
 
-def _fixed_counts(
-    proposal: Proposal, fixed: Bools, *, leaders: bool
-) -> Iterator[tuple[int, Ints]]:
+def _fixed_counts(proposal: Proposal, fixed: Bools, *, leaders: bool) -> Iterator[tuple[int, Ints]]:
     """Topics with fixed rows, and (holding,) what these leave on each broker."""
     replicas = proposal.before
     stays = fixed[replicas.row] & proposal.is_holding[replicas.broker]

@@ -107,17 +107,14 @@ class WhatIf(VersionedModel):
 def suppose(snapshot: Snapshot, scenario: Scenario) -> Snapshot:
     """Return the snapshot as it would be under a scenario.
 
-    Brokers added get ids above all others and, of each resource, the median capacity of
-    those that take load. A lost rack's partitions are led by their first live replica;
-    on shared storage any broker can take them over, so they keep the dead one as leader
-    until a plan moves them.
+    Brokers added get ids above all others and, of each resource, the median capacity of those that
+    take load. A lost rack's partitions are led by their first live replica; on shared storage any
+    broker can take them over, so they keep the dead one as leader until a plan moves them.
 
     Raises ConfigError for a broker, rack or topic that the cluster lacks.
     """
     _check(snapshot, scenario)
-    dead = frozenset(
-        b.id for b in snapshot.header.brokers if b.rack in scenario.lose_racks
-    )
+    dead = frozenset(b.id for b in snapshot.header.brokers if b.rack in scenario.lose_racks)
     kept = tuple(_kept(b, scenario, dead) for b in snapshot.header.brokers)
     brokers = with_added(kept, snapshot.header.brokers, scenario.add)
     header = snapshot.header.model_copy(update={"brokers": brokers})
@@ -196,9 +193,7 @@ def _leaders(snapshot: Snapshot, dead: frozenset[BrokerId]) -> Ints:
     return leader
 
 
-def _grown(
-    snapshot: Snapshot, columns: Partitions, traffic: tuple[Traffic, ...]
-) -> Partitions:
+def _grown(snapshot: Snapshot, columns: Partitions, traffic: tuple[Traffic, ...]) -> Partitions:
     """The columns with scaled loads; what is scaled counts as estimated."""
     if not traffic:
         return columns

@@ -1,5 +1,4 @@
-"""Plans by annealing over the candidates, starting from the linear program's rounded
-optimum."""
+"""Plans by annealing over the candidates, starting from the linear program's rounded optimum."""
 
 import math
 from typing import Final
@@ -34,10 +33,9 @@ WORK_OF_TRY: Final = 4e-7
 STAGES: Final = 50
 """Temperatures of one run, each a fixed share of the one before."""
 PHASES: Final = ((0.03, 0.01, 30.0), (0.02, 0.002, 1_000.0))
-"""Initial and final temperature, in costs of a move, and price of the excess, as a
-multiple of the largest price that proves the bound. At first cheap enough to cross the
-edge of a band, then expensive enough to end inside. Hotter runs lose what the linear
-program found, and end worse."""
+"""Initial and final temperature, in costs of a move, and price of the excess, as a multiple of
+the largest price that proves the bound. At first cheap enough to cross the edge of a band, then
+expensive enough to end inside. Hotter runs lose what the linear program found, and end worse."""
 EXCESS_REPAIR: Final = (1.0, 100)
 """Largest reduced cost, in costs of a move, and effort where excess is left: small rows
 remove it."""
@@ -48,8 +46,7 @@ EVEN_SHARE: Final = 0.05
 EVEN_PAIRS: Final = 30_000
 """Candidates that evening out chooses from, at most."""
 EVEN_TEMPERATURES: Final = (1.0, 1e-3)
-"""Its first and last temperature, relative to the mean cost of a broker in a
-dimension."""
+"""Its first and last temperature, relative to the mean cost of a broker in a dimension."""
 EVEN_PRICE: Final = 1e-3
 """Weight of all imbalance, in costs of a move: less than any move saves."""
 NOISE: Final = 4096
@@ -58,9 +55,7 @@ NOISE: Final = 4096
 class BandAnnealing:
     """Annealing runs in sequence, each from the start or from the incumbent."""
 
-    def __init__(
-        self, search: Search, dual: BandDual, prices: Floats, start: Ints
-    ) -> None:
+    def __init__(self, search: Search, dual: BandDual, prices: Floats, start: Ints) -> None:
         self._search, self._dual, self._at = search, dual, start
         self._noise = exponential_quantiles(NOISE)
         steepest = np.abs(prices).max(axis=0, initial=0.0)
@@ -88,11 +83,7 @@ class BandAnnealing:
             self._phase(self.best(), pairs, PHASES[-1], effort)
 
     def _phase(
-        self,
-        at: Ints,
-        pairs: tuple[Ints, Ints],
-        phase: tuple[float, float, float],
-        effort: int,
+        self, at: Ints, pairs: tuple[Ints, Ints], phase: tuple[float, float, float], effort: int
     ) -> Ints:
         search, (hot, cold, steep) = self._search, phase
         most = np.minimum(self._dual.most, steep * self._steepest)
@@ -130,8 +121,7 @@ class BandAnnealing:
             search.best, search.objective = placement, value
 
     def best(self) -> Ints:
-        """Return (n, M) int32 brokers of the incumbent, leader first; the start if
-        there is none.
+        """Return (n, M) int32 brokers of the incumbent, leader first; the start if there is none.
 
         Rows that may not change are as in the columns' `home`.
         """
@@ -141,9 +131,9 @@ class BandAnnealing:
         leads = placement.replicas == placement.leader[:, None]
         order = np.argsort(~leads, axis=1, kind="stable")
         found = np.take_along_axis(placement.replicas, order, axis=1)
-        return np.where(
-            self._dual.columns.free[:, None], found, self._dual.columns.home
-        ).astype(np.int32)
+        return np.where(self._dual.columns.free[:, None], found, self._dual.columns.home).astype(
+            np.int32
+        )
 
     def _anneal(
         self,
@@ -167,18 +157,7 @@ class BandAnnealing:
                 break
             part = first, min(steps, first + SLICE), steps
             value, least = anneal_band(
-                c,
-                state,
-                memory,
-                *pairs,
-                start,
-                part,
-                heat,
-                self._noise,
-                gain,
-                best,
-                value,
-                least,
+                c, state, memory, *pairs, start, part, heat, self._noise, gain, best, value, least
             )
             search.work += (part[1] - first) * self._work_of_try
         return best
@@ -204,15 +183,12 @@ class BandAnnealing:
     def _allowed(self, at: Ints) -> Placement | None:
         problem = self._search.problem
         leader = np.where(self._dual.columns.free, at[:, 0], problem.leader)
-        placement = Placement(
-            replicas=at.astype(np.int64), leader=leader.astype(np.int64)
-        )
+        placement = Placement(replicas=at.astype(np.int64), leader=leader.astype(np.int64))
         return placement if is_allowed(problem, placement) else None
 
 
 def _cooling(hot: float, cold: float) -> Floats:
-    """(STAGES,) temperatures, by repeated multiplication: the same on every
-    processor."""
+    """(STAGES,) temperatures, by repeated multiplication: the same on every processor."""
     factor = (cold / hot) ** (1 / (STAGES - 1))
     heat = [hot]
     for _ in range(STAGES - 1):

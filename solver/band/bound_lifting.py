@@ -29,8 +29,7 @@ class Lift:
     """At least 1."""
 
     def of(self, bound: float) -> float:
-        """Return the bound of F that a bound of P + E / slack proves, both in units of
-        F.
+        """Return the bound of F that a bound of P + E / slack proves, both in units of F.
 
         Never below `bound`; equal to it where the step is not known.
         """
@@ -44,8 +43,7 @@ class Lift:
         return max(bound, min(above, below + self.slack * (bound - below)))
 
     def needed(self, value: float) -> float:
-        """Return the least bound of P + E / slack that proves F >= value; the inverse
-        of `of`.
+        """Return the least bound of P + E / slack that proves F >= value; the inverse of `of`.
 
         All in units of F. Equal to `value` where the step is not known.
         """
@@ -72,8 +70,7 @@ def find_lift(dual: BandDual, prices: Floats) -> Lift:
 
 
 def price_step(problem: Problem) -> float:
-    """Return a step of which every plan's cost of moves is a multiple; 0 if none is
-    known.
+    """Return a step of which every plan's cost of moves is a multiple; 0 if none is known.
 
     With one replica per row, a move changes the leader too.
     """

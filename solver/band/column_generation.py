@@ -18,18 +18,15 @@ MOST_ROUNDS: Final = 300
 MOST_NEW: Final = 1_000
 """Columns that one round may add: those of least reduced cost."""
 SHARE: Final = 0.7
-"""Share of the remaining work for column generation: everything else depends on its
-prices."""
+"""Share of the remaining work for column generation: everything else depends on its prices."""
 STABILISATION: Final = 0.5
-"""Weight of the best prices in those priced next: pure LP prices oscillate (Wentges,
-1997)."""
+"""Weight of the best prices in those priced next: pure LP prices oscillate (Wentges, 1997)."""
 CLOSE: Final = 1e-5
 """Share of the program's value that its gap may keep."""
 LEAST_REDUCED_COST: Final = 1e-7
 """A placement whose reduced cost is above minus this is not added."""
 FIRST_EXCESS_PRICE: Final = 25.0
-"""First price of excess, as a multiple of the cost of average moves that would
-end it."""
+"""First price of excess, as a multiple of the cost of average moves that would end it."""
 EXCESS_PRICE_FACTOR: Final = 5.0
 """Factor on the price of excess while there is excess."""
 WORK_OF_STEP: Final = 4e-8
@@ -84,8 +81,7 @@ class ColumnGeneration:
         self._steps = 0
 
     def run(self) -> GeneratedColumns:
-        """Generate columns until nothing is gained, or until its share of the work is
-        done.
+        """Generate columns until nothing is gained, or until its share of the work is done.
 
         Proves the bound in the search.
         """
@@ -134,8 +130,7 @@ class ColumnGeneration:
             best.bound, best.prices = value, prices
 
     def _add(self, prices: Floats, row_prices: Floats | None) -> int:
-        """Add placements that are cheapest in the dual and have negative
-        reduced cost."""
+        """Add placements that are cheapest in the dual and have negative reduced cost."""
         c, best = self._dual.columns, self._dual.best
         row = np.flatnonzero((best != c.home).any(axis=1))
         new = describe(c, row, best[row])
@@ -147,9 +142,7 @@ class ColumnGeneration:
         order = np.argsort(reduced, kind="stable")
         order = order[reduced[order] < -LEAST_REDUCED_COST][:MOST_NEW]
         new = new.of(order)
-        unknown = [
-            i for i, p in enumerate(new.row.tolist()) if self._is_new(p, new.at[i])
-        ]
+        unknown = [i for i, p in enumerate(new.row.tolist()) if self._is_new(p, new.at[i])]
         self._post(new.of(np.array(unknown, np.int64)))
         return len(unknown)
 
@@ -166,14 +159,11 @@ class ColumnGeneration:
         known = (new.broker >= 0)[:, :, None]
         band = np.where(known, self._place[new.broker], -1)
         size = len(new.row), band.shape[1] * band.shape[2]
-        self._program.add(
-            new.row, new.price, band.reshape(size), new.shift.reshape(size)
-        )
+        self._program.add(new.row, new.price, band.reshape(size), new.shift.reshape(size))
         self._search.work += WORK_OF_COLUMN * len(new.row)
 
     def _solve(self) -> LinearSolution | None:
-        """The optimum; None where the solver fails, so that what is proved has
-        to do."""
+        """The optimum; None where the solver fails, so that what is proved has to do."""
         rows = max(1, len(self._program.must_move) + len(self._program.low))
         most = int(self._search.work_left / (WORK_OF_STEP * rows))
         try:
@@ -188,8 +178,7 @@ class ColumnGeneration:
         return solution
 
     def _rounded(self) -> Ints:
-        """(n, M) each row on its largest share; at home where no share is large
-        enough."""
+        """(n, M) each row on its largest share; at home where no share is large enough."""
         c = self._dual.columns
         found, most = c.home.copy(), np.where(c.forced, 0.0, 0.5)
         share = self._program.shares().tolist()
@@ -206,12 +195,8 @@ class ColumnGeneration:
         return value - best.bound <= CLOSE * max(1.0, abs(value))
 
     def _raise_price(self, solution: LinearSolution) -> bool:
-        """Raise the price of excess if there is some; return whether that was
-        possible."""
-        if (
-            solution.excess <= LEAST_REDUCED_COST
-            or self._price >= self._dual.most.max()
-        ):
+        """Raise the price of excess if there is some; return whether that was possible."""
+        if solution.excess <= LEAST_REDUCED_COST or self._price >= self._dual.most.max():
             return False
         self._price *= EXCESS_PRICE_FACTOR
         self._program.price_excess(self._excess_prices())

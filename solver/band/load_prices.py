@@ -24,8 +24,7 @@ ROUNDING = 1e-12
 
 
 class BandDual:
-    """The dual D and the rows' least costs, over n rows, B brokers, K weighted
-    dimensions."""
+    """The dual D and the rows' least costs, over n rows, B brokers, K weighted dimensions."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -84,8 +83,7 @@ class BandDual:
         return np.ascontiguousarray((prices * self.columns.scale).T)
 
     def certificate(self, prices: Floats) -> Floats:
-        """Return (B, counted) prices: the (B, K) `prices`, and 0 for dimensions of
-        weight 0.
+        """Return (B, counted) prices: the (B, K) `prices`, and 0 for dimensions of weight 0.
 
         A plan file has prices for every balanced dimension.
         """
@@ -98,7 +96,5 @@ def _fixed_deviations(problem: Problem, kept: Ints) -> Floats:
     """(B, K) deviations from only the rows that may not change; 0 if not balanced."""
     stay = problem.replicas.copy()
     stay[problem.may.fixed_reason == 0] = -1
-    loads = sum_loads(
-        stay, problem.leader, problem.lead, problem.follow, len(problem.brokers)
-    )
+    loads = sum_loads(stay, problem.leader, problem.lead, problem.follow, len(problem.brokers))
     return deviations(problem, loads)[:, kept]

@@ -62,12 +62,7 @@ class BandProgram:
             f"max_number_of_iterations: {SLICE}"
         )
         objective = self._solver.Objective()
-        bounds = zip(
-            self.low.tolist(),
-            self.high.tolist(),
-            self.excess_price.tolist(),
-            strict=True,
-        )
+        bounds = zip(self.low.tolist(), self.high.tolist(), self.excess_price.tolist(), strict=True)
         for low, high, price in bounds:
             band = self._solver.RowConstraint(low, high, "")
             self._bands.append(band)
@@ -87,9 +82,7 @@ class BandProgram:
         `shift` are (c, e): the bands whose sums it shifts, and by how much; -1 fills.
         """
         infinity, objective = pywraplp.Solver.infinity(), self._solver.Objective()
-        entries = zip(
-            row.tolist(), price.tolist(), band.tolist(), shift.tolist(), strict=True
-        )
+        entries = zip(row.tolist(), price.tolist(), band.tolist(), shift.tolist(), strict=True)
         for p, cost, at, by in entries:
             column = self._solver.NumVar(0.0, infinity, "")
             objective.SetCoefficient(column, cost)
@@ -100,17 +93,12 @@ class BandProgram:
             self._columns.append(column)
 
     def price_excess(self, price: Floats) -> None:
-        """Set the (m,) prices of one unit outside each band, in units of F, for later
-        solves."""
+        """Set the (m,) prices of one unit outside each band, in units of F, for later solves."""
         objective = self._solver.Objective()
-        for excess, cost in zip(
-            self._excess, np.repeat(price, 2).tolist(), strict=True
-        ):
+        for excess, cost in zip(self._excess, np.repeat(price, 2).tolist(), strict=True):
             objective.SetCoefficient(excess, cost)
 
-    def solve(
-        self, most: int = SLICE, stops: Callable[[], bool] = lambda: False
-    ) -> LinearSolution:
+    def solve(self, most: int = SLICE, stops: Callable[[], bool] = lambda: False) -> LinearSolution:
         """Solve over all columns.
 
         `most` limits the simplex steps, rounded up to a slice; `stops` is asked after
@@ -139,8 +127,7 @@ class BandProgram:
     def shares(self) -> Floats:
         """Return the (columns,) share, 0 to 1, of each placement in the last optimum.
 
-        Columns are in the order in which they were added; empty before the first
-        optimum.
+        Columns are in the order in which they were added; empty before the first optimum.
         """
         if not self._solved:
             return np.zeros(0)

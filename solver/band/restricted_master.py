@@ -1,9 +1,8 @@
 """The integer program over the placements generated for the linear program.
 
-Its relaxation is tight: hardly more rows are split than bands bind. So CP-SAT finds
-good plans among placements of small reduced cost, and those of known plans, where
-annealing is stuck (restricted master heuristic: Joncour et al., 2010). It proves
-nothing.
+Its relaxation is tight: hardly more rows are split than bands bind. So CP-SAT finds good plans
+among placements of small reduced cost, and those of known plans, where annealing is stuck
+(restricted master heuristic: Joncour et al., 2010). It proves nothing.
 """
 
 import math
@@ -24,8 +23,7 @@ from solver.problem.placement import Placement, is_allowed
 from solver.search.search import Search
 
 SHIFT_UNITS: Final = 10**7
-"""Integer units of one mean load: rounding takes under 0.1 % of a band of 2 % from 200
-moves."""
+"""Integer units of one mean load: rounding takes under 0.1 % of a band of 2 % from 200 moves."""
 PRICE_UNITS: Final = 10**6
 """Integer units of the cost of a move."""
 MOST_UNITS: Final = 2**40
@@ -109,8 +107,7 @@ class RestrictedMaster:
     def _post_bands(
         self, model: cp_model.CpModel, among: Placements, takes: list[Any]
     ) -> tuple[list[Any], list[float]]:
-        """Keep each deviation in its band; return excess variables with their
-        prices."""
+        """Keep each deviation in its band; return excess variables with their prices."""
         excess: list[Any] = []
         price: list[float] = []
         dual = self._dual

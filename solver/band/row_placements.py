@@ -25,8 +25,7 @@ class Placements:
     """(m, 2M, K) change of deviation there."""
 
     def cost_of_load(self, prices: Floats) -> Floats:
-        """Compute (m,) costs of the shifts, in units of F, at (B, K) prices of
-        deviation.
+        """Compute (m,) costs of the shifts, in units of F, at (B, K) prices of deviation.
 
         Summed term by term, so the bits are the same on every processor.
         """

@@ -1,5 +1,4 @@
-"""Planning into tolerance bands: a bound first, then growing models of choices that
-matter."""
+"""Planning into tolerance bands: a bound first, then growing models of choices that matter."""
 
 import logging
 import math
@@ -23,8 +22,7 @@ FEW_PAIRS: Final = 600
 SIZES: Final = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
 """Pairs of row and broker besides home, in successive models."""
 REACHES: Final = (0.03, 0.1, 0.3)
-"""Largest reduced costs, in costs of a move, for annealing and the restricted
-master."""
+"""Largest reduced costs, in costs of a move, for annealing and the restricted master."""
 MOST_OVER_BOUND: Final = (0.1, 3.0)
 """A model looks for plans above the bound by at most this share and this many moves:
 the tighter, the faster."""
@@ -87,11 +85,7 @@ class _Rounds:
     """Annealing, integer programs and exact models, over more and more candidates."""
 
     def __init__(
-        self,
-        search: Search,
-        generated: GeneratedColumns,
-        lift: Lift,
-        candidates: BandCandidates,
+        self, search: Search, generated: GeneratedColumns, lift: Lift, candidates: BandCandidates
     ) -> None:
         self._search, self._generated, self._lift = search, generated, lift
         self._candidates = candidates
@@ -111,24 +105,17 @@ class _Rounds:
             if self._pays(size):
                 self._model(size)
             log.info(
-                "band: F %.6g, bound %.6g, work %.3g",
-                search.objective,
-                search.bound,
-                search.work,
+                "band: F %.6g, bound %.6g, work %.3g", search.objective, search.bound, search.work
             )
             self._improve()
         before = -math.inf
-        while (
-            not self._done and search.work - before >= LEAST_TURN * search.limits.work
-        ):
+        while not self._done and search.work - before >= LEAST_TURN * search.limits.work:
             before = search.work
             self._improve()
 
     def even_out(self) -> None:
         """Look for a more even plan among those as cheap as the incumbent."""
-        self._annealing.even_out(
-            self._candidates, self._search.objective - self._generated.bound
-        )
+        self._annealing.even_out(self._candidates, self._search.objective - self._generated.bound)
 
     @property
     def _done(self) -> bool:
@@ -175,9 +162,7 @@ class _Rounds:
         reach = min(self._candidates.reach(size), needed)
         work = search.work_left * (1.0 if reach >= needed else MODEL_SHARE)
         known = self._candidates.within(reach, search.best)
-        model = ExactModel(
-            search.problem, min(search.objective, self._cost_limit), known
-        )
+        model = ExactModel(search.problem, min(search.objective, self._cost_limit), known)
         proved = model.solve_part(search, work)
         # Choices left out have a reduced cost above `reach`.
         outside = self._lift.of(self._generated.bound + reach)

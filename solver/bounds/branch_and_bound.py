@@ -10,8 +10,7 @@ up (large neighbourhood search; Shaw, 1998);
 freeing all rows, but accepting only solutions under a cutoff. If there is none, the
 cutoff is a bound. It is raised until it meets the incumbent;
 
-fixing the number of moves to each value that is still open
-(`solver.bounds.cardinality`).
+fixing the number of moves to each value that is still open (`solver.bounds.cardinality`).
 
 Capacities, replica limits and balance per topic are not part of a node's bound, which
 is a valid bound of F all the same; a choice that breaks a rule is dropped at the end,
@@ -58,8 +57,7 @@ ANNEALING_SHARE: Final = 0.4
 """Share of the then remaining work for annealing."""
 
 ARMS: Final = tuple(product((0.1, 0.3, 0.03), (0.3, 0.1)))
-"""Highest reduced costs of configurations, and initial temperatures, in costs of a
-move."""
+"""Highest reduced costs of configurations, and initial temperatures, in costs of a move."""
 
 LAST_TEMPERATURE: Final = 0.01
 """Final temperature, in costs of a move."""
@@ -143,8 +141,7 @@ def _reduced_costs(b: Incumbent) -> Floats:
 
 
 def _improve(b: Incumbent, end: float) -> bool:
-    """Look for better choices of some rows at a time; return whether gains have
-    stopped."""
+    """Look for better choices of some rows at a time; return whether gains have stopped."""
     search, idle = b.local.search, 0
     while idle < MOST_IDLE and not search.proved and not search.over(end):
         before = search.objective
@@ -158,8 +155,7 @@ def _improve(b: Incumbent, end: float) -> bool:
 
 
 def _neighbourhood(b: Incumbent, free: Ints) -> bool:
-    """Find the best choice of some rows, given the others; return whether it
-    completed."""
+    """Find the best choice of some rows, given the others; return whether it completed."""
     c, search = b.listed.configurations, b.local.search
     part, kept = b.listed.part(free)
     stay = np.ones(len(b.listed.rows), np.bool_)
@@ -187,8 +183,7 @@ def _neighbourhood(b: Incumbent, free: Ints) -> bool:
 
 
 def _raise_cutoffs(b: Incumbent, end: float) -> bool:
-    """Prove that no plan is under ever higher cutoffs; return whether all searches
-    completed."""
+    """Prove that no plan is under ever higher cutoffs; return whether all searches completed."""
     search = b.local.search
     bound = search.bound
     for share in RAISES:

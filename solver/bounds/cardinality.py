@@ -16,14 +16,7 @@ import numpy as np
 from model.snapshot.snapshot import Bools
 from solver.bounds.configurations import ConfigurationList
 from solver.bounds.incumbent import WORK_PER_OPERATION, Incumbent
-from solver.kernels.node_bound import (
-    CUTOFF,
-    EFFORT,
-    FLOOR,
-    SearchTree,
-    bound_node,
-    new_tree,
-)
+from solver.kernels.node_bound import CUTOFF, EFFORT, FLOOR, SearchTree, bound_node, new_tree
 
 STIFFNESS: Final = 1e3
 """Cost of a number that is one off, in costs of a move."""
@@ -48,10 +41,7 @@ def prove_by_counts(best: Incumbent, end: float) -> None:
     counts = _Counts.of(best)
     first = counts.lowest()
     if (
-        min(
-            counts.root(first - PROMISING_DISTANCE),
-            counts.root(first + PROMISING_DISTANCE),
-        )
+        min(counts.root(first - PROMISING_DISTANCE), counts.root(first + PROMISING_DISTANCE))
         < best.goal
     ):
         return
@@ -80,8 +70,7 @@ class _Counts:
         return cls(best=best, listed=listed, costly=costly, stiffness=stiffness)
 
     def lowest(self) -> int:
-        """The number with the least bound at its root, searched from the
-        incumbent's."""
+        """The number with the least bound at its root, searched from the incumbent's."""
         search = self.best.local.search
         k = int(self.costly[self.best.chosen].sum())
         bound = self.root(k)

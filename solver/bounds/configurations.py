@@ -1,5 +1,4 @@
-"""All configurations of a few rows: which brokers hold each row, and which one
-leads."""
+"""All configurations of a few rows: which brokers hold each row, and which one leads."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -43,11 +42,7 @@ class ConfigurationList:
         start = np.zeros(len(rows) + 1, np.int64)
         start[1:] = np.cumsum(np.diff(c.start)[rows])
         part = Configurations(
-            start=start,
-            at=c.at[kept],
-            load=c.load[kept],
-            used=c.used[kept],
-            price=c.price[kept],
+            start=start, at=c.at[kept], load=c.load[kept], used=c.used[kept], price=c.price[kept]
         )
         return link_configurations(part), kept
 
@@ -65,9 +60,7 @@ class ConfigurationList:
             rows=self.rows,
             brokers=self.brokers,
             configurations=link_configurations(
-                Configurations(
-                    start=c.start, at=at, load=load, used=c.used + counts, price=c.price
-                )
+                Configurations(start=c.start, at=at, load=load, used=c.used + counts, price=c.price)
             ),
             fixed=np.append(self.fixed, 0.0),
         )
@@ -144,9 +137,7 @@ def _configurations_of(
                 yield (leader, *others), price
 
 
-def _linked(
-    c: Columns, rows: Ints, start: Ints, brokers: Ints, price: Floats
-) -> Configurations:
+def _linked(c: Columns, rows: Ints, start: Ints, brokers: Ints, price: Floats) -> Configurations:
     """Configurations as compiled loops take them; zero loads are left out."""
     row, root = np.repeat(rows, np.diff(start)), np.sqrt(c.weight)
     dims, most = len(root), brokers.shape[1]

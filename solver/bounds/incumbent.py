@@ -1,5 +1,4 @@
-"""The incumbent as a choice of configurations, and the trees searched for a
-better one."""
+"""The incumbent as a choice of configurations, and the trees searched for a better one."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -31,8 +30,7 @@ MOST_EFFORT: Final = 100_000_000
 """Operations between two checks of the limits, about 0.2 s."""
 
 FIRST_FREE: Final = 10
-"""Rows set free at first; more when the search among them completes, otherwise
-fewer."""
+"""Rows set free at first; more when the search among them completes, otherwise fewer."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,8 +48,7 @@ class Incumbent:
 
     @property
     def heat(self) -> float:
-        """Temperature of the smoothed bound, in units of F; proportional to a replica's
-        cost."""
+        """Temperature of the smoothed bound, in units of F; proportional to a replica's cost."""
         return max(1e-9, HEAT * self.local.relaxation.price)
 
     @property
@@ -139,8 +136,7 @@ def start_incumbent(local: LocalSearch, listed: ConfigurationList) -> Incumbent:
 
 
 def found_choice(tree: SearchTree) -> Ints:
-    """Return a copy of the choice that the tree has just found: (R,) indices of
-    configurations."""
+    """Return a copy of the choice that the tree has just found: (R,) indices of configurations."""
     chosen: Ints = tree.chosen[tree.counter[LEVEL] + 1].copy()
     return chosen
 

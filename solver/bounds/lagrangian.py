@@ -19,17 +19,8 @@ import numpy as np
 
 from model.snapshot.snapshot import Bools, Floats
 from solver.bounds.large_partitions import grow_tree
-from solver.bounds.single_replica_choices import (
-    SLACK,
-    RowChoices,
-    find_choices,
-    has_choices,
-)
-from solver.kernels.broker_subproblems import (
-    Subproblems,
-    link_subproblems,
-    solve_brokers,
-)
+from solver.bounds.single_replica_choices import SLACK, RowChoices, find_choices, has_choices
+from solver.kernels.broker_subproblems import Subproblems, link_subproblems, solve_brokers
 from solver.kernels.row_prices import BundleMaster, add_sets, new_master, solve_master
 from solver.kernels.single_broker_bnb import BrokerTree, new_tree
 from solver.search.local_search import LocalSearch
@@ -177,8 +168,7 @@ def _unit(dims: int, parts: dict[int, int]) -> Floats:
 
 
 def _ascend(a: Ascent, end: float) -> None:
-    """Try multipliers until the model promises no more, or the work limit is
-    reached."""
+    """Try multipliers until the model promises no more, or the work limit is reached."""
     search, small = a.local.search, ACCURACY * a.local.relaxation.price
     while a.null_steps < MOST_NULL_STEPS and not search.over(end):
         found = _evaluate(a, small)
@@ -190,9 +180,7 @@ def _ascend(a: Ascent, end: float) -> None:
             return
         _take_or_reject(a, bound, open_)
         promised = 0.0 if np.isinf(a.model) else 0.02 * (a.model - a.value)
-        model, effort = solve_master(
-            a.master, a.centre, a.reach, a.mu, max(small, promised)
-        )
+        model, effort = solve_master(a.master, a.centre, a.reach, a.mu, max(small, promised))
         search.work += effort * WORK_PER_OPERATION
         a.model = model + a.decided
         if a.model - a.value < 3.0 * small:

@@ -1,11 +1,10 @@
 """Branch and bound on where the largest rows go.
 
-Dual prices let a row be split over brokers. Where a row is large compared with a
-broker, that causes most of the gap, and prices say little about where it belongs. So
-the row that gains most by being split is put on each of its brokers in turn, and the
-relaxation is solved again, best bound first (Land and Doig, 1960). A row lies on
-exactly one broker, so the least bound of all nodes that are open or were pruned is a
-bound of F.
+Dual prices let a row be split over brokers. Where a row is large compared with a broker, that
+causes most of the gap, and prices say little about where it belongs. So the row that gains most by
+being split is put on each of its brokers in turn, and the relaxation is solved again, best bound
+first (Land and Doig, 1960). A row lies on exactly one broker, so the least bound of all nodes that
+are open or were pruned is a bound of F.
 
 A node waits with the bound that its reduced cost proves, and is solved when its turn
 comes. Where splitting saves less than `MOST_SAVED`, a node is a start for the search.
@@ -122,9 +121,7 @@ def plant_tree(search: Search, c: Columns, r: Relaxation) -> LargePartitionTree:
     All rows must have one replica (`single_replica_choices.has_choices`).
     """
     choices = find_choices(search, c, r)
-    relaxed = new_relaxed(
-        choices.cost, c.lead[choices.rows], c.scale, choices.fixed, c.weight
-    )
+    relaxed = new_relaxed(choices.cost, c.lead[choices.rows], c.scale, choices.fixed, c.weight)
     place_cheapest(relaxed, r.prices)
     root = Node(bound=-np.inf, point=_point(relaxed, r.prices))
     return LargePartitionTree(

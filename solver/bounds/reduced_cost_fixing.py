@@ -22,9 +22,8 @@ SLACK: Final = 1e-9
 def prove_over_open_choices(local: LocalSearch) -> None:
     """Prove the incumbent optimal over the open choices, or find a better plan.
 
-    Reduced-cost fixing: choices whose reduced cost exceeds the gap cannot be part of a
-    better plan, so the exact model decides only the others. Does nothing without an
-    incumbent.
+    Reduced-cost fixing: choices whose reduced cost exceeds the gap cannot be part of a better
+    plan, so the exact model decides only the others. Does nothing without an incumbent.
     """
     search = local.search
     if search.best is None:
@@ -50,9 +49,7 @@ def open_choices(local: LocalSearch) -> Choices:
         least, hold, lead = _reduced_costs(local, row)
         keep, kept = _kept(problem.replicas[row], best, row)
         keep.update(np.flatnonzero(hold - least <= within).tolist())
-        kept.update(
-            np.flatnonzero(lead - least <= within).tolist(), {int(problem.leader[row])}
-        )
+        kept.update(np.flatnonzero(lead - least <= within).tolist(), {int(problem.leader[row])})
         holders[row] = tuple(b for b in held if b in keep or b in kept)
         leaders[row] = tuple(b for b in all_leaders[row] if b in kept)
     return holders, leaders
@@ -63,9 +60,7 @@ def _kept(home: np.ndarray, best: Placement, row: int) -> tuple[set[int], set[in
     return keep, {int(best.leader[row])}
 
 
-def _reduced_costs(
-    local: LocalSearch, row: int
-) -> tuple[float, np.ndarray, np.ndarray]:
+def _reduced_costs(local: LocalSearch, row: int) -> tuple[float, np.ndarray, np.ndarray]:
     c, relaxation = local.columns, local.relaxation
     brokers = len(c.scale)
     hold, lead = np.empty(brokers), np.empty(brokers)

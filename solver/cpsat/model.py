@@ -25,8 +25,7 @@ SQUARES_WORK: Final = 1.75
 """The same in rounds with tangents of squares: 0.9 to 2.6 s; measured."""
 
 WORK_OF_PAIR: Final = 1e-4
-"""Work units for building and presolving a model, per pair of row and broker;
-measured."""
+"""Work units for building and presolving a model, per pair of row and broker; measured."""
 
 
 WORK_OF_BUILDING: Final = 6e-5
@@ -41,14 +40,12 @@ costs one unit at a time towards their true value, which can take 2^40 solutions
 
 
 def pairs(problem: Problem) -> int:
-    """Estimate the size of the exact model: rows that may move x brokers that may take
-    load."""
+    """Estimate the size of the exact model: rows that may move x brokers that may take load."""
     return int(problem.may.alive.sum()) * int((problem.may.fixed_reason == 0).sum())
 
 
 def solve_exactly(search: Search) -> None:
-    """Solve the exact model in rounds until optimality is proved or the budget is
-    exhausted.
+    """Solve the exact model in rounds until optimality is proved or the budget is exhausted.
 
     Each round refines the piecewise linear squares at the plan found. Charges the
     building of the model beyond `FREE_PAIRS`; results are left in `search`.
@@ -57,9 +54,7 @@ def solve_exactly(search: Search) -> None:
     solve_in_rounds(search, WORK_OF_BUILDING * pairs_charged)
 
 
-def solve_in_rounds(
-    search: Search, work: float, open_choices: Choices | None = None
-) -> None:
+def solve_in_rounds(search: Search, work: float, open_choices: Choices | None = None) -> None:
     """Build the exact model and solve it in rounds, adding tangents after each.
 
     Ends when the plan is proved optimal or the search budget is exhausted. `work` units
@@ -80,9 +75,7 @@ def solve_in_rounds(
 class ExactModel:
     """All rules and F over all choices, as one CP-SAT model."""
 
-    def __init__(
-        self, problem: Problem, most: float, among: Choices | None = None
-    ) -> None:
+    def __init__(self, problem: Problem, most: float, among: Choices | None = None) -> None:
         self.problem = problem
         self.variables = make_variables(problem, cp_model.CpModel(), among)
         for rule in (*ALWAYS, *LIMITS):
@@ -101,8 +94,7 @@ class ExactModel:
         self.variables.hint(self._symmetry.ordered(placement))
 
     def solve_round(self, search: Search) -> bool:
-        """Solve once, then add tangents at the plans found; return whether to go
-        another round.
+        """Solve once, then add tangents at the plans found; return whether to go another round.
 
         Raises ValueError if CP-SAT rejects the model as invalid.
         """
@@ -114,9 +106,7 @@ class ExactModel:
         # they cost more than they save: 2.4 s without, 19 s with them (6 x 60, RF 3).
         solver.parameters.cut_level = int(self.problem.band)
         # A quarter of the gap is left to the solver, the rest to the tangents.
-        solver.parameters.absolute_gap_limit = (
-            search.limits.gap / 4 * self.objective.units
-        )
+        solver.parameters.absolute_gap_limit = search.limits.gap / 4 * self.objective.units
         if not self._follows_hints:
             solver.parameters.hint_conflict_limit = 0
         found = _Placements(self.variables, search)
@@ -134,8 +124,7 @@ class ExactModel:
         return status == cp_model.OPTIMAL and any(finer)
 
     def solve_part(self, search: Search, work: float) -> float:
-        """Solve a model of some of the choices within `work`; return a bound of F for
-        them.
+        """Solve a model of some of the choices within `work`; return a bound of F for them.
 
         The bound is the model's cost limit if none of its placements is cheaper. Raises
         ValueError if CP-SAT rejects the model as invalid.
@@ -146,13 +135,9 @@ class ExactModel:
         solver = new_solver(search.limits, work / CUTS_WORK)
         # Without squares the relaxation is strong and cuts are decisive.
         solver.parameters.cut_level = 1
-        solver.parameters.absolute_gap_limit = (
-            search.limits.gap / 4 * self.objective.units
-        )
+        solver.parameters.absolute_gap_limit = search.limits.gap / 4 * self.objective.units
         found = _Placements(self.variables, search)
-        status = solve_stoppable(
-            search, solver, self.variables.model, found, rate=CUTS_WORK
-        )
+        status = solve_stoppable(search, solver, self.variables.model, found, rate=CUTS_WORK)
         if status == cp_model.MODEL_INVALID:
             raise ValueError(self.variables.model.validate())
         if status == cp_model.INFEASIBLE:
@@ -187,8 +172,7 @@ class _Placements(Solutions):
 
 
 def new_solver(limits: SolveLimits, work: float) -> cp_model.CpSolver:
-    """Create a reproducible solver: one thread, the seed, and a limit of deterministic
-    work."""
+    """Create a reproducible solver: one thread, the seed, and a limit of deterministic work."""
     solver = cp_model.CpSolver()
     # A higher limit makes presolve of 9.15 prove wrong optima (google/or-tools#5293).
     solver.parameters.presolve_inclusion_work_limit = 0

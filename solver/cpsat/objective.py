@@ -37,9 +37,7 @@ SLOPE_BITS: Final = 57
 """Under `band` an excess of one mean load costs at most 2^57 parts of F; twice that,
 with the cost beside it, fits 64 bits."""
 
-FIRST_TANGENTS: Final = tuple(
-    sign * 0.002 * 1.35**step for step in range(20) for sign in (-1, 1)
-)
+FIRST_TANGENTS: Final = tuple(sign * 0.002 * 1.35**step for step in range(20) for sign in (-1, 1))
 """Deviations with a tangent from the start: dense near 0, where good plans are, and up
 to 60 %; between two of them the square is underestimated by at most 2.3 %."""
 
@@ -75,9 +73,7 @@ class Objective:
         returned = float(problem.costs.refund.sum())
         self._cost_cap = most + returned + 1
         room = MOST_BITS - math.ceil(math.log2(self._cost_cap))
-        self.units: int = 2 ** min(
-            room, _band_bits(problem) if problem.band else F_BITS
-        )
+        self.units: int = 2 ** min(room, _band_bits(problem) if problem.band else F_BITS)
         self.most = most
         self.terms = [self._term(b, k) for b, k in self._balanced()]
         for term in self.terms:
@@ -95,8 +91,7 @@ class Objective:
         variables.model.minimize(total + (fixed + imbalance - refund))
 
     def refine(self, placement: Placement) -> bool:
-        """Add tangents of the squares at a placement's deviations; return whether any
-        was new.
+        """Add tangents of the squares at a placement's deviations; return whether any was new.
 
         An outer approximation: with no new tangent, the model's value is F at the
         placement. Never new for `band`, whose terms are linear.
@@ -168,16 +163,13 @@ class Objective:
         return math.ceil(reach * MEAN_UNITS * (1 + 1e-9)) + 1
 
     def _scaled(self, b: int, k: int) -> tuple[list[int], int, float]:
-        """Loads of one broker in `MEAN_UNITS`: per term, of fixed rows, and the
-        rounding error."""
+        """Loads of one broker in `MEAN_UNITS`: per term, of fixed rows, and the rounding error."""
         problem, variables = self._problem, self._variables
         column, slope = problem.column[k], problem.slope[b, k] * MEAN_UNITS
         exact = [float(load[column] * slope) for _, load in variables.terms.get(b, [])]
         at = float(variables.fixed[b, column] * slope) - MEAN_UNITS
         units = [round(value) for value in exact]
-        errors = [
-            abs(e - u) for e, u in zip([*exact, at], [*units, round(at)], strict=True)
-        ]
+        errors = [abs(e - u) for e, u in zip([*exact, at], [*units, round(at)], strict=True)]
         return units, round(at), sum(errors) / MEAN_UNITS
 
     def add_tangent(self, term: DeviationTerm, deviation: float) -> bool:
@@ -194,9 +186,7 @@ class Objective:
         height = -(slope * slope / steep * MEAN_UNITS / 2)
         height -= abs(slope) * MEAN_UNITS * term.error
         term.tangents[slope] = math.floor(height) - 1
-        self._variables.model.add(
-            term.cost >= slope * term.deviation + term.tangents[slope]
-        )
+        self._variables.model.add(term.cost >= slope * term.deviation + term.tangents[slope])
         return True
 
     def _add_band(self, term: DeviationTerm) -> None:
@@ -224,10 +214,7 @@ class Objective:
             price = math.floor(each_new * self.units)
             fixed += price * int(problem.rf[row]) + led
             leader = int(problem.leader[row])
-            kept = [
-                (variables.on.get((row, b)), price)
-                for b in problem.replicas[row].tolist()
-            ]
+            kept = [(variables.on.get((row, b)), price) for b in problem.replicas[row].tolist()]
             kept.append((variables.lead.get((row, leader)), led))
             stay += [v for v, _ in kept if v is not None]
             each += [-p for v, p in kept if v is not None]
@@ -235,8 +222,7 @@ class Objective:
 
 
 def _band_bits(problem: Problem) -> int:
-    """Parts of F such that the whole slope of the excess neither vanishes nor
-    overflows."""
+    """Parts of F such that the whole slope of the excess neither vanishes nor overflows."""
     steepest = excess_price(problem) * float(problem.weight.max(initial=0.0))
     return SLOPE_BITS - math.ceil(math.log2(steepest)) if steepest > 0 else F_BITS
 

@@ -43,8 +43,7 @@ class Symmetry:
                 model.add(self._filled[one] >= self._filled[other])
 
     def ordered(self, placement: Placement) -> Placement:
-        """Return the equivalent placement that respects the order of equal rows and
-        brokers.
+        """Return the equivalent placement that respects the order of equal rows and brokers.
 
         It has the same F; the constraints that break the symmetry allow only this one.
         """

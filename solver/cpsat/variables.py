@@ -1,5 +1,4 @@
-"""The decisions of the exact model: which brokers hold each row, and which one
-leads."""
+"""The decisions of the exact model: which brokers hold each row, and which one leads."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -54,8 +53,7 @@ class Variables:
         return self.integer(0, 1, name, hint)
 
     def integer(self, low: int, high: int, name: str, hint: Hint) -> cp_model.IntVar:
-        """Create an integer variable from `low` to `high` that follows from the
-        placement.
+        """Create an integer variable from `low` to `high` that follows from the placement.
 
         `hint` computes its value from a placement and the values of earlier variables.
         """
@@ -63,11 +61,8 @@ class Variables:
         self.hints.append((variable, hint))
         return variable
 
-    def placement(
-        self, problem: Problem, value: Callable[[cp_model.IntVar], int]
-    ) -> Placement:
-        """Read the placement from the variables' values; rows without a choice stay at
-        home.
+    def placement(self, problem: Problem, value: Callable[[cp_model.IntVar], int]) -> Placement:
+        """Read the placement from the variables' values; rows without a choice stay at home.
 
         `value` returns the value of a variable in CP-SAT's solution.
         """
@@ -81,16 +76,14 @@ class Variables:
         return Placement.of(on, leader, problem.replicas.shape[1])
 
     def hint(self, placement: Placement) -> None:
-        """Give CP-SAT a complete placement as its starting hint, replacing an earlier
-        one."""
+        """Give CP-SAT a complete placement as its starting hint, replacing an earlier one."""
         self.model.clear_hints()  # type: ignore[no-untyped-call]  # untyped upstream
         known = self.values(placement)
         for variable, _ in self.hints:
             self.model.add_hint(variable, known[variable.index])
 
     def values(self, placement: Placement) -> Known:
-        """Compute the value of every variable in a placement, by its index in the
-        model."""
+        """Compute the value of every variable in a placement, by its index in the model."""
         known: dict[int, int] = {}
         for variable, value in self.hints:
             known[variable.index] = value(placement, known)
@@ -112,13 +105,7 @@ def make_variables(
         model=model,
         holders=holders,
         leaders=leaders,
-        fixed=sum_loads(
-            stay,
-            problem.leader,
-            problem.lead,
-            problem.follow,
-            len(problem.brokers),
-        ),
+        fixed=sum_loads(stay, problem.leader, problem.lead, problem.follow, len(problem.brokers)),
     )
     for row in free:
         _make_row(problem, variables, row)
@@ -127,8 +114,7 @@ def make_variables(
 
 
 def choices(problem: Problem) -> Choices:
-    """Find the brokers, by position, that may hold and that may lead each row with a
-    choice.
+    """Find the brokers, by position, that may hold and that may lead each row with a choice.
 
     Rows that may not move, or have only one placement, are left out.
     """
@@ -149,18 +135,12 @@ def choices(problem: Problem) -> Choices:
 def _make_row(problem: Problem, variables: Variables, row: int) -> None:
     name, brokers = problem.snapshot.id(row), problem.brokers
     for b in variables.holders[row]:
-        variables.on[row, b] = variables.boolean(
-            f"on[{name},{brokers[b]}]", _holds(row, b)
-        )
+        variables.on[row, b] = variables.boolean(f"on[{name},{brokers[b]}]", _holds(row, b))
     if problem.rf[row] == 1:
-        variables.lead.update(
-            {(row, b): variables.on[row, b] for b in variables.holders[row]}
-        )
+        variables.lead.update({(row, b): variables.on[row, b] for b in variables.holders[row]})
         return
     for b in variables.leaders[row]:
-        variables.lead[row, b] = variables.boolean(
-            f"lead[{name},{brokers[b]}]", _leads(row, b)
-        )
+        variables.lead[row, b] = variables.boolean(f"lead[{name},{brokers[b]}]", _leads(row, b))
 
 
 def _holds(row: int, b: int) -> Hint:

@@ -1,5 +1,4 @@
-"""The requirements a conflict may consist of, each something a person can name and
-change."""
+"""The requirements a conflict may consist of, each something a person can name and change."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -74,8 +73,7 @@ class Barriers:
     problem: Problem
 
     def of(self, row: int, broker: int) -> Iterator[Requirement]:
-        """Yield the requirements that forbid a row's replica on a broker after the
-        plan.
+        """Yield the requirements that forbid a row's replica on a broker after the plan.
 
         `row` and `broker` are positions. None where the broker may hold the row.
         """
@@ -110,21 +108,17 @@ class Barriers:
             yield Requirement(RequirementKind.STATE, broker)
 
     def stays(self, row: int) -> Requirement | None:
-        """Return the requirement that keeps a row in place; None if the row may
-        move."""
+        """Return the requirement that keeps a row in place; None if the row may move."""
         why = int(self.problem.may.fixed_reason[row])
         return Requirement(RequirementKind.STAYS, why - 1) if why else None
 
     def placements_of(self, row: int) -> tuple[Requirement, ...]:
-        """List the explicit placements that match a row's topic, in the order of the
-        goals.
+        """List the explicit placements that match a row's topic, in the order of the goals.
 
         The first one binds the row; empty where the rack rule binds it.
         """
         numbers = self._placements[self._topic(row)]
-        return tuple(
-            Requirement(RequirementKind.PLACEMENT, number) for number in numbers
-        )
+        return tuple(Requirement(RequirementKind.PLACEMENT, number) for number in numbers)
 
     @cached_property
     def rack_mode(self) -> RackMode:
@@ -132,8 +126,7 @@ class Barriers:
         return rack_mode(self.problem.snapshot, self.problem.goals)
 
     def takers(self, row: int) -> Bools:
-        """Return (B,) brokers that their state and the pins allow to get a new replica
-        of a row."""
+        """Return (B,) brokers that their state and the pins allow to get a new replica of a row."""
         taking = self.problem.may.alive.copy()
         for pin in self._pins_of(row):
             taking &= self._pinned[pin]
@@ -166,8 +159,7 @@ class Barriers:
 
         def permits(pin: Pin) -> list[bool]:
             return [
-                (not pin.brokers or b.id in pin.brokers)
-                and (not pin.racks or b.rack in pin.racks)
+                (not pin.brokers or b.id in pin.brokers) and (not pin.racks or b.rack in pin.racks)
                 for b in brokers
             ]
 

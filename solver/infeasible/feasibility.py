@@ -1,8 +1,7 @@
 """Every rule as a requirement that can be dropped, to see which of them conflict.
 
-Unlike the exact model of `solver.cpsat.model`, this one has a variable for every
-broker: whatever forbids a broker is a constraint that binds only while its requirement
-is kept.
+Unlike the exact model of `solver.cpsat.model`, this one has a variable for every broker:
+whatever forbids a broker is a constraint that binds only while its requirement is kept.
 """
 
 from collections import Counter
@@ -34,9 +33,8 @@ class Feasibility:
     ) -> None:
         """Post the rules of each row. A broker may be added in each of `racks`.
 
-        With `next_rules`, dropping a placement lets the next one that matches the topic
-        bind its rows, and after the last one the rack rule, as in goals without the
-        placement.
+        With `next_rules`, dropping a placement lets the next one that matches the topic bind its
+        rows, and after the last one the rack rule, as in goals without the placement.
         """
         self.problem, self.rows = problem, tuple(rows)
         self.added, self._next_rules = tuple(racks), next_rules
@@ -67,8 +65,7 @@ class Feasibility:
         return [b for b in self.problem.replicas[row].tolist() if b >= 0]
 
     def keep(self, requirement: Requirement) -> cp_model.IntVar:
-        """Return the literal that is true where a requirement is kept, creating it if
-        needed."""
+        """Return the literal that is true where a requirement is kept, creating it if needed."""
         if requirement not in self.keeps:
             kind, at, part = requirement.kind, requirement.at, requirement.part
             name = f"keep[{kind.name.lower()},{at},{part}]"
@@ -76,12 +73,9 @@ class Feasibility:
         return self.keeps[requirement]
 
     def missing(self, row: int, variable: cp_model.IntVar) -> cp_model.IntVar:
-        """Create a variable that is 1 where a row is kept and `variable`, a decision,
-        is 0."""
+        """Create a variable that is 1 where a row is kept and `variable`, a decision, is 0."""
         found = self.model.new_bool_var(f"not[{variable.name}]")
-        self.model.add(
-            found >= self.keep(Requirement(RequirementKind.ROW, row)) - variable
-        )
+        self.model.add(found >= self.keep(Requirement(RequirementKind.ROW, row)) - variable)
         return found
 
     def when(self, requirement: Requirement, posted: cp_model.Constraint) -> None:
@@ -101,8 +95,7 @@ class Feasibility:
                     self.model.add_implication(self.keep(requirement), ~lead)
 
     def _barring(self, row: int, place: int) -> Iterator[Requirement]:
-        """Requirements that forbid a row's replica on an existing or an added
-        broker."""
+        """Requirements that forbid a row's replica on an existing or an added broker."""
         known = len(self.problem.brokers)
         if place < known:
             yield from self._barriers.of(row, place)
@@ -142,9 +135,7 @@ class Feasibility:
             for b in self.home(row):
                 self.model.add_implication(stays, self.on[row, b])
             for constraint, literals in post(row, counts):
-                constraint.only_enforce_if(
-                    self.keep(RACKS), ~stays, *dropped, *literals
-                )
+                constraint.only_enforce_if(self.keep(RACKS), ~stays, *dropped, *literals)
 
     def _placements_of(self, row: int) -> tuple[Requirement, ...]:
         """The placements that match a row; the first one binds it."""
@@ -164,9 +155,7 @@ class Feasibility:
         wanted, names = Counter(rack_totals(rule)), self.problem.may.spreading.racks
         for rack, count in enumerate(counts):
             posted = self.model.add(count == wanted.pop(names[rack] or "", 0))
-            posted.only_enforce_if(
-                *binds, self.keep(Requirement(RequirementKind.ROW, row))
-            )
+            posted.only_enforce_if(*binds, self.keep(Requirement(RequirementKind.ROW, row)))
         if wanted:
             # No broker names such a rack.
             self.model.add_bool_or([~literal for literal in binds])
@@ -180,9 +169,7 @@ class Feasibility:
         spreading = self.problem.may.spreading
         rack = [*spreading.rack.tolist(), *self.added]
         return [
-            cp_model.LinearExpr.sum(
-                [self.on[row, b] for b in self.places if rack[b] == r]
-            )
+            cp_model.LinearExpr.sum([self.on[row, b] for b in self.places if rack[b] == r])
             for r in range(len(spreading.racks))
         ]
 

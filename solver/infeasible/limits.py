@@ -1,7 +1,6 @@
 """Limits of brokers and of the whole plan, as sums bounded while a requirement is kept.
 
-Loads are rounded down and limits are rounded up, so what is infeasible here is truly
-infeasible.
+Loads are rounded down and limits are rounded up, so what is infeasible here is truly infeasible.
 """
 
 import math
@@ -16,25 +15,17 @@ from ortools.sat.python import cp_model
 
 from model.goals.goals import Budgets
 from model.snapshot.snapshot import Floats, Ints, Resource
-from solver.infeasible.assumptions import (
-    BUDGETS,
-    REPLICA_LIMIT,
-    Requirement,
-    RequirementKind,
-)
+from solver.infeasible.assumptions import BUDGETS, REPLICA_LIMIT, Requirement, RequirementKind
 from solver.infeasible.feasibility import Feasibility, Sum
 from solver.problem.problem import sum_loads
 
 LOAD_UNITS: Final = 2**44
-"""Integer units of a dimension's whole load; sums of twice that over 1,000 brokers fit
-64 bits."""
+"""Integer units of a dimension's whole load; sums of twice that over 1,000 brokers fit 64 bits."""
 
 ROOM_SLACK: Final = 2e-9
 """Share by which limits are enlarged; more than the evaluator tolerates."""
 
-BUDGET_OF: Final = {
-    name: Requirement(RequirementKind.BUDGET, i) for i, name in enumerate(BUDGETS)
-}
+BUDGET_OF: Final = {name: Requirement(RequirementKind.BUDGET, i) for i, name in enumerate(BUDGETS)}
 
 Cells = Mapping[tuple[int, int], Sum]
 """Counts by row and broker."""
@@ -65,11 +56,7 @@ def keep_limits(feasibility: Feasibility) -> list[LimitedSum]:
 
     Returns them in order: capacities, replicas per broker, budgets.
     """
-    limits = [
-        *_capacities(feasibility),
-        *_replica_limits(feasibility),
-        *_budgets(feasibility),
-    ]
+    limits = [*_capacities(feasibility), *_replica_limits(feasibility), *_budgets(feasibility)]
     for limit in limits:
         posted = feasibility.model.add(limit.total <= limit.room)
         feasibility.when(limit.requirement, posted)
@@ -83,27 +70,20 @@ class _Loads:
     only make fewer problems infeasible.
     """
 
-    def __init__(
-        self, feasibility: Feasibility, lead: Floats, follow: Floats, unit: float
-    ) -> None:
+    def __init__(self, feasibility: Feasibility, lead: Floats, follow: Floats, unit: float) -> None:
         self._feasibility, self._unit = feasibility, unit
         self._lead, self._follow = lead[:, None], follow[:, None]
         self._spare = self._spread_rest() if len(self._rest) else {}
 
     def of(self, broker: int) -> Sum:
-        """Load of a broker, without partitions that have no leader to copy from, in
-        units."""
+        """Load of a broker, without partitions that have no leader to copy from, in units."""
         found, rows = self._feasibility, self._feasibility.rows
         variables = [found.on[row, broker] for row in rows]
         single = self._feasibility.problem.rf == 1
-        units = [
-            self._units(self._lead[r] if single[r] else self._follow[r]) for r in rows
-        ]
+        units = [self._units(self._lead[r] if single[r] else self._follow[r]) for r in rows]
         shared = [row for row in rows if not single[row]]
         variables += [found.lead[row, broker] for row in shared]
-        units += [
-            self._units(self._lead[r]) - self._units(self._follow[r]) for r in shared
-        ]
+        units += [self._units(self._lead[r]) - self._units(self._follow[r]) for r in shared]
         total = cp_model.LinearExpr.weighted_sum(variables, units)
         return total + self._spare.get(broker, 0)
 
@@ -143,9 +123,7 @@ class _Loads:
         for b, alive in enumerate(found.problem.may.alive.tolist()):
             if not alive:
                 most = math.ceil(before[b] / self._unit) + 1
-                found.when(
-                    Requirement(RequirementKind.STATE, b), model.add(spare[b] <= most)
-                )
+                found.when(Requirement(RequirementKind.STATE, b), model.add(spare[b] <= most))
         self._keep_staying(spare)
         return spare
 
@@ -157,8 +135,7 @@ class _Loads:
         each = {r - 1: self._before(self._rest[why == r]) for r in reasons}
         for b in range(len(found.problem.brokers)):
             kept = [
-                found.keep(Requirement(RequirementKind.STAYS, r))
-                * int(load[b] / self._unit)
+                found.keep(Requirement(RequirementKind.STAYS, r)) * int(load[b] / self._unit)
                 for r, load in each.items()
                 if load[b] > 0
             ]
@@ -176,10 +153,7 @@ def _capacities(feasibility: Feasibility) -> Iterator[LimitedSum]:
             continue
         capacity = _capacity(feasibility, resource)
         limit, unit = problem.goals.limit_of(resource), whole / LOAD_UNITS
-        before = [
-            *problem.loads_before[:, d].tolist(),
-            *(0.0 for _ in feasibility.added),
-        ]
+        before = [*problem.loads_before[:, d].tolist(), *(0.0 for _ in feasibility.added)]
         tight = {
             b: most
             for b, size in capacity.items()
@@ -190,9 +164,7 @@ def _capacities(feasibility: Feasibility) -> Iterator[LimitedSum]:
         loads = _Loads(feasibility, problem.lead[:, d], problem.follow[:, d], unit)
         for b, most in tight.items():
             yield LimitedSum(
-                requirement=Requirement(
-                    RequirementKind.CAPACITY, b, resources.index(resource)
-                ),
+                requirement=Requirement(RequirementKind.CAPACITY, b, resources.index(resource)),
                 total=loads.of(b),
                 room=math.ceil((most * (1 + ROOM_SLACK) - loads.stuck[b]) / unit),
                 nothing=math.ceil(-loads.stuck[b] / unit),
@@ -263,26 +235,20 @@ def _budgets(feasibility: Feasibility) -> Iterator[LimitedSum]:
 
     yield from counted("replica_moves", [_sum(gone.values())])
     yield from counted("leader_changes", [_led(feasibility)])
-    yield from counted(
-        "replica_moves_per_topic", _by(gone, lambda row, _: int(topic[row]))
-    )
+    yield from counted("replica_moves_per_topic", _by(gone, lambda row, _: int(topic[row])))
     yield from counted("replica_moves_in_per_broker", _by(new, lambda _, b: b))
     yield from counted("replica_moves_out_per_broker", _by(gone, lambda _, b: b))
     if budgets.partitions is not None or budgets.partitions_per_topic is not None:
         changed = _changed(feasibility, gone)
         yield from counted("partitions", [_sum(changed.values())])
-        yield from counted(
-            "partitions_per_topic", _by(changed, lambda row, _: int(topic[row]))
-        )
+        yield from counted("partitions_per_topic", _by(changed, lambda row, _: int(topic[row])))
     if budgets.bytes is not None:
         size = feasibility.problem.copied_bytes
         scale = max(1, int(float(size.sum()) * 4) // LOAD_UNITS)
         sizes = (size // scale).tolist()
         copied = _sum(left * sizes[row] for (row, _), left in gone.items())
         local = feasibility.problem.snapshot.partitions.local_bytes
-        unknown = _sum(
-            left for (row, _), left in gone.items() if size[row] and local[row] < 0
-        )
+        unknown = _sum(left for (row, _), left in gone.items() if size[row] and local[row] < 0)
         yield from counted("bytes", [copied], scale, unknown)
 
 
@@ -291,19 +257,14 @@ def _changes(feasibility: Feasibility) -> tuple[Cells, Cells]:
     on = feasibility.on
     home = {row: feasibility.home(row) for row in feasibility.rows}
     new = {(r, b): v for (r, b), v in on.items() if b not in home[r]}
-    gone = {
-        (r, b): feasibility.missing(r, on[r, b])
-        for r, held in home.items()
-        for b in held
-    }
+    gone = {(r, b): feasibility.missing(r, on[r, b]) for r, held in home.items() for b in held}
     return new, gone
 
 
 def _led(feasibility: Feasibility) -> Sum:
     leader = feasibility.problem.leader.tolist()
     return _sum(
-        feasibility.missing(row, feasibility.lead[row, leader[row]])
-        for row in feasibility.rows
+        feasibility.missing(row, feasibility.lead[row, leader[row]]) for row in feasibility.rows
     )
 
 

@@ -7,27 +7,14 @@ from model.exchange.confluent_placement import USER_TOPICS
 from model.goals.goals import RackRule
 from model.names import Names
 from model.snapshot.snapshot import BrokerState, Measure, Resource
-from model.units import (
-    bytes_text,
-    cores_text,
-    count_text,
-    percent_text,
-    rate_text,
-    seconds_text,
-)
-from solver.infeasible.assumptions import (
-    BUDGETS,
-    Barriers,
-    Requirement,
-    RequirementKind,
-)
+from model.units import bytes_text, cores_text, count_text, percent_text, rate_text, seconds_text
+from solver.infeasible.assumptions import BUDGETS, Barriers, Requirement, RequirementKind
 from solver.infeasible.minimal_conflict import Conflict
 from solver.problem.eligibility import FIXED_REASONS, FixedReason
 from solver.problem.problem import Problem
 
 MOST_NAMED = 5
-"""Partitions or brokers of one kind that are listed by name before the rest is
-counted."""
+"""Partitions or brokers of one kind that are listed by name before the rest is counted."""
 
 ALL_TOPICS = Names(regex=(USER_TOPICS,))
 """The topics of a placement file that lists none: all except internal topics."""
@@ -75,8 +62,7 @@ def _one_row(problem: Problem, conflict: Conflict) -> Iterator[str]:
 
 
 def _left(problem: Problem, able: Sequence[int], states: set[BrokerState]) -> str:
-    """Describe the brokers left: `racks a and b have 2 brokers that are not
-    draining`."""
+    """Describe the brokers left: `racks a and b have 2 brokers that are not draining`."""
     order = sorted(states)
     none = f"not {order[0]}" if len(order) == 1 else f"neither {' nor '.join(order)}"
     if not able:
@@ -101,8 +87,7 @@ def _rows(problem: Problem, rows: Sequence[int]) -> str:
     if len(rows) > MOST_NAMED:
         return f"{count_text(len(rows), 'partition')} have to be placed"
     names = [
-        f"{problem.snapshot.id(r)} ({count_text(int(problem.rf[r]), 'replica')})"
-        for r in rows
+        f"{problem.snapshot.id(r)} ({count_text(int(problem.rf[r]), 'replica')})" for r in rows
     ]
     return f"{listed(names)} {'has' if len(rows) == 1 else 'have'} to be placed"
 
@@ -137,9 +122,7 @@ def _requirement_texts(
         case RequirementKind.STAYS:
             yield from (_staying(problem, t) for t in requirements)
         case RequirementKind.BUDGET:
-            yield from (
-                f"the budget is {budget_text(problem, t)}" for t in requirements
-            )
+            yield from (f"the budget is {budget_text(problem, t)}" for t in requirements)
         case RequirementKind.REPLICA_LIMIT:
             limit = problem.goals.replicas_per_broker
             yield f"a broker may hold at most {count_text(limit, 'replica')}"
@@ -150,9 +133,7 @@ def _requirement_texts(
 def _states(problem: Problem, requirements: Sequence[Requirement]) -> Iterator[str]:
     by_state: dict[BrokerState, list[int]] = defaultdict(list)
     for requirement in requirements:
-        by_state[problem.snapshot.header.brokers[requirement.at].state].append(
-            requirement.at
-        )
+        by_state[problem.snapshot.header.brokers[requirement.at].state].append(requirement.at)
     for state, positions in sorted(by_state.items()):
         ids = [str(problem.brokers[b]) for b in positions]
         yield f"{named('broker', ids)} {_be(ids)} {state}"
@@ -192,8 +173,7 @@ def _staying(problem: Problem, requirement: Requirement) -> str:
 
 
 def staying_text(count: int, why: FixedReason) -> str:
-    """Format `1 partition is in cooldown after a recent move`, `2 partitions have no
-    leader`."""
+    """Format `1 partition is in cooldown after a recent move`, `2 partitions have no leader`."""
     verb, _, rest = why.partition(" ")
     if count == 1:
         verb = {"have": "has", "are": "is", "belong": "belongs"}[verb]
@@ -240,11 +220,8 @@ def no_such_rack(problem: Problem, rack: str | None) -> str:
     return f"no broker is in rack {rack!r} ({texts})"
 
 
-def budget_text(
-    problem: Problem, requirement: Requirement, limit: int | None = None
-) -> str:
-    """Format a budget with its unit, such as `10 replica moves`, at its present or a
-    new limit."""
+def budget_text(problem: Problem, requirement: Requirement, limit: int | None = None) -> str:
+    """Format a budget with its unit, such as `10 replica moves`, at its present or a new limit."""
     name = BUDGETS[requirement.at]
     most = getattr(problem.goals.budgets, name) if limit is None else limit
     moves = count_text(most, "replica move")
@@ -274,13 +251,9 @@ def names_text(names: Names) -> str:
 
 
 def broker_names(problem: Problem, positions: Sequence[int]) -> str:
-    """Format brokers by position: `broker 2`, `broker 2 (draining)`, `brokers 1
-    and 2`."""
+    """Format brokers by position: `broker 2`, `broker 2 (draining)`, `brokers 1 and 2`."""
     found = [problem.snapshot.header.brokers[b] for b in positions]
-    texts = [
-        str(b.id) if b.state is BrokerState.ALIVE else f"{b.id} ({b.state})"
-        for b in found
-    ]
+    texts = [str(b.id) if b.state is BrokerState.ALIVE else f"{b.id} ({b.state})" for b in found]
     return named("broker", texts)
 
 
@@ -303,8 +276,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def amount_text(measure: Measure, value: float) -> str:
-    """Format a load with its unit: bytes/s, bytes, or a plain number for counts and
-    CPU."""
+    """Format a load with its unit: bytes/s, bytes, or a plain number for counts and CPU."""
     if measure in (Resource.NET_IN, Resource.NET_OUT):
         return rate_text(value)
     if measure is Resource.CPU:

@@ -1,11 +1,10 @@
 """A smallest set of requirements that conflict.
 
-First an irreducible set is found by halving (QuickXplain; Junker, AAAI 2004). Then a
-smallest one: a set conflicts exactly if it shares a member with every correction set, a
-set whose removal makes the rest feasible. In turns, a minimum hitting set of the
-correction sets known so far is tried, and if it does not conflict, the largest feasible
-set around it gives one more (implicit hitting sets; Ignatiev, Previti, Liffiton and
-Marques-Silva, CP 2015).
+First an irreducible set is found by halving (QuickXplain; Junker, AAAI 2004). Then a smallest one:
+a set conflicts exactly if it shares a member with every correction set, a set whose removal makes
+the rest feasible. In turns, a minimum hitting set of the correction sets known so far is tried, and
+if it does not conflict, the largest feasible set around it gives one more (implicit hitting sets;
+Ignatiev, Previti, Liffiton and Marques-Silva, CP 2015).
 
 Requirements are kept and dropped by fixing their variables: as assumptions, which
 presolve does not see, the same questions take CP-SAT up to a hundred times longer.
@@ -80,9 +79,7 @@ def find_conflict(problem: Problem, budget: Budget) -> Conflict | None:
     return conflict_of_rows(problem, rows, budget) if rows else None
 
 
-def conflict_of_rows(
-    problem: Problem, rows: Sequence[int], budget: Budget
-) -> Conflict | None:
+def conflict_of_rows(problem: Problem, rows: Sequence[int], budget: Budget) -> Conflict | None:
     """Find a conflict that shows when only these rows are placed again.
 
     Returns None if none was found within the search budget.
@@ -98,8 +95,7 @@ def conflict_of_rows(
 
 
 def affordable(problem: Problem, rows: Sequence[int], budget: Budget) -> bool:
-    """Charge the building of a model of these rows; return whether the budget allows
-    it.
+    """Charge the building of a model of these rows; return whether the budget allows it.
 
     Where it does not, nothing is charged.
     """
@@ -113,8 +109,7 @@ def affordable(problem: Problem, rows: Sequence[int], budget: Budget) -> bool:
 def modelled_rows(problem: Problem) -> list[int]:
     """Return the rows to place again: all with a leader, or else those forced to move.
 
-    The latter above `MOST_PAIRS` pairs of row and broker; empty if those are too many,
-    too.
+    The latter above `MOST_PAIRS` pairs of row and broker; empty if those are too many, too.
     """
     brokers = len(problem.brokers)
     rows: list[int] = (problem.leader >= 0).nonzero()[0].tolist()
@@ -154,14 +149,10 @@ class _ConflictSearch:
     def conflict(self) -> Conflict | None:
         if not self._conflicts([*self._rules, *self._rows]):
             return None
-        rules = self._needed(
-            self._rules, lambda kept: self._conflicts([*kept, *self._rows])
-        )
+        rules = self._needed(self._rules, lambda kept: self._conflicts([*kept, *self._rows]))
         least = self._within(lambda: self._smallest(len(rules)), None)
         rules = rules if least is None else least
-        rows, needed = self._within(
-            lambda: self._needed_rows(rules), (self._rows, False)
-        )
+        rows, needed = self._within(lambda: self._needed_rows(rules), (self._rows, False))
         return Conflict(
             requirements=tuple(sorted(rules)),
             rows=tuple(sorted(t.at for t in rows)),
@@ -209,9 +200,7 @@ class _ConflictSearch:
             return []
         return search([], False, requirements)
 
-    def _needed_rows(
-        self, rules: Sequence[Requirement]
-    ) -> tuple[list[Requirement], bool]:
+    def _needed_rows(self, rules: Sequence[Requirement]) -> tuple[list[Requirement], bool]:
         """The rows in conflict, and whether each of them is needed."""
 
         def conflicts(kept: Collection[Requirement]) -> bool:
@@ -246,9 +235,7 @@ class _ConflictSearch:
             missed.append(set(self._rules) - kept)
         return None
 
-    def _minimum_hitting_set(
-        self, sets: Sequence[set[Requirement]]
-    ) -> list[Requirement]:
+    def _minimum_hitting_set(self, sets: Sequence[set[Requirement]]) -> list[Requirement]:
         model = cp_model.CpModel()
         takes = {t: model.new_bool_var("") for t in self._rules}
         for members in sets:
@@ -260,9 +247,7 @@ class _ConflictSearch:
             raise _BudgetError
         return [t for t in self._rules if solver.value(takes[t])]
 
-    def _largest_feasible_with(
-        self, tried: Sequence[Requirement]
-    ) -> set[Requirement] | None:
+    def _largest_feasible_with(self, tried: Sequence[Requirement]) -> set[Requirement] | None:
         """The most rules that can be kept with these and all rows; None if none."""
         keeps, model = self._feasibility.keeps, self._feasibility.model
         self._fix([*tried, *self._rows], others=None)
@@ -286,10 +271,7 @@ class _ConflictSearch:
 
     def _fix(self, kept: Iterable[Requirement], *, others: int | None) -> None:
         """Keep these; drop all others or leave them open."""
-        keeps, variables = (
-            self._feasibility.keeps,
-            self._feasibility.model.proto.variables,
-        )
+        keeps, variables = (self._feasibility.keeps, self._feasibility.model.proto.variables)
         wanted = set(kept)
         for requirement, keep in keeps.items():
             domain = variables[keep.index].domain

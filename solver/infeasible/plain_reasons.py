@@ -114,8 +114,7 @@ def _staying_load(problem: Problem) -> Floats:
 def _placement_misfits(problem: Problem) -> Iterator[str]:
     """Placements that leave forced partitions no place, whatever else is allowed.
 
-    Their counts do not add up to the replication factor, or no broker is in a rack they
-    name.
+    Their counts do not add up to the replication factor, or no broker is in a rack they name.
     """
     found: dict[int, list[str]] = defaultdict(list)
     barriers = Barriers(problem)
@@ -131,8 +130,7 @@ def _placement_misfits(problem: Problem) -> Iterator[str]:
 
 
 def _placed_rows(problem: Problem) -> list[int]:
-    """One forced row per topic and replication factor that an explicit
-    placement binds."""
+    """One forced row per topic and replication factor that an explicit placement binds."""
     spreading, topic = problem.may.spreading, problem.snapshot.partitions.topic
     exact = spreading.mode[spreading.group] == RackMode.EXACT
     rows = np.flatnonzero((problem.may.forced > 0) & exact)
@@ -146,9 +144,7 @@ def _misfits(problem: Problem, row: int, placement: ReplicaPlacement) -> Iterato
     wanted, rf = sum(entry.count for entry in counts), int(problem.rf[row])
     if wanted != rf:
         topic = problem.snapshot.id(row).topic
-        yield (
-            f"the counts sum to {wanted}, but {topic} has {count_text(rf, 'replica')}"
-        )
+        yield (f"the counts sum to {wanted}, but {topic} has {count_text(rf, 'replica')}")
     for entry in counts:
         if words := no_such_rack(problem, entry.constraints.rack):
             yield words

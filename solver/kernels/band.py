@@ -13,9 +13,7 @@ from solver.kernels.problem_arrays import Columns
 
 
 @compiled
-def cheapest_of_all(
-    c: Columns, q: Floats, best: Ints, least: Floats, r: PricingScratch
-) -> None:
+def cheapest_of_all(c: Columns, q: Floats, best: Ints, least: Floats, r: PricingScratch) -> None:
     """Find the cheapest placement of every row that may change.
 
     `q` is (K, B), prices per unit of load. Fills `best`, (n, M) int32 brokers, leader
@@ -45,8 +43,7 @@ def cheapest_of_all(
 
 @compiled
 def _choose(c: Columns, p: int, follow: Floats, chosen: Ints) -> float:
-    """Choose the cheapest brokers that the racks allow; return their cost as
-    followers."""
+    """Choose the cheapest brokers that the racks allow; return their cost as followers."""
     group, total = c.group[p], 0.0
     for k in range(c.rf[p]):
         found, cost = -1, np.inf
@@ -74,13 +71,7 @@ def _has_room(c: Columns, group: int, b: int, chosen: Ints, count: int) -> bool:
 
 @compiled
 def _lead(
-    c: Columns,
-    p: int,
-    follow: Floats,
-    lead: Floats,
-    chosen: Ints,
-    total: float,
-    kept: int,
+    c: Columns, p: int, follow: Floats, lead: Floats, chosen: Ints, total: float, kept: int
 ) -> float:
     """Cost with the best leader, in exchange for a follower if it is not one.
 
@@ -115,9 +106,7 @@ def _leaves(c: Columns, p: int, b: int, follow: Floats, chosen: Ints, kept: int)
 
 
 @compiled
-def least_with(
-    c: Columns, q: Floats, holds: Floats, leads: Floats, r: PricingScratch
-) -> None:
+def least_with(c: Columns, q: Floats, holds: Floats, leads: Floats, r: PricingScratch) -> None:
     """Find the least cost of each row with a given broker in it.
 
     Fills `holds`, (n, B) with a replica on the broker, and `leads`, (n, B) with the

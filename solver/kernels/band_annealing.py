@@ -1,5 +1,4 @@
-"""Simulated annealing towards the tolerance band: cost of moves plus price of the
-excess.
+"""Simulated annealing towards the tolerance band: cost of moves plus price of the excess.
 
 A step puts a replica of one row on a candidate broker, passes its leadership on, takes
 a changed row home, or does both at once with two rows (Metropolis et al., 1953). Every
@@ -127,8 +126,7 @@ def anneal_band(
 
 @compiled
 def evaluate_start(c: Columns, s: State, w: BandScratch) -> float:
-    """Compute the costs of all brokers and rows of a state; return their sum, in units
-    of F.
+    """Compute the costs of all brokers and rows of a state; return their sum, in units of F.
 
     Sets the scratch memory's costs, and its list of changed rows.
     """
@@ -150,9 +148,7 @@ def _imbalance(c: Columns, s: State, w: BandScratch, b: int) -> float:
     for d in range(len(w.most)):
         if c.scale[b, d] > 0.0:
             v = abs(s.v[b, d])
-            cost += (
-                w.most[d] * max(0.0, v - w.tolerance[d]) + w.imbalance_price[d] * v * v
-            )
+            cost += w.most[d] * max(0.0, v - w.tolerance[d]) + w.imbalance_price[d] * v * v
     return cost
 
 
@@ -200,8 +196,7 @@ def _update_changed(c: Columns, s: State, w: BandScratch, p: int) -> None:
 def _try(
     c: Columns, s: State, w: BandScratch, row: Ints, broker: Ints, start: Ints
 ) -> tuple[float, bool]:
-    """Take one or two random steps; return the change of cost, and whether it is
-    allowed."""
+    """Take one or two random steps; return the change of cost, and whether it is allowed."""
     w.size[0] = 0
     done, delta, first = True, 0.0, -1
     for _ in range(1 + below(w.random, 2)):
@@ -224,9 +219,7 @@ def _try(
 
 
 @compiled
-def _random_broker(
-    c: Columns, w: BandScratch, p: int, broker: Ints, start: Ints
-) -> int:
+def _random_broker(c: Columns, w: BandScratch, p: int, broker: Ints, start: Ints) -> int:
     """One of the brokers that a row may use, including those of its home."""
     listed = start[p + 1] - start[p]
     at = below(w.random, listed + c.rf[p])

@@ -60,8 +60,7 @@ def restore(x: Relaxed, at: Ints, row: Ints, broker: Ints, mass: Floats) -> None
 
 @compiled
 def relaxed_value(x: Relaxed) -> float:
-    """Recompute deviations and prices at the masses; return F there, without the
-    refund.
+    """Recompute deviations and prices at the masses; return F there, without the refund.
 
     Sets `x.v` and `x.q`.
     """
@@ -84,8 +83,7 @@ def relaxed_value(x: Relaxed) -> float:
 
 @compiled
 def _price_all_rows(x: Relaxed, small: float) -> tuple[float, int]:
-    """The bound that the present prices prove; lists rows that are cheaper
-    elsewhere."""
+    """The bound that the present prices prove; lists rows that are cheaper elsewhere."""
     brokers, dims = x.fixed.shape
     bound, many = 0.0, 0
     for b in range(brokers):
@@ -177,8 +175,7 @@ def relax(
 
 @compiled
 def most_split(x: Relaxed) -> tuple[int, float]:
-    """Return the row that gains most by being split, and its gain; -1 where all are
-    whole.
+    """Return the row that gains most by being split, and its gain; -1 where all are whole.
 
     The gain is by how much the expected cost of deviations would rise if the row were
     put on one broker drawn by its masses.

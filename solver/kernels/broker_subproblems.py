@@ -77,8 +77,7 @@ def link_subproblems(record: Subproblems) -> Subproblems:
 def choice_costs(c: Columns, rows: Ints, r: PricingScratch, cost: Floats) -> None:
     """Fill `cost`, (rows, B), with the cost of each row's change to each broker.
 
-    In units of F, and infinite where the broker may not take the row. For rows with one
-    replica.
+    In units of F, and infinite where the broker may not take the row. For rows with one replica.
     """
     free = np.zeros((c.lead.shape[1], len(c.scale)))
     for i in range(len(rows)):
@@ -123,8 +122,7 @@ def solve_brokers(
 
 @compiled
 def _reduce(p: Subproblems, mu: Floats, eta: Floats, b: int, t: BrokerTree) -> float:
-    """Compute reduced costs of a broker's choices; return the base, a bound of any
-    set's cost."""
+    """Compute reduced costs of a broker's choices; return the base, a bound of any set's cost."""
     base = 0.0
     for d in range(len(p.weight)):
         x = eta[b, d]
@@ -152,11 +150,8 @@ def _residual(p: Subproblems, eta: Floats, b: int, t: BrokerTree, z: Floats) -> 
 
 
 @compiled
-def _improve(
-    p: Subproblems, eta: Floats, b: int, held: Bools, t: BrokerTree
-) -> tuple[float, int]:
-    """Find a good set for a broker; return its value over the base, and the
-    operations."""
+def _improve(p: Subproblems, eta: Floats, b: int, held: Bools, t: BrokerTree) -> tuple[float, int]:
+    """Find a good set for a broker; return its value over the base, and the operations."""
     z = np.empty(len(p.weight))
     _residual(p, eta, b, t, z)
     best = _start(p, b, held, t, z)
@@ -206,8 +201,7 @@ def _write(p: Subproblems, b: int, held: Bools, t: BrokerTree) -> None:
 
 @compiled
 def _start(p: Subproblems, b: int, held: Bools, t: BrokerTree, z: Floats) -> float:
-    """Start at the given set or at that of the signs; return its value over the
-    base."""
+    """Start at the given set or at that of the signs; return its value over the base."""
     first, count = p.start[b], p.start[b + 1] - p.start[b]
     plain, value = squares(p.weight, z), 0.0
     warm = z.copy()

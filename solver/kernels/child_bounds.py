@@ -59,9 +59,7 @@ def _cheapest_two(x: Relaxed, p: int, low: Floats, second: Floats, at: Ints) -> 
 
 
 @compiled
-def _lift(
-    x: Relaxed, p: int, b: int, low: Floats, rest: Floats, share: Floats
-) -> float:
+def _lift(x: Relaxed, p: int, b: int, low: Floats, rest: Floats, share: Floats) -> float:
     """Rise of the bound with row p on broker b and better prices there.
 
     `low` and `rest` are (R,) least prices with and without broker b. `share` is (R,):

@@ -1,5 +1,4 @@
-"""Compilation of the inner loops by numba, and records of arrays they take by
-reference."""
+"""Compilation of the inner loops by numba, and records of arrays they take by reference."""
 
 import hashlib
 import logging
@@ -23,8 +22,7 @@ ALWAYS: Final = (
 )
 
 Array = NDArray[Any]
-"""Columns of one type each; the type is fixed where they are made, as compiled code
-requires."""
+"""Columns of one type each; the type is fixed where they are made, as compiled code requires."""
 
 
 class _Wait(event.Listener):
@@ -82,9 +80,8 @@ def compiled(function: F) -> F:
 class Reference(structref.StructRefProxy):
     """A record of arrays that compiled loops take as one pointer.
 
-    Passing a tuple of thirty arrays costs 0.6 us a call, since each array is
-    reference-counted; a reference costs 2 ns. In Python, attributes are read from the
-    original record.
+    Passing a tuple of thirty arrays costs 0.6 us a call, since each array is reference-counted;
+    a reference costs 2 ns. In Python, attributes are read from the original record.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -106,9 +103,7 @@ def reference_to(kind: Any) -> tuple[type, type]:
     define: Any = structref.define_proxy
     named = {"__module__": kind.__module__}
     struct = type(
-        f"{kind.__name__}Struct",
-        (types.StructRef,),
-        {**named, "preprocess_fields": fields},
+        f"{kind.__name__}Struct", (types.StructRef,), {**named, "preprocess_fields": fields}
     )
     register(struct)
     made = type(f"{kind.__name__}Reference", (Reference,), named)
@@ -117,12 +112,9 @@ def reference_to(kind: Any) -> tuple[type, type]:
 
 
 def linked(make: Any, record: F) -> F:
-    """Create a reference to a record; `make` is the compiled constructor of its
-    kind."""
+    """Create a reference to a record; `make` is the compiled constructor of its kind."""
     parts = tuple(
-        np.require(part, requirements=["C", "W"])
-        if isinstance(part, np.ndarray)
-        else part
+        np.require(part, requirements=["C", "W"]) if isinstance(part, np.ndarray) else part
         for part in cast("Any", record)
     )
     found = make(parts)

@@ -1,5 +1,4 @@
-"""Annealing over the configurations of a few rows, changing one to three rows at a
-time."""
+"""Annealing over the configurations of a few rows, changing one to three rows at a time."""
 
 import numpy as np
 
@@ -31,8 +30,7 @@ def _exchange(c: Configurations, v: Array, old: int, new: int) -> float:
 
 @compiled
 def value_of(c: Configurations, fixed: Array, chosen: Array, v: Array) -> float:
-    """Compute F of `chosen`, (R,) indices of configurations; v, (J,), gets its
-    deviations."""
+    """Compute F of `chosen`, (R,) indices of configurations; v, (J,), gets its deviations."""
     v[:] = fixed
     total = 0.0
     for r in range(len(chosen)):

@@ -32,8 +32,7 @@ def _list_split(x: Relaxed) -> tuple[Ints, Ints]:
 
 @compiled
 def _drop_whole(x: Relaxed, row: Ints, broker: Ints, many: int) -> int:
-    """Remove empty places, and rows that are whole, from the list; return its new
-    length."""
+    """Remove empty places, and rows that are whole, from the list; return its new length."""
     kept, first = 0, 0
     while first < many:
         p, last, start = row[first], first, kept
@@ -52,8 +51,7 @@ def _drop_whole(x: Relaxed, row: Ints, broker: Ints, many: int) -> int:
 def _project(x: Relaxed, row: Ints, broker: Ints, many: int, slope: Floats) -> float:
     """Fill slope, (many,): how F falls if mass moves there from the row's other places.
 
-    In units of load, so that all rows have about the same curvature. Returns its
-    square.
+    In units of load, so that all rows have about the same curvature. Returns its square.
     """
     total, first = 0.0, 0
     while first < many:
@@ -72,11 +70,8 @@ def _project(x: Relaxed, row: Ints, broker: Ints, many: int, slope: Floats) -> f
 
 
 @compiled
-def _along(
-    x: Relaxed, row: Ints, broker: Ints, many: int, direction: Floats, v: Floats
-) -> float:
-    """Fill v, (B, K), with the deviations along a direction; return half the curvature
-    of F."""
+def _along(x: Relaxed, row: Ints, broker: Ints, many: int, direction: Floats, v: Floats) -> float:
+    """Fill v, (B, K), with the deviations along a direction; return half the curvature of F."""
     v[:, :] = 0.0
     for i in range(many):
         p, b = row[i], broker[i]
@@ -92,16 +87,9 @@ def _along(
 
 @compiled
 def _step(
-    x: Relaxed,
-    row: Ints,
-    broker: Ints,
-    many: int,
-    direction: Floats,
-    far: float,
-    v: Floats,
+    x: Relaxed, row: Ints, broker: Ints, many: int, direction: Floats, far: float, v: Floats
 ) -> bool:
-    """Move along a direction until F is least or a place is empty; return whether one
-    became so."""
+    """Move along a direction until F is least or a place is empty; return whether one became so."""
     most = np.inf
     for i in range(many):
         if direction[i] < 0.0:

@@ -32,8 +32,7 @@ def best_leader(c: Columns, s: State, p: int) -> tuple[int, float]:
 
 @compiled
 def largest_gain(c: Columns, s: State) -> float:
-    """Return by how much the best single leader change would lower F; 0 where none
-    does.
+    """Return by how much the best single leader change would lower F; 0 where none does.
 
     Limits and budgets are not considered.
     """

@@ -180,8 +180,7 @@ def may_take(c: Columns, p: int, b: int) -> bool:
 
 @compiled
 def may_lead(c: Columns, p: int, b: int) -> bool:
-    """Return whether broker b may lead row p, provided that it may hold a replica of
-    it."""
+    """Return whether broker b may lead row p, provided that it may hold a replica of it."""
     return bool(c.may_lead[c.group[p], b]) or (c.home[p, 0] == b and c.leads_on[p])
 
 
@@ -205,11 +204,8 @@ def topic_delta(c: Columns, s: State, t: int, which: int, i: int, j: int) -> flo
 
 
 @compiled
-def shift_delta(
-    c: Columns, s: State, loads: Array, less: Array, p: int, i: int, j: int
-) -> float:
-    """Compute the change of the squares when load `loads[p] - less[p]` moves from i to
-    j.
+def shift_delta(c: Columns, s: State, loads: Array, less: Array, p: int, i: int, j: int) -> float:
+    """Compute the change of the squares when load `loads[p] - less[p]` moves from i to j.
 
     In units of F; `loads` and `less` are (n, K).
     """
@@ -249,9 +245,7 @@ def move_delta(c: Columns, s: State, p: int, k: int, j: int) -> float:
 
 
 @compiled
-def interaction_delta(
-    c: Columns, s: State, p: int, k: int, q: int, k2: int, back: bool
-) -> float:
+def interaction_delta(c: Columns, s: State, p: int, k: int, q: int, k2: int, back: bool) -> float:
     """Compute by how much two moves together change F beyond the sum of both.
 
     The replica in slot k of row p goes to the broker of slot k2 of row q, which goes
@@ -277,8 +271,7 @@ def interaction_delta(
 
 @compiled
 def move(c: Columns, s: State, p: int, k: int, j: int) -> None:
-    """Move the replica in slot k of row p to broker j, and update all sums of the
-    state.
+    """Move the replica in slot k of row p to broker j, and update all sums of the state.
 
     Rules are not checked; j must not hold the row.
     """
@@ -324,8 +317,7 @@ def lead_delta(c: Columns, s: State, p: int, k: int) -> float:
 
 @compiled
 def change_leader(c: Columns, s: State, p: int, k: int) -> None:
-    """Let slot k of row p lead by swapping slots 0 and k, and update all sums of the
-    state."""
+    """Let slot k of row p lead by swapping slots 0 and k, and update all sums of the state."""
     i, j = s.at[p, 0], s.at[p, k]
     _count_changed(c, s, p, -1)
     _carry(c, s, p, 0, i, -1)
@@ -340,8 +332,7 @@ def change_leader(c: Columns, s: State, p: int, k: int) -> None:
 
 @compiled
 def fits(c: Columns, s: State, b: int) -> bool:
-    """Return whether broker b is within its capacity limits and its limit of
-    replicas."""
+    """Return whether broker b is within its capacity limits and its limit of replicas."""
     for d in range(s.used.shape[1]):
         if s.used[b, d] > c.limit[b, d]:
             return False

@@ -63,8 +63,7 @@ class AnnealingScratch(NamedTuple):
     epoch: Array
     """(m,) number of the best state that `best` belongs to."""
     now: Array
-    """Number of the present best state, and length of `changed`; padded to a cache
-    line."""
+    """Number of the present best state, and length of `changed`; padded to a cache line."""
     noise: Array
     """(NOISE,) quantiles of the exponential distribution."""
 
@@ -237,13 +236,7 @@ def _keep(c: Columns, s: State, x: Candidates, i: int, w: AnnealingScratch) -> N
 
 @compiled
 def _try_leader(
-    c: Columns,
-    s: State,
-    x: Candidates,
-    item: int,
-    limit: float,
-    random: Array,
-    w: AnnealingScratch,
+    c: Columns, s: State, x: Candidates, item: int, limit: float, random: Array, w: AnnealingScratch
 ) -> float:
     """Change the leader if that costs up to `limit`; return the change of F."""
     i, k = w.item_row[item], w.item_slot[item]
@@ -285,8 +278,7 @@ def _try_move(
     random: Array,
     w: AnnealingScratch,
 ) -> float:
-    """Move a replica, or exchange two, if that costs up to `limit`; return the change
-    of F."""
+    """Move a replica, or exchange two, if that costs up to `limit`; return the change of F."""
     i, k = w.item_row[item], w.item_slot[item]
     p = x.row[i]
     source = s.at[p, k]
@@ -302,11 +294,7 @@ def _try_move(
         return 0.0
     _keep(c, s, x, i, w)
     move(c, s, p, k, target)
-    if (
-        racks_hold(c, s, p)
-        and fits(c, s, target)
-        and within_budgets(c, s, p, source, target)
-    ):
+    if racks_hold(c, s, p) and fits(c, s, target) and within_budgets(c, s, p, source, target):
         _take(w, item, w.sub[source])
         _put(w, item, z)
         return change

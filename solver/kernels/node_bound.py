@@ -194,8 +194,7 @@ def _evaluate(
 def _weigh(
     c: Configurations, t: SearchTree, level: int, r: int, pi: Array, heat: float
 ) -> tuple[float, float]:
-    """Costs and masses of an open row; return its least cost, and what smoothing
-    subtracts."""
+    """Costs and masses of an open row; return its least cost, and what smoothing subtracts."""
     first, end = t.start[level, r], t.start[level, r + 1]
     least = np.inf
     for s in range(first, end):
@@ -265,8 +264,7 @@ def _add_curvature(c: Configurations, t: SearchTree, level: int, r: int) -> None
 
 @compiled
 def _solve(a: Array, x: Array) -> None:
-    """Solve a y = x in place by Cholesky; a is positive definite, given by its lower
-    half."""
+    """Solve a y = x in place by Cholesky; a is positive definite, given by its lower half."""
     n = len(x)
     for j in range(n):
         for k in range(j):

@@ -1,5 +1,4 @@
-"""The cheapest configuration of one row at given prices per unit of load on each
-broker.
+"""The cheapest configuration of one row at given prices per unit of load on each broker.
 
 A configuration is a set of brokers with a leader. Under the caps per rack the sets of
 followers are the bases of a truncated partition matroid, so the greedy choice is the
@@ -96,11 +95,9 @@ def discounted(price: float, discount: float) -> float:
 
 @compiled
 def price_row(c: Columns, q: Array, p: int, discount: float, r: PricingScratch) -> None:
-    """Fill `r.follow` and `r.lead` with loads at prices q, (K, B), plus costs of
-    changes.
+    """Fill `r.follow` and `r.lead` with loads at prices q, (K, B), plus costs of changes.
 
-    The costs of changes are lowered as in `discounted`; forbidden brokers cost
-    infinity.
+    The costs of changes are lowered as in `discounted`; forbidden brokers cost infinity.
     """
     brokers = q.shape[1]
     g = c.group[p]
@@ -157,8 +154,7 @@ def _price_home(c: Columns, q: Array, p: int, change: float, r: PricingScratch) 
 def cheapest(c: Columns, p: int, r: PricingScratch) -> float:
     """Return the cost of the cheapest configuration of the priced row p, in units of F.
 
-    Its brokers, leader first, are left in `r.best`; infinite where no configuration is
-    allowed.
+    Its brokers, leader first, are left in `r.best`; infinite where no configuration is allowed.
     """
     if c.rf[p] == 1:
         at = 0
@@ -199,8 +195,7 @@ def _cheapest_set(c: Columns, p: int, r: PricingScratch) -> float:
 
 @compiled
 def _greedy(c: Columns, p: int, r: PricingScratch) -> tuple[float, bool]:
-    """Choose the rf cheapest followers within the caps per rack; cost, and whether
-    complete."""
+    """Choose the rf cheapest followers within the caps per rack; cost, and whether complete."""
     rf, g = c.rf[p], c.group[p]
     for q in range(len(r.in_rack)):
         r.in_rack[q] = 0
@@ -227,8 +222,7 @@ def _greedy(c: Columns, p: int, r: PricingScratch) -> tuple[float, bool]:
 
 @compiled
 def _exchanged(c: Columns, g: int, rf: int, b: int, r: PricingScratch) -> int:
-    """Index of the chosen follower that leader b replaces: itself, one in its rack, the
-    last."""
+    """Index of the chosen follower that leader b replaces: itself, one in its rack, the last."""
     rack = c.rack[b]
     full = r.in_rack[rack] >= c.most[g, rack]
     worst = -1
@@ -266,9 +260,7 @@ def _or_home(c: Columns, p: int, r: PricingScratch, least: float) -> float:
 
 
 @compiled
-def stays_cheapest(
-    c: Columns, q: Array, lowest: Array, p: int, discount: float
-) -> bool:
+def stays_cheapest(c: Columns, q: Array, lowest: Array, p: int, discount: float) -> bool:
     """Tell cheaply whether no configuration can beat home, by the lowest prices (K,).
 
     A conservative test: True is always right. Costs of changes are lowered by
@@ -305,9 +297,8 @@ def forced_costs(
 ) -> float:
     """Compute the least cost of row p with each broker in its set, and as its leader.
 
-    Fills `hold` and `lead`, (B,) each, and returns the least cost overall. A broker is
-    forced in by a reward that outweighs everything else, which keeps the greedy choice
-    exact.
+    Fills `hold` and `lead`, (B,) each, and returns the least cost overall. A broker is forced in
+    by a reward that outweighs everything else, which keeps the greedy choice exact.
     """
     brokers = q.shape[1]
     reward = 1.0

@@ -14,8 +14,7 @@ NO_BUDGET: Final = np.iinfo(np.int64).max
 
 
 class Columns(NamedTuple):
-    """Arrays over n rows, B brokers, K balanced and C limited dimensions, M replicas at
-    most.
+    """Arrays over n rows, B brokers, K balanced and C limited dimensions, M replicas at most.
 
     Loads are shares of a broker's mean: the deviation of broker b is `sum of loads x
     scale[b] - 1`. G groups of rows share rules; there are Q racks and T topics.
@@ -187,8 +186,7 @@ def _leader_first(problem: Problem) -> tuple[Array, Array]:
 
 
 def leader_first(c: Columns, replicas: Array, leader: Array) -> Array:
-    """Return (n, M) brokers of a placement, leader first; home for rows that may not
-    move.
+    """Return (n, M) brokers of a placement, leader first; home for rows that may not move.
 
     `replicas` is (n, M) in any order and `leader` is (n,), both broker positions.
     """

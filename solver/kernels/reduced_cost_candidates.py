@@ -45,8 +45,7 @@ def _link_candidates(parts: Any) -> Any:
 
 
 def new_candidates(row: Array, may: Array) -> Candidates:
-    """Build candidates from `row`, (m,) rows, and `may`, (m, B): where each may
-    move."""
+    """Build candidates from `row`, (m,) rows, and `may`, (m, B): where each may move."""
     return linked(_link_candidates, Candidates(row=row, may=may))
 
 
@@ -103,15 +102,9 @@ def find_candidates(
 
 @compiled
 def _set_candidates(
-    c: Columns,
-    p: int,
-    within: float,
-    lead_within: float,
-    r: PricingScratch,
-    bits: Array,
+    c: Columns, p: int, within: float, lead_within: float, r: PricingScratch, bits: Array
 ) -> int:
-    """Mark single exchanges with the cheapest configuration; count those that differ
-    from home."""
+    """Mark single exchanges with the cheapest configuration; count those that differ from home."""
     rf, g = c.rf[p], c.group[p]
     leader = r.best[0]
     choices = 0
@@ -150,17 +143,12 @@ def _exchange_costs(
             continue
         if k > 0:
             held = min(held, r.follow[b] - r.follow[out])
-            led = min(
-                led, r.lead[b] + r.follow[leader] - r.lead[leader] - r.follow[out]
-            )
+            led = min(led, r.lead[b] + r.follow[leader] - r.lead[leader] - r.follow[out])
         else:
             led = min(led, r.lead[b] - r.lead[leader])
             for j in range(1, rf):
                 heir = r.best[j]
-                held = min(
-                    held,
-                    r.follow[b] + r.lead[heir] - r.follow[heir] - r.lead[leader],
-                )
+                held = min(held, r.follow[b] + r.lead[heir] - r.follow[heir] - r.lead[leader])
     return held, led
 
 

@@ -53,8 +53,7 @@ def _link_masses(parts: Any) -> Any:
 
 
 def new_masses(c: Columns, room: int) -> Masses:
-    """Create masses with all rows whole at home, and space for `room`
-    configurations."""
+    """Create masses with all rows whole at home, and space for `room` configurations."""
     following = np.arange(1, room + 1, dtype=np.int64)
     following[-1] = NONE
     return linked(
@@ -160,9 +159,7 @@ def _curvature(c: Columns, p: int, old: Array, new: Array) -> float:
 
 
 @compiled
-def place_forced_rows(
-    c: Columns, m: Masses, v: Array, q: Array, r: PricingScratch
-) -> bool:
+def place_forced_rows(c: Columns, m: Masses, v: Array, q: Array, r: PricingScratch) -> bool:
     """Move rows that may not stay to their cheapest configuration.
 
     Returns False if a row has none.
@@ -182,9 +179,7 @@ def place_forced_rows(
 
 
 @compiled
-def sweep(
-    c: Columns, m: Masses, v: Array, q: Array, rows: Array, r: PricingScratch
-) -> int:
+def sweep(c: Columns, m: Masses, v: Array, q: Array, rows: Array, r: PricingScratch) -> int:
     """Visit rows once, in order; return how many were priced."""
     lowest = lowest_prices(q)
     priced = 0
@@ -200,14 +195,7 @@ def sweep(
 
 @compiled
 def _exchange(
-    c: Columns,
-    m: Masses,
-    v: Array,
-    q: Array,
-    lowest: Array,
-    p: int,
-    best: float,
-    r: PricingScratch,
+    c: Columns, m: Masses, v: Array, q: Array, lowest: Array, p: int, best: float, r: PricingScratch
 ) -> None:
     """One pairwise step of a priced row, whose cheapest configuration costs `best`."""
     rf = c.rf[p]
@@ -277,8 +265,7 @@ def _shift(
 
 @compiled
 def drop_empty(c: Columns, m: Masses, rows: Array) -> None:
-    """Remove configurations with a mass of 1e-12 or less; each row keeps at least
-    one."""
+    """Remove configurations with a mass of 1e-12 or less; each row keeps at least one."""
     for i in range(len(rows)):
         p = rows[i]
         node = m.head[p]

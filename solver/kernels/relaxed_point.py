@@ -1,5 +1,4 @@
-"""Rows with one replica on brokers, some of them decided, and a point of the
-relaxation.
+"""Rows with one replica on brokers, some of them decided, and a point of the relaxation.
 
 minimise over masses m: sum_pb m_pb c_pb + sum_bd w_d v_bd^2
 
@@ -80,15 +79,13 @@ def new_relaxed(
 
 @compiled
 def may(x: Relaxed, p: int, b: int) -> bool:
-    """Return whether row p may be on broker b: neither ruled out nor decided
-    otherwise."""
+    """Return whether row p may be on broker b: neither ruled out nor decided otherwise."""
     return x.cost[p, b] < np.inf and (x.decided[p] < 0 or x.decided[p] == b)
 
 
 @compiled
 def price_of(x: Relaxed, p: int, b: int) -> float:
-    """Compute the cost of row p on broker b, its load priced at `x.q`, in units of
-    F."""
+    """Compute the cost of row p on broker b, its load priced at `x.q`, in units of F."""
     found = x.cost[p, b]
     for d in range(len(x.weight)):
         found += x.q[b, d] * x.load[p, d]

@@ -9,15 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from solver.kernels.compiled import Array, compiled, linked, reference_to
-from solver.kernels.move_deltas import (
-    State,
-    holds,
-    may_lead,
-    may_take,
-    move,
-    move_delta,
-    reassign,
-)
+from solver.kernels.move_deltas import State, holds, may_lead, may_take, move, move_delta, reassign
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.rounding import allowed_now
 
@@ -36,8 +28,7 @@ class Limits(NamedTuple):
     replicas: Array
     """(B,) most replicas, infinite for none."""
     change: Array
-    """(2,) change of the excess by the best change; highest deviation of its new
-    broker."""
+    """(2,) change of the excess by the best change; highest deviation of its new broker."""
     at: Array
     """(M,) the configuration of that change, leader first."""
     tried: Array
@@ -105,8 +96,7 @@ def relieve(c: Columns, s: State, m: Limits, b: int, rows: Array) -> int:
 
 @compiled
 def _without(c: Columns, s: State, m: Limits, b: int, p: int) -> float:
-    """Change of the excess of broker b if it lost row p: a bound for any change
-    of p."""
+    """Change of the excess of broker b if it lost row p: a bound for any change of p."""
     leads = s.at[p, 0] == b
     change = -excess_of(s, m, b)
     for d in range(s.used.shape[1]):
@@ -250,9 +240,7 @@ def _exchangeable(
 
 
 @compiled
-def _pair_change(
-    c: Columns, s: State, m: Limits, p: int, slot: int, q: int, other: int
-) -> float:
+def _pair_change(c: Columns, s: State, m: Limits, p: int, slot: int, q: int, other: int) -> float:
     """Change of the excess by an exchange; 0 where it is not allowed."""
     b, t = s.at[p, slot], s.at[q, other]
     change = -excess_of(s, m, b) - excess_of(s, m, t)

@@ -71,8 +71,7 @@ def new_master(brokers: int, sets: int, length: int) -> BundleMaster:
 
 @compiled
 def add_sets(m: BundleMaster, p: Subproblems, held: Bools) -> None:
-    """Add the set that each broker holds, `held`, (I,); sets that are too long are left
-    out."""
+    """Add the set that each broker holds, `held`, (I,); sets that are too long are left out."""
     for b in range(len(m.used)):
         length = 0
         for i in range(p.start[b], p.start[b + 1]):

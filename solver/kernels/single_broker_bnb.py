@@ -27,8 +27,7 @@ ROUNDING = 1e-15
 
 
 class BrokerTree(NamedTuple):
-    """Working memory for one broker's search: I choices, N nodes, G prices of
-    the grid."""
+    """Working memory for one broker's search: I choices, N nodes, G prices of the grid."""
 
     reduced: Floats
     """(I,) reduced costs."""
@@ -133,9 +132,7 @@ def _toggle(t: BrokerTree, k: int, z: Floats) -> None:
 
 
 @compiled
-def descend(
-    weight: Floats, t: BrokerTree, many: int, z: Floats, value: float
-) -> tuple[float, int]:
+def descend(weight: Floats, t: BrokerTree, many: int, z: Floats, value: float) -> tuple[float, int]:
     """Make single flips, the best first, while they lower the value.
 
     Returns the value reached, and the approximate number of operations.
@@ -156,9 +153,7 @@ def descend(
 
 
 @compiled
-def pair_up(
-    weight: Floats, t: BrokerTree, many: int, z: Floats, value: float
-) -> tuple[float, int]:
+def pair_up(weight: Floats, t: BrokerTree, many: int, z: Floats, value: float) -> tuple[float, int]:
     """Make two flips at a time among the first ones listed, while they lower the value.
 
     Returns the value reached, and the approximate number of operations.
@@ -188,11 +183,9 @@ def pair_up(
 
 @compiled
 def scale_grid(weight: Floats, value: float, t: BrokerTree) -> None:
-    """Scale the grid's prices up to those of a residual that costs `value`, in units of
-    F.
+    """Scale the grid's prices up to those of a residual that costs `value`, in units of F.
 
-    Sets `t.price`, (G, K), from `t.direction`, and `t.square`, (G,) sums of price^2 / 4
-    w.
+    Sets `t.price`, (G, K), from `t.direction`, and `t.square`, (G,) sums of price^2 / 4 w.
     """
     for g in range(len(t.square)):
         t.square[g] = 0.0
@@ -203,8 +196,7 @@ def scale_grid(weight: Floats, value: float, t: BrokerTree) -> None:
 
 @compiled
 def sum_rests(t: BrokerTree, many: int) -> None:
-    """Fill `t.rest`: by how much the flips from the k-th on can lower each price's
-    bound.
+    """Fill `t.rest`: by how much the flips from the k-th on can lower each price's bound.
 
     In units of F; `many` is the number of flips considered.
     """
@@ -219,9 +211,7 @@ def sum_rests(t: BrokerTree, many: int) -> None:
 
 
 @compiled
-def lift(
-    weight: Floats, t: BrokerTree, many: int, root: Floats, price: Floats
-) -> float:
+def lift(weight: Floats, t: BrokerTree, many: int, root: Floats, price: Floats) -> float:
     """Compute by how much the base rises when a broker's eta rises by `price`, (K,)."""
     found = 0.0
     for d in range(len(root)):
@@ -275,13 +265,7 @@ def _pop(t: BrokerTree, size: int) -> int:
 
 @compiled
 def branch(
-    weight: Floats,
-    t: BrokerTree,
-    many: int,
-    root: Floats,
-    best: float,
-    within: float,
-    nodes: int,
+    weight: Floats, t: BrokerTree, many: int, root: Floats, best: float, within: float, nodes: int
 ) -> tuple[float, float, int]:
     """Decide flip after flip, best first, until the gap is at most `within`.
 
@@ -337,13 +321,7 @@ def _child(
 
 @compiled
 def _dive(
-    weight: Floats,
-    t: BrokerTree,
-    many: int,
-    node: int,
-    best: float,
-    winner: int,
-    made: int,
+    weight: Floats, t: BrokerTree, many: int, node: int, best: float, winner: int, made: int
 ) -> tuple[float, int, int]:
     """Decide by the bound from a node on; keep the path if it leads to a better set."""
     dims = t.z.shape[1]

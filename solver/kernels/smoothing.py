@@ -136,16 +136,9 @@ def fill_options(c: Columns, m: Masses, rows: Array, o: Options) -> None:
 
 @compiled
 def smooth_dual(
-    c: Columns,
-    o: Options,
-    unsplit: Array,
-    t: float,
-    pi: Array,
-    grad: Array,
-    mass: Array,
+    c: Columns, o: Options, unsplit: Array, t: float, pi: Array, grad: Array, mass: Array
 ) -> float:
-    """Compute value and gradient of the smoothed dual, negated; fill each option's
-    mass.
+    """Compute value and gradient of the smoothed dual, negated; fill each option's mass.
 
     `unsplit` is (B, K): loads of all rows that are not listed.
     """

@@ -122,8 +122,7 @@ def _descend(c: Configurations, t: SearchTree, level: int) -> None:
 
 @compiled
 def _enter(c: Configurations, t: SearchTree, level: int, heat: float) -> bool:
-    """Bound a fresh node; return whether it is a choice of all rows under the
-    cutoff."""
+    """Bound a fresh node; return whether it is a choice of all rows under the cutoff."""
     t.counter[FRESH] = 0
     t.counter[NODES] += 1
     bound = bound_node(c, t, level, heat)
@@ -142,9 +141,7 @@ def _enter(c: Configurations, t: SearchTree, level: int, heat: float) -> bool:
 
 
 @compiled
-def explore(
-    c: Configurations, t: SearchTree, nodes: int, effort: int, heat: float
-) -> int:
+def explore(c: Configurations, t: SearchTree, nodes: int, effort: int, heat: float) -> int:
     """Continue until a choice under the cutoff is found, or for `nodes` nodes.
 
     `effort` limits the operations, and `heat` is the temperature of the smoothing, in

@@ -72,8 +72,7 @@ class DirectoryAssignment:
         return tuple(self.chosen)
 
     def log_dirs(self, row: int, replicas: tuple[BrokerId, ...]) -> tuple[str, ...]:
-        """Return `Move.log_dirs_after`: a directory for each broker of a plan's replica
-        list.
+        """Return `Move.log_dirs_after`: a directory for each broker of a plan's replica list.
 
         `ANY_DIR` where the broker chooses; empty if it does so for all replicas of the
         row.
@@ -127,9 +126,7 @@ def balance_directories(
     move or swap improves them. Both as far as the search budget allows.
     """
     whole = budget or Budget(limits=SolveLimits())
-    part = whole.part(
-        max(WORK_SHARE * whole.limits.work, reserved_work(problem, whole.limits))
-    )
+    part = whole.part(max(WORK_SHARE * whole.limits.work, reserved_work(problem, whole.limits)))
     balanced = [_balance_broker(dirs, part) for dirs in find_dirs(problem, placement)]
     whole.spend(part)
     return _gather(problem, placement, balanced, part.work)
@@ -164,9 +161,7 @@ def _with_named(
             where[i] = paths.index(named[row, broker])
     lies = where >= 0
     return BalancedBroker(
-        dirs=dirs.only(lies),
-        where=where[lies],
-        unplaced=tuple(dirs.row[~lies].tolist()),
+        dirs=dirs.only(lies), where=where[lies], unplaced=tuple(dirs.row[~lies].tolist())
     )
 
 

@@ -55,8 +55,7 @@ class BrokerDirs:
     """Bytes on the broker below which nothing is balanced."""
     tolerance: float
     excess: float | None
-    """Under `band`, the cost of a deviation of one mean beyond the tolerance; otherwise
-    None."""
+    """Under `band`, the cost of a deviation of one mean beyond the tolerance; otherwise None."""
 
     @property
     def total(self) -> float:
@@ -79,16 +78,14 @@ class BrokerDirs:
         return may
 
     def used(self, where: Ints) -> Floats:
-        """Return the (m,) bytes in each directory for a `where`, (k,); -1 counts
-        nowhere."""
+        """Return the (m,) bytes in each directory for a `where`, (k,); -1 counts nowhere."""
         here = where >= 0
         sizes = self.size[here]
         added = np.bincount(where[here], sizes, minlength=len(self.fixed))
         return self.fixed + added.astype(np.float64)
 
     def fits(self, where: Ints) -> bool:
-        """Return whether a `where`, (k,), keeps every directory within its limit of
-        bytes."""
+        """Return whether a `where`, (k,), keeps every directory within its limit of bytes."""
         return bool((self.used(where) <= self.limit).all())
 
     def cost(self, deviation: Floats) -> Floats:
@@ -119,8 +116,7 @@ class BrokerDirs:
         return float(self.price[where != self.home].sum())
 
     def counts(self, total: float) -> bool:
-        """Return whether a broker with `total` bytes is balanced: a nearly empty one is
-        not."""
+        """Return whether a broker with `total` bytes is balanced: a nearly empty one is not."""
         return total > 0 and total >= self.floor
 
     def deviation(self, used: Floats) -> Floats:
@@ -186,10 +182,7 @@ class _Replicas:
         first, last = np.searchsorted(self.broker, [broker, broker + 1])
         part = slice(int(first), int(last))
         return _Replicas(
-            row=self.row[part],
-            broker=self.broker[part],
-            home=self.home[part],
-            may=self.may[part],
+            row=self.row[part], broker=self.broker[part], home=self.home[part], may=self.may[part]
         )
 
 
@@ -234,10 +227,7 @@ def _find_replicas(problem: Problem, placement: Placement) -> _Replicas:
     may = (~stays | movable) & (_sizes(problem)[row] > 0) & ~_shared(problem)[row]
     order = np.argsort(broker, kind="stable")
     return _Replicas(
-        row=row[order],
-        broker=broker[order],
-        home=np.where(stays, home, -1)[order],
-        may=may[order],
+        row=row[order], broker=broker[order], home=np.where(stays, home, -1)[order], may=may[order]
     )
 
 
@@ -264,14 +254,14 @@ def _broker(
         size=sizes[row],
         home=home,
         price=np.where(home >= 0, problem.costs.replica[row], 0.0),
-        fixed=np.bincount(
-            here.home[stuck], sizes[here.row[stuck]], minlength=len(listed)
-        ).astype(np.float64),
+        fixed=np.bincount(here.home[stuck], sizes[here.row[stuck]], minlength=len(listed)).astype(
+            np.float64
+        ),
         before=before,
         capacity=np.array([1.0 if None in known else c for c in known], np.float64),
-        limit=np.array(
-            [np.inf if c is None else limit * c for c in known], np.float64
-        ).clip(min=before),
+        limit=np.array([np.inf if c is None else limit * c for c in known], np.float64).clip(
+            min=before
+        ),
         open=np.array([not d.cordoned for d in listed], np.bool_),
         weight=goal.weight,
         floor=goal.floor,

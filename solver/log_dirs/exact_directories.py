@@ -1,8 +1,7 @@
 """Optimal directories of one broker, proved by CP-SAT where there are few replicas.
 
-As in the exact model of brokers, squares are approximated by tangents, added where
-solutions are found, and every figure is rounded so that the model's optimum is a valid
-bound.
+As in the exact model of brokers, squares are approximated by tangents, added where solutions are
+found, and every figure is rounded so that the model's optimum is a valid bound.
 """
 
 import math

@@ -118,8 +118,6 @@ def _home_dirs(problem: Problem, row: int) -> list[tuple[int, int]]:
         return []
     start, end = columns.replica_start[row : row + 2].tolist()
     pairs = zip(
-        problem.replicas[row].tolist(),
-        columns.replica_dir[start:end].tolist(),
-        strict=False,
+        problem.replicas[row].tolist(), columns.replica_dir[start:end].tolist(), strict=False
     )
     return [(broker, j) for broker, j in pairs if j >= 0]

@@ -17,13 +17,11 @@ LEAST_GAIN: Final = 1e-7
 """Swaps that gain less are ignored: there is no end of them."""
 
 STEPS_PER_REPLICA: Final = 4
-"""Moves and swaps per replica after which a search ends: far more than are ever
-useful."""
+"""Moves and swaps per replica after which a search ends: far more than are ever useful."""
 
 
 def place_and_improve(dirs: BrokerDirs, budget: Budget) -> Ints:
-    """Return a `where`: a directory for each of k replicas, -1 for arrivals that fit
-    nowhere.
+    """Return a `where`: a directory for each of k replicas, -1 for arrivals that fit nowhere.
 
     Places arrivals and then improves by moves and swaps, in turn, for as long as the
     budget lasts and that gives more arrivals a place.
@@ -144,19 +142,14 @@ class _Search:
     def _tried(self, j: int, k: int) -> tuple[Ints, Ints]:
         """Replicas in j and in k whose swap may pay, at most `SWAPPED` each.
 
-        Costs are convex, so no swap saves more than the derivatives of the costs
-        promise.
+        Costs are convex, so no swap saves more than the derivatives of the costs promise.
         """
         a, b = self._tradable(j, k), self._tradable(k, j)
         if not len(a) or not len(b):
             return a, b
         rate = self.dirs.cost_slope(self._used * self._slope - 1.0) * self._slope
-        promised_a = self._cost_increase(a, j, k) - self.dirs.size[a] * (
-            rate[j] - rate[k]
-        )
-        promised_b = self._cost_increase(b, k, j) + self.dirs.size[b] * (
-            rate[j] - rate[k]
-        )
+        promised_a = self._cost_increase(a, j, k) - self.dirs.size[a] * (rate[j] - rate[k])
+        promised_b = self._cost_increase(b, k, j) + self.dirs.size[b] * (rate[j] - rate[k])
         least_a, least_b = promised_a.min(), promised_b.min()
         return (
             _most_promising(a, promised_a, -LEAST_GAIN - least_b),

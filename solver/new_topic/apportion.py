@@ -1,5 +1,4 @@
-"""From counts per broker to replica lists: which brokers share a partition, and who
-leads."""
+"""From counts per broker to replica lists: which brokers share a partition, and who leads."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -36,9 +35,7 @@ def deal(count: Ints, rack: Ints, rows: int, seed: int = 0) -> Ints:
     return np.array(dealt, np.int64).reshape(rows, -1)
 
 
-def _deal_rack(
-    dealt: list[list[int]], slots: list[int], partial: list[int], seed: int
-) -> None:
+def _deal_rack(dealt: list[list[int]], slots: list[int], partial: list[int], seed: int) -> None:
     """Deal one rack's slots, equal brokers next to each other, to rows.
 
     `partial` are the rows that get one more than others; they are dealt to first.
@@ -48,9 +45,7 @@ def _deal_rack(
         rows = partial if partial and not at else list(range(len(dealt)))
         turn += 1
         # A broker continued from the last turn must not meet its rows again.
-        rows = sorted(
-            rows, key=lambda r: (slots[at] in dealt[r], _scatter(r, seed, turn))
-        )
+        rows = sorted(rows, key=lambda r: (slots[at] in dealt[r], _scatter(r, seed, turn)))
         for row in rows:
             dealt[row].append(slots[at])
             at += 1
@@ -79,9 +74,7 @@ class Leadership:
     slopes: Slopes
 
 
-def choose_leaders(
-    replicas: Ints, rules: Leadership, budget: Budget | None = None
-) -> Ints | None:
+def choose_leaders(replicas: Ints, rules: Leadership, budget: Budget | None = None) -> Ints | None:
     """Choose (n,) leaders of least cost for (n, M) replica lists.
 
     Leadership is passed along chains of rows (augmenting paths) as long as that lowers
@@ -152,8 +145,7 @@ class _Leaders:
     def _reach(self, source: int) -> tuple[dict[int, tuple[int, int]], int | None]:
         """Brokers that chains reach, and the first where a row costs less.
 
-        Each broker comes with the broker and the row through which the chain reached
-        it.
+        Each broker comes with the broker and the row through which the chain reached it.
         """
         came = {source: (-1, -1)}
         queue, cost = deque([source]), self._last(source)
@@ -170,9 +162,7 @@ class _Leaders:
                     queue.append(other)
         return came, None
 
-    def _hand_on(
-        self, came: dict[int, tuple[int, int]], source: int, target: int
-    ) -> None:
+    def _hand_on(self, came: dict[int, tuple[int, int]], source: int, target: int) -> None:
         self.count[target] += 1
         self.count[source] -= 1
         while target != source:
@@ -203,9 +193,7 @@ def ordered(
     second = np.zeros((len(rack), len(rack)), np.int64)
     lists = []
     for row, first in zip(replicas.tolist(), leader.tolist(), strict=True):
-        rest = sorted(
-            (b for b in row if b != first), key=lambda b: (second[first, b], b)
-        )
+        rest = sorted((b for b in row if b != first), key=lambda b: (second[first, b], b))
         left = observers.copy()
         last = []
         for b in reversed(rest):

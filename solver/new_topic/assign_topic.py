@@ -28,12 +28,7 @@ from solver.new_topic.replica_counts import (
     greatest_lowest,
     least_highest,
 )
-from solver.new_topic.topic_problem import (
-    Evenness,
-    LoadEvenness,
-    NewTopic,
-    TopicAssignment,
-)
+from solver.new_topic.topic_problem import Evenness, LoadEvenness, NewTopic, TopicAssignment
 from solver.problem.co_location import RackMode, Spreading, find_spreading
 from solver.problem.problem import Problem, compile_problem
 from solver.search.observer import SolveObserver
@@ -89,12 +84,9 @@ def assign_replicas(
     """
     if any(t.name == topic.name for t in snapshot.header.topics):
         raise ConfigError(
-            f"the topic {topic.name} exists; plan --topic {topic.name} moves its "
-            "partitions"
+            f"the topic {topic.name} exists; plan --topic {topic.name} moves its partitions"
         )
-    budget = Budget(
-        limits=limits or SolveLimits(), observer=observer or SolveObserver()
-    )
+    budget = Budget(limits=limits or SolveLimits(), observer=observer or SolveObserver())
     problem = compile_problem(snapshot, goals)
     load = expected_load(problem, topic)
     reasons = tuple(_too_few(problem, topic))
@@ -158,9 +150,7 @@ def _only(snapshot: Snapshot, topic: NewTopic) -> Snapshot:
     first = [b.id for b in snapshot.header.brokers][:rf]
     resources = len(snapshot.header.resources)
     only = Topic(name=topic.name, topic_id="")
-    header = snapshot.header.model_copy(
-        update={"topics": (only,), "slots": (), "recent_moves": ()}
-    )
+    header = snapshot.header.model_copy(update={"topics": (only,), "slots": (), "recent_moves": ()})
     columns = Partitions(
         topic=np.zeros(n, np.int64),
         partition=np.arange(n),
@@ -175,9 +165,7 @@ def _only(snapshot: Snapshot, topic: NewTopic) -> Snapshot:
     return Snapshot(header, columns)
 
 
-def _rack_shares(
-    spreading: Spreading, g: int, able: Bools, rf: int
-) -> tuple[Ints, Ints]:
+def _rack_shares(spreading: Spreading, g: int, able: Bools, rf: int) -> tuple[Ints, Ints]:
     """(Q,) replicas of each partition that each rack must hold, and may hold."""
     mode = spreading.mode[g]
     if mode == RackMode.EXACT:
@@ -239,14 +227,9 @@ def _missing_room(
 
 
 def _lists(
-    problem: Problem,
-    topic: NewTopic,
-    groups: tuple[_Group, ...],
-    load: TopicLoad,
-    budget: Budget,
+    problem: Problem, topic: NewTopic, groups: tuple[_Group, ...], load: TopicLoad, budget: Budget
 ) -> dict[int, tuple[int, ...]] | None:
-    """Replica lists by partition number, brokers by position; None if none are
-    found."""
+    """Replica lists by partition number, brokers by position; None if none are found."""
     lists: dict[int, tuple[int, ...]] = {}
     given = np.zeros(len(problem.brokers), np.int64)
     led = given.copy()
@@ -318,9 +301,7 @@ def _compare_with_bounds(
     )
 
 
-def _all_room(
-    groups: tuple[_Group, ...], topic: NewTopic, load: TopicLoad
-) -> CountLimits:
+def _all_room(groups: tuple[_Group, ...], topic: NewTopic, load: TopicLoad) -> CountLimits:
     """What the rules allow for all groups together, where racks bind them equally."""
     rooms = [_room(group, topic, load) for group in groups]
     if len(rooms) == 1:
@@ -333,9 +314,7 @@ def _all_room(
 def _lead_room(groups: tuple[_Group, ...], load: TopicLoad) -> CountLimits:
     most = sum(len(group.numbers) * group.leads for group in groups)
     cap = np.minimum(np.minimum(most, load.lead_cap), np.maximum(0, load.cap))
-    return _without_racks(
-        np.maximum(0, cap), sum(len(group.numbers) for group in groups)
-    )
+    return _without_racks(np.maximum(0, cap), sum(len(group.numbers) for group in groups))
 
 
 def _without_racks(cap: Ints, total: int) -> CountLimits:
@@ -360,9 +339,7 @@ def _evenness(count: Ints, room: CountLimits) -> Evenness:
 
 
 def _load_evenness(
-    load: TopicLoad,
-    replicas: tuple[Ints, CountLimits],
-    leaders: tuple[Ints, CountLimits],
+    load: TopicLoad, replicas: tuple[Ints, CountLimits], leaders: tuple[Ints, CountLimits]
 ) -> LoadEvenness | None:
     if load.before is None:
         return None

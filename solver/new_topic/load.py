@@ -57,9 +57,7 @@ def expected_load(problem: Problem, topic: NewTopic) -> TopicLoad:
     held = taken + served if alone else taken
     led = [] if alone else served
     terms = taken + served
-    count = np.bincount(
-        problem.replicas[problem.replicas >= 0], minlength=len(problem.brokers)
-    )
+    count = np.bincount(problem.replicas[problem.replicas >= 0], minlength=len(problem.brokers))
     by_replicas = np.maximum(0, problem.allowed_replicas - count)
     return TopicLoad(
         cap=np.minimum(by_replicas, _fitting(problem, Resource.NET_IN, topic.taken)),
@@ -85,9 +83,7 @@ class _Term:
         return self.weight * float((self.at * self.at).sum())
 
 
-def _terms(
-    problem: Problem, resource: Resource, load: float, pieces: int
-) -> list[_Term]:
+def _terms(problem: Problem, resource: Resource, load: float, pieces: int) -> list[_Term]:
     """The balanced dimensions of a resource, with the mean that includes the topic."""
     holding = int(problem.may.holding.sum())
     found = []
@@ -97,9 +93,7 @@ def _terms(
         total = float(problem.mean_load[k]) * holding
         whole = total + pieces * load
         slope = problem.slope[:, k] * (total / whole)
-        at = np.where(
-            problem.may.holding, problem.loads_before[:, column] * slope - 1.0, 0.0
-        )
+        at = np.where(problem.may.holding, problem.loads_before[:, column] * slope - 1.0, 0.0)
         weight = float(problem.weight[k])
         found.append(_Term(weight=weight, at=at, each=load * slope))
         found.append(_number(problem, weight * pieces * load / whole, pieces))
@@ -143,9 +137,7 @@ def _fitting(problem: Problem, resource: Resource, load: float) -> Ints:
 def _load_ranks(problem: Problem) -> Floats:
     """(B,) rank of each broker by load, the emptiest first, as a share of 1."""
     size = len(problem.brokers)
-    fill = np.bincount(problem.replicas[problem.replicas >= 0], minlength=size).astype(
-        np.float64
-    )
+    fill = np.bincount(problem.replicas[problem.replicas >= 0], minlength=size).astype(np.float64)
     if len(problem.column):
         where = deviations(problem, problem.loads_before) + 1.0
         fill = (where * problem.weight).sum(axis=1)

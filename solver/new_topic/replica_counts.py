@@ -37,8 +37,7 @@ class CountLimits:
 
     @property
     def enough(self) -> bool:
-        """Whether some (B,) counts add up to the total within all limits of brokers and
-        racks."""
+        """Whether some (B,) counts add up to the total within all limits of brokers and racks."""
         room = np.minimum(self.in_racks(self.cap), self.most)
         low, high = int(self.least.sum()), int(room.sum())
         return bool((self.least <= room).all()) and low <= self.total <= high
@@ -56,8 +55,7 @@ class Slopes:
     """(B,) tie-breaker between equal costs: lowest first."""
 
     def cost(self, count: Ints) -> float:
-        """Compute the cost of (B,) counts, relative to none: a quadratic for each
-        broker."""
+        """Compute the cost of (B,) counts, relative to none: a quadratic for each broker."""
         pairs = self.first * count + self.rise * (count * (count - 1) / 2)
         return float(pairs.sum())
 
@@ -117,10 +115,7 @@ def least_highest(room: CountLimits) -> int:
 
     The least cap on every broker under which the limits leave enough room.
     """
-    return _first(
-        range(room.total + 1),
-        lambda most: _capped(room, most).enough,
-    )
+    return _first(range(room.total + 1), lambda most: _capped(room, most).enough)
 
 
 def greatest_lowest(room: CountLimits) -> int:
@@ -132,10 +127,7 @@ def greatest_lowest(room: CountLimits) -> int:
     if not len(able):
         return 0
     highest = int(able.min())
-    short = _first(
-        range(highest + 1),
-        lambda step: _has_floor(room, highest - step),
-    )
+    short = _first(range(highest + 1), lambda step: _has_floor(room, highest - step))
     return highest - short
 
 

@@ -8,8 +8,7 @@ from model.errors import ConfigError
 from model.ids import BrokerId, TopicName
 
 MOST_PARTITIONS: Final = 100_000
-"""More partitions in one topic are taken for a mistake; Kafka creates at most 10,000 at
-a time."""
+"""More partitions in one topic are taken for a mistake; Kafka creates at most 10,000 at a time."""
 
 MOST_LOAD: Final = 1e18
 """Bytes per second above this are taken for a mistake."""
@@ -22,8 +21,7 @@ NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 class NewTopic:
     """A topic that does not exist yet.
 
-    Raises ConfigError for an invalid name, number of partitions, replication factor or
-    load.
+    Raises ConfigError for an invalid name, number of partitions, replication factor or load.
     """
 
     name: TopicName
@@ -42,13 +40,11 @@ class NewTopic:
             )
         if not 1 <= self.partitions <= MOST_PARTITIONS:
             raise ConfigError(
-                f"{self.partitions} partitions cannot be assigned; give 1 to "
-                f"{MOST_PARTITIONS:,}"
+                f"{self.partitions} partitions cannot be assigned; give 1 to {MOST_PARTITIONS:,}"
             )
         if self.replication_factor < 1:
             raise ConfigError(
-                f"a replication factor of {self.replication_factor} is not possible; "
-                "give 1 or more"
+                f"a replication factor of {self.replication_factor} is not possible; give 1 or more"
             )
         for name, load in (("in", self.net_in), ("out", self.net_out)):
             if load is not None and not 0 <= load <= MOST_LOAD:
@@ -81,8 +77,7 @@ class Evenness:
 
     @property
     def proved(self) -> bool:
-        """Whether no allowed assignment has a higher lowest or a lower highest
-        count."""
+        """Whether no allowed assignment has a higher lowest or a lower highest count."""
         at_best = self.greatest_lowest, self.least_highest
         return (self.least, self.most) == at_best
 

@@ -50,9 +50,8 @@ def find_change_costs(
 def _copy_shares(snapshot: Snapshot, goals: Goals) -> Floats:
     """(n,) cost of a new replica in move equivalents, by the bytes it copies.
 
-    1 on shared storage; local bytes over the mean log size where bytes are copied, at
-    least 1 with a remote tier; 1 where sizes are unknown. Multiplied by the storage
-    kind's factor.
+    1 on shared storage; local bytes over the mean log size where bytes are copied, at least 1
+    with a remote tier; 1 where sizes are unknown. Multiplied by the storage kind's factor.
     """
     columns, topics = snapshot.partitions, snapshot.header.topics
 

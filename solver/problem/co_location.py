@@ -43,8 +43,7 @@ class Spreading:
     distinct: Ints
     """(G,) racks that a moved row must occupy; 0 unless the mode is `SPREAD`."""
     wanted: Ints
-    """(G, Q) replicas required in each rack where the mode is `EXACT`, observers
-    included."""
+    """(G, Q) replicas required in each rack where the mode is `EXACT`, observers included."""
     observers: Ints
     """(G, Q) how many of `wanted` are observers."""
     rack: Ints
@@ -68,14 +67,11 @@ class Spreading:
             (count > 0).sum(axis=1) < self.distinct[self.group]
         )
         if (mode == RackMode.EVEN).any():
-            found |= (mode == RackMode.EVEN) & self._rack_imbalance(
-                replicas, count, takes
-            )
+            found |= (mode == RackMode.EVEN) & self._rack_imbalance(replicas, count, takes)
         return found
 
     def _rack_imbalance(self, replicas: Ints, count: Ints, takes: Bools) -> Bools:
-        """(n,) rows with two replicas more in one rack than in a rack with a free
-        broker."""
+        """(n,) rows with two replicas more in one rack than in a rack with a free broker."""
         able = self.allow & takes
         mine = (replicas >= 0) & able[self.group[:, None], replicas]
         size = np.zeros(self.wanted.shape, np.int64)
@@ -161,9 +157,7 @@ def find_spreading(snapshot: Snapshot, goals: Goals, alive: Bools) -> Spreading:
     for q in range(len(names)):
         usable[:, q] = (allow & alive)[:, rack == q].any(axis=1)
     plain = rack_mode(snapshot, goals)
-    mode = np.array(
-        [RackMode.EXACT if g.placement else plain for g in groups], np.int64
-    )
+    mode = np.array([RackMode.EXACT if g.placement else plain for g in groups], np.int64)
     rf = np.array([g.rf for g in groups], np.int64)
     return Spreading(
         group=group,
@@ -187,8 +181,7 @@ def rack_mode(snapshot: Snapshot, goals: Goals) -> RackMode:
     """
     # A dead broker that is no longer registered names no rack.
     unknown = any(
-        b.rack is None and b.state is not BrokerState.DEAD
-        for b in snapshot.header.brokers
+        b.rack is None and b.state is not BrokerState.DEAD for b in snapshot.header.brokers
     )
     modes = {
         RackRule.OFF: RackMode.OFF,
@@ -213,9 +206,7 @@ def _grouped(snapshot: Snapshot, goals: Goals) -> tuple[Ints, list[_Group]]:
     group = np.zeros(len(rf), np.int64)
     rows = zip(columns.topic.tolist(), columns.partition.tolist(), strict=True)
     for row, (topic, partition) in enumerate(rows):
-        bound = tuple(
-            p for p in pins[topic] if not p.partitions or partition in p.partitions
-        )
+        bound = tuple(p for p in pins[topic] if not p.partitions or partition in p.partitions)
         rule = rules[topic]
         key = (int(rf[row]), tuple(map(id, bound)), id(rule))
         if key not in numbers:
@@ -238,8 +229,7 @@ def _pinned(pins: tuple[Pin, ...], brokers: tuple[Broker, ...]) -> list[bool]:
 
 
 def _counts(groups: list[_Group], names: list[str | None]) -> tuple[Ints, Ints]:
-    """(G, Q) replicas, observers included, and (G, Q) observers that placements
-    want."""
+    """(G, Q) replicas, observers included, and (G, Q) observers that placements want."""
     wanted = np.zeros((len(groups), len(names)), np.int64)
     observers = wanted.copy()
     for g, group in enumerate(groups):

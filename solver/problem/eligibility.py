@@ -75,14 +75,9 @@ class Eligibility:
         return {row: FIXED_REASONS[self.fixed_reason[row] - 1] for row in rows}
 
     def fixed_counts(self) -> Counter[FixedReason]:
-        """Count the rows that may not move, by reason; reasons without rows are left
-        out."""
-        found = np.bincount(self.fixed_reason, minlength=len(FIXED_REASONS) + 1)[
-            1:
-        ].tolist()
-        return Counter(
-            {why: c for why, c in zip(FIXED_REASONS, found, strict=True) if c}
-        )
+        """Count the rows that may not move, by reason; reasons without rows are left out."""
+        found = np.bincount(self.fixed_reason, minlength=len(FIXED_REASONS) + 1)[1:].tolist()
+        return Counter({why: c for why, c in zip(FIXED_REASONS, found, strict=True) if c})
 
     def may_take(self, row: int) -> Bools:
         """Return (B,) brokers that may get a new replica of a row.
@@ -105,8 +100,7 @@ class Eligibility:
         return may
 
     def may_lead(self, row: int, replicas: Ints, leader: int) -> Bools:
-        """Return (B,) brokers that may lead a row after the plan, if they hold a
-        replica.
+        """Return (B,) brokers that may lead a row after the plan, if they hold a replica.
 
         `leader` is the broker position of the present leader, -1 for none.
         """
@@ -118,9 +112,7 @@ class Eligibility:
         return may
 
 
-def find_eligibility(
-    snapshot: Snapshot, goals: Goals, replicas: Ints, leader: Ints
-) -> Eligibility:
+def find_eligibility(snapshot: Snapshot, goals: Goals, replicas: Ints, leader: Ints) -> Eligibility:
     """Work out what broker states, pins, exclusions and recent moves allow.
 
     `replicas`, (n, M), and `leader`, (n,), are the snapshot's, as broker positions.
@@ -164,11 +156,7 @@ def _must_go(spreading: Spreading, replicas: Ints, leaving: Bools) -> Bools:
 def _why_fixed(snapshot: Snapshot, goals: Goals, leader: Ints, forced: Ints) -> Ints:
     header, topic = snapshot.header, snapshot.partitions.topic
     by_topic = np.array(
-        [
-            _why_topic(goals, t.name, t.storage, internal=t.internal)
-            for t in header.topics
-        ],
-        np.int64,
+        [_why_topic(goals, t.name, t.storage, internal=t.internal) for t in header.topics], np.int64
     )
     why = by_topic[topic] if len(topic) else np.zeros(0, np.int64)
     why[(why == 0) & _unknown(snapshot, goals)] = _number(FixedReason.UNKNOWN)
@@ -215,11 +203,7 @@ def _rows(snapshot: Snapshot, stays: Iterable[Stay]) -> Iterator[int]:
 
 
 def _in_cooldown(snapshot: Snapshot, goals: Goals) -> Iterator[int]:
-    return (
-        row
-        for row, cooldown, age_s, _ in _recent(snapshot, goals)
-        if age_s < cooldown.rest_s
-    )
+    return (row for row, cooldown, age_s, _ in _recent(snapshot, goals) if age_s < cooldown.rest_s)
 
 
 def _barred(snapshot: Snapshot, goals: Goals) -> dict[int, tuple[int, ...]]:
@@ -232,9 +216,7 @@ def _barred(snapshot: Snapshot, goals: Goals) -> dict[int, tuple[int, ...]]:
     return {row: tuple(sorted(left)) for row, left in sorted(barred.items()) if left}
 
 
-def _recent(
-    snapshot: Snapshot, goals: Goals
-) -> Iterator[tuple[int, Cooldown, float, RecentMove]]:
+def _recent(snapshot: Snapshot, goals: Goals) -> Iterator[tuple[int, Cooldown, float, RecentMove]]:
     """Row, cooldown, age in seconds and the move itself, for each recorded move."""
     header = snapshot.header
     if not header.recent_moves:

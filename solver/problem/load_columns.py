@@ -37,8 +37,7 @@ def find_load_columns(snapshot: Snapshot, goals: Goals) -> tuple[LoadColumn, ...
     wanted = {goal.resource for goal in goals.balance}
     limited = {r for broker in header.brokers for r in broker.capacity}
     found = [
-        LoadColumn(measure=resource, slot=0, key=str(resource))
-        for resource in header.resources
+        LoadColumn(measure=resource, slot=0, key=str(resource)) for resource in header.resources
     ]
     found += [
         LoadColumn(measure=resource, slot=1 + i, key=f"{resource}@{slot}")
@@ -69,9 +68,7 @@ def column_weight(goal: Goal, snapshot: Snapshot) -> float:
     return goal.weight if alone else goal.weight / (1 + slots)
 
 
-def replica_loads(
-    snapshot: Snapshot, dimensions: tuple[LoadColumn, ...]
-) -> tuple[Floats, Floats]:
+def replica_loads(snapshot: Snapshot, dimensions: tuple[LoadColumn, ...]) -> tuple[Floats, Floats]:
     """Return the load of each row on its leader's broker and on each follower's.
 
     Both are (n, D) float64, in the resource's unit (bytes/s, bytes, requests/s, CPU);
@@ -119,8 +116,7 @@ def _served(snapshot: Snapshot, consumers: Floats, slot: int) -> Floats:
 
 
 def _follower_share(snapshot: Snapshot, slot: int) -> Floats:
-    """(n,) a follower's CPU as a share of its leader's, by Cruise Control's static
-    model."""
+    """(n,) a follower's CPU as a share of its leader's, by Cruise Control's static model."""
     taken = _measured(snapshot, Resource.NET_IN, slot)
     followers = np.diff(snapshot.partitions.replica_start) - 1
     served = _measured(snapshot, Resource.NET_OUT, slot) + followers * taken

@@ -34,15 +34,13 @@ class Placement:
 
     @classmethod
     def of(cls, on: Bools, leader: Ints, most: int) -> "Placement":
-        """Build a placement from (n, B) membership; `most` is M, the largest
-        replication factor."""
+        """Build a placement from (n, B) membership; `most` is M, the largest replication factor."""
         order = np.argsort(~on, axis=1, kind="stable")[:, :most]
         held = np.take_along_axis(on, order, axis=1)
         return cls(replicas=np.where(held, order, -1), leader=leader)
 
     def on(self, brokers: int) -> Bools:
-        """Return the (n, B) membership of replicas; only for sizes of the exact
-        model."""
+        """Return the (n, B) membership of replicas; only for sizes of the exact model."""
         return membership(self.replicas, brokers)
 
     def holders(self, row: int) -> list[int]:
@@ -50,8 +48,7 @@ class Placement:
         return sorted(b for b in self.replicas[row].tolist() if b >= 0)
 
     def same_as(self, other: "Placement") -> bool:
-        """Return whether two placements have the same leaders and replicas, in the same
-        order."""
+        """Return whether two placements have the same leaders and replicas, in the same order."""
         return np.array_equal(self.replicas, other.replicas) and np.array_equal(
             self.leader, other.leader
         )
@@ -66,8 +63,7 @@ class Placement:
 def changed_rows(problem: Problem, placement: Placement) -> list[int]:
     """List rows whose set of brokers or leader differs from the snapshot.
 
-    Rows that may not stay as they are count even if only the order of their list
-    changes.
+    Rows that may not stay as they are count even if only the order of their list changes.
     """
     differs = (placement.replicas != problem.replicas).any(axis=1)
     rows = np.flatnonzero(differs)
@@ -96,11 +92,7 @@ def _gone(problem: Problem, placement: Placement, rows: Ints) -> Bools:
 def loads_of(problem: Problem, placement: Placement) -> Floats:
     """Return the (B, D) loads of a placement, each column in its own unit."""
     return sum_loads(
-        placement.replicas,
-        placement.leader,
-        problem.lead,
-        problem.follow,
-        len(problem.brokers),
+        placement.replicas, placement.leader, problem.lead, problem.follow, len(problem.brokers)
     )
 
 
@@ -143,8 +135,7 @@ def broker_costs(problem: Problem, relative: Floats) -> Floats:
 
 
 def excess_price(problem: Problem) -> float:
-    """Return the cost, in units of F, of a deviation of one mean load beyond the
-    band."""
+    """Return the cost, in units of F, of a deviation of one mean load beyond the band."""
     return problem.goals.excess_price * problem.costs.move
 
 
@@ -157,8 +148,7 @@ def topic_cost(problem: Problem, placement: Placement) -> float:
 
 
 def topic_imbalance(problem: Problem, placement: Placement, measure: Count) -> Floats:
-    """Return (topics,) squared deviations of the counts on brokers, summed and
-    weighted.
+    """Return (topics,) squared deviations of the counts on brokers, summed and weighted.
 
     `measure` counts replicas or leaders; the weight is the topic's share of all of
     them.
@@ -172,13 +162,10 @@ def topic_imbalance(problem: Problem, placement: Placement, measure: Count) -> F
 
 
 def topic_totals(problem: Problem, measure: Count) -> Floats:
-    """Return (topics,) the number of replicas or leaders of each topic, as `measure`
-    says."""
+    """Return (topics,) the number of replicas or leaders of each topic, as `measure` says."""
     topics = len(problem.snapshot.header.topics)
     each = problem.rf if measure is Count.TOPIC_REPLICAS else problem.leader >= 0
-    return np.bincount(
-        problem.snapshot.partitions.topic, each, minlength=topics
-    ).astype(np.float64)
+    return np.bincount(problem.snapshot.partitions.topic, each, minlength=topics).astype(np.float64)
 
 
 def topic_counts(problem: Problem, placement: Placement, measure: Count) -> Ints:
@@ -234,8 +221,7 @@ def gains(problem: Problem, placement: Placement) -> dict[int, float]:
 
 
 def topic_gains(problem: Problem, placement: Placement, rows: list[int]) -> list[float]:
-    """Compute, for each of `rows`, how much `topic_cost` would rise if it were
-    reverted."""
+    """Compute, for each of `rows`, how much `topic_cost` would rise if it were reverted."""
     found = [0.0] * len(rows)
     if not problem.topic_share:
         return found
@@ -245,9 +231,7 @@ def topic_gains(problem: Problem, placement: Placement, rows: list[int]) -> list
     return found
 
 
-def row_shift(
-    problem: Problem, placement: Placement, row: int
-) -> tuple[list[int], Floats]:
+def row_shift(problem: Problem, placement: Placement, row: int) -> tuple[list[int], Floats]:
     """Return the brokers a changed row touches, and how their loads change.
 
     Brokers are ascending positions, changes (brokers, D) in the columns' units.
@@ -263,17 +247,14 @@ def row_shift(
 def _row_loads(problem: Problem, placement: Placement, row: int) -> dict[int, Floats]:
     led = int(placement.leader[row])
     return {
-        b: problem.lead[row] if b == led else problem.follow[row]
-        for b in placement.holders(row)
+        b: problem.lead[row] if b == led else problem.follow[row] for b in placement.holders(row)
     }
 
 
 def is_allowed(problem: Problem, placement: Placement) -> bool:
-    """Return whether a placement keeps limits, racks and budgets and empties leaving
-    brokers.
+    """Return whether a placement keeps limits, racks and budgets and empties leaving brokers.
 
-    Searches that round or relax a rule check their results by this before they offer
-    them.
+    Searches that round or relax a rule check their results by this before they offer them.
     """
     return (
         next(broken_limits(problem, placement), None) is None
@@ -311,10 +292,7 @@ def keeps_budgets(problem: Problem, placement: Placement) -> bool:
     """Return whether the changes stay within every budget of the goals."""
     used = usage(problem, placement)
     budgets = problem.goals.budgets
-    return all(
-        limit is None or used[name] <= limit
-        for name, limit in budgets.model_dump().items()
-    )
+    return all(limit is None or used[name] <= limit for name, limit in budgets.model_dump().items())
 
 
 def usage(problem: Problem, placement: Placement) -> dict[str, int]:
@@ -341,9 +319,7 @@ def usage(problem: Problem, placement: Placement) -> dict[str, int]:
     }
 
 
-def revert_needless(
-    problem: Problem, placement: Placement, budget: Budget
-) -> Placement:
+def revert_needless(problem: Problem, placement: Placement, budget: Budget) -> Placement:
     """Revert changes that F does not need, least useful first, within a budget."""
     while not budget.over():
         budget.work += WORK_OF_GAIN * len(changed_rows(problem, placement))

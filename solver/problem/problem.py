@@ -11,15 +11,7 @@ import numpy as np
 
 from model.goals.goals import Goal, Goals, ObjectiveKind
 from model.ids import BrokerId
-from model.snapshot.snapshot import (
-    Bools,
-    Count,
-    Floats,
-    Ints,
-    Resource,
-    Snapshot,
-    StorageKind,
-)
+from model.snapshot.snapshot import Bools, Count, Floats, Ints, Resource, Snapshot, StorageKind
 from solver.problem.change_costs import ChangeCosts, find_change_costs
 from solver.problem.eligibility import Eligibility, find_eligibility
 from solver.problem.load_columns import (
@@ -50,8 +42,7 @@ class Problem:
     dimensions: tuple[LoadColumn, ...]
     """(D,) measure and time slot of each load column."""
     replicas: Ints
-    """(n, M) brokers of each row in the snapshot, in replica-list order; -1 fills
-    shorter rows."""
+    """(n, M) brokers of each row in the snapshot, in replica-list order; -1 fills shorter rows."""
     leader: Ints
     """(n,) leading broker in the snapshot; -1 for none."""
     lead: Floats
@@ -74,8 +65,7 @@ class Problem:
     limit: Floats
     """(B, D) limit x capacity; infinite where nothing is limited."""
     allowed: Floats
-    """(B, D) highest load allowed: the limit, or the present load of a broker
-    over it."""
+    """(B, D) highest load allowed: the limit, or the present load of a broker over it."""
     allowed_replicas: Ints
     """(B,) highest number of replicas allowed."""
     may: Eligibility
@@ -141,25 +131,19 @@ class Problem:
 
     @cached_property
     def home(self) -> Bools:
-        """(n, B) whether a broker holds the row in the snapshot; for exact-model sizes
-        only."""
+        """(n, B) whether a broker holds the row in the snapshot; for exact-model sizes only."""
         return membership(self.replicas, len(self.brokers))
 
     @cached_property
     def hold(self) -> Bools:
-        """(n, B) whether a broker may hold the row after the plan; for exact-model
-        sizes only."""
+        """(n, B) whether a broker may hold the row after the plan; for exact-model sizes only."""
         rows = [self.may.may_hold(i, r) for i, r in enumerate(self.replicas)]
         return np.array(rows, np.bool_).reshape(self.home.shape)
 
     @cached_property
     def may_lead(self) -> Bools:
-        """(n, B) whether a broker may lead the row, if it holds it; for exact-model
-        sizes only."""
-        rows = [
-            self.may.may_lead(i, r, int(self.leader[i]))
-            for i, r in enumerate(self.replicas)
-        ]
+        """(n, B) whether a broker may lead the row, if it holds it; for exact-model sizes only."""
+        rows = [self.may.may_lead(i, r, int(self.leader[i])) for i, r in enumerate(self.replicas)]
         return np.array(rows, np.bool_).reshape(self.home.shape)
 
 
@@ -199,16 +183,12 @@ def compile_problem(snapshot: Snapshot, goals: Goals) -> Problem:
         allowed=np.where(np.isfinite(limit), np.maximum(limit, before), np.inf),
         allowed_replicas=np.maximum(goals.replicas_per_broker, held).astype(np.int64),
         may=may,
-        costs=find_change_costs(
-            snapshot, goals, (*(g for g, _ in counted), *topics), may
-        ),
+        costs=find_change_costs(snapshot, goals, (*(g for g, _ in counted), *topics), may),
         loads_before=before,
     )
 
 
-def sum_loads(
-    replicas: Ints, leader: Ints, lead: Floats, follow: Floats, brokers: int
-) -> Floats:
+def sum_loads(replicas: Ints, leader: Ints, lead: Floats, follow: Floats, brokers: int) -> Floats:
     """Add up loads, (B, D), of rows on `replicas`, (n, M), led by `leader`, (n,).
 
     `lead` and `follow` are (n, D) loads on the leader's and on each follower's broker.
@@ -225,8 +205,7 @@ def sum_loads(
 
 
 def membership(replicas: Ints, brokers: int) -> Bools:
-    """Return the (n, B) membership of (n, M) broker positions, in which -1 is a
-    filler."""
+    """Return the (n, B) membership of (n, M) broker positions, in which -1 is a filler."""
     on = np.zeros((len(replicas), brokers), np.bool_)
     rows, at = np.nonzero(replicas >= 0)
     on[rows, replicas[rows, at]] = True
@@ -262,9 +241,7 @@ def _counted(
     ]
 
 
-def _topic_goals(
-    goals: Goals, replicas: Ints, leader: Ints, holding: int
-) -> tuple[Goal, ...]:
+def _topic_goals(goals: Goals, replicas: Ints, leader: Ints, holding: int) -> tuple[Goal, ...]:
     """Goals balanced topic by topic whose mean count reaches their floor."""
     total = {
         Count.TOPIC_REPLICAS: int((replicas >= 0).sum()),
@@ -302,10 +279,7 @@ def _slopes(
 
 
 def _limits(
-    snapshot: Snapshot,
-    goals: Goals,
-    dimensions: tuple[LoadColumn, ...],
-    holding: Bools,
+    snapshot: Snapshot, goals: Goals, dimensions: tuple[LoadColumn, ...], holding: Bools
 ) -> Floats:
     """(B, D) limit x capacity of the brokers that may hold load; infinite elsewhere."""
     limits = np.full((len(snapshot.header.brokers), len(dimensions)), np.inf)

@@ -41,8 +41,7 @@ def keeps_racks(
 def observers_last(
     problem: Problem, row: int, replicas: tuple[BrokerId, ...]
 ) -> tuple[BrokerId, ...]:
-    """Return the replica list with the observers that a placement rule asks for at its
-    end.
+    """Return the replica list with the observers that a placement rule asks for at its end.
 
     The leader is never an observer; the order is otherwise kept.
     """

@@ -1,5 +1,4 @@
-"""Limits exceeded and racks shared before or after a plan, as the solver
-computes them."""
+"""Limits exceeded and racks shared before or after a plan, as the solver computes them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -30,8 +29,7 @@ NOT_ASKED: Final = "the goals do not repair racks"
 
 
 def sharing(problem: Problem, replicas: Ints) -> Bools:
-    """Return (n,) rows of a placement, (n, M), whose replicas share racks
-    needlessly."""
+    """Return (n,) rows of a placement, (n, M), whose replicas share racks needlessly."""
     return problem.may.spreading.shared(replicas, problem.may.alive)
 
 

@@ -22,8 +22,7 @@ LARGEST: Final = 2.0**61
 """Largest objective value; CP-SAT refuses more than 2^62."""
 
 UNITS: Final = 2**30
-"""Integer units of one limit's excess; loads are rounded up, so that no excess goes
-unseen."""
+"""Integer units of one limit's excess; loads are rounded up, so that no excess goes unseen."""
 
 MOST: Final = 2**10
 """Multiple of a limit at which one partition's load is capped."""
@@ -64,9 +63,7 @@ def repair_exactly(
     shared = list(_shared(problem, variables, broken))
     # One row's racks outweigh all excess.
     heavy = 1 + sum(most for _, most in excess)
-    variables.model.minimize(
-        heavy * sum(shared) + sum(variable for variable, _ in excess)
-    )
+    variables.model.minimize(heavy * sum(shared) + sum(variable for variable, _ in excess))
     if known is not None:
         variables.hint(known)
     solver = new_solver(limits, work - done)
@@ -96,9 +93,7 @@ def _representable(problem: Problem, broken: Bools) -> bool:
     return 4.0 * UNITS * excess * (2 + int(broken.sum())) < LARGEST
 
 
-def _shared(
-    problem: Problem, variables: Variables, broken: Bools
-) -> list[cp_model.IntVar]:
+def _shared(problem: Problem, variables: Variables, broken: Bools) -> list[cp_model.IntVar]:
     """For each row that shares racks now, whether its replicas stay."""
     found = []
     for row in np.flatnonzero(broken).tolist():
@@ -117,11 +112,8 @@ def _shared(
     return found
 
 
-def _excesses(
-    problem: Problem, variables: Variables
-) -> list[tuple[cp_model.IntVar, int]]:
-    """The excess of each broker over each limit it exceeds now, with its upper
-    bound."""
+def _excesses(problem: Problem, variables: Variables) -> list[tuple[cp_model.IntVar, int]]:
+    """The excess of each broker over each limit it exceeds now, with its upper bound."""
     model, found = variables.model, []
     beyond = problem.allowed > problem.limit
     for b, d in np.argwhere(beyond).tolist():
@@ -147,9 +139,7 @@ def _capped(problem: Problem) -> bool:
     return bool((beyond & (most > MOST * problem.limit)).any())
 
 
-def _replica_excesses(
-    problem: Problem, variables: Variables
-) -> list[tuple[cp_model.IntVar, int]]:
+def _replica_excesses(problem: Problem, variables: Variables) -> list[tuple[cp_model.IntVar, int]]:
     limit = problem.goals.replicas_per_broker
     rows = list(variables.rows)
     stay = problem.home.sum(axis=0) - problem.home[rows].sum(axis=0)

@@ -1,5 +1,4 @@
-"""Repairs of rules that are already broken, before plans are compared: racks, then
-limits.
+"""Repairs of rules that are already broken, before plans are compared: racks, then limits.
 
 The search starts from the placement found here and must keep its repairs: rows whose
 racks are repaired may not stay as they are, and a broker over a limit may carry no more
@@ -18,13 +17,7 @@ from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.cpsat.model import pairs
 from solver.kernels.move_deltas import State, new_state, reassign
 from solver.kernels.pricing import PricingScratch, new_pricing_scratch
-from solver.kernels.problem_arrays import (
-    NO_BUDGET,
-    Columns,
-    find_columns,
-    leader_first,
-    relinked,
-)
+from solver.kernels.problem_arrays import NO_BUDGET, Columns, find_columns, leader_first, relinked
 from solver.kernels.repair_moves import (
     Limits,
     excess_of,
@@ -94,9 +87,7 @@ class Repair:
         return None if start is None else Placement(replicas=start[0], leader=start[1])
 
 
-def find_repair(
-    problem: Problem, limits: SolveLimits, observer: SolveObserver
-) -> Repair:
+def find_repair(problem: Problem, limits: SolveLimits, observer: SolveObserver) -> Repair:
     """Repair what can be repaired, within a share of the search budget.
 
     Nothing is repaired where no placement was found for the forced rows. Raises
@@ -134,29 +125,23 @@ def is_broken(problem: Problem) -> bool:
 
 
 def repairable(problem: Problem) -> Bools:
-    """Return (n,) rows that share racks and may move; none if the goals turn repairs
-    off."""
+    """Return (n,) rows that share racks and may move; none if the goals turn repairs off."""
     if not problem.goals.repair_racks:
         return np.zeros(len(problem.leader), np.bool_)
-    return np.asarray(
-        sharing(problem, problem.replicas) & (problem.may.fixed_reason == 0)
-    )
+    return np.asarray(sharing(problem, problem.replicas) & (problem.may.fixed_reason == 0))
 
 
 def _keeping_repairs(problem: Problem, broken: Bools, found: Placement) -> Problem:
     """The problem whose plans must repair as much as a placement does."""
     loads, count = loads_of(problem, found), held(problem, found.replicas)
     repaired = broken & ~sharing(problem, found.replicas)
-    may = replace(
-        problem.may, forced=np.maximum(problem.may.forced, repaired).astype(np.int64)
-    )
+    may = replace(problem.may, forced=np.maximum(problem.may.forced, repaired).astype(np.int64))
     return replace(
         problem,
         may=may,
         allowed=np.minimum(problem.allowed, np.maximum(problem.limit, loads)),
         allowed_replicas=np.minimum(
-            problem.allowed_replicas,
-            np.maximum(problem.goals.replicas_per_broker, count),
+            problem.allowed_replicas, np.maximum(problem.goals.replicas_per_broker, count)
         ),
         start=(found.replicas, found.leader),
     )
@@ -246,9 +231,7 @@ class _RepairSearch:
         """Take load off the brokers over a limit, the worst first."""
         problem = self._problem
         here = sharing(problem, _placement(problem, state).replicas)
-        c = find_columns(
-            _forced_to_change(problem, np.flatnonzero(self._broken & ~here))
-        )
+        c = find_columns(_forced_to_change(problem, np.flatnonzero(self._broken & ~here)))
         state, m = new_state(c, state.at), _limits_of(problem, c)
         rest = [b for b in range(len(c.scale)) if excess_of(state, m, b) > ROUNDING]
         while rest and not self.ended:
@@ -259,8 +242,7 @@ class _RepairSearch:
         return state
 
     def _relieved(self, c: Columns, state: State, m: Limits, b: int) -> bool:
-        """Make one change, or else one exchange, for broker b; return whether one was
-        made."""
+        """Make one change, or else one exchange, for broker b; return whether one was made."""
         rows = np.flatnonzero((state.at == b).any(axis=1))
         rows = rows[np.argsort(c.price[rows], kind="stable")]
         before = int(m.tried[0])
@@ -274,9 +256,7 @@ class _RepairSearch:
         self.work += WORK_PER_TRY * tried
         return row >= 0
 
-    def _exchanged(
-        self, c: Columns, state: State, m: Limits, b: int, rows: Ints
-    ) -> bool:
+    def _exchanged(self, c: Columns, state: State, m: Limits, b: int, rows: Ints) -> bool:
         others = np.argwhere((state.at >= 0) & (state.at != b) & c.free[:, None])
         tries = min(MOST_PAIRS, round(self.left / WORK_PER_TRY))
         pair = exchange(c, state, m, b, rows, others.astype(np.int64), tries)
@@ -310,9 +290,7 @@ class _RepairSearch:
                 words = next(able, words)
             yield REASONS_UNREPAIRED[words]
 
-    def _can_repair(
-        self, relaxed_columns: tuple[Columns, State, PricingScratch], row: int
-    ) -> bool:
+    def _can_repair(self, relaxed_columns: tuple[Columns, State, PricingScratch], row: int) -> bool:
         """Whether a row can be repaired; its placement is restored."""
         c, state, scratch = relaxed_columns
         back = state.at[row].copy()
@@ -321,9 +299,7 @@ class _RepairSearch:
             reassign(c, state, row, back)
         return could
 
-    def _repair_row(
-        self, c: Columns, state: State, row: int, scratch: PricingScratch
-    ) -> bool:
+    def _repair_row(self, c: Columns, state: State, row: int, scratch: PricingScratch) -> bool:
         """Move one replica of a row, or else as many as needed; return success."""
         self.work += WORK_PER_TRY * c.scale.shape[0] * c.home.shape[1]
         rows = np.array([row], np.int64)
@@ -378,9 +354,7 @@ def _forced_to_change(problem: Problem, rows: Ints) -> Problem:
 
 def _limits_of(problem: Problem, c: Columns) -> Limits:
     limited = np.flatnonzero(np.isfinite(problem.allowed).any(axis=0))
-    most = np.where(
-        problem.may.holding, float(problem.goals.replicas_per_broker), np.inf
-    )
+    most = np.where(problem.may.holding, float(problem.goals.replicas_per_broker), np.inf)
     cap: Floats = np.ascontiguousarray(problem.limit[:, limited])
     return new_limits(cap, most, c.home.shape[1])
 

@@ -11,14 +11,7 @@ from model.plan.plan import ANY_DIR, BrokerChange, Move, Plan, PlanStatus
 from model.plan.warnings import plan_warnings
 from model.snapshot.snapshot import BrokerState, Count, Floats
 from solver.log_dirs import DirectoryAssignment, balance_directories
-from solver.problem.placement import (
-    Placement,
-    deviations,
-    gains,
-    loads_of,
-    objective,
-    topic_totals,
-)
+from solver.problem.placement import Placement, deviations, gains, loads_of, objective, topic_totals
 from solver.problem.problem import Problem
 from solver.problem.rack_rule import observers_last
 from solver.problem.remaining_violations import held, over_limits, rack_violations
@@ -57,9 +50,7 @@ def build_plan(
         objective_before=rounded(
             objective(problem, Placement.home(problem)) + directories.cost_before
         ),
-        objective=rounded(
-            objective(problem, placement) + directories.cost + directories.price
-        ),
+        objective=rounded(objective(problem, placement) + directories.cost + directories.price),
         bound=float(_DOWN.create_decimal_from_float(search.bound)),
         price_bound=float(_DOWN.create_decimal_from_float(search.price_bound)),
         bound_method=search.method,
@@ -69,9 +60,7 @@ def build_plan(
         brokers=_broker_changes(search, placement),
         moves=moves,
         forecast=header.forecast,
-        warnings=plan_warnings(
-            problem.snapshot, problem.goals, ignored_goals(problem), moves
-        ),
+        warnings=plan_warnings(problem.snapshot, problem.goals, ignored_goals(problem), moves),
         leaders_only=plan_leaders_only(problem, placement),
         over_limit=over_limits(problem, placement),
         rack_violations=rack_violations(problem, placement, search.unrepaired),
@@ -113,8 +102,7 @@ def ignored_goals(problem: Problem) -> Iterator[tuple[Goal, float]]:
 def _moves(
     problem: Problem, placement: Placement, directories: DirectoryAssignment
 ) -> tuple[Move, ...]:
-    """The moves in order: forced ones first, internal topics last, otherwise by
-    gain."""
+    """The moves in order: forced ones first, internal topics last, otherwise by gain."""
     gain = gains(problem, placement)
     for row, more in directories.gain.items():
         gain[row] = gain.get(row, 0.0) + more
@@ -124,14 +112,10 @@ def _moves(
         return internal, not problem.may.forced[row], -rounded(gain[row]), row
 
     reasons = Reasons(problem, placement)
-    return tuple(
-        _move(reasons, row, gain[row], directories) for row in sorted(gain, key=place)
-    )
+    return tuple(_move(reasons, row, gain[row], directories) for row in sorted(gain, key=place))
 
 
-def _move(
-    reasons: Reasons, row: int, gain: float, directories: DirectoryAssignment
-) -> Move:
+def _move(reasons: Reasons, row: int, gain: float, directories: DirectoryAssignment) -> Move:
     problem, placement = reasons.problem, reasons.placement
     partition = problem.snapshot.row(row)
     leader = problem.brokers[int(placement.leader[row])]

@@ -9,13 +9,7 @@ from model.ids import BrokerId, PartitionId
 from model.plan.plan import Plan
 from model.plan.proposal import Change, Proposal
 from model.snapshot.snapshot import Snapshot
-from solver.problem.placement import (
-    Placement,
-    change_costs,
-    deviations,
-    loads_of,
-    row_shift,
-)
+from solver.problem.placement import Placement, change_costs, deviations, loads_of, row_shift
 from solver.problem.problem import Problem
 from solver.report.reasons import deviation_text, main_effect
 
@@ -73,9 +67,7 @@ def placement_of(problem: Problem, plan: Plan) -> Placement:
     return Placement(replicas=replicas, leader=leader)
 
 
-def move_values(
-    problem: Problem, plan: Plan, numbers: Sequence[int]
-) -> Iterator[MoveValue]:
+def move_values(problem: Problem, plan: Plan, numbers: Sequence[int]) -> Iterator[MoveValue]:
     """Evaluate moves of a plan, given by their numbers in it, from 1.
 
     Raises KeyError for a move whose partition the snapshot does not have.
@@ -117,8 +109,7 @@ def move_values(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhyNot:
-    """Why a partition does not go to a broker: rules it would break, or its
-    cost in F."""
+    """Why a partition does not go to a broker: rules it would break, or its cost in F."""
 
     partition: PartitionId
     broker: BrokerId
@@ -170,8 +161,7 @@ def _planned(proposal: Proposal, row: int) -> Change:
 
 
 def _alternatives(proposal: Proposal, row: int, broker: BrokerId) -> Iterator[Change]:
-    """In place of each replica, leading or not; only the leadership where it
-    holds one."""
+    """In place of each replica, leading or not; only the leadership where it holds one."""
     now = _planned(proposal, row)
     if broker in now.replicas:
         if broker != now.leader:
@@ -198,13 +188,9 @@ def _evaluate_with(proposal: Proposal, change: Change) -> Evaluation:
 def _already_there(proposal: Proposal, row: int, broker: BrokerId) -> WhyNot:
     pid = proposal.snapshot.id(row)
     moved = row in proposal.changed
-    where = (
-        "the plan moves it there" if moved else "it is there already, and stays there"
-    )
+    where = "the plan moves it there" if moved else "it is there already, and stays there"
     words = f"{pid} is led by broker {broker} after the plan: {where}"
-    return WhyNot(
-        partition=pid, broker=broker, forbidden=(), cost=0.0, price=0.0, words=(words,)
-    )
+    return WhyNot(partition=pid, broker=broker, forbidden=(), cost=0.0, price=0.0, words=(words,))
 
 
 # ---- words

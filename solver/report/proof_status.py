@@ -68,8 +68,7 @@ def work_text(work: float) -> str:
 
 
 def nothing_to_balance(problem: Problem) -> Iterator[str]:
-    """Yield the reason why there is nothing to balance; nothing if there is
-    something."""
+    """Yield the reason why there is nothing to balance; nothing if there is something."""
     if not problem.brokers:
         yield "the cluster has no brokers"
     elif not len(problem.leader):

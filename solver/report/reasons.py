@@ -55,8 +55,7 @@ class Reasons:
         )
 
     def _within_limit(self, row: int) -> str:
-        """Names the broker that would exceed a limit without this move; empty
-        if none."""
+        """Names the broker that would exceed a limit without this move; empty if none."""
         brokers, shift = self._shift(row)
         without = self._after[brokers] - shift
         found = self._most_relieved(brokers, shift, without)
@@ -84,8 +83,7 @@ class Reasons:
         return at, d
 
     def _shift(self, row: int) -> tuple[list[int], Floats]:
-        """Brokers that a row touches, and their (brokers, D + 1) change of loads and
-        replicas."""
+        """Brokers that a row touches, and their (brokers, D + 1) change of loads and replicas."""
         brokers, shift = row_shift(self.problem, self.placement, row)
         home, holders = self.problem.replicas[row], self.placement.holders(row)
         count = [(b in holders) - int(b in home) for b in brokers]
@@ -154,8 +152,7 @@ def _racks(problem: Problem, row: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MainEffect:
-    """The broker a changed row relieves most, the one it fills, and in which
-    dimension."""
+    """The broker a changed row relieves most, the one it fills, and in which dimension."""
 
     source: int
     """Position of the broker relieved."""
@@ -201,8 +198,7 @@ def _balance(problem: Problem, placement: Placement, row: int) -> str:
 
 
 def deviation_text(deviation: float) -> str:
-    """Format a deviation: `200 % over its level`, `10 % under its level`, `at its
-    level`."""
+    """Format a deviation: `200 % over its level`, `10 % under its level`, `at its level`."""
     percent = round(100 * abs(deviation))
     if percent == 0:
         return "at its level"

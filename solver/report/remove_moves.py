@@ -40,14 +40,10 @@ def without_removed_moves(
         if directories is None:
             return None
     search = Search(problem=problem, limits=limits, observer=SolveObserver())
-    search.unrepaired = {
-        problem.snapshot.row_of[v.id]: v.reason for v in plan.rack_violations
-    }
+    search.unrepaired = {problem.snapshot.row_of[v.id]: v.reason for v in plan.rack_violations}
     search.offer(placement)
     _prove(search, plan, placement)
-    edited = _edited(
-        build_plan(search, placement, PlanStatus.IMPROVED, directories), plan
-    )
+    edited = _edited(build_plan(search, placement, PlanStatus.IMPROVED, directories), plan)
     return Result(
         status=edited.status,
         best=edited,
@@ -84,8 +80,7 @@ def _prove(search: Search, plan: Plan, placement: Placement) -> None:
     if any(by_broker.values()):
         value = price_bound(problem.snapshot, problem.goals, by_broker, repaired)
         prices = [
-            [by_broker[broker].get(key, 0.0) for key in problem.keys]
-            for broker in problem.brokers
+            [by_broker[broker].get(key, 0.0) for key in problem.keys] for broker in problem.brokers
         ]
         shape = (len(problem.brokers), len(problem.keys))
         search.prove_by_prices(value, np.array(prices, np.float64).reshape(shape))
@@ -98,10 +93,7 @@ def _prove(search: Search, plan: Plan, placement: Placement) -> None:
 def _within_limits_of(over: Iterable[OverLimit], plan: Plan) -> bool:
     """Whether no limit is exceeded by more than in the plan."""
     most = {(o.broker, o.dimension): o.after for o in plan.over_limit}
-    return all(
-        o.after <= max(o.limit, most.get((o.broker, o.dimension), o.limit))
-        for o in over
-    )
+    return all(o.after <= max(o.limit, most.get((o.broker, o.dimension), o.limit)) for o in over)
 
 
 def _edited(edited: Plan, plan: Plan) -> Plan:

@@ -76,8 +76,7 @@ def unmovable_words(problem: Problem) -> tuple[str, ...]:
 
 
 def least_deviation(problem: Problem, stays: Bools, *, states_bind: bool) -> float:
-    """Compute the least weighted sum of squared deviations if other load were
-    divisible.
+    """Compute the least weighted sum of squared deviations if other load were divisible.
 
     `stays` is (n,): rows that remain as they are. If `states_bind`, brokers that take
     no new load get no more than they have.
@@ -93,10 +92,7 @@ def least_deviation(problem: Problem, stays: Bools, *, states_bind: bool) -> flo
         high[closed] = np.maximum(low, problem.loads_before)[closed]
     held = problem.may.holding
     return math.fsum(
-        weight
-        * _fill_evenly(
-            problem.slope[held, k], low[held, d], high[held, d], float(whole[d])
-        )
+        weight * _fill_evenly(problem.slope[held, k], low[held, d], high[held, d], float(whole[d]))
         for k, (d, weight) in enumerate(
             zip(problem.column.tolist(), problem.weight.tolist(), strict=True)
         )
@@ -104,8 +100,7 @@ def least_deviation(problem: Problem, stays: Bools, *, states_bind: bool) -> flo
 
 
 def _fill_evenly(slope: Floats, low: Floats, high: Floats, whole: float) -> float:
-    """Least sum of (slope x - 1)^2 with low <= x <= high and sum x = whole, by
-    bisection."""
+    """Least sum of (slope x - 1)^2 with low <= x <= high and sum x = whole, by bisection."""
 
     def fill(height: float) -> Floats:
         level: Floats = np.clip((1.0 + height / slope) / slope, low, high)

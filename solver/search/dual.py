@@ -25,13 +25,7 @@ from solver.kernels.relaxation import (
     relaxed_prices,
     sweep,
 )
-from solver.kernels.smoothing import (
-    Options,
-    ascend,
-    count_options,
-    fill_options,
-    new_options,
-)
+from solver.kernels.smoothing import Options, ascend, count_options, fill_options, new_options
 
 EXTRA_NODES: Final = 65_536
 """Nodes beyond four per row: large partitions are split over hundreds of brokers."""
@@ -95,10 +89,7 @@ class Relaxation:
 
 
 def new_relaxation(
-    columns: Columns,
-    v: Floats,
-    seed: int,
-    stops: Callable[[], bool] = lambda: False,
+    columns: Columns, v: Floats, seed: int, stops: Callable[[], bool] = lambda: False
 ) -> Relaxation:
     """Start a relaxation with every row at home.
 
@@ -166,8 +157,7 @@ def _at_temperature(r: Relaxation, pi: Floats, t: float, end: float) -> None:
 
 
 def _price_rows(r: Relaxation, pi: Floats, near: float) -> int:
-    """Price all rows, adding the configurations of small reduced cost; return
-    how many."""
+    """Price all rows, adding the configurations of small reduced cost; return how many."""
     q = unit_prices(r.columns, pi)
     made, priced = price_all(r.columns, r.masses, q, r.rows, near, r.scratch)
     _spend(r, priced + len(r.rows) // 20)
@@ -175,8 +165,7 @@ def _price_rows(r: Relaxation, pi: Floats, near: float) -> int:
 
 
 def _solve_restricted(r: Relaxation, pi: Floats, t: float) -> None:
-    """Optimise the prices over the known configurations: the restricted master
-    problem."""
+    """Optimise the prices over the known configurations: the restricted master problem."""
     c, m = r.columns, r.masses
     split = r.rows[m.head[r.rows] >= 0]
     count = count_options(m, split)

@@ -26,9 +26,8 @@ MOST_SWEEPS: Final = 40
 def plan_leaders_only(problem: Problem, planned: Placement) -> LeadersOnly | None:
     """Find a plan of leader changes alone by descent; nothing is proved about it.
 
-    Returns None where it would not lower F, where a partition has to move anyway, or
-    where the plan itself moves no replica. No broker over a limit ends up with more
-    load.
+    Returns None where it would not lower F, where a partition has to move anyway, or where the
+    plan itself moves no replica. No broker over a limit ends up with more load.
     """
     if not _moves_replicas(problem, planned) or int(problem.rf.max(initial=0)) < 2:
         return None
@@ -47,10 +46,7 @@ def plan_leaders_only(problem: Problem, planned: Placement) -> LeadersOnly | Non
 
 def _moves_replicas(problem: Problem, planned: Placement) -> bool:
     """Whether a replica moves to another broker; the order of a list does not count."""
-    before, after = (
-        _sorted_replicas(problem.replicas),
-        _sorted_replicas(planned.replicas),
-    )
+    before, after = (_sorted_replicas(problem.replicas), _sorted_replicas(planned.replicas))
     return not np.array_equal(before, after)
 
 

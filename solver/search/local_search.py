@@ -1,8 +1,7 @@
 """Plans for problems too large for the exact model, with a Lagrangian bound.
 
-Dual prices come first, since they show which changes can matter. The relaxed placement
-is rounded, then annealed on a few brokers at a time until the search budget is
-exhausted.
+Dual prices come first, since they show which changes can matter. The relaxed placement is
+rounded, then annealed on a few brokers at a time until the search budget is exhausted.
 """
 
 from dataclasses import dataclass
@@ -133,9 +132,7 @@ def search_locally(search: Search, work: float) -> LocalSearch | None:
         relaxation=relaxation,
         state=start,
         around=Neighbourhoods(
-            columns=columns,
-            relaxation=relaxation,
-            rng=np.random.default_rng(search.limits.seed),
+            columns=columns, relaxation=relaxation, rng=np.random.default_rng(search.limits.seed)
         ),
     )
     with local.around.threads:
@@ -254,9 +251,7 @@ def _better_start(local: LocalSearch, one: State, other: State) -> State:
     found = []
     for start in (one, other):
         local.state = copied(start)
-        _anneal_briefly(
-            local, LARGE_PARTITION_ARMS, TRIAL_SHARE * local.search.limits.work
-        )
+        _anneal_briefly(local, LARGE_PARTITION_ARMS, TRIAL_SHARE * local.search.limits.work)
         found.append(local.state)
     return min(found, key=lambda s: objective(local.columns, s))
 
@@ -283,9 +278,8 @@ def placement_of(problem: Problem, c: Columns, s: State) -> Placement:
 def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
     """Anneal neighbourhoods until the search budget or the gain is exhausted.
 
-    The first arm runs alone as long as it gains, or closes the gap in time, because
-    early gains of the others block its own. If work is left over, another arm leads,
-    from home again.
+    The first arm runs alone as long as it gains, or closes the gap in time, because early gains
+    of the others block its own. If work is left over, another arm leads, from home again.
     """
     search = local.search
     large = LARGE_PARTITION_ARMS if has_large_partitions(local.columns) else ()

@@ -15,11 +15,7 @@ import numpy as np
 from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.compiled import twin
 from solver.kernels.move_deltas import State, adopt, copied
-from solver.kernels.neighbourhood_annealing import (
-    AnnealingScratch,
-    anneal,
-    new_annealing_scratch,
-)
+from solver.kernels.neighbourhood_annealing import AnnealingScratch, anneal, new_annealing_scratch
 from solver.kernels.problem_arrays import NO_BUDGET, Columns
 from solver.kernels.reduced_cost_candidates import (
     Candidates,
@@ -61,8 +57,7 @@ class Arm:
     """One setting of the annealing; the most profitable gets most turns."""
 
     reduced_cost: float | None
-    """Highest reduced cost of candidates, in costs of a move; None for large
-    partitions."""
+    """Highest reduced cost of candidates, in costs of a move; None for large partitions."""
     brokers: int
     """Number of brokers in a neighbourhood."""
     hot: float = 0.3
@@ -98,9 +93,7 @@ class Neighbourhoods:
     columns: Columns
     relaxation: Relaxation
     rng: np.random.Generator
-    threads: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(THREADS)
-    )
+    threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS))
     guide: Floats | None = None
     """(B, K) dual prices that candidates are found at; None for the relaxation's."""
     ready: dict[tuple[float | None, int], ArmWorkspace] = field(default_factory=dict)
@@ -124,10 +117,7 @@ class Neighbourhoods:
         subsets = [brokers[g::groups].astype(np.int64) for g in range(groups)]
         seeds = self.rng.integers(1, 2**63, groups, dtype=np.uint64)
         mine = _split_candidates(c, state, ready.candidates, subsets, draw.turn)
-        heat = (
-            arm.hot * self.relaxation.price,
-            LAST_TEMPERATURE * self.relaxation.price,
-        )
+        heat = (arm.hot * self.relaxation.price, LAST_TEMPERATURE * self.relaxation.price)
         done = np.zeros((groups, 2))
         most = max(1, min(MOST_STEPS, draw.most // groups))
 
@@ -139,9 +129,7 @@ class Neighbourhoods:
                 among = (mine[g], subsets[g])
                 if draw.stops():
                     break
-                done[g] = anneal(
-                    own, s, x, *among, draw.effort, most, *heat, random, room
-                )
+                done[g] = anneal(own, s, x, *among, draw.effort, most, *heat, random, room)
             ready.spaces.put(room)
 
         threads = min(THREADS, groups) if _no_shared_totals(c) else 1

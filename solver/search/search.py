@@ -46,8 +46,7 @@ class Search(Budget):
 
     @property
     def work_left(self) -> float:
-        """Work units that the search may still spend; excludes what later steps
-        reserve."""
+        """Work units that the search may still spend; excludes what later steps reserve."""
         kept = self.reserved + (self.reserved_for_reasons if self.best is None else 0.0)
         return max(0.0, self.limits.work - kept - self.work)
 

@@ -19,12 +19,7 @@ from solver.infeasible.assumptions import Requirement, RequirementKind
 from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import LimitedSum, keep_limits
 from solver.infeasible.messages import budget_text, names_text, pin_text
-from solver.infeasible.minimal_conflict import (
-    WORK_OF_TIME,
-    affordable,
-    modelled_rows,
-    quick_solver,
-)
+from solver.infeasible.minimal_conflict import WORK_OF_TIME, affordable, modelled_rows, quick_solver
 from solver.problem.eligibility import FIXED_REASONS, FixedReason
 from solver.problem.problem import Problem
 
@@ -85,15 +80,11 @@ def relaxations(problem: Problem, budget: Budget) -> tuple[str, ...]:
     whole = len(modelled_rows(problem)) == int((problem.leader >= 0).sum())
     # Unless all rows were placed again, further changes may be needed.
     start = "it would be feasible" if whole else "it may become feasible"
-    ways = (
-        map(partial(_words, problem), way) for way in cheapest_changes(problem, budget)
-    )
+    ways = (map(partial(_words, problem), way) for way in cheapest_changes(problem, budget))
     return tuple(f"{start} {' and '.join(words)}" for words in ways)
 
 
-def cheapest_changes(
-    problem: Problem, budget: Budget
-) -> tuple[tuple[RuleChange, ...], ...]:
+def cheapest_changes(problem: Problem, budget: Budget) -> tuple[tuple[RuleChange, ...], ...]:
     """Find alternatives that make a problem feasible, cheapest first.
 
     Every change of an alternative is needed. Empty where none was found in the budget.
@@ -145,8 +136,7 @@ class _RelaxedRules:
         yield from found or itertools.islice(self._single_ways(), MOST_REPORTED)
 
     def _cheapest_ways(self) -> Iterator[tuple[RuleChange, ...]]:
-        """The cheapest alternative; then the cheapest that avoids all earlier
-        changes."""
+        """The cheapest alternative; then the cheapest that avoids all earlier changes."""
         while solver := self._solve():
             used = [t for t, gone in self._given_up.items() if solver.value(gone)]
             if not used:
@@ -186,10 +176,7 @@ class _RelaxedRules:
         self, used: Sequence[Requirement], solver: cp_model.CpSolver
     ) -> tuple[RuleChange, ...]:
         raised = self._raised
-        return tuple(
-            RuleChange(t, self._needed(t, solver) if t in raised else None)
-            for t in used
-        )
+        return tuple(RuleChange(t, self._needed(t, solver) if t in raised else None) for t in used)
 
     def _may_give_up(self, requirement: Requirement) -> bool:
         added = requirement.kind is RequirementKind.CAPACITY and requirement.at >= len(
@@ -203,9 +190,7 @@ class _RelaxedRules:
         if group not in self._raised:
             step = math.ceil(limit.now / _STEPS) if limit.scale > 1 else 1
             step = max(step, 1)
-            highest = (
-                100 - limit.now if group.kind is RequirementKind.CAPACITY else 10**6
-            )
+            highest = 100 - limit.now if group.kind is RequirementKind.CAPACITY else 10**6
             more = self._model.new_int_var(0, highest, f"more[{group}]")
             self._raised[group] = _Limit(more=more, step=step)
         raised = self._raised[group]
@@ -231,10 +216,7 @@ class _RelaxedRules:
 
     def _minimize(self) -> None:
         costs = [self._cost(t) * gone for t, gone in self._given_up.items()]
-        costs += [
-            COST_OF_MORE.get(t.kind, 1) * limit.more
-            for t, limit in self._raised.items()
-        ]
+        costs += [COST_OF_MORE.get(t.kind, 1) * limit.more for t, limit in self._raised.items()]
         self._model.minimize(cp_model.LinearExpr.sum(costs))
 
     def _cost(self, requirement: Requirement) -> int:

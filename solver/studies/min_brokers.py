@@ -73,17 +73,13 @@ MOST_SIZES: Final = 256
 
 
 def fewest_brokers(
-    snapshot: Snapshot,
-    goals: Goals,
-    limits: SolveLimits,
-    observer: SolveObserver | None = None,
+    snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver | None = None
 ) -> Fewest:
     """Find the smallest number of brokers that keeps every rule.
 
-    The work of `limits` is shared by all trials and the plan. As many racks stay in use
-    as the rack rule requires now. The number is proved smallest where it equals the
-    bound; otherwise fewer were tried by draining the emptiest brokers first, without
-    success.
+    The work of `limits` is shared by all trials and the plan. As many racks stay in use as the
+    rack rule requires now. The number is proved smallest where it equals the bound; otherwise
+    fewer were tried by draining the emptiest brokers first, without success.
     """
     problem = compile_problem(snapshot, goals)
     need, order = broker_lower_bound(problem), removal_order(problem)
@@ -123,13 +119,7 @@ def fewest_brokers(
         )
     decided = found == need.brokers or bool(too_large)
     limited_by = "" if decided else _limited(undecided, trials)
-    return Fewest(
-        need=need,
-        answer=answer,
-        snapshot=supposed,
-        result=result,
-        limited_by=limited_by,
-    )
+    return Fewest(need=need, answer=answer, snapshot=supposed, result=result, limited_by=limited_by)
 
 
 def _trial(snapshot: Snapshot, goals: Goals, trials: Budget) -> Search:
@@ -149,8 +139,7 @@ def _trial(snapshot: Snapshot, goals: Goals, trials: Budget) -> Search:
 def _keeps_limits(search: Search) -> bool:
     """Whether a placement was found in which no broker exceeds a limit.
 
-    A plan may leave a broker over a limit that already is; such a plan does not count
-    here.
+    A plan may leave a broker over a limit that already is; such a plan does not count here.
     """
     problem, best = search.problem, search.best
     if best is None:
@@ -174,9 +163,7 @@ def _limited(undecided: list[int], trials: Budget) -> str:
     return "search budget exhausted" + (which if undecided else "")
 
 
-def _with(
-    snapshot: Snapshot, problem: Problem, order: list[int], brokers: int
-) -> Snapshot:
+def _with(snapshot: Snapshot, problem: Problem, order: list[int], brokers: int) -> Snapshot:
     """The snapshot with this many brokers that may hold load."""
     removed: tuple[BrokerId, ...] = tuple(problem.brokers[b] for b in order[brokers:])
     more = brokers - len(order)
@@ -206,8 +193,7 @@ def _least(
 
 
 def removal_order(problem: Problem) -> list[int]:
-    """Order the brokers that may hold load: those to keep first, the first to drain
-    last.
+    """Order the brokers that may hold load: those to keep first, the first to drain last.
 
     The emptiest drains first; where replicas are spread over racks, the emptiest in the
     racks with the most brokers left, so that racks stay as even as possible.
@@ -242,16 +228,12 @@ def _fill(problem: Problem) -> list[float]:
 
 
 def broker_lower_bound(problem: Problem) -> BrokerBound:
-    """Return the strongest proved lower bound on the number of brokers, with its
-    reason.
+    """Return the strongest proved lower bound on the number of brokers, with its reason.
 
     The greatest of the bounds by replication factor, replicas per broker, total load,
     partitions too large to share a broker, and racks.
     """
-    needs = [
-        BrokerBound(brokers=1, words="a cluster has at least one broker"),
-        *_bounds(problem),
-    ]
+    needs = [BrokerBound(brokers=1, words="a cluster has at least one broker"), *_bounds(problem)]
     need = max(needs, key=lambda need: need.brokers)
     if np.isfinite(problem.limit).any():
         return need
@@ -363,11 +345,7 @@ def _rack_bound(problem: Problem, carried: Bools) -> BrokerBound:
     """Brokers of all racks together, where rules say what each rack must hold."""
     racks = problem.may.spreading.racks
     each = [_needed_in(problem, carried, q) for q in range(len(racks))]
-    shares = [
-        f"{count} in rack {rack}"
-        for rack, count in zip(racks, each, strict=True)
-        if count
-    ]
+    shares = [f"{count} in rack {rack}" for rack, count in zip(racks, each, strict=True) if count]
     words = f"the racks have to hold their share: {', '.join(shares)}"
     return BrokerBound(brokers=sum(each), words=words)
 

@@ -39,8 +39,7 @@ FACTORS: Final = (100.0, 50.0, 25.0, 12.0, 6.0, 3.0, 1.5, 1.0, 0.5, 0.2)
 """Costs of a move that are tried, as multiples of the present one."""
 
 WORK_OF_ROW: Final = 4e-5
-"""Work units for compiling a problem and evaluating its plan, per partition;
-measured."""
+"""Work units for compiling a problem and evaluating its plan, per partition; measured."""
 
 MOST_BUDGETS: Final = 10
 """Budgets of 1, 2, 4, ... moves tried in addition, where the model is exact."""
@@ -60,8 +59,7 @@ class _Try:
 def trace_frontier(snapshot: Snapshot, goals: Goals, limits: SolveLimits) -> Frontier:
     """Trace points and proved lines, from no move to nearly all that gain anything.
 
-    The work of `limits` is shared among all solves. Equal arguments give an equal
-    frontier.
+    The work of `limits` is shared among all solves. Equal arguments give an equal frontier.
     """
     return trace_plans(snapshot, goals, limits, SolveObserver())[0]
 
@@ -69,8 +67,7 @@ def trace_frontier(snapshot: Snapshot, goals: Goals, limits: SolveLimits) -> Fro
 def trace_plans(
     snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
 ) -> tuple[Frontier, tuple[Result | None, ...]]:
-    """Trace the frontier, with the result behind each point; None for the present
-    state.
+    """Trace the frontier, with the result behind each point; None for the present state.
 
     When `observer` stops one solve, no further solves are started.
     """
@@ -153,8 +150,7 @@ def _count(result: Result) -> int:
 
 
 def _budgets(problem: Problem, goals: Goals, most: int) -> Iterator[int]:
-    """1, 2, 4, ... moves besides the forced ones, below what was found without a
-    budget."""
+    """1, 2, 4, ... moves besides the forced ones, below what was found without a budget."""
     forced = int(problem.may.forced.sum())
     for step in range(MOST_BUDGETS):
         budget = forced + 2**step
@@ -164,11 +160,7 @@ def _budgets(problem: Problem, goals: Goals, most: int) -> Iterator[int]:
 
 
 def _frontier(
-    problem: Problem,
-    limits: SolveLimits,
-    present: float,
-    tries: list[_Try],
-    limited_by: str,
+    problem: Problem, limits: SolveLimits, present: float, tries: list[_Try], limited_by: str
 ) -> tuple[Frontier, tuple[Result | None, ...]]:
     snapshot, goals = problem.snapshot, problem.goals
     lines = _lines(goals, tries)
@@ -200,9 +192,7 @@ def _frontier(
     return frontier, tuple(behind)
 
 
-def _home(
-    before: float, present: float, lines: tuple[FrontierLine, ...]
-) -> FrontierPoint:
+def _home(before: float, present: float, lines: tuple[FrontierLine, ...]) -> FrontierPoint:
     """The point of the present state."""
     proved = max((line.at(0.0) for line in lines), default=0.0)
     return FrontierPoint(
@@ -231,10 +221,7 @@ def _lines(goals: Goals, tries: Iterable[_Try]) -> tuple[FrontierLine, ...]:
     """One line per cost; a budget's bound says nothing about plans without it."""
     band = goals.objective is ObjectiveKind.BAND
     return tuple(
-        FrontierLine(
-            move_price=t.price,
-            bound=_down(t.result.bound * (t.price if band else 1.0)),
-        )
+        FrontierLine(move_price=t.price, bound=_down(t.result.bound * (t.price if band else 1.0)))
         for t in tries
         if t.budget is None and t.result.bound is not None
     )
@@ -260,8 +247,7 @@ def point_at(
     lines: Iterable[FrontierLine],
     move_price: float,
 ) -> FrontierPoint:
-    """Compute the frontier point of a plan found at a cost, with the bound of the
-    proved lines."""
+    """Compute the frontier point of a plan found at a cost, with the bound of the proved lines."""
     balance, cost = _balance(snapshot, goals, moves)
     proved = max((line.at(cost) for line in lines), default=0.0)
     return FrontierPoint(
@@ -275,9 +261,7 @@ def point_at(
     )
 
 
-def _balance(
-    snapshot: Snapshot, goals: Goals, moves: tuple[Move, ...]
-) -> tuple[float, float]:
+def _balance(snapshot: Snapshot, goals: Goals, moves: tuple[Move, ...]) -> tuple[float, float]:
     """Balance and cost of a plan, by the independent evaluator."""
     found = evaluate(snapshot, goals, moves)
     band = goals.objective is ObjectiveKind.BAND
@@ -285,9 +269,7 @@ def _balance(
     return (found.excess if band else found.deviation), max(0.0, cost)
 
 
-def _nearest(
-    points: tuple[FrontierPoint, ...], asked: list[FrontierPoint]
-) -> int | None:
+def _nearest(points: tuple[FrontierPoint, ...], asked: list[FrontierPoint]) -> int | None:
     """Position of the plan at the present cost, or of the point that dominates it."""
     for wanted in asked:
         at = [i for i, p in enumerate(points) if p.cost <= wanted.cost]

@@ -50,16 +50,12 @@ def test_the_best_known_plan_is_stored_with_the_bound(path: Path) -> None:
     assert Bounds(path).objective(ONE) == 0.044
 
 
-def test_a_bound_of_another_instance_of_the_same_name_does_not_count(
-    path: Path,
-) -> None:
+def test_a_bound_of_another_instance_of_the_same_name_does_not_count(path: Path) -> None:
     Bounds(path).learn([ONE])
     assert Bounds(path).bound(replace(ONE, digest="b")) == 0.0
 
 
-def test_a_plan_rejected_by_the_evaluator_leaves_the_bounds_unchanged(
-    path: Path,
-) -> None:
+def test_a_plan_rejected_by_the_evaluator_leaves_the_bounds_unchanged(path: Path) -> None:
     Bounds(path).learn([replace(ONE, valid=False)])
     assert Bounds(path).bound(ONE) == 0.0
 

@@ -27,8 +27,7 @@ DOCUMENT: dict[str, Any] = {
     "format": "cc-offline/1",
     "name": "three",
     "brokers": [
-        {"id": i, "rack": f"r{i}", "state": "alive", "capacity": CAPACITY}
-        for i in range(3)
+        {"id": i, "rack": f"r{i}", "state": "alive", "capacity": CAPACITY} for i in range(3)
     ],
     "partitions": [entry(i, [0, 1], 10.0 * (i + 1)) for i in range(6)],
 }
@@ -49,15 +48,9 @@ def test_kilobytes_and_megabytes_become_bytes() -> None:
 
 def test_a_dead_broker_is_dead_and_a_new_one_alive() -> None:
     states = ["dead", "new", "alive"]
-    brokers = [
-        b | {"state": s} for b, s in zip(DOCUMENT["brokers"], states, strict=True)
-    ]
+    brokers = [b | {"state": s} for b, s in zip(DOCUMENT["brokers"], states, strict=True)]
     result = snapshot_of(DOCUMENT | {"brokers": brokers}).header.brokers
-    assert [b.state for b in result] == [
-        BrokerState.DEAD,
-        BrokerState.ALIVE,
-        BrokerState.ALIVE,
-    ]
+    assert [b.state for b in result] == [BrokerState.DEAD, BrokerState.ALIVE, BrokerState.ALIVE]
 
 
 def test_a_cluster_without_disks_has_no_disk_to_balance() -> None:

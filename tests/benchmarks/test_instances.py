@@ -38,9 +38,7 @@ def test_an_instance_has_the_size_of_its_shape(shape: Shape) -> None:
 
 def test_equal_seeds_give_equal_instances_and_other_seeds_different_ones() -> None:
     shape = shape_of("10x500")
-    first, again, other = (
-        instance_digest(shape, build(shape, seed)) for seed in (1, 1, 2)
-    )
+    first, again, other = (instance_digest(shape, build(shape, seed)) for seed in (1, 1, 2))
     assert first == again != other
 
 

@@ -28,9 +28,7 @@ def test_a_solve_is_measured_and_its_plan_verified() -> None:
     assert one.rss_mib > 0
 
 
-def test_the_table_gives_the_gap_to_the_best_bound_not_to_the_plans_own(
-    bounds: Bounds,
-) -> None:
+def test_the_table_gives_the_gap_to_the_best_bound_not_to_the_plans_own(bounds: Bounds) -> None:
     better = replace(ONE, work=10.0, bound=0.0499)
     bounds.learn([ONE, better])
     (row,) = [r for r in table([ONE], bounds).splitlines() if r.startswith("| 10x500")]

@@ -70,9 +70,7 @@ def test_kafkas_spelling_is_accepted(stores: Stores) -> None:
     )
     assert (properties.bootstrap, properties.client_id) == ("a:1,b:2", "balancer")
     assert properties.protocol == "SASL_SSL"
-    assert properties.sasl == Login(
-        mechanism="SCRAM-SHA-512", username="alïce", password=SECRET
-    )
+    assert properties.sasl == Login(mechanism="SCRAM-SHA-512", username="alïce", password=SECRET)
     assert properties.tls is not None
     assert properties.tls.authorities == stores.ca.read_text()
     assert not properties.tls.check_names
@@ -89,9 +87,7 @@ def test_librdkafkas_spelling_is_accepted(stores: Stores) -> None:
         "ssl.certificate.location={client}",
         "ssl.key.location={client}",
     )
-    assert properties.sasl == Login(
-        mechanism="PLAIN", username="alice", password=SECRET
-    )
+    assert properties.sasl == Login(mechanism="PLAIN", username="alice", password=SECRET)
     assert properties.tls is not None
     assert properties.tls.check_names
     assert properties.tls.key is not None
@@ -139,17 +135,12 @@ def test_certificates_may_be_given_inline_on_one_line(stores: Stores) -> None:
 def test_client_credentials_are_accepted(stores: Stores, lines: list[str]) -> None:
     head = ("security.protocol=SASL_PLAINTEXT", "sasl.mechanism=OAUTHBEARER", URL)
     assert stores.read(*head, *lines).sasl == TokenSource(
-        url="https://id.example/token",
-        client_id="plimsoll",
-        client_secret=SECRET,
-        scope="kafka",
+        url="https://id.example/token", client_id="plimsoll", client_secret=SECRET, scope="kafka"
     )
 
 
 def test_unrelated_keys_are_listed_separately(stores: Stores) -> None:
-    properties = stores.read(
-        "group.id=g", "security.protocol=SSL", "ssl.protocol=TLSv1.3"
-    )
+    properties = stores.read("group.id=g", "security.protocol=SSL", "ssl.protocol=TLSv1.3")
     assert properties.unused == ("group.id", "ssl.protocol")
 
 
@@ -167,20 +158,14 @@ TOKENS = ("security.protocol=SASL_SSL", "sasl.mechanism=OAUTHBEARER")
             r"line 2: ssl.trustore.location: plimsoll does not know this key; did you "
             r"mean 'ssl.truststore.location'",
         ),
-        (
-            ("security.protocol=TLS",),
-            r"line 1: security.protocol: it must be one of PLAIN",
-        ),
+        (("security.protocol=TLS",), r"line 1: security.protocol: it must be one of PLAIN"),
         # contradictory
         (
             ("security.protocol=PLAINTEXT", "sasl.mechanism=PLAIN", LOGIN),
             r"line 2: sasl.mechanism: plimsoll would not log in, because "
             r"security.protocol is PLAINTEXT; set it to SASL_SSL",
         ),
-        (
-            (LOGIN,),
-            r"sasl.jaas.config: plimsoll would not log in, because .* is missing",
-        ),
+        ((LOGIN,), r"sasl.jaas.config: plimsoll would not log in, because .* is missing"),
         (
             ("security.protocol=SASL_PLAINTEXT", "ssl.truststore.location={ca}"),
             r"line 2: ssl.truststore.location: nothing would be encrypted",
@@ -210,10 +195,7 @@ TOKENS = ("security.protocol=SASL_SSL", "sasl.mechanism=OAUTHBEARER")
             (*SASL_SSL, f'sasl.jaas.config={PLAIN} required password="{SECRET}";'),
             r'line 3: sasl.jaas.config: username="..." is missing in it',
         ),
-        (
-            TOKENS,
-            r"sasl.oauthbearer.token.endpoint.url is missing; plimsoll fetches its",
-        ),
+        (TOKENS, r"sasl.oauthbearer.token.endpoint.url is missing; plimsoll fetches its"),
         ((*TOKENS, URL), r"client.id or sasl.oauthbearer.client.id is missing"),
         (
             (*SSL, "ssl.certificate.location={client}"),
@@ -267,10 +249,7 @@ TOKENS = ("security.protocol=SASL_SSL", "sasl.mechanism=OAUTHBEARER")
             (*SASL_SSL, LOGIN.replace(";", "")),
             r"line 3: sasl.jaas.config: it must end with a semicolon",
         ),
-        (
-            (*TOKENS, "sasl.oauthbearer.token.endpoint.url=file:///t"),
-            "not an address that",
-        ),
+        ((*TOKENS, "sasl.oauthbearer.token.endpoint.url=file:///t"), "not an address that"),
     ],
 )
 def test_an_unusable_property_is_reported_with_key_and_file(
@@ -292,19 +271,12 @@ def test_a_damaged_certificate_is_reported(stores: Stores) -> None:
 def test_a_key_that_does_not_match_its_certificate_is_reported(stores: Stores) -> None:
     other = Authority.make("other").issue(stores.folder / "other.pem", "alice")
     with pytest.raises(ConfigError, match="damaged, or belongs to another certificate"):
-        stores.read(
-            *SSL,
-            "ssl.certificate.location={client}",
-            f"ssl.key.location={other}",
-        )
+        stores.read(*SSL, "ssl.certificate.location={client}", f"ssl.key.location={other}")
 
 
 def test_no_secret_is_in_a_repr(stores: Stores) -> None:
     properties = stores.read(
-        *SASL_SSL,
-        LOGIN,
-        "ssl.keystore.location={locked}",
-        f"ssl.key.password={SECRET}",
+        *SASL_SSL, LOGIN, "ssl.keystore.location={locked}", f"ssl.key.password={SECRET}"
     )
     tokens = TokenSource(url="u", client_id="c", client_secret=SECRET)
     shown = repr(Connection("a:1", client=properties)) + repr(tokens)

@@ -54,9 +54,7 @@ def test_a_property_has_the_line_of_its_key(tmp_path: Path) -> None:
 
 
 def test_a_malformed_escape_is_reported_with_its_line(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"client\.properties, line 2: \\u needs four"
-    ):
+    with pytest.raises(ConfigError, match=r"client\.properties, line 2: \\u needs four"):
         read(tmp_path, "a=b\nc=\\u12g4\n")
 
 

@@ -42,9 +42,7 @@ def test_names_are_listed_in_order_and_without_the_prefix(host: Host) -> None:
     assert list(host.bucket.sizes("a/", after="2")) == ["2/x", "2/y", "top"]
 
 
-def test_a_repeated_write_recognises_that_the_lost_answer_succeeded(
-    host: Host,
-) -> None:
+def test_a_repeated_write_recognises_that_the_lost_answer_succeeded(host: Host) -> None:
     host.wire.fault = {0: Fault.ANSWER_LOST}.get
     with pytest.raises(ArchiveUnreachable):
         host.bucket.put_new("x", b"mine")
@@ -55,9 +53,7 @@ def test_two_conflicting_writes_are_repeated(host: Host) -> None:
     host.wire.fault = {0: Fault.CONFLICT, 1: Fault.CONFLICT}.get
     assert host.bucket.put_new("x", b"mine") is not None
     host.wire.fault = lambda _: Fault.CONFLICT
-    with pytest.raises(
-        ArchiveUnreachable, match="Other writers keep changing s3://archive/"
-    ):
+    with pytest.raises(ArchiveUnreachable, match="Other writers keep changing s3://archive/"):
         host.bucket.put_new("y", b"mine")
 
 
@@ -68,9 +64,7 @@ def test_missing_rights_are_named(host: Host) -> None:
 
 
 def at(endpoint: str | None, bucket: str = "archive") -> S3Settings:
-    return S3Settings(
-        endpoint_url=endpoint, bucket=bucket, access_key="me", secret_key="secret"
-    )
+    return S3Settings(endpoint_url=endpoint, bucket=bucket, access_key="me", secret_key="secret")
 
 
 @pytest.mark.parametrize(

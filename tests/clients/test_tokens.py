@@ -30,25 +30,19 @@ class Clock:
 
 
 def tokens(url: str, secret: str = SECRET, clock: Clock | None = None) -> Tokens:
-    source = TokenSource(
-        url=url, client_id="plimsoll", client_secret=secret, scope="kafka"
-    )
+    source = TokenSource(url=url, client_id="plimsoll", client_secret=secret, scope="kafka")
     return Tokens(source, OPEN, 2.0, clock or Clock())
 
 
 def test_a_token_is_requested_as_the_standard_specifies(server: TokenServer) -> None:
     token = tokens(server.url).current()
-    assert server.forms == [
-        {"grant_type": ["client_credentials"], "scope": ["kafka"]},
-    ]
+    assert server.forms == [{"grant_type": ["client_credentials"], "scope": ["kafka"]}]
     assert token.text.count(".") == 2
     assert token.ends_at_s == 4600.0
     assert token.text not in repr(token)
 
 
-def test_a_token_is_reused_for_most_of_its_lifetime_and_then_replaced(
-    server: TokenServer,
-) -> None:
+def test_a_token_is_reused_for_most_of_its_lifetime_and_then_replaced(server: TokenServer) -> None:
     clock = Clock()
     source = tokens(server.url, clock=clock)
     first = source.current()
@@ -68,12 +62,8 @@ def test_without_a_lifetime_in_the_answer_the_expiry_in_the_token_counts(
     assert token.ends_at_s > 1e9
 
 
-def test_the_error_about_a_wrong_secret_does_not_contain_it(
-    server: TokenServer,
-) -> None:
-    message = (
-        r"/token refused a token to the client plimsoll \(HTTP 401\)\. Check its id"
-    )
+def test_the_error_about_a_wrong_secret_does_not_contain_it(server: TokenServer) -> None:
+    message = r"/token refused a token to the client plimsoll \(HTTP 401\)\. Check its id"
     with pytest.raises(AccessRefused, match=message) as caught:
         tokens(server.url, "hush-wrong").current()
     assert "hush" not in str(caught.value)
@@ -90,8 +80,6 @@ def test_an_invalid_token_is_reported(server: TokenServer, answer: bytes) -> Non
 
 def test_an_unreachable_endpoint_is_reported_with_its_address() -> None:
     (port,) = free_ports(1)
-    message = (
-        rf"from http://127.0.0.1:{port}/t \(Connection refused\)\. Check the address"
-    )
+    message = rf"from http://127.0.0.1:{port}/t \(Connection refused\)\. Check the address"
     with pytest.raises(ClusterUnreachable, match=message):
         tokens(f"http://127.0.0.1:{port}/t").current()

@@ -4,13 +4,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from collector.assemble import (
-    FRESH_MS,
-    RESOURCES,
-    assemble,
-    cores_of,
-    newest_vectors,
-)
+from collector.assemble import FRESH_MS, RESOURCES, assemble, cores_of, newest_vectors
 from collector.metadata import ClusterState
 from collector.spark.vectors import NOBODY, ORIGINS, VECTORS
 from model.ids import BrokerId
@@ -118,16 +112,12 @@ def test_cpu_and_requests_are_present_if_any_partition_has_them() -> None:
     state = cluster(topic("a", [[1], [2]]))
     unknown = {"cpu": math.nan, "requests": math.nan}
     nobody = dict.fromkeys(("cpu_by", "requests_by"), NOBODY)
-    result = snapshot(
-        state, load_table([reported(0), reported(1, **unknown, **nobody)])
-    )
+    result = snapshot(state, load_table([reported(0), reported(1, **unknown, **nobody)]))
     assert result.header.resources == (*RESOURCES, Resource.CPU, Resource.REQUESTS)
     assert result.partitions.loads[0].tolist() == [5.0, 7.0, 1000.0, 0.25, 30.0]
     assert np.isnan(result.partitions.loads[1, 3:]).all()
     assert result.partitions.measured.tolist() == [[True, True, True, False, False]] * 2
-    alone = snapshot(
-        state, load_table([reported(0, cpu=math.nan), reported(1, cpu=math.nan)])
-    )
+    alone = snapshot(state, load_table([reported(0, cpu=math.nan), reported(1, cpu=math.nan)]))
     assert alone.header.resources == (*RESOURCES, Resource.REQUESTS)
 
 
@@ -135,16 +125,8 @@ def test_each_source_has_its_own_age_samples_and_share() -> None:
     state = cluster(topic("a", [[1], [2]]), topic("__own", [[1]]))
     result = snapshot(state, load_table([reported(0), reported(1, in_measured=False)]))
     probe, automq, cruise = result.header.sources
-    assert [s.name for s in result.header.sources] == [
-        "probe",
-        "automq",
-        "cruise-control",
-    ]
-    assert [s.newest_sample_ms - START_MS for s in result.header.sources] == [
-        0,
-        0,
-        -50_000,
-    ]
+    assert [s.name for s in result.header.sources] == ["probe", "automq", "cruise-control"]
+    assert [s.newest_sample_ms - START_MS for s in result.header.sources] == [0, 0, -50_000]
     assert (probe.samples, automq.samples, cruise.samples) == (32, 2, 2)
     # Of ten loads: bytes in of one partition and both disks; bytes out; nothing.
     assert [s.measured_share for s in result.header.sources] == [0.3, 0.2, 0.0]

@@ -17,13 +17,7 @@ from collector.metadata import ClusterState
 from model.errors import ConfigError, InvalidCluster
 from model.ids import BrokerId
 from model.snapshot.capacities import DEFAULT, Capacities, Entry
-from model.snapshot.snapshot import (
-    BrokerState,
-    CapacitySource,
-    LogDir,
-    Resource,
-    StorageKind,
-)
+from model.snapshot.snapshot import BrokerState, CapacitySource, LogDir, Resource, StorageKind
 from tests.support.collector import admin_responses
 from tests.support.collector.sample_rows import cluster, topic
 
@@ -102,9 +96,7 @@ def test_one_open_directory_is_enough_and_a_dead_broker_stays_dead() -> None:
     state = cluster(topic("orders", [[1, 9]]))
     half = read([folder("/a"), folder("/b", is_cordoned=True)])
     closed = read([folder("/a", is_cordoned=True)])
-    result = {
-        b.id: b.state for b in with_directories(state, {1: half, 9: closed}).brokers
-    }
+    result = {b.id: b.state for b in with_directories(state, {1: half, 9: closed}).brokers}
     assert result[BrokerId(1)] is BrokerState.ALIVE
     assert result[BrokerId(9)] is BrokerState.DEAD
 
@@ -118,9 +110,7 @@ def disk(state: ClusterState) -> list[tuple[float | None, str | None]]:
 def given(capacity: float, *paths: str, broker: int = DEFAULT) -> Capacities:
     dirs = tuple(LogDir(path=path, capacity_bytes=1.0) for path in paths)
     entry = Entry(capacity={Resource.DISK: capacity}, log_dirs=dirs)
-    return Capacities(
-        source=CapacitySource.FILE, place="c.json", by_broker={broker: entry}
-    )
+    return Capacities(source=CapacitySource.FILE, place="c.json", by_broker={broker: entry})
 
 
 def test_a_brokers_disks_are_summed() -> None:

@@ -16,9 +16,7 @@ def collector(folder: Path, bootstrap: str = "127.0.0.1:1") -> Collector:
     return Collector(Connection(bootstrap), settings)
 
 
-def test_a_cluster_without_users_partitions_has_a_snapshot_at_once(
-    tmp_path: Path,
-) -> None:
+def test_a_cluster_without_users_partitions_has_a_snapshot_at_once(tmp_path: Path) -> None:
     watcher = collector(tmp_path)
     watcher._see(cluster(topic("__own", [[1]])))
     result = watcher.snapshot()
@@ -36,9 +34,7 @@ def test_brokers_are_present_before_any_load(tmp_path: Path) -> None:
     watcher.close()
 
 
-def test_an_unreachable_cluster_ends_the_watch_with_its_address(
-    tmp_path: Path,
-) -> None:
+def test_an_unreachable_cluster_ends_the_watch_with_its_address(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -50,9 +46,7 @@ def test_an_unreachable_cluster_ends_the_watch_with_its_address(
 
 def test_waiting_ends_with_an_explanation(tmp_path: Path) -> None:
     watcher = collector(tmp_path)
-    with pytest.raises(
-        ClusterUnreachable, match=r"127\.0\.0\.1:1 was measured within 0 s"
-    ):
+    with pytest.raises(ClusterUnreachable, match=r"127\.0\.0\.1:1 was measured within 0 s"):
         watcher.wait(0)
 
 

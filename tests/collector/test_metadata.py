@@ -36,11 +36,7 @@ def test_missing_or_fenced_brokers_are_dead() -> None:
         taken_at_ms=5,
     )
     alive, dead = BrokerState.ALIVE, BrokerState.DEAD
-    assert [(b.id, b.state) for b in state.brokers] == [
-        (1, alive),
-        (2, dead),
-        (7, dead),
-    ]
+    assert [(b.id, b.state) for b in state.brokers] == [(1, alive), (2, dead), (7, dead)]
     assert state.moving.tolist() == [True]
     assert state.topics[0].storage is StorageKind.TIERED
 

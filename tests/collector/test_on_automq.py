@@ -17,9 +17,7 @@ pytestmark = pytest.mark.automq
 RECORDS = 500
 
 
-def test_a_real_automq_is_recognised_and_measured(
-    automq_cluster: AutoMQCluster,
-) -> None:
+def test_a_real_automq_is_recognised_and_measured(automq_cluster: AutoMQCluster) -> None:
     automq_cluster.create_topic("collector-shared", [[0], [1]])
     connection = Connection(automq_cluster.bootstrap)
     tables = []

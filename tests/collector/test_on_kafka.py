@@ -119,9 +119,7 @@ def test_loads_match_what_was_produced_and_nothing_is_written(
     watched: Watched, tmp_path: Path
 ) -> None:
     before = topics(watched.cluster)
-    with Collector(
-        Connection(watched.cluster.bootstrap), settings(tmp_path)
-    ) as watcher:
+    with Collector(Connection(watched.cluster.bootstrap), settings(tmp_path)) as watcher:
         result = whole_window(watcher)
         pid = watcher.spark_pid
     check_loads(result, watched)
@@ -144,9 +142,7 @@ def test_samples_may_go_through_a_topic(watched: Watched, tmp_path: Path) -> Non
     assert own.internal
 
 
-def test_the_samples_topic_is_created_once_as_documented(
-    local_cluster: LocalCluster,
-) -> None:
+def test_the_samples_topic_is_created_once_as_documented(local_cluster: LocalCluster) -> None:
     from kafka.admin import ConfigResource, ConfigResourceType
 
     connection = Connection(local_cluster.bootstrap)
@@ -187,14 +183,10 @@ def test_an_unchanged_placement_is_not_rebuilt(watched: Watched) -> None:
         watched.cluster.create_topic("another", [[1], [2]])
         after = reader.read()
     assert after.taken_at_ms > before.taken_at_ms
-    assert {t.name for t in after.topics} - {t.name for t in before.topics} == {
-        "another"
-    }
+    assert {t.name for t in after.topics} - {t.name for t in before.topics} == {"another"}
 
 
-def test_a_probe_sees_every_partition_with_size_offsets_and_readers(
-    watched: Watched,
-) -> None:
+def test_a_probe_sees_every_partition_with_size_offsets_and_readers(watched: Watched) -> None:
     connection = Connection(watched.cluster.bootstrap)
     with ClusterReader(connection) as reader, Probe(connection) as probe:
         eventually(lambda: probe.sample(reader.read())["groups"].to_numpy().any(), "")

@@ -54,18 +54,14 @@ def samples(
     commits = [c for result in broker_figures.values() for c in result.commits or ()]
     known = all(result.commits is not None for result in broker_figures.values())
     flags = Probe(Connection("x:1"))._flags(state)
-    table = build_samples(
-        PartitionIndex(state), broker_figures, commits if known else None, flags
-    )
+    table = build_samples(PartitionIndex(state), broker_figures, commits if known else None, flags)
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 
 
 def test_a_sample_contains_the_answer_of_the_leader() -> None:
     state = cluster(topic("orders", [[1]]))
-    groups = admin_responses.commits(
-        {"g": {FIRST: 100}, "h": {FIRST: 90}, "new": {FIRST: -1}}
-    )
+    groups = admin_responses.commits({"g": {FIRST: 100}, "h": {FIRST: 90}, "new": {FIRST: -1}})
     (row,) = samples(state, {1: look(state, responses(commits=[groups]))})
     assert row == {
         "topic": "orders",
@@ -105,9 +101,7 @@ def test_the_size_of_a_tiered_partition_is_not_its_local_size() -> None:
 
 
 def test_partitions_of_a_silent_broker_are_omitted() -> None:
-    state = cluster(
-        topic("orders", [[1], [2], [3]], leaders=[1, 2, -1]), brokers=(1, 2, 3)
-    )
+    state = cluster(topic("orders", [[1], [2], [3]], leaders=[1, 2, -1]), brokers=(1, 2, 3))
     result = samples(state, {1: look(state)})
     assert [row["partition"] for row in result] == [0]
 

@@ -52,9 +52,7 @@ class Watch:
             time.sleep(1)
         return state
 
-    def vectors(
-        self, topic: str, count: int, end: int | None = None
-    ) -> list[dict[str, Any]]:
+    def vectors(self, topic: str, count: int, end: int | None = None) -> list[dict[str, Any]]:
         """The latest samples up to one, by partition."""
         taken = self.taken[:end][-count:]
         result = load_vectors(pa.concat_tables(taken), WINDOW)
@@ -111,8 +109,7 @@ def test_a_broker_that_hangs_is_named_and_the_others_are_sampled(
     watch.until(lambda state: not dead(state, 2), "it is not shown as alive again")
     watch.until(
         lambda state: (
-            not watch.probe.silent
-            and set(watch.taken[-1]["broker"].to_pylist()) == {1, 2, 3}
+            not watch.probe.silent and set(watch.taken[-1]["broker"].to_pylist()) == {1, 2, 3}
         ),
         "it is not sampled again",
     )
@@ -151,9 +148,7 @@ def test_a_move_alone_leaves_no_partition_under_replicated(
     local_cluster.create_topic(topic, [[1, 2], [2, 1]])
     watch.until(lambda state: has(state, topic), "it is not there")
     with loaded(local_cluster, topic) as load, admin_of(local_cluster) as admin:
-        watch.until(
-            lambda _: min(load.status().acknowledged_bytes) > 8_000_000, "no load"
-        )
+        watch.until(lambda _: min(load.status().acknowledged_bytes) > 8_000_000, "no load")
         with throttled(admin, topic):
             whole = watch.look().replication
             first = TopicPartition(topic, 0)
@@ -169,9 +164,7 @@ def test_a_move_alone_leaves_no_partition_under_replicated(
     assert during == {whole}
 
 
-def test_a_recreated_topic_inherits_no_load(
-    local_cluster: LocalCluster, watch: Watch
-) -> None:
+def test_a_recreated_topic_inherits_no_load(local_cluster: LocalCluster, watch: Watch) -> None:
     topic = "made-anew.with_dots"
     local_cluster.create_topic(topic, [[1], [2]])
     with loaded(local_cluster, topic):
@@ -200,9 +193,7 @@ def test_a_throttled_move_does_not_distort_the_load_of_its_partition(
     topic = "moved-slowly"
     local_cluster.create_topic(topic, [[1], [2]])
     with loaded(local_cluster, topic) as load, admin_of(local_cluster) as admin:
-        watch.until(
-            lambda _: min(load.status().acknowledged_bytes) > 8_000_000, "no load"
-        )
+        watch.until(lambda _: min(load.status().acknowledged_bytes) > 8_000_000, "no load")
         with throttled(admin, topic):
             begun = len(watch.taken)
             places = [TopicPartition(topic, number) for number in (0, 1)]
@@ -223,9 +214,7 @@ def test_a_throttled_move_does_not_distort_the_load_of_its_partition(
     assert [v["broker"] for v in vectors] == [3, 3]
 
 
-def test_a_cordoned_broker_is_recognised(
-    watch: Watch, local_cluster: LocalCluster
-) -> None:
+def test_a_cordoned_broker_is_recognised(watch: Watch, local_cluster: LocalCluster) -> None:
     """Brokers have a single directory each; it may lead nothing."""
     topic = "beside-a-cordon"
     local_cluster.create_topic(topic, [[1], [1], [1], [1]])
@@ -280,23 +269,17 @@ def alter(
         configure(admin, kind, name, values)
 
 
-def set_on(
-    admin: KafkaAdminClient, broker: int, values: Mapping[str, str | None]
-) -> None:
+def set_on(admin: KafkaAdminClient, broker: int, values: Mapping[str, str | None]) -> None:
     """Set settings of one broker with a value, and delete the others."""
     configure(admin, ConfigResourceType.BROKER, str(broker), values)
 
 
 def configure(
-    admin: KafkaAdminClient,
-    kind: ConfigResourceType,
-    name: str,
-    values: Mapping[str, str | None],
+    admin: KafkaAdminClient, kind: ConfigResourceType, name: str, values: Mapping[str, str | None]
 ) -> None:
     """Set settings with a value, and delete the others."""
     changes = {
-        key: ("DELETE", None) if value is None else ("SET", value)
-        for key, value in values.items()
+        key: ("DELETE", None) if value is None else ("SET", value) for key, value in values.items()
     }
     resource = ConfigResource(kind, name, changes)
     admin.alter_configs([resource], raise_on_unknown=False, incremental=True)

@@ -21,14 +21,7 @@ from model.errors import ConfigError
 from model.snapshot.file import read_snapshot
 from model.snapshot.pseudonyms import Pseudonyms
 from model.snapshot.snapshot import LogDir, Snapshot
-from tests.support.collector.sample_rows import (
-    START_MS,
-    cluster,
-    figures,
-    sample,
-    table,
-    topic,
-)
+from tests.support.collector.sample_rows import START_MS, cluster, figures, sample, table, topic
 
 WINDOW = Window(window_ms=15_000)
 SECRET = "orders.acme-berlin"
@@ -78,10 +71,7 @@ def test_a_recorded_state_reads_back(state: Path) -> None:
     assert recording.vectors(0).num_rows == 0
     vectors = canonical(load_vectors(samples(0, 9), WINDOW))
     assert to_bytes(recording.vectors(1)) == to_bytes(vectors)
-    assert (recording.state.begun_ms, recording.state.ended_ms) == (
-        START_MS,
-        START_MS + 8000,
-    )
+    assert (recording.state.begun_ms, recording.state.ended_ms) == (START_MS, START_MS + 8000)
     assert (recording.state.window_ms, recording.state.fan_out) == (15_000, 1.0)
     assert recording.state.plimsoll == __version__
     assert recording.snapshot.ids == snapshot(vectors).ids
@@ -127,13 +117,8 @@ def test_no_original_name_remains(tmp_path: Path) -> None:
     assert SECRET.encode() in all_bytes(plain)
     recording = read_recording(folder)
     assert recording.state.anonymised
-    (name,) = {str(t.name) for t in recording.snapshot.header.topics} - {
-        "__consumer_offsets"
-    }
-    assert set(recording.samples(1)["topic"].to_pylist()) == {
-        "__consumer_offsets",
-        name,
-    }
+    (name,) = {str(t.name) for t in recording.snapshot.header.topics} - {"__consumer_offsets"}
+    assert set(recording.samples(1)["topic"].to_pylist()) == {"__consumer_offsets", name}
 
 
 def test_pseudonyms_are_the_same_for_the_same_key(tmp_path: Path) -> None:
@@ -149,9 +134,7 @@ def test_only_names_change_in_a_recorded_state(tmp_path: Path) -> None:
     names = Pseudonyms(b"k" * 16)
     plain = read_recording(record(tmp_path / "plain"))
     hidden = read_recording(record(tmp_path / "hidden", names))
-    renamed = [
-        row | {"topic": names.topic(row["topic"])} for row in figures(plain.vectors(1))
-    ]
+    renamed = [row | {"topic": names.topic(row["topic"])} for row in figures(plain.vectors(1))]
     result = figures(hidden.vectors(1))
     assert sorted(result, key=repr) == sorted(renamed, key=repr)
 
@@ -253,21 +236,13 @@ def with_fields(**fields: object) -> Callable[[Path], None]:
     ("name", "harm", "message"),
     [
         ("samples.parquet", Path.unlink, r"samples.parquet is missing; copy the whole"),
-        (
-            "samples.parquet",
-            truncate,
-            r"samples.parquet is not a Parquet file .* is truncated",
-        ),
+        ("samples.parquet", truncate, r"samples.parquet is not a Parquet file .* is truncated"),
         ("samples.parquet", scramble, r"samples.parquet is not a Parquet file"),
         ("samples.parquet", without("groups"), r"samples.parquet lacks .* groups: ano"),
         ("samples.parquet", without("batch"), r"samples.parquet lacks .* batch: anoth"),
         ("samples.parquet", emptied, r"samples.parquet holds no samples; record"),
         ("samples.parquet", as_text, r"samples.parquet is not a Parquet file of a rec"),
-        (
-            "samples.parquet",
-            bloated,
-            r"samples.parquet holds 17,825,792 rows, mo",
-        ),
+        ("samples.parquet", bloated, r"samples.parquet holds 17,825,792 rows, mo"),
         ("samples.parquet", with_long_name, r"batch 0 the name of a topic with more"),
         ("vectors.parquet", bloated, r"vectors.parquet holds 17,825,792 rows, more"),
         ("vectors.parquet", Path.unlink, r"vectors.parquet is missing"),
@@ -277,31 +252,11 @@ def with_fields(**fields: object) -> Callable[[Path], None]:
         ("snapshot.json", Path.unlink, r"cannot read .*snapshot.json: No such file"),
         ("state.json", Path.unlink, r"cannot read .*state.json: No such file"),
         ("state.json", truncate, r"state.json is not a plimsoll.state file"),
-        (
-            "state.json",
-            with_fields(kind="plimsoll.plan"),
-            r"not a plimsoll.state file \(its",
-        ),
-        (
-            "state.json",
-            with_fields(schema_version="2.0"),
-            r"has schema version 2.0; .* newer",
-        ),
-        (
-            "state.json",
-            with_fields(schema_version="old"),
-            r"the schema version 'old', not a",
-        ),
-        (
-            "state.json",
-            with_fields(window_ms=0),
-            r"window_ms: Input should be greater than 0",
-        ),
-        (
-            "state.json",
-            with_fields(cluster_id="c2"),
-            r"mixes two states: .*c1, .* of c2",
-        ),
+        ("state.json", with_fields(kind="plimsoll.plan"), r"not a plimsoll.state file \(its"),
+        ("state.json", with_fields(schema_version="2.0"), r"has schema version 2.0; .* newer"),
+        ("state.json", with_fields(schema_version="old"), r"the schema version 'old', not a"),
+        ("state.json", with_fields(window_ms=0), r"window_ms: Input should be greater than 0"),
+        ("state.json", with_fields(cluster_id="c2"), r"mixes two states: .*c1, .* of c2"),
     ],
 )
 def test_an_unusable_state_is_rejected_by_name(
@@ -312,10 +267,7 @@ def test_an_unusable_state_is_rejected_by_name(
         read_recording(state).samples(0)
 
 
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [("latest", -7), ("topic", None), ("flags", 4711)],
-)
+@pytest.mark.parametrize(("column", "value"), [("latest", -7), ("topic", None), ("flags", 4711)])
 def test_impossible_samples_are_rejected_with_their_batch(
     state: Path, column: str, value: object
 ) -> None:
@@ -342,9 +294,7 @@ def test_a_newer_minor_schema_is_read(state: Path) -> None:
 def test_a_path_that_is_not_a_folder_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for name in ("file", "missing"):
-        with pytest.raises(
-            ConfigError, match=f"{name} is not a recorded state; name a"
-        ):
+        with pytest.raises(ConfigError, match=f"{name} is not a recorded state; name a"):
             read_recording(tmp_path / name)
 
 
@@ -352,9 +302,7 @@ def test_directories_keep_their_replicas_under_pseudonyms(tmp_path: Path) -> Non
     """Rows keyed by their values, since pseudonyms change their order."""
     result = snapshot(load_vectors(samples(0, 9), WINDOW))
     dirs = tuple(LogDir(path=f"/data/{i}", capacity_bytes=1.0 + i) for i in range(5))
-    brokers = tuple(
-        b.model_copy(update={"log_dirs": dirs}) for b in result.header.brokers
-    )
+    brokers = tuple(b.model_copy(update={"log_dirs": dirs}) for b in result.header.brokers)
     homes = np.array([4, 1, -1])
     plain = Snapshot(
         result.header.model_copy(update={"brokers": brokers}),

@@ -115,9 +115,7 @@ def test_every_truncation_is_counted_as_short() -> None:
         (72, 0xFF, "topic"),
     ],
 )
-def test_a_bad_record_is_counted_by_its_reason(
-    position: int, byte: int, reason: str
-) -> None:
+def test_a_bad_record_is_counted_by_its_reason(position: int, byte: int, reason: str) -> None:
     value = bytearray(encode(table([sample(1)]))[0])
     value[position] = byte
     good = encode(table([sample(2)]))[0]

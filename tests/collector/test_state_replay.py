@@ -138,9 +138,7 @@ def test_a_replay_gives_the_vectors_of_the_live_job_byte_by_byte(
     check(state, replay_in(session, read_recording(state), tmp_path), tmp_path)
 
 
-def test_the_command_replays_a_recorded_real_cluster(
-    tmp_path: Path,
-) -> None:
+def test_the_command_replays_a_recorded_real_cluster(tmp_path: Path) -> None:
     """Run in a separate process, since each can have only one Spark."""
     state = FIXTURES / "recorded"
     run = cli_offline.plimsoll(tmp_path, "replay", str(state), "--out", "again.json")
@@ -157,16 +155,10 @@ def test_a_synthetic_cluster_is_replayed_as_a_real_one_is(
     check(state, replay_in(session, read_recording(state), tmp_path), tmp_path)
 
 
-def test_the_vectors_match_numpy_on_all_samples_so_far(
-    live: Live,
-) -> None:
+def test_the_vectors_match_numpy_on_all_samples_so_far(live: Live) -> None:
     for vectors, end in zip(live.vectors, CUTS[1:], strict=True):
         so_far = pa.concat_tables(
-            [
-                observed(first, until)
-                for first, until in itertools.pairwise(CUTS)
-                if until <= end
-            ]
+            [observed(first, until) for first, until in itertools.pairwise(CUTS) if until <= end]
         )
         assert to_bytes(canonical(vectors)) == to_bytes(load_vectors(so_far, WINDOW))
     assert [v.num_rows for v in live.vectors[-2:]] == [28, 28]
@@ -226,9 +218,7 @@ def test_changed_samples_give_other_vectors_than_recorded(
     assert result.as_recorded == len(CUTS) - 2
 
 
-def test_a_recorded_file_of_one_group_of_rows_is_read_too(
-    live: Live, tmp_path: Path
-) -> None:
+def test_a_recorded_file_of_one_group_of_rows_is_read_too(live: Live, tmp_path: Path) -> None:
     """The file as other tools may rewrite it."""
     state = harmed(live, tmp_path, "flags", 0)
     assert pq.ParquetFile(state / "samples.parquet").num_row_groups == 1

@@ -23,9 +23,7 @@ def loads(samples: pa.Table) -> list[dict[str, Any]]:
 def test_a_restart_keeps_earlier_samples(tmp_path: Path) -> None:
     recent(tmp_path).add(0, rows(0, 6))
     result = recent(tmp_path).add(1, rows(6, 12))
-    assert figures(load_vectors(result, WINDOW)) == figures(
-        load_vectors(rows(0, 12), WINDOW)
-    )
+    assert figures(load_vectors(result, WINDOW)) == figures(load_vectors(rows(0, 12), WINDOW))
 
 
 def test_a_repeated_batch_counts_once(tmp_path: Path) -> None:
@@ -33,9 +31,7 @@ def test_a_repeated_batch_counts_once(tmp_path: Path) -> None:
     before.add(0, rows(0, 6))
     before.add(1, rows(6, 9))
     result = recent(tmp_path).add(1, rows(6, 9))
-    assert figures(load_vectors(result, WINDOW)) == figures(
-        load_vectors(rows(0, 9), WINDOW)
-    )
+    assert figures(load_vectors(result, WINDOW)) == figures(load_vectors(rows(0, 9), WINDOW))
     assert len(list(tmp_path.iterdir())) == 2
 
 

@@ -3,16 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.dialect import (
-    FOLDERS,
-    NAMES,
-    OWN,
-    PHRASES,
-    ROOT,
-    in_files,
-    in_markdown,
-    in_python,
-)
+from docs.dialect import FOLDERS, NAMES, OWN, PHRASES, ROOT, in_files, in_markdown, in_python
 
 
 @pytest.mark.parametrize(
@@ -70,11 +61,7 @@ def test_a_phrase_over_adjacent_literals_is_found() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    [
-        'STATE = "cut off"\n',
-        'x = "there is no plan yet, so wait"\n',
-        "def moved_anew(): ...\n",
-    ],
+    ['STATE = "cut off"\n', 'x = "there is no plan yet, so wait"\n', "def moved_anew(): ...\n"],
 )
 def test_values_and_plain_sentences_are_not_reported(source: str) -> None:
     assert not list(in_python(source, "plain.py"))

@@ -19,9 +19,7 @@ from tests.support.markdown import ROOT, blocks, code_spans, name, pages
 PROGRAM: Any = typer.main.get_command(app)
 USAGE_ERROR: Any = typer.BadParameter.__base__
 PAGES = [p for p in pages() if p.parent.name not in ("decisions", "benchmarks")]
-TARGETS = set(
-    re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
-)
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 HELP = {"-h", "--help", "--version", "--install-completion", "--show-completion"}
 FOREIGN = {"--describe", "--packages", "--jars"}
 """Options of Kafka's tools and of spark-submit."""

@@ -9,9 +9,7 @@ from tests.support.markdown import ROOT, anchors, code_spans, links, name, pages
 
 PAGES = pages()
 LONGEST = 120
-TOP_LEVEL = (
-    "model|clients|solver|collector|executor|lab|control|tui|docs|benchmarks|tests"
-)
+TOP_LEVEL = "model|clients|solver|collector|executor|lab|control|tui|docs|benchmarks|tests"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -25,9 +23,7 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
         assert file.exists(), f"{name(page)}:{line}: there is no {path}"
         if anchor:
             known = anchors(file.read_text("utf-8"))
-            assert anchor in known, (
-                f"{name(page)}:{line}: no heading #{anchor} in {path}"
-            )
+            assert anchor in known, f"{name(page)}:{line}: no heading #{anchor} in {path}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -38,9 +34,7 @@ def test_paths_in_code_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page",
-    [p for p in PAGES if p.parent.name not in ("benchmarks", "decisions")],
-    ids=name,
+    "page", [p for p in PAGES if p.parent.name not in ("benchmarks", "decisions")], ids=name
 )
 def test_lines_of_prose_are_short(page: Path) -> None:
     long = [

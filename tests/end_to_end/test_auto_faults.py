@@ -17,21 +17,12 @@ from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName
-from tests.support.cli_on_cluster import (
-    RUN_S,
-    Running,
-    Shell,
-    leaders_per_broker,
-    wait_until,
-)
+from tests.support.cli_on_cluster import RUN_S, Running, Shell, leaders_per_broker, wait_until
 from tests.support.executor.plan_builders import ids
 from tests.support.executor.topic_records import fill
 from tests.support.kafka_marks import FAILING_BROKERS
 
-pytestmark = [
-    pytest.mark.spark,
-    *FAILING_BROKERS,
-]
+pytestmark = [pytest.mark.spark, *FAILING_BROKERS]
 
 VICTIM = BrokerId(3)
 FLAPS = 4
@@ -94,10 +85,7 @@ class Site:
     def is_clean(self) -> bool:
         """Whether no throttle is set and no partition moves."""
         try:
-            rates = [
-                self.admin.own_broker_configs(broker, RATES)
-                for broker in ids([1, 2, 3])
-            ]
+            rates = [self.admin.own_broker_configs(broker, RATES) for broker in ids([1, 2, 3])]
         except ClusterUnreachable:
             return False
         lists = self.admin.own_topic_configs([self.topic], (LEADERS, FOLLOWERS))
@@ -159,9 +147,7 @@ def test_auto_waits_for_the_end_of_a_foreign_reassignment(site: Site) -> None:
         wait_until(site.is_clean, RUN_S)
 
 
-def test_auto_restores_settings_of_a_failed_run_and_balances_afterwards(
-    site: Site,
-) -> None:
+def test_auto_restores_settings_of_a_failed_run_and_balances_afterwards(site: Site) -> None:
     fill(site.cluster.bootstrap, site.topic, [MEGABYTES] * 6)
     with site.auto("eager") as running:
         running.wait_for(lambda _: bool(site.admin.reassignments()))

@@ -52,9 +52,7 @@ def shell(cluster: LocalCluster, tmp_path: Path) -> Shell:
     return Shell(tmp_path, cluster.bootstrap)
 
 
-def test_status_shows_the_disks_reported_by_brokers(
-    cluster: LocalCluster, shell: Shell
-) -> None:
+def test_status_shows_the_disks_reported_by_brokers(cluster: LocalCluster, shell: Shell) -> None:
     """Also of a broker that leads nothing; one file system counts once."""
     total = bytes_text(shutil.disk_usage(cluster.folder).total)
     run = shell.plimsoll("status")
@@ -74,9 +72,7 @@ def test_settings_override_figures_reported_by_brokers(shell: Shell) -> None:
     ]
     assert result["brokers"][1]["capacity"]["disk"] == 1e12
     assert [b["capacity"]["net_in"] for b in result["brokers"]] == [1e7, 1e7, 2e7]
-    assert [n.partition(",")[0] for n in result["notes"]] == [
-        "cpu: a capacity is known"
-    ]
+    assert [n.partition(",")[0] for n in result["notes"]] == ["cpu: a capacity is known"]
 
 
 def test_a_live_plan_fills_a_larger_broker_more(shell: Shell) -> None:
@@ -91,9 +87,7 @@ def test_a_live_plan_fills_a_larger_broker_more(shell: Shell) -> None:
 
 
 def test_run_reports_missing_capacities_and_continues(shell: Shell) -> None:
-    (shell.folder / "plimsoll.toml").write_text(
-        '[capacities.brokers.3]\nnet_in = "20MB/s"\n'
-    )
+    (shell.folder / "plimsoll.toml").write_text('[capacities.brokers.3]\nnet_in = "20MB/s"\n')
     running = shell.start("run")
     output = running.wait_for(lambda text: "no capacity is known of" in text)
     assert "net_in: no capacity is known of brokers 1, 2, so all brokers" in output
@@ -102,9 +96,7 @@ def test_run_reports_missing_capacities_and_continues(shell: Shell) -> None:
     assert running.stop() == 0
 
 
-def test_a_directory_that_no_broker_has_is_named(
-    cluster: LocalCluster, shell: Shell
-) -> None:
+def test_a_directory_that_no_broker_has_is_named(cluster: LocalCluster, shell: Shell) -> None:
     (own, _) = map(str, next(iter(cluster.kafka.brokers.values())).log_dirs)
     disks = {own: "1000", "/nowhere": "1000"}
     entries = [{"brokerId": "1", "capacity": {"DISK": disks}}]

@@ -76,9 +76,7 @@ Completed = subprocess.CompletedProcess[str]
 
 def plimsoll(folder: Path, properties: Path, *arguments: str) -> Completed:
     """A command with only a client.properties, which contains the password."""
-    process = Shell(folder, "").plimsoll(
-        *arguments, "--command-config", str(properties)
-    )
+    process = Shell(folder, "").plimsoll(*arguments, "--command-config", str(properties))
     assert PASSWORD not in process.stdout + process.stderr
     assert "Traceback" not in process.stderr
     assert_no_secret_in(folder / "state")
@@ -106,9 +104,7 @@ def test_the_documented_rights_suffice_to_observe_plan_and_balance(
     assert {m["partition"]: m["replicas_after"] for m in moves}.items() <= now.items()
 
 
-def test_an_observer_sees_the_loads_after_a_login_by_scram(
-    site: Guarded, tmp_path: Path
-) -> None:
+def test_an_observer_sees_the_loads_after_a_login_by_scram(site: Guarded, tmp_path: Path) -> None:
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
     scram = site.properties(
         tmp_path,
@@ -127,17 +123,13 @@ NAMED = {
     (CLUSTER, "DESCRIBE"): "DESCRIBE on the cluster",
     (CLUSTER, "DESCRIBE_CONFIGS"): "DESCRIBE_CONFIGS on the cluster",
     (TOPICS, "DESCRIBE"): f"DESCRIBE on the topics __consumer_offsets, {TOPIC}",
-    (TOPICS, "DESCRIBE_CONFIGS"): (
-        f"DESCRIBE_CONFIGS on the topics __consumer_offsets, {TOPIC}"
-    ),
+    (TOPICS, "DESCRIBE_CONFIGS"): (f"DESCRIBE_CONFIGS on the topics __consumer_offsets, {TOPIC}"),
     (GROUPS, "DESCRIBE"): "DESCRIBE on all consumer groups",
 }
 
 
 @pytest.mark.parametrize("right", each(OBSERVE), ids=without)
-def test_a_missing_right_to_observe_is_named(
-    site: Guarded, tmp_path: Path, right: Right
-) -> None:
+def test_a_missing_right_to_observe_is_named(site: Guarded, tmp_path: Path, right: Right) -> None:
     refused = plimsoll(tmp_path, site.properties(tmp_path, without(right)), "status")
     assert refused.returncode == 5
     named = NAMED[right[0], right[1].name]
@@ -157,8 +149,7 @@ def test_a_missing_right_to_move_is_named_and_nothing_is_moved(
     refused = plimsoll(tmp_path, mine, "apply", "plan.json", *CHANGE)
     assert refused.returncode == 5, refused.stderr
     assert re.search(
-        rf"Give plimsoll's user the right {right[1].name} on the cluster",
-        refused.stderr,
+        rf"Give plimsoll's user the right {right[1].name} on the cluster", refused.stderr
     )
     assert placement(inner, TOPIC) == before
 
@@ -313,9 +304,7 @@ def test_without_the_right_to_read_reports_the_probe_continues_alone(
     observer = site.properties(tmp_path, "observer")
     result = source(plimsoll(tmp_path, observer, "info", "-o", "json"))
     assert (result["found"], result["readable"], result["records"]) == (True, False, 0)
-    assert result["why_not"] == (
-        f"plimsoll's user lacks the right READ on the topic {metrics}"
-    )
+    assert result["why_not"] == (f"plimsoll's user lacks the right READ on the topic {metrics}")
 
 
 def test_reports_are_read_with_the_right_and_a_login(
@@ -352,14 +341,10 @@ def test_a_missing_right_to_store_samples_is_named(
         refused.wait(HANG_S)
 
 
-def test_each_write_that_is_refused_names_the_right(
-    site: Guarded, tmp_path: Path
-) -> None:
+def test_each_write_that_is_refused_names_the_right(site: Guarded, tmp_path: Path) -> None:
     def samples_topic(user: str) -> SamplesTopic:
         client = read_client_properties(site.properties(tmp_path, user))
-        return SamplesTopic(
-            Connection(site.cluster.bootstrap, client=client), "__refused", 1
-        )
+        return SamplesTopic(Connection(site.cluster.bootstrap, client=client), "__refused", 1)
 
     (write,) = [right for right in SAMPLE if right[1] is ACLOperation.WRITE]
     allowed = samples_topic("sampler")
@@ -389,8 +374,6 @@ def test_samples_may_go_through_a_topic_and_no_secret_is_stored(
     watched(site, tmp_path, site.properties(tmp_path, "sampler"))
 
 
-def test_samples_may_go_through_a_topic_by_tokens(
-    site: Guarded, tmp_path: Path
-) -> None:
+def test_samples_may_go_through_a_topic_by_tokens(site: Guarded, tmp_path: Path) -> None:
     with tokens(site, PASSWORD) as server:
         watched(site, tmp_path, by_tokens(site, tmp_path, server))

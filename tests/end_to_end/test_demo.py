@@ -73,11 +73,7 @@ def test_the_headless_demo_balances_the_cluster_and_reports(tmp_path: Path) -> N
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("when", "number"),
-    [
-        ("brokers", signal.SIGINT),
-        ("running", signal.SIGTERM),
-        ("measuring", signal.SIGKILL),
-    ],
+    [("brokers", signal.SIGINT), ("running", signal.SIGTERM), ("measuring", signal.SIGKILL)],
 )
 def test_a_demo_ended_at_any_moment_leaves_nothing(
     tmp_path: Path, when: str, number: signal.Signals

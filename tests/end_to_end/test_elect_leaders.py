@@ -106,9 +106,7 @@ def test_kafkas_own_tool_accepts_the_election_file(
 ) -> None:
     led_by_one(local_cluster, topic)
     shell = Shell(tmp_path, local_cluster.bootstrap)
-    written = shell.plimsoll(
-        "elect-leaders", "--topic", topic, "--out", "election.json"
-    )
+    written = shell.plimsoll("elect-leaders", "--topic", topic, "--out", "election.json")
     assert written.returncode == 0, written.stderr
     file = tmp_path / "election.json"
     rows = [{"topic": topic, "partition": number} for number in (0, 1)]
@@ -135,14 +133,7 @@ def test_only_the_partitions_of_a_file_are_elected(
     assert answer["cluster_id"] == local_cluster.cluster_id
     assert answer["partitions_looked_at"] == 2
     assert answer["elections"] == [
-        {
-            "topic": topic,
-            "partition": 1,
-            "led_by": 1,
-            "preferred": 3,
-            "elected": True,
-            "note": "",
-        }
+        {"topic": topic, "partition": 1, "led_by": 1, "preferred": 3, "elected": True, "note": ""}
     ]
     wait_until(lambda: are_leading(shell.bootstrap, topic, [1, 3, 1]))
 
@@ -192,8 +183,7 @@ def test_a_returned_broker_leads_again_once_it_is_in_sync(
     away = shell.plimsoll("elect-leaders", "--topic", topic, *CHANGE)
     assert away.returncode == 0
     assert away.stderr.splitlines() == [
-        f"plimsoll: skipped: {topic}-0: broker 3, the first of its replicas, is "
-        "dead or fenced",
+        f"plimsoll: skipped: {topic}-0: broker 3, the first of its replicas, is dead or fenced",
         f"plimsoll: skipped: {topic}-1: it is being moved to [2, 3]",
         "plimsoll: no other election can be held now",
     ]

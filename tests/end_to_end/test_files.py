@@ -86,10 +86,7 @@ def test_a_broker_without_replicas_gets_some_once_it_is_listed(folder: Path) -> 
 def test_a_capacity_file_makes_brokers_unequal(folder: Path) -> None:
     capacity = {"CPU": "100", "DISK": "90000", "NW_IN": "30000", "NW_OUT": "30000"}
     large = capacity | {"NW_IN": "90000", "NW_OUT": "90000"}
-    entries = [
-        {"brokerId": "-1", "capacity": capacity},
-        {"brokerId": "3", "capacity": large},
-    ]
+    entries = [{"brokerId": "-1", "capacity": capacity}, {"brokerId": "3", "capacity": large}]
     (folder / "capacity.json").write_text(json.dumps({"brokerCapacities": entries}))
     run = plimsoll(folder, *FROM, "--capacity", "capacity.json", "-o", "json")
     after = {b["id"]: b["after"] for b in json.loads(run.stdout)["plan"]["brokers"]}
@@ -114,9 +111,7 @@ def test_a_table_of_the_settings_makes_brokers_unequal(folder: Path) -> None:
     assert run.stderr == ""
 
 
-def test_capacities_of_some_brokers_only_limit_them_and_do_not_affect_balance(
-    folder: Path,
-) -> None:
+def test_capacities_of_some_brokers_only_limit_them_and_do_not_affect_balance(folder: Path) -> None:
     """Each still limits its own broker; an unknown broker id is named too."""
     plain = json.loads(plimsoll(folder, *FROM, "-o", "json").stdout)["plan"]
     only = UNEQUAL.replace("default", "brokers.17") + "cpu = 8\n"

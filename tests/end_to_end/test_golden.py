@@ -53,9 +53,7 @@ def plimsoll(*arguments: object, code: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_plans_and_snapshots_of_each_version_are_read_and_verified(
-    version: str,
-) -> None:
+def test_plans_and_snapshots_of_each_version_are_read_and_verified(version: str) -> None:
     plan = GOLDEN / f"plans/demo-{version}.json"
     snapshot = GOLDEN / f"snapshots/demo-{version}.json"
     verdict = plimsoll("verify", plan, "--snapshot", snapshot)
@@ -68,8 +66,7 @@ def test_plans_and_snapshots_of_each_version_are_read_and_verified(
 
 def test_all_versions_of_a_snapshot_are_the_same_cluster() -> None:
     result = {
-        read_snapshot(GOLDEN / f"snapshots/demo-{version}.json").fingerprint
-        for version in VERSIONS
+        read_snapshot(GOLDEN / f"snapshots/demo-{version}.json").fingerprint for version in VERSIONS
     }
     assert result == {golden("plans/demo-1.4.json")["snapshot_fingerprint"]}
 
@@ -79,10 +76,7 @@ def test_a_snapshot_is_planned_to_the_same_bytes(name: str) -> None:
     snapshot = GOLDEN / "snapshots" / f"{name}.json"
     goals = ("--goals", GOLDEN / "settings/goals.toml") if name != "demo-1.4" else ()
     plimsoll("plan", "--snapshot", snapshot, *goals, "--out", "plan.json")
-    assert (
-        Path("plan.json").read_bytes()
-        == (GOLDEN / "plans" / f"{name}.json").read_bytes()
-    )
+    assert Path("plan.json").read_bytes() == (GOLDEN / "plans" / f"{name}.json").read_bytes()
 
 
 def test_a_plan_with_every_field_is_verified() -> None:
@@ -148,9 +142,7 @@ def expected(state: Path) -> Any:
 def found(state: Path) -> Any:
     """The output of commands and the loader for a state folder, without messages."""
     folder = state / "journal"
-    journals = plimsoll("journal", "verify", code=2 if state.name == "damaged" else 0)[
-        "journals"
-    ]
+    journals = plimsoll("journal", "verify", code=2 if state.name == "damaged" else 0)["journals"]
     return {
         "journals": [
             {
@@ -183,9 +175,7 @@ def test_journals_are_read(state: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert found(state) == expected(state)
 
 
-def test_a_damaged_journal_is_repaired(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_journal_is_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(GOLDEN / "journals/schema-2/damaged", tmp_path / "damaged")
     monkeypatch.setenv("PLIMSOLL_STATE_DIR", str(tmp_path / "damaged"))
     (row,) = plimsoll("journal", "repair", "r00000001")["journals"]
@@ -201,8 +191,7 @@ def make_move(of: SimulatedPartition, replicas: Sequence[BrokerId]) -> None:
 
 @pytest.mark.parametrize("schema", ["schema-1", "schema-2"])
 @pytest.mark.parametrize(
-    ("case", "make", "done"),
-    [("interrupted", site, (0,)), ("segments", tiered_site, (2, 3))],
+    ("case", "make", "done"), [("interrupted", site, (0,)), ("segments", tiered_site, (2, 3))]
 )
 def test_an_interrupted_run_is_resumed_from_its_journal(
     tmp_path: Path, schema: str, case: str, make: Any, done: tuple[int, ...]
@@ -245,9 +234,7 @@ def test_a_recorded_screen_is_read() -> None:
     shown = list(scenes)
     last = shown[-1].view
     assert header.schema_version == "1.0"
-    assert Counter(scene.report.state for scene in shown if scene.report) == {
-        RunState.DONE: 1
-    }
+    assert Counter(scene.report.state for scene in shown if scene.report) == {RunState.DONE: 1}
     assert last.snapshot is not None
     assert last.run is not None
     assert (len(shown), len(last.snapshot.header.brokers)) == (40, 3)

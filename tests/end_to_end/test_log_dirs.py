@@ -72,10 +72,7 @@ def test_a_killed_run_is_resumed_and_rolled_back_to_the_old_directories(
 ) -> None:
     cluster.create_topic(topic, list(BEFORE.values()))
     fill(cluster.bootstrap, topic, [20, 2, 2])
-    before, records = (
-        places(admin, topic, BEFORE),
-        contents(cluster.bootstrap, topic, 3),
-    )
+    before, records = (places(admin, topic, BEFORE), contents(cluster.bootstrap, topic, 3))
     targets = swapped_dirs(cluster, before)
     (new, _) = map(str, cluster.kafka.brokers[BrokerId(3)].log_dirs)
     targets[1][3] = targets[2][3] = new

@@ -53,10 +53,7 @@ def test_a_run_survives_the_loss_of_its_terminal(
 ) -> None:
     shell = Shell(tmp_path, local_cluster.bootstrap)
     with started_in_terminal(
-        [str(PLIMSOLL), *SLOW],
-        cwd=shell.folder,
-        env=shell.environment,
-        controlled=True,
+        [str(PLIMSOLL), *SLOW], cwd=shell.folder, env=shell.environment, controlled=True
     ) as (child, master):
         wait_until_it_copies(shell)
         os.close(master)

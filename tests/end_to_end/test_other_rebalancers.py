@@ -44,9 +44,7 @@ def test_a_plan_is_executed_beside_cruise_control_with_a_warning(
     assert alone.returncode == 0
     assert METRICS not in alone.stderr
     with beside(local_cluster, METRICS):
-        message = (
-            f"plimsoll: The topic {METRICS} belongs to Cruise Control. Let it start no"
-        )
+        message = f"plimsoll: The topic {METRICS} belongs to Cruise Control. Let it start no"
         process = shell.plimsoll("apply", "plan.json", "--dry-run")
         assert process.returncode == 0
         assert message in process.stderr

@@ -71,9 +71,7 @@ def test_a_killed_run_is_resumed_and_rolled_back_on_kafka(
     local_cluster: LocalCluster, topic: str, tmp_path: Path, events: int
 ) -> None:
     local_cluster.create_topic(topic, [[1, 2]] * PARTITIONS)
-    plan = plan_for(
-        local_cluster.bootstrap, topic, {p: [3, 2 - p % 2] for p in range(PARTITIONS)}
-    )
+    plan = plan_for(local_cluster.bootstrap, topic, {p: [3, 2 - p % 2] for p in range(PARTITIONS)})
     shell = Shell(tmp_path, local_cluster.bootstrap)
     killed_resumed_and_rolled_back(shell, plan, events)
 
@@ -83,9 +81,7 @@ def test_a_killed_run_is_resumed_and_rolled_back_on_automq(
     automq_cluster: AutoMQCluster, topic: str, tmp_path: Path
 ) -> None:
     automq_cluster.create_topic(topic, [[1]] * PARTITIONS)
-    plan = plan_for(
-        automq_cluster.bootstrap, topic, {p: [2] for p in range(PARTITIONS)}
-    )
+    plan = plan_for(automq_cluster.bootstrap, topic, {p: [2] for p in range(PARTITIONS)})
     shell = Shell(tmp_path, automq_cluster.bootstrap)
     killed_resumed_and_rolled_back(shell, plan, 7)
 
@@ -102,9 +98,7 @@ def wait_until_nothing_is_set(admin: KafkaAdmin, topic: str) -> None:
     wait_until(lambda: throttled(admin, topic) == ({}, {}, {}, {}))
 
 
-def throttled_and_killed(
-    cluster: LocalCluster, folder: Path, topic: str, megabytes: int
-) -> Shell:
+def throttled_and_killed(cluster: LocalCluster, folder: Path, topic: str, megabytes: int) -> Shell:
     """A killed run whose only move, to [3, 2], continues without it."""
     cluster.create_topic(topic, [[1, 2]])
     fill(cluster.bootstrap, topic, [megabytes])

@@ -58,10 +58,7 @@ def test_the_frontier_is_drawn_identically_twice(tmp_path: Path) -> None:
         (("what-if", *TUTORIAL), "no what-if scenario is given"),
         (("what-if", *TUTORIAL, "--remove-broker", "9"), "no broker 9 to remove"),
         (("assign", "orders", *TUTORIAL, "-p", "1", "-r", "1"), "orders exists"),
-        (
-            ("assign", "a b", *TUTORIAL, "-p", "1", "-r", "1"),
-            "'a b' is not a valid topic name",
-        ),
+        (("assign", "a b", *TUTORIAL, "-p", "1", "-r", "1"), "'a b' is not a valid topic name"),
         (("frontier",), "no cluster is configured"),
     ],
 )

@@ -94,9 +94,7 @@ def test_many_throttled_moves_keep_to_their_throttle(
         copied.append((time.monotonic(), total))
 
     with connect(cluster.bootstrap, timeout_s=10.0, limits=limits) as executor:
-        report = executor.execute(
-            plan, journal_dir=tmp_path, observe=observe, steering=Steering()
-        )
+        report = executor.execute(plan, journal_dir=tmp_path, observe=observe, steering=Steering())
     assert (report.state, report.reason) == (RunState.DONE, "")
     assert [m.state for m in report.moves] == [MoveState.DONE] * MOVES
     moved = [(at_s, total) for at_s, total in copied if total]
@@ -135,11 +133,7 @@ def test_moves_to_and_fro_lose_no_record_on_automq(
 
 
 def move_around(
-    bootstrap: str,
-    processes: Processes,
-    topic: str,
-    lists: tuple[list[int], ...],
-    folder: Path,
+    bootstrap: str, processes: Processes, topic: str, lists: tuple[list[int], ...], folder: Path
 ) -> int:
     """Move all partitions between two placements under a load; return how often."""
     order = LoadOrder(topic=topic, bytes_per_s=1e6, weights=(1.0,) * PARTITIONS)
@@ -151,10 +145,7 @@ def move_around(
         plan = plan_for(bootstrap, topic, dict.fromkeys(range(PARTITIONS), replicas))
         with connect(bootstrap, timeout_s=10.0) as executor:
             report = executor.execute(
-                plan,
-                journal_dir=folder,
-                observe=lambda _: None,
-                steering=Steering(),
+                plan, journal_dir=folder, observe=lambda _: None, steering=Steering()
             )
         assert (report.state, report.reason) == (RunState.DONE, "")
         rounds += 1

@@ -74,9 +74,7 @@ def test_kafkas_tool_verifies_a_run_and_its_rollback(
     before = verified(shell.bootstrap, there)
     assert before.keys() == completed(plan).keys()
     for pid, reported in before.items():
-        assert reported.startswith(
-            f"There is no active reassignment of partition {pid}, "
-        )
+        assert reported.startswith(f"There is no active reassignment of partition {pid}, ")
 
     done = shell.plimsoll("apply", "plan.json", *CHANGE)
     assert done.returncode == 0, done.stderr

@@ -48,9 +48,7 @@ def test_a_killed_run_is_resumed_on_another_host(
     a, b = hosts
     topic = f"takeover-{uuid.uuid4().hex[:6]}"
     local_cluster.create_topic(topic, [[1, 2]] * PARTITIONS)
-    plan = plan_for(
-        local_cluster.bootstrap, topic, {p: [3, 2 - p % 2] for p in range(PARTITIONS)}
-    )
+    plan = plan_for(local_cluster.bootstrap, topic, {p: [3, 2 - p % 2] for p in range(PARTITIONS)})
     before = placement(a.bootstrap, topic)
     after = {m.partition: list(m.replicas_after) for m in plan.moves}
     write_plan(a.folder / "plan.json", plan)
@@ -74,9 +72,7 @@ def test_a_killed_run_is_resumed_on_another_host(
     back = a.plimsoll("rollback", "--allow-changes", "--yes")
     assert back.returncode == 0, back.stderr
     assert placement(a.bootstrap, topic) == before
-    assert a.plimsoll("cleanup", "--allow-changes").stdout == (
-        "no run has left settings changed\n"
-    )
+    assert a.plimsoll("cleanup", "--allow-changes").stdout == ("no run has left settings changed\n")
 
 
 @pytest.mark.kafka
@@ -86,9 +82,7 @@ def test_without_its_bucket_no_command_changes_anything(
     a, _ = hosts
     topic = f"takeover-{uuid.uuid4().hex[:6]}"
     local_cluster.create_topic(topic, [[1, 2]])
-    write_plan(
-        a.folder / "plan.json", plan_for(local_cluster.bootstrap, topic, {0: [3, 2]})
-    )
+    write_plan(a.folder / "plan.json", plan_for(local_cluster.bootstrap, topic, {0: [3, 2]}))
     path = a.folder / "plimsoll.toml"
     text = path.read_text()
     for old, new, code, message in (

@@ -104,9 +104,7 @@ def test_eight_partitions_on_one_node_are_spread_and_no_record_is_lost(
     assert_exact(load)
 
     assert_done(report)
-    assert [(m.state, m.bytes_copied) for m in report.moves] == [
-        (MoveState.DONE, 0)
-    ] * 6
+    assert [(m.state, m.bytes_copied) for m in report.moves] == [(MoveState.DONE, 0)] * 6
     for moved in report.moves:
         # A hand-over lasts for several polls.
         least, most = moved.stall_at_least_s or 0.0, moved.stall_at_most_s or 0.0

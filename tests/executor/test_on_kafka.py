@@ -104,11 +104,7 @@ def test_a_throttle_applies_during_a_run_and_is_removed_after_it(
 
 
 def test_replicas_and_leaders_end_exactly_as_planned(
-    local_cluster: LocalCluster,
-    executor: Executor,
-    admin: ClusterAdmin,
-    topic: str,
-    tmp_path: Path,
+    local_cluster: LocalCluster, executor: Executor, admin: ClusterAdmin, topic: str, tmp_path: Path
 ) -> None:
     """A new leader, a mere reorder, a new follower, and both at once."""
     after = {0: [3, 2], 1: [2, 1], 2: [1, 3], 3: [3, 1]}
@@ -138,9 +134,7 @@ def test_a_plan_for_another_cluster_is_refused(
     local_cluster.create_topic(topic, [[1]])
     plan = plan_for(local_cluster.bootstrap, topic, {0: [2]})
     other = plan.model_copy(update={"cluster_id": "another"}).seal()
-    with pytest.raises(
-        GuardrailRefused, match=f"another, but this is {plan.cluster_id}"
-    ):
+    with pytest.raises(GuardrailRefused, match=f"another, but this is {plan.cluster_id}"):
         execute(executor, other, tmp_path)
 
 

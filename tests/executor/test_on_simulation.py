@@ -19,13 +19,7 @@ from model.ids import BrokerId, PartitionId
 from model.run import MoveState, RunReport, RunState
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import ids
-from tests.support.executor.simulated_runs import (
-    MB,
-    TOPIC,
-    Killed,
-    SimulatedRun,
-    interrupted_runs,
-)
+from tests.support.executor.simulated_runs import MB, TOPIC, Killed, SimulatedRun, interrupted_runs
 
 SHARED = dict.fromkeys(range(4), (1,)), {0: (2,), 1: (3,), 2: (2,), 3: (4,)}
 REPLICATED = (
@@ -56,9 +50,7 @@ def site(
         after=after,
         storage=storage,
         leads={} if storage is StorageKind.SHARED else {4: 1},
-        limits=RunLimits(
-            moves_in_flight=2, throttle_bytes_per_s=throttle, lower_segments=True
-        ),
+        limits=RunLimits(moves_in_flight=2, throttle_bytes_per_s=throttle, lower_segments=True),
         lags_s={b: b * lag_s / 5 for b in range(1, 6)} if lag_s else {},
         log_dirs=("/a", "/b") if dirs else ("/data",),
         dirs_after=DIRS if dirs else {},
@@ -226,9 +218,7 @@ def ended(at: SimulatedRun) -> RunReport | None:
     return None
 
 
-def test_changed_partitions_are_skipped_and_the_rest_continues(
-    tmp_path: Path,
-) -> None:
+def test_changed_partitions_are_skipped_and_the_rest_continues(tmp_path: Path) -> None:
     at = site(tmp_path, StorageKind.SHARED)
     at.cluster.after(1.0, partial(happen, at, Event.FOREIGN_MOVE))
     report = at.run()
@@ -241,9 +231,7 @@ def test_changed_partitions_are_skipped_and_the_rest_continues(
     assert report.state is RunState.FAILED
 
 
-def test_a_throttle_too_low_for_a_copy_is_raised_and_reported(
-    tmp_path: Path,
-) -> None:
+def test_a_throttle_too_low_for_a_copy_is_raised_and_reported(tmp_path: Path) -> None:
     at = SimulatedRun(
         folder=tmp_path,
         before={0: (1, 2)},
@@ -305,9 +293,7 @@ def test_a_dead_broker_outside_the_plan_stops_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("storage", [StorageKind.SHARED, StorageKind.REPLICATED])
-def test_the_report_bounds_the_leader_outage(
-    tmp_path: Path, storage: StorageKind
-) -> None:
+def test_the_report_bounds_the_leader_outage(tmp_path: Path, storage: StorageKind) -> None:
     """AutoMQ hands over in 1.5 s; Kafka elects at once, at most between two polls."""
     at = site(tmp_path, storage)
     before = {n: leader for n, (_, leader) in at.placement.items()}
@@ -321,9 +307,7 @@ def test_the_report_bounds_the_leader_outage(
         assert (most > 0) == changes
 
 
-def test_a_resumed_run_reports_measurements_from_before(
-    tmp_path: Path,
-) -> None:
+def test_a_resumed_run_reports_measurements_from_before(tmp_path: Path) -> None:
     at = site(tmp_path, StorageKind.SHARED)
     # The first request moves two at once, the next ones one each.
     at.kill_at(1, made=True)
@@ -337,9 +321,7 @@ def test_a_resumed_run_reports_measurements_from_before(
 
 
 @pytest.mark.parametrize("storage", [StorageKind.SHARED, StorageKind.REPLICATED])
-def test_a_request_that_is_too_large_is_halved(
-    tmp_path: Path, storage: StorageKind
-) -> None:
+def test_a_request_that_is_too_large_is_halved(tmp_path: Path, storage: StorageKind) -> None:
     at = site(tmp_path, storage)
     at.limits = RunLimits(moves_in_flight=10)
     at.faults.most_partitions = 1
@@ -348,17 +330,12 @@ def test_a_request_that_is_too_large_is_halved(
     assert at.placement == planned(at)
 
 
-def test_a_policy_that_refuses_moves_ends_the_run_with_its_message(
-    tmp_path: Path,
-) -> None:
+def test_a_policy_that_refuses_moves_ends_the_run_with_its_message(tmp_path: Path) -> None:
     at = site(tmp_path, StorageKind.SHARED)
     at.faults.most_partitions = 0
     report = at.run()
     message = "Unable to perform excessively large batch operation."
     assert report.state is RunState.FAILED
     assert report.reason == f"orders-0 was refused: {message}"
-    assert [m.state for m in report.moves[1:]] == [
-        MoveState.DROPPED,
-        *[MoveState.PLANNED] * 2,
-    ]
+    assert [m.state for m in report.moves[1:]] == [MoveState.DROPPED, *[MoveState.PLANNED] * 2]
     assert at.placement == {n: (b, b[0]) for n, b in at.before.items()}

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.bounded import (
-    LARGEST_INT,
-    InvalidJson,
-    check_times,
-    parse_json,
-    parse_toml,
-    read_bytes,
-)
+from model.bounded import LARGEST_INT, InvalidJson, check_times, parse_json, parse_toml, read_bytes
 from model.errors import ConfigError
 
 JSON = st.recursive(
@@ -59,9 +52,7 @@ def test_json_is_read_like_in_the_standard_library(document: object) -> None:
         ("{} {}", "trailing"),
     ],
 )
-def test_invalid_or_out_of_range_json_is_refused(
-    text: str | bytes, message: str
-) -> None:
+def test_invalid_or_out_of_range_json_is_refused(text: str | bytes, message: str) -> None:
     with pytest.raises(InvalidJson, match=message):
         parse_json(text)
 
@@ -130,12 +121,9 @@ def test_a_damaged_gzip_file_is_named(tmp_path: Path, damage: str) -> None:
     flipped[20] ^= 255
     path = tmp_path / "s.gz"
     path.write_bytes(
-        {
-            "cut": whole[:-20],
-            "flipped": bytes(flipped),
-            "plain": b"{}",
-            "trailing": whole + b"x",
-        }[damage]
+        {"cut": whole[:-20], "flipped": bytes(flipped), "plain": b"{}", "trailing": whole + b"x"}[
+            damage
+        ]
     )
     with pytest.raises(ConfigError, match=r"cannot read .*s\.gz: not a gzip file"):
         read_bytes(path)

@@ -8,15 +8,7 @@ from model.evaluate import evaluate, evaluate_proposal
 from model.goals.goals import Goal, Goals
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState, Resource, StorageKind
-from tests.support.model.clusters import (
-    NO_FLOOR,
-    RATES,
-    brokers,
-    change,
-    move,
-    propose,
-    snapshot,
-)
+from tests.support.model.clusters import NO_FLOOR, RATES, brokers, change, move, propose, snapshot
 
 DRAINING = BrokerState.DRAINING
 
@@ -139,11 +131,7 @@ def test_a_replica_costs_as_much_as_it_copies(
 ) -> None:
     """Against a mean log of 200 bytes; the leader stays."""
     state = snapshot(
-        brokers(3),
-        [(1, 2), (1, 2)],
-        storage=storage,
-        local_bytes=[local, 0],
-        size_bytes=[100, 300],
+        brokers(3), [(1, 2), (1, 2)], storage=storage, local_bytes=[local, 0], size_bytes=[100, 300]
     )
     result = evaluate_proposal(propose(state, change(0, 1, 3), goals=priced(1.0)))
     assert result.prices == pytest.approx(price)

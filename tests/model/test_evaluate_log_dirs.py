@@ -7,9 +7,7 @@ from model.goals.goals import Goal, Goals, ObjectiveKind
 from model.snapshot.snapshot import BrokerState, LogDir, Resource, Snapshot
 from tests.support.model.clusters import brokers, change, propose, wide
 
-LEVELLED = Goals(
-    balance=(Goal(resource=Resource.DISK, weight=2.0),), level_directories=True
-)
+LEVELLED = Goals(balance=(Goal(resource=Resource.DISK, weight=2.0),), level_directories=True)
 
 
 def jbod(
@@ -21,9 +19,7 @@ def jbod(
         LogDir(path=path, capacity_bytes=size)
         for path, size in zip(("/a", "/b"), capacity, strict=True)
     )
-    members = [
-        b.model_copy(update={"log_dirs": dirs}) for b in brokers(2, states={1: state})
-    ]
+    members = [b.model_copy(update={"log_dirs": dirs}) for b in brokers(2, states={1: state})]
     return wide(members, [(1,), (1,)], {Resource.DISK: [100, 100]}, dirs=[[0], [0]])
 
 
@@ -65,14 +61,10 @@ def test_under_a_band_the_excess_is_priced() -> None:
         (jbod(state=BrokerState.SLOW), LEVELLED),
         (
             jbod(),
-            LEVELLED.model_copy(
-                update={"balance": (Goal(resource=Resource.DISK, floor=201.0),)}
-            ),
+            LEVELLED.model_copy(update={"balance": (Goal(resource=Resource.DISK, floor=201.0),)}),
         ),
     ],
 )
-def test_directories_that_are_not_balanced_cost_nothing(
-    state: Snapshot, goals: Goals
-) -> None:
+def test_directories_that_are_not_balanced_cost_nothing(state: Snapshot, goals: Goals) -> None:
     """By default, on a broker that takes no load, or under the floor."""
     assert directory_cost(propose(state, goals=goals), 1.0) == 0.0

@@ -20,14 +20,7 @@ from model.snapshot.snapshot import (
     StorageKind,
 )
 from model.snapshot.topic_spread import least_topic_cost
-from tests.support.model.clusters import (
-    NO_FLOOR,
-    brokers,
-    change,
-    propose,
-    snapshot,
-    wide,
-)
+from tests.support.model.clusters import NO_FLOOR, brokers, change, propose, snapshot, wide
 
 IN, OUT, CPU = Resource.NET_IN, Resource.NET_OUT, Resource.CPU
 
@@ -42,9 +35,7 @@ def judge(state: Snapshot, *measures: Measure, **others: object) -> Evaluation:
 
 
 def columns(state: Snapshot, measure: Measure, slot: str | None = None) -> list:
-    return [
-        c.tolist() for c in replica_loads(state, Dimension(measure=measure, slot=slot))
-    ]
+    return [c.tolist() for c in replica_loads(state, Dimension(measure=measure, slot=slot))]
 
 
 def test_time_slots_share_the_weight() -> None:
@@ -72,12 +63,7 @@ def test_each_slot_has_its_tolerance_band() -> None:
 
 
 def test_slots_have_their_own_replication_traffic() -> None:
-    state = wide(
-        brokers(3),
-        [(1, 2, 3)],
-        {IN: [5], OUT: [7]},
-        slots={"night": {IN: [1], OUT: [2]}},
-    )
+    state = wide(brokers(3), [(1, 2, 3)], {IN: [5], OUT: [7]}, slots={"night": {IN: [1], OUT: [2]}})
     assert columns(state, OUT) == [[17.0], [0.0]]
     assert columns(state, OUT, "night") == [[4.0], [0.0]]
 
@@ -111,10 +97,7 @@ def test_requests_go_to_the_leader_and_bytes_on_disk_to_each() -> None:
 
 def test_counts_are_of_the_placement_at_every_hour() -> None:
     state = wide(
-        brokers(2),
-        [(1, 2), (1, 2), (1, 2)],
-        {IN: [1, 2, 6]},
-        slots={"night": {IN: [0, 0, 2]}},
+        brokers(2), [(1, 2), (1, 2), (1, 2)], {IN: [1, 2, 6]}, slots={"night": {IN: [0, 0, 2]}}
     )
     given_goals = goals(Count.REPLICAS, Count.LEADERS, Count.LEADER_NET_IN)
     evaluation = evaluate(state, given_goals, [])
@@ -153,9 +136,7 @@ def test_each_topic_is_balanced_by_itself() -> None:
     assert evaluation.levels == {"topic_replicas": 2.0}
     assert evaluation.deviations == {}
     assert evaluation.within_band(goals(Count.TOPIC_REPLICAS))
-    moved = evaluate_proposal(
-        propose(state, change(0, 2), goals=goals(Count.TOPIC_REPLICAS))
-    )
+    moved = evaluate_proposal(propose(state, change(0, 2), goals=goals(Count.TOPIC_REPLICAS)))
     assert moved.deviation == pytest.approx(0.75 * 2 * (0.5 / 1.5) ** 2 + 0.25 * 2)
 
 
@@ -182,9 +163,7 @@ def test_no_placement_beats_the_least_topic_cost() -> None:
     assert evaluation.violations == ()
     assert evaluation.deviation == pytest.approx(2 * (2 / 2.5 - 1) ** 2)
     fixed = np.array([False, False, False, False, True])
-    assert least_topic_cost(proposal, goal, fixed) == pytest.approx(
-        evaluation.deviation
-    )
+    assert least_topic_cost(proposal, goal, fixed) == pytest.approx(evaluation.deviation)
 
 
 def test_the_band_objective_is_costs_plus_excess() -> None:
@@ -214,11 +193,7 @@ def test_the_cost_of_a_move_under_a_band_may_be_configured() -> None:
     """It also sets the cost of the excess."""
     state = snapshot(brokers(2), [(1,)] * 3 + [(2,)])
     given_goals = NO_FLOOR.model_copy(
-        update={
-            "objective": ObjectiveKind.BAND,
-            "excess_price": 100.0,
-            "move_price": 0.5,
-        }
+        update={"objective": ObjectiveKind.BAND, "excess_price": 100.0, "move_price": 0.5}
     )
     assert evaluate(state, given_goals, []).objective == pytest.approx(80.0)
 
@@ -265,9 +240,7 @@ def test_replicas_are_evaluated_in_columns() -> None:
     n = 200_000
     rng = np.random.default_rng(7)
     state = snapshot(
-        brokers(50),
-        [(1 + i % 50, 1 + (i + 7) % 50) for i in range(n)],
-        rng.random((n, 2)).tolist(),
+        brokers(50), [(1 + i % 50, 1 + (i + 7) % 50) for i in range(n)], rng.random((n, 2)).tolist()
     )
     evaluation = evaluate(state, NO_FLOOR, [])
     whole = sum(load["net_in"] for load in evaluation.loads.values())

@@ -145,6 +145,6 @@ def test_faults_are_named_with_their_field() -> None:
         validate_document(Whole, {"inner": {"n": "1"}}, Path("x.json"))
     with pytest.raises(ConfigError, match=r"inner.extra"):
         validate_document(Whole, {"inner": {"n": 1, "extra": 2}}, Path("x.json"))
-    assert validate_document(
-        Whole, {"inner": {"n": 1}, "newer": 0}, Path("x.json")
-    ) == Whole(inner=Inner(n=1))
+    assert validate_document(Whole, {"inner": {"n": 1}, "newer": 0}, Path("x.json")) == Whole(
+        inner=Inner(n=1)
+    )

@@ -63,9 +63,7 @@ def test_state_and_logs_are_private(tmp_path: Path) -> None:
     assert mode(tmp_path / "log") == 0o600
 
 
-def test_state_shared_with_spark_workers_follows_the_users_umask(
-    tmp_path: Path,
-) -> None:
+def test_state_shared_with_spark_workers_follows_the_users_umask(tmp_path: Path) -> None:
     run(tmp_path, sys.executable, "-c", STATE, PLIMSOLL_SPARK_SHARED_STATE="true")
     assert mode(tmp_path / "state" / "clusters" / "c") == 0o755
 

@@ -25,9 +25,7 @@ from model.stop_rules import StopRules
         (Duration, 2.5, 2.5),
     ],
 )
-def test_a_number_and_a_text_with_a_unit_are_read(
-    kind: type, given: object, value: float
-) -> None:
+def test_a_number_and_a_text_with_a_unit_are_read(kind: type, given: object, value: float) -> None:
     result: float = TypeAdapter(kind).validate_json(json.dumps(given), strict=True)
     assert result == value
     assert isinstance(result, float if kind is Duration else int)
@@ -74,7 +72,5 @@ def test_goals_and_stop_rules_take_units() -> None:
 
 def test_the_schema_allows_a_number_or_a_text() -> None:
     given = schema_of("goals")["$defs"]["Budgets"]["properties"]["bytes"]["anyOf"]
-    types = [
-        entry["type"] for either in given for entry in either.get("anyOf", [either])
-    ]
+    types = [entry["type"] for either in given for entry in either.get("anyOf", [either])]
     assert types == ["number", "string", "null"]

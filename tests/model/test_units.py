@@ -37,12 +37,7 @@ def test_bytes_have_three_digits(value: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [
-        (0.851, "0.85 s"),
-        (12.34, "12.3 s"),
-        (245, "4 min 05 s"),
-        (7_800, "2 h 10 min"),
-    ],
+    [(0.851, "0.85 s"), (12.34, "12.3 s"), (245, "4 min 05 s"), (7_800, "2 h 10 min")],
 )
 def test_times_are_as_precise_as_needed(seconds: float, text: str) -> None:
     assert seconds_text(seconds) == text
@@ -52,9 +47,7 @@ def test_shares_are_percent_with_one_decimal() -> None:
     assert percent_text(0.1234) == "12.3 %"
 
 
-@pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 moves"), (1, "1 move"), (1200, "1,200 moves")]
-)
+@pytest.mark.parametrize(("count", "text"), [(0, "0 moves"), (1, "1 move"), (1200, "1,200 moves")])
 def test_counts_have_their_noun(count: int, text: str) -> None:
     assert count_text(count, "move") == text
 
@@ -135,12 +128,7 @@ def test_an_invalid_time_span_is_reported_with_a_reason(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("share", "digits", "text"),
-    [
-        (0.124, 0, "+12 %"),
-        (-0.5, 0, "-50 %"),
-        (-0.004, 0, "+0 %"),
-        (-0.004, 1, "-0.4 %"),
-    ],
+    [(0.124, 0, "+12 %"), (-0.5, 0, "-50 %"), (-0.004, 0, "+0 %"), (-0.004, 1, "-0.4 %")],
 )
 def test_a_deviation_has_a_sign_but_is_never_minus_zero(
     share: float, digits: int, text: str

@@ -44,34 +44,21 @@ CASES: dict[str, tuple[Snapshot, Goals]] = {
             ],
         ),
     ),
-    "two rest": (
-        cluster(THREE, ON_ONE, recent=[moved(0, 2, 10), moved(1, 3, 599)]),
-        goals(0.01),
-    ),
+    "two rest": (cluster(THREE, ON_ONE, recent=[moved(0, 2, 10), moved(1, 3, 599)]), goals(0.01)),
     "one may not return": (
         cluster(THREE, ON_ONE, recent=[moved(0, 2, 700), moved(0, 3, 3599)]),
         goals(0.01),
     ),
     "all rested, none may return": (
-        cluster(
-            THREE[:2],
-            [Row(replicas=(1,))] * 2,
-            recent=[moved(0, 2, 601), moved(1, 2, 3599)],
-        ),
+        cluster(THREE[:2], [Row(replicas=(1,))] * 2, recent=[moved(0, 2, 601), moved(1, 2, 3599)]),
         goals(0.01),
     ),
     "unequal capacities": (
-        cluster(
-            [broker(1, capacity=30), broker(2, capacity=20), broker(3, capacity=10)],
-            ON_ONE,
-        ),
+        cluster([broker(1, capacity=30), broker(2, capacity=20), broker(3, capacity=10)], ON_ONE),
         goals(0.01),
     ),
     "tight capacities": (
-        cluster(
-            [broker(1, capacity=20), broker(2, capacity=6), broker(3, capacity=5)],
-            ON_ONE,
-        ),
+        cluster([broker(1, capacity=20), broker(2, capacity=6), broker(3, capacity=5)], ON_ONE),
         goals(0.01),
     ),
     "a draining broker": (
@@ -82,10 +69,7 @@ CASES: dict[str, tuple[Snapshot, Goals]] = {
         cluster([*THREE[:2], broker(3, "c", BrokerState.EXCLUDED)], ON_ONE),
         goals(0.01),
     ),
-    "few replicas a broker": (
-        cluster(THREE, ON_ONE),
-        goals(0.01, replicas_per_broker=1),
-    ),
+    "few replicas a broker": (cluster(THREE, ON_ONE), goals(0.01, replicas_per_broker=1)),
     "bytes are copied": (
         cluster(
             THREE,
@@ -112,10 +96,7 @@ CASES: dict[str, tuple[Snapshot, Goals]] = {
         goals(0.05),
     ),
     "pairs, capacities": (
-        cluster(
-            [broker(b.id, b.rack, capacity=25) for b in FOUR],
-            PAIRS,
-        ),
+        cluster([broker(b.id, b.rack, capacity=25) for b in FOUR], PAIRS),
         goals(0.05),
     ),
     "three replicas in two racks": (
@@ -171,10 +152,7 @@ CASES: dict[str, tuple[Snapshot, Goals]] = {
                 broker(1, state=BrokerState.DRAINING, capacity=100),
                 *(broker(i, capacity=10) for i in (2, 3)),
             ],
-            [
-                Row(replicas=(1,), load=(6.0, 1.0)),
-                Row(replicas=(1,), load=(90.0, 90.0), leader=-1),
-            ],
+            [Row(replicas=(1,), load=(6.0, 1.0)), Row(replicas=(1,), load=(90.0, 90.0), leader=-1)],
         ),
         goals(0.05),
     ),

@@ -84,9 +84,7 @@ def bound_of(plan: Plan, snapshot: Snapshot) -> float:
 
 @settings(max_examples=100, deadline=None)
 @given(snapshot=clusters(), goals=random_goals())
-def test_searched_plans_keep_rules_and_bounds_too(
-    snapshot: Snapshot, goals: Goals
-) -> None:
+def test_searched_plans_keep_rules_and_bounds_too(snapshot: Snapshot, goals: Goals) -> None:
     """The method for large clusters, on small ones whose placements are enumerated."""
     goals = goals.model_copy(update={"objective": ObjectiveKind.VARIANCE})
     problem = compile_problem(snapshot, goals)
@@ -103,7 +101,5 @@ def test_searched_plans_keep_rules_and_bounds_too(
         plan = build_plan(search, search.best, PlanStatus.IMPROVED)
         evaluation = evaluate(snapshot, goals, plan.moves)
         assert evaluation.violations == ()
-        assert evaluation.objective == pytest.approx(
-            search.objective, rel=1e-9, abs=1e-9
-        )
+        assert evaluation.objective == pytest.approx(search.objective, rel=1e-9, abs=1e-9)
         assert bound_of(plan, snapshot) <= best

@@ -49,8 +49,7 @@ def test_an_even_cluster_is_balanced_already() -> None:
     result = answer(cluster([broker(1), broker(2)], rows))
     assert result.status is PlanStatus.ALREADY_BALANCED
     assert result.reasons == (
-        "every broker is within its tolerance band: 10.0 % in net_in, 10.0 % in "
-        "net_out",
+        "every broker is within its tolerance band: 10.0 % in net_in, 10.0 % in net_out",
     )
     assert result.objective == result.bound == 0.0
 
@@ -106,10 +105,7 @@ def test_a_cluster_in_cooldown_is_reported() -> None:
         ),
         (
             cluster(
-                [broker(1), broker(2)],
-                EIGHT_ON_ONE,
-                storage=StorageKind.TIERED,
-                internal=True,
+                [broker(1), broker(2)], EIGHT_ON_ONE, storage=StorageKind.TIERED, internal=True
             ),
             goals(),
             "8 of 8 partitions belong to internal topics",
@@ -165,9 +161,7 @@ def test_a_drained_broker_ends_empty() -> None:
     result = answer(cluster(brokers, EIGHT_ON_ONE), goals(5.0))
     assert result.best is not None
     assert {b.id: b.replicas_after for b in result.best.brokers} == {1: 0, 2: 4, 3: 4}
-    assert {m.reason for m in result.best.moves} == {
-        "leaves broker 1, which is draining"
-    }
+    assert {m.reason for m in result.best.moves} == {"leaves broker 1, which is draining"}
 
 
 def test_reasons_name_the_broker_relieved() -> None:
@@ -175,8 +169,7 @@ def test_reasons_name_the_broker_relieved() -> None:
     assert result.best is not None
     (move,) = result.best.moves
     assert move.reason == (
-        "relieves broker 1 (net_in 100 % over its level); "
-        "broker 2 is 100 % under its level"
+        "relieves broker 1 (net_in 100 % over its level); broker 2 is 100 % under its level"
     )
 
 
@@ -282,9 +275,6 @@ except KeyboardInterrupt:
 def test_a_solve_does_not_change_the_handling_of_ctrl_c() -> None:
     """CP-SAT can catch SIGINT, and then leaves its default action behind."""
     run = subprocess.run(
-        [sys.executable, "-c", AFTER_A_SOLVE],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", AFTER_A_SOLVE], cwd=ROOT, capture_output=True, text=True
     )
     assert (run.returncode, run.stdout) == (0, "interrupted\n"), run.stderr

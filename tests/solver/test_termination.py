@@ -112,10 +112,7 @@ def test_rounds_with_tangents_are_charged_their_time() -> None:
     """CP-SAT's deterministic time is half of its CPU time here."""
     rng = random.Random(2)
     rows = [
-        Row(
-            replicas=tuple(rng.sample(range(1, 9), 4)),
-            load=(rng.paretovariate(1.1), 1.0),
-        )
+        Row(replicas=tuple(rng.sample(range(1, 9), 4)), load=(rng.paretovariate(1.1), 1.0))
         for _ in range(27)
     ]
     snapshot = cluster([broker(b) for b in range(1, 9)], rows)

@@ -46,15 +46,7 @@ class AutoMQCluster:
         ports = ["--base-port", str(_base_port()), "--s3-port", str(free_ports(1)[0])]
         self._processes.spawn(
             "automq",
-            [
-                *command,
-                *ports,
-                "--nodes",
-                str(NODES),
-                "--s3-bin",
-                sys.executable,
-                *SMALL,
-            ],
+            [*command, *ports, "--nodes", str(NODES), "--s3-bin", sys.executable, *SMALL],
             environ={**os.environ, "PATH": path},
         )
 

@@ -31,9 +31,7 @@ def enter(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.chdir(folder)
 
 
-def plimsoll(
-    folder: Path, *arguments: str, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def plimsoll(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a separate process."""
     known = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
     return subprocess.run(

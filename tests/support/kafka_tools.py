@@ -40,9 +40,7 @@ def _java(main: str) -> list[str]:
     return [str(find_java().executable), *JVM_FLAGS, "-cp", jars, main]
 
 
-def _output(
-    command: list[str | Path], more: dict[str, str], folder: Path | None = None
-) -> str:
+def _output(command: list[str | Path], more: dict[str, str], folder: Path | None = None) -> str:
     run = subprocess.run(
         command,
         capture_output=True,

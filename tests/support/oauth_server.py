@@ -44,9 +44,7 @@ class Signer:
         claims = {"sub": subject, "iat": now_s, "exp": now_s + 3600}
         head = {"alg": "ES256", "kid": _KEY}
         text = ".".join(_part(json.dumps(part).encode()) for part in (head, claims))
-        halves = decode_dss_signature(
-            self.key.sign(text.encode(), ec.ECDSA(hashes.SHA256()))
-        )
+        halves = decode_dss_signature(self.key.sign(text.encode(), ec.ECDSA(hashes.SHA256())))
         signature = b"".join(half.to_bytes(_BYTES) for half in halves)
         return f"{text}.{_part(signature)}"
 
@@ -70,10 +68,7 @@ class TokenServer:
 
 @contextmanager
 def token_server(
-    client_id: str,
-    secret: str,
-    signer: Signer | None = None,
-    tls: ssl.SSLContext | None = None,
+    client_id: str, secret: str, signer: Signer | None = None, tls: ssl.SSLContext | None = None
 ) -> Iterator[TokenServer]:
     """Serve until the block ends."""
     state = TokenServer(client_id, secret, signer or Signer.make())

@@ -42,11 +42,7 @@ THROTTLE: frozenset[Right] = frozenset(
 )
 EVERY = OBSERVE | MOVE | THROTTLE
 SAMPLE: frozenset[Right] = frozenset(
-    {
-        (CLUSTER, ACLOperation.CREATE),
-        (TOPICS, ACLOperation.READ),
-        (TOPICS, ACLOperation.WRITE),
-    }
+    {(CLUSTER, ACLOperation.CREATE), (TOPICS, ACLOperation.READ), (TOPICS, ACLOperation.WRITE)}
 )
 PASSWORD = "hush; 'hush'"
 """With characters that must be quoted in a login module's options."""
@@ -129,9 +125,7 @@ def guarded(folder: Path) -> Iterator[Guarded]:
     )
     plan = LocalPlan(brokers=2, tier=False, guard=guard)
     with LocalCluster(default_cache_dir(), plan) as cluster:
-        admin = KafkaAdminClient(
-            bootstrap_servers=cluster.kafka.inner_bootstrap.split(",")
-        )
+        admin = KafkaAdminClient(bootstrap_servers=cluster.kafka.inner_bootstrap.split(","))
         try:
             _let_in(admin)
         finally:

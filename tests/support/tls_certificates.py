@@ -50,16 +50,12 @@ class Authority:
             .sign(self.key, hashes.SHA256())
         )
         lock = BestAvailableEncryption(password.encode()) if password else None
-        key_pem = key.private_bytes(
-            Encoding.PEM, PrivateFormat.PKCS8, lock or NoEncryption()
-        )
+        key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock or NoEncryption())
         path.write_bytes(key_pem + _pem(signed))
         return path
 
 
-def _builder(
-    name: str, issuer: str, key: ec.EllipticCurvePrivateKey
-) -> x509.CertificateBuilder:
+def _builder(name: str, issuer: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()

@@ -21,9 +21,7 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(
-    handler: Callable[..., Handler], tls: SSLContext | None = None
-) -> Iterator[str]:
+def serving(handler: Callable[..., Handler], tls: SSLContext | None = None) -> Iterator[str]:
     """Its address, until the block ends."""
     with _Server(("127.0.0.1", 0), handler) as server:
         if tls is not None:

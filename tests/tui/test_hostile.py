@@ -12,14 +12,7 @@ from model.run import RunProgress
 from model.snapshot.snapshot import Snapshot
 from tests.support.hostile_names import HOSTILE, unprintable
 from tests.support.tui.app_harness import Stage, stage
-from tests.support.tui.loop_views import (
-    AT_MS,
-    disconnected,
-    failed,
-    judged,
-    plan_ready,
-    running,
-)
+from tests.support.tui.loop_views import AT_MS, disconnected, failed, judged, plan_ready, running
 from tests.support.tui.plan_views import with_frontier
 from tui.app import PlimsollApp
 
@@ -32,9 +25,7 @@ def _snapshot(of: Snapshot, name: str) -> Snapshot:
     """Racks, log directories and topics have this name."""
     header = of.header
     brokers = tuple(b.model_copy(update={"rack": name}) for b in header.brokers)
-    topics = tuple(
-        t.model_copy(update={"name": f"{name}{i}"}) for i, t in enumerate(header.topics)
-    )
+    topics = tuple(t.model_copy(update={"name": f"{name}{i}"}) for i, t in enumerate(header.topics))
     update = {"brokers": brokers, "topics": topics, "cluster_id": name}
     return Snapshot(header.model_copy(update=update), of.partitions)
 

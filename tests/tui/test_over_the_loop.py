@@ -76,9 +76,7 @@ async def _approve(pilot: Pilot[None], executor: RecordingExecutor) -> None:
     await _until(lambda: bool(executor.plans))
 
 
-async def test_the_operator_approves_the_plan_shown_and_it_is_executed(
-    tmp_path: Path,
-) -> None:
+async def test_the_operator_approves_the_plan_shown_and_it_is_executed(tmp_path: Path) -> None:
     executor = RecordingExecutor()
     async with _offered(executor, tmp_path) as (app, pilot, offered):
         await _approve(pilot, executor)
@@ -88,9 +86,7 @@ async def test_the_operator_approves_the_plan_shown_and_it_is_executed(
         assert f"plan {offered.hash[:12]} approved by ann" in messages
 
 
-async def test_after_removing_a_move_the_new_plan_is_approved_and_run(
-    tmp_path: Path,
-) -> None:
+async def test_after_removing_a_move_the_new_plan_is_approved_and_run(tmp_path: Path) -> None:
     executor = RecordingExecutor()
     async with _offered(executor, tmp_path) as (app, pilot, offered):
         await pilot.press("2", "d")

@@ -68,9 +68,7 @@ async def test_states_of_the_overview(picture: SnapshotAssertion) -> None:
 
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_screens(
-    size: tuple[int, int], theme: str, picture: SnapshotAssertion
-) -> None:
+async def test_screens(size: tuple[int, int], theme: str, picture: SnapshotAssertion) -> None:
     async with stage(plan_ready(), size=size, theme=theme) as on:
         for name in SCREENS:
             on.app.action_show_mode(name)
@@ -83,9 +81,7 @@ async def test_colour_blind_theme(picture: SnapshotAssertion) -> None:
         assert await picture_of(on) == picture
 
 
-async def test_without_colour(
-    picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_colour(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with stage(plan_ready(), size=(120, 40)) as on:
         assert await picture_of(on) == picture

@@ -40,9 +40,7 @@ async def test_the_frontier_in_blocks_and_in_ascii(picture: SnapshotAssertion) -
 def _in_ascii(svg: str) -> str:
     """The picture drawn with `--ascii`; a `<` that was an arrow is escaped."""
     return re.sub(
-        r"[^\x00-\x7f]+",
-        lambda part: escape(ascii_text(part[0])),
-        svg.replace("\u00a0", " "),
+        r"[^\x00-\x7f]+", lambda part: escape(ascii_text(part[0])), svg.replace("\u00a0", " ")
     )
 
 
@@ -73,9 +71,7 @@ def _still(asked: Input) -> None:
     asked.cursor_blink = False
 
 
-async def test_violations_after_a_plan_on_a_small_screen(
-    picture: SnapshotAssertion,
-) -> None:
+async def test_violations_after_a_plan_on_a_small_screen(picture: SnapshotAssertion) -> None:
     async with stage(leaving_faults(), size=(80, 24)) as on:
         await on.press("2")
         assert await picture_of(on) == picture

@@ -71,9 +71,7 @@ STATES = {
         ),
     ),
     "paused": State(
-        run=replace(
-            _estimated(), state=RunState.PAUSED, reason="paused by the operator"
-        )
+        run=replace(_estimated(), state=RunState.PAUSED, reason="paused by the operator")
     ),
     "move_stuck": State(run=_with(MoveState.STUCK, "nothing arrived for 10 min")),
     "move_failed": State(run=_with(MoveState.DROPPED, "someone else moves orders-1")),
@@ -90,10 +88,7 @@ STATES = {
     ),
     "finished": _ended(RunState.DONE),
     "interrupted": State(
-        run=None,
-        is_running=False,
-        interrupted=past(RunState.INTERRUPTED),
-        view=plan_ready(),
+        run=None, is_running=False, interrupted=past(RunState.INTERRUPTED), view=plan_ready()
     ),
     "no_run": State(run=None, is_running=False, view=plan_ready()),
 }

@@ -6,12 +6,7 @@ import pytest
 from textual.widgets import Button
 
 from control.loop.view import LoopView, Mode
-from model.errors import (
-    ClusterUnreachable,
-    GuardrailRefused,
-    PlanOutdated,
-    PlimsollError,
-)
+from model.errors import ClusterUnreachable, GuardrailRefused, PlanOutdated, PlimsollError
 from tests.support.tui.app_harness import USER, Stage, stage
 from tests.support.tui.loop_views import (
     HASH,
@@ -134,9 +129,7 @@ async def test_no_confirmation_is_accepted_on_a_terminal_too_small() -> None:
 
 
 @pytest.mark.parametrize("key", ["X", "q"])
-async def test_a_covered_dialog_does_not_stop_the_run(
-    key: str,
-) -> None:
+async def test_a_covered_dialog_does_not_stop_the_run(key: str) -> None:
     async with stage(running()) as on:
         on.loop.running = True
         await on.press(key)
@@ -202,9 +195,7 @@ async def test_a_plan_that_was_replaced_cannot_be_approved_when_it_returns() -> 
 
 async def test_a_refusal_of_the_loop_is_a_sentence_and_nothing_typed_is_lost() -> None:
     async with stage(plan_ready()) as on:
-        on.loop.refuses = GuardrailRefused(
-            "a run is in progress; wait for its end or stop it"
-        )
+        on.loop.refuses = GuardrailRefused("a run is in progress; wait for its end or stop it")
         await on.press("A")
         await _type_name(on)
         await on.press("enter")
@@ -287,10 +278,7 @@ async def test_quitting_a_recording_of_a_run_needs_no_confirmation() -> None:
         assert not on.loop.steering.stopping.is_set()
 
 
-@pytest.mark.parametrize(
-    ("key", "view"),
-    [("q", failed()), ("ctrl+c", plan_ready())],
-)
+@pytest.mark.parametrize(("key", "view"), [("q", failed()), ("ctrl+c", plan_ready())])
 async def test_without_a_run_quit_is_immediate(key: str, view: LoopView) -> None:
     async with stage(view) as on:
         await on.press(key)

@@ -21,9 +21,7 @@ def _read_until(end: int, expected: bytes) -> bytes:
     return result
 
 
-def _stalled(
-    caught_up: Callable[[], None], *, blocking: bool = True
-) -> tuple[TerminalWriter, int]:
+def _stalled(caught_up: Callable[[], None], *, blocking: bool = True) -> tuple[TerminalWriter, int]:
     """A writer that was given more than the capacity of an unread pipe."""
     read, write = os.pipe()
     os.set_blocking(write, False)

@@ -11,14 +11,7 @@ from control.settings.screen_settings import THEMES as NAMES
 from tests.support.tui.app_harness import stage
 from tests.support.tui.loop_views import plan_ready
 from tui.themes import COLOUR_BLIND, ascii_text, wants_ascii
-from tui.viewmodel.brokers.bars import (
-    ADDED,
-    AVERAGE_MARK,
-    BAND_MARK,
-    EIGHTHS,
-    HEIGHTS,
-    REMOVED,
-)
+from tui.viewmodel.brokers.bars import ADDED, AVERAGE_MARK, BAND_MARK, EIGHTHS, HEIGHTS, REMOVED
 from tui.viewmodel.cells import Role
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.paint import palette
@@ -73,9 +66,7 @@ def test_the_characters_of_bars_remain_distinguishable_in_ascii() -> None:
         ({"LANG": "C", "LC_CTYPE": "C.UTF-8"}, False),
     ],
 )
-def test_a_locale_that_is_not_utf_8_gets_ascii(
-    environment: dict[str, str], expected: bool
-) -> None:
+def test_a_locale_that_is_not_utf_8_gets_ascii(environment: dict[str, str], expected: bool) -> None:
     assert wants_ascii(environment) is expected
 
 
@@ -90,9 +81,7 @@ def _luminance(colour: Color | None) -> float:
 
 
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light", COLOUR_BLIND.name])
-async def test_the_selected_row_of_a_table_without_the_focus_is_readable(
-    theme: str,
-) -> None:
+async def test_the_selected_row_of_a_table_without_the_focus_is_readable(theme: str) -> None:
     async with stage(plan_ready(), size=(120, 40), theme=theme) as on:
         await on.press("2")
         table = on.app.screen.query_one("#after", KeyedTable)

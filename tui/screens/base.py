@@ -32,17 +32,8 @@ class LiveScreen(Screen[None]):
     MODE: ClassVar[str]
     """Its name in `PlimsollApp.MODES`."""
     # Not for dialogs: each class that changes restyles the whole screen.
-    HORIZONTAL_BREAKPOINTS = [
-        (0, "-tiny"),
-        (LEAST_COLUMNS, "-narrow"),
-        (120, "-wide"),
-    ]
-    VERTICAL_BREAKPOINTS = [
-        (0, "-flat"),
-        (LEAST_LINES, "-low"),
-        (24, "-short"),
-        (32, "-tall"),
-    ]
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (LEAST_COLUMNS, "-narrow"), (120, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (LEAST_LINES, "-low"), (24, "-short"), (32, "-tall")]
 
     BINDINGS = [
         Binding(
@@ -144,9 +135,7 @@ class LiveScreen(Screen[None]):
 
     def _labelled(self, binding: ActiveBinding) -> ActiveBinding:
         if self.frozen and binding.binding.id == FREEZE:
-            return binding._replace(
-                binding=replace(binding.binding, description="Follow")
-            )
+            return binding._replace(binding=replace(binding.binding, description="Follow"))
         if self._newest is None:
             return binding
         if binding.binding.id == PAUSE and self._newest.paused:

@@ -94,8 +94,7 @@ class NamedDialog(Dialog):
             yield from self.details()
             yield Static(id="refused", markup=False)
             yield Label(
-                f"Type the cluster's name to {self._aim}, then Enter: "
-                f"{self._cluster_name}",
+                f"Type the cluster's name to {self._aim}, then Enter: {self._cluster_name}",
                 markup=False,
             )
             yield Input(id="name", placeholder="the cluster's name")
@@ -136,8 +135,6 @@ class NamedDialog(Dialog):
 
     @work
     async def _do(self) -> None:
-        self._sent = await self.attempt(
-            self._act, lambda exc: f"{self._refused}: {exc}."
-        )
+        self._sent = await self.attempt(self._act, lambda exc: f"{self._refused}: {exc}.")
         if self.is_current:
             self.arm()

@@ -47,11 +47,7 @@ class FormScreen(Dialog):
                 with Vertical():
                     for line in self._lines:
                         yield Input(
-                            line.text,
-                            line.hint,
-                            name=line.key,
-                            select_on_focus=False,
-                            compact=True,
+                            line.text, line.hint, name=line.key, select_on_focus=False, compact=True
                         )
             yield Static(id="refused", markup=False)
             with Horizontal(classes="buttons"):

@@ -7,12 +7,7 @@ from textual.app import ComposeResult
 from textual.widgets import ContentSwitcher
 
 from control.cli.console import in_browser
-from control.render.plan_export import (
-    folder_of,
-    shell_commands,
-    write_answer,
-    write_files,
-)
+from control.render.plan_export import folder_of, shell_commands, write_answer, write_files
 from model.errors import PlimsollError
 from tui.host import Host
 from tui.loop_port import Asking
@@ -162,9 +157,7 @@ class PlanScreen(LiveScreen):
         event.stop()
         point = event.point
         if not self.refused("choose"):
-            self._request(
-                lambda: self._asking.choose(point), "using the plan at this point"
-            )
+            self._request(lambda: self._asking.choose(point), "using the plan at this point")
 
     def action_what_if(self) -> None:
         """Ask for a what-if scenario."""
@@ -235,6 +228,4 @@ class PlanScreen(LiveScreen):
         submit: Callable[[Typed], None],
         done: str,
     ) -> None:
-        self.app.push_screen(
-            FormScreen(title, lines, check=check, submit=submit, done=done)
-        )
+        self.app.push_screen(FormScreen(title, lines, check=check, submit=submit, done=done))

@@ -144,8 +144,4 @@ def _not_begin(moment: Moment) -> str | None:
         return READ_ONLY
     if moment.view.phase is Phase.FAILED:
         return "plimsoll has stopped; quit and restart it"
-    return (
-        "a run is in progress; wait for it to end, or stop it"
-        if moment.running
-        else None
-    )
+    return "a run is in progress; wait for it to end, or stop it" if moment.running else None

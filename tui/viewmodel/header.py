@@ -91,10 +91,7 @@ def _degraded(found: Replication | None) -> tuple[Cell, ...]:
         return ()
     offline = cell(f"! {found.offline:,} OFFLINE", Role.ALARM)
     behind = cell(f"! {found.under_replicated:,} under-replicated", Role.OVER)
-    return (
-        *((offline,) if found.offline else ()),
-        *((behind,) if found.under_replicated else ()),
-    )
+    return (*((offline,) if found.offline else ()), *((behind,) if found.under_replicated else ()))
 
 
 def _whole(found: Replication | None, *, roomy: bool) -> tuple[Cell, ...]:

@@ -29,9 +29,7 @@ def kept_lines(log: Sequence[LogLine], least: str, by: Filter) -> tuple[LogLine,
     """The lines of this level and above that match the filter."""
     levels = LEVELS[LEVELS.index(least) :]
     return tuple(
-        line
-        for line in log
-        if line.level in levels and by.keeps(f"{line.level} {line.text}")
+        line for line in log if line.level in levels and by.keeps(f"{line.level} {line.text}")
     )
 
 

@@ -93,9 +93,7 @@ def marked(columns: tuple[Column, ...], wish: Wish) -> tuple[Column, ...]:
     """The columns, with an arrow at the one sorted by."""
     arrow = "▼" if wish.down else "▲"
     return tuple(
-        c._replace(label=f"{c.label[: c.width - 3]} {arrow}")
-        if c.key == wish.sort
-        else c
+        c._replace(label=f"{c.label[: c.width - 3]} {arrow}") if c.key == wish.sort else c
         for c in columns
     )
 

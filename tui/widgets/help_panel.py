@@ -39,9 +39,7 @@ class HelpPanel(VerticalScroll):
         self.call_after_refresh(self._renew)
 
     def _renew(self) -> None:
-        if self.screen.focused is not self and self._shown != (
-            content := self._content()
-        ):
+        if self.screen.focused is not self and self._shown != (content := self._content()):
             self._shown = content
             self.query_one(Static).update(_drawn(*content))
 

@@ -63,9 +63,7 @@ class KeyBar(Widget):
         at_palette = active.get(self.app.COMMAND_PALETTE_BINDING)
         palette = self._key(at_palette) if at_palette is not None else None
         firsts = {
-            found.binding.action: found
-            for found in reversed(active.values())
-            if found.binding.show
+            found.binding.action: found for found in reversed(active.values()) if found.binding.show
         }
         keys = tuple(self._key(found) for found in reversed(firsts.values()))
         if (keys, palette) != (self._keys, self._palette):

@@ -22,8 +22,7 @@ class ModeBar(Static):
         bound = [found.binding for found in self.screen.active_bindings.values()]
         keys = {b.id: self.app.get_key_display(b) for b in bound}
         parts = [
-            self._entry(mode.name, f"{keys.get(mode.binding, '')} {mode.title}")
-            for mode in MODES
+            self._entry(mode.name, f"{keys.get(mode.binding, '')} {mode.title}") for mode in MODES
         ]
         if frozen_ms is not None:
             words = f" FROZEN at {clock_text(frozen_ms)} "

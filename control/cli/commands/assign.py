@@ -24,16 +24,10 @@ def assign(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
     *,
     partitions: Annotated[
-        int,
-        typer.Option(
-            "--partitions", "-p", metavar="COUNT", help="Number of partitions."
-        ),
+        int, typer.Option("--partitions", "-p", metavar="COUNT", help="Number of partitions.")
     ],
     replication_factor: Annotated[
-        int,
-        typer.Option(
-            "--replication-factor", "-r", metavar="COUNT", help="Replicas of each."
-        ),
+        int, typer.Option("--replication-factor", "-r", metavar="COUNT", help="Replicas of each.")
     ],
     net_in: Annotated[
         float | None,
@@ -57,19 +51,13 @@ def assign(
     out: Annotated[
         Path | None,
         output_option(
-            metavar="FILE",
-            help="Write the assignment here, as Kafka reassignment JSON.",
+            metavar="FILE", help="Write the assignment here, as Kafka reassignment JSON."
         ),
     ] = None,
     output: Output = Form.TABLE,
 ) -> int:
     """Assign the partitions of a new topic to brokers; print or write the lists."""
-    from control.cli.input_source import (
-        check_racks,
-        goals_of,
-        warn_of_ignored,
-        warn_of_placements,
-    )
+    from control.cli.input_source import check_racks, goals_of, warn_of_ignored, warn_of_placements
     from control.cli.output_files import KAFKA, check_file
     from control.cli.progress_line import LISTS, shown
     from control.render.assignment import assignment_text, reassignment_document
@@ -94,9 +82,7 @@ def assign(
     exported = out or ("the assignment" if output is Form.JSON else None)
     check_racks(snapshot, wanted, exported, most_replicas=replication_factor)
     found = shown(
-        lambda observer: assign_replicas(
-            snapshot, wanted, new, settings.solve, observer
-        ),
+        lambda observer: assign_replicas(snapshot, wanted, new, settings.solve, observer),
         kept=LISTS,
     )
     if found.replicas and out is not None:

@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 
 
 def cleanup(
-    *,
-    settings: "Settings",
-    allow_changes: AllowChanges = False,
-    output: Output = Form.TABLE,
+    *, settings: "Settings", allow_changes: AllowChanges = False, output: Output = Form.TABLE
 ) -> int:
     """Restore the settings, and print what was restored and what remains."""
     from control import compose
@@ -24,9 +21,7 @@ def cleanup(
     from control.render.text import json_text
 
     compose.bootstrap_of(settings)
-    refuse_read_only(
-        allow_changes, "restore the settings that interrupted runs have left changed"
-    )
+    refuse_read_only(allow_changes, "restore the settings that interrupted runs have left changed")
     with contextlib.closing(compose.executor(settings)) as executor:
         restored, remaining = restored_settings(executor, settings)
     if output is Form.JSON:

@@ -38,8 +38,7 @@ def demo(
         bool, typer.Option("--headless", help="Approve by policy, without the screen.")
     ] = False,
     simulated: Annotated[
-        bool,
-        typer.Option("--simulated", help="Use a cluster simulated in this process."),
+        bool, typer.Option("--simulated", help="Use a cluster simulated in this process.")
     ] = False,
     brokers: Annotated[
         int | None,
@@ -53,14 +52,10 @@ def demo(
     seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of the load.")] = 7,
     port: Annotated[
         int | None,
-        typer.Option(
-            metavar="PORT",
-            help="First of the brokers' ports; free ports by default.",
-        ),
+        typer.Option(metavar="PORT", help="First of the brokers' ports; free ports by default."),
     ] = None,
     plain: Annotated[
-        bool,
-        typer.Option("--plain", help="No remote tier: moves copy whole partitions."),
+        bool, typer.Option("--plain", help="No remote tier: moves copy whole partitions.")
     ] = False,
     throttle: Throttle = None,
     quiet_s: Annotated[
@@ -100,15 +95,11 @@ def demo(
     return local_demo(settings, order, quiet_s=quiet_s, output=output)
 
 
-def _check_options(
-    *, simulated: bool, brokers: int | None, port: int | None, plain: bool
-) -> None:
+def _check_options(*, simulated: bool, brokers: int | None, port: int | None, plain: bool) -> None:
     if simulated and plain:
         raise ConfigError("--plain needs the local cluster; omit it, or --simulated")
     if simulated and port is not None:
-        raise ConfigError(
-            "a simulated cluster has no ports; omit --port, or --simulated"
-        )
+        raise ConfigError("a simulated cluster has no ports; omit --port, or --simulated")
     if brokers is not None and not simulated:
         raise ConfigError("the local cluster has three brokers; add --simulated")
 
@@ -116,9 +107,7 @@ def _check_options(
 # ---- the local cluster
 
 
-def local_demo(
-    settings: "Settings", order: "DemoOptions", *, quiet_s: float, output: Form
-) -> int:
+def local_demo(settings: "Settings", order: "DemoOptions", *, quiet_s: float, output: Form) -> int:
     """Start, skew and balance a local Kafka cluster, and print the report."""
     from control import compose
     from control.cli import logs
@@ -243,10 +232,7 @@ def simulated_demo(
     from control.loop.view import Mode
 
     order = SimulatedDemoOptions(
-        mode=Mode.AUTO if headless else Mode.APPROVE,
-        brokers=brokers,
-        seed=seed,
-        now_s=time.time(),
+        mode=Mode.AUTO if headless else Mode.APPROVE, brokers=brokers, seed=seed, now_s=time.time()
     )
     with simulated(settings, order) as loop, recorded(loop, record):
         if headless:

@@ -32,14 +32,11 @@ def elect_leaders(
     election: Annotated[
         Path | None,
         typer.Option(
-            "--from",
-            metavar="FILE",
-            help="Only the partitions in this kafka-leader-election JSON.",
+            "--from", metavar="FILE", help="Only the partitions in this kafka-leader-election JSON."
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        output_option(metavar="FILE", help="Write that JSON here instead of electing."),
+        Path | None, output_option(metavar="FILE", help="Write that JSON here instead of electing.")
     ] = None,
     allow_changes: AllowChanges = False,
     dry_run: DryRun = False,
@@ -75,18 +72,12 @@ def elect_leaders(
         if dry_run:
             sys.stdout.write(requests_text(_requests(elections), output))
             return Exit.DONE
-        failed = (
-            _held(executor, settings, elections, yes=yes) if elections.possible else ()
-        )
+        failed = _held(executor, settings, elections, yes=yes) if elections.possible else ()
     return _report(elections, failed, output)
 
 
 def _held(
-    executor: "Executor",
-    settings: "Settings",
-    elections: "LeaderElections",
-    *,
-    yes: bool,
+    executor: "Executor", settings: "Settings", elections: "LeaderElections", *, yes: bool
 ) -> "tuple[LeaderElection, ...]":
     """Hold the elections once confirmed; those that failed."""
     from control import compose
@@ -105,9 +96,7 @@ def _report_skipped(elections: "LeaderElections") -> None:
         sys.stderr.write(f"plimsoll: {_why_none(elections)}\n")
 
 
-def _named(
-    topics: Sequence[str] | None, file: Path | None
-) -> tuple[PartitionId, ...] | None:
+def _named(topics: Sequence[str] | None, file: Path | None) -> tuple[PartitionId, ...] | None:
     """The partitions of a file; None where no file is named."""
     from model.exchange.reassignment import read_election
 
@@ -163,9 +152,7 @@ def _report(
     return Exit.INCOMPLETE if failed else Exit.DONE
 
 
-def _document(
-    elections: "LeaderElections", failed: "Collection[LeaderElection]"
-) -> dict[str, Any]:
+def _document(elections: "LeaderElections", failed: "Collection[LeaderElection]") -> dict[str, Any]:
     """All elections as JSON, including skipped ones."""
     notes = {e.id: e.obstacle for e in (*elections.impossible, *failed)}
     return {

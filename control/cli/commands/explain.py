@@ -21,16 +21,14 @@ def explain(
     move: Annotated[
         str | None,
         typer.Argument(
-            metavar="MOVE",
-            help="A move's number in the plan, or a partition: orders-7.",
+            metavar="MOVE", help="A move's number in the plan, or a partition: orders-7."
         ),
     ] = None,
     *,
     to: Annotated[
         int | None,
         typer.Option(
-            metavar="BROKER",
-            help="Explain why the partition is not moved to this broker.",
+            metavar="BROKER", help="Explain why the partition is not moved to this broker."
         ),
     ] = None,
     settings: "Settings",
@@ -68,8 +66,6 @@ def explain(
             "plan again, or list all of them with verify"
         )
     case = Case(plan=plan, snapshot=snapshot)
-    text = shown(
-        lambda observer: explanation(case, move, to, output, observer), kept=CAUSES
-    )
+    text = shown(lambda observer: explanation(case, move, to, output, observer), kept=CAUSES)
     sys.stdout.write(text)
     return Exit.DONE

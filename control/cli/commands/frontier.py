@@ -28,23 +28,15 @@ def frontier(
     goals: GoalsFile = None,
     out: Annotated[
         Path | None,
-        output_option(
-            metavar="FILE", help="Write the frontier here (.json, .json.gz)."
-        ),
+        output_option(metavar="FILE", help="Write the frontier here (.json, .json.gz)."),
     ] = None,
     svg: Annotated[
-        Path | None,
-        output_option(metavar="FILE", help="Draw the frontier here (.svg)."),
+        Path | None, output_option(metavar="FILE", help="Draw the frontier here (.svg).")
     ] = None,
     output: Output = Form.TABLE,
 ) -> int:
     """Trace the frontier around the plan; print, draw or write it."""
-    from control.cli.input_source import (
-        check_racks,
-        goals_of,
-        plannable,
-        warn_of_ignored,
-    )
+    from control.cli.input_source import check_racks, goals_of, plannable, warn_of_ignored
     from control.cli.output_files import SVG, check_file
     from control.cli.progress_line import FRONTIER, shown
     from control.render.frontier_svg import frontier_svg
@@ -80,10 +72,7 @@ def frontier(
 
 
 def trace_around_plan(
-    snapshot: "Snapshot",
-    goals: "Goals",
-    limits: "SolveLimits",
-    observer: "SolveObserver",
+    snapshot: "Snapshot", goals: "Goals", limits: "SolveLimits", observer: "SolveObserver"
 ) -> "Frontier":
     """The frontier around the plan that `solve` makes of the same arguments.
 

@@ -21,9 +21,7 @@ _DEFAULT: Final = 3
 def generate(
     *,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write.")],
-    brokers: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Number of brokers.")
-    ] = 6,
+    brokers: Annotated[int, typer.Option(min=1, max=10_000, help="Number of brokers.")] = 6,
     partitions: Annotated[
         int, typer.Option(min=1, max=2_000_000, help="Number of partitions.")
     ] = 300,
@@ -31,44 +29,30 @@ def generate(
         int | None,
         typer.Option(
             min=1,
-            help="Number of racks; brokers are assigned to them in turn.  "
-            "[default: 3, or fewer]",
+            help="Number of racks; brokers are assigned to them in turn.  [default: 3, or fewer]",
         ),
     ] = None,
     rf: Annotated[
         int | None,
-        typer.Option(
-            "--rf",
-            min=1,
-            help="Replication factor.  [default: 3, or fewer; shared: 1]",
-        ),
+        typer.Option("--rf", min=1, help="Replication factor.  [default: 3, or fewer; shared: 1]"),
     ] = None,
     storage: Annotated[
         Literal["replicated", "tiered", "shared"],
         typer.Option("--storage", help="Storage of the topics."),
     ] = "replicated",
     unequal: Annotated[
-        bool,
-        typer.Option(
-            "--unequal", help="Give brokers 1, 1.5 and 2 times a base capacity."
-        ),
+        bool, typer.Option("--unequal", help="Give brokers 1, 1.5 and 2 times a base capacity.")
     ] = False,
     topic_skew: Annotated[
         float, typer.Option(min=0, max=5, help="Zipf exponent of topics' rates.")
     ] = 0.9,
     partition_skew: Annotated[
-        float,
-        typer.Option(
-            min=0, max=5, help="Zipf exponent of partitions' rates in a topic."
-        ),
+        float, typer.Option(min=0, max=5, help="Zipf exponent of partitions' rates in a topic.")
     ] = 0.4,
     growth: Annotated[
-        float,
-        typer.Option(min=-0.5, max=0.5, help="Mean growth per week, as a share."),
+        float, typer.Option(min=-0.5, max=0.5, help="Mean growth per week, as a share.")
     ] = 0.02,
-    bursts: Annotated[
-        float, typer.Option(min=0, max=7, help="Bursts of a topic per week.")
-    ] = 0.5,
+    bursts: Annotated[float, typer.Option(min=0, max=7, help="Bursts of a topic per week.")] = 0.5,
     days: Annotated[int, typer.Option(min=0, max=366, help="Days of history.")] = 14,
     step: Annotated[
         float,
@@ -108,11 +92,7 @@ def generate(
         step_ms=round(1000 * step),
     )
     snapshot = write_synthetic(out, order)
-    counts = {
-        "brokers": len(snapshot.header.brokers),
-        "partitions": len(snapshot),
-        "days": days,
-    }
+    counts = {"brokers": len(snapshot.header.brokers), "partitions": len(snapshot), "days": days}
     if output is Form.JSON:
         sys.stdout.write(json_text({"folder": str(out), **counts}))
     else:
@@ -121,9 +101,7 @@ def generate(
     return Exit.DONE
 
 
-def shape_of(
-    *, brokers: int, racks: int | None, rf: int | None, **other: Any
-) -> "ClusterShape":
+def shape_of(*, brokers: int, racks: int | None, rf: int | None, **other: Any) -> "ClusterShape":
     """The shape asked for, with new brokers if each rack also has an old one.
 
     Raises ConfigError for an impossible shape.

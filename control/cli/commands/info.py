@@ -19,12 +19,7 @@ SETTLE_S: Final = 60.0
 _POLL_S: Final = 0.2
 
 
-def info(
-    *,
-    settings: "Settings",
-    capacity: Capacity = None,
-    output: Output = Form.TABLE,
-) -> int:
+def info(*, settings: "Settings", capacity: Capacity = None, output: Output = Form.TABLE) -> int:
     """Print once which sources were detected and which load comes from which."""
     from control import compose
     from control.render.cluster_status import silence_text
@@ -47,10 +42,7 @@ def info(
             folder=collector.folder,
             spark_master=collector.spark_master or settings.spark_master,
             silent=[silence.broker for silence in collector.silent],
-            notes=[
-                *capacity_notes(snapshot, given),
-                *map(silence_text, collector.silent),
-            ],
+            notes=[*capacity_notes(snapshot, given), *map(silence_text, collector.silent)],
             now_ms=int(1000 * time.time()),
         )
     text = info_text(found) if output is Form.TABLE else json_text(info_document(found))

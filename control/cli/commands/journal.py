@@ -60,9 +60,7 @@ def repair(
     before, original = repaired(folder, run, Timing())
     for sentence in before.may_be_set:
         sys.stderr.write(f"plimsoll: {sentence}\n")
-    sys.stderr.write(
-        f"plimsoll: {before.path} was repaired; the original is {original}\n"
-    )
+    sys.stderr.write(f"plimsoll: {before.path} was repaired; the original is {original}\n")
     _print(check_journals(folder, before.run_id), output)
     return Exit.USAGE if before.plan_problem else Exit.DONE
 

@@ -34,13 +34,10 @@ def plan(
     ] = None,
     leaders_only: Annotated[
         bool,
-        typer.Option(
-            "--leaders-only", help="Change leaders only: no replica moves, no copying."
-        ),
+        typer.Option("--leaders-only", help="Change leaders only: no replica moves, no copying."),
     ] = False,
     out: Annotated[
-        Path | None,
-        output_option(metavar="FILE", help="Write the plan here (.json, .json.gz)."),
+        Path | None, output_option(metavar="FILE", help="Write the plan here (.json, .json.gz).")
     ] = None,
     reassignment_json: Annotated[
         Path | None,
@@ -86,9 +83,7 @@ def plan(
         wanted = without_replica_moves(wanted)
     check_racks(snapshot, wanted, reassignment_json)
     _warn_of_unknown_loads(snapshot, wanted)
-    result = shown(
-        lambda observer: solve(snapshot, wanted, settings.solve, observer), kept=PLAN
-    )
+    result = shown(lambda observer: solve(snapshot, wanted, settings.solve, observer), kept=PLAN)
     if result.best is not None:
         refuse_broken(snapshot, result.best)
         _write(result.best, out, reassignment_json)

@@ -37,22 +37,16 @@ def record(
     ] = "60s",  # type: ignore[assignment]  # the parser reads defaults, too
     out: Annotated[
         Path | None,
-        output_option(
-            metavar="DIR", help="Folder to write. By default named after the time."
-        ),
+        output_option(metavar="DIR", help="Folder to write. By default named after the time."),
     ] = None,
     anonymise: Annotated[
         bool,
-        typer.Option(
-            "--anonymise",
-            help="Replace names of topics, racks and paths by pseudonyms.",
-        ),
+        typer.Option("--anonymise", help="Replace names of topics, racks and paths by pseudonyms."),
     ] = False,
     anonymise_key: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
-            help="With --anonymise: a file with the key, instead of the stored one.",
+            metavar="FILE", help="With --anonymise: a file with the key, instead of the stored one."
         ),
     ] = None,
     output: Output = Form.TABLE,

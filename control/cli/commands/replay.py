@@ -16,16 +16,13 @@ if TYPE_CHECKING:
 
 
 def replay(
-    state: Annotated[
-        Path, typer.Argument(metavar="STATE", help="A folder written by record.")
-    ],
+    state: Annotated[Path, typer.Argument(metavar="STATE", help="A folder written by record.")],
     *,
     local_settings: "Settings",
     out: Annotated[
         Path | None,
         output_option(
-            metavar="FILE",
-            help="Write the snapshot here (.json, .json.gz) instead of printing it.",
+            metavar="FILE", help="Write the snapshot here (.json, .json.gz) instead of printing it."
         ),
     ] = None,
     output: Output = Form.TABLE,
@@ -55,7 +52,5 @@ def replay(
         sys.stdout.write(file_text(out, output))
         return Exit.DONE
     now_ms = recording.state.ended_ms
-    sys.stdout.write(
-        cluster_text(found.snapshot, local_settings.goals, output, now_ms=now_ms)
-    )
+    sys.stdout.write(cluster_text(found.snapshot, local_settings.goals, output, now_ms=now_ms))
     return Exit.DONE

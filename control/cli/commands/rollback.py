@@ -22,8 +22,7 @@ def rollback(
         typer.Argument(
             metavar="RUN",
             autocompletion=run_ids,
-            help="The run, or the first characters of its id. By default the most "
-            "recent run.",
+            help="The run, or the first characters of its id. By default the most recent run.",
         ),
     ] = None,
     *,

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 def run(
     *,
     settings: "Settings",
-    auto: Annotated[
-        bool, typer.Option("--auto", help="Approve plans within the limits.")
-    ] = False,
+    auto: Annotated[bool, typer.Option("--auto", help="Approve plans within the limits.")] = False,
     once: Annotated[
         bool, typer.Option("--once", help="Exit once balanced, or after one run.")
     ] = False,
@@ -37,8 +35,7 @@ def run(
         bool,
         typer.Option(
             "--resume",
-            help="Resume the most recent run first. Without --auto, exit when it "
-            "finishes.",
+            help="Resume the most recent run first. Without --auto, exit when it finishes.",
         ),
     ] = False,
     limits: Annotated[

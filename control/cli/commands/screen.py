@@ -12,11 +12,7 @@ from control.cli.command_errors import guarded
 from control.cli.command_group import pass_options
 from control.cli.console import can_show_screen
 from control.cli.invocation import with_overrides, with_settings
-from control.cli.options import (
-    AllowChanges,
-    Capacity,
-    RecordScreen,
-)
+from control.cli.options import AllowChanges, Capacity, RecordScreen
 from model import __version__
 from model.errors import ConfigError
 
@@ -38,14 +34,11 @@ def _screen(
     capacity: Capacity = None,
     record: RecordScreen = None,
     play: Annotated[
-        Path | None,
-        typer.Option("--play", metavar="FILE", help="Show a recorded screen."),
+        Path | None, typer.Option("--play", metavar="FILE", help="Show a recorded screen.")
     ] = None,
     speed: Annotated[
         float,
-        typer.Option(
-            min=0.1, max=1000, metavar="FACTOR", help="With --play: speed-up factor."
-        ),
+        typer.Option(min=0.1, max=1000, metavar="FACTOR", help="With --play: speed-up factor."),
     ] = 1.0,
 ) -> int:
     if play is not None:
@@ -62,10 +55,7 @@ def screen(
     version: Annotated[
         bool,
         typer.Option(
-            "--version",
-            callback=_version,
-            is_eager=True,
-            help="Show the version and exit.",
+            "--version", callback=_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
     **options: Any,
@@ -125,9 +115,7 @@ def _play(file: Path, settings: "Settings", *, speed: float) -> int:
     return 0
 
 
-def recorded(
-    loop: "Loop", file: Path | None
-) -> contextlib.AbstractContextManager[object]:
+def recorded(loop: "Loop", file: Path | None) -> contextlib.AbstractContextManager[object]:
     """A context that records what the loop shows to a file, if one is named."""
     if file is None:
         return contextlib.nullcontext()

@@ -33,16 +33,10 @@ def serve(
     ascii_only: Ascii = False,
     theme: Theme = None,
     port: Annotated[
-        int,
-        typer.Option(
-            min=1, max=65535, metavar="PORT", help="Port on this machine (loopback)."
-        ),
+        int, typer.Option(min=1, max=65535, metavar="PORT", help="Port on this machine (loopback).")
     ] = 8000,
     sessions: Annotated[
-        int,
-        typer.Option(
-            min=1, max=100, metavar="N", help="Greatest number of open windows."
-        ),
+        int, typer.Option(min=1, max=100, metavar="N", help="Greatest number of open windows.")
     ] = 4,
     output: Output = Form.TABLE,
 ) -> int:
@@ -67,9 +61,7 @@ def serve(
     claim(port, "the screen in a browser")
     sys.stderr.write(WHY.format(port=port, host=HOST) + "\n")
     served = command(shown)
-    page = OwnPage(
-        served, port=port, title="plimsoll", sessions=sessions, output=output
-    )
+    page = OwnPage(served, port=port, title="plimsoll", sessions=sessions, output=output)
     page.serve()
     return Exit.DONE
 

@@ -22,15 +22,11 @@ if TYPE_CHECKING:
 
 
 def verify(
-    plan_file: Annotated[
-        Path | None, typer.Argument(metavar="PLAN", help="A plan file.")
-    ] = None,
+    plan_file: Annotated[Path | None, typer.Argument(metavar="PLAN", help="A plan file.")] = None,
     *,
     reassignment: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Check this kafka-reassign-partitions JSON instead."
-        ),
+        typer.Option(metavar="FILE", help="Check this kafka-reassign-partitions JSON instead."),
     ] = None,
     election: Annotated[
         Path | None,
@@ -41,9 +37,7 @@ def verify(
     ] = None,
     prove: Annotated[
         bool,
-        typer.Option(
-            "--prove", help="Prove a bound again that its certificate does not show."
-        ),
+        typer.Option("--prove", help="Prove a bound again that its certificate does not show."),
     ] = False,
     search_budget: Annotated[
         float | None,
@@ -72,30 +66,21 @@ def verify(
         A file cannot be used, or there is nothing to check.
     """
     from control.cli.input_source import goals_of
-    from control.render.verification import (
-        broken_claims,
-        claims_text,
-        judged_moves_text,
-    )
+    from control.render.verification import broken_claims, claims_text, judged_moves_text
 
     wanted = goals_of(settings, goals, origin)
     if reassignment is not None:
-        judged = _reassignment(
-            settings, wanted, origin, plan_file, reassignment, election
-        )
+        judged = _reassignment(settings, wanted, origin, plan_file, reassignment, election)
         sys.stdout.write(judged_moves_text(judged, output))
         return Exit.REFUSED if judged.after.violations else Exit.DONE
     if election is not None:
         raise ConfigError(
-            "--election needs --reassignment FILE, the reassignment that it follows; "
-            "name that too"
+            "--election needs --reassignment FILE, the reassignment that it follows; name that too"
         )
     if plan_file is None:
         raise ConfigError("nothing to verify; name a plan file or --reassignment FILE")
     own_goals = goals is not None or origin.no_racks or bool(origin.placement)
-    plan, snapshot, found = _claims(
-        settings, wanted, origin, plan_file, own_goals=own_goals
-    )
+    plan, snapshot, found = _claims(settings, wanted, origin, plan_file, own_goals=own_goals)
     if prove and found[1].holds:
         found = _proved(plan, snapshot, search_budget, found)
     sys.stdout.write(claims_text(plan, found, output))
@@ -103,23 +88,13 @@ def verify(
 
 
 def _claims(
-    settings: "Settings",
-    wanted: "Goals",
-    origin: "Origin",
-    plan_file: Path,
-    *,
-    own_goals: bool,
+    settings: "Settings", wanted: "Goals", origin: "Origin", plan_file: Path, *, own_goals: bool
 ) -> "tuple[Plan, Snapshot, list[Claim]]":
     """A plan, its snapshot and its claims: hash and snapshot first.
 
     A plan for another snapshot has no further claims.
     """
-    from control.cli.plan_claims import (
-        claims,
-        hash_claim,
-        settings_claims,
-        snapshot_claim,
-    )
+    from control.cli.plan_claims import claims, hash_claim, settings_claims, snapshot_claim
     from model.files import read_document
     from model.goals.topic_placement import with_topic_placements
     from model.plan.plan import KIND, plan_of_document
@@ -145,9 +120,7 @@ def _proved(
     from control.cli.progress_line import PROVED, shown
 
     again = shown(
-        lambda observer: prove_again(
-            plan, snapshot, budget or plan.limits.work, observer
-        ),
+        lambda observer: prove_again(plan, snapshot, budget or plan.limits.work, observer),
         kept=PROVED,
     )
     return [again if c.name == "bound" and c.holds is None else c for c in found]
@@ -161,11 +134,7 @@ def _reassignment(
     reassignment: Path,
     election: Path | None,
 ) -> "JudgedMoves":
-    from model.exchange.reassignment import (
-        moves_of,
-        read_election,
-        read_reassignment,
-    )
+    from model.exchange.reassignment import moves_of, read_election, read_reassignment
 
     document = read_reassignment(reassignment)
     held = read_election(election) if election is not None else None
@@ -177,10 +146,7 @@ def _reassignment(
 
 
 def _beside_own_plan(
-    settings: "Settings",
-    wanted: "Goals",
-    snapshot: "Snapshot",
-    moves: "tuple[Move, ...]",
+    settings: "Settings", wanted: "Goals", snapshot: "Snapshot", moves: "tuple[Move, ...]"
 ) -> "JudgedMoves":
     """Someone's moves beside a plan that is made for the comparison."""
     from control.cli.input_source import plannable
@@ -190,19 +156,13 @@ def _beside_own_plan(
     from solver.solve import solve
 
     goals = plannable(wanted, snapshot)
-    result = shown(
-        lambda observer: solve(snapshot, goals, settings.solve, observer), kept=PROVED
-    )
+    result = shown(lambda observer: solve(snapshot, goals, settings.solve, observer), kept=PROVED)
     method = result.best.bound_method if result.best else "nothing"
     method += ", stopped" if result.status is PlanStatus.STOPPED else ""
-    return JudgedMoves.of(
-        snapshot, goals, moves, result.objective, result.bound or 0.0, method
-    )
+    return JudgedMoves.of(snapshot, goals, moves, result.objective, result.bound or 0.0, method)
 
 
-def _beside_plan(
-    plan_file: Path, snapshot: "Snapshot", moves: "tuple[Move, ...]"
-) -> "JudgedMoves":
+def _beside_plan(plan_file: Path, snapshot: "Snapshot", moves: "tuple[Move, ...]") -> "JudgedMoves":
     """Someone's moves beside a plan file, whose bound is recomputed where possible."""
     from control.cli.plan_claims import hash_claim, snapshot_claim
     from control.render.verification import JudgedMoves

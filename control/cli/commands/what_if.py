@@ -25,32 +25,26 @@ def what_if(
         typer.Option(metavar="COUNT[:RACK]", help="Add this many brokers. Repeatable."),
     ] = None,
     remove_broker: Annotated[
-        list[int] | None,
-        typer.Option(metavar="ID", help="Remove this broker. Repeatable."),
+        list[int] | None, typer.Option(metavar="ID", help="Remove this broker. Repeatable.")
     ] = None,
     traffic: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="FACTOR[:PATTERN]",
-            help="Multiply the traffic of topics. Repeatable.",
+            metavar="FACTOR[:PATTERN]", help="Multiply the traffic of topics. Repeatable."
         ),
     ] = None,
     lose_rack: Annotated[
-        list[str] | None,
-        typer.Option(metavar="RACK", help="Lose this rack. Repeatable."),
+        list[str] | None, typer.Option(metavar="RACK", help="Lose this rack. Repeatable.")
     ] = None,
     fewest_brokers: Annotated[
         bool,
-        typer.Option(
-            "--fewest-brokers", help="Find the smallest sufficient number of brokers."
-        ),
+        typer.Option("--fewest-brokers", help="Find the smallest sufficient number of brokers."),
     ] = False,
     settings: "Settings",
     origin: "Origin",
     goals: GoalsFile = None,
     out: Annotated[
-        Path | None,
-        output_option(metavar="FILE", help="Write the answer here (.json, .json.gz)."),
+        Path | None, output_option(metavar="FILE", help="Write the answer here (.json, .json.gz).")
     ] = None,
     output: Output = Form.TABLE,
 ) -> int:
@@ -111,9 +105,7 @@ def _fewest_brokers(
     changed = suppose(snapshot, scenario)
     # Added brokers may take partitions that fit nowhere now, so nothing is deferred.
     goals = with_placements(goals, changed)
-    fewest = shown(
-        lambda observer: fewest_brokers(changed, goals, limits, observer), kept=PLAN
-    )
+    fewest = shown(lambda observer: fewest_brokers(changed, goals, limits, observer), kept=PLAN)
     reasons = fewest.result.reasons
     if fewest.answer is None:
         found_none = f"no sufficient number of brokers was found; {fewest.need.words}"
@@ -122,6 +114,4 @@ def _fewest_brokers(
         reasons = (*reasons, f"search for fewer brokers: {fewest.limited_by}")
     lost = len(lost_partitions(snapshot, changed))
     answer = judged(fewest.snapshot, scenario, fewest.result, lost)
-    return answer.model_copy(
-        update={"fewest_brokers": fewest.answer, "reasons": reasons}
-    )
+    return answer.model_copy(update={"fewest_brokers": fewest.answer, "reasons": reasons})

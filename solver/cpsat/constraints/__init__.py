@@ -3,10 +3,7 @@
 Rules that only remove choices have their half in `solver.problem.eligibility`.
 """
 
-from solver.cpsat.constraints.broker_limits import (
-    CapacityConstraints,
-    ReplicaCountConstraints,
-)
+from solver.cpsat.constraints.broker_limits import CapacityConstraints, ReplicaCountConstraints
 from solver.cpsat.constraints.constraint import ExactConstraint, Guard, unguarded
 from solver.cpsat.constraints.move_budgets import BudgetConstraints
 from solver.cpsat.constraints.rack_spread import RackConstraints
@@ -21,7 +18,6 @@ LIMITS: tuple[ExactConstraint, ...] = (
     ReplicaCountConstraints(),
     BudgetConstraints(),
 )
-"""Constraints that can make a plan infeasible, in the order in which they are
-blamed."""
+"""Constraints that can make a plan infeasible, in the order in which they are blamed."""
 
 __all__ = ["ALWAYS", "LIMITS", "ExactConstraint", "Guard", "unguarded"]

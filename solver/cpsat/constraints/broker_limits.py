@@ -28,9 +28,7 @@ class CapacityConstraints:
 
     name: str = "capacity"
 
-    def post(
-        self, problem: Problem, variables: Variables, guard: Guard = unguarded
-    ) -> None:
+    def post(self, problem: Problem, variables: Variables, guard: Guard = unguarded) -> None:
         """Post one sum for each broker and dimension that could exceed its limit.
 
         Loads become whole shares of the limit, of which it has `LIMIT_UNITS`.
@@ -61,9 +59,7 @@ class ReplicaCountConstraints:
 
     name: str = "replicas per broker"
 
-    def post(
-        self, problem: Problem, variables: Variables, guard: Guard = unguarded
-    ) -> None:
+    def post(self, problem: Problem, variables: Variables, guard: Guard = unguarded) -> None:
         """Post one sum for each broker that could get more replicas than
         `allowed_replicas`.
 

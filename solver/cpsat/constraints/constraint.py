@@ -12,8 +12,7 @@ Literal = cp_model.LiteralT
 """A boolean variable or its negation."""
 
 Guard = Callable[[str], cp_model.IntVar | None]
-"""Maps a named constraint to the assumption literal under which it binds; None for
-always."""
+"""Maps a named constraint to the assumption literal under which it binds; None for always."""
 
 
 def unguarded(_: str) -> cp_model.IntVar | None:
@@ -29,9 +28,7 @@ class ExactConstraint(Protocol):
         """The rule's name, the same as in `model.rules`; guards begin with it."""
         ...
 
-    def post(
-        self, problem: Problem, variables: Variables, guard: Guard = unguarded
-    ) -> None:
+    def post(self, problem: Problem, variables: Variables, guard: Guard = unguarded) -> None:
         """Add the rule's constraints to the model, each under its guard."""
         ...
 
@@ -39,8 +36,7 @@ class ExactConstraint(Protocol):
 def enforce(constraint: cp_model.Constraint, *literals: Literal | None) -> None:
     """Make a constraint bind only where all these literals are true.
 
-    None stands for a literal that is always true; without others the constraint always
-    binds.
+    None stands for a literal that is always true; without others the constraint always binds.
     """
     given = [literal for literal in literals if literal is not None]
     if given:

@@ -27,9 +27,7 @@ class BudgetConstraints:
 
     name: str = "budgets"
 
-    def post(
-        self, problem: Problem, variables: Variables, guard: Guard = unguarded
-    ) -> None:
+    def post(self, problem: Problem, variables: Variables, guard: Guard = unguarded) -> None:
         """Post one sum for each budget of the goals that the moves could exceed."""
         for thing, most, (of, each, constant) in _limited_sums(problem, variables):
             high = constant + sum(c for c in each if c > 0)
@@ -38,16 +36,10 @@ class BudgetConstraints:
                 enforce(variables.model.add(total <= most), guard(f"budget of {thing}"))
 
 
-def _limited_sums(
-    problem: Problem, variables: Variables
-) -> Iterator[tuple[str, int, Sums]]:
+def _limited_sums(problem: Problem, variables: Variables) -> Iterator[tuple[str, int, Sums]]:
     budgets, rows = problem.goals.budgets, variables.rows
     if budgets.replica_moves is not None:
-        yield (
-            "moves",
-            budgets.replica_moves,
-            _moved(problem, variables, rows, lambda _: 1),
-        )
+        yield ("moves", budgets.replica_moves, _moved(problem, variables, rows, lambda _: 1))
     if budgets.bytes is not None:
         # One copy over the budget is already too much, so larger sizes are capped.
         most = budgets.bytes + 1
@@ -55,11 +47,7 @@ def _limited_sums(
         moved = _moved(problem, variables, rows, lambda row: size[row])
         yield "bytes", budgets.bytes, moved
     if budgets.leader_changes is not None:
-        yield (
-            "leader changes",
-            budgets.leader_changes,
-            _leader_changes(problem, variables),
-        )
+        yield ("leader changes", budgets.leader_changes, _leader_changes(problem, variables))
     if budgets.replica_moves_per_topic is not None:
         for topic, members in _by_topic(problem, rows).items():
             moved = _moved(problem, variables, members, lambda _: 1)
@@ -68,9 +56,7 @@ def _limited_sums(
     yield from _partition_sums(problem, variables)
 
 
-def _partition_sums(
-    problem: Problem, variables: Variables
-) -> Iterator[tuple[str, int, Sums]]:
+def _partition_sums(problem: Problem, variables: Variables) -> Iterator[tuple[str, int, Sums]]:
     budgets = problem.goals.budgets
     if budgets.partitions is None and budgets.partitions_per_topic is None:
         return
@@ -83,9 +69,7 @@ def _partition_sums(
             yield f"partitions of topic {topic}", budgets.partitions_per_topic, found
 
 
-def _changed(
-    problem: Problem, variables: Variables, row: int
-) -> cp_model.IntVar | None:
+def _changed(problem: Problem, variables: Variables, row: int) -> cp_model.IntVar | None:
     """At least 1 where the row gets a replica or another leader; None if it must."""
     leader = int(problem.leader[row])
     held = [(row, b) for b in problem.replicas[row].tolist() if b >= 0]
@@ -93,8 +77,7 @@ def _changed(
         return None
     stays = [variables.lead[row, leader], *(variables.on[h] for h in held)]
     found = variables.boolean(
-        f"changed[{row}]",
-        lambda _, known: int(not all(known[v.index] for v in stays)),
+        f"changed[{row}]", lambda _, known: int(not all(known[v.index] for v in stays))
     )
     for variable in stays:
         variables.model.add(found + variable >= 1)
@@ -107,9 +90,7 @@ def _counted(changed: Iterable[cp_model.IntVar | None]) -> Sums:
     return open_, [1] * len(open_), len(changed) - len(open_)
 
 
-def _broker_sums(
-    problem: Problem, variables: Variables
-) -> Iterator[tuple[str, int, Sums]]:
+def _broker_sums(problem: Problem, variables: Variables) -> Iterator[tuple[str, int, Sums]]:
     into, out = (
         problem.goals.budgets.replica_moves_in_per_broker,
         problem.goals.budgets.replica_moves_out_per_broker,
@@ -130,10 +111,7 @@ def _broker_sums(
 
 
 def _moved(
-    problem: Problem,
-    variables: Variables,
-    rows: Iterable[int],
-    size: Callable[[int], int],
+    problem: Problem, variables: Variables, rows: Iterable[int], size: Callable[[int], int]
 ) -> Sums:
     """Sum of the replicas that leave their broker, each weighted by its row's size."""
     stay, each, constant = [], [], 0

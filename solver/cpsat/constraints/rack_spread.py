@@ -30,11 +30,8 @@ class RackConstraints:
 
     name: str = "racks"
 
-    def post(
-        self, problem: Problem, variables: Variables, guard: Guard = unguarded
-    ) -> None:
-        """Constrain the racks of each row that changes; a row may also keep all its
-        replicas.
+    def post(self, problem: Problem, variables: Variables, guard: Guard = unguarded) -> None:
+        """Constrain the racks of each row that changes; a row may also keep all its replicas.
 
         Explicit placements bind in any case.
         """
@@ -79,9 +76,7 @@ def _moved_there_is_allowed(problem: Problem, row: int, home: list[int]) -> bool
     return keeps_racks(problem, row, home, as_if_moved=True)
 
 
-def _spread(
-    problem: Problem, variables: Variables, row: int, racks: Racks, when: When
-) -> None:
+def _spread(problem: Problem, variables: Variables, row: int, racks: Racks, when: When) -> None:
     spreading = problem.may.spreading
     wanted = int(spreading.distinct[spreading.group[row]])
     if wanted < 2:
@@ -112,9 +107,7 @@ def _used(
     return used
 
 
-def _even(
-    problem: Problem, variables: Variables, row: int, racks: Racks, when: When
-) -> None:
+def _even(problem: Problem, variables: Variables, row: int, racks: Racks, when: When) -> None:
     spreading = problem.may.spreading
     takers = problem.may.alive & spreading.allow[spreading.group[row]]
     counts = {
@@ -149,9 +142,7 @@ def _free(
     return free
 
 
-def _exactly(
-    problem: Problem, variables: Variables, row: int, racks: Racks, when: When
-) -> None:
+def _exactly(problem: Problem, variables: Variables, row: int, racks: Racks, when: When) -> None:
     spreading = problem.may.spreading
     wanted = spreading.wanted[spreading.group[row]].tolist()
     if sum(wanted) != problem.rf[row]:

@@ -17,11 +17,8 @@ class ReplicationFactor:
 
     name: str = "replication factor"
 
-    def post(
-        self, problem: Problem, variables: Variables, guard: Guard = unguarded
-    ) -> None:
-        """Post for each row its number of replicas, and that exactly one of them
-        leads."""
+    def post(self, problem: Problem, variables: Variables, guard: Guard = unguarded) -> None:
+        """Post for each row its number of replicas, and that exactly one of them leads."""
         for row, holders in variables.holders.items():
             literal = guard(f"{self.name} of {problem.snapshot.id(row)}")
             rf = int(problem.rf[row])

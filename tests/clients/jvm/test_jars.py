@@ -23,9 +23,7 @@ from lab.local_cluster.tcp_ports import HOST, free_ports
 from model.errors import DownloadFailed
 
 # jgo leaves a response that it does not read to the end to the garbage collector.
-jgo_leaves_a_socket = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+jgo_leaves_a_socket = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 CONTENT = b"not really a jar " * 100_000
 
 
@@ -37,9 +35,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def repository(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[str, Path]]:
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
     """A Maven repository on this machine: its address and its folder."""
     monkeypatch.setenv("NO_PROXY", HOST)
     folder = tmp_path / "repository"
@@ -54,9 +50,7 @@ def repository(
 
 def pin_of(content: bytes, coordinate: str = "org.example:thing:1.0") -> JarPin:
     return JarPin(
-        coordinate=coordinate,
-        size_bytes=len(content),
-        sha256=hashlib.sha256(content).hexdigest(),
+        coordinate=coordinate, size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest()
     )
 
 
@@ -90,9 +84,7 @@ def test_the_cache_folder_can_be_chosen(tmp_path: Path) -> None:
     assert default_cache_dir({}).name == "plimsoll"
 
 
-def test_a_jar_is_fetched_once_with_progress(
-    repository: tuple[str, Path], tmp_path: Path
-) -> None:
+def test_a_jar_is_fetched_once_with_progress(repository: tuple[str, Path], tmp_path: Path) -> None:
     """A second call downloads nothing."""
     url, folder = repository
     publish(folder, "thing-1.0.jar", CONTENT)
@@ -108,9 +100,7 @@ def test_a_jar_is_fetched_once_with_progress(
     assert news[-1].done_bytes == news[-1].total_bytes == len(CONTENT)
 
 
-def test_a_jar_with_a_classifier_is_fetched(
-    repository: tuple[str, Path], tmp_path: Path
-) -> None:
+def test_a_jar_with_a_classifier_is_fetched(repository: tuple[str, Path], tmp_path: Path) -> None:
     url, folder = repository
     publish(folder, "thing-1.0-test.jar", CONTENT)
     pins = [pin_of(CONTENT, "org.example:thing:1.0:test")]
@@ -157,9 +147,7 @@ def test_without_network_the_error_says_which_jar_and_what_to_do(
 
 
 @jgo_leaves_a_socket
-def test_an_unpublished_jar_has_its_own_error(
-    repository: tuple[str, Path], tmp_path: Path
-) -> None:
+def test_an_unpublished_jar_has_its_own_error(repository: tuple[str, Path], tmp_path: Path) -> None:
     url, _folder = repository
     with pytest.raises(DownloadFailed, match="not found"):
         fetch([pin_of(CONTENT)], tmp_path / "cache", repository=url)

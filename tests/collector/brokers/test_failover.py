@@ -4,11 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka.errors import (
-    ClusterAuthorizationFailedError,
-    KafkaTimeoutError,
-    NodeNotReadyError,
-)
+from kafka.errors import ClusterAuthorizationFailedError, KafkaTimeoutError, NodeNotReadyError
 
 from collector.brokers import failover
 from collector.brokers.failover import STAYS_S, AnyBroker

@@ -22,9 +22,7 @@ class Cluster:
         self.asked: list[int] = []
         self.waiting: dict[int, Future[int]] = {}
         self.now_s = 100.0
-        self.asking: BrokerFanOut[int] = BrokerFanOut(
-            lambda: self.now_s, answer_s=SOON_S
-        )
+        self.asking: BrokerFanOut[int] = BrokerFanOut(lambda: self.now_s, answer_s=SOON_S)
 
     def ask(self, *brokers: int) -> list[int]:
         def question(broker: int) -> Future[int]:
@@ -112,12 +110,9 @@ def test_silence_and_its_end_are_logged_once(caplog: pytest.LogCaptureFixture) -
 
 
 @pytest.mark.parametrize(
-    ("error", "lost"),
-    [(UnknownBrokerIdError(2), True), (KafkaConnectionError(), False)],
+    ("error", "lost"), [(UnknownBrokerIdError(2), True), (KafkaConnectionError(), False)]
 )
-def test_a_broker_unknown_to_the_client_needs_another_client(
-    error: Exception, lost: bool
-) -> None:
+def test_a_broker_unknown_to_the_client_needs_another_client(error: Exception, lost: bool) -> None:
     cluster = Cluster()
     cluster.failing[2] = error
     cluster.ask(1, 2)

@@ -34,11 +34,7 @@ OLD = {
 def brokers(**other: Any) -> Brokers:
     return Brokers(
         leaders=dict(PLACES),
-        offsets={
-            -1: dict(LATEST),
-            -2: dict.fromkeys(PLACES, 10),
-            -4: dict.fromkeys(PLACES, 20),
-        },
+        offsets={-1: dict(LATEST), -2: dict.fromkeys(PLACES, 10), -4: dict.fromkeys(PLACES, 20)},
         sizes=dict.fromkeys(PLACES, 7000),
         groups={1: {"g": {FIRST: 90}}, 3: {"h": {FIRST: 80}, "idle": {}}},
         **other,
@@ -67,11 +63,7 @@ def watching(cluster: Brokers, timeout_s: float = 10.0) -> Iterator[Watch]:
 
 
 def row(result: pa.Table, topic: str, partition: int) -> dict[str, Any]:
-    (one,) = [
-        r
-        for r in result.to_pylist()
-        if (r["topic"], r["partition"]) == (topic, partition)
-    ]
+    (one,) = [r for r in result.to_pylist() if (r["topic"], r["partition"]) == (topic, partition)]
     return dict(one)
 
 
@@ -223,9 +215,7 @@ def test_a_hanging_server_does_not_block_other_servers() -> None:
 
 
 @pytest.mark.parametrize("newest", [{}, OLD], ids=["new", "old"])
-def test_one_answer_has_two_configs_of_each_topic(
-    newest: dict[type, int],
-) -> None:
+def test_one_answer_has_two_configs_of_each_topic(newest: dict[type, int]) -> None:
     value = '{"version":1,"replicas":[{"count":1,"constraints":{"rack":"a"}}]}'
     configs = {
         "orders": {"confluent.placement.constraints": value, "retention.ms": "1"},

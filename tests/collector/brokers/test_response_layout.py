@@ -50,9 +50,7 @@ def test_offsets_of_every_version_are_read(values: Any, version: int) -> None:
 
 @given(first=PLACES, second=PLACES, version=st.integers(1, 5))
 @settings(max_examples=30)
-def test_log_directories_of_every_version_are_read(
-    first: Any, second: Any, version: int
-) -> None:
+def test_log_directories_of_every_version_are_read(first: Any, second: Any, version: int) -> None:
     future = list(second)[::2]
     answer = admin_responses.log_dirs(
         [
@@ -77,9 +75,7 @@ def test_log_directories_of_every_version_are_read(
     metadata=st.sampled_from([None, "", "mine", "m" * 200]),
 )
 @settings(max_examples=30)
-def test_commits_of_every_version_are_read(
-    values: Any, version: int, metadata: str | None
-) -> None:
+def test_commits_of_every_version_are_read(values: Any, version: int, metadata: str | None) -> None:
     result = commits(admin_responses.commits({"g": values}, None, metadata, version))
     assert figures(result, COMMITTED) == list(values.items())
     assert result.errors == ()
@@ -114,25 +110,14 @@ def test_a_layout_fits_the_next_answer_if_only_figures_differ() -> None:
     ],
     ids=["topic", "partition", "error", "length"],
 )
-def test_a_layout_does_not_fit_an_answer_about_other_partitions(
-    other: RawResponse,
-) -> None:
-    assert (
-        list_offsets(admin_responses.offsets({("a", 0): 5, ("a", 1): 6})).of(other)
-        is None
-    )
+def test_a_layout_does_not_fit_an_answer_about_other_partitions(other: RawResponse) -> None:
+    assert list_offsets(admin_responses.offsets({("a", 0): 5, ("a", 1): 6})).of(other) is None
 
 
 def test_the_free_space_of_a_directory_may_change_within_a_layout() -> None:
     def answer(usable_bytes: int) -> RawResponse:
         return admin_responses.log_dirs(
-            [
-                {
-                    "path": "/a",
-                    "sizes": {("a", 0): usable_bytes},
-                    "usable_bytes": usable_bytes,
-                }
-            ]
+            [{"path": "/a", "sizes": {("a", 0): usable_bytes}, "usable_bytes": usable_bytes}]
         )
 
     result = log_dirs(answer(5)).of(answer(9))

@@ -22,9 +22,7 @@ def vectors(*rows: tuple[str, int]) -> pa.Table:
     return pa.Table.from_pylist(made, schema=VECTORS)
 
 
-def own_vectors(
-    recreations: TopicRecreations, *rows: tuple[str, int]
-) -> list[tuple[str, int]]:
+def own_vectors(recreations: TopicRecreations, *rows: tuple[str, int]) -> list[tuple[str, int]]:
     result = recreations.own(vectors(*rows)).to_pylist()
     return [(v["topic"], (v["time_ms"] - START_MS) // 1000) for v in result]
 

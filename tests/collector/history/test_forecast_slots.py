@@ -20,11 +20,7 @@ from collector.history.forecasters import SeasonalTrend
 from collector.history.history_settings import Horizon
 from collector.history.slot_selection import choose
 from collector.history.slots import DAY, WEEK, Calendar
-from collector.history.weekly_forecast import (
-    COLUMNS,
-    WeeklyForecast,
-    read_weekly_forecast,
-)
+from collector.history.weekly_forecast import COLUMNS, WeeklyForecast, read_weekly_forecast
 from collector.history.weekly_profile import ForecastPeriod, week_of
 from collector.samples import SAMPLES
 from collector.spark.vectors import VECTORS
@@ -143,21 +139,9 @@ def test_partitions_with_too_little_history_keep_their_present_loads() -> None:
 @pytest.mark.parametrize(
     ("made", "horizon", "message"),
     [
-        (
-            weekly_forecast(2),
-            Horizon.DAY,
-            "2 of the 3 days of history that a look at the",
-        ),
-        (
-            weekly_forecast(5),
-            Horizon.WEEK,
-            "5 of the 8 days of history that a look at the",
-        ),
-        (
-            weekly_forecast(newest_day="2026-02-01"),
-            Horizon.DAY,
-            "newest day of history is 20",
-        ),
+        (weekly_forecast(2), Horizon.DAY, "2 of the 3 days of history that a look at the"),
+        (weekly_forecast(5), Horizon.WEEK, "5 of the 8 days of history that a look at the"),
+        (weekly_forecast(newest_day="2026-02-01"), Horizon.DAY, "newest day of history is 20"),
     ],
 )
 def test_too_little_history_gives_no_slots_but_a_reason(
@@ -172,9 +156,7 @@ def test_too_little_history_gives_no_slots_but_a_reason(
 
 def test_a_forecast_no_more_accurate_than_the_present_loads_is_not_used() -> None:
     made = weekly_forecast()
-    worse = [
-        made.table[f"{r}_missed_as_now"].to_numpy() + 1.0 for r in ("net_in", "net_out")
-    ]
+    worse = [made.table[f"{r}_missed_as_now"].to_numpy() + 1.0 for r in ("net_in", "net_out")]
     table = made.table
     for resource, column in zip(("net_in", "net_out"), worse, strict=True):
         at = table.schema.get_field_index(f"{resource}_missed")
@@ -195,10 +177,7 @@ def test_a_forecast_survives_a_restart(tmp_path: Path) -> None:
     def clock() -> float:
         return 3600.0 * NOW_HOUR
 
-    before, after = (
-        SlotForecaster(Horizon.DAY, clock),
-        SlotForecaster(Horizon.DAY, clock),
-    )
+    before, after = (SlotForecaster(Horizon.DAY, clock), SlotForecaster(Horizon.DAY, clock))
     before.learn(weekly_forecast(), tmp_path)
     after.recall(tmp_path)
     expected, result = before.add(snapshot()), after.add(snapshot())
@@ -208,18 +187,14 @@ def test_a_forecast_survives_a_restart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_a_collector_uses_the_forecast_in_its_clusters_folder(
-    tmp_path: Path, beside: bool
-) -> None:
+def test_a_collector_uses_the_forecast_in_its_clusters_folder(tmp_path: Path, beside: bool) -> None:
     settings = CollectorSettings(state_dir=tmp_path, cache_dir=tmp_path)
     other = claim(tmp_path, "c1") if beside else None
     try:
         folder = tmp_path / "clusters" / "c1"
         folder.mkdir(parents=True, exist_ok=True)
         weekly_forecast().write(folder / "outlook.parquet")
-        watcher = Collector(
-            Connection("127.0.0.1:1"), settings, clock=lambda: 3600.0 * NOW_HOUR
-        )
+        watcher = Collector(Connection("127.0.0.1:1"), settings, clock=lambda: 3600.0 * NOW_HOUR)
         watcher._see(cluster(*TOPICS))
         watcher._take(SAMPLES.empty_table(), now())
         result = watcher.snapshot()
@@ -247,9 +222,7 @@ HOURS = st.integers(1, 30)
 
 @settings(deadline=None)
 @given(HOURS, st.integers(1, 4), st.integers(0, 10_000))
-def test_any_loads_give_a_few_distinct_hours(
-    hours: int, topics: int, seed: int
-) -> None:
+def test_any_loads_give_a_few_distinct_hours(hours: int, topics: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     loads = {r: random.exponential(1.0, (topics, 1 + hours)) ** 3 for r in ("a", "b")}
     loads["b"][:, random.random(1 + hours) < 0.3] = 0.0

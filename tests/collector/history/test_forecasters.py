@@ -38,9 +38,7 @@ def missed(forecaster: Forecaster, past: LoadHistory) -> float:
     return float(result.missed.sum() / result.carried.sum())
 
 
-def test_on_a_daily_cycle_the_forecast_has_a_third_of_the_error_of_present_loads() -> (
-    None
-):
+def test_on_a_daily_cycle_the_forecast_has_a_third_of_the_error_of_present_loads() -> None:
     """Measured: 11 % against 42 %; the unpredictable noise alone makes 8 %."""
     past = past_of(two_weeks())
     assert missed(SeasonalTrend(), past) < missed(AsNow(), past) / 3
@@ -83,13 +81,7 @@ def test_the_present_load_is_that_of_the_newest_known_hour() -> None:
 
 
 def test_days_are_held_back_only_if_two_remain() -> None:
-    assert [held_back(DAY * days) for days in (0, 2, 3, 4, 14)] == [
-        0,
-        0,
-        1,
-        2,
-        HELD_BACK_DAYS,
-    ]
+    assert [held_back(DAY * days) for days in (0, 2, 3, 4, 14)] == [0, 0, 1, 2, HELD_BACK_DAYS]
 
 
 def test_a_perfect_cycle_is_forecast_without_error() -> None:

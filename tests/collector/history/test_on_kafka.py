@@ -40,9 +40,7 @@ def samples_until(today_ms: int) -> list[bytes]:
         if step < 4 * DAY:
             result.append(old(time_ms, "orders.v1", 0, *figures))
         else:
-            result.append(
-                new(time_ms, "orders.v1", 0, *figures, 3.0, 4.0, 5.0, 6.0, 0.0)
-            )
+            result.append(new(time_ms, "orders.v1", 0, *figures, 3.0, 4.0, 5.0, 6.0, 0.0))
     return result
 
 

@@ -56,18 +56,14 @@ def test_figures_are_in_bytes_and_unreported_ones_absent() -> None:
         (old(TIME_MS, "t", 0, 1, 2, 3, 4) + b"\xff", "topic"),
     ],
 )
-def test_invalid_records_are_counted_and_omitted(
-    record: bytes | None, reason: str
-) -> None:
+def test_invalid_records_are_counted_and_omitted(record: bytes | None, reason: str) -> None:
     good = new(TIME_MS, "t", 0, *NINE)
     result, skipped = rows(good, record, good)
     assert (len(result), skipped) == (2, {reason: 1})
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    st.lists(st.binary(max_size=120) | st.sampled_from([b"\x00", b"\x01"]), max_size=5)
-)
+@given(st.lists(st.binary(max_size=120) | st.sampled_from([b"\x00", b"\x01"]), max_size=5))
 def test_any_bytes_are_either_rows_or_counted(records: list[bytes]) -> None:
     full = [record + struct.pack(">11d", *range(11)) for record in records]
     result, skipped = rows(*full, *records)

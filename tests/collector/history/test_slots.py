@@ -11,13 +11,7 @@ from collector.history.forecasters import SeasonalTrend
 from collector.history.hours import HOUR_MS, hourly
 from collector.history.slots import WEEK, Calendar, LoadHistory, load_histories, slots
 from collector.history.weekly_profile import ForecastPeriod, week_of
-from tests.support.collector.seasonal_loads import (
-    FIRST_HOUR,
-    daily,
-    hours_of,
-    same,
-    vectors_of,
-)
+from tests.support.collector.seasonal_loads import FIRST_HOUR, daily, hours_of, same, vectors_of
 
 ORDERS = ("orders", 3)
 AUDIT = ("größe.v1", 0)
@@ -99,9 +93,7 @@ def test_hours_of_the_week_follow_the_clocks_of_the_zone() -> None:
 def test_results_have_the_same_bits_however_partitions_are_divided() -> None:
     random = np.random.default_rng(3)
     hours = hours_of([ORDERS, AUDIT], random.exponential(1e6, (2, 500)))
-    terms = ForecastPeriod(
-        calendar=calendar(504), ahead=calendar(WEEK), forecaster=SeasonalTrend()
-    )
+    terms = ForecastPeriod(calendar=calendar(504), ahead=calendar(WEEK), forecaster=SeasonalTrend())
     whole = week_of(hours, terms).sort_by("topic")
     for name, row in (("größe.v1", 0), ("orders", 1)):
         alone = week_of(hours.filter(np.asarray(hours["topic"]) == name), terms)

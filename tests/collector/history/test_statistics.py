@@ -14,9 +14,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 9), VALUES), max_size=60)
 
 @settings(deadline=None)
 @given(ROWS)
-def test_statistics_are_computed_for_each_groups_loads(
-    rows: list[tuple[int, float]],
-) -> None:
+def test_statistics_are_computed_for_each_groups_loads(rows: list[tuple[int, float]]) -> None:
     group = np.array([g for g, _ in rows], np.int64)
     result = statistics(group, np.array([v for _, v in rows], np.float64), 10)
     known = statistics_oracle.statistics(rows)

@@ -17,14 +17,7 @@ from collector.spark.vectors import OLDEST, PROBE, VECTORS
 from collector.spool import KEPT_S, Spool
 from collector.state_dir import CHECKPOINT_AGE_S, claim, discard_old, scratch
 from model.errors import ClusterUnreachable, ConfigError
-from tests.support.collector.sample_rows import (
-    START_MS,
-    figures,
-    load_table,
-    sample,
-    table,
-    vector,
-)
+from tests.support.collector.sample_rows import START_MS, figures, load_table, sample, table, vector
 
 DAY_MS = 86_400_000
 
@@ -75,9 +68,7 @@ def test_samples_are_written_one_by_one_at_first_and_together_later() -> None:
     assert written == [1] * EAGER_SAMPLES + [SETTLED_SAMPLES] * 2
 
 
-def test_after_a_failed_write_samples_are_written_one_by_one_until_one_succeeds() -> (
-    None
-):
+def test_after_a_failed_write_samples_are_written_one_by_one_until_one_succeeds() -> None:
     class Failing:
         works = True
 
@@ -199,9 +190,7 @@ def test_a_private_folder_is_removed_at_the_end(tmp_path: Path) -> None:
         pass
 
 
-def test_a_collector_with_a_private_folder_leaves_the_shared_one_to_others(
-    tmp_path: Path,
-) -> None:
+def test_a_collector_with_a_private_folder_leaves_the_shared_one_to_others(tmp_path: Path) -> None:
     apart = claim(tmp_path, "c1", apart=True)
     other = claim(tmp_path, "c1")
     assert (apart.kept, other.kept) == (False, True)
@@ -222,9 +211,7 @@ def test_a_checkpoint_is_replaced_after_a_day(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cluster_id", ["..", "../../escape", "."])
-def test_no_cluster_id_escapes_the_state_folder(
-    tmp_path: Path, cluster_id: str
-) -> None:
+def test_no_cluster_id_escapes_the_state_folder(tmp_path: Path, cluster_id: str) -> None:
     folder = claim(tmp_path / "a" / "state", cluster_id)
     assert folder.path.parent == tmp_path / "a" / "state" / "clusters"
     folder.release()

@@ -49,9 +49,7 @@ class Layout:
         assert result.skipped == skipped
 
 
-AUTOMQ = Layout(
-    automq_metrics.decode, metrics_oracle.automq, (AUTOMQ_PARTITION, AUTOMQ_BROKER)
-)
+AUTOMQ = Layout(automq_metrics.decode, metrics_oracle.automq, (AUTOMQ_PARTITION, AUTOMQ_BROKER))
 CRUISE = Layout(
     cruise_control_metrics.decode,
     metrics_oracle.cruise_control,
@@ -137,9 +135,7 @@ def test_an_unknown_entry_is_ignored_and_the_others_count() -> None:
 
 @both
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
-def test_a_record_with_an_invalid_value_is_omitted(
-    layout: Layout, value: float
-) -> None:
+def test_a_record_with_an_invalid_value_is_omitted(layout: Layout, value: float) -> None:
     record = layout.golden[-1][:-8] + struct.pack(">d", value)
     result = layout.decode(pa.array([record, *layout.golden]))
     assert result.skipped == {"value": 1}
@@ -154,9 +150,7 @@ def test_nulls_slices_and_chunks_are_read_equally(layout: Layout) -> None:
     assert len(middle.metrics) == 2 * len(layout.golden)
     chunked = pa.chunked_array([records.slice(0, 2), records.slice(2)])
     whole = layout.decode(records).metrics
-    assert metrics_oracle.rows_of(
-        layout.decode(chunked).metrics
-    ) == metrics_oracle.rows_of(whole)
+    assert metrics_oracle.rows_of(layout.decode(chunked).metrics) == metrics_oracle.rows_of(whole)
 
 
 @both
@@ -216,9 +210,7 @@ def with_entries(*counts: int) -> pa.Array:
     """A record of one partition for each number of entries."""
     return pa.array(
         [
-            AUTOMQ_PARTITION[:27]
-            + struct.pack(">i", count)
-            + struct.pack(">bd", 0, 1.0) * count
+            AUTOMQ_PARTITION[:27] + struct.pack(">i", count) + struct.pack(">bd", 0, 1.0) * count
             for count in counts
         ],
         pa.binary(),

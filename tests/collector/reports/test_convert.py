@@ -43,12 +43,7 @@ def test_golden_records_of_automq() -> None:
     decoded = automq_metrics.decode(pa.array([AUTOMQ_PARTITION, AUTOMQ_BROKER]))
     assert figures(automq_reports(decoded.metrics)) == expected(
         automq(
-            0,
-            topic="t",
-            partition=3,
-            bytes_in=1_048_576.0,
-            bytes_out=2_097_152.0,
-            size_bytes=0.0,
+            0, topic="t", partition=3, bytes_in=1_048_576.0, bytes_out=2_097_152.0, size_bytes=0.0
         ),
         automq(0, topic=None, partition=-1),
     )
@@ -107,9 +102,7 @@ def test_requests_of_a_broker_are_unknown_if_one_summand_is(metric: int) -> None
     assert row["requests"] is None
 
 
-@pytest.mark.parametrize(
-    ("metrics", "requests"), [((13,), 1.0), ((14,), 1.0), ((13, 14), 2.0)]
-)
+@pytest.mark.parametrize(("metrics", "requests"), [((13,), 1.0), ((14,), 1.0), ((13, 14), 2.0)])
 def test_a_topic_only_written_or_only_read_has_requests(
     metrics: tuple[int, ...], requests: float
 ) -> None:

@@ -39,9 +39,7 @@ class Brokers(MetricsClient):
         return text.encode()
 
     def exporters(self, figures: Figures = FIGURES) -> Exporters:
-        settings = ExporterSettings(
-            urls={int(url): url for url in self.texts}, figures=figures
-        )
+        settings = ExporterSettings(urls={int(url): url for url in self.texts}, figures=figures)
         return Exporters(settings, self, lambda: 7.0, lambda: self.now_s)
 
     def later(self, seconds: float, **texts: str | None) -> None:
@@ -63,8 +61,7 @@ def rows(exporters: Exporters, *failures: str) -> list[dict[str, Any]]:
         {
             k: row[k]
             for k in named
-            if row[k] is not None
-            and not (isinstance(row[k], float) and math.isnan(row[k]))
+            if row[k] is not None and not (isinstance(row[k], float) and math.isnan(row[k]))
         }
         for row in answer.reports.to_pylist()
     ]
@@ -101,8 +98,7 @@ def test_a_counter_that_was_reset_has_no_rate_for_one_scrape() -> None:
 def test_a_sum_with_a_reset_summand_is_absent() -> None:
     def page(produced: int, one: int, other: int) -> str:
         return (
-            f"produced {produced}\n"
-            f'fetched{{version="1"}} {one}\nfetched{{version="2"}} {other}\n'
+            f'produced {produced}\nfetched{{version="1"}} {one}\nfetched{{version="2"}} {other}\n'
         )
 
     brokers = Brokers({"1": page(0, 10, 10)})
@@ -142,8 +138,7 @@ def test_brokers_that_do_not_answer_do_not_affect_the_others() -> None:
         exporters,
         "broker 0: 0 was not read: nobody.",
         "broker 2: 2 has no series for size_bytes (size); check preset and metrics.",
-        "broker 4: 4 did not answer in Prometheus' text format; is it the address of "
-        "an exporter?",
+        "broker 4: 4 did not answer in Prometheus' text format; is it the address of an exporter?",
     )
     assert [row["broker"] for row in result] == [1, 3, 5]
 
@@ -152,17 +147,13 @@ def test_invalid_figures_are_absent_and_counted() -> None:
     page = 'size NaN\nsize{topic="t"} -1\nsize{topic="u"} +Inf\nsize{topic="v"} 2\n'
     exporters = Brokers({"1": page}).exporters({"size_bytes": (selector("size"),)})
     message = "3 values of size_bytes were left out: NaN, infinite, negative, or of no "
-    assert rows(exporters, f"{message}partition.") == [
-        broker(1, topic="v", size_bytes=2.0)
-    ]
+    assert rows(exporters, f"{message}partition.") == [broker(1, topic="v", size_bytes=2.0)]
 
 
 def test_a_recorded_automq_exporter_gives_the_known_rates() -> None:
     """Node 0 of an AutoMQ 1.7.3, before and after 1000 records of 1000 B came to its
     one partition and 2000 were read. Its requests and CPU are in the same pages."""
-    before, after = (
-        (RECORDED / f"automq-{when}.txt").read_text() for when in ("before", "after")
-    )
+    before, after = ((RECORDED / f"automq-{when}.txt").read_text() for when in ("before", "after"))
     brokers = Brokers({"0": before})
     exporters = brokers.exporters(figures("automq", {}))
     assert rows(exporters) == []
@@ -178,8 +169,7 @@ def test_a_recorded_automq_exporter_gives_the_known_rates() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["size", "size x\n", "size{ 1\n", 'size{a="b} 1\n', "size\n", 'size{a="b"c} 1\n'],
+    "text", ["size", "size x\n", "size{ 1\n", 'size{a="b} 1\n', "size\n", 'size{a="b"c} 1\n']
 )
 def test_text_without_metrics_gives_no_series(text: str) -> None:
     with pytest.raises(ValueError, match=r"no end|not a sample"):
@@ -218,8 +208,7 @@ def test_output_of_the_reference_client_is_read_unchanged(
         for (topic, other), value in values.items()
     }
     one_way, both, none = parse(
-        text,
-        [selector(f"traffic_total{pairs}") for pairs in ('{way="in"}', "", '{way=""}')],
+        text, [selector(f"traffic_total{pairs}") for pairs in ('{way="in"}', "", '{way=""}')]
     )
     assert one_way == both
     assert len(both) == len({topic for topic, _ in values})

@@ -106,9 +106,7 @@ def consume(cluster: LocalCluster) -> None:
 def exporters(scraped: Scraped, broker: int, preset: str) -> Exporters:
     seconds = iter([0.0, SPAN_S])
     return Exporters(
-        ExporterSettings(
-            urls={broker: scraped.urls[broker]}, figures=figures(preset, {})
-        ),
+        ExporterSettings(urls={broker: scraped.urls[broker]}, figures=figures(preset, {})),
         MetricsClient(Access()),
         steady=lambda: next(seconds),
     )
@@ -166,8 +164,6 @@ def test_exporters_complete_what_the_probe_sees(scraped: Scraped) -> None:
             assert row["cpu"] > 0
             assert row["requests"] > 0
     for broker in RULES:
-        whole = reports.filter(
-            (pc.field("broker") == broker) & pc.field("topic").is_null()
-        )
+        whole = reports.filter((pc.field("broker") == broker) & pc.field("topic").is_null())
         parts = [row["cpu"] for row in result if row["broker"] == broker]
         assert np.nansum(parts) <= whole["cpu_cores"][0].as_py() * (1 + 1e-9)

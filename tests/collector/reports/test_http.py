@@ -28,10 +28,7 @@ def refusal(page: Page, access: Access | None = None) -> str:
 
 def test_a_page_is_returned_unchanged() -> None:
     with pages(lambda path: Page(path.encode())) as server:
-        assert (
-            MetricsClient(Access()).get(server.url + PATH, "text/plain")
-            == PATH.encode()
-        )
+        assert MetricsClient(Access()).get(server.url + PATH, "text/plain") == PATH.encode()
         ((_, headers),) = server.asked
     assert headers["Accept"] == "text/plain"
     assert "Authorization" not in headers
@@ -133,31 +130,22 @@ def test_a_replaced_token_is_read_again(tmp_path: Path) -> None:
             web.get(server.url, "text/plain")
 
 
-def test_secrets_appear_in_no_message_and_no_log(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_secrets_appear_in_no_message_and_no_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    for access in (
-        Access(token="hush-hush"),
-        Access(username="me", password="hush-hush"),
-    ):
+    for access in (Access(token="hush-hush"), Access(username="me", password="hush-hush")):
         assert "hush" not in repr(access)
         assert "hush" not in refusal(Page(status=401), access)
     assert "hush" not in caplog.text
 
 
 @pytest.mark.parametrize("token", ["two\nlines", "hüsh", "bell\a"])
-def test_a_token_that_does_not_fit_a_header_is_rejected_without_showing_it(
-    token: str,
-) -> None:
+def test_a_token_that_does_not_fit_a_header_is_rejected_without_showing_it(token: str) -> None:
     with pytest.raises(ConfigError, match="token is not one line") as caught:
         MetricsClient(Access(token=token))
     assert token not in str(caught.value)
 
 
-def test_an_unreadable_secret_or_authority_is_rejected(
-    tmp_path: Path,
-) -> None:
+def test_an_unreadable_secret_or_authority_is_rejected(tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
     with pytest.raises(ConfigError, match=rf"secret in {nowhere} cannot be read \(No "):
         MetricsClient(Access(token_file=nowhere))

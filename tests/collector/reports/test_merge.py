@@ -10,22 +10,10 @@ import pytest
 from collector.reports import automq_metrics
 from collector.reports.convert import automq_reports
 from collector.reports.merge import Completed, complete
-from collector.reports.report_columns import (
-    AUTOMQ,
-    CRUISE_CONTROL,
-    FIGURES,
-    PROMETHEUS,
-    REPORTS,
-)
+from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, FIGURES, PROMETHEUS, REPORTS
 from collector.spark.vectors import ASSUMED, NOBODY, ORIGINS, PROBE, VECTORS
 from tests.collector.reports.test_automq_metrics import recorded
-from tests.support.collector.report_rows import (
-    Row,
-    automq,
-    cruise,
-    report,
-    report_table,
-)
+from tests.support.collector.report_rows import Row, automq, cruise, report, report_table
 from tests.support.collector.sample_rows import START_MS, figures, load_table, vector
 
 AUTOMQ_S = 60
@@ -120,15 +108,9 @@ def test_without_records_the_rate_of_a_topic_is_split_evenly_and_estimated() -> 
 
 
 def test_the_rate_of_a_topic_is_that_of_its_only_partition_on_a_broker() -> None:
-    given = [
-        seen(partition=p, broker=1 + p, records_in=math.nan, **UNMEASURED)
-        for p in (0, 1)
-    ]
+    given = [seen(partition=p, broker=1 + p, records_in=math.nan, **UNMEASURED) for p in (0, 1)]
     result = rows(given, cruise(topic="orders", bytes_in=8e4))
-    assert [(r["net_in"], r["in_measured"]) for r in result] == [
-        (8e4, True),
-        (1e5, False),
-    ]
+    assert [(r["net_in"], r["in_measured"]) for r in result] == [(8e4, True), (1e5, False)]
 
 
 def test_a_topic_without_a_meter_has_no_traffic_once_a_pass_is_complete() -> None:
@@ -175,9 +157,7 @@ def test_commits_take_precedence_over_a_rate_that_just_changed() -> None:
     assert (result["net_out"], by(result, "out_by")) == (4e4, "probe")
 
 
-def test_the_first_report_of_a_leader_is_ignored_because_its_meter_starts_at_0() -> (
-    None
-):
+def test_the_first_report_of_a_leader_is_ignored_because_its_meter_starts_at_0() -> None:
     before = automq(-20, broker=2, bytes_in=1e5, bytes_out=7e4)
     first = automq(-10, bytes_in=0.0, bytes_out=0.0, size_bytes=3.0)
     later = automq(0, bytes_in=1e5, bytes_out=6e4)
@@ -193,18 +173,13 @@ def test_commits_take_precedence_over_a_topic_rate_that_must_be_split() -> None:
 
 
 def test_bytes_out_of_a_topic_are_split_by_bytes_in_and_estimated() -> None:
-    given = [
-        seen(partition=p, net_in=1e5 * p, in_measured=True, **NO_COMMITS)
-        for p in (1, 3)
-    ]
+    given = [seen(partition=p, net_in=1e5 * p, in_measured=True, **NO_COMMITS) for p in (1, 3)]
     result = rows(given, cruise(topic="orders", bytes_out=8e4))
     assert [r["net_out"] for r in result] == [2e4, 6e4]
     assert [r["out_measured"] for r in result] == [False, False]
 
 
-def test_a_partition_that_a_real_automq_moved_has_its_rate_from_the_second_report() -> (
-    None
-):
+def test_a_partition_that_a_real_automq_moved_has_its_rate_from_the_second_report() -> None:
     """Its new leader reports 0, then 799,485 B/s; the old one reports nothing more."""
     decoded = automq_metrics.decode(pa.array(list(recorded())))
     result = automq_reports(decoded.metrics)
@@ -246,10 +221,7 @@ def test_requests_of_a_broker_are_split_by_those_of_topics_and_by_bytes() -> Non
         seen(partition=1, net_in=1e5, in_measured=True),
         seen(topic="other", partition=0),
     ]
-    of_topics = (
-        cruise(topic="orders", requests=400.0),
-        cruise(topic="other", requests=100.0),
-    )
+    of_topics = (cruise(topic="orders", requests=400.0), cruise(topic="other", requests=100.0))
     result = rows(given, cruise(requests=50.0), *of_topics)
     assert [r["requests"] for r in result] == [30.0, 10.0, 10.0]
     assert [r["requests_measured"] for r in result] == [False] * 3
@@ -259,9 +231,7 @@ def test_requests_of_a_broker_are_split_by_those_of_topics_and_by_bytes() -> Non
 
 
 def test_without_requests_of_topics_those_of_a_broker_are_split_by_bytes() -> None:
-    given = [
-        seen(partition=p, net_in=1e5, net_out=1e5 * p, in_measured=True) for p in (0, 2)
-    ]
+    given = [seen(partition=p, net_in=1e5, net_out=1e5 * p, in_measured=True) for p in (0, 2)]
     result = rows(given, report(PROMETHEUS, 0, requests=80.0))
     assert [r["requests"] for r in result] == [20.0, 60.0]
     idle = [seen(partition=p, net_in=0.0, net_out=0.0) for p in (0, 1)]
@@ -282,16 +252,11 @@ def test_requests_of_a_partition_are_measured() -> None:
 def test_the_cpu_of_a_leader_follows_cruise_controls_model() -> None:
     """a = 0.7, s = 0.15, c = 0.15, of wire-formats.md 2.5."""
     given = [seen(in_measured=True), seen(partition=1, net_in=3e5, net_out=0.0)]
-    whole = cruise(
-        cpu_share=0.5, bytes_in=4e5, bytes_out=2e5, replication_in=1e5, requests=1.0
-    )
+    whole = cruise(cpu_share=0.5, bytes_in=4e5, bytes_out=2e5, replication_in=1e5, requests=1.0)
     result = completed(given, whole, cores={1: 8.0})
     model = 0.7 * 4e5 + 0.15 * 2e5 + 0.15 * 1e5
     assert [r["cpu"] for r in figures(result.vectors)] == pytest.approx(
-        [
-            0.5 * 8 * (0.7 * 1e5 + 0.15 * 4e4) / model,
-            0.5 * 8 * (0.7 * 3e5) / model,
-        ]
+        [0.5 * 8 * (0.7 * 1e5 + 0.15 * 4e4) / model, 0.5 * 8 * (0.7 * 3e5) / model]
     )
     assert {by(r, "cpu_by") for r in figures(result.vectors)} == {CRUISE_CONTROL}
 
@@ -360,12 +325,8 @@ def test_reports_of_deleted_partitions_and_topics_are_counted() -> None:
     assert figures(result.vectors) == figures(load_table([seen()]))
 
 
-@pytest.mark.parametrize(
-    ("second", "reason"), [(-AUTOMQ_S - 0.001, "stale"), (30.001, "future")]
-)
-def test_reports_that_are_too_old_or_in_the_future_are_counted(
-    second: float, reason: str
-) -> None:
+@pytest.mark.parametrize(("second", "reason"), [(-AUTOMQ_S - 0.001, "stale"), (30.001, "future")])
+def test_reports_that_are_too_old_or_in_the_future_are_counted(second: float, reason: str) -> None:
     result = completed([seen(**UNMEASURED)], automq(second - 9), automq(second))
     assert result.passed_over[reason] >= 1
     assert result.vectors["in_by"].to_pylist() == [PROBE]
@@ -373,9 +334,7 @@ def test_reports_that_are_too_old_or_in_the_future_are_counted(
 
 @pytest.mark.parametrize("value", [-1.0, math.inf, 1.1e18])
 @pytest.mark.parametrize("figure", FIGURES)
-def test_a_report_with_an_impossible_figure_is_counted(
-    figure: str, value: float
-) -> None:
+def test_a_report_with_an_impossible_figure_is_counted(figure: str, value: float) -> None:
     result = completed([seen()], cruise(topic="orders", **{figure: value}))
     assert result.passed_over == {"value": 1}
     assert figures(result.vectors) == figures(load_table([seen()]))
@@ -427,11 +386,7 @@ def test_topics_reported_by_their_own_names_share_nothing() -> None:
 def test_partitions_with_the_same_name_are_distinguished_by_their_leaders() -> None:
     """As reporters of AutoMQ before 1.3 send them."""
     given = [seen(topic=t, broker=b, **UNMEASURED) for t, b in (("a.b", 1), ("a_b", 2))]
-    reports = [
-        automq(s, topic="a_b", broker=b, bytes_in=1e3 * b)
-        for b in (1, 2)
-        for s in (0, 1)
-    ]
+    reports = [automq(s, topic="a_b", broker=b, bytes_in=1e3 * b) for b in (1, 2) for s in (0, 1)]
     assert [r["net_in"] for r in rows(given, *reports)] == [1e3, 2e3]
 
 

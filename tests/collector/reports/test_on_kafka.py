@@ -37,10 +37,7 @@ class Reporter:
 
     def write(self, *more: bytes) -> None:
         now_ms = int(1000 * time.time())
-        figures = (
-            (reporter_records.PRODUCED, PRODUCED),
-            (reporter_records.FETCHED, FETCHED),
-        )
+        figures = ((reporter_records.PRODUCED, PRODUCED), (reporter_records.FETCHED, FETCHED))
         for broker in BROKERS:
             for metric, value in figures:
                 record = reporter_records.cruise(metric, now_ms, broker, value)
@@ -65,9 +62,7 @@ def requests_by_broker(watcher: Collector) -> dict[int, float]:
     return dict(result)
 
 
-def eventually(
-    watcher: Collector, done: Callable[[], bool], meanwhile: Callable[[], None]
-) -> None:
+def eventually(watcher: Collector, done: Callable[[], bool], meanwhile: Callable[[], None]) -> None:
     """Wait for a condition while loads continue."""
     end = time.monotonic() + PATIENCE_S
     while not done():
@@ -80,11 +75,7 @@ def eventually(
 def wait_for_loads(watcher: Collector) -> None:
     """Wait until loads measured from now on are available."""
     now_ms = int(1000 * time.time())
-    eventually(
-        watcher,
-        lambda: watcher.wait(PATIENCE_S).header.taken_at_ms > now_ms,
-        lambda: None,
-    )
+    eventually(watcher, lambda: watcher.wait(PATIENCE_S).header.taken_at_ms > now_ms, lambda: None)
 
 
 def delete(cluster: LocalCluster, topic: str) -> None:
@@ -100,9 +91,7 @@ def test_a_metric_topic_may_appear_vanish_and_be_recreated_while_loads_continue(
     local_cluster.create_topic(LOADED, [[1], [2], [3]])
     reporter = Reporter(local_cluster.bootstrap)
     settings = CollectorSettings(
-        state_dir=tmp_path,
-        cache_dir=default_cache_dir(),
-        metric_topics=metric_topics(METRICS),
+        state_dir=tmp_path, cache_dir=default_cache_dir(), metric_topics=metric_topics(METRICS)
     )
     connection = Connection(local_cluster.bootstrap)
     traffic = Traffic(local_cluster.bootstrap, LOADED, {0: 100, 1: 200, 2: 300})
@@ -114,9 +103,7 @@ def test_a_metric_topic_may_appear_vanish_and_be_recreated_while_loads_continue(
         local_cluster.create_topic(METRICS, [[1], [2], [3], [1]])
         origins = dict.fromkeys(BROKERS, PRODUCED + FETCHED)
         eventually(
-            watcher,
-            lambda: requests_by_broker(watcher) == pytest.approx(origins),
-            reporter.write,
+            watcher, lambda: requests_by_broker(watcher) == pytest.approx(origins), reporter.write
         )
         assert state_of(watcher).why == ""
 

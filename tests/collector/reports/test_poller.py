@@ -77,9 +77,7 @@ def test_reports_are_read_in_the_background_again_and_again() -> None:
 
 
 def test_an_error_in_a_poll_is_reported_and_the_next_poll_follows() -> None:
-    script = Script(
-        KeyError("hush"), MetricsResult(reports=reports(1_000, 4), failures=())
-    )
+    script = Script(KeyError("hush"), MetricsResult(reports=reports(1_000, 4), failures=()))
     with Poller(script, 0.01, lambda: 1.0) as poller:
         poller.start()
         eventually(lambda: bool(poller.state().brokers))

@@ -31,18 +31,14 @@ def server(url: str, **own: Any) -> PrometheusServer:
     return PrometheusServer(ServerSettings(url=url, **values), web, lambda: NOW_S)
 
 
-def read(
-    answers: Callable[[str], Page] | Mapping[str, Page], **own: Any
-) -> MetricsResult:
+def read(answers: Callable[[str], Page] | Mapping[str, Page], **own: Any) -> MetricsResult:
     """Poll a server once that answers these queries, and others with nothing."""
     by_query = answers if callable(answers) else lambda q: answers.get(q, vector())
     with pages(lambda path: by_query(query_of(path))) as at:
         result = server(at.url, **own).read()
         return MetricsResult(
             reports=result.reports,
-            failures=tuple(
-                message.replace(at.url, "URL") for message in result.failures
-            ),
+            failures=tuple(message.replace(at.url, "URL") for message in result.failures),
         )
 
 
@@ -65,9 +61,7 @@ def test_brokers_topics_and_partitions_become_reports() -> None:
     result = read(
         {
             CPU: vector(({"id": "1"}, "1.5"), ({"id": "2"}, "0.25")),
-            SIZE: vector(
-                ({"id": "2"}, "30"), (place, "20"), ({**place, "partition": "7"}, "1e1")
-            ),
+            SIZE: vector(({"id": "2"}, "30"), (place, "20"), ({**place, "partition": "7"}, "1e1")),
         }
     )
     topic = {"topic": "a.b_c"}
@@ -152,10 +146,8 @@ def test_invalid_figures_are_absent_and_counted() -> None:
     result = read({CPU: vector(*odd), SIZE: vector((partition, "1"))})
     assert rows(result) == [report(3, cpu_cores=2.0)]
     assert result.failures == (
-        "3 values of cpu_cores were left out: NaN, infinite, negative, or of no "
-        "partition.",
-        "1 values of size_bytes were left out: NaN, infinite, negative, or of no "
-        "partition.",
+        "3 values of cpu_cores were left out: NaN, infinite, negative, or of no partition.",
+        "1 values of size_bytes were left out: NaN, infinite, negative, or of no partition.",
     )
 
 
@@ -230,8 +222,7 @@ def test_an_answer_that_is_not_a_vector_is_reported(body: bytes) -> None:
     result = read(lambda _: Page(body))
     assert rows(result) == []
     assert result.failures == (
-        "URL/api/v1/query did not answer as a Prometheus does; is it the address of "
-        "one?",
+        "URL/api/v1/query did not answer as a Prometheus does; is it the address of one?",
     )
 
 

@@ -47,9 +47,7 @@ class Seen:
 
     def take(self, *rows: dict[str, Any], **left_out: int) -> None:
         tables = [report_table(rows)]
-        self.reporters.take(
-            AUTOMQ, Unpacked(tables, len(rows) + sum(left_out.values()), left_out)
-        )
+        self.reporters.take(AUTOMQ, Unpacked(tables, len(rows) + sum(left_out.values()), left_out))
 
 
 def test_a_topic_is_read_while_it_exists() -> None:
@@ -75,14 +73,10 @@ def test_a_recreated_topic_is_a_different_one() -> None:
 def test_the_topic_of_cruise_control_may_have_another_name() -> None:
     reporters = Reporters(metric_topics("ops.metrics"))
     reporters.see(cluster(ORDERS, topic("ops.metrics", [[2]])))
-    assert [(r.source, r.name) for r in reporters.to_read()] == [
-        (CRUISE_CONTROL, "ops.metrics")
-    ]
+    assert [(r.source, r.name) for r in reporters.to_read()] == [(CRUISE_CONTROL, "ops.metrics")]
 
 
-def test_a_missing_right_to_read_is_named(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_missing_right_to_read_is_named(caplog: pytest.LogCaptureFixture) -> None:
     seen = Seen()
     with caplog.at_level(logging.WARNING, "plimsoll.collector"):
         for _ in range(2):
@@ -106,9 +100,7 @@ def test_a_topic_without_a_leader_is_neither_started_nor_dropped() -> None:
     lost = topic(AUTOMQ_TOPIC, [[1]], leaders=[-1])
     seen.see(lost)
     assert seen.read() == []
-    assert "1 partition of the topic __auto_balancer_metrics without" in (
-        seen.state().why
-    )
+    assert "1 partition of the topic __auto_balancer_metrics without" in (seen.state().why)
     seen.see(METRICS)
     seen.begin()
     seen.see(lost)
@@ -145,9 +137,7 @@ def test_an_empty_topic_is_distinguished_from_a_stale_one() -> None:
     seen.reporters.see_samples(table([sample(9, topic=AUTOMQ_TOPIC)]))
     assert seen.state().why == f"the topic {AUTOMQ_TOPIC} was not read long enough yet"
     seen.now_s += 11
-    assert (
-        seen.state().why == f"no record came into the topic {AUTOMQ_TOPIC} for 60.0 s"
-    )
+    assert seen.state().why == f"no record came into the topic {AUTOMQ_TOPIC} for 60.0 s"
 
 
 def test_a_broker_is_silent_after_three_intervals_and_never_idle() -> None:

@@ -25,8 +25,7 @@ def test_a_selector_is_a_name_with_labels_or_a_rate_of_it(
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "1a", "a b", "rate(a", "a)", "a{b}", 'a{b!="c"}', 'a{b="c" d="e"}', "sum(a)"],
+    "text", ["", "1a", "a b", "rate(a", "a)", "a{b}", 'a{b!="c"}', 'a{b="c" d="e"}', "sum(a)"]
 )
 def test_an_invalid_selector_is_rejected_with_an_example(text: str) -> None:
     with pytest.raises(ConfigError, match="is not a series; use NAME, or NAME") as no:

@@ -56,9 +56,7 @@ def records_of(samples: pa.Table) -> pa.RecordBatch:
     return pa.record_batch([pa.array(encode(samples), pa.binary())], names=["value"])
 
 
-def test_code_of_workers_needs_only_numpy_pyarrow_and_the_zip(
-    tmp_path: Path,
-) -> None:
+def test_code_of_workers_needs_only_numpy_pyarrow_and_the_zip(tmp_path: Path) -> None:
     samples = rows(0, 6)
     metrics = pa.record_batch([pa.array([AUTOMQ_PARTITION, CRUISE_BROKER])], ["value"])
     tasks = [
@@ -124,16 +122,12 @@ def test_samples_reach_the_workers_by_this_machine_a_topic_or_a_shared_folder(
 
 
 def test_a_cluster_that_cannot_see_the_samples_is_rejected_with_a_remedy() -> None:
-    message = (
-        r"k8s://a:1 .* samples in /state .*samples_topic.*spark_shared_state = true"
-    )
+    message = r"k8s://a:1 .* samples in /state .*samples_topic.*spark_shared_state = true"
     with pytest.raises(ConfigError, match=message):
         SparkSite().require_samples("k8s://a:1", Path("/state"), None)
 
 
-def test_a_replay_on_a_cluster_that_cannot_see_its_samples_is_rejected(
-    tmp_path: Path,
-) -> None:
+def test_a_replay_on_a_cluster_that_cannot_see_its_samples_is_rejected(tmp_path: Path) -> None:
     recording = written(tmp_path / "recorded")
     site = SparkSite(master="spark://127.0.0.1:1")
     with pytest.raises(ConfigError, match="spark_shared_state = true"):

@@ -6,9 +6,7 @@ from collector.spark.kafka_connector import Connector
 CLUSTER = Connection("a:1")
 
 
-def test_nothing_is_fetched_for_a_cluster_without_topics_to_read(
-    tmp_path: Path,
-) -> None:
+def test_nothing_is_fetched_for_a_cluster_without_topics_to_read(tmp_path: Path) -> None:
     connector = Connector(CLUSTER, tmp_path)
     assert not connector.at_hand
     assert connector.jars(needed=False) == ()

@@ -57,9 +57,7 @@ def eventually(done: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def watching(
-    processes: Processes, spark: LocalSpark, folder: Path, *, hold: int, last: int
-) -> str:
+def watching(processes: Processes, spark: LocalSpark, folder: Path, *, hold: int, last: int) -> str:
     """Start a driver; return the name of its process."""
     name = f"driver-{hold}"
     module = ("-P", "-m", "tests.support.collector.spool_watcher")
@@ -117,9 +115,7 @@ def test_a_job_survives_the_death_of_its_driver_and_worker_with_the_same_result(
     assert remaining.num_rows == 4 * len(after)
 
 
-def test_spark_submit_runs_a_command_on_the_given_master(
-    spark: LocalSpark, tmp_path: Path
-) -> None:
+def test_spark_submit_runs_a_command_on_the_given_master(spark: LocalSpark, tmp_path: Path) -> None:
     written(tmp_path / "recorded")
     java = java_home(find_java(), tmp_path / "java")
     properties = {**SMALL, "spark.pyspark.python": PYTHON, "spark.cores.max": "1"}
@@ -129,11 +125,7 @@ def test_spark_submit_runs_a_command_on_the_given_master(
             *(spark_home() / "bin" / "spark-submit", "--master", spark.master),
             *("--conf", "spark.driver.host=127.0.0.1", *options),
             *("--conf", f"spark.pyspark.driver.python={sys.executable}"),
-            *(
-                SOURCE / "control" / "cli" / "spark_submit.py",
-                "replay",
-                tmp_path / "recorded",
-            ),
+            *(SOURCE / "control" / "cli" / "spark_submit.py", "replay", tmp_path / "recorded"),
             *("--out", tmp_path / "snapshot.json"),
         ],
         env={

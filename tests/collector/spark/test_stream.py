@@ -21,14 +21,7 @@ from collector.spark.vectors import load_vectors
 from collector.spool import RECORDS, Spool
 from model.errors import ConfigError, PlimsollError
 from tests.support.collector.history_store import check_compaction
-from tests.support.collector.sample_rows import (
-    START_MS,
-    WINDOW,
-    figures,
-    rows,
-    sample,
-    table,
-)
+from tests.support.collector.sample_rows import START_MS, WINDOW, figures, rows, sample, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,9 +86,7 @@ def eventually(done: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_the_job_gives_the_same_result_as_numpy(
-    session: "SparkSession", tmp_path: Path
-) -> None:
+def test_the_job_gives_the_same_result_as_numpy(session: "SparkSession", tmp_path: Path) -> None:
     spool, taken = Spool(tmp_path / "spool"), Taken()
     with running(session, tmp_path, taken):
         for first in range(0, 24, 3):
@@ -105,9 +96,7 @@ def test_the_job_gives_the_same_result_as_numpy(
     assert result.num_rows == 4
 
 
-def test_a_restart_continues_without_reading_twice(
-    session: "SparkSession", tmp_path: Path
-) -> None:
+def test_a_restart_continues_without_reading_twice(session: "SparkSession", tmp_path: Path) -> None:
     spool, before, after = Spool(tmp_path / "spool"), Taken(), Taken()
     spool.write(rows(0, 6))
     with running(session, tmp_path, before):
@@ -119,10 +108,7 @@ def test_a_restart_continues_without_reading_twice(
     assert figures(result) == figures(load_vectors(rows(0, 12), WINDOW))
     assert len(after.tables) == 1
     remaining = VectorFiles(tmp_path / "history", every_ms=1).read(0, START_MS + 60_000)
-    assert (
-        remaining["time_ms"].to_pylist()
-        == [START_MS + 5000] * 4 + [START_MS + 11_000] * 4
-    )
+    assert remaining["time_ms"].to_pylist() == [START_MS + 5000] * 4 + [START_MS + 11_000] * 4
 
 
 def test_a_repeated_batch_counts_once(session: "SparkSession", tmp_path: Path) -> None:
@@ -210,9 +196,7 @@ def test_opened_packages_match_those_that_spark_lists(session: "SparkSession") -
     assert sorted(listed) == sorted(OPENED)
 
 
-def test_files_without_samples_are_skipped(
-    session: "SparkSession", tmp_path: Path
-) -> None:
+def test_files_without_samples_are_skipped(session: "SparkSession", tmp_path: Path) -> None:
     """Of an older schema, of another type, or no Parquet at all."""
     spool, taken = Spool(tmp_path / "spool"), Taken()
     others = {"records": [b"\x01"], "value": [7.0]}

@@ -126,8 +126,7 @@ def test_a_moved_leader_with_a_small_log_does_not_distort_the_rate() -> None:
 
 def test_right_after_a_move_to_an_empty_log_the_topic_gives_the_size() -> None:
     moved = [
-        sample(s, partition=1, broker=s, earliest_local=100 * s, local_bytes=0)
-        for s in range(6)
+        sample(s, partition=1, broker=s, earliest_local=100 * s, local_bytes=0) for s in range(6)
     ]
     rows = [*(sample(s) for s in range(6)), *moved]
     result = load_vectors(table(rows), WINDOW).to_pylist()
@@ -158,8 +157,7 @@ def test_without_sizes_the_rate_is_unknown_not_zero() -> None:
 
 def test_a_large_old_log_gives_an_estimate_when_no_growth_is_observed() -> None:
     rows = [
-        sample(s, latest=10**6 + 100 * s, earliest_local=s, local_bytes=10**9)
-        for s in range(6)
+        sample(s, latest=10**6 + 100 * s, earliest_local=s, local_bytes=10**9) for s in range(6)
     ]
     result = vector(*rows)
     assert result["net_in"] == pytest.approx(100_000, rel=0.01)

@@ -129,9 +129,7 @@ def paths(group: Any = GROUP, above: tuple[str, ...] = ()) -> Iterator[tuple[str
 
 
 @pytest.mark.parametrize("path", list(paths()), ids=" ".join)
-def test_display_options_are_accepted_wherever_they_appear(
-    path: tuple[str, ...],
-) -> None:
+def test_display_options_are_accepted_wherever_they_appear(path: tuple[str, ...]) -> None:
     for place in range(len(path) + 1):
         looks = ("--ascii", "--theme", "nord")
         arguments = [*path[:place], *looks, *path[place:], "--help"]
@@ -159,9 +157,7 @@ def test_an_unknown_theme_in_a_file_is_refused_with_its_line(here: Path) -> None
     arguments = ["plan", "--snapshot", "s.json", "--config", "own.toml"]
     run = CliRunner().invoke(app, arguments)
     assert run.exit_code == 2
-    assert (
-        "line 2: screen.theme: unknown theme 'nonsense'; the themes are" in run.stderr
-    )
+    assert "line 2: screen.theme: unknown theme 'nonsense'; the themes are" in run.stderr
 
 
 def test_read_only_is_accepted_before_a_command_that_never_changes_anything() -> None:
@@ -199,11 +195,7 @@ def test_help_lists_commands_and_options_in_groups() -> None:
     assert plan.index("--goals") < plan.index("--snapshot") < plan.index("--out")
 
 
-FORMER_COMMANDS = {
-    "place": "assign",
-    "elect": "elect-leaders",
-    "synthesise": "generate",
-}
+FORMER_COMMANDS = {"place": "assign", "elect": "elect-leaders", "synthesise": "generate"}
 
 
 @pytest.mark.parametrize("former", FORMER_COMMANDS)
@@ -250,9 +242,7 @@ def test_a_former_name_of_an_option_is_a_hidden_alias(
         ("plan", "detailed-exitcode"),
     ],
 )
-def test_the_negation_of_a_flag_is_accepted_but_not_listed(
-    command: str, flag: str
-) -> None:
+def test_the_negation_of_a_flag_is_accepted_but_not_listed(command: str, flag: str) -> None:
     (param,) = (p for p in GROUP.commands[command].params if f"--{flag}" in p.opts)
     assert param.secondary_opts == [f"--no-{flag}"]
     text = CliRunner().invoke(app, [command, "--help"]).stdout
@@ -272,10 +262,7 @@ MODULES = [p.stem for p in (ROOT / "control/cli/commands").glob("[!_]*.py")]
 @pytest.mark.parametrize("module", MODULES)
 def test_a_command_loads_nothing_heavy_for_its_help(module: str) -> None:
     heavy = {"textual", "pyspark", "ortools", "kafka", "numpy", "pydantic", "rich"}
-    code = (
-        f"import control.cli.commands.{module}, sys; "
-        f"print(*({heavy!r} & {{*sys.modules}}))"
-    )
+    code = f"import control.cli.commands.{module}, sys; print(*({heavy!r} & {{*sys.modules}}))"
     run = subprocess.run(
         [sys.executable, "-P", "-c", code], capture_output=True, check=True, text=True
     )

@@ -38,16 +38,10 @@ def completed(folder: Path, line: str) -> list[str]:
     [
         ("plimsoll fr", ["frontier"]),
         ("plimsoll status --config own.toml --profile b", ["bare"]),
-        (
-            "plimsoll --config own.toml --profile ",
-            ["bare", "exporters", "inline", "old"],
-        ),
+        ("plimsoll --config own.toml --profile ", ["bare", "exporters", "inline", "old"]),
         ("plimsoll --theme solarized-", ["solarized-dark", "solarized-light"]),
         ("plimsoll run --limits ", ["conservative", "eager"]),
-        (
-            "plimsoll run --config own.toml --limits ",
-            ["conservative", "eager", "weekend"],
-        ),
+        ("plimsoll run --config own.toml --limits ", ["conservative", "eager", "weekend"]),
         ("plimsoll plan --storage t", ["tiered"]),
         ("plimsoll plan --snapshot snapshot.json --topic o", ["orders"]),
         ("plimsoll plan --topic ", []),
@@ -78,11 +72,7 @@ def test_settings_found_in_the_current_folder_are_used_silently(folder: Path) ->
     ("line", "listed", "unlisted"),
     [
         ("plimsoll verify --", "--search-budget", {"--work"}),
-        (
-            "plimsoll plan --",
-            "--detailed-exitcode",
-            {"--stock", "--no-detailed-exitcode"},
-        ),
+        ("plimsoll plan --", "--detailed-exitcode", {"--stock", "--no-detailed-exitcode"}),
         ("plimsoll apply --", "--dry-run", {"--no-dry-run", "--stand-down-balancer"}),
         ("plimsoll ", "assign", {"place", "elect", "synthesise"}),
     ],

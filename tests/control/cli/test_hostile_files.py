@@ -58,11 +58,7 @@ def _read_recording(path: Path) -> None:
 
 def _recorded(path: Path) -> bytes:
     header = RecordingHeader(
-        bootstrap="b:1",
-        name=None,
-        goals=Goals(),
-        throttle=None,
-        stop_rules=StopRules(),
+        bootstrap="b:1", name=None, goals=Goals(), throttle=None, stop_rules=StopRules()
     )
     film = RecordingWriter(path, header)
     film.add(plan_ready(), after_s=0.0, running=False, report=None)
@@ -76,13 +72,7 @@ def _plan_of(path: Path) -> None:
 
 
 STATE = StateFile(
-    plimsoll="0",
-    cluster_id="c",
-    begun_ms=1,
-    ended_ms=2,
-    window_ms=1,
-    fan_out=1.0,
-    anonymised=False,
+    plimsoll="0", cluster_id="c", begun_ms=1, ended_ms=2, window_ms=1, fan_out=1.0, anonymised=False
 )
 CAPACITY = {
     "brokerCapacities": [
@@ -92,9 +82,7 @@ CAPACITY = {
 }
 MOVES = {
     "version": 1,
-    "partitions": [
-        {"topic": "a", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "/a"]}
-    ],
+    "partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "/a"]}],
 }
 
 

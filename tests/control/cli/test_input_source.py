@@ -90,19 +90,12 @@ def test_goals_without_a_rack_rule_are_consent(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "goals.toml").write_text(NO_RACKS)
-    make(
-        folder,
-        origin(folder),
-        goals=folder / "goals.toml",
-        reassignment_json=folder / "out",
-    )
+    make(folder, origin(folder), goals=folder / "goals.toml", reassignment_json=folder / "out")
     assert capsys.readouterr().err == ""
     assert (folder / "out" / "reassignment.json").exists()
 
 
-def test_known_racks_need_no_consent(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_known_racks_need_no_consent(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make(folder, origin(folder, FULL), reassignment_json=folder / "out")
     assert capsys.readouterr().err == ""
     assert warned(folder) == []
@@ -151,9 +144,7 @@ def test_a_new_topic_is_not_exported_without_racks(
     assert out.exists()
 
 
-def test_frontier_and_what_if_also_warn(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_frontier_and_what_if_also_warn(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = origin(folder)
     frontier(settings=SETTINGS, origin=given)
     assert "racks of all brokers are unknown" in capsys.readouterr().err
@@ -173,6 +164,5 @@ def test_a_goal_without_data_or_under_its_floor_is_reported(
     make(folder, origin(folder), goals=folder / "goals.toml")
     assert warned(folder) == [
         "the goal cpu is ignored: no partition's cpu is known",
-        "the goal disk is ignored: 2.46 GB per broker on average, and its floor is "
-        "1.00 TB",
+        "the goal disk is ignored: 2.46 GB per broker on average, and its floor is 1.00 TB",
     ]

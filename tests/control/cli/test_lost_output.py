@@ -65,10 +65,7 @@ NOWHERE = [
 
 
 def _python(
-    script: str,
-    *arguments: str,
-    stdout: int = subprocess.PIPE,
-    stderr: int = subprocess.PIPE,
+    script: str, *arguments: str, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", script, *arguments],
@@ -92,10 +89,7 @@ def test_a_failing_stderr_does_not_end_a_command(
 @pytest.mark.parametrize("output", ["table", "json"])
 @pytest.mark.parametrize("nowhere", NOWHERE)
 def test_an_unprintable_report_keeps_the_exit_code_of_its_run(
-    nowhere: type[contextlib.AbstractContextManager[int]],
-    output: str,
-    state: str,
-    code: int,
+    nowhere: type[contextlib.AbstractContextManager[int]], output: str, state: str, code: int
 ) -> None:
     report = REPORT.model_copy(update={"state": RunState(state)})
     with nowhere() as stdout:

@@ -166,9 +166,7 @@ def test_a_run_is_neither_resumed_nor_rolled_back_without_its_cluster(
     refused(plimsoll(*here_alone, "--allow-changes"), 3, "127.0.0.1:1")
 
 
-def test_no_leader_is_elected_without_consent_or_without_its_cluster(
-    here: Path,
-) -> None:
+def test_no_leader_is_elected_without_consent_or_without_its_cluster(here: Path) -> None:
     elect = ("elect-leaders", "-b", "127.0.0.1:1")
     refused(plimsoll(*elect), 5, "add --allow-changes to elect")
     refused(plimsoll(*elect, "--allow-changes", "--yes"), 3, "127.0.0.1:1")
@@ -211,10 +209,7 @@ def test_a_snapshot_of_a_newer_schema_is_refused(here: Path) -> None:
         ((*FROM, "--storage", "sharde"), "unknown kind 'sharde'; did you mean 'shared"),
         ((*FROM, "--topic", "order"), "no topic 'order'; did you mean 'orders'?"),
         ((*FROM, "--goals", "gone.toml"), "cannot read gone.toml: No such file"),
-        (
-            (*FROM, "--capacity", "loads.csv"),
-            "loads.csv, line 1: this is not valid JSON",
-        ),
+        ((*FROM, "--capacity", "loads.csv"), "loads.csv, line 1: this is not valid JSON"),
         ((*FROM, "--brokers", "loads.csv"), "unknown column 'topic'"),
         (("status", "--capacity", "gone", "-b", "x:1"), "cannot read gone: No such"),
         (("run", "--capacity", "gone", "-b", "x:1"), "cannot read gone: No such file"),
@@ -227,23 +222,11 @@ def test_a_snapshot_of_a_newer_schema_is_refused(here: Path) -> None:
         (("explain", "p.json", "--to", "1"), "--to needs a partition"),
         (("frontier", "--snapshot", "gone.json"), "gone.json: No such file"),
         (("apply", "uneven.json", "-b", "x:1"), "is not a plimsoll.plan file"),
-        (
-            ("elect-leaders", "--from", "gone.json", "-b", "x:1"),
-            "cannot read gone.json: No such",
-        ),
-        (
-            ("elect-leaders", "--from", "loads.csv", "-b", "x:1"),
-            "line 1: this is not valid JSON",
-        ),
-        (
-            ("elect-leaders", "--from", "uneven.json", "-b", "x:1"),
-            "partitions: Input should",
-        ),
+        (("elect-leaders", "--from", "gone.json", "-b", "x:1"), "cannot read gone.json: No such"),
+        (("elect-leaders", "--from", "loads.csv", "-b", "x:1"), "line 1: this is not valid JSON"),
+        (("elect-leaders", "--from", "uneven.json", "-b", "x:1"), "partitions: Input should"),
         (("elect-leaders", "--from", "e", "--topic", "a", "-b", "x:1"), "use only one"),
-        (
-            ("elect-leaders", "--allow-changes"),
-            "no cluster is configured; give --bootstrap-server",
-        ),
+        (("elect-leaders", "--allow-changes"), "no cluster is configured; give --bootstrap-server"),
         (("run", "--auto", "-b", "x:1"), "only with every limit set"),
         (("run", "--auto", "--limits", "brave", "-b", "x:1"), "limits named 'brave'"),
         (("run", "--auto", "--limits", "", "-b", "x:1"), "no limits named ''"),
@@ -251,9 +234,7 @@ def test_a_snapshot_of_a_newer_schema_is_refused(here: Path) -> None:
         (("-b", "x:1"), "the screen needs a terminal"),
     ],
 )
-def test_unusable_arguments_are_named(
-    here: Path, arguments: tuple[str, ...], message: str
-) -> None:
+def test_unusable_arguments_are_named(here: Path, arguments: tuple[str, ...], message: str) -> None:
     refused(plimsoll(*arguments), 2, message)
 
 
@@ -310,9 +291,7 @@ def test_the_demo_on_a_taken_port_names_it(planned: Path) -> None:
     assert "Traceback" not in run.stderr
 
 
-def test_an_invalid_spark_master_is_rejected_with_the_valid_ones(
-    here: Path,
-) -> None:
+def test_an_invalid_spark_master_is_rejected_with_the_valid_ones(here: Path) -> None:
     run = plimsoll("status", "--spark-master", "sc://a:15002")
     assert run.returncode == 2
     assert "is not a Spark master; use local[*], spark://HOST:PORT, yarn" in run.stderr

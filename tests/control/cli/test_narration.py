@@ -23,13 +23,7 @@ from model.run import MoveProgress, MoveState, RunProgress, RunReport, RunState
 from model.snapshot.snapshot import Snapshot
 from solver.solve import solve
 from tests.support.cli_offline import enter
-from tests.support.control.loop_parts import (
-    EASY,
-    START_MS,
-    WORK,
-    CannedObserver,
-    RecordingExecutor,
-)
+from tests.support.control.loop_parts import EASY, START_MS, WORK, CannedObserver, RecordingExecutor
 from tests.support.executor.plan_builders import move
 from tests.support.tui.terminals import LONG_S
 
@@ -43,9 +37,7 @@ RUN = RunProgress(
 
 
 def test_the_end_of_a_move_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
-    done = replace(
-        RUN.moves[0], state=MoveState.DONE, issued_at_ms=1000, done_at_ms=2500
-    )
+    done = replace(RUN.moves[0], state=MoveState.DONE, issued_at_ms=1000, done_at_ms=2500)
     narrator = RunNarrator()
     for _ in range(2):
         narrator(replace(RUN, moves=(done, RUN.moves[1])))
@@ -99,11 +91,7 @@ class PausedExecutor(RecordingExecutor):
 @pytest.mark.usefixtures("_own_logs")
 @pytest.mark.parametrize("verbose", [False, True])
 def test_each_event_of_a_loop_without_a_screen_is_printed_once(
-    uneven: Snapshot,
-    plan: Plan,
-    tmp_path: Path,
-    verbose: bool,
-    capsys: pytest.CaptureFixture[str],
+    uneven: Snapshot, plan: Plan, tmp_path: Path, verbose: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     logs.configure(verbose=verbose, file=None)
     settings = LoopSettings(

@@ -23,9 +23,7 @@ from tests.support.hostile_names import HOSTILE, SURROGATE, unprintable
 
 LINE = HOSTILE["new line"]
 NAMES = pytest.mark.parametrize(
-    "name",
-    ["".join(n for n in HOSTILE.values() if n != LINE), LINE],
-    ids=["all kinds", "new line"],
+    "name", ["".join(n for n in HOSTILE.values() if n != LINE), LINE], ids=["all kinds", "new line"]
 )
 
 
@@ -38,9 +36,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class Commands:
     """Commands through `main`, in this process."""
 
-    def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch, self._capsys = monkeypatch, capsys
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
@@ -58,18 +54,14 @@ class Commands:
 
 
 @pytest.fixture
-def commands(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Commands:
+def commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Commands:
     return Commands(monkeypatch, capsys)
 
 
 def _named(name: str) -> Snapshot:
     """A cluster with this name, and racks of this name."""
     result = cluster([2] * 6, [MB] * 6)
-    brokers = tuple(
-        b.model_copy(update={"rack": f"{name}{b.rack}"}) for b in result.header.brokers
-    )
+    brokers = tuple(b.model_copy(update={"rack": f"{name}{b.rack}"}) for b in result.header.brokers)
     update = {"cluster_id": name, "brokers": brokers, "slots": ()}
     return Snapshot(result.header.model_copy(update=update), result.partitions)
 
@@ -81,15 +73,7 @@ OF_A_SNAPSHOT = (
     ("frontier", "--snapshot", "s.json", "--svg", "f.svg"),
     ("what-if", "--snapshot", "s.json", "--drain", "2"),
     ("what-if", "--snapshot", "s.json", "--rack-fails", "a"),
-    (
-        "assign",
-        "--snapshot",
-        "s.json",
-        "--partitions",
-        "3",
-        "--replication-factor",
-        "1",
-    ),
+    ("assign", "--snapshot", "s.json", "--partitions", "3", "--replication-factor", "1"),
 )
 
 
@@ -101,9 +85,7 @@ def test_names_in_a_snapshot_reach_no_terminal_unescaped(
     code, _, _ = commands.run("plan", "--snapshot", "s.json", "--out", "p.json")
     assert code == 0
     code, out, _ = commands.run("plan", "--snapshot", "s.json", "-o", "json")
-    assert json.loads(out)["plan"]["cluster_id"] == name, (
-        "JSON's escapes read as it was"
-    )
+    assert json.loads(out)["plan"]["cluster_id"] == name, "JSON's escapes read as it was"
     for arguments in OF_A_SNAPSHOT:
         commands.run(*arguments)
         commands.run(*arguments, "-o", "json")
@@ -145,9 +127,7 @@ ANYWHERE = (
 
 
 @NAMES
-def test_arguments_reach_no_terminal_unescaped(
-    commands: Commands, here: Path, name: str
-) -> None:
+def test_arguments_reach_no_terminal_unescaped(commands: Commands, here: Path, name: str) -> None:
     write_cluster_files(here)
     (here / "s.json").write_bytes(canonical(as_document(_named("tame"))))
     for arguments in ANYWHERE:
@@ -190,9 +170,7 @@ def test_content_of_files_reaches_no_terminal_unescaped(
         assert (code, bool(err)) == (2, True), (file, err)
 
 
-def test_half_a_character_is_rejected_with_the_files_name(
-    commands: Commands, here: Path
-) -> None:
+def test_half_a_character_is_rejected_with_the_files_name(commands: Commands, here: Path) -> None:
     write_cluster_files(here)
     for file, (text, arguments) in _files("half").items():
         if file.endswith(".json"):
@@ -214,9 +192,7 @@ def test_json_is_printable_and_reads_back(text: str) -> None:
     assert json.loads(made)["name"] == text
 
 
-def test_a_progress_bar_keeps_its_colours_and_nothing_else(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_progress_bar_keeps_its_colours_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = io.StringIO()
     monkeypatch.setattr(sys, "stderr", terminal)
     with safe_streams():
@@ -229,9 +205,7 @@ def test_a_progress_bar_keeps_its_colours_and_nothing_else(
     assert "\x1b]" not in drawn
 
 
-def test_a_redrawn_line_returns_to_its_start(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_redrawn_line_returns_to_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = io.StringIO()
     monkeypatch.setattr(sys, "stderr", terminal)
     with safe_streams():

@@ -121,9 +121,7 @@ def without_rights(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
 
     def take(folder: Path) -> None:
         real = os.access
-        monkeypatch.setattr(
-            "os.access", lambda p, mode: Path(p) != folder and real(p, mode)
-        )
+        monkeypatch.setattr("os.access", lambda p, mode: Path(p) != folder and real(p, mode))
 
     return take
 
@@ -149,9 +147,7 @@ LONG = "x" * 300
         ("record", "-b", "127.0.0.1:1", "--out", LONG),
     ],
 )
-def test_an_impossible_file_name_is_rejected(
-    here: Path, arguments: tuple[str, ...]
-) -> None:
+def test_an_impossible_file_name_is_rejected(here: Path, arguments: tuple[str, ...]) -> None:
     run = CliRunner().invoke(app, arguments)
     assert (run.exit_code, run.stdout) == (2, "")
     assert run.stderr == f"plimsoll: cannot use {LONG}: File name too long\n"

@@ -115,9 +115,7 @@ ELECTIONS = LeaderElections(
     replicated=2,
     needed=(
         LeaderElection(
-            id=PartitionId(TopicName("orders"), 0),
-            leader=BrokerId(1),
-            preferred=BrokerId(2),
+            id=PartitionId(TopicName("orders"), 0), leader=BrokerId(1), preferred=BrokerId(2)
         ),
         LeaderElection(
             id=PartitionId(TopicName("orders"), 1),
@@ -158,10 +156,7 @@ class FakeExecutor:
     ],
 )
 def test_the_output_of_a_command_on_a_live_cluster_fits_its_schema(
-    here: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: tuple[str, ...],
-    name: str,
+    here: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], name: str
 ) -> None:
     monkeypatch.setattr("control.compose.executor", lambda _settings: FakeExecutor())
     given = [a.replace("OUT", str(here / "election.json")) for a in arguments]

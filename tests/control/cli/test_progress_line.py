@@ -171,9 +171,7 @@ def test_ctrl_c_keeps_the_findings_of_other_commands(
     assert child.returncode == code
 
 
-def test_an_error_of_the_solve_reaches_the_command(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_error_of_the_solve_reaches_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     def call(_observer: SolveObserver) -> int:
         raise ValueError("of the solve")
 

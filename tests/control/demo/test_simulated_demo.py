@@ -20,9 +20,7 @@ MAIN = "from control.cli.main import main"
 
 
 def order(mode: Mode = Mode.APPROVE) -> SimulatedDemoOptions:
-    return SimulatedDemoOptions(
-        mode=mode, brokers=4, seed=7, now_s=1_700_000_000.0, speed=60.0
-    )
+    return SimulatedDemoOptions(mode=mode, brokers=4, seed=7, now_s=1_700_000_000.0, speed=60.0)
 
 
 @pytest.fixture(scope="module")
@@ -114,9 +112,7 @@ def test_the_simulated_clock_runs_faster_than_real_time(loop: Loop) -> None:
     assert loop.clock() - its > ours_s
 
 
-def test_the_demo_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_demo_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with simulated(Settings(), order()) as loop:
         assert list(tmp_path.iterdir())

@@ -106,9 +106,7 @@ class Killer:
                 self._site.kill(self.victim)
 
 
-def test_auto_restores_settings_of_a_failed_run_before_the_next_one(
-    tmp_path: Path,
-) -> None:
+def test_auto_restores_settings_of_a_failed_run_before_the_next_one(tmp_path: Path) -> None:
     """A broker dies in mid-run and keeps the throttle; later it returns."""
     with looping(tmp_path) as at:
         killer = Killer(at)
@@ -121,10 +119,7 @@ def test_auto_restores_settings_of_a_failed_run_before_the_next_one(
         assert list(at.rates) == [victim]
         at.revive(victim)
         at.wait(
-            lambda _: (
-                any(r.state is RunState.DONE for r in at.loop.reports)
-                and not at.loop.running
-            )
+            lambda _: any(r.state is RunState.DONE for r in at.loop.reports) and not at.loop.running
         )
         message = f"run {failed.run_id}: its throttle is gone"
         assert any(message in line.text for line in at.loop.view.log)
@@ -137,9 +132,7 @@ def test_auto_restores_settings_of_a_failed_run_before_the_next_one(
 def left(tmp_path: Path) -> ExecutionSite:
     """A run that was killed after it sent its first move, under a throttle."""
     limits = RunLimits(throttle_bytes_per_s=20_000_000)
-    site = ExecutionSite(
-        folder=tmp_path, before={0: (1, 2)}, after={0: (3, 2)}, limits=limits
-    )
+    site = ExecutionSite(folder=tmp_path, before={0: (1, 2)}, after={0: (3, 2)}, limits=limits)
     site.faults.on_call = killed_after("reassign")
     with pytest.raises(Killed):
         site.run()

@@ -10,11 +10,7 @@ from tests.support.executor.plan_builders import move
 def test_each_state_of_the_run_and_of_each_move_is_one_line() -> None:
     waiting = MoveProgress(move=move(), state=MoveState.PLANNED)
     run = RunProgress(
-        run_id="r1",
-        plan_hash="0" * 64,
-        state=RunState.RUNNING,
-        moves=(waiting,),
-        started_at_ms=0,
+        run_id="r1", plan_hash="0" * 64, state=RunState.RUNNING, moves=(waiting,), started_at_ms=0
     )
     assert list(run_lines(None, run)) == [("info", "run r1 running")]
     assert list(run_lines(run, run)) == []

@@ -15,13 +15,7 @@ from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import RETRY_S, Loop
 from control.loop.view import LoopView, Mode, Phase, Retry
 from control.planning.planner import Planner
-from control.settings.auto_limits import (
-    CONSERVATIVE,
-    EAGER,
-    AutoLimits,
-    refusals,
-    spent_of,
-)
+from control.settings.auto_limits import CONSERVATIVE, EAGER, AutoLimits, refusals, spent_of
 from model.errors import (
     ClusterUnreachable,
     GuardrailRefused,
@@ -34,12 +28,7 @@ from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import Plan
 from model.run import MoveProgress, RunProgress, RunState
 from model.snapshot.replication import Replication
-from model.snapshot.snapshot import (
-    BrokerState,
-    PartitionRow,
-    Snapshot,
-    partitions_from_rows,
-)
+from model.snapshot.snapshot import BrokerState, PartitionRow, Snapshot, partitions_from_rows
 from solver.report.result import Result
 from solver.search.observer import SolveObserver
 from solver.solve import solve
@@ -178,19 +167,13 @@ def test_auto_executes_one_plan_and_then_pauses(build: Build) -> None:
 
 
 @pytest.mark.parametrize("set_by_s", [3600.0, -3600.0])
-def test_auto_acts_on_elapsed_time_however_the_clock_is_set(
-    build: Build, set_by_s: float
-) -> None:
+def test_auto_acts_on_elapsed_time_however_the_clock_is_set(build: Build, set_by_s: float) -> None:
     bench = build(UNEVEN, mode=Mode.AUTO, confirm_s=60.0)
     with bench.loop as loop:
-        assert loop.wait(
-            lambda view: "out of tolerance for 0 s" in view.message, LONG_S
-        )
+        assert loop.wait(lambda view: "out of tolerance for 0 s" in view.message, LONG_S)
         bench.clock.set_by_s = set_by_s
         bench.clock.now_s += 30
-        assert loop.wait(
-            lambda view: "out of tolerance for 30 s" in view.message, LONG_S
-        )
+        assert loop.wait(lambda view: "out of tolerance for 30 s" in view.message, LONG_S)
         bench.clock.now_s += 31
         assert loop.wait(lambda _: bool(bench.executor.plans), LONG_S)
 
@@ -213,22 +196,16 @@ def test_loads_from_before_a_run_confirm_nothing_however_the_clock_is_set(
         assert loop.wait(lambda view: "waiting 14 s for loads" in view.message, LONG_S)
 
 
-def test_auto_moves_the_replicas_of_a_dead_broker_only_after_the_threshold(
-    build: Build,
-) -> None:
+def test_auto_moves_the_replicas_of_a_dead_broker_only_after_the_threshold(build: Build) -> None:
     """Losing it leaves the others within tolerance, so loads alone need no plan."""
     bench = build(one_of_twelve_dead(), mode=Mode.AUTO, dead_broker_after_s=3600.0)
     with bench.loop as loop:
-        assert loop.wait(
-            lambda view: "replicas are moved in 1 h" in view.message, LONG_S
-        )
+        assert loop.wait(lambda view: "replicas are moved in 1 h" in view.message, LONG_S)
         for passed_s in (1800, 1790):
             bench.clock.now_s += passed_s
             taken = int(1000 * bench.clock.now_s)
             bench.observer.snapshots[:] = [one_of_twelve_dead(taken_at_ms=taken)]
-            assert loop.wait(
-                lambda view: view.snapshot is bench.observer.snapshots[0], 9
-            )
+            assert loop.wait(lambda view: view.snapshot is bench.observer.snapshots[0], 9)
         assert bench.executor.plans == []
         bench.clock.now_s += 11
         taken = int(1000 * bench.clock.now_s)
@@ -252,9 +229,7 @@ def test_a_broker_that_returns_in_time_keeps_its_replicas(build: Build) -> None:
     assert bench.executor.plans == []
 
 
-def test_new_placement_constraints_make_auto_move_replicas_they_forbid(
-    build: Build,
-) -> None:
+def test_new_placement_constraints_make_auto_move_replicas_they_forbid(build: Build) -> None:
     """The cluster is balanced, so its loads alone need no plan."""
     bench = build(LEVEL, mode=Mode.AUTO, confirm_s=3600.0)
     with bench.loop as loop:
@@ -291,9 +266,7 @@ def test_a_plan_other_than_the_newest_is_refused(build: Build) -> None:
     bench = build(UNEVEN)
     with bench.loop as loop:
         assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
-        with pytest.raises(
-            GuardrailRefused, match="a newer plan has replaced this one"
-        ):
+        with pytest.raises(GuardrailRefused, match="a newer plan has replaced this one"):
             loop.approve("0" * 64, by="an operator")
     assert bench.executor.plans == []
 
@@ -319,9 +292,7 @@ def test_a_run_refused_by_the_executor_is_reported_and_replanned(build: Build) -
         assert plan is not None
         loop.approve(plan.hash, by="an operator")
         message = "orders-7 is on [3]"
-        assert loop.wait(
-            lambda view: any(message in line.text for line in view.log), LONG_S
-        )
+        assert loop.wait(lambda view: any(message in line.text for line in view.log), LONG_S)
         assert loop.reports == ()
 
 
@@ -422,9 +393,7 @@ def test_a_run_is_reported_as_continuing_after_an_interruption(
 ) -> None:
     monkeypatch.setattr("control.loop.loop.RETRY_S", 0.01)
     finish = threading.Event()
-    bench = build(
-        UNEVEN, mode=Mode.AUTO, on_execute=lambda _plan: assert_in_time(finish)
-    )
+    bench = build(UNEVEN, mode=Mode.AUTO, on_execute=lambda _plan: assert_in_time(finish))
     with bench.loop as loop:
         assert loop.wait(in_phase(Phase.RUNNING), LONG_S)
         interrupted(bench)
@@ -444,9 +413,7 @@ def test_a_view_counts_degraded_partitions(build: Build) -> None:
     bench = build(LEVEL)
     bench.observer.lacking = Replication(under_replicated=3, offline=1)
     with bench.loop as loop:
-        assert loop.wait(
-            lambda view: view.replication == bench.observer.lacking, LONG_S
-        )
+        assert loop.wait(lambda view: view.replication == bench.observer.lacking, LONG_S)
 
 
 def test_a_plan_that_breaks_a_rule_is_not_published(build: Build) -> None:
@@ -476,11 +443,7 @@ class CountingPlanner:
     solves: int = 0
 
     def __call__(
-        self,
-        snapshot: Snapshot,
-        goals: Goals,
-        limits: SolveLimits,
-        observer: SolveObserver,
+        self, snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
     ) -> Result:
         self.solves += 1
         return solve(snapshot, goals, limits, observer)
@@ -532,18 +495,12 @@ def test_auto_does_not_plan_for_equal_inputs_twice(build: Build) -> None:
         assert planner.solves == 1
         assert len(loop.view.log) < 10
         shifted = [3 * MB, *[MB] * 7]
-        later(
-            bench,
-            3600,
-            lambda taken_at_ms: cluster([2] * 8, shifted, taken_at_ms=taken_at_ms),
-        )
+        later(bench, 3600, lambda taken_at_ms: cluster([2] * 8, shifted, taken_at_ms=taken_at_ms))
         assert loop.wait(lambda _: planner.solves == 2, LONG_S)
     assert bench.executor.plans == []
 
 
-def test_auto_replans_a_shifted_load_but_not_a_fluctuating_one(
-    build: Build,
-) -> None:
+def test_auto_replans_a_shifted_load_but_not_a_fluctuating_one(build: Build) -> None:
     planner = CountingPlanner()
     tight = EAGER.model_copy(update={"replica_moves": 1, "min_gain": 0.9})
     homes, noise = [1] * 4 + [2] * 4 + [3] * 7, np.random.default_rng(7)
@@ -617,9 +574,7 @@ def test_a_flapping_broker_makes_one_plan_and_few_log_lines(build: Build) -> Non
         state = BrokerState.DEAD if flaps else BrokerState.ALIVE
         *others, last = seen.header.brokers
         brokers = (*others, last.model_copy(update={"state": state}))
-        return dataclasses.replace(
-            seen, header=seen.header.model_copy(update={"brokers": brokers})
-        )
+        return dataclasses.replace(seen, header=seen.header.model_copy(update={"brokers": brokers}))
 
     with bench.loop as loop:
         assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
@@ -637,27 +592,20 @@ def test_a_flapping_broker_makes_one_plan_and_few_log_lines(build: Build) -> Non
 
 def test_a_repair_larger_than_the_limits_takes_several_runs(build: Build) -> None:
     ten = EAGER.model_copy(update={"replica_moves": 10})
-    bench = build(
-        one_of_twelve_dead(), mode=Mode.AUTO, limits=ten, dead_broker_after_s=0.0
-    )
+    bench = build(one_of_twelve_dead(), mode=Mode.AUTO, limits=ten, dead_broker_after_s=0.0)
     placed = {r.id: r.replicas for r in map(bench_row, range(132))}
 
     def repaired(*, taken_at_ms: int) -> Snapshot:
         seen = one_of_twelve_dead(taken_at_ms=taken_at_ms)
         rows = [
-            dataclasses.replace(seen.row(i), replicas=placed[seen.id(i)])
-            for i in range(len(seen))
+            dataclasses.replace(seen.row(i), replicas=placed[seen.id(i)]) for i in range(len(seen))
         ]
         rows = [
-            r
-            if r.leader in r.replicas
-            else dataclasses.replace(r, leader=r.replicas[0])
+            r if r.leader in r.replicas else dataclasses.replace(r, leader=r.replicas[0])
             for r in rows
         ]
         loads = seen.partitions.loads
-        return Snapshot(
-            seen.header, partitions_from_rows(seen.header.topics, rows, loads)
-        )
+        return Snapshot(seen.header, partitions_from_rows(seen.header.topics, rows, loads))
 
     with bench.loop as loop:
         for run in range(1, 4):
@@ -670,9 +618,7 @@ def test_a_repair_larger_than_the_limits_takes_several_runs(build: Build) -> Non
     assert not any(11 in replicas for replicas in placed.values())
 
 
-def test_conservative_limits_balance_an_uneven_cluster_in_several_runs(
-    build: Build,
-) -> None:
+def test_conservative_limits_balance_an_uneven_cluster_in_several_runs(build: Build) -> None:
     """Leaders of most partitions are on one of six brokers; 38 changes fix that."""
     placed = {row.id: row for row in m6().rows()}
 
@@ -689,8 +635,7 @@ def test_conservative_limits_balance_an_uneven_cluster_in_several_runs(
         for run in range(1, MOST_RUNS):
             assert loop.wait(
                 lambda view, n=run: (  # type: ignore[misc]  # a default binds it
-                    len(loop.reports) == n
-                    or view.phase in (Phase.BALANCED, Phase.NO_PLAN)
+                    len(loop.reports) == n or view.phase in (Phase.BALANCED, Phase.NO_PLAN)
                 ),
                 120,
             )
@@ -698,9 +643,7 @@ def test_conservative_limits_balance_an_uneven_cluster_in_several_runs(
                 break
             for move in plans[-1].moves:
                 placed[move.id] = dataclasses.replace(
-                    placed[move.id],
-                    replicas=move.replicas_after,
-                    leader=move.leader_after,
+                    placed[move.id], replicas=move.replicas_after, leader=move.leader_after
                 )
             later(bench, 60, moved)
         assert loop.view.phase is Phase.BALANCED, loop.view.message
@@ -710,24 +653,17 @@ def test_conservative_limits_balance_an_uneven_cluster_in_several_runs(
         assert 0 < spent_of(plan)["leader_changes"] <= CONSERVATIVE.leader_changes
 
 
-def test_replicas_that_fit_no_live_broker_do_not_prevent_balancing_the_others(
-    build: Build,
-) -> None:
+def test_replicas_that_fit_no_live_broker_do_not_prevent_balancing_the_others(build: Build) -> None:
     """Three brokers, one of them dead: partitions of RF 3 cannot leave it."""
     planner = CountingPlanner()
     bench = build(
-        one_of_three_dead([2] * 8),
-        mode=Mode.AUTO,
-        dead_broker_after_s=0.0,
-        planner=planner,
+        one_of_three_dead([2] * 8), mode=Mode.AUTO, dead_broker_after_s=0.0, planner=planner
     )
     with bench.loop as loop:
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
         (plan,) = bench.executor.plans
         assert {move.partition for move in plan.moves} < set(range(8))
-        message = (
-            "3 partitions cannot be moved, because too few brokers may hold their "
-        )
+        message = "3 partitions cannot be moved, because too few brokers may hold their "
         assert any(message in line.text for line in loop.view.log)
         homes = [2] * 8
         for move in plan.moves:
@@ -776,9 +712,7 @@ def bench_row(row: int) -> PartitionRow:
     return one_of_twelve_dead().row(row)
 
 
-def test_a_competing_rebalancer_is_reported_once_when_the_plan_is_ready(
-    build: Build,
-) -> None:
+def test_a_competing_rebalancer_is_reported_once_when_the_plan_is_ready(build: Build) -> None:
     bench, message = build(UNEVEN), "The topic x belongs to Cruise Control."
     bench.executor.rivals = (message,)
     with bench.loop as loop:

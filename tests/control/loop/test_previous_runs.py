@@ -118,9 +118,7 @@ def test_settings_left_in_force_are_reported_once(tmp_path: Path) -> None:
     assert "plimsoll cleanup --allow-changes" in message
 
 
-def test_complete_runs_and_other_clusters_are_not_interrupted(
-    tmp_path: Path,
-) -> None:
+def test_complete_runs_and_other_clusters_are_not_interrupted(tmp_path: Path) -> None:
     at, loop = _site(tmp_path), FakeLoop()
     at.run()
     previous, _ = _previous(at, loop)
@@ -132,9 +130,7 @@ def test_complete_runs_and_other_clusters_are_not_interrupted(
     assert previous.interrupted is None
 
 
-def test_a_resumed_run_is_recorded_under_the_name_of_the_operator(
-    tmp_path: Path,
-) -> None:
+def test_a_resumed_run_is_recorded_under_the_name_of_the_operator(tmp_path: Path) -> None:
     at, loop = _interrupted(tmp_path), FakeLoop()
     previous, runner = _previous(at, loop)
     previous(loop.view)
@@ -159,8 +155,7 @@ def test_a_rollback_executes_exactly_the_plan_shown(tmp_path: Path) -> None:
     report = _joined(runner, loop)
     assert (report.state, report.plan_hash) == (RunState.DONE, plan.hash)
     assert loop.messages == [
-        f"rolling back what run {undone} had moved: plan {plan.hash[:12]} "
-        "approved by ann"
+        f"rolling back what run {undone} had moved: plan {plan.hash[:12]} approved by ann"
     ]
     assert {n: r for n, (r, _) in at.placement.items()} == BEFORE
     assert at.is_clean
@@ -185,9 +180,7 @@ def test_no_run_begins_while_another_is_in_progress(tmp_path: Path) -> None:
     assert not runner.running
 
 
-def test_read_only_allows_only_listing(
-    tmp_path: Path,
-) -> None:
+def test_read_only_allows_only_listing(tmp_path: Path) -> None:
     at, loop = _interrupted(tmp_path), FakeLoop()
     previous = loop.previous_runs(None, at.folder)
     previous(loop.view)

@@ -37,9 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def describe(
-    folder: Path, placement: str, places: Sequence[tuple[int, ...]] = PLACES
-) -> None:
+def describe(folder: Path, placement: str, places: Sequence[tuple[int, ...]] = PLACES) -> None:
     """Write the topic with these placement constraints among its configs."""
     configs = "min.insync.replicas=1"
     if placement:
@@ -52,8 +50,7 @@ def describe(
     for i, place in enumerate(places):
         ids = ",".join(map(str, place))
         lines.append(
-            f"\tTopic: orders\tPartition: {i}\tLeader: {place[0]}\t"
-            f"Replicas: {ids}\tIsr: {ids}\n"
+            f"\tTopic: orders\tPartition: {i}\tLeader: {place[0]}\tReplicas: {ids}\tIsr: {ids}\n"
         )
     (folder / "describe.txt").write_text("".join(lines))
 
@@ -98,17 +95,13 @@ def test_a_new_topic_honours_the_placement_file() -> None:
 
 
 @pytest.mark.parametrize(("topics", "warned"), [("payments", True), ("ord.*", False)])
-def test_a_placement_that_matches_no_topic_is_a_warning(
-    topics: str, warned: bool
-) -> None:
+def test_a_placement_that_matches_no_topic_is_a_warning(topics: str, warned: bool) -> None:
     _, run = planned("--placement", f"{topics}=ab.json")
     message = f"warning: the placement of /{topics}/ matches no topic"
     assert (message in run.stderr) == warned
 
 
-@pytest.mark.parametrize(
-    ("topics", "warned"), [("other", True), ("orders", True), ("n.*", False)]
-)
+@pytest.mark.parametrize(("topics", "warned"), [("other", True), ("orders", True), ("n.*", False)])
 def test_a_placement_that_does_not_match_the_new_topic_is_a_warning(
     topics: str, warned: bool
 ) -> None:
@@ -191,9 +184,7 @@ def test_an_unusable_config_causes_a_warning(folder: Path, value: str) -> None:
 @pytest.mark.parametrize(
     "command", [("what-if", "--add-broker", "1:c"), ("frontier",)], ids=" ".join
 )
-def test_other_planning_commands_honour_it_too(
-    folder: Path, command: tuple[str, ...]
-) -> None:
+def test_other_planning_commands_honour_it_too(folder: Path, command: tuple[str, ...]) -> None:
     describe(folder, constraints({"b": 1, "c": 1}))
     run = plimsoll(*command, *FROM, "-o", "json")
     assert run.exit_code == 0, run.stderr
@@ -204,17 +195,13 @@ def test_other_planning_commands_honour_it_too(
     assert "of topic orders is ignored" in plimsoll(*command, *FROM).stderr
 
 
-def test_a_plan_with_observers_is_verified(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_with_observers_is_verified(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that may only have observers does not lead at any price."""
     monkeypatch.setenv("PLIMSOLL_SOLVE__WORK", "1")
     dice = random.Random(2)
     racks = {broker: "abc"[broker % 3] for broker in range(1, 13)}
     replicas = {rack: [b for b in racks if racks[b] == rack] for rack in "ab"}
-    places = [
-        (*dice.sample(replicas["a"], 2), dice.choice(replicas["b"])) for _ in range(30)
-    ]
+    places = [(*dice.sample(replicas["a"], 2), dice.choice(replicas["b"])) for _ in range(30)]
     describe(folder, "", places)
     brokers = "".join(f"{b},{rack}\n" for b, rack in racks.items())
     (folder / "brokers.csv").write_text("id,rack\n" + brokers)
@@ -222,10 +209,7 @@ def test_a_plan_with_observers_is_verified(
     loads = "".join(f"orders,{i},{rate},{rate}\n" for i, rate in enumerate(rates))
     (folder / "loads.csv").write_text("topic,partition,net_in,net_out\n" + loads)
     observers = [{"count": 1, "constraints": {"rack": "b"}}]
-    document = json.loads(constraints({"a": 2})) | {
-        "version": 2,
-        "observers": observers,
-    }
+    document = json.loads(constraints({"a": 2})) | {"version": 2, "observers": observers}
     (folder / "observers.json").write_text(json.dumps(document))
     plan, _ = planned("--placement", "observers.json")
     assert plan.price_bound > 0

@@ -12,14 +12,7 @@ from control.planning.plan_needs import PlanNeed, Reason
 from model.evaluate import evaluate
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState, RecentMove, Snapshot
-from tests.support.control.loop_parts import (
-    EASY,
-    MB,
-    ORDERS,
-    START_MS,
-    cluster,
-    constrained,
-)
+from tests.support.control.loop_parts import EASY, MB, ORDERS, START_MS, cluster, constrained
 
 HOMES = [2] * 4 + [1, 3]
 UNEVEN = PlanNeed(reason=Reason.OUT_OF_TOLERANCE, message="out of tolerance")
@@ -42,9 +35,7 @@ def with_header(**changes: object) -> Snapshot:
 
 def cordoned() -> Snapshot:
     state = {"state": BrokerState.CORDONED}
-    brokers = tuple(
-        b.model_copy(update=state) if b.id == 3 else b for b in BEFORE.header.brokers
-    )
+    brokers = tuple(b.model_copy(update=state) if b.id == 3 else b for b in BEFORE.header.brokers)
     return with_header(brokers=brokers)
 
 
@@ -58,9 +49,7 @@ def moved(age_s: int) -> Snapshot:
     return with_header(recent_moves=(move,))
 
 
-def differs(
-    now: Snapshot, *needs: PlanNeed, before: Snapshot = BEFORE, looks: int = 40
-) -> bool:
+def differs(now: Snapshot, *needs: PlanNeed, before: Snapshot = BEFORE, looks: int = 40) -> bool:
     """Whether a change that lasts for this many windows requires another plan."""
     answered = SolvedInputs.of(inputs(before), 0.0)
     seen = inputs(now, *needs)
@@ -153,8 +142,5 @@ def test_a_shifted_load_is_planned_again_once(calm: int, seed: int) -> None:
 
 
 def test_a_slow_drift_is_planned_again() -> None:
-    loads = (
-        STEADY | {("net_in", BrokerId(4)): -0.06 + 0.2 * at / 2000}
-        for at in range(2000)
-    )
+    loads = (STEADY | {("net_in", BrokerId(4)): -0.06 + 0.2 * at / 2000} for at in range(2000))
     assert 1 <= len(solves(loads, sigma=0.02, seed=1)) <= 4

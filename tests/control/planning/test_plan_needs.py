@@ -9,13 +9,7 @@ from model.goals.topic_placement import with_topic_placements
 from model.ids import BrokerId
 from model.names import Names
 from model.snapshot.snapshot import Snapshot
-from tests.support.control.loop_parts import (
-    EASY,
-    MB,
-    cluster,
-    constrained,
-    one_of_twelve_dead,
-)
+from tests.support.control.loop_parts import EASY, MB, cluster, constrained, one_of_twelve_dead
 from tests.support.model import clusters
 
 ONE_RACK = clusters.snapshot(clusters.brokers(4, "aabb"), [(1, 2), (3, 4)])
@@ -24,9 +18,7 @@ TWO_RACKS = clusters.snapshot(clusters.brokers(4, "aabb"), [(1, 3), (2, 4)])
 LAST = frozenset({BrokerId(11)})
 
 
-def reasons(
-    snapshot: Snapshot, given_up: frozenset[BrokerId], goals: Goals = EASY
-) -> list[Reason]:
+def reasons(snapshot: Snapshot, given_up: frozenset[BrokerId], goals: Goals = EASY) -> list[Reason]:
     goals = with_topic_placements(goals, snapshot)
     evaluation = evaluate(snapshot, goals, ())
     result = plan_needs(snapshot, goals, evaluation, given_up=given_up)

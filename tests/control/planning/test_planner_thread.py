@@ -17,12 +17,7 @@ from control.planning.plan_overrides import PlanOverrides
 from control.planning.snapshot_changes import changes
 from control.session_recording.recorder import ScreenRecorder
 from control.settings.auto_limits import EAGER
-from model.errors import (
-    ConfigError,
-    GuardrailRefused,
-    PlanOutdated,
-    PlimsollError,
-)
+from model.errors import ConfigError, GuardrailRefused, PlanOutdated, PlimsollError
 from model.goals.goals import Goals, Pin, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
 from model.names import Names
@@ -66,11 +61,7 @@ class HeldPlanner:
     never: threading.Event = field(default_factory=threading.Event)
 
     def __call__(
-        self,
-        snapshot: Snapshot,
-        goals: Goals,
-        limits: SolveLimits,
-        observer: SolveObserver,
+        self, snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
     ) -> Result:
         self.asked.append((snapshot, goals))
         if self.fault is not None:
@@ -112,9 +103,7 @@ class Bench:
 
 
 @contextlib.contextmanager
-def looping(
-    snapshot: Snapshot, folder: Path, solve: SolveLimits = WORK
-) -> Iterator[Bench]:
+def looping(snapshot: Snapshot, folder: Path, solve: SolveLimits = WORK) -> Iterator[Bench]:
     observer, executor = CannedObserver([snapshot]), RecordingExecutor()
     planner = HeldPlanner()
     settings = LoopSettings(
@@ -155,9 +144,7 @@ def test_a_removed_move_is_not_in_the_next_plan_which_is_marked(bench: Bench) ->
     assert bench.executor.plans == [plan]
 
 
-def test_while_another_plan_is_awaited_the_previous_one_cannot_be_approved(
-    bench: Bench,
-) -> None:
+def test_while_another_plan_is_awaited_the_previous_one_cannot_be_approved(bench: Bench) -> None:
     before = bench.ready()
     bench.planner.held = True
     pin = Pin(topics=Names(exact=(ORDERS,)), partitions=(3,), brokers=(BrokerId(3),))
@@ -213,14 +200,11 @@ def test_undo_restores_exactly_the_previous_plan(bench: Bench) -> None:
     assert bench.loop.wait(lambda _: bench.executor.plans == [plans[0]], MANY_S)
 
 
-def test_undo_restores_the_plan_from_before_a_request_that_was_not_answered(
-    bench: Bench,
-) -> None:
+def test_undo_restores_the_plan_from_before_a_request_that_was_not_answered(bench: Bench) -> None:
     before = bench.ready()
     bench.planner.held = True
     pins = [
-        Pin(topics=Names(exact=(ORDERS,)), partitions=(p,), brokers=(BrokerId(3),))
-        for p in (3, 4)
+        Pin(topics=Names(exact=(ORDERS,)), partitions=(p,), brokers=(BrokerId(3),)) for p in (3, 4)
     ]
     first = PlanOverrides().pinning(pins[0])
     bench.loop.proposals.ask(first)
@@ -232,9 +216,7 @@ def test_undo_restores_the_plan_from_before_a_request_that_was_not_answered(
     assert not bench.loop.view.proposed.awaited
 
 
-def test_undo_keeps_the_frontier_whose_point_was_picked_and_no_other(
-    bench: Bench,
-) -> None:
+def test_undo_keeps_the_frontier_whose_point_was_picked_and_no_other(bench: Bench) -> None:
     before = bench.ready()
     bench.loop.proposals.trace()
     assert bench.loop.wait(lambda v: v.proposed.traced is not None, MANY_S)
@@ -339,8 +321,7 @@ def configured(value: str) -> Snapshot:
 
 def test_a_second_pin_of_a_partition_replaces_the_first() -> None:
     pins = [
-        Pin(topics=Names(exact=(ORDERS,)), partitions=(3,), brokers=(BrokerId(b),))
-        for b in (1, 3)
+        Pin(topics=Names(exact=(ORDERS,)), partitions=(3,), brokers=(BrokerId(b),)) for b in (1, 3)
     ]
     assert PlanOverrides().pinning(pins[0]).pinning(pins[1]).pins == (pins[1],)
 
@@ -370,14 +351,9 @@ def draining() -> Snapshot:
 @pytest.mark.parametrize(
     ("asks", "message"),
     [
+        (PlanOverrides(topics=(TopicName("oders"),)), "no topic 'oders'; did you mean 'orders'"),
         (
-            PlanOverrides(topics=(TopicName("oders"),)),
-            "no topic 'oders'; did you mean 'orders'",
-        ),
-        (
-            PlanOverrides().pinning(
-                Pin(topics=Names(exact=(ORDERS,)), brokers=(BrokerId(9),))
-            ),
+            PlanOverrides().pinning(Pin(topics=Names(exact=(ORDERS,)), brokers=(BrokerId(9),))),
             "no broker 9; the cluster has: 1, 2, 3",
         ),
         (
@@ -435,9 +411,7 @@ def test_a_request_during_a_solve_restarts_it_and_the_first_result_is_not_shown(
     assert of_orders(0) not in [m.id for m in plan.moves]
 
 
-def test_a_plan_of_another_placement_is_refused_with_what_changed(
-    bench: Bench,
-) -> None:
+def test_a_plan_of_another_placement_is_refused_with_what_changed(bench: Bench) -> None:
     plan = bench.ready()
     moved = plan.moves[0].id
     bench.planner.held = True
@@ -455,19 +429,15 @@ def test_a_plan_of_another_placement_is_refused_with_what_changed(
 def with_state(state: BrokerState, broker: int = 3) -> Snapshot:
     seen = UNEVEN.header
     brokers = tuple(
-        b.model_copy(update={"state": state}) if b.id == broker else b
-        for b in seen.brokers
+        b.model_copy(update={"state": state}) if b.id == broker else b for b in seen.brokers
     )
     return replace(UNEVEN, header=seen.model_copy(update={"brokers": brokers}))
 
 
 @pytest.mark.parametrize(
-    "state",
-    [BrokerState.CORDONED, BrokerState.EXCLUDED, BrokerState.DRAINING],
+    "state", [BrokerState.CORDONED, BrokerState.EXCLUDED, BrokerState.DRAINING]
 )
-def test_a_broker_taken_out_of_service_outdates_a_plan(
-    bench: Bench, state: BrokerState
-) -> None:
+def test_a_broker_taken_out_of_service_outdates_a_plan(bench: Bench, state: BrokerState) -> None:
     """Placement and fingerprint are unchanged."""
     plan = bench.ready()
     bench.planner.held = True
@@ -487,9 +457,7 @@ def test_a_broker_taken_out_of_service_outdates_a_plan(
     assert not any(3 in m.added for m in after.moves)
 
 
-def test_a_broker_that_is_cordoned_while_the_solver_works_outdates_the_plan(
-    bench: Bench,
-) -> None:
+def test_a_broker_that_is_cordoned_while_the_solver_works_outdates_the_plan(bench: Bench) -> None:
     bench.ready()
     bench.planner.held = True
     bench.planner.waits.clear()
@@ -531,9 +499,7 @@ def traced(bench: Bench) -> tuple[Plan | None, ...]:
     return tuple(answer.best if answer else None for answer in result.answers)
 
 
-def test_a_point_of_the_frontier_becomes_the_plan_by_its_own_hash(
-    bench: Bench,
-) -> None:
+def test_a_point_of_the_frontier_becomes_the_plan_by_its_own_hash(bench: Bench) -> None:
     asked = bench.ready()
     plans = traced(bench)
     point, fewer = next((i, p) for i, p in enumerate(plans) if p is not None)
@@ -549,9 +515,7 @@ def test_a_point_of_the_frontier_becomes_the_plan_by_its_own_hash(
     assert bench.loop.view.proposed.asks == PlanOverrides()
 
 
-def test_tracing_a_frontier_can_be_stopped_with_its_points_so_far(
-    tmp_path: Path,
-) -> None:
+def test_tracing_a_frontier_can_be_stopped_with_its_points_so_far(tmp_path: Path) -> None:
     snapshot = synthetic(10, 500, rf=3, seed=1)
     hours = SolveLimits(work=100_000.0)
     with looping(snapshot, tmp_path, hours) as bench:
@@ -572,9 +536,7 @@ def test_tracing_a_frontier_can_be_stopped_with_its_points_so_far(
         assert len(result.frontier.points) > 1
 
 
-def test_the_cluster_as_it_is_and_an_outdated_point_cannot_be_chosen(
-    bench: Bench,
-) -> None:
+def test_the_cluster_as_it_is_and_an_outdated_point_cannot_be_chosen(bench: Bench) -> None:
     bench.ready()
     plans = traced(bench)
     assert plans[0] is None
@@ -616,9 +578,7 @@ def test_a_what_if_is_planned_and_can_never_be_approved(
     assert bench.loop.view.proposed.supposed is None
 
 
-def test_the_best_what_if_so_far_can_be_used_while_the_real_solve_continues(
-    bench: Bench,
-) -> None:
+def test_the_best_what_if_so_far_can_be_used_while_the_real_solve_continues(bench: Bench) -> None:
     bench.ready()
     bench.planner.held = True
     bench.loop.proposals.want()
@@ -654,9 +614,7 @@ def test_a_failed_what_if_is_reported_and_the_loop_continues(bench: Bench) -> No
     assert (view.phase, view.plan) == (Phase.PLAN_READY, real)
 
 
-def test_a_recorder_does_not_block_the_publisher_of_a_view(
-    bench: Bench, tmp_path: Path
-) -> None:
+def test_a_recorder_does_not_block_the_publisher_of_a_view(bench: Bench, tmp_path: Path) -> None:
     """Otherwise they could wait for each other, and a run could not be stopped."""
     writes, released = threading.Event(), threading.Event()
 
@@ -704,9 +662,7 @@ def test_an_answer_without_moves_has_its_reasons(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_one_point_of_the_frontier_is_always_the_plan(
-    tmp_path: Path, seed: int
-) -> None:
+def test_one_point_of_the_frontier_is_always_the_plan(tmp_path: Path, seed: int) -> None:
     """Also after a move was removed; points keep their order along the curve."""
     loads = np.random.default_rng(seed).pareto(1.5, 9) + 0.2
     with looping(cluster([2] * 9, [MB * x for x in loads]), tmp_path) as bench:
@@ -727,9 +683,7 @@ def test_one_point_of_the_frontier_is_always_the_plan(
                 assert named is None or result.answers[named] is not None
 
 
-def test_partitions_that_cannot_leave_a_dead_broker_do_not_prevent_a_plan(
-    tmp_path: Path,
-) -> None:
+def test_partitions_that_cannot_leave_a_dead_broker_do_not_prevent_a_plan(tmp_path: Path) -> None:
     dead = broker(3, state=BrokerState.DEAD)
     rows = [Row(replicas=(1,), load=(MB, MB))] * 6
     rows.append(Row(replicas=(1, 2, 3), load=(MB, MB)))

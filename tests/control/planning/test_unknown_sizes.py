@@ -33,14 +33,10 @@ def origin(tmp_path: Path) -> Origin:
     rows = (tmp_path / "loads.csv").read_text().splitlines()
     bare = [row.rpartition(",")[0] + "\n" for row in rows]
     (tmp_path / "loads.csv").write_text("".join(bare))
-    return Origin(
-        describe=tmp_path / "describe.txt", loads=tmp_path / "loads.csv", no_racks=True
-    )
+    return Origin(describe=tmp_path / "describe.txt", loads=tmp_path / "loads.csv", no_racks=True)
 
 
-def planned(
-    origin: Origin, goals: Goals | None = None, storage: StorageKind | None = None
-) -> Plan:
+def planned(origin: Origin, goals: Goals | None = None, storage: StorageKind | None = None) -> Plan:
     assert origin.describe is not None
     files = ClusterFiles(describe=origin.describe, loads=origin.loads, storage=storage)
     best = solve(read_cluster(files), goals or Goals(), WORK).best
@@ -75,9 +71,7 @@ def test_a_change_of_leader_and_shared_storage_copy_nothing(origin: Origin) -> N
     assert shared.bytes_to_copy == 0
 
 
-def test_under_a_budget_of_bytes_nothing_of_unknown_size_is_copied(
-    origin: Origin,
-) -> None:
+def test_under_a_budget_of_bytes_nothing_of_unknown_size_is_copied(origin: Origin) -> None:
     free = planned(origin)
     bound = Goals(budgets=Budgets(bytes=10**15))
     remaining = planned(origin, bound)

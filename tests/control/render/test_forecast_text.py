@@ -40,17 +40,14 @@ PLAIN = snapshot(brokers(3), [(1,), (1,), (2,)])
 
 
 def with_forecast(forecast: LoadForecast | None, plain: Snapshot = PLAIN) -> Snapshot:
-    return Snapshot(
-        plain.header.model_copy(update={"forecast": forecast}), plain.partitions
-    )
+    return Snapshot(plain.header.model_copy(update={"forecast": forecast}), plain.partitions)
 
 
 def test_the_forecast_error_precedes_the_hours_with_their_reasons() -> None:
     assert forecast_lines(FORECAST) == [
         "forecast by seasonal with trend from 14 days; on 3 days "
         "held back its error was 11.4 % of net_in (42.4 % if current loads were kept)",
-        "12 of 300 partitions have too little history and are forecast at their "
-        "current load",
+        "12 of 300 partitions have too little history and are forecast at their current load",
         "  mon-15: the most net_in, 1.8 x now's",
         "  tue-03: 38 % of the load in other topics than at mon-15, mostly in backup",
     ]
@@ -81,9 +78,7 @@ def test_a_plan_shows_the_largest_deviation_of_each_hour() -> None:
     loads = np.full((4, 2, len(plain.header.resources)), 5e6)
     loads[:2, 1] = 2e7
     seen = Snapshot(
-        with_forecast(FORECAST, plain).header.model_copy(
-            update={"slots": ("mon-15", "tue-03")}
-        ),
+        with_forecast(FORECAST, plain).header.model_copy(update={"slots": ("mon-15", "tue-03")}),
         replace(plain.partitions, slot_loads=loads),
     )
     result = solve(seen, Goals(), SolveLimits(work=0.5))

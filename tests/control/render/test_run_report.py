@@ -66,22 +66,13 @@ def test_a_report_has_the_cost_and_the_achieved_balance() -> None:
 
 def test_rules_still_broken_after_a_run_are_listed_and_otherwise_omitted() -> None:
     over = OverLimit(
-        broker=ONE,
-        dimension="net_in",
-        before=3e6,
-        after=2e6,
-        limit=1.7e6,
-        capacity=2e6,
+        broker=ONE, dimension="net_in", before=3e6, after=2e6, limit=1.7e6, capacity=2e6
     )
     rack = RackViolation(
         topic=TopicName("orders"), partition=3, repaired=False, reason="it is pinned"
     )
     later = Stay(topic=TopicName("orders"), partitions=(4, 7))
-    update = {
-        "over_limit": (over,),
-        "rack_violations": (rack,),
-        "deferred": (later,),
-    }
+    update = {"over_limit": (over,), "rack_violations": (rack,), "deferred": (later,)}
     left = REPORT.model_copy(update=update)
     assert run_text(left) == run_text(REPORT) + (
         "\n"

@@ -130,23 +130,15 @@ def test_a_compressed_recording_is_the_same(tmp_path: Path, recording: Path) -> 
     [
         (lambda lines: ["", *lines], "line 1, is not the header of a recording"),
         (lambda lines: lines[1:], "line 1, is not the header of a recording"),
-        (
-            lambda lines: [lines[0], "{}", *lines[1:]],
-            "line 2, .*after_s: Field",
-        ),
+        (lambda lines: [lines[0], "{}", *lines[1:]], "line 2, .*after_s: Field"),
         (lambda lines: [lines[0], lines[4]], "line 2, .*lacks a field"),
-        (
-            lambda lines: [*lines[:4], "half a li", *lines[4:]],
-            "line 5, .*not valid JSON",
-        ),
+        (lambda lines: [*lines[:4], "half a li", *lines[4:]], "line 5, .*not valid JSON"),
         (lambda lines: [lines[0], *lines[1:3], lines[4]], "there are loads before"),
         (lambda lines: [*lines[:3], lines[7]], "a run changes before it starts"),
         (lambda lines: [lines[0].replace('"1.0"', '"2.0"', 1)], "use a newer plimsoll"),
     ],
 )
-def test_a_bad_line_is_named(
-    tmp_path: Path, recording: Path, change: object, message: str
-) -> None:
+def test_a_bad_line_is_named(tmp_path: Path, recording: Path, change: object, message: str) -> None:
     bad = tmp_path / "bad.jsonl"
     assert callable(change)
     lines = change(recording.read_text().splitlines())
@@ -162,9 +154,7 @@ def test_a_truncated_last_line_is_ignored(tmp_path: Path, recording: Path) -> No
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"{}\n", b"[]\n", b"7\n"])
-def test_other_files_are_refused_before_anything_is_shown(
-    tmp_path: Path, content: bytes
-) -> None:
+def test_other_files_are_refused_before_anything_is_shown(tmp_path: Path, content: bytes) -> None:
     other = tmp_path / "other.jsonl"
     other.write_bytes(content)
     with pytest.raises(ConfigError):
@@ -189,9 +179,7 @@ def _ends(playback: Playback) -> None:
         time.sleep(0.01)
 
 
-def test_a_replay_marks_each_view_as_a_recording_and_stays_at_the_end(
-    recording: Path,
-) -> None:
+def test_a_replay_marks_each_view_as_a_recording_and_stays_at_the_end(recording: Path) -> None:
     shown: list[LoopView] = []
     playback = Playback(recording, Settings(), speed=100.0)
     playback.subscribe(shown.append)
@@ -243,9 +231,7 @@ def test_a_file_that_cannot_be_written_is_refused_at_once(recording: Path) -> No
         ScreenRecorder(playback, Path("/dev/full"))
 
 
-def test_a_full_disk_ends_the_recording_and_not_the_loop(
-    tmp_path: Path, recording: Path
-) -> None:
+def test_a_full_disk_ends_the_recording_and_not_the_loop(tmp_path: Path, recording: Path) -> None:
     """A limit on the size of files takes the place of a full disk."""
     playback = Playback(recording, Settings(), speed=100.0)
     written = tmp_path / "screen.jsonl"

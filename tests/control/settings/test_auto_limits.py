@@ -2,13 +2,7 @@
 
 import pytest
 
-from control.settings.auto_limits import (
-    CONSERVATIVE,
-    EAGER,
-    AutoLimits,
-    limits_named,
-    refusals,
-)
+from control.settings.auto_limits import CONSERVATIVE, EAGER, AutoLimits, limits_named, refusals
 from model.errors import ConfigError
 from model.plan.plan import Plan
 from solver.solve import solve
@@ -47,9 +41,7 @@ def test_a_plan_outside_a_limit_is_refused_with_its_figure(
 def test_bytes_count_against_their_limit(five_moves: Plan) -> None:
     copies = five_moves.model_copy(
         update={
-            "moves": tuple(
-                m.model_copy(update={"bytes_to_copy": 10}) for m in five_moves.moves
-            )
+            "moves": tuple(m.model_copy(update={"bytes_to_copy": 10}) for m in five_moves.moves)
         }
     )
     limits = EAGER.model_copy(update={"bytes": 49})

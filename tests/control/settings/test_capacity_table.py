@@ -103,19 +103,13 @@ def test_a_capacity_that_is_not_given_is_unknown() -> None:
         ('default.net_in = "0"', "default.net_in: .*'0' is not a rate; use bytes"),
         ("default.net_in = -5", "default.net_in: .*greater than or equal to 1"),
         ('default.net_out = "1Gb/s"', "default.net_out: .*'1Gb/s' is not a rate"),
-        (
-            'default.disk = "1TB/s"',
-            "default.disk: .*'1TB/s' is not a size; use bytes, or",
-        ),
+        ('default.disk = "1TB/s"', "default.disk: .*'1TB/s' is not a size; use bytes, or"),
         ("default.disk = 0", "default.disk: .*greater than 0"),
         ("default.disk = nan", "default.disk is nan; give a finite number"),
         ("default.cpu = 0", "default.cpu: Input should be greater than 0"),
         ('default.cpu = "4"', "default.cpu: Input should be a valid number"),
         ("default.cpu = inf", "default.cpu is inf; give a finite number"),
-        (
-            'brokers.3.dsk = "1TB"',
-            "unknown key 'capacities.brokers.3.dsk'; did you mean",
-        ),
+        ('brokers.3.dsk = "1TB"', "unknown key 'capacities.brokers.3.dsk'; did you mean"),
         ("brokers.x.cpu = 1", "brokers.x.*: Input should be a valid integer"),
         ("brokers.-1.cpu = 1", "brokers.-1.*: Input should be greater than or equal"),
         ("defalt.cpu = 1", "line [12]: unknown key 'capacities.defalt'; did you mean"),
@@ -199,7 +193,5 @@ def test_the_log_names_missing_capacities_once(tmp_path: Path) -> None:
     teller = CapacityNotes(loop.warn, None)
     for snapshot in (partial, partial, dataclasses.replace(partial), whole, partial):
         teller(dataclasses.replace(loop.view, snapshot=snapshot))
-    messages = [
-        line for line in loop.view.log if line.text.startswith("net_in: no cap")
-    ]
+    messages = [line for line in loop.view.log if line.text.startswith("net_in: no cap")]
     assert [line.level for line in messages] == ["warning"] * 2

@@ -31,9 +31,7 @@ def test_servers_of_the_file_are_used_unless_others_are_given() -> None:
     assert (result.bootstrap, result.client.client_id) == ("c:1", "mine")
 
 
-def test_the_file_is_named_by_flag_environment_or_settings(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_file_is_named_by_flag_environment_or_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("own.toml").write_text('client_properties = "a.properties"\n')
     monkeypatch.setenv("PLIMSOLL_CONFIG", "own.toml")
     assert compose.bootstrap_of(load({})) == "a:1"
@@ -61,8 +59,7 @@ def test_unused_keys_are_named_in_one_warning(
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["", "status", "plan", "rollback", "elect-leaders", "cleanup", "run --auto"],
+    "command", ["", "status", "plan", "rollback", "elect-leaders", "cleanup", "run --auto"]
 )
 def test_commands_that_connect_accept_the_file(command: str) -> None:
     typed = [*command.split(), "--command-config", "none.properties"]

@@ -43,10 +43,7 @@ def test_a_server_is_read_with_its_labels_and_metrics() -> None:
         'bytes_in = "rate(own_total)"\nrequests = ["a", "b"]\nsize_bytes = []\n'
     )
     assert (result.url, result.broker_label) == ("http://p:9090", "id")
-    assert (result.labels, result.broker_pattern) == (
-        {"cluster": "prod"},
-        r"kafka-(\d+)",
-    )
+    assert (result.labels, result.broker_pattern) == ({"cluster": "prod"}, r"kafka-(\d+)")
     chosen = figures(result.preset, {str(f): m for f, m in result.metrics.items()})
     assert [str(s) for s in chosen["requests"]] == ["a", "b"]
     assert chosen["bytes_in"][0].counter
@@ -55,9 +52,7 @@ def test_a_server_is_read_with_its_labels_and_metrics() -> None:
 
 
 def test_exporters_are_set_by_broker() -> None:
-    result = settings_of(
-        'preset = "jmx"\n[prometheus.endpoints]\n1 = "http://a:7071/metrics"\n'
-    )
+    result = settings_of('preset = "jmx"\n[prometheus.endpoints]\n1 = "http://a:7071/metrics"\n')
     assert result.endpoints == {1: "http://a:7071/metrics"}
     assert poller_of(result).state().place == "exporters of 1 brokers"
 
@@ -69,54 +64,30 @@ def test_exporters_are_set_by_broker() -> None:
         ('preset = "jmxx"', "'jmx', 'strimzi' or 'automq'"),
         ('preset = "jmx"', "set either url, of a server, or endpoints, of the broker"),
         (SERVER + 'endpoints = { 1 = "http://a" }', "set either url, of a server, or"),
-        (
-            'preset = "jmx"\nurl = "http://p"',
-            "set broker_label, the label that contains",
-        ),
+        ('preset = "jmx"\nurl = "http://p"', "set broker_label, the label that contains"),
         (
             'preset = "jmx"\nbroker_label = "id"\nendpoints = { 1 = "http://a" }',
             "broker_label has no effect with endpoints",
         ),
         ('preset = "jmx"\nurl = "p:9090"', "url: not a valid address; use"),
-        (
-            'preset = "jmx"\nurl = "http://"',
-            "not a valid address; use http://HOST:PORT",
-        ),
+        ('preset = "jmx"\nurl = "http://"', "not a valid address; use http://HOST:PORT"),
         ('preset = "jmx"\nurl = "http://p:x"', "not a valid address"),
         ('preset = "jmx"\nurl = "http://p/a b"', "not a valid address"),
-        (
-            'preset = "jmx"\nendpoints = { 1 = "ftp://a" }',
-            "endpoints.1: not a valid",
-        ),
+        ('preset = "jmx"\nendpoints = { 1 = "ftp://a" }', "endpoints.1: not a valid"),
         ('preset = "jmx"\nendpoints = { a = "http://a" }', "endpoints.a: "),
         ('preset = "jmx"\nendpoints = { -1 = "http://a" }', "endpoints.-1: "),
-        (
-            'preset = "jmx"\nurl = "http://me:hush@p"',
-            "an address cannot contain a login; set",
-        ),
-        (
-            SERVER + 'broker_lable = "x"',
-            "unknown key 'prometheus.broker_lable'; did you",
-        ),
+        ('preset = "jmx"\nurl = "http://me:hush@p"', "an address cannot contain a login; set"),
+        (SERVER + 'broker_lable = "x"', "unknown key 'prometheus.broker_lable'; did you"),
         (SERVER + 'broker_pattern = "("', "'(' is not a valid regular expression"),
-        (
-            SERVER + "broker_pattern = '\\d+'",
-            "needs exactly one group, for the broker id",
-        ),
+        (SERVER + "broker_pattern = '\\d+'", "needs exactly one group, for the broker id"),
         (SERVER + 'labels = { "a-b" = "c" }', "'a-b' is not a valid label name"),
         (SERVER + 'metrics = { bytes_inn = "a" }', "metrics.bytes_inn: Input"),
         (SERVER + 'metrics = { bytes_in = "sum(a)" }', "'sum(a)' is not a series; use"),
-        (
-            SERVER + "interval_s = 0",
-            "interval_s: Input should be greater than or equal",
-        ),
+        (SERVER + "interval_s = 0", "interval_s: Input should be greater than or equal"),
         (SERVER + "interval_s = 90", "rate_window_s is shorter than two intervals"),
         (SERVER + 'username = "me"', "set both username and password, or neither"),
         (SERVER + 'password = "hush"', "set both username and password, or neither"),
-        (
-            SERVER + 'username = "m:e"\npassword = "hush"',
-            "a username cannot contain a colon",
-        ),
+        (SERVER + 'username = "m:e"\npassword = "hush"', "a username cannot contain a colon"),
         (
             SERVER + 'token = "hush"\nusername = "me"\npassword = "hush"',
             "both a token and a login are set",
@@ -151,9 +122,7 @@ def test_without_a_table_a_collector_queries_no_server() -> None:
     assert compose.observer(settings).reporters.poll_states() == ()
 
 
-def test_a_secret_may_come_from_the_environment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_secret_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLIMSOLL_PROMETHEUS__TOKEN", "hush")
     result = settings_of(SERVER)
     assert result.token == "hush"

@@ -74,12 +74,9 @@ def test_limits_and_budgets_may_have_their_old_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
-    [('"2h"', 7200.0), ("90", 90.0), ('"off"', math.inf), ("false", math.inf)],
+    ("text", "seconds"), [('"2h"', 7200.0), ("90", 90.0), ('"off"', math.inf), ("false", math.inf)]
 )
-def test_the_wait_for_a_dead_broker_is_a_time_span_or_off(
-    text: str, seconds: float
-) -> None:
+def test_the_wait_for_a_dead_broker_is_a_time_span_or_off(text: str, seconds: float) -> None:
     written(f"dead_broker_after = {text}\n")
     assert load({}).dead_broker_after == seconds
 
@@ -88,10 +85,7 @@ def test_the_wait_for_a_dead_broker_is_a_time_span_or_off(
     ("text", "message"),
     [
         ('dead_broker_after = "soon"\n', "dead_broker_after: .*or off"),
-        (
-            "[limits.x]\nmoves_per_run = 1\nreplica_moves = 1\n",
-            "moves_per_run is the old name of",
-        ),
+        ("[limits.x]\nmoves_per_run = 1\nreplica_moves = 1\n", "moves_per_run is the old name of"),
         ("[screen]\nascci = true\n", "unknown key 'screen.ascci'; did you mean 'as"),
         ("[keys]\nplan.approve = 3\n", "keys.plan.approve: Input should be a valid"),
         ('bootstrap_serve = "x:1"\n', "line 1: unknown key 'bootstrap_serve'; did you"),
@@ -101,10 +95,7 @@ def test_the_wait_for_a_dead_broker_is_a_time_span_or_off(
         ("timeout_s = \n", "is not valid TOML"),
         ("profiles = 3\n", "profiles are tables"),
         ("[limits.x]\nmoves_per_run = 1\n", "limits.x.bytes: Field required"),
-        (
-            'throttle = "fast"\n',
-            "use bytes per second, or a unit: 50MB/s, 50MiB/s, or auto",
-        ),
+        ('throttle = "fast"\n', "use bytes per second, or a unit: 50MB/s, 50MiB/s, or auto"),
         ("[history]\nweks = 1\n", "unknown key 'history.weks'; did you mean 'weeks'"),
         ("[history]\nraw_days = 0\n", "raw_days: Input should be greater than or"),
         ('[forecast]\nhorizon = "month"\n', "horizon: Input should be 'day', 'week'"),
@@ -112,10 +103,7 @@ def test_the_wait_for_a_dead_broker_is_a_time_span_or_off(
         ("[auto_throttle]\nflor = 1\n", "unknown key 'auto_throttle.flor'; did you"),
         ("[auto_throttle]\nfloor = 2\nceiling = 1\n", "the floor is above the"),
         ('[auto_throttle]\nfloor = "wide"\n', "auto_throttle.floor: .* is not a rate"),
-        (
-            '[goals]\nexcluded_topics = ["("]\n',
-            "'\\(' is not a valid regular expression",
-        ),
+        ('[goals]\nexcluded_topics = ["("]\n', "'\\(' is not a valid regular expression"),
     ],
 )
 def test_invalid_settings_are_named(text: str, message: str) -> None:
@@ -153,14 +141,9 @@ confirm_s = 300
         (
             "least_gain_share",
             "least_gain_shar",
-            "line 6: unknown key 'limits.night.least_gain_shar'; did you mean "
-            "'min_gain'?",
+            "line 6: unknown key 'limits.night.least_gain_shar'; did you mean 'min_gain'?",
         ),
-        (
-            "pause_s",
-            "paus",
-            "line 7: unknown key 'limits.night.paus'; did you mean 'pause'?",
-        ),
+        ("pause_s", "paus", "line 7: unknown key 'limits.night.paus'; did you mean 'pause'?"),
     ],
 )
 def test_a_fault_under_an_old_name_has_that_name_and_its_own_line(
@@ -184,9 +167,7 @@ def test_a_missing_profile_is_named_with_the_known_ones() -> None:
         load({}, profile="test")
 
 
-def test_an_unknown_variable_is_named_with_the_nearest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_unknown_variable_is_named_with_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLIMSOLL_TIMOUT_S", "3")
     with pytest.raises(ConfigError, match="PLIMSOLL_TIMOUT_S; did you mean"):
         load({})
@@ -222,12 +203,8 @@ def test_nested_variables_are_read_as_the_type_of_the_setting(
     assert type(result) is type(value) or isinstance(result, str)
 
 
-def test_variables_of_tables_override_the_file_key_by_key(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    written(
-        "[solve]\nwork = 5\nseed = 3\n[capacities.brokers.3]\ndisk = 7\nnet_in = 8\n"
-    )
+def test_variables_of_tables_override_the_file_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    written("[solve]\nwork = 5\nseed = 3\n[capacities.brokers.3]\ndisk = 7\nnet_in = 8\n")
     monkeypatch.setenv("PLIMSOLL_SOLVE__WORK", "1.5")
     monkeypatch.setenv("PLIMSOLL_CAPACITIES__BROKERS__3__DISK", "1TiB")
     result = load({})
@@ -246,11 +223,7 @@ def test_variables_of_tables_override_the_file_key_by_key(
         ("PLIMSOLL_GOALS", "{", "PLIMSOLL_GOALS: goals: "),
         ("PLIMSOLL_GOALS", '{"move_prise": 1}', "did you mean 'move_price'"),
         ("PLIMSOLL_AUTO_THROTTLE__FLOOR", "1h", "'1h' is not a rate"),
-        (
-            "PLIMSOLL_SOLVE__WRK",
-            "1",
-            "PLIMSOLL_SOLVE__WRK; did you mean 'PLIMSOLL_SOLVE__WORK'",
-        ),
+        ("PLIMSOLL_SOLVE__WRK", "1", "PLIMSOLL_SOLVE__WRK; did you mean 'PLIMSOLL_SOLVE__WORK'"),
         (
             "PLIMSOLL_KEYS__TABLE__SORT",
             "o",
@@ -272,9 +245,7 @@ def test_a_variable_that_does_not_fit_is_named(
     assert variable in str(caught.value)
 
 
-def test_a_value_in_the_file_is_named_with_its_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_value_in_the_file_is_named_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLIMSOLL_SOLVE__WORK", "1")
     written("timeout_s = 3\n\n[solve]\nseed = -4\n[profiles.p.solve]\nseed = 0.5\n")
     with pytest.raises(ConfigError, match=r"toml, line 4: solve\.seed: Input"):
@@ -293,9 +264,7 @@ def test_variables_that_kubernetes_sets_for_a_service_are_ignored(
     assert load({}).timeout_s == 10
 
 
-def test_variables_that_choose_tools_are_no_settings(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_variables_that_choose_tools_are_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLIMSOLL_AUTOMQ_HOME", "/nowhere")
     assert load({}).timeout_s == 10
 
@@ -327,8 +296,7 @@ def test_a_following_throttle_takes_bandwidths_from_the_capacities() -> None:
     settings = load({})
     assert settings.throttle == "auto"
     auto = auto_throttle(
-        settings.auto_throttle,
-        capacities_of(settings.capacities, settings.capacity_file),
+        settings.auto_throttle, capacities_of(settings.capacities, settings.capacity_file)
     )
     assert (auto.floor, auto.ceiling) == (10**6, 9 * 10**6)
     assert auto.capacity == {
@@ -353,10 +321,7 @@ def test_stop_rules_come_from_the_file() -> None:
     ("text", "message"),
     [
         ('offline = "halt"', "'off', 'pause', 'stop' or 'roll back'"),
-        (
-            'window_hours = "10pm-6am"',
-            "'10pm-6am' is not a window; write it as 22:00-06:00",
-        ),
+        ('window_hours = "10pm-6am"', "'10pm-6am' is not a window; write it as 22:00-06:00"),
         ('window_hours = "22:00-22:00"', "write it as 22:00-06:00"),
         ("calm_s = -1", "greater than or equal to 0"),
         ('ofline = "stop"', "unknown key 'stop_rules.ofline'; did you mean 'offline'?"),
@@ -385,10 +350,7 @@ def test_spark_properties_are_passed_through() -> None:
     [
         ('spark_master = "sc://a"\n', "spark_master: .*'sc://a' is not a Spark master"),
         ("spark = 3\n", "properties are a table of names and texts"),
-        (
-            "[spark]\nspark.cores.max = 3\n",
-            "'spark' is not a Spark property.*name in quotes",
-        ),
+        ("[spark]\nspark.cores.max = 3\n", "'spark' is not a Spark property.*name in quotes"),
         ('[spark]\n"spark.cores.max" = 3\n', r"spark\.cores\.max is a text; write its"),
         ('[spark]\n"spark.master" = "yarn"\n', r"spark\.master is set by spark_master"),
         ('[spark]\n"kafka.x" = "1"\n', r"'kafka\.x' is not a Spark property"),
@@ -411,10 +373,7 @@ def test_a_path_may_begin_with_the_home_folder(
         'broker_label = "pod"\nca_file = "~/ca"\n'
     )
     result = load({})
-    assert (result.state_dir, result.cache_dir) == (
-        tmp_path / "state",
-        tmp_path / "jars",
-    )
+    assert (result.state_dir, result.cache_dir) == (tmp_path / "state", tmp_path / "jars")
     assert result.prometheus is not None
     assert result.prometheus.ca_file == tmp_path / "ca"
 

@@ -98,9 +98,7 @@ def test_harmless_keys_are_accepted_and_the_file_is_reported(
     assert "using settings from plimsoll.toml in the current folder" in caplog.text
 
 
-def test_no_other_login_is_sent_to_servers_that_it_names(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_other_login_is_sent_to_servers_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
     written('bootstrap_server = "evil.invalid:9092"\n')
     assert load({}).bootstrap_server == "evil.invalid:9092"
     login = {"client_properties": Path("secret.properties")}

@@ -17,12 +17,7 @@ from kafka.admin import (
 from model.errors import RightsMissing
 from model.run import RunProgress, RunState
 from tests.support.cli_on_cluster import wait_until
-from tests.support.executor.proxied_cluster import (
-    CLIENTS,
-    THROTTLED,
-    TOPIC,
-    Proxied,
-)
+from tests.support.executor.proxied_cluster import CLIENTS, THROTTLED, TOPIC, Proxied
 from tests.support.executor.real_runs import assert_done
 from tests.support.kafka_marks import FAILING_BROKERS
 
@@ -97,16 +92,12 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("right", REFUSALS, ids=lambda r: f"{r[1].name} {r[0][1]}")
-def test_a_missing_right_is_named_and_nothing_moves(
-    site: Proxied, right: Right
-) -> None:
+def test_a_missing_right_is_named_and_nothing_moves(site: Proxied, right: Right) -> None:
     plan = site.plan()
     with without(site, right), pytest.raises(RightsMissing, match=REFUSALS[right]):
         site.execute(plan, THROTTLED)
     views = site.admin.partitions([m.id for m in plan.moves])
-    assert [v.replicas for v in views.values()] == [
-        m.replicas_before for m in plan.moves
-    ]
+    assert [v.replicas for v in views.values()] == [m.replicas_before for m in plan.moves]
     wait_until(lambda: site.is_clean)
 
 
@@ -146,9 +137,7 @@ def test_a_right_lost_during_a_run_is_named_and_the_run_can_be_resumed(
     wait_until(lambda: site.is_clean)
 
 
-def test_a_throttle_that_cannot_be_removed_is_reported_and_cleaned_up(
-    site: Proxied,
-) -> None:
+def test_a_throttle_that_cannot_be_removed_is_reported_and_cleaned_up(site: Proxied) -> None:
     plan = site.plan()
     with ExitStack() as until:
         loses = Loses(site, (CLUSTER, ACLOperation.ALTER_CONFIGS), until)

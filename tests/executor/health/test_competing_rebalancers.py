@@ -132,9 +132,7 @@ def test_a_partial_refusal_by_msk_has_another_reason() -> None:
 
 def test_a_refusal_by_msk_may_come_from_its_balancer() -> None:
     there = ("__amazon_msk_canary",)
-    with pytest.raises(
-        RightsMissing, match=r"^no right\. Amazon MSK's Express .*again\.$"
-    ):
+    with pytest.raises(RightsMissing, match=r"^no right\. Amazon MSK's Express .*again\.$"):
         start(FakeShown(there, forbidden="no right."))
     with pytest.raises(RightsMissing, match=r"^no right\.$"):
         start(FakeShown(forbidden="no right."))

@@ -26,10 +26,7 @@ def test_the_run_does_not_repeat_warnings_given_before_approval(
         executor.dry_run(at.plan)
         with caplog.at_level(logging.WARNING, "plimsoll.executor"):
             report = executor.execute(
-                at.plan,
-                journal_dir=at.folder,
-                observe=lambda _: None,
-                steering=at.steering,
+                at.plan, journal_dir=at.folder, observe=lambda _: None, steering=at.steering
             )
     assert report.state is RunState.DONE
     assert caplog.messages.count(message) == 1

@@ -87,18 +87,14 @@ def test_problems_from_before_the_run_break_no_rule() -> None:
         ),
     ],
 )
-def test_each_deterioration_is_named(
-    now: ClusterHealth, rule: StopRule, message: str
-) -> None:
+def test_each_deterioration_is_named(now: ClusterHealth, rule: StopRule, message: str) -> None:
     assert broken(now) == {rule: message}
 
 
 def test_several_partitions_are_named_by_the_first_and_their_count() -> None:
     now = health(view(0, [1, 2]), view(3, [1, 2]))
     begun = health(WHOLE, view(3, [1, 2, 3]))
-    assert broken(now, begun)[StopRule.UNDER_REPLICATED].startswith(
-        "payments-0 and 1 more"
-    )
+    assert broken(now, begun)[StopRule.UNDER_REPLICATED].startswith("payments-0 and 1 more")
 
 
 def test_a_partition_below_min_isr_is_named() -> None:
@@ -160,7 +156,4 @@ def test_slow_means_the_median_of_three_above_start_and_floor(
 def test_slow_answers_are_reported_with_both_figures() -> None:
     guard = health_rules(health(answer_s=0.1), (), RULES)[StopRule.SLOW_REQUESTS]
     reasons = [guard(health(answer_s=2.0)) for _ in range(3)]
-    assert (
-        reasons[-1]
-        == "brokers take 2.00 s to answer, compared with 0.10 s when the run began"
-    )
+    assert reasons[-1] == "brokers take 2.00 s to answer, compared with 0.10 s when the run began"

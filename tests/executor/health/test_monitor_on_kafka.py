@@ -26,16 +26,12 @@ def made(cluster: LocalCluster, replicas: Sequence[Sequence[int]]) -> str:
     return topic
 
 
-def watch(
-    admin: KafkaAdmin, moves: Sequence[Move], limits: RunLimits
-) -> ClusterMonitor:
+def watch(admin: KafkaAdmin, moves: Sequence[Move], limits: RunLimits) -> ClusterMonitor:
     headroom = DiskHeadroom(admin, limits, Timing()).of
     return ClusterMonitor(admin, moves, limits, Timing(), headroom)
 
 
-def test_new_topics_in_a_healthy_cluster_break_no_rule(
-    local_cluster: LocalCluster,
-) -> None:
+def test_new_topics_in_a_healthy_cluster_break_no_rule(local_cluster: LocalCluster) -> None:
     plan = plan_for(local_cluster.bootstrap, made(local_cluster, [[1]]), {0: [2]})
     with KafkaAdmin(local_cluster.bootstrap, 10.0) as admin:
         watching = watch(admin, plan.moves, EVERY_TIME)

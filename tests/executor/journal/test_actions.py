@@ -10,19 +10,9 @@ from clients.s3 import S3Settings
 from executor.client.cluster_admin import ClusterAdmin
 from executor.executor import Executor
 from executor.journal.lock import is_changing, sole_writer
-from executor.journal.run_history import (
-    past_runs,
-    read_journal,
-    recent_moves,
-    unfinished,
-)
+from executor.journal.run_history import past_runs, read_journal, recent_moves, unfinished
 from executor.journal.run_journal import journal_paths, run_paths
-from model.errors import (
-    ArchiveUnreachable,
-    ClusterUnreachable,
-    ConfigError,
-    GuardrailRefused,
-)
+from model.errors import ArchiveUnreachable, ClusterUnreachable, ConfigError, GuardrailRefused
 from model.ids import PartitionId
 from model.run import JournalEvent, JournalRecord
 from tests.executor.run.test_elections import FakeLeaders, partition
@@ -56,8 +46,7 @@ def test_an_election_is_journalled_before_its_request(tmp_path: Path) -> None:
     assert [r.event for r in before] == [JournalEvent.STARTED, JournalEvent.ELECTING]
     assert before[0].detail == {"by": "ann"}
     assert [
-        (e["partition"], e["led_by"], e["preferred"])
-        for e in before[1].detail["elections"]
+        (e["partition"], e["led_by"], e["preferred"]) for e in before[1].detail["elections"]
     ] == [(0, 2, 1), (1, 1, 3)]
     after = records(tmp_path)
     assert [r.event for r in after[2:]] == [JournalEvent.NOTED, JournalEvent.ENDED]
@@ -77,10 +66,7 @@ def test_a_failed_election_is_journalled(tmp_path: Path) -> None:
     fake.elect_preferred = away  # type: ignore[method-assign,assignment]
     with pytest.raises(ClusterUnreachable):
         executor.elect(result, tmp_path)
-    assert records(tmp_path)[-1].detail == {
-        "state": "failed",
-        "reason": "nobody answers",
-    }
+    assert records(tmp_path)[-1].detail == {"state": "failed", "reason": "nobody answers"}
 
 
 def test_no_election_is_held_without_a_writable_folder(tmp_path: Path) -> None:
@@ -116,16 +102,12 @@ def test_a_topic_is_created_under_lock_and_journal(tmp_path: Path) -> None:
     assert records(tmp_path)[-1].event is JournalEvent.ENDED
 
 
-def test_creating_a_topic_needs_the_lease_and_is_archived(
-    tmp_path: Path, endpoint: str
-) -> None:
+def test_creating_a_topic_needs_the_lease_and_is_archived(tmp_path: Path, endpoint: str) -> None:
     store: S3Settings = place(endpoint)
     time = FakeTime()
     host = Host(store, time.timing, "a")
     host.wire.fault = lambda _: Fault.AWAY
-    executor = Executor(
-        cast("ClusterAdmin", None), timing=time.timing, archive=host.archive
-    )
+    executor = Executor(cast("ClusterAdmin", None), timing=time.timing, archive=host.archive)
     with pytest.raises(ArchiveUnreachable):
         creating(executor, tmp_path)
     assert not journal_paths(tmp_path)
@@ -138,9 +120,7 @@ def test_creating_a_topic_needs_the_lease_and_is_archived(
 
 
 def test_an_election_is_not_the_newest_run(tmp_path: Path) -> None:
-    at = SimulatedRun(
-        folder=tmp_path, before={0: (1, 2)}, after={0: (3, 2)}, log_bytes=MB
-    )
+    at = SimulatedRun(folder=tmp_path, before={0: (1, 2)}, after={0: (3, 2)}, log_bytes=MB)
     at.run()
     at.cluster.advance(200.0)
     creating_folder = [path.stem for path in run_paths(tmp_path)]

@@ -17,12 +17,7 @@ from executor.journal.run_journal import plan_path, run_path, run_paths
 from executor.run.operator_control import Steering
 from executor.timing import RunLimits
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
-from model.errors import (
-    ArchiveUnreachable,
-    ConfigError,
-    PlimsollError,
-    WriterBarred,
-)
+from model.errors import ArchiveUnreachable, ConfigError, PlimsollError, WriterBarred
 from model.plan.plan import Plan
 from model.run import JournalEvent, JournalRecord, MoveState, RunReport, RunState
 from tests.support.executor.plan_builders import CLUSTER_ID, plan
@@ -64,9 +59,7 @@ class Field:
     def archived(self) -> bytes:
         """All pieces in the bucket, in the order of their names."""
         return b"".join(
-            client(self.store)
-            .get_object(Bucket=BUCKET, Key=self.store.prefix + key)["Body"]
-            .read()
+            client(self.store).get_object(Bucket=BUCKET, Key=self.store.prefix + key)["Body"].read()
             for key in sorted(keys(self.store))
             if key.endswith(".jsonl")
         )
@@ -136,9 +129,7 @@ def fields(tmp_path: Path, endpoint: str) -> Fields:
     return make
 
 
-def test_a_run_archives_its_plan_and_its_whole_journal(
-    fields: Fields,
-) -> None:
+def test_a_run_archives_its_plan_and_its_whole_journal(fields: Fields) -> None:
     at = fields()
     a = at.machine("a")
     assert a.run().state is RunState.DONE
@@ -152,9 +143,7 @@ def test_a_run_archives_its_plan_and_its_whole_journal(
     assert json.loads(lease.body)["released"]
 
 
-def test_a_request_is_archived_before_it_is_sent(
-    fields: Fields,
-) -> None:
+def test_a_request_is_archived_before_it_is_sent(fields: Fields) -> None:
     at = fields()
     a = at.machine("a")
     calls: list[str] = []
@@ -174,9 +163,7 @@ def test_a_request_is_archived_before_it_is_sent(
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
-def test_killed_at_any_request_a_run_is_resumed_on_another_host(
-    fields: Fields, made: bool
-) -> None:
+def test_killed_at_any_request_a_run_is_resumed_on_another_host(fields: Fields, made: bool) -> None:
     for change in count():
         at = fields()
         a, b = at.machine("a"), at.machine("b")
@@ -216,9 +203,7 @@ def test_killed_at_any_call_to_the_bucket_a_run_is_resumed_on_another_host(
         if not a.killed():
             break
         if not at.archived:
-            assert at.site.placement == {
-                n: (tuple(r), r[0]) for n, r in at.site.before.items()
-            }
+            assert at.site.placement == {n: (tuple(r), r[0]) for n, r in at.site.before.items()}
             with pytest.raises(ConfigError, match="has no run on this"):
                 b.resume()
             continue
@@ -233,9 +218,7 @@ def killer(host: Machine, call: int, *, done: bool) -> None:
     """Die at the n-th call to the bucket, before or after it has effect."""
 
     def fault(number: int) -> Fault | None:
-        return (
-            (Fault.KILLED_AFTER if done else Fault.KILLED) if number >= call else None
-        )
+        return (Fault.KILLED_AFTER if done else Fault.KILLED) if number >= call else None
 
     host.wire.fault = fault
 
@@ -279,9 +262,7 @@ def outcome_of(command: Callable[[], RunReport]) -> str:
     return f"{report.state}: {report.reason}".removesuffix(": ")
 
 
-def requests_without(
-    site: SimulatedRun, host: Host, call: int, fault: Fault
-) -> list[str]:
+def requests_without(site: SimulatedRun, host: Host, call: int, fault: Fault) -> list[str]:
     """Requests for moves that are sent although the bucket does not answer any more."""
     sent: list[str] = []
     host.wire.fault = lambda number: fault if number >= call else None
@@ -318,10 +299,7 @@ def test_losing_the_lease_at_any_request_ends_all_requests(fields: Fields) -> No
         # Records that host a has written after that are set aside.
         assert outcome_of(a.resume).endswith("nothing is left to resume.")
         assert a.journal == b.journal
-        if (
-            outcome.startswith("failed")
-            and "another process has written" not in outcome
-        ):
+        if outcome.startswith("failed") and "another process has written" not in outcome:
             assert "is lost (b has taken it), so nothing further is sent" in outcome
     assert change > 10
 
@@ -408,9 +386,7 @@ def runs(at: Field, host: Machine, times: int, apart_s: float) -> list[str]:
     return result
 
 
-def test_runs_of_the_last_day_are_downloaded_and_older_ones_on_request(
-    fields: Fields,
-) -> None:
+def test_runs_of_the_last_day_are_downloaded_and_older_ones_on_request(fields: Fields) -> None:
     at = fields()
     ids = runs(at, at.machine("a"), 3, 20 * 3600.0)
     b, c, d = (at.machine(name) for name in "bcd")
@@ -427,9 +403,7 @@ def test_runs_of_the_last_day_are_downloaded_and_older_ones_on_request(
     assert result.among(MoveState.DONE)
 
 
-def test_a_run_started_without_a_bucket_is_archived_when_resumed(
-    fields: Fields,
-) -> None:
+def test_a_run_started_without_a_bucket_is_archived_when_resumed(fields: Fields) -> None:
     at = fields()
     at.site.folder = at.folder / "a"
     at.site.kill_at(9, made=True)
@@ -477,9 +451,7 @@ def sealed_lines(of: Plan, count: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("spoilt", ["first line", "middle", "plan"])
-def test_a_damaged_local_journal_is_restored_from_the_archive(
-    fields: Fields, spoilt: str
-) -> None:
+def test_a_damaged_local_journal_is_restored_from_the_archive(fields: Fields, spoilt: str) -> None:
     """Later local records are kept, and so is the damaged file."""
     at = fields()
     a = at.machine("a")
@@ -527,9 +499,7 @@ def test_a_changed_archive_is_named(fields: Fields, spoil: str, message: str) ->
         b.executor().plan_rollback(b.folder, None)
 
 
-def test_an_unreachable_bucket_at_the_start_changes_nothing(
-    fields: Fields,
-) -> None:
+def test_an_unreachable_bucket_at_the_start_changes_nothing(fields: Fields) -> None:
     at = fields()
     a = at.machine("a")
     a.wire.fault = lambda _: Fault.AWAY

@@ -94,9 +94,7 @@ SPOILS: dict[str, Spoil] = {
 
 
 @pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS.keys())
-def test_a_run_is_resumed(
-    tmp_path: Path, spoil: Spoil, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_run_is_resumed(tmp_path: Path, spoil: Spoil, caplog: pytest.LogCaptureFixture) -> None:
     at, path = interrupted(tmp_path)
     path.write_bytes(spoil(path.read_bytes().splitlines(keepends=True)))
     content = read_content(path)
@@ -104,9 +102,7 @@ def test_a_run_is_resumed(
     assert (report.state, report.reason) == (RunState.DONE, "")
     planned = {n: (tuple(to), to[0]) for n, to in at.after.items()}
     assert at.placement == planned
-    assert at.is_clean or "It may still be set: check the brokers 1, 2, 3, 4 and " in (
-        caplog.text
-    )
+    assert at.is_clean or "It may still be set: check the brokers 1, 2, 3, 4 and " in (caplog.text)
     for damage in content.damage[:3]:
         assert str(damage) in caplog.text
     assert read_content(path).damage == content.damage
@@ -149,9 +145,7 @@ def test_a_run_is_rolled_back(tmp_path: Path, spoil: Spoil) -> None:
 
 
 @pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS.keys())
-def test_settings_left_by_a_run_are_removed_or_named(
-    tmp_path: Path, spoil: Spoil
-) -> None:
+def test_settings_left_by_a_run_are_removed_or_named(tmp_path: Path, spoil: Spoil) -> None:
     at, path = interrupted(tmp_path)
     path.write_bytes(spoil(path.read_bytes().splitlines(keepends=True)))
     lost = lost_settings(read_content(path), at.plan)
@@ -204,9 +198,7 @@ def test_an_unreadable_journal_is_named(tmp_path: Path, what: str) -> None:
 
 
 def test_no_flipped_bit_of_a_retention_is_ever_set(tmp_path: Path) -> None:
-    """One flipped bit once made cleanup set 907374182400 instead of 107374182400
-    bytes.
-    """
+    """One flipped bit once made cleanup set 907374182400 instead of 107374182400 bytes."""
     topic, value = "orders", "107374182400"
     at = SimulatedRun(
         folder=tmp_path / "made",
@@ -225,9 +217,7 @@ def test_no_flipped_bit_of_a_retention_is_ever_set(tmp_path: Path) -> None:
     (path,) = run_paths(at.folder)
     whole = path.read_bytes()
     (line,) = [
-        number
-        for number, of in enumerate(whole.splitlines())
-        if b'"segments shortened"' in of
+        number for number, of in enumerate(whole.splitlines()) if b'"segments shortened"' in of
     ]
     start = whole.index(value.encode())
     for place in range(start, start + len(value)):
@@ -241,9 +231,7 @@ def test_no_flipped_bit_of_a_retention_is_ever_set(tmp_path: Path) -> None:
             assert any(f"check the topics {topic}" in w for w in past.warnings)
 
 
-def test_every_flipped_bit_of_a_plan_is_noticed_or_changes_nothing(
-    tmp_path: Path,
-) -> None:
+def test_every_flipped_bit_of_a_plan_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
     _, path = interrupted(tmp_path)
     plan = plan_path(tmp_path, path.stem)
     whole, known = plan.read_bytes(), past_run(tmp_path, CLUSTER_ID).plan
@@ -260,9 +248,7 @@ def test_every_flipped_bit_of_a_plan_is_noticed_or_changes_nothing(
 
 
 @pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS.keys())
-def test_a_journal_is_repaired_and_the_original_kept(
-    tmp_path: Path, spoil: Spoil
-) -> None:
+def test_a_journal_is_repaired_and_the_original_kept(tmp_path: Path, spoil: Spoil) -> None:
     at, path = interrupted(tmp_path)
     path.write_bytes(spoilt := spoil(path.read_bytes().splitlines(keepends=True)))
     before = read_content(path)

@@ -20,15 +20,7 @@ from model.errors import (
     WriterBarred,
 )
 from tests.support.executor.fake_platform import FakeTime
-from tests.support.executor.s3_server import (
-    BUCKET,
-    CALL_S,
-    Fault,
-    Host,
-    client,
-    keys,
-    place,
-)
+from tests.support.executor.s3_server import BUCKET, CALL_S, Fault, Host, client, keys, place
 from tests.support.executor.simulated_runs import Killed
 
 CLUSTER = "one"
@@ -46,9 +38,7 @@ def time() -> FakeTime:
 
 
 def put(store: S3Settings, body: bytes) -> None:
-    client(store).put_object(
-        Bucket=BUCKET, Key=f"{store.prefix}{CLUSTER}/lease.json", Body=body
-    )
+    client(store).put_object(Bucket=BUCKET, Key=f"{store.prefix}{CLUSTER}/lease.json", Body=body)
 
 
 def crash(host: Host) -> None:
@@ -68,18 +58,14 @@ def test_a_released_lease_is_taken_at_once(store: S3Settings, time: FakeTime) ->
     assert keys(store) == ["one/lease.json"]
 
 
-def test_leases_of_other_clusters_do_not_matter(
-    store: S3Settings, time: FakeTime
-) -> None:
+def test_leases_of_other_clusters_do_not_matter(store: S3Settings, time: FakeTime) -> None:
     a, b = (Host(store, time.timing, name) for name in "ab")
     with a.lease.held(CLUSTER, NOT_STOPPED), b.lease.held("two", NOT_STOPPED):
         a.lease.need()
         b.lease.need()
 
 
-def test_the_second_writers_error_names_the_first(
-    store: S3Settings, time: FakeTime
-) -> None:
+def test_the_second_writers_error_names_the_first(store: S3Settings, time: FakeTime) -> None:
     """As soon as the first, which waits for a move, has renewed its lease."""
     a, b = (Host(store, time.timing, name) for name in ("a", "b"))
     with a.lease.held(CLUSTER, NOT_STOPPED):
@@ -148,9 +134,7 @@ def test_a_lease_is_renewed_before_a_request_could_outlast_it(
         assert a.wire.calls == calls + 1
 
 
-def test_the_loser_of_a_lease_learns_the_new_holder(
-    store: S3Settings, time: FakeTime
-) -> None:
+def test_the_loser_of_a_lease_learns_the_new_holder(store: S3Settings, time: FakeTime) -> None:
     a, b = (Host(store, time.timing, name) for name in ("a", "b"))
     with a.lease.held(CLUSTER, NOT_STOPPED):
         with b.lease.held(CLUSTER, NOT_STOPPED):
@@ -165,18 +149,14 @@ def test_the_loser_of_a_lease_learns_the_new_holder(
 def test_a_removed_lease_is_lost(store: S3Settings, time: FakeTime) -> None:
     a = Host(store, time.timing, "a")
     with a.lease.held(CLUSTER, NOT_STOPPED):
-        client(store).delete_object(
-            Bucket=BUCKET, Key=f"{store.prefix}{CLUSTER}/lease.json"
-        )
+        client(store).delete_object(Bucket=BUCKET, Key=f"{store.prefix}{CLUSTER}/lease.json")
         time.now_s += a.lease.duration_s - CALL_S + 1.0
         with pytest.raises(WriterBarred, match="someone has removed it"):
             a.lease.need()
     assert keys(store) == []
 
 
-LEASE = LeaseDocument(
-    holder="h", token="t", epoch=1, renewals=0, duration_ms=9, expires_at_ms=0
-)
+LEASE = LeaseDocument(holder="h", token="t", epoch=1, renewals=0, duration_ms=9, expires_at_ms=0)
 GARBLED = [
     *(b"", b"{}", b"\xff", b"[]", b'{"schema_version":"1.0","holder":7}', b"[" * 9999),
     LEASE.body.replace(b'"duration_ms":9', b'"duration_ms":9' + b"0" * 400),
@@ -191,9 +171,7 @@ def test_an_object_that_is_not_a_lease_is_named_and_stays(
 ) -> None:
     put(store, body)
     a = Host(store, time.timing, "a")
-    with pytest.raises(
-        ConfigError, match=r"/one/lease\.json is not a lease of plimsoll"
-    ):
+    with pytest.raises(ConfigError, match=r"/one/lease\.json is not a lease of plimsoll"):
         a.lease.held(CLUSTER, NOT_STOPPED).__enter__()
     result = a.bucket.get("one/lease.json")
     assert result is not None
@@ -229,16 +207,11 @@ def test_an_overwritten_lease_bars_requests(store: S3Settings, time: FakeTime) -
 
 
 @pytest.mark.parametrize(
-    ("fault", "error"),
-    [(Fault.AWAY, ArchiveUnreachable), (Fault.DENIED, RightsMissing)],
+    ("fault", "error"), [(Fault.AWAY, ArchiveUnreachable), (Fault.DENIED, RightsMissing)]
 )
 @pytest.mark.parametrize("call", range(6))
 def test_without_the_bucket_there_is_no_lease(
-    store: S3Settings,
-    time: FakeTime,
-    call: int,
-    fault: Fault,
-    error: type[PlimsollError],
+    store: S3Settings, time: FakeTime, call: int, fault: Fault, error: type[PlimsollError]
 ) -> None:
     """At whichever of the calls that taking it needs."""
     a = Host(store, time.timing, "a")
@@ -249,16 +222,12 @@ def test_without_the_bucket_there_is_no_lease(
         a.lease.need()
 
 
-def test_a_store_that_ignores_conditions_is_refused(
-    store: S3Settings, time: FakeTime
-) -> None:
+def test_a_store_that_ignores_conditions_is_refused(store: S3Settings, time: FakeTime) -> None:
     a = Host(store, time.timing, "a")
     put_object = a.wire.put_object
 
     def careless(**how: object) -> object:
-        remaining = {
-            k: v for k, v in how.items() if k not in ("IfMatch", "IfNoneMatch")
-        }
+        remaining = {k: v for k, v in how.items() if k not in ("IfMatch", "IfNoneMatch")}
         return put_object(**remaining)
 
     a.wire.put_object = careless  # type: ignore[method-assign]
@@ -295,13 +264,10 @@ def test_a_slow_renewal_bars_requests(store: S3Settings, time: FakeTime) -> None
             a.lease.need()
 
 
-FAULTS = st.sampled_from(
-    [Fault.AWAY, Fault.ANSWER_LOST, Fault.DENIED, Fault.CONFLICT, Fault.SLOW]
-)
+FAULTS = st.sampled_from([Fault.AWAY, Fault.ANSWER_LOST, Fault.DENIED, Fault.CONFLICT, Fault.SLOW])
 RATES = st.floats(0.9955, 1.0045)
 STEPS = st.lists(
-    st.tuples(st.floats(0.0, 150.0), st.sampled_from(["need", "keep", "release"])),
-    max_size=12,
+    st.tuples(st.floats(0.0, 150.0), st.sampled_from(["need", "keep", "release"])), max_size=12
 )
 
 
@@ -323,10 +289,7 @@ def test_no_request_lasts_into_another_holders_lease(
 ) -> None:
     """Whatever the bucket does, and however the clocks of both hosts go."""
     store, time = place(endpoint), FakeTime()
-    a, b = (
-        Host(store, at_rate(time, rate), name)
-        for name, rate in zip("ab", rates, strict=True)
-    )
+    a, b = (Host(store, at_rate(time, rate), name) for name, rate in zip("ab", rates, strict=True))
     a.wire.fault, b.wire.fault = faults.get, theirs.get
     ends_s = [time.now_s]
     with ExitStack() as stack:

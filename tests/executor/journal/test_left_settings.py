@@ -32,13 +32,7 @@ from model.ids import BrokerId, PartitionId
 from model.run import RunState
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import CLUSTER_ID
-from tests.support.executor.simulated_runs import (
-    MB,
-    TOPIC,
-    Killed,
-    SimulatedRun,
-    interrupted_runs,
-)
+from tests.support.executor.simulated_runs import MB, TOPIC, Killed, SimulatedRun, interrupted_runs
 
 TWO = BrokerId(2)
 WHAT = (
@@ -116,9 +110,7 @@ def test_a_rollback_restores_the_settings_of_an_interrupted_run(
             assert left_settings(cut.folder, CLUSTER_ID) == []
 
 
-def test_a_rollback_recognises_a_throttle_left_by_the_run(
-    tmp_path: Path,
-) -> None:
+def test_a_rollback_recognises_a_throttle_left_by_the_run(tmp_path: Path) -> None:
     """The run back is killed too, under another rate; both are cleaned up."""
     for change in range(0, 12, 2):
         at = interrupted(tmp_path / f"{change}", 8)
@@ -240,9 +232,7 @@ def test_a_throttle_stays_while_partitions_are_being_moved(tmp_path: Path) -> No
     assert at.cluster.brokers[TWO].configs[LEADER_RATE] == rate
 
 
-def test_a_plan_for_another_cluster_restores_nothing_on_this_one(
-    tmp_path: Path,
-) -> None:
+def test_a_plan_for_another_cluster_restores_nothing_on_this_one(tmp_path: Path) -> None:
     at = interrupted(tmp_path)
     at.cluster.advance(100.0)
     other = at.plan.model_copy(update={"cluster_id": "other"}).seal()
@@ -275,9 +265,7 @@ def test_remaining_settings_are_reported_if_an_error_ends_the_run(
     assert len(left_settings(tmp_path, CLUSTER_ID)) == 1
 
 
-def test_completed_runs_and_runs_in_progress_are_not_reported(
-    tmp_path: Path,
-) -> None:
+def test_completed_runs_and_runs_in_progress_are_not_reported(tmp_path: Path) -> None:
     at = site(tmp_path)
     seen = []
     at.run(observe=lambda _: seen.append(left_settings(tmp_path, CLUSTER_ID)))
@@ -300,9 +288,7 @@ def test_an_unreadable_journal_does_not_hide_others(tmp_path: Path) -> None:
     assert at.executor().left(at.folder) == [unreadable]
 
 
-def test_a_cleanup_restores_even_if_it_cannot_be_recorded(
-    tmp_path: Path,
-) -> None:
+def test_a_cleanup_restores_even_if_it_cannot_be_recorded(tmp_path: Path) -> None:
     """It used to report that nothing was changed after changing everything."""
     at = interrupted(tmp_path)
     (path,) = run_paths(tmp_path)
@@ -372,9 +358,7 @@ def test_settings_without_a_record_are_named_with_their_remedy(
     tmp_path: Path, storage: StorageKind
 ) -> None:
     one_each = {0: (1,), 1: (2,)}
-    at = SimulatedRun(
-        folder=tmp_path, before=one_each, after={0: (3,)}, storage=storage
-    )
+    at = SimulatedRun(folder=tmp_path, before=one_each, after={0: (3,)}, storage=storage)
     at.kill_at(0, made=True)
     with suppress(Killed):
         at.run()
@@ -392,11 +376,7 @@ def test_settings_without_a_record_are_named_with_their_remedy(
         admin.alter_default_broker_configs({key: value})
     removes = f"kafka-configs.sh --alter --entity-type {entity} --delete-config {key}"
     reported = at.executor().left(tmp_path)
-    assert [
-        message
-        for message in reported
-        if removes in message and f"{key} = {value}" in message
-    ]
+    assert [message for message in reported if removes in message and f"{key} = {value}" in message]
 
 
 class Command(Enum):
@@ -443,9 +423,7 @@ def do(at: SimulatedRun, command: Command) -> None:
 def test_whatever_is_interrupted_its_settings_are_restored_or_named(
     tmp_path_factory: pytest.TempPathFactory,
     storage: StorageKind,
-    commands: list[
-        tuple[Command, int | None, tuple[int, bool] | None, dict[int, Lost], float]
-    ],
+    commands: list[tuple[Command, int | None, tuple[int, bool] | None, dict[int, Lost], float]],
 ) -> None:
     """After each command that was not killed, and by a cleanup in the end."""
     at = interrupted(tmp_path_factory.mktemp("run"), 8, storage)

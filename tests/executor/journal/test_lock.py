@@ -44,9 +44,7 @@ def test_deleting_the_lock_file_admits_no_second_process(tmp_path: Path) -> None
 def test_a_lock_file_replaced_while_locking_is_not_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is deleted and recreated between opening and locking: the new one
-    counts.
-    """
+    """The file is deleted and recreated between opening and locking: the new one counts."""
     lock, path = fcntl.flock, tmp_path / "one.lock"
     swaps = [True]
 
@@ -58,11 +56,7 @@ def test_a_lock_file_replaced_while_locking_is_not_trusted(
         lock(file, how)  # type: ignore[arg-type]
 
     monkeypatch.setattr(fcntl, "flock", slow)
-    with (
-        sole_writer(tmp_path, "one"),
-        path.open("rb") as now,
-        pytest.raises(BlockingIOError),
-    ):
+    with sole_writer(tmp_path, "one"), path.open("rb") as now, pytest.raises(BlockingIOError):
         lock(now, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 

@@ -13,13 +13,7 @@ from lab.local_cluster.proxy import Api, Fault
 from model.errors import ExecutionStopped
 from model.run import MoveState, RunProgress, RunState
 from tests.support.cli_on_cluster import wait_until
-from tests.support.executor.proxied_cluster import (
-    PARTITIONS,
-    THROTTLED,
-    TIMEOUT_S,
-    TOPIC,
-    Proxied,
-)
+from tests.support.executor.proxied_cluster import PARTITIONS, THROTTLED, TIMEOUT_S, TOPIC, Proxied
 from tests.support.executor.real_runs import assert_done
 from tests.support.executor.topic_records import assert_exact
 from tests.support.kafka_marks import FAILING_BROKERS
@@ -66,12 +60,8 @@ class Once:
             self._site.proxy.order(*self._order, delay_s=1.5 * TIMEOUT_S)
 
 
-@pytest.mark.parametrize(
-    ("api", "harm"), HARMED, ids=[f"{h.value} {a.name}" for a, h in HARMED]
-)
-def test_a_run_survives_a_fault_in_one_request(
-    site: Proxied, api: Api, harm: Fault
-) -> None:
+@pytest.mark.parametrize(("api", "harm"), HARMED, ids=[f"{h.value} {a.name}" for a, h in HARMED])
+def test_a_run_survives_a_fault_in_one_request(site: Proxied, api: Api, harm: Fault) -> None:
     plan = site.plan()
     once = Once(site, MoveState.ISSUED, api, harm)
     report = site.execute(plan, observe=once)
@@ -103,9 +93,7 @@ def test_a_repeatedly_lost_reassignment_is_given_up(site: Proxied) -> None:
 
 
 @pytest.mark.parametrize("harm", [Fault.LOSE_REQUEST, Fault.LOSE_ANSWER])
-def test_a_throttle_whose_request_was_lost_does_not_stay(
-    site: Proxied, harm: Fault
-) -> None:
+def test_a_throttle_whose_request_was_lost_does_not_stay(site: Proxied, harm: Fault) -> None:
     plan = site.plan()
     site.proxy.order(Api.INCREMENTAL_ALTER_CONFIGS, harm)
     with pytest.raises(ExecutionStopped, match="broker 1 did not accept the throttle"):
@@ -116,9 +104,7 @@ def test_a_throttle_whose_request_was_lost_does_not_stay(
 
 
 @pytest.mark.parametrize("harm", [Fault.LOSE_REQUEST, Fault.LOSE_ANSWER])
-def test_a_throttle_is_removed_even_if_a_request_is_lost(
-    site: Proxied, harm: Fault
-) -> None:
+def test_a_throttle_is_removed_even_if_a_request_is_lost(site: Proxied, harm: Fault) -> None:
     plan = site.plan()
     once = Once(site, MoveState.DONE, Api.INCREMENTAL_ALTER_CONFIGS, harm)
     report = site.execute(plan, THROTTLED, once)
@@ -143,9 +129,7 @@ def test_a_run_survives_two_connection_losses(site: Proxied) -> None:
     wait_until(lambda: site.is_clean)
 
 
-def test_a_run_waits_for_temporarily_unreachable_brokers(
-    site: Proxied,
-) -> None:
+def test_a_run_waits_for_temporarily_unreachable_brokers(site: Proxied) -> None:
     plan = site.plan()
     comes_back = threading.Timer(3.0 * TIMEOUT_S, site.proxy.come_back)
 
@@ -180,7 +164,5 @@ def test_a_run_ends_when_brokers_stay_unreachable_and_is_resumed(site: Proxied) 
     wait_until(lambda: site.is_clean)
 
 
-def test_nothing_that_was_produced_meanwhile_is_lost_or_written_twice(
-    load: Load,
-) -> None:
+def test_nothing_that_was_produced_meanwhile_is_lost_or_written_twice(load: Load) -> None:
     assert_exact(load)

@@ -92,9 +92,7 @@ def test_a_journal_truncated_anywhere_is_not_damaged(whole: bytes) -> None:
 
 
 @pytest.mark.parametrize("lost", range(6))
-def test_a_deleted_line_is_noticed_unless_it_is_the_last(
-    whole: bytes, lost: int
-) -> None:
+def test_a_deleted_line_is_noticed_unless_it_is_the_last(whole: bytes, lost: int) -> None:
     lines = whole.splitlines(keepends=True)
     content = scan(b"".join(lines[:lost] + lines[lost + 1 :]), RUN)
     (damage,) = content.damage
@@ -130,9 +128,7 @@ def test_a_line_of_another_run_is_not_used(whole: bytes, tmp_path: Path) -> None
     assert "belongs to the run r00000002" in str(content.damage[0])
 
 
-def test_a_replaced_line_with_a_valid_checksum_is_noticed(
-    whole: bytes, tmp_path: Path
-) -> None:
+def test_a_replaced_line_with_a_valid_checksum_is_noticed(whole: bytes, tmp_path: Path) -> None:
     """From a run of the same name, say from another folder."""
     other = written(tmp_path / "other", topic="others")
     lines = whole.splitlines(keepends=True)
@@ -151,9 +147,7 @@ def test_windows_line_ends_are_noticed_and_lose_nothing(whole: bytes) -> None:
 
 @settings(deadline=None, max_examples=300)
 @given(
-    place=st.floats(0, 1, exclude_max=True),
-    cut=st.integers(0, 700),
-    put=st.binary(max_size=700),
+    place=st.floats(0, 1, exclude_max=True), cut=st.integers(0, 700), put=st.binary(max_size=700)
 )
 def test_no_record_is_read_that_was_not_written(
     tmp_path_factory: pytest.TempPathFactory, place: float, cut: int, put: bytes
@@ -199,9 +193,7 @@ def events(content: JournalContent) -> list[JournalEvent]:
     return [record.event for record in content.records]
 
 
-def test_a_journal_of_schema_1_is_read_and_continued(
-    whole: bytes, tmp_path: Path
-) -> None:
+def test_a_journal_of_schema_1_is_read_and_continued(whole: bytes, tmp_path: Path) -> None:
     begun = old(whole)
     assert not scan(begun, RUN).damage
     longer = continued(tmp_path / "again", begun)
@@ -238,9 +230,7 @@ def test_a_truncated_journal_is_continued_without_damage(
     assert events(scan(longer, RUN))[-1] is JournalEvent.ENDED
 
 
-def test_damage_stays_visible_when_a_journal_is_continued(
-    whole: bytes, tmp_path: Path
-) -> None:
+def test_damage_stays_visible_when_a_journal_is_continued(whole: bytes, tmp_path: Path) -> None:
     for count, data in enumerate(
         (whole[:-5] + b"#" + whole[-4:], whole[:900] + b"#" + whole[901:])
     ):
@@ -252,9 +242,7 @@ def test_damage_stays_visible_when_a_journal_is_continued(
         assert len(after.intact) == len(before.intact) + 2
 
 
-def test_a_line_that_merely_resembles_schema_1_is_not_used(
-    whole: bytes,
-) -> None:
+def test_a_line_that_merely_resembles_schema_1_is_not_used(whole: bytes) -> None:
     line = json.loads(whole.splitlines()[1])
     for change in (
         {"schema_version": "1.0"},
@@ -296,7 +284,5 @@ def test_a_record_without_meaning_is_damage(
 def test_records_are_canonical(whole: bytes) -> None:
     for line in whole.splitlines():
         again = JournalRecord.model_validate_json(line).model_dump(mode="json")
-        text = json.dumps(
-            again, sort_keys=True, separators=(",", ":"), ensure_ascii=False
-        )
+        text = json.dumps(again, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         assert text.encode() == line

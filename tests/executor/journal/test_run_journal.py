@@ -16,13 +16,7 @@ from executor.journal.run_history import (
     recent_moves,
     unfinished,
 )
-from executor.journal.run_journal import (
-    RunJournal,
-    new_run_id,
-    plan_path,
-    run_path,
-    run_paths,
-)
+from executor.journal.run_journal import RunJournal, new_run_id, plan_path, run_path, run_paths
 from executor.timing import Timing
 from model.errors import ConfigError, ExecutionStopped
 from model.run import JournalEvent, MoveState
@@ -153,9 +147,7 @@ def test_runs_are_numbered_above_all_that_are_there(tmp_path: Path) -> None:
     assert new_run_id(tmp_path, 0, "elect") == "r00000042-19700101T000000000-elect"
 
 
-def test_runs_are_ordered_by_their_number_and_before_it_by_time(
-    tmp_path: Path,
-) -> None:
+def test_runs_are_ordered_by_their_number_and_before_it_by_time(tmp_path: Path) -> None:
     names = [
         "20260101T000000000-aaaaaaaa",
         "20991231T000000000-aaaaaaaa",
@@ -178,9 +170,7 @@ def test_a_move_that_was_made_is_a_recent_move(journal: Journals) -> None:
     assert unfinished(journal.folder, CLUSTER_ID) == {}
 
 
-def test_a_move_whose_end_was_not_seen_counts_as_recent_and_unfinished(
-    journal: Journals,
-) -> None:
+def test_a_move_whose_end_was_not_seen_counts_as_recent_and_unfinished(journal: Journals) -> None:
     journal().write(JournalEvent.ISSUING, [FIRST])
     assert [m.partition for m in recent_moves(journal.folder, CLUSTER_ID, 0)] == [0]
     assert unfinished(journal.folder, CLUSTER_ID) == {FIRST.id: "run-1"}
@@ -194,25 +184,19 @@ def test_a_skipped_move_is_neither_recent_nor_unfinished(journal: Journals) -> N
     assert unfinished(journal.folder, CLUSTER_ID) == {}
 
 
-def test_a_later_move_of_a_partition_settles_an_unfinished_one(
-    journal: Journals,
-) -> None:
+def test_a_later_move_of_a_partition_settles_an_unfinished_one(journal: Journals) -> None:
     journal().write(JournalEvent.ISSUING, [FIRST])
     journal("run-2").write(JournalEvent.MOVED, [FIRST])
     assert unfinished(journal.folder, CLUSTER_ID) == {}
 
 
-def test_moves_before_the_time_and_of_other_clusters_are_omitted(
-    journal: Journals,
-) -> None:
+def test_moves_before_the_time_and_of_other_clusters_are_omitted(journal: Journals) -> None:
     journal().write(JournalEvent.MOVED, [FIRST])
     journal("run-2", AT_S + 60).write(JournalEvent.MOVED, [SECOND])
     for path in journal.folder.iterdir():
         os.utime(path, (AT_S + 60, AT_S + 60))
     since_ms = int(1000 * (AT_S + 30))
-    assert [
-        m.partition for m in recent_moves(journal.folder, CLUSTER_ID, since_ms)
-    ] == [1]
+    assert [m.partition for m in recent_moves(journal.folder, CLUSTER_ID, since_ms)] == [1]
     assert recent_moves(journal.folder, "another", 0) == ()
 
 
@@ -220,9 +204,7 @@ def test_a_missing_folder_has_no_moves(journal: Journals) -> None:
     assert recent_moves(journal.folder / "none", CLUSTER_ID, 0) == ()
 
 
-def test_an_interrupted_run_continues_after_its_last_complete_record(
-    journal: Journals,
-) -> None:
+def test_an_interrupted_run_continues_after_its_last_complete_record(journal: Journals) -> None:
     cut = journal()
     cut.write(JournalEvent.STARTED, planned=2)
     cut.write(JournalEvent.ISSUING, PLAN.moves)

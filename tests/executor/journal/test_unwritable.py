@@ -98,9 +98,7 @@ def test_copies_in_flight_keep_their_throttle_and_end(
     assert "full" not in requests or requests[-1] == "full"
     assert report.state is RunState.FAILED
     assert "(No space left on device), so nothing further is sent" in report.reason
-    assert report.reason.endswith(
-        "Free disk space, then continue with plimsoll run --resume."
-    )
+    assert report.reason.endswith("Free disk space, then continue with plimsoll run --resume.")
     assert at.is_clean
     states = [move.state for move in report.moves]
     assert set(states) <= {MoveState.DONE, MoveState.PLANNED, MoveState.STUCK}

@@ -50,9 +50,7 @@ def killed_bench(folder: Path) -> FakeRun:
     return bench
 
 
-def settings_of(
-    bench: FakeRun,
-) -> tuple[dict[str, str], dict[BrokerId, dict[str, str]]]:
+def settings_of(bench: FakeRun) -> tuple[dict[str, str], dict[BrokerId, dict[str, str]]]:
     return copy.deepcopy((bench.configs.together, bench.configs.brokers))
 
 
@@ -65,9 +63,7 @@ def clean_up(bench: FakeRun) -> list[str]:
     """As `plimsoll cleanup` in another process."""
     bench.configs.unreachable = False
     timing = bench.time.timing
-    return Executor(cast("ClusterAdmin", bench.configs), timing=timing).clean_up(
-        bench.folder
-    )
+    return Executor(cast("ClusterAdmin", bench.configs), timing=timing).clean_up(bench.folder)
 
 
 def test_the_balancer_is_suspended_on_every_broker_during_moves(tmp_path: Path) -> None:
@@ -80,9 +76,9 @@ def test_the_balancer_is_suspended_on_every_broker_during_moves(tmp_path: Path) 
     bench.platform._on_request = look
     report = bench.run()
     assert (report.state, report.reason) == (RunState.DONE, "")
-    assert seen == [
-        ({IN: RAISED, OUT: RAISED}, {TWO: {OUT: RAISED, "other": "1"}})
-    ] * len(SHARED.moves)
+    assert seen == [({IN: RAISED, OUT: RAISED}, {TWO: {OUT: RAISED, "other": "1"}})] * len(
+        SHARED.moves
+    )
     assert settings_of(bench) == (TOGETHER, OWN)
 
 
@@ -102,9 +98,7 @@ def test_settings_are_journalled_before_they_are_changed(tmp_path: Path) -> None
     assert records[JournalEvent.BALANCER_RESTORED].detail == {"theirs": []}
 
 
-def test_without_consent_the_balancer_is_left_alone_and_the_run_refused(
-    tmp_path: Path,
-) -> None:
+def test_without_consent_the_balancer_is_left_alone_and_the_run_refused(tmp_path: Path) -> None:
     bench = bench_in(tmp_path)
     bench.suspend = False
     bench.configs.on_change = pytest.fail
@@ -115,12 +109,8 @@ def test_without_consent_the_balancer_is_left_alone_and_the_run_refused(
     platform(bench.configs, bench.time, suspend=True).check(SHARED.moves)
 
 
-@pytest.mark.parametrize(
-    "quiet", [{ENABLE: "false"}, dict.fromkeys(THRESHOLDS, str(2 * NEVER))]
-)
-def test_a_balancer_that_does_not_act_is_left_alone(
-    tmp_path: Path, quiet: dict[str, str]
-) -> None:
+@pytest.mark.parametrize("quiet", [{ENABLE: "false"}, dict.fromkeys(THRESHOLDS, str(2 * NEVER))])
+def test_a_balancer_that_does_not_act_is_left_alone(tmp_path: Path, quiet: dict[str, str]) -> None:
     bench = bench_in(tmp_path)
     bench.configs.together, bench.configs.brokers = quiet, {}
     bench.configs.on_change = pytest.fail
@@ -128,9 +118,7 @@ def test_a_balancer_that_does_not_act_is_left_alone(
     assert bench.events()[None, JournalEvent.BALANCER_SUSPENDED] == 0
 
 
-def test_a_threshold_already_out_of_reach_is_left_alone(
-    tmp_path: Path,
-) -> None:
+def test_a_threshold_already_out_of_reach_is_left_alone(tmp_path: Path) -> None:
     bench = bench_in(tmp_path)
     bench.configs.together = {IN: str(2 * NEVER)}
     balancer = AutoMQBalancer(cast("ClusterAdmin", bench.configs), bench.time.timing)
@@ -194,9 +182,7 @@ def test_thresholds_are_restored_on_every_exit(tmp_path: Path, way: str) -> None
 
 @pytest.mark.parametrize("written", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("by", ["resume", "cleanup"])
-def test_killed_at_any_record_it_is_restored(
-    tmp_path: Path, by: str, written: bool
-) -> None:
+def test_killed_at_any_record_it_is_restored(tmp_path: Path, by: str, written: bool) -> None:
     for bench in interrupted_runs(tmp_path, bench_in, written=written):
         if not bench.journal.path.exists():
             assert settings_of(bench) == (TOGETHER, OWN)
@@ -238,9 +224,7 @@ def test_killed_between_two_changes_it_is_restored(tmp_path: Path, by: str) -> N
         assert settings_of(bench) == (TOGETHER, OWN)
 
 
-def test_a_run_is_resumed_without_consent_while_the_balancer_is_suspended(
-    tmp_path: Path,
-) -> None:
+def test_a_run_is_resumed_without_consent_while_the_balancer_is_suspended(tmp_path: Path) -> None:
     bench = killed_bench(tmp_path)
     assert settings_of(bench) != (TOGETHER, OWN)
     bench.suspend = False
@@ -266,9 +250,7 @@ def test_settings_changed_by_someone_else_are_kept_and_reported(tmp_path: Path) 
     assert settings_of(bench) == ({IN: "9"}, {TWO: {"other": "1"}})
 
 
-def test_a_setting_changed_after_a_crash_is_restored_by_the_resumed_run(
-    tmp_path: Path,
-) -> None:
+def test_a_setting_changed_after_a_crash_is_restored_by_the_resumed_run(tmp_path: Path) -> None:
     bench = killed_bench(tmp_path)
     bench.configs.together[IN] = "9"
     assert bench.resume().state is RunState.DONE
@@ -290,8 +272,7 @@ def test_a_broker_that_does_not_answer_is_named_and_restored_by_cleanup(
     report = bench.run()
     assert report.state is RunState.FAILED
     assert report.reason == (
-        "no answer came, so broker 2 may keep raised thresholds; "
-        "plimsoll cleanup restores the rest"
+        "no answer came, so broker 2 may keep raised thresholds; plimsoll cleanup restores the rest"
     )
     assert bench.configs.together == TOGETHER
     monkeypatch.undo()

@@ -71,9 +71,7 @@ def planned(cluster: AutoMQCluster, partitions: int) -> Plan:
     return plan_for(cluster.bootstrap, topic, {p: [0] for p in range(partitions)})
 
 
-def test_a_cluster_wide_default_is_set_read_and_removed(
-    admin: ClusterAdmin,
-) -> None:
+def test_a_cluster_wide_default_is_set_read_and_removed(admin: ClusterAdmin) -> None:
     """kafka-python cannot name the default resource; a special name is used instead."""
     assert admin.default_broker_configs(THRESHOLDS) == {}
     admin.alter_default_broker_configs({IN: "123456", OUT: None})

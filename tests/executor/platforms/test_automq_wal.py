@@ -63,10 +63,7 @@ def bucket(endpoint: str, request: pytest.FixtureRequest) -> Bucket:
 
 
 def seen(
-    settings: S3Settings,
-    *,
-    within_s: float = 0.3,
-    meanwhile: Callable[[], None] = lambda: None,
+    settings: S3Settings, *, within_s: float = 0.3, meanwhile: Callable[[], None] = lambda: None
 ) -> MoveFinding:
     """The note on one move; `meanwhile` is called during it."""
     uploads = WalUploads(AutoMQWal(settings), Timing(), within_s)
@@ -77,9 +74,7 @@ def seen(
     return uploads.seen()[ORDERS_7]
 
 
-def test_a_nodes_log_is_found_under_the_keys_that_automq_gives_it(
-    bucket: Bucket,
-) -> None:
+def test_a_nodes_log_is_found_under_the_keys_that_automq_gives_it(bucket: Bucket) -> None:
     bucket.put(f"{LOG}0-67108864", 5)
     bucket.put(f"{FOLDER}1795320009999/wal/67108864-134217728", 7)
     bucket.put(f"{FOLDER}1795320000000/other", 11)
@@ -93,9 +88,7 @@ def test_a_nodes_log_is_found_under_the_keys_that_automq_gives_it(
 def test_less_than_a_megabyte_left_is_an_uploaded_log(bucket: Bucket) -> None:
     bucket.put(f"{LOG}0-67108864", LITTLE - 1)
     bucket.put(f"{LOG}67108864-134217728", 2 * LITTLE)
-    noted = seen(
-        bucket.settings, meanwhile=lambda: bucket.delete(f"{LOG}67108864-134217728")
-    )
+    noted = seen(bucket.settings, meanwhile=lambda: bucket.delete(f"{LOG}67108864-134217728"))
     assert noted.note.startswith(
         "under 1 MB of broker 2's write-ahead log from before the move is left: "
         "1.00 MB of 3.00 MB, "
@@ -159,8 +152,7 @@ def test_a_bucket_without_the_nodes_log_proves_nothing(bucket: Bucket) -> None:
     bucket.put(f"{RESERVATION}2", 20)
     noted = seen(bucket.settings)
     assert noted.note == (
-        "the write-ahead log cannot be read through S3 (the bucket has no log of "
-        "broker 2)"
+        "the write-ahead log cannot be read through S3 (the bucket has no log of broker 2)"
     )
 
 
@@ -200,9 +192,7 @@ DENIED = b"<Error><Code>AccessDenied</Code><Message>No entry</Message></Error>"
     [((403, DENIED), "AccessDenied"), ((200, b"hello <"), "(500)")],
     indirect=["answer"],
 )
-def test_an_endpoint_that_denies_or_is_not_s3_is_a_note(
-    answer: str, message: str
-) -> None:
+def test_an_endpoint_that_denies_or_is_not_s3_is_a_note(answer: str, message: str) -> None:
     noted = seen(elsewhere(answer))
     assert "cannot be read through S3" in noted.note
     assert message in noted.note
@@ -221,9 +211,7 @@ def test_a_silent_endpoint_is_not_waited_for() -> None:
     """It accepts connections and never answers."""
     with closing(socket.create_server((HOST, 0))) as silent:
         _, port = silent.getsockname()
-        uploads = WalUploads(
-            AutoMQWal(elsewhere(f"http://{HOST}:{port}")), Timing(), 0.1
-        )
+        uploads = WalUploads(AutoMQWal(elsewhere(f"http://{HOST}:{port}")), Timing(), 0.1)
         uploads.prepare()
         uploads.begin(CLUSTER, {ORDERS_7: TWO})
         uploads.look(ORDERS_7, CLUSTER, TWO)

@@ -43,12 +43,7 @@ LAST = BROKERS[-1]
 """No controller, so that the others get on without it."""
 MEGABYTES = 8
 """More than Kafka passes before it throttles: ten seconds of traffic."""
-SLOW = RunLimits(
-    moves_in_flight=1,
-    throttle_bytes_per_s=500_000,
-    health_s=0.2,
-    watch_s=0.5,
-)
+SLOW = RunLimits(moves_in_flight=1, throttle_bytes_per_s=500_000, health_s=0.2, watch_s=0.5)
 HASTY = replace(SLOW, stop_rules=StopRules(no_progress_s=6.0))
 CORDON = "cordoned.log.dirs"
 
@@ -71,10 +66,7 @@ class Site:
         return plan_for(self.cluster.bootstrap, self.topic, after)
 
     def execute(
-        self,
-        plan: Plan,
-        in_mid_run: Callable[[], object] = int,
-        limits: RunLimits = SLOW,
+        self, plan: Plan, in_mid_run: Callable[[], object] = int, limits: RunLimits = SLOW
     ) -> RunReport:
         """Execute a plan; inject a fault once its first move copies."""
         happened = threading.Event()
@@ -92,9 +84,7 @@ class Site:
     def resume(self) -> RunReport:
         with connect(self.cluster.bootstrap, timeout_s=10.0) as executor:
             return executor.resume(
-                journal_dir=self.folder,
-                observe=lambda _: None,
-                steering=Steering(),
+                journal_dir=self.folder, observe=lambda _: None, steering=Steering()
             )
 
     def replicas(self) -> dict[int, tuple[int, ...]]:
@@ -127,10 +117,7 @@ class Site:
             back, left = executor.plan_rollback(self.folder, None)
             assert not left
             return executor.execute(
-                back,
-                journal_dir=self.folder,
-                observe=lambda _: None,
-                steering=Steering(),
+                back, journal_dir=self.folder, observe=lambda _: None, steering=Steering()
             )
 
     @property
@@ -193,15 +180,10 @@ def test_replicas_are_exchanged_one_at_a_time(site: Site) -> None:
         report = execute(executor, plan, site.folder)
     assert_done(report)
     (journal,) = site.folder.glob("*.jsonl")
-    asked = Counter(
-        r.partition for r in read_journal(journal) if r.event is JournalEvent.ISSUING
-    )
+    asked = Counter(r.partition for r in read_journal(journal) if r.event is JournalEvent.ISSUING)
     assert asked == {0: 2, 1: 1}
     views = site.admin.partitions([PartitionId(topic, p) for p in (0, 1)])
-    assert {v.replicas: v.leader for v in views.values()} == {
-        ids([3, 4]): 3,
-        ids([4, 2]): 4,
-    }
+    assert {v.replicas: v.leader for v in views.values()} == {ids([3, 4]): 3, ids([4, 2]): 4}
 
 
 def test_three_replicas_move_with_their_leader(site: Site) -> None:
@@ -271,17 +253,13 @@ def test_partitions_added_during_a_run_are_left_alone(site: Site) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["in flight", "waiting"])
-def test_a_partition_that_someone_else_moves_is_skipped(
-    site: Site, number: int
-) -> None:
+def test_a_partition_that_someone_else_moves_is_skipped(site: Site, number: int) -> None:
     """To three of them."""
     site.create([1, 2], [1, 2])
     theirs = {TopicPartition(site.topic, number): [1, 2, 4]}
 
     def change() -> None:
-        assert site.driver.alter_partition_reassignments(theirs) == dict.fromkeys(
-            theirs
-        )
+        assert site.driver.alter_partition_reassignments(theirs) == dict.fromkeys(theirs)
 
     report = site.execute(site.plan({0: [3, 2], 1: [3, 2]}), change)
     assert report.state is RunState.FAILED
@@ -316,9 +294,7 @@ def test_a_dead_or_hanging_target_stops_the_run_which_is_resumed(
     report = site.execute(plan, lambda: end(site, LAST), HASTY)
     assert report.state is RunState.FAILED
     # Either the lost broker is noticed first, or the move that hangs for it.
-    assert re.match(
-        "broker 4(, where .* goes, is dead| died) or .*fenced", report.reason
-    )
+    assert re.match("broker 4(, where .* goes, is dead| died) or .*fenced", report.reason)
     assert "plimsoll cleanup removes it" in report.reason
     assert [m.state for m in report.moves] == [MoveState.STUCK, MoveState.PLANNED]
     site.revive()
@@ -327,9 +303,7 @@ def test_a_dead_or_hanging_target_stops_the_run_which_is_resumed(
     wait_until(lambda: site.is_clean)
 
 
-def test_the_active_controller_dies_during_a_run(
-    site: Site,
-) -> None:
+def test_the_active_controller_dies_during_a_run(site: Site) -> None:
     dead = site.controller()
     first, second, third = sorted({1, 2, 3, 4} - {dead})
     site.create(*[[first, second]] * 4)
@@ -364,23 +338,16 @@ def test_dead_targets_and_moves_stuck_on_them_are_refused(
     cluster.create_topic(topic, [[1], [1]])
     doomed = plan_for(bootstrap, topic, {0: [4]})
     cluster.kill_broker(LAST)
-    with (
-        connect(bootstrap, timeout_s=10.0) as executor,
-        KafkaAdmin(bootstrap, 10.0) as admin,
-    ):
+    with connect(bootstrap, timeout_s=10.0) as executor, KafkaAdmin(bootstrap, 10.0) as admin:
         wait_until(lambda: LAST not in admin.cluster().alive)
         with pytest.raises(PlanOutdated, match="broker 4 is dead or fenced"):
             execute(executor, doomed, tmp_path)
         admin.reassign({doomed.moves[0].id: ids([4])})
         healthy = plan_for(bootstrap, topic, {1: [2]})
-        with pytest.raises(
-            GuardrailRefused, match=rf"{topic}-0 is being moved to \[4\]"
-        ):
+        with pytest.raises(GuardrailRefused, match=rf"{topic}-0 is being moved to \[4\]"):
             execute(executor, healthy, tmp_path)
     assert not list(tmp_path.glob("*.jsonl"))
 
 
-def test_nothing_that_was_produced_meanwhile_is_lost_or_written_twice(
-    load: Load,
-) -> None:
+def test_nothing_that_was_produced_meanwhile_is_lost_or_written_twice(load: Load) -> None:
     assert_exact(load)

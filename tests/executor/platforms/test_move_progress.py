@@ -52,10 +52,7 @@ def test_a_leader_change_needs_only_an_election() -> None:
 
 def test_only_reassignments_outside_the_plan_are_foreign() -> None:
     ours, theirs = MOVE.id, move(9).id
-    listed = {
-        ours: OngoingReassignment(target=()),
-        theirs: OngoingReassignment(target=()),
-    }
+    listed = {ours: OngoingReassignment(target=()), theirs: OngoingReassignment(target=())}
     assert foreign([MOVE], {ours: listed[ours]}) is None
     assert foreign([MOVE], listed) == "someone else is moving orders-9"
 
@@ -72,17 +69,10 @@ def test_replicas_are_exchanged_one_by_one_and_the_leader_last() -> None:
 
 
 @settings(deadline=None)
-@given(
-    before=st.lists(st.integers(1, 9), min_size=1, max_size=5, unique=True),
-    data=st.data(),
-)
-def test_no_step_has_more_than_one_extra_replica(
-    before: list[int], data: st.DataObject
-) -> None:
+@given(before=st.lists(st.integers(1, 9), min_size=1, max_size=5, unique=True), data=st.data())
+def test_no_step_has_more_than_one_extra_replica(before: list[int], data: st.DataObject) -> None:
     size = len(before)
-    after = data.draw(
-        st.lists(st.integers(1, 9), min_size=size, max_size=size, unique=True)
-    )
+    after = data.draw(st.lists(st.integers(1, 9), min_size=size, max_size=size, unique=True))
     lists = (ids(before), *steps(move(7, before, after)))
     assert lists[-1] == ids(after)
     for old, new in pairwise(lists):
@@ -102,9 +92,7 @@ def test_no_step_has_more_than_one_extra_replica(
         (view(THREE, (1, 2, 6)), MoveStage.LOST),
     ],
 )
-def test_between_two_steps_it_is_halfway(
-    result: PartitionView, stage: MoveStage
-) -> None:
+def test_between_two_steps_it_is_halfway(result: PartitionView, stage: MoveStage) -> None:
     assert progress_of(THREE, result, None).stage is stage
 
 

@@ -16,11 +16,7 @@ AIVEN = "orders-77Amyr9VQ1ecjWMuxTLsGw/"
 
 def settings(endpoint: str, prefix: str = "") -> S3Settings:
     return S3Settings(
-        endpoint_url=endpoint,
-        bucket="tier",
-        prefix=prefix,
-        access_key="me",
-        secret_key="secret",
+        endpoint_url=endpoint, bucket="tier", prefix=prefix, access_key="me", secret_key="secret"
     )
 
 

@@ -6,12 +6,7 @@ from typing import cast
 import pytest
 
 from executor.client.cluster_admin import ClusterAdmin
-from executor.client.responses import (
-    LogDirView,
-    OngoingReassignment,
-    PartitionView,
-    ResponseStatus,
-)
+from executor.client.responses import LogDirView, OngoingReassignment, PartitionView, ResponseStatus
 from executor.platforms.move_progress import progress_of as placed
 from executor.platforms.platform import MoveStage, ObservedMove
 from executor.platforms.replica_log_dirs import (
@@ -83,9 +78,7 @@ def test_a_lagging_replica_does_not_mean_that_a_move_has_begun() -> None:
 def test_an_unplanned_directory_is_named_with_its_broker() -> None:
     now = placed(STAYS, view(STAYS), None)
     result = progress_of(STAYS, now, {ONE: shown("a", "c")})
-    assert result.reason == (
-        "someone else changes the log directory of orders-7 on broker 1"
-    )
+    assert result.reason == ("someone else changes the log directory of orders-7 on broker 1")
 
 
 def test_a_move_with_one_of_two_replicas_done_is_halfway() -> None:
@@ -165,9 +158,7 @@ def test_a_replica_waiting_for_its_turn_is_not_stuck() -> None:
     flight = MoveStateMachine(STAYS, stuck_s=10.0)
     flight.sent(0.0, ResponseStatus.ACCEPTED)
     for number in range(5):
-        result = ObservedMove(
-            stage=MoveStage.MOVING, bytes_copied=0, bytes_inside_brokers=number
-        )
+        result = ObservedMove(stage=MoveStage.MOVING, bytes_copied=0, bytes_inside_brokers=number)
         assert flight.see(result, 9.0 * number) is MoveStep.WAIT
     assert flight.see(result, 9.0 * number + 10.0) is MoveStep.STUCK
 
@@ -181,14 +172,10 @@ class CaughtBetween:
     def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
         return {}
 
-    def partitions(
-        self, ids: Collection[PartitionId]
-    ) -> dict[PartitionId, PartitionView]:
+    def partitions(self, ids: Collection[PartitionId]) -> dict[PartitionId, PartitionView]:
         return {pid: view(STAYS) for pid in ids}
 
-    def log_dirs(
-        self, broker: BrokerId, ids: Collection[PartitionId]
-    ) -> tuple[LogDirView, ...]:
+    def log_dirs(self, broker: BrokerId, ids: Collection[PartitionId]) -> tuple[LogDirView, ...]:
         return self._looks.pop(0) if broker == ONE else shown("a")
 
 

@@ -61,11 +61,7 @@ def roll_back(executor: Executor, folder: Path) -> None:
 
 
 def test_replicas_change_directories_inside_their_brokers_and_back(
-    cluster: LocalCluster,
-    admin: KafkaAdmin,
-    executor: Executor,
-    topic: str,
-    tmp_path: Path,
+    cluster: LocalCluster, admin: KafkaAdmin, executor: Executor, topic: str, tmp_path: Path
 ) -> None:
     lists = {0: [1, 2], 1: [2, 3]}
     cluster.create_topic(topic, list(lists.values()))
@@ -83,10 +79,7 @@ def test_replicas_change_directories_inside_their_brokers_and_back(
 
     report = execute(executor, plan, tmp_path)
     assert_done(report)
-    assert places(admin, topic, lists) == {
-        0: targets[0],
-        1: targets[1] | {3: before[1][3]},
-    }
+    assert places(admin, topic, lists) == {0: targets[0], 1: targets[1] | {3: before[1][3]}}
     assert contents(cluster.bootstrap, topic, 2) == records
     copied = [m.bytes_copied or 0 for m in report.moves]
     assert copied[0] > 8e6 > copied[1] > 2e6
@@ -112,11 +105,7 @@ def moved(cluster: LocalCluster, topic: str, admin: KafkaAdmin) -> tuple[Places,
 
 
 def test_a_new_replica_is_created_in_the_planned_directory(
-    cluster: LocalCluster,
-    admin: KafkaAdmin,
-    executor: Executor,
-    topic: str,
-    tmp_path: Path,
+    cluster: LocalCluster, admin: KafkaAdmin, executor: Executor, topic: str, tmp_path: Path
 ) -> None:
     before, plan = moved(cluster, topic, admin)
     records = contents(cluster.bootstrap, topic, 3)
@@ -171,11 +160,7 @@ def test_a_replica_created_in_the_wrong_directory_is_moved_again(
 
 
 def test_the_local_part_of_a_tiered_partition_changes_its_directory(
-    cluster: LocalCluster,
-    admin: KafkaAdmin,
-    executor: Executor,
-    topic: str,
-    tmp_path: Path,
+    cluster: LocalCluster, admin: KafkaAdmin, executor: Executor, topic: str, tmp_path: Path
 ) -> None:
     """Kafka has allowed that since 3.8."""
     cluster.create_topic(topic, [[1, 2]], TIERED)
@@ -183,9 +168,7 @@ def test_the_local_part_of_a_tiered_partition_changes_its_directory(
     pid = PartitionId(TopicName(topic), 0)
     # Local retention and one segment: no broker has anything left to upload or delete.
     brokers = ids([1, 2])
-    wait_until(
-        lambda: all(0 < local_bytes(admin, b, [pid])[pid] < 2.5e6 for b in brokers)
-    )
+    wait_until(lambda: all(0 < local_bytes(admin, b, [pid])[pid] < 2.5e6 for b in brokers))
     records = contents(cluster.bootstrap, topic, 1)
     before = places(admin, topic, {0: [1, 2]})
     targets = swapped_dirs(cluster, before)
@@ -199,11 +182,7 @@ def test_the_local_part_of_a_tiered_partition_changes_its_directory(
 
 
 def test_an_unknown_directory_is_refused_before_anything_is_sent(
-    cluster: LocalCluster,
-    admin: KafkaAdmin,
-    executor: Executor,
-    topic: str,
-    tmp_path: Path,
+    cluster: LocalCluster, admin: KafkaAdmin, executor: Executor, topic: str, tmp_path: Path
 ) -> None:
     cluster.create_topic(topic, [[1]])
     before = places(admin, topic, {0: [1]})

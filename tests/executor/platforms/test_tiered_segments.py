@@ -23,11 +23,7 @@ from executor.platforms.tiered_segments import (
 from executor.platforms.tiered_tail import Retention, Tail
 from executor.timing import RunLimits
 from lab.simulated_cluster.cluster import SimulatedCluster
-from lab.simulated_cluster.cluster_state import (
-    SimulatedBroker,
-    SimulatedPartition,
-    steady,
-)
+from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition, steady
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.errors import ExecutionStopped
 from model.ids import BrokerId, PartitionId, TopicName
@@ -35,13 +31,7 @@ from model.plan.plan import Move
 from model.run import JournalEvent, MoveState, RunState
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import CLUSTER_ID, ids, move, plan
-from tests.support.executor.simulated_runs import (
-    MB,
-    TOPIC,
-    Killed,
-    SimulatedRun,
-    interrupted_runs,
-)
+from tests.support.executor.simulated_runs import MB, TOPIC, Killed, SimulatedRun, interrupted_runs
 
 MIB = 2**20
 GIB = 2**30
@@ -77,10 +67,7 @@ def test_all_uploaded_segments_leave_if_replicas_do_not_skip_the_tier() -> None:
 
 
 def test_a_log_of_one_segment_is_not_emptied() -> None:
-    assert shorter([of(WHOLE, GIB // 2)], MIB) == {
-        SEGMENT: str(8 * MIB),
-        LOCAL: "1",
-    }
+    assert shorter([of(WHOLE, GIB // 2)], MIB) == {SEGMENT: str(8 * MIB), LOCAL: "1"}
 
 
 def test_local_retention_stays_if_replicas_already_skip_the_tier() -> None:
@@ -115,9 +102,7 @@ def test_nothing_is_changed_for_a_few_bytes(size: int) -> None:
 def test_values_are_lower_and_valid_for_kafka(
     sizes: list[int], segment: int, local: int, least: int, skips: bool, behind: bool
 ) -> None:
-    limit = Retention(
-        segment_bytes=segment, local_bytes=local, local_ms=-1, skips_tiered=skips
-    )
+    limit = Retention(segment_bytes=segment, local_bytes=local, local_ms=-1, skips_tiered=skips)
     tail = dataclasses.replace(BEHIND if behind else WHOLE, retention=limit)
     values = shorter([dataclasses.replace(tail, local_bytes=n) for n in sizes], least)
     if SEGMENT in values:
@@ -129,17 +114,12 @@ def test_values_are_lower_and_valid_for_kafka(
 
 def test_the_journal_returns_what_was_written() -> None:
     settings = LoweredSegments(
-        before={TOPIC: {SEGMENT: None, LOCAL: "5"}},
-        now={TOPIC: {SEGMENT: "1048576", LOCAL: "1"}},
+        before={TOPIC: {SEGMENT: None, LOCAL: "5"}}, now={TOPIC: {SEGMENT: "1048576", LOCAL: "1"}}
     )
     assert LoweredSegments.read(settings.document()) == settings
 
 
-def site(
-    folder: Path,
-    limits: RunLimits = SHORTENING,
-    bytes_in: float = 0.1 * MB,
-) -> SimulatedRun:
+def site(folder: Path, limits: RunLimits = SHORTENING, bytes_in: float = 0.1 * MB) -> SimulatedRun:
     """Four logs of 200 MB on the disks."""
     at = SimulatedRun(
         folder=folder,
@@ -169,9 +149,7 @@ def test_moves_copy_short_tails_and_the_topic_is_restored(tmp_path: Path) -> Non
     assert own(at) == OWN
 
 
-def test_without_consent_nothing_is_set_and_the_note_names_the_option(
-    tmp_path: Path,
-) -> None:
+def test_without_consent_nothing_is_set_and_the_note_names_the_option(tmp_path: Path) -> None:
     at = site(tmp_path, limits=RunLimits())
     at.faults.refusals["alter_topic_configs"] = "nothing may be changed"
     report = at.run()
@@ -189,8 +167,7 @@ def test_a_dry_run_shows_settings_to_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("cleanup.policy", "compact,delete"), ("remote.log.copy.disable", "true")],
+    ("key", "value"), [("cleanup.policy", "compact,delete"), ("remote.log.copy.disable", "true")]
 )
 def test_topics_whose_segments_must_stay_local_are_left_alone(
     tmp_path: Path, key: str, value: str
@@ -201,9 +178,7 @@ def test_topics_whose_segments_must_stay_local_are_left_alone(
     assert at.run().state is RunState.DONE
 
 
-def test_a_segment_holds_the_largest_fetch_and_batch(
-    tmp_path: Path,
-) -> None:
+def test_a_segment_holds_the_largest_fetch_and_batch(tmp_path: Path) -> None:
     at = site(tmp_path)
     at.cluster.brokers[BrokerId(5)].configs["replica.fetch.max.bytes"] = "5000000"
     first = f"IncrementalAlterConfigs topic orders: {SEGMENT} ="
@@ -317,9 +292,7 @@ def when_moves_start(at: SimulatedRun, happen: Callable[[], None]) -> None:
     at.faults.on_call = on_call
 
 
-def test_a_silent_cluster_is_reported_and_left_to_cleanup(
-    tmp_path: Path,
-) -> None:
+def test_a_silent_cluster_is_reported_and_left_to_cleanup(tmp_path: Path) -> None:
     at = site(tmp_path)
     when_moves_start(at, lambda: setattr(at.faults, "away", True))
     report = at.run()
@@ -358,9 +331,7 @@ def test_a_topic_is_restored_with_its_last_move(tmp_path: Path) -> None:
     at = SimulatedRun(folder=tmp_path, before={}, after={})
     admin = SimulatedAdmin(cluster, at.faults)
     journal = RunJournal(tmp_path, plan(moves), "run-1", cluster.timing)
-    settings = RunSegmentSettings(
-        SegmentSettings(admin, cluster.timing), journal, consent=True
-    )
+    settings = RunSegmentSettings(SegmentSettings(admin, cluster.timing), journal, consent=True)
     settings.begin(moves)
     topics = cluster.topic_configs
     assert set(topics) == {"orders", "items"}

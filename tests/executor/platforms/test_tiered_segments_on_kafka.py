@@ -112,11 +112,7 @@ def test_large_segments_under_load_copy_the_tail_and_are_restored(
 
 
 def test_an_idle_log_copies_its_active_segment_and_notes_it(
-    local_cluster: LocalCluster,
-    executor: Executor,
-    admin: ClusterAdmin,
-    topic: str,
-    tmp_path: Path,
+    local_cluster: LocalCluster, executor: Executor, admin: ClusterAdmin, topic: str, tmp_path: Path
 ) -> None:
     plan = plan_of_one(local_cluster, topic, KEEPS_ALL)
     (move,) = execute(executor, plan, tmp_path).moves
@@ -142,9 +138,7 @@ def test_without_consent_nothing_is_set_and_the_note_names_the_option(
     plan = plan_of_one(local_cluster, topic, KEEPS_ALL)
     seen: list[dict[str, str]] = []
     with connect(local_cluster.bootstrap, timeout_s=10.0) as executor:
-        report = execute(
-            executor, plan, tmp_path, lambda _: seen.append(own(admin, topic))
-        )
+        report = execute(executor, plan, tmp_path, lambda _: seen.append(own(admin, topic)))
     (move,) = report.moves
     assert (move.bytes_copied or 0) >= FILLED
     assert "with --lower-segment-bytes about 2.10 MB, while records come" in move.note
@@ -152,11 +146,7 @@ def test_without_consent_nothing_is_set_and_the_note_names_the_option(
 
 
 def test_settings_of_a_killed_run_are_left_to_cleanup(
-    local_cluster: LocalCluster,
-    executor: Executor,
-    admin: ClusterAdmin,
-    topic: str,
-    tmp_path: Path,
+    local_cluster: LocalCluster, executor: Executor, admin: ClusterAdmin, topic: str, tmp_path: Path
 ) -> None:
     plan = plan_of_one(local_cluster, topic, OWN_SEGMENTS)
     write_plan(tmp_path / "plan.json", plan)
@@ -183,11 +173,7 @@ def test_settings_of_a_killed_run_are_left_to_cleanup(
 
 
 def test_a_log_without_local_data_is_not_moved_where_it_would_hang(
-    local_cluster: LocalCluster,
-    executor: Executor,
-    admin: ClusterAdmin,
-    topic: str,
-    tmp_path: Path,
+    local_cluster: LocalCluster, executor: Executor, admin: ClusterAdmin, topic: str, tmp_path: Path
 ) -> None:
     """Kafka 4.3.1 lets its new replica join with the next append, and not before."""
     local_cluster.create_topic(topic, [[1]], KEEPS_ALL | {LOCAL: "0"})

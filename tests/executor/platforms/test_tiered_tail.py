@@ -53,22 +53,13 @@ def test_everything_local_is_copied_where_brokers_do_not_skip_the_tier() -> None
 
 
 def test_an_empty_log_is_short() -> None:
-    empty = Tail(
-        first=0,
-        first_local=0,
-        last_tiered=-1,
-        end=0,
-        local_bytes=0,
-        retention=RETENTION,
-    )
+    empty = Tail(first=0, first_local=0, last_tiered=-1, end=0, local_bytes=0, retention=RETENTION)
     assert empty.is_short
     assert empty.bytes_to_copy == 0
 
 
 @pytest.mark.parametrize("local_bytes", [-1, 7 * MIB])
-def test_waiting_is_pointless_if_local_retention_keeps_everything(
-    local_bytes: int,
-) -> None:
+def test_waiting_is_pointless_if_local_retention_keeps_everything(local_bytes: int) -> None:
     keeps = dataclasses.replace(RETENTION, local_bytes=local_bytes)
     remaining = dataclasses.replace(LONG, first=4000, retention=keeps)
     assert not remaining.may_get_short(30.0)
@@ -99,16 +90,12 @@ class CannedReader(TailReader):
         return {move().id: result}
 
 
-def waited(
-    *tails: Tail, wait_s: float = 30.0, stop: bool = False
-) -> tuple[Tail, float]:
+def waited(*tails: Tail, wait_s: float = 30.0, stop: bool = False) -> tuple[Tail, float]:
     event = threading.Event()
     if stop:
         event.set()
     reader, time = CannedReader(*tails), FakeTime()
-    (result,) = wait_for_short_tails(
-        reader, TailWait(wait_s=wait_s), time.timing, event
-    ).values()
+    (result,) = wait_for_short_tails(reader, TailWait(wait_s=wait_s), time.timing, event).values()
     return result.tail, result.seconds
 
 
@@ -133,8 +120,7 @@ def test_waiting_for_a_growing_log_ends() -> None:
 def test_a_long_wait_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[tuple[str, ...]] = []
     monkeypatch.setattr(
-        "executor.platforms.tiered_tail._log.warning",
-        lambda _, *of: reported.append(of),
+        "executor.platforms.tiered_tail._log.warning", lambda _, *of: reported.append(of)
     )
     waited(LONG, wait_s=60.0)
     assert reported == []

@@ -40,9 +40,7 @@ def _run(folder: Path, plan: Plan, stop_after_s: float) -> tuple[RunReport, Exec
 
 
 @pytest.mark.parametrize("stop_after_s", [1.0, 2.5, 100.0])
-def test_the_achieved_balance_matches_the_evaluator(
-    tmp_path: Path, stop_after_s: float
-) -> None:
+def test_the_achieved_balance_matches_the_evaluator(tmp_path: Path, stop_after_s: float) -> None:
     plan = planned()
     report = executed(tmp_path, plan, stop_after_s)
     pairs = zip(plan.moves, report.moves, strict=True)
@@ -75,9 +73,7 @@ def test_an_older_plan_keeps_its_hash_and_reports_what_it_has(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("stop_after_s", [1.0, 2.5, 100.0])
-def test_a_rollback_plan_starts_from_the_present_loads(
-    tmp_path: Path, stop_after_s: float
-) -> None:
+def test_a_rollback_plan_starts_from_the_present_loads(tmp_path: Path, stop_after_s: float) -> None:
     plan = planned()
     report, executor = _run(tmp_path, plan, stop_after_s)
     pairs = zip(plan.moves, report.moves, strict=True)

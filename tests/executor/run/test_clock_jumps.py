@@ -50,10 +50,7 @@ def run(of: SimulatedRun, timing: Timing) -> RunReport:
     admin = SimulatedAdmin(of.cluster, of.faults)
     with Executor(admin, timing=timing, limits=of.limits) as executor:
         return executor.execute(
-            of.plan,
-            journal_dir=of.folder,
-            observe=lambda _: None,
-            steering=Steering(),
+            of.plan, journal_dir=of.folder, observe=lambda _: None, steering=Steering()
         )
 
 
@@ -116,7 +113,5 @@ def test_the_newest_run_is_the_last_started_regardless_of_the_clock(
             plan, _ = executor.plan_rollback(tmp_path, None)
             assert newest.run_id in plan.limited_by
             return
-        report = executor.resume(
-            journal_dir=tmp_path, observe=lambda _: None, steering=Steering()
-        )
+        report = executor.resume(journal_dir=tmp_path, observe=lambda _: None, steering=Steering())
     assert (report.run_id, report.state) == (newest.run_id, RunState.DONE)

@@ -40,9 +40,7 @@ class FakeLeaders:
             result[pid.topic] += 1
         return result
 
-    def partitions(
-        self, ids: Collection[PartitionId]
-    ) -> dict[PartitionId, PartitionView]:
+    def partitions(self, ids: Collection[PartitionId]) -> dict[PartitionId, PartitionView]:
         return {pid: self.views[pid] for pid in ids if pid in self.views}
 
     def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
@@ -99,9 +97,7 @@ def test_a_preferred_replica_that_leads_is_not_elected(time: FakeTime) -> None:
     assert (result.needed, result.checked, result.replicated) == ((), 2, 1)
 
 
-def test_the_first_of_the_replicas_is_elected_once_and_waited_for(
-    time: FakeTime,
-) -> None:
+def test_the_first_of_the_replicas_is_elected_once_and_waited_for(time: FakeTime) -> None:
     fake = FakeLeaders(time, partition(0, (1, 2), 2), partition(1, (2, 1)))
     began_s = time.now_s
     assert hold(fake, time) == {}
@@ -111,9 +107,7 @@ def test_the_first_of_the_replicas_is_elected_once_and_waited_for(
 
 
 def test_only_named_topics_are_checked(time: FakeTime) -> None:
-    fake = FakeLeaders(
-        time, partition(0, (1, 2), 2), partition(0, (3, 1), 1, topic=AUDIT)
-    )
+    fake = FakeLeaders(time, partition(0, (1, 2), 2), partition(0, (3, 1), 1, topic=AUDIT))
     assert [str(e.id) for e in find(fake, "audit").needed] == ["audit-0"]
     assert [str(e.id) for e in find(fake).needed] == ["audit-0", "orders-0"]
 

@@ -14,13 +14,7 @@ from model.errors import PlanOutdated
 from model.ids import BrokerId, PartitionId
 from model.run import JournalEvent, MoveState, RunReport, RunState
 from tests.support.executor.fake_platform import Fault
-from tests.support.executor.fake_runs import (
-    FIRST,
-    FOUR,
-    FakeRun,
-    interrupted_runs,
-    kill_at,
-)
+from tests.support.executor.fake_runs import FIRST, FOUR, FakeRun, interrupted_runs, kill_at
 from tests.support.executor.plan_builders import CLUSTER_ID, move, plan
 from tests.support.executor.simulated_runs import Killed
 
@@ -47,17 +41,13 @@ def test_a_plan_is_executed_and_journalled(tmp_path: Path) -> None:
     ]
 
 
-def test_findings_after_moves_are_reported_and_journalled(
-    tmp_path: Path,
-) -> None:
+def test_findings_after_moves_are_reported_and_journalled(tmp_path: Path) -> None:
     bench = FakeRun(tmp_path, faults={FIRST: Fault.REFUSED})
     bench.platform.has_notes = True
     dropped, *others = bench.run().moves
     assert [m.note for m in others] == ["ready; uploaded"] * 3
     assert dropped.note.startswith("refused")
-    noted = [
-        r for r in read_journal(bench.journal.path) if r.event is JournalEvent.NOTED
-    ]
+    noted = [r for r in read_journal(bench.journal.path) if r.event is JournalEvent.NOTED]
     assert [(r.id, r.detail) for r in noted] == [
         (m.id, {"note": "ready; uploaded", "left": 0}) for m in FOUR.moves[1:]
     ]
@@ -68,10 +58,7 @@ def test_findings_after_moves_are_reported_and_journalled(
 def test_observers_see_every_stage(tmp_path: Path) -> None:
     bench = FakeRun(tmp_path)
     bench.run()
-    seen = [
-        (t.state, t.count(MoveState.ISSUED), t.count(MoveState.DONE))
-        for t in bench.shown
-    ]
+    seen = [(t.state, t.count(MoveState.ISSUED), t.count(MoveState.DONE)) for t in bench.shown]
     assert seen[0] == (RunState.CHECKING, 0, 0)
     assert (RunState.RUNNING, 2, 0) in seen
     assert (RunState.RUNNING, 0, 4) in seen
@@ -101,10 +88,7 @@ def test_the_operator_stops_a_run_after_in_flight_moves(tmp_path: Path) -> None:
     bench = FakeRun(tmp_path)
     bench.time.after.append((bench.time.now_s + 0.1, bench.steering.stop))
     report = bench.run()
-    assert (report.state, report.reason) == (
-        RunState.STOPPED,
-        "stopped by the operator",
-    )
+    assert (report.state, report.reason) == (RunState.STOPPED, "stopped by the operator")
     assert states(report) == [MoveState.DONE] * 2 + [MoveState.PLANNED] * 2
     assert RunState.STOPPING in {t.state for t in bench.shown}
 
@@ -140,9 +124,7 @@ def test_an_unhealthy_cluster_is_not_changed(tmp_path: Path) -> None:
     assert not bench.platform.sent
 
 
-def test_a_request_without_an_answer_is_checked_before_it_is_repeated(
-    tmp_path: Path,
-) -> None:
+def test_a_request_without_an_answer_is_checked_before_it_is_repeated(tmp_path: Path) -> None:
     bench = FakeRun(tmp_path, faults={FIRST: Fault.ANSWER_LOST})
     assert bench.run().state is RunState.DONE
     assert bench.platform.sent[FIRST] == 1
@@ -184,9 +166,7 @@ def test_interference_by_someone_else_ends_the_run(
     tmp_path: Path, fault: Fault, message: str
 ) -> None:
     """An accepted move that was undone is not requested again."""
-    bench = FakeRun(
-        tmp_path, faults={FIRST: fault}, limits=RunLimits(moves_in_flight=1)
-    )
+    bench = FakeRun(tmp_path, faults={FIRST: fault}, limits=RunLimits(moves_in_flight=1))
     report = bench.run()
     assert (report.state, report.reason) == (RunState.FAILED, message)
     assert bench.platform.sent == {FIRST: 1}
@@ -199,9 +179,7 @@ def test_an_election_is_journalled_before_the_request(tmp_path: Path) -> None:
     assert bench.events()[FIRST, JournalEvent.ELECTING] == 1
 
 
-def test_the_second_replica_is_requested_after_the_first(
-    tmp_path: Path,
-) -> None:
+def test_the_second_replica_is_requested_after_the_first(tmp_path: Path) -> None:
     bench = FakeRun(tmp_path, faults={FIRST: Fault.HALFWAY})
     report = bench.run()
     assert report.state is RunState.DONE
@@ -284,18 +262,14 @@ def test_moves_that_no_longer_fit_are_not_started(tmp_path: Path) -> None:
     with pytest.raises(Killed):
         bench.run()
     past = past_run(tmp_path, CLUSTER_ID, bench.journal.run_id)
-    bench.journal = RunJournal(
-        tmp_path, FOUR, past.run_id, bench.time.timing, resumed=True
-    )
+    bench.journal = RunJournal(tmp_path, FOUR, past.run_id, bench.time.timing, resumed=True)
     report = bench.run(PlanOutdated("broker 3 is dead"), past)
     assert (report.state, report.reason) == (RunState.FAILED, "broker 3 is dead")
     assert states(report) == [MoveState.DONE] * 2 + [MoveState.PLANNED] * 2
 
 
 @settings(
-    deadline=None,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     faults=st.lists(st.sampled_from(Fault), min_size=1, max_size=6),

@@ -102,10 +102,7 @@ def test_replicas_going_to_one_directory_need_space_together() -> None:
     ("changes", "message"),
     [
         ({"storage": StorageKind.SHARED}, "orders-7, which is in object storage"),
-        (
-            {"log_dirs_before": ()},
-            "does not name the current and the new log directory",
-        ),
+        ({"log_dirs_before": ()}, "does not name the current and the new log directory"),
         ({"log_dirs_after": ("/b",)}, "log directory of each replica of orders-7"),
         (
             {"log_dirs_before": ("any", "any")},
@@ -113,8 +110,6 @@ def test_replicas_going_to_one_directory_need_space_together() -> None:
         ),
     ],
 )
-def test_an_incomplete_plan_is_refused(
-    changes: dict[str, object], message: str
-) -> None:
+def test_an_incomplete_plan_is_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(GuardrailRefused, match=message):
         checked(FITS, STAYS.model_copy(update=changes))

@@ -15,9 +15,7 @@ from tests.support.kafka_marks import FAILING_BROKERS
 pytestmark = FAILING_BROKERS
 
 
-@pytest.mark.parametrize(
-    "harm", [Fault.LOSE_REQUEST, Fault.LOSE_ANSWER, Fault.CUT_BEFORE]
-)
+@pytest.mark.parametrize("harm", [Fault.LOSE_REQUEST, Fault.LOSE_ANSWER, Fault.CUT_BEFORE])
 def test_a_lost_election_is_requested_again(site: Proxied, harm: Fault) -> None:
     plan = site.plan()
     site.proxy.order(Api.ELECT_LEADERS, harm)

@@ -15,12 +15,7 @@ from model.ids import PartitionId
 from model.run import JournalEvent, MoveState, RunReport, RunState
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import CLUSTER_ID, ids
-from tests.support.executor.simulated_runs import (
-    MB,
-    TOPIC,
-    SimulatedRun,
-    interrupted_runs,
-)
+from tests.support.executor.simulated_runs import MB, TOPIC, SimulatedRun, interrupted_runs
 
 ABORTED = (RunState.STOPPED, "aborted by the operator")
 
@@ -58,15 +53,11 @@ def test_an_abort_restores_the_placement_and_settings(tmp_path: Path) -> None:
     assert at.cluster.now_s - begun_s < 15.0
 
 
-def test_a_move_aborted_halfway_stays_there_and_is_reported(
-    tmp_path: Path,
-) -> None:
+def test_a_move_aborted_halfway_stays_there_and_is_reported(tmp_path: Path) -> None:
     at = copying(tmp_path)
     at.cluster.after(60.0, at.steering.abort)
     report = at.run()
-    assert report.moves[1].note == (
-        "cancelled by the operator; it stays on [1, 5], halfway"
-    )
+    assert report.moves[1].note == ("cancelled by the operator; it stays on [1, 5], halfway")
     assert at.placement[1] == ((1, 5), 1)
     at.reset_steering()
     assert at.roll_back().state is RunState.DONE
@@ -88,9 +79,7 @@ def test_an_abort_that_comes_too_late_changes_nothing(tmp_path: Path) -> None:
     assert at.run().state is RunState.DONE
 
 
-def test_an_aborted_run_is_resumed_without_cancelled_moves(
-    tmp_path: Path,
-) -> None:
+def test_an_aborted_run_is_resumed_without_cancelled_moves(tmp_path: Path) -> None:
     at = copying(tmp_path)
     at.cluster.after(10.0, at.steering.abort)
     at.run()
@@ -161,9 +150,7 @@ def changes(at: SimulatedRun) -> list[str]:
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
-def test_resuming_an_abort_killed_at_any_call_moves_nothing(
-    tmp_path: Path, made: bool
-) -> None:
+def test_resuming_an_abort_killed_at_any_call_moves_nothing(tmp_path: Path, made: bool) -> None:
     """A move sent before the abort and not yet cancelled is followed to its end."""
 
     def aborted(folder: Path) -> SimulatedRun:
@@ -173,15 +160,9 @@ def test_resuming_an_abort_killed_at_any_call_moves_nothing(
 
     for at in interrupted_runs(tmp_path, aborted, made=made, least=4):
         (path,) = at.folder.glob("*.jsonl")
-        asked = {
-            r.partition
-            for r in read_journal(path)
-            if r.event is JournalEvent.CANCELLING
-        }
+        asked = {r.partition for r in read_journal(path) if r.event is JournalEvent.CANCELLING}
         at.reset_steering()
-        moving = {
-            p.partition for p, of in at.cluster.partitions.items() if of.is_moving
-        }
+        moving = {p.partition for p, of in at.cluster.partitions.items() if of.is_moving}
         at.resume()
         for number in asked - moving if asked else ():
             assert at.placement[number or 0] == as_before(at)[number or 0]
@@ -208,9 +189,7 @@ def test_a_requested_rate_is_answered(tmp_path: Path) -> None:
     assert at.steering.asked == AskedRate(bytes_per_s=500 * MB, answer="")
 
 
-def test_a_rate_that_is_too_low_is_answered_with_a_sufficient_one(
-    tmp_path: Path,
-) -> None:
+def test_a_rate_that_is_too_low_is_answered_with_a_sufficient_one(tmp_path: Path) -> None:
     at = copying(tmp_path)
     for partition in at.partitions:
         partition.bytes_in = steady(20.0 * MB)
@@ -236,9 +215,7 @@ def test_the_journal_records_who_approved_and_how_it_ended(tmp_path: Path) -> No
     assert not past.is_unfinished
 
 
-def test_a_runs_duration_includes_its_pauses_everywhere(
-    tmp_path: Path,
-) -> None:
+def test_a_runs_duration_includes_its_pauses_everywhere(tmp_path: Path) -> None:
     """Even if its journal continues after its end."""
     at = copying(tmp_path)
     at.cluster.after(30.0, at.steering.pause)

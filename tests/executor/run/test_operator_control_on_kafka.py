@@ -44,10 +44,7 @@ def test_an_abort_during_a_copy_restores_the_placement_and_settings(
         report = executor.execute(
             plan, journal_dir=tmp_path, observe=abort_in_mid_copy, steering=steering
         )
-    assert (report.state, report.reason) == (
-        RunState.STOPPED,
-        "aborted by the operator",
-    )
+    assert (report.state, report.reason) == (RunState.STOPPED, "aborted by the operator")
     assert [m.state for m in report.moves] == [MoveState.DROPPED] * 2
     assert {m.note for m in report.moves} == {"cancelled by the operator"}
     with KafkaAdmin(local_cluster.bootstrap, 10.0) as admin:

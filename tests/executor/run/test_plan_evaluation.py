@@ -63,17 +63,13 @@ def with_goals(plan: Plan, **changes: object) -> Plan:
 def with_state(plan: Plan, state: BrokerState) -> Plan:
     """The plan, were the first broker that takes a replica in another state."""
     taking = plan.moves[0].added[0]
-    changed = [
-        b.model_copy(update={"state": state}) if b.id == taking else b
-        for b in plan.brokers
-    ]
+    changed = [b.model_copy(update={"state": state}) if b.id == taking else b for b in plan.brokers]
     return plan.model_copy(update={"brokers": tuple(changed)}).seal()
 
 
 def with_capacity(plan: Plan, capacity: float) -> Plan:
     changed = [
-        b.model_copy(update={"capacity": {Resource.NET_IN.value: capacity}})
-        for b in plan.brokers
+        b.model_copy(update={"capacity": {Resource.NET_IN.value: capacity}}) for b in plan.brokers
     ]
     return plan.model_copy(update={"brokers": tuple(changed)}).seal()
 
@@ -81,9 +77,7 @@ def with_capacity(plan: Plan, capacity: float) -> Plan:
 def with_loads(plan: Plan, **loads: float) -> Plan:
     """The plan, all loads of its moves being these."""
     moves = [
-        m.model_copy(
-            update={"leader_load": loads, "follower_load": loads, "bytes_to_copy": 0}
-        )
+        m.model_copy(update={"leader_load": loads, "follower_load": loads, "bytes_to_copy": 0})
         for m in plan.moves
     ]
     return plan.model_copy(update={"moves": tuple(moves)}).seal()
@@ -97,27 +91,21 @@ FORGED: dict[str, Callable[[Plan], Plan]] = {
     r"pins: orders-\d would lie on broker": lambda p: with_goals(
         p, pins=(Pin(topics=Names(exact=("orders",)), brokers=ids(1, 3)),)
     ),
-    "budgets: .* replicas would move": lambda p: with_goals(
-        p, budgets=Budgets(replica_moves=0)
-    ),
+    "budgets: .* replicas would move": lambda p: with_goals(p, budgets=Budgets(replica_moves=0)),
     "budgets: .* would be copied": lambda p: with_goals(p, budgets=Budgets(bytes=1)),
-    "eligible brokers: .* which is excluded": lambda p: with_state(
-        p, BrokerState.EXCLUDED
-    ),
+    "eligible brokers: .* which is excluded": lambda p: with_state(p, BrokerState.EXCLUDED),
     "replicas per broker: broker": lambda p: with_goals(p, replicas_per_broker=1),
     r"capacity: broker . would carry [\d.]+ MB/s of net_in, [\d.]+ MB/s over its limit "
     "of 1 B/s": lambda p: with_capacity(p, 1.0),
-    "it has no figures for broker 1; it has no figures for broker 2": lambda p: (
-        p.model_copy(update={"brokers": ()}).seal()
-    ),
+    "it has no figures for broker 1; it has no figures for broker 2": lambda p: p.model_copy(
+        update={"brokers": ()}
+    ).seal(),
     "capacity: broker . would carry .* of net_in": lambda p: with_capacity(
         with_state(p, BrokerState.DEAD), 1.0
     ),
     "it has no net_in of orders": lambda p: with_loads(p),
-    "budgets: orders-. would copy 1.00 GB by its load on disk, not 0 B": lambda p: (
-        with_goals(
-            with_loads(p, net_in=1.0, net_out=1.0, disk=1e9), budgets=Budgets(bytes=1)
-        )
+    "budgets: orders-. would copy 1.00 GB by its load on disk, not 0 B": lambda p: with_goals(
+        with_loads(p, net_in=1.0, net_out=1.0, disk=1e9), budgets=Budgets(bytes=1)
     ),
     r"it has no figures for broker .; it": lambda p: p.model_copy(
         update={"brokers": p.brokers[:1]}
@@ -131,9 +119,7 @@ class SimulatedRun:
     def __init__(self, of: Snapshot, folder: Path) -> None:
         self.cluster = SimulatedCluster.of(of)
         self.folder = folder
-        self.executor = Executor(
-            SimulatedAdmin(self.cluster, Faults()), timing=self.cluster.timing
-        )
+        self.executor = Executor(SimulatedAdmin(self.cluster, Faults()), timing=self.cluster.timing)
 
     @property
     def places(self) -> list[tuple[BrokerId, ...]]:
@@ -142,17 +128,12 @@ class SimulatedRun:
 
     def execute(self, plan: Plan) -> RunState:
         return self.executor.execute(
-            plan,
-            journal_dir=self.folder,
-            observe=lambda _: None,
-            steering=Steering(),
+            plan, journal_dir=self.folder, observe=lambda _: None, steering=Steering()
         ).state
 
 
 @pytest.mark.parametrize("message", FORGED)
-def test_a_resealed_plan_that_violates_a_rule_changes_nothing(
-    message: str, tmp_path: Path
-) -> None:
+def test_a_resealed_plan_that_violates_a_rule_changes_nothing(message: str, tmp_path: Path) -> None:
     site = SimulatedRun(CLUSTER, tmp_path)
     before, forged = site.places, FORGED[message](planned())
     with pytest.raises(GuardrailRefused, match=f"violates rules of its own.*{message}"):
@@ -175,8 +156,7 @@ def test_the_real_plan_is_executed_and_rolled_back(tmp_path: Path) -> None:
     crowded = dataclasses.replace(
         CLUSTER,
         partitions=dataclasses.replace(
-            CLUSTER.partitions,
-            replica_broker=CLUSTER.partitions.replica_broker.copy(),
+            CLUSTER.partitions, replica_broker=CLUSTER.partitions.replica_broker.copy()
         ),
     )
     columns = crowded.partitions
@@ -191,14 +171,11 @@ def test_the_real_plan_is_executed_and_rolled_back(tmp_path: Path) -> None:
     assert sorted(map(sorted, site.places)) == sorted(map(sorted, before))
 
 
-def test_a_plan_of_an_earlier_version_without_capacities_passes(
-    tmp_path: Path,
-) -> None:
+def test_a_plan_of_an_earlier_version_without_capacities_passes(tmp_path: Path) -> None:
     plan = planned()
     bare = [b.model_copy(update={"capacity": {}}) for b in plan.brokers]
     bare_moves: list[Move] = [
-        m.model_copy(update={"leader_load": {}, "follower_load": {}})
-        for m in plan.moves
+        m.model_copy(update={"leader_load": {}, "follower_load": {}}) for m in plan.moves
     ]
     update = {"brokers": tuple(bare), "moves": tuple(bare_moves)}
     old = plan.model_copy(update=update | {"schema_version": "1.1"}).seal()
@@ -213,9 +190,7 @@ def test_a_plans_claim_to_be_a_rollback_is_verified(tmp_path: Path) -> None:
     back, _ = site.executor.plan_rollback(tmp_path, None)
     for forged in (
         with_move(back, (1, 2)),
-        with_capacity(planned(), 1.0).model_copy(
-            update={"limited_by": "what run 7 had moved"}
-        ),
+        with_capacity(planned(), 1.0).model_copy(update={"limited_by": "what run 7 had moved"}),
     ):
         with pytest.raises(GuardrailRefused, match="violates rules of its own"):
             site.executor.dry_run(forged.seal(), tmp_path)
@@ -237,8 +212,7 @@ def swap(folder: Path) -> tuple[HandMade, Plan]:
     )
     load = {Resource.NET_IN.value: 100e6}
     moves = [
-        m.model_copy(update={"leader_load": load, "follower_load": load})
-        for m in at.plan.moves
+        m.model_copy(update={"leader_load": load, "follower_load": load}) for m in at.plan.moves
     ]
     changes = [
         BrokerChange(
@@ -259,15 +233,10 @@ def swap(folder: Path) -> tuple[HandMade, Plan]:
     return at, at.plan.model_copy(update=update).seal()
 
 
-def test_a_resumed_run_is_checked_without_skipped_moves(
-    tmp_path: Path,
-) -> None:
+def test_a_resumed_run_is_checked_without_skipped_moves(tmp_path: Path) -> None:
     at, plan = swap(tmp_path)
     at.cluster.after(3.0, at.steering.abort)
-    assert [m.state for m in at.run(plan).moves] == [
-        MoveState.DROPPED,
-        MoveState.PLANNED,
-    ]
+    assert [m.state for m in at.run(plan).moves] == [MoveState.DROPPED, MoveState.PLANNED]
     at.reset_steering()
     report = at.resume()
     assert report.state is RunState.FAILED

@@ -30,10 +30,7 @@ def test_another_cluster_is_refused_by_its_id() -> None:
     [
         (view(MOVE, (3,)), r"orders-7 is on \[3\], the plan expects \[2\]"),
         (view(WIDE, (2, 1)), r"orders-8 is on \[2, 1\], the plan expects \[1, 2\]"),
-        (
-            view(WIDE, leader=2),
-            "orders-8 is led by broker 2, the plan expects broker 1",
-        ),
+        (view(WIDE, leader=2), "orders-8 is led by broker 2, the plan expects broker 1"),
         (view(MOVE, leader=-1), "orders-7 is led by nobody"),
         (view(MOVE, topic_id="new"), "orders was deleted and created again"),
     ],
@@ -66,9 +63,7 @@ def test_a_topic_with_another_storage_kind_is_named() -> None:
     ("alive", "message"),
     [((1, 2), "broker 3 is dead or fenced"), ((1, 2, 3, 4), "broker 4 is new")],
 )
-def test_brokers_that_came_or_went_are_named(
-    alive: tuple[int, ...], message: str
-) -> None:
+def test_brokers_that_came_or_went_are_named(alive: tuple[int, ...], message: str) -> None:
     with pytest.raises(PlanOutdated, match=message):
         check(PLAN, observed(PLAN, alive=alive))
 
@@ -79,9 +74,7 @@ def with_reassignment() -> Observed:
 
 
 def test_any_reassignment_is_waited_for() -> None:
-    with pytest.raises(
-        GuardrailRefused, match=r"orders-3 is being moved to \[9\] by s"
-    ):
+    with pytest.raises(GuardrailRefused, match=r"orders-3 is being moved to \[9\] by s"):
         check(PLAN, with_reassignment())
 
 
@@ -92,9 +85,7 @@ def test_a_reassignment_of_an_earlier_run_names_that_run() -> None:
 
 def test_a_target_that_was_dead_when_planned_is_refused() -> None:
     to_dead = plan([MOVE], live=(1, 2))
-    with pytest.raises(
-        GuardrailRefused, match="broker 3, where orders-7 goes, is dead"
-    ):
+    with pytest.raises(GuardrailRefused, match="broker 3, where orders-7 goes, is dead"):
         check(to_dead, observed(to_dead, alive=(1, 2)))
 
 

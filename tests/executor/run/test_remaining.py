@@ -27,9 +27,7 @@ SNAPSHOT = cluster(
 
 
 @pytest.mark.parametrize("stop_after_s", [0.5, 2.5, 1000.0])
-def test_remaining_violations_match_the_evaluator(
-    tmp_path: Path, stop_after_s: float
-) -> None:
+def test_remaining_violations_match_the_evaluator(tmp_path: Path, stop_after_s: float) -> None:
     plan = solve(SNAPSHOT, GOALS, SolveLimits(work=2.0)).best
     assert plan is not None
     assert plan.over_limit
@@ -39,9 +37,7 @@ def test_remaining_violations_match_the_evaluator(
     pairs = zip(plan.moves, report.moves, strict=True)
     done = [move for move, reported in pairs if reported.state is MoveState.DONE]
     evaluation = evaluate(SNAPSHOT, GOALS, done)
-    expected = {
-        (o.broker, o.dimension): o.after for o in evaluation.over_limit if o.remains
-    }
+    expected = {(o.broker, o.dimension): o.after for o in evaluation.over_limit if o.remains}
     reported = {(o.broker, o.dimension): o.after for o in report.over_limit}
     assert reported == pytest.approx(expected)
     left = {v.id for v in evaluation.rack_violations if not v.repaired}
@@ -49,9 +45,7 @@ def test_remaining_violations_match_the_evaluator(
     assert bool(left) == (len(done) < len(plan.moves))
 
 
-def test_partitions_that_cannot_leave_a_dead_broker_are_in_the_report(
-    tmp_path: Path,
-) -> None:
+def test_partitions_that_cannot_leave_a_dead_broker_are_in_the_report(tmp_path: Path) -> None:
     dead = broker(3, state=BrokerState.DEAD)
     rows = [Row(replicas=(1,))] * 6
     snapshot = cluster([broker(1), broker(2), dead], [*rows, Row(replicas=(1, 2, 3))])

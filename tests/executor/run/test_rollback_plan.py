@@ -46,16 +46,12 @@ def test_only_completed_moves_are_rolled_back_in_reverse_order() -> None:
         MOVES[0].id: ObservedMove(stage=MoveStage.DONE, view=view(MOVES[0], after)),
         MOVES[1].id: ObservedMove(stage=MoveStage.NOT_BEGUN, view=view(MOVES[1])),
         MOVES[2].id: ObservedMove(stage=MoveStage.LOST, reason="orders-2 is on [9]"),
-        MOVES[3].id: ObservedMove(
-            stage=MoveStage.ARRIVED, view=view(MOVES[3], after, leader=2)
-        ),
+        MOVES[3].id: ObservedMove(stage=MoveStage.ARRIVED, view=view(MOVES[3], after, leader=2)),
     }
     back, left = plan_rollback(past(MOVES), result, ids([1, 2, 3]), NOW_MS)
     assert [(m.partition, m.leader_before) for m in back.moves] == [(3, 2), (0, 3)]
     assert {m.replicas_before for m in back.moves} == {after}
-    assert {(m.replicas_after, m.leader_after) for m in back.moves} == {
-        (ids([1, 2]), 1)
-    }
+    assert {(m.replicas_after, m.leader_after) for m in back.moves} == {(ids([1, 2]), 1)}
     assert left == ["orders-2 is on [9]"]
     assert back.hash != plan(MOVES).hash
 
@@ -114,15 +110,11 @@ def test_a_halfway_move_is_rolled_back_from_there() -> None:
 
 
 def test_replicas_return_to_their_previous_directories() -> None:
-    reported = move(
-        0, (1, 2), (3, 2), dirs_before=("/a", "/b"), dirs_after=("/c", "/c")
-    )
+    reported = move(0, (1, 2), (3, 2), dirs_before=("/a", "/b"), dirs_after=("/c", "/c"))
     done = ObservedMove(
         stage=MoveStage.DONE, view=view(reported, (3, 2)), log_dirs=("/c", "/elsewhere")
     )
-    back, _ = plan_rollback(
-        past([reported]), {reported.id: done}, ids([1, 2, 3]), NOW_MS
-    )
+    back, _ = plan_rollback(past([reported]), {reported.id: done}, ids([1, 2, 3]), NOW_MS)
     assert back.moves[0].log_dirs_before == ("/c", "/elsewhere")
     assert back.moves[0].log_dirs_after == ("/a", "/b")
 

@@ -24,9 +24,7 @@ FEW_S = 60.0
 """When something goes wrong: one move is done, one runs, one waits."""
 
 
-def site(
-    folder: Path, storage: StorageKind = StorageKind.REPLICATED, **rules: Any
-) -> SimulatedRun:
+def site(folder: Path, storage: StorageKind = StorageKind.REPLICATED, **rules: Any) -> SimulatedRun:
     """Three moves of 48 s, one after the other, and one partition outside the plan."""
     return SimulatedRun(
         folder=folder,
@@ -134,10 +132,7 @@ CASES = [
         least="2",
     ),
     Case(
-        "under_replicated",
-        lambda at: lag(at, 7),
-        nothing,
-        BESIDE_WORDS + "lost replicas in sync",
+        "under_replicated", lambda at: lag(at, 7), nothing, BESIDE_WORDS + "lost replicas in sync"
     ),
     Case(
         "controller_changes",
@@ -147,19 +142,12 @@ CASES = [
     ),
     Case("slow_requests", answer_slowly, answer_fast, "brokers take 1.51 s to answer"),
     Case("disk", fill_disk, grow_disk, "the disk of broker 4 is down to its reserve"),
-    Case(
-        "no_progress",
-        cut_network,
-        mend_network,
-        "orders-1 made no progress for 600 s",
-    ),
+    Case("no_progress", cut_network, mend_network, "orders-1 made no progress for 600 s"),
 ]
 EACH = pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
 
 
-def broken(
-    folder: Path, case: Case, reaction: Reaction, heals_s: float
-) -> SimulatedRun:
+def broken(folder: Path, case: Case, reaction: Reaction, heals_s: float) -> SimulatedRun:
     """Only this rule is armed."""
     rules: dict[str, Any] = {c.rule: Reaction.OFF for c in CASES}
     at = site(folder, **(rules | {"isr_shrink": Reaction.OFF, case.rule: reaction}))
@@ -170,9 +158,7 @@ def broken(
 
 
 @EACH
-def test_a_rule_that_stops_waits_for_in_flight_moves(
-    tmp_path: Path, case: Case
-) -> None:
+def test_a_rule_that_stops_waits_for_in_flight_moves(tmp_path: Path, case: Case) -> None:
     at = broken(tmp_path, case, Reaction.STOP, heals_s=1500.0)
     report = at.run()
     assert report.state is RunState.FAILED
@@ -189,9 +175,7 @@ def test_a_paused_run_continues_when_all_is_well(tmp_path: Path, case: Case) -> 
     report = at.run()
     assert (report.state, report.reason) == (RunState.DONE, "")
     assert states(report) == [MoveState.DONE] * 3
-    assert [
-        e for e in events(at) if e in (JournalEvent.PAUSED, JournalEvent.PAUSE_ENDED)
-    ] == [
+    assert [e for e in events(at) if e in (JournalEvent.PAUSED, JournalEvent.PAUSE_ENDED)] == [
         JournalEvent.PAUSED,
         JournalEvent.PAUSE_ENDED,
     ]
@@ -212,9 +196,7 @@ def test_a_pause_without_an_end_stops_the_run(tmp_path: Path, case: Case) -> Non
 
 
 @EACH
-def test_a_rule_that_rolls_back_restores_the_placement(
-    tmp_path: Path, case: Case
-) -> None:
+def test_a_rule_that_rolls_back_restores_the_placement(tmp_path: Path, case: Case) -> None:
     at = broken(tmp_path, case, Reaction.ROLL_BACK, heals_s=1500.0)
     before = {n: tuple(r) for n, r in at.before.items()}
     report = at.run()
@@ -238,9 +220,7 @@ def test_a_rule_that_is_off_changes_nothing(tmp_path: Path, case: Case) -> None:
     assert (report.state, report.reason) == (RunState.DONE, "")
 
 
-def test_a_stuck_move_is_named_and_left_if_its_rule_is_off(
-    tmp_path: Path,
-) -> None:
+def test_a_stuck_move_is_named_and_left_if_its_rule_is_off(tmp_path: Path) -> None:
     at = broken(tmp_path, CASES[-1], Reaction.OFF, heals_s=1500.0)
     report = at.run()
     assert states(report) == [MoveState.DONE, MoveState.STUCK, MoveState.DONE]
@@ -248,9 +228,7 @@ def test_a_stuck_move_is_named_and_left_if_its_rule_is_off(
     assert report.reason.startswith("1 of 3 moves could not be made, the first of ord")
 
 
-def test_a_dead_target_stops_a_run_even_if_that_rule_is_off(
-    tmp_path: Path,
-) -> None:
+def test_a_dead_target_stops_a_run_even_if_that_rule_is_off(tmp_path: Path) -> None:
     at = site(tmp_path, broker_lost=Reaction.OFF)
     at.cluster.after(FEW_S, partial(at.cluster.kill, BrokerId(4)))
     report = at.run()
@@ -305,18 +283,13 @@ def test_moves_wait_for_their_window_with_nothing_set(tmp_path: Path) -> None:
     assert reason == "the window for moves is closed"
 
 
-def test_a_closing_window_ends_a_run_if_configured(
-    tmp_path: Path,
-) -> None:
+def test_a_closing_window_ends_a_run_if_configured(tmp_path: Path) -> None:
     at = site(tmp_path)
     end = datetime.fromtimestamp(at.cluster.now_s + FEW_S, UTC)
     rules = StopRules(window_end=end, window=Reaction.STOP)
     at.limits = replace(at.limits, stop_rules=rules)
     report = at.run()
-    assert (report.state, report.reason) == (
-        RunState.STOPPED,
-        "the window for moves is closed",
-    )
+    assert (report.state, report.reason) == (RunState.STOPPED, "the window for moves is closed")
     assert states(report) == [MoveState.DONE] * 2 + [MoveState.PLANNED]
 
 
@@ -331,18 +304,14 @@ def test_a_rollback_ignores_the_window(tmp_path: Path) -> None:
     assert {n: r for n, (r, _) in at.placement.items()} == at.before
 
 
-def test_a_rollback_on_shared_storage_waits_for_the_platform(
-    tmp_path: Path,
-) -> None:
+def test_a_rollback_on_shared_storage_waits_for_the_platform(tmp_path: Path) -> None:
     at = SimulatedRun(
         folder=tmp_path,
         before={0: (1,), 1: (1,), 9: (5,)},
         after={0: (2,), 1: (3,)},
         storage=StorageKind.SHARED,
         limits=RunLimits(
-            moves_in_flight=1,
-            watch_s=1.0,
-            stop_rules=StopRules(broker_lost=Reaction.ROLL_BACK),
+            moves_in_flight=1, watch_s=1.0, stop_rules=StopRules(broker_lost=Reaction.ROLL_BACK)
         ),
     )
     at.cluster.after(1.5, partial(at.cluster.kill, BrokerId(4)))
@@ -359,9 +328,7 @@ def test_moves_that_cannot_be_rolled_back_are_reported(tmp_path: Path) -> None:
     at.cluster.after(FEW_S, partial(at.cluster.kill, BrokerId(1)))
     report = at.run()
     assert report.rollback is None
-    assert "not rolled back: The plan cannot be executed: broker 1, where" in (
-        report.reason
-    )
+    assert "not rolled back: The plan cannot be executed: broker 1, where" in (report.reason)
 
 
 def test_the_operator_pauses_and_resumes_a_run(tmp_path: Path) -> None:
@@ -382,10 +349,7 @@ def test_a_pause_ends_with_a_stop(tmp_path: Path) -> None:
     at.cluster.after(FEW_S, at.steering.pause)
     at.cluster.after(FEW_S + 500.0, at.steering.stop)
     report = at.run()
-    assert (report.state, report.reason) == (
-        RunState.STOPPED,
-        "stopped by the operator",
-    )
+    assert (report.state, report.reason) == (RunState.STOPPED, "stopped by the operator")
 
 
 def test_a_run_killed_while_paused_is_resumed(tmp_path: Path) -> None:
@@ -405,8 +369,6 @@ def test_a_run_killed_while_paused_is_resumed(tmp_path: Path) -> None:
 
 def in_hours(limits: RunLimits, begin_s: float, end_s: float) -> RunLimits:
     """Moves only at these hours, by the local clock."""
-    begin, end = (
-        datetime.fromtimestamp(at_s, UTC).astimezone() for at_s in (begin_s, end_s)
-    )
+    begin, end = (datetime.fromtimestamp(at_s, UTC).astimezone() for at_s in (begin_s, end_s))
     hours = f"{begin:%H:%M}-{end:%H:%M}"
     return replace(limits, stop_rules=StopRules(window_hours=hours))

@@ -21,9 +21,7 @@ COPIES = [move(n, (1,), (2,), bytes_to_copy=1000 * MB) for n in range(3)]
 
 
 @pytest.mark.parametrize(("in_flight", "seconds"), [(1, 6.0), (2, 3.0), (4, 1.5)])
-def test_moves_without_bytes_take_their_fixed_time(
-    in_flight: int, seconds: float
-) -> None:
+def test_moves_without_bytes_take_their_fixed_time(in_flight: int, seconds: float) -> None:
     moves = [move(n, storage=StorageKind.SHARED) for n in range(4)]
     limits = RunLimits(moves_in_flight=in_flight)
     estimate = forecast(plan(moves), limits, Pace(seconds=1.5))
@@ -37,20 +35,13 @@ def test_copies_share_a_throttle() -> None:
     assert estimate.seconds == pytest.approx(3000 / 50 + 1.0)
     assert estimate.bytes_to_copy == 3000 * MB
     source, target = (estimate.peaks[BrokerId(b)] for b in (1, 2))
-    assert (target.more_bytes, target.in_bytes, target.out_bytes) == (
-        3000 * MB,
-        3000 * MB,
-        0,
-    )
+    assert (target.more_bytes, target.in_bytes, target.out_bytes) == (3000 * MB, 3000 * MB, 0)
     assert (source.more_bytes, source.out_bytes) == (0, 3000 * MB)
     assert source.out_per_s == target.in_per_s == pytest.approx(50 * MB)
 
 
 def test_freeing_space_first_keeps_the_peak_low() -> None:
-    moves = [
-        move(0, (1,), (2,), bytes_to_copy=100),
-        move(1, (2,), (3,), bytes_to_copy=100),
-    ]
+    moves = [move(0, (1,), (2,), bytes_to_copy=100), move(1, (2,), (3,), bytes_to_copy=100)]
     limits = RunLimits(moves_in_flight=1)
     peaks = [
         simulated(tasks_of(order), Pace().speed(limits), Concurrency(limits)).peaks

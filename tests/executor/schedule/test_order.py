@@ -71,9 +71,7 @@ def test_cp_sat_finds_and_proves_what_list_scheduling_misses() -> None:
     moves = [copy(n, 2 * n, 2 * n + 1, s) for n, s in enumerate(lengths)]
     of = terms(in_flight=2)
     by_list = list_schedule(tasks_of(moves), of, slack=1.0)
-    assert simulated_in_order([w.move for w in by_list], of).seconds == pytest.approx(
-        7.0
-    )
+    assert simulated_in_order([w.move for w in by_list], of).seconds == pytest.approx(7.0)
     result = scheduled(moves, of)
     assert result.timeline.seconds == pytest.approx(6.0)
     assert result.least_s == pytest.approx(6.0, rel=1e-3)
@@ -210,11 +208,7 @@ ROOM = st.dictionaries(st.integers(1, 5), st.integers(0, 6000).map(lambda n: n *
     some=st.sets(st.integers(0, 9)),
 )
 def test_limits_hold_at_every_moment(
-    planned: list[Move],
-    in_flight: int,
-    per_broker: int,
-    free: dict[int, int],
-    some: set[int],
+    planned: list[Move], in_flight: int, per_broker: int, free: dict[int, int], some: set[int]
 ) -> None:
     urgent = [m.id for m in planned if m.partition in some]
     speed = CopySpeed(network=100.0 * MB, inside=50.0 * MB, seconds=1.5)
@@ -241,9 +235,7 @@ def check_slots(planned: list[Move], timeline: Timeline, limits: RunLimits) -> N
         assert max(busy.values(), default=0) <= limits.moves_per_broker
 
 
-def check_disk_space(
-    planned: list[Move], timeline: Timeline, of: ScheduleConstraints
-) -> None:
+def check_disk_space(planned: list[Move], timeline: Timeline, of: ScheduleConstraints) -> None:
     """Additional bytes on disks, recomputed from starts and ends."""
     changes: dict[BrokerId, list[tuple[float, int]]] = defaultdict(list)
     for one in (m for m in planned if m.id in timeline.spans):
@@ -285,9 +277,7 @@ def test_a_move_that_never_fits_is_named() -> None:
     result = scheduled([big, copy(1, 1, 3, 1.0)], terms(free={2: 500 * MB}))
     ((named, reason),) = result.timeline.unfit
     assert named == big
-    assert reason == (
-        "broker 2 has 500 MB free beyond its reserve, and orders-0 needs 10.0 GB"
-    )
+    assert reason == ("broker 2 has 500 MB free beyond its reserve, and orders-0 needs 10.0 GB")
 
 
 def test_completed_moves_use_and_free_disk_space() -> None:

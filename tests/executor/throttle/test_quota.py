@@ -47,15 +47,11 @@ def test_leaders_are_limited_on_old_replicas_and_followers_on_new_ones(
     throttle.limit(MOVES[:1], throttle_settings)
     throttle.release(MOVES[1:], throttle_settings)
     assert configs.topics == {ORDERS: {LEADERS: "0:1,0:2", FOLLOWERS: "0:3"}}
-    assert (
-        throttle.lift(throttle_settings) == throttle.lift(throttle_settings) == ([], [])
-    )
+    assert throttle.lift(throttle_settings) == throttle.lift(throttle_settings) == ([], [])
     assert (configs.brokers, configs.topics) == ({}, {})
 
 
-def test_settings_of_others_stay(
-    configs: FakeConfigs, throttle: ClusterThrottle
-) -> None:
+def test_settings_of_others_stay(configs: FakeConfigs, throttle: ClusterThrottle) -> None:
     configs.brokers[TWO] = {LEADER_RATE: "77"}
     configs.topics[ORDERS] = {LEADERS: "0:1,9:9", FOLLOWERS: "*"}
     throttle_settings = throttle.plan(MOVES, SAME)
@@ -88,15 +84,9 @@ def test_a_rate_is_ours_until_a_newer_one_of_ours_shows(
     throttle.set_rates(throttle_settings, first)
     second = {ONE: {LEADER_RATE: 20}}
     throttle_settings = throttle_settings.with_rates(second)
-    assert [throttle_settings.is_ours(ONE, LEADER_RATE, v) for v in ("10", "20")] == [
-        True,
-        True,
-    ]
+    assert [throttle_settings.is_ours(ONE, LEADER_RATE, v) for v in ("10", "20")] == [True, True]
     throttle.set_rates(throttle_settings, second)
-    assert [throttle_settings.is_ours(ONE, LEADER_RATE, v) for v in ("10", "20")] == [
-        False,
-        True,
-    ]
+    assert [throttle_settings.is_ours(ONE, LEADER_RATE, v) for v in ("10", "20")] == [False, True]
     assert throttle.changeable(throttle_settings, {ONE: {LEADER_RATE: 30}})
     configs.brokers[ONE][LEADER_RATE] = "77"
     assert throttle.changeable(throttle_settings, {ONE: {LEADER_RATE: 30}}) == {}
@@ -109,10 +99,7 @@ def test_a_throttle_with_one_rate_for_all_brokers_is_removed(
     written = {
         "bytes_per_s": 2000,
         "earlier": [1000],
-        "rates": {
-            "1": dict.fromkeys(RATES),
-            "2": {LEADER_RATE: "77", FOLLOWER_RATE: None},
-        },
+        "rates": {"1": dict.fromkeys(RATES), "2": {LEADER_RATE: "77", FOLLOWER_RATE: None}},
         "lists": {"orders": {LEADERS: ["0:1"], FOLLOWERS: ["0:3"]}},
     }
     configs.brokers = {
@@ -188,16 +175,12 @@ def test_a_rate_that_is_not_accepted_is_named(
 def test_a_rate_that_a_broker_does_not_show_yet_is_removed(
     configs: FakeConfigs, throttle: ClusterThrottle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The broker lags behind the controller, and shows the values from before the
-    run.
-    """
+    """The broker lags behind the controller, and shows the values from before the run."""
     configs.brokers[TWO] = {LEADER_RATE: "77"}
     shown = {b: dict(of) for b, of in configs.brokers.items()}
     throttle_settings = throttle.plan(MOVES, SAME)
     throttle.set_rates(throttle_settings, SAME)
-    monkeypatch.setattr(
-        configs, "own_broker_configs", lambda broker, _: shown.get(broker, {})
-    )
+    monkeypatch.setattr(configs, "own_broker_configs", lambda broker, _: shown.get(broker, {}))
     assert throttle.lift(throttle_settings) == ([], [])
     assert configs.brokers == {TWO: {LEADER_RATE: "77"}}
 

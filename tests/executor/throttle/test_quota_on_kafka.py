@@ -116,9 +116,7 @@ def throttled(cluster: LocalCluster, topic: str, folder: Path) -> Iterator[Throt
         connect(cluster.bootstrap, timeout_s=10.0, limits=limits) as executor,
         ThreadPoolExecutor(1) as thread,
     ):
-        execution = partial(
-            executor.execute, journal_dir=folder, observe=ignore, steering=steering
-        )
+        execution = partial(executor.execute, journal_dir=folder, observe=ignore, steering=steering)
         try:
             yield Throttled(
                 admin=admin,
@@ -145,9 +143,7 @@ def test_less_than_twice_the_produce_rate_is_refused_with_the_figure(
             execute(executor, plan, tmp_path)
     message = str(caught.value)
     assert message.startswith("A throttle of 1 B/s is too low: with 2 moves at once")
-    result = re.search(
-        r"production needs (\S+ \S+) out of broker 1, .* Use (\S+) or", message
-    )
+    result = re.search(r"production needs (\S+ \S+) out of broker 1, .* Use (\S+) or", message)
     assert result, message
     assert 1 < rate_of(result[1].replace(" ", "")) <= rate_of(result[2])
     assert not list(tmp_path.glob("*.jsonl"))
@@ -160,9 +156,7 @@ def test_less_than_twice_the_produce_rate_is_refused_with_the_figure(
 def test_the_operator_changes_a_rate_that_is_removed_afterwards(
     local_cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
-    """From a given rate to the one that clients leave free, and to another given
-    one.
-    """
+    """From a given rate to the one that clients leave free, and to another given one."""
     local_cluster.create_topic(topic, [[1, 2]] * 2)
     fill(local_cluster.bootstrap, topic, [40, 40])
     begun_s = time.monotonic()

@@ -51,9 +51,7 @@ def test_a_rate_is_never_outside_floor_and_ceiling(
 ) -> None:
     ceiling = None if more is None else floor + more
     auto = AutoThrottle(
-        floor=floor,
-        ceiling=ceiling,
-        capacity={ANY_BROKER: dict.fromkeys(WAYS, capacity)},
+        floor=floor, ceiling=ceiling, capacity={ANY_BROKER: dict.fromkeys(WAYS, capacity)}
     )
     rate = auto.rate(ONE, Resource.NET_IN, taken)
     assert floor <= rate <= (ceiling or float("inf"))

@@ -18,21 +18,14 @@ from model.errors import GuardrailRefused
 from model.ids import BrokerId, PartitionId
 from model.run import JournalEvent, MoveState, RunState
 from model.snapshot.snapshot import Resource
-from tests.support.executor.simulated_runs import (
-    MB,
-    TOPIC,
-    SimulatedRun,
-    interrupted_runs,
-)
+from tests.support.executor.simulated_runs import MB, TOPIC, SimulatedRun, interrupted_runs
 
 CARD = dict.fromkeys((Resource.NET_IN, Resource.NET_OUT), 125.0 * MB)
 ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
 MOVED, BESIDE = PartitionId(TOPIC, 0), PartitionId(TOPIC, 1)
 
 
-def auto(
-    *, floor: int = MB, ceiling: int | None = None, known: bool = True
-) -> RunLimits:
+def auto(*, floor: int = MB, ceiling: int | None = None, known: bool = True) -> RunLimits:
     capacity = {ANY_BROKER: CARD if known else {}}
     return RunLimits(
         throttle_follows=True,
@@ -41,9 +34,7 @@ def auto(
     )
 
 
-def site(
-    folder: Path, limits: RunLimits, *, log_bytes: float = 20_000.0 * MB
-) -> SimulatedRun:
+def site(folder: Path, limits: RunLimits, *, log_bytes: float = 20_000.0 * MB) -> SimulatedRun:
     """A long copy from broker 1 to 3, while clients write to another partition."""
     at = SimulatedRun(
         folder=folder,
@@ -88,9 +79,7 @@ def events(at: SimulatedRun) -> list[JournalEvent]:
     return [r.event for p in at.folder.glob("*.jsonl") for r in read_journal(p)]
 
 
-def test_less_than_twice_what_replicas_fetch_is_refused_with_the_figure(
-    tmp_path: Path,
-) -> None:
+def test_less_than_twice_what_replicas_fetch_is_refused_with_the_figure(tmp_path: Path) -> None:
     at = site(tmp_path, RunLimits(throttle_bytes_per_s=30 * MB))
     produce(at, MOVED, 8.3 * MB)
     message = (
@@ -107,9 +96,7 @@ def test_less_than_twice_what_replicas_fetch_is_refused_with_the_figure(
     assert at.run().moves[0].note == ""
 
 
-def test_only_simultaneous_moves_count_towards_the_minimum_throttle(
-    tmp_path: Path,
-) -> None:
+def test_only_simultaneous_moves_count_towards_the_minimum_throttle(tmp_path: Path) -> None:
     """And into the throttle itself: under it all at once would never arrive."""
     at = SimulatedRun(
         folder=tmp_path,
@@ -171,9 +158,7 @@ def test_each_broker_and_direction_has_its_own_rate(tmp_path: Path) -> None:
 
     def look(call: str, *, made: bool) -> None:
         if call == "reassign" and not made:
-            reported.extend(
-                dict(at.cluster.brokers[b].configs) for b in (ONE, TWO, THREE)
-            )
+            reported.extend(dict(at.cluster.brokers[b].configs) for b in (ONE, TWO, THREE))
 
     at.faults.on_call = look
     at.run()
@@ -251,9 +236,7 @@ def test_settings_changed_by_someone_else_stay(tmp_path: Path) -> None:
     assert at.is_clean
 
 
-@pytest.mark.parametrize(
-    ("asked", "then"), [(50 * MB, 50.0), (None, 0.9 * 105), (3 * MB, 10.0)]
-)
+@pytest.mark.parametrize(("asked", "then"), [(50 * MB, 50.0), (None, 0.9 * 105), (3 * MB, 10.0)])
 def test_an_operator_changes_the_rate_of_a_run(
     tmp_path: Path, asked: int | None, then: float
 ) -> None:
@@ -288,9 +271,7 @@ def test_an_operator_throttles_a_run_that_had_no_throttle(tmp_path: Path) -> Non
     assert then == "throttle set: 3 brokers, 40.0 MB/s"
 
 
-def test_a_rate_refused_during_a_run_is_set_later(
-    tmp_path: Path,
-) -> None:
+def test_a_rate_refused_during_a_run_is_set_later(tmp_path: Path) -> None:
     at = site(tmp_path, RunLimits(throttle_bytes_per_s=10 * MB), log_bytes=2000.0 * MB)
     refused = {"alter_broker_configs": "not now"}
     seen = watched(at)

@@ -46,6 +46,4 @@ def test_a_record_given_up_no_longer_waits() -> None:
 
 
 def test_the_end_of_a_stall_is_in_milliseconds() -> None:
-    assert (
-        AckStall(partition=0, started_at_ms=1000, duration_s=0.25).ended_at_ms == 1250
-    )
+    assert AckStall(partition=0, started_at_ms=1000, duration_s=0.25).ended_at_ms == 1250

@@ -21,9 +21,7 @@ def run_load(cluster: LocalCluster, topic: str) -> LoadReport:
     return load.finish()
 
 
-def test_acknowledged_records_are_read_and_shares_preserved(
-    local_cluster: LocalCluster,
-) -> None:
+def test_acknowledged_records_are_read_and_shares_preserved(local_cluster: LocalCluster) -> None:
     local_cluster.create_topic("shares", [[1], [2]])
     report = run_load(local_cluster, "shares")
     assert report.acknowledged_records == report.read_records > 0
@@ -34,9 +32,7 @@ def test_acknowledged_records_are_read_and_shares_preserved(
     assert report.acknowledged[0] == pytest.approx(3 * report.acknowledged[1], abs=5)
 
 
-def test_a_second_load_counts_only_its_own_records(
-    local_cluster: LocalCluster,
-) -> None:
+def test_a_second_load_counts_only_its_own_records(local_cluster: LocalCluster) -> None:
     local_cluster.create_topic("again", [[1], [2]])
     run_load(local_cluster, "again")
     second = run_load(local_cluster, "again")
@@ -67,9 +63,7 @@ def first_is_idle(load: Load) -> bool:
     return load.status().acknowledged[0] == before[0]
 
 
-def test_a_record_written_twice_by_someone_else_is_counted(
-    local_cluster: LocalCluster,
-) -> None:
+def test_a_record_written_twice_by_someone_else_is_counted(local_cluster: LocalCluster) -> None:
     """Hence a count of zero duplicates is meaningful."""
     local_cluster.create_topic("doubled", [[1], [2]])
     order = LoadOrder(topic="doubled", bytes_per_s=1e5, weights=(1.0, 1.0))

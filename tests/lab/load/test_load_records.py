@@ -4,14 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.load.load_records import (
-    NUMBER_BYTES,
-    Pacer,
-    Tally,
-    filler,
-    lost_count,
-    number_of,
-)
+from lab.load.load_records import NUMBER_BYTES, Pacer, Tally, filler, lost_count, number_of
 
 
 def tally_of(numbers: list[int], first_offset: int = 0) -> Tally:
@@ -70,17 +63,13 @@ def test_a_failed_number_counts_neither_as_lost_nor_as_read(numbers: list[int]) 
 
 
 @given(st.sets(st.integers(0, 50)), st.integers(0, 60))
-def test_acknowledged_records_that_are_not_seen_are_lost(
-    seen: set[int], sent: int
-) -> None:
+def test_acknowledged_records_that_are_not_seen_are_lost(seen: set[int], sent: int) -> None:
     seen = {number for number in seen if number < sent}
     assert lost_count(tally_of(sorted(seen)), sent, []) == sent - len(seen)
 
 
 @given(st.lists(st.floats(0, 0.5), max_size=60), st.floats(0, 500))
-def test_the_pace_is_constant_over_uneven_ticks(
-    ticks: list[float], rate: float
-) -> None:
+def test_the_pace_is_constant_over_uneven_ticks(ticks: list[float], rate: float) -> None:
     pacer = Pacer([rate], 1.0)
     sent = sum(pacer.advance(tick)[0] for tick in ticks)
     assert sent == pytest.approx(rate * sum(ticks), abs=1.001)

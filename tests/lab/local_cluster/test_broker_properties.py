@@ -48,9 +48,7 @@ def formatted(
 def test_a_voter_is_broker_and_controller(tmp_path: Path) -> None:
     result = formatted(tmp_path, 2, None)
     assert result["process.roles"] == "broker,controller"
-    assert (
-        result["listeners"] == "PLAINTEXT://127.0.0.1:9102,CONTROLLER://127.0.0.1:9002"
-    )
+    assert result["listeners"] == "PLAINTEXT://127.0.0.1:9102,CONTROLLER://127.0.0.1:9002"
     assert result["controller.quorum.voters"] == "1@127.0.0.1:9001,2@127.0.0.1:9002"
     assert result["broker.rack"] == "b"
 
@@ -98,9 +96,7 @@ def test_the_data_folder_is_formatted(tmp_path: Path) -> None:
     assert copied == CHECKPOINT.read_bytes()
 
 
-def test_every_log_directory_is_formatted_with_an_id_of_its_own(
-    tmp_path: Path,
-) -> None:
+def test_every_log_directory_is_formatted_with_an_id_of_its_own(tmp_path: Path) -> None:
     result = formatted(tmp_path, 1, None, directories=3)
     folders = [tmp_path / name for name in ("data", "data-2", "data-3")]
     assert result["log.dirs"] == ",".join(map(str, folders))
@@ -116,9 +112,7 @@ def test_ids_are_written_as_kafka_does() -> None:
     assert kafka_id(dashed) == "AAAAAAAAAAAAAAAAAAAAAA"
 
 
-def test_clients_of_a_guarded_broker_use_tls_and_brokers_bypass_the_guard(
-    tmp_path: Path,
-) -> None:
+def test_clients_of_a_guarded_broker_use_tls_and_brokers_bypass_the_guard(tmp_path: Path) -> None:
     guard = ClientSecurity(
         keystore=Path("/k.pem"),
         truststore=Path("/t.pem"),

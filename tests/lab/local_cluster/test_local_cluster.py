@@ -73,26 +73,20 @@ def test_a_topic_gets_the_requested_placement(local_cluster: LocalCluster) -> No
     local_cluster.create_topic("placed", [[3, 1], [2, 3]])
     client = AdminClient({"bootstrap.servers": local_cluster.bootstrap})
     partitions = client.list_topics("placed", timeout=60).topics["placed"].partitions
-    assert {number: part.replicas for number, part in partitions.items()} == {
-        0: [3, 1],
-        1: [2, 3],
-    }
+    assert {number: part.replicas for number, part in partitions.items()} == {0: [3, 1], 1: [2, 3]}
 
 
 @pytest.fixture
 def patient_cluster() -> Iterator[LocalCluster]:
     """A cluster that does not fence a broker stopped during a test."""
     patient = LocalPlan(
-        tier=False,
-        properties={"broker.session.timeout.ms": str(int(20_000 * DEADLINE_S))},
+        tier=False, properties={"broker.session.timeout.ms": str(int(20_000 * DEADLINE_S))}
     )
     with LocalCluster(default_cache_dir(), patient) as cluster:
         yield cluster
 
 
-def test_a_new_topic_is_waited_for_on_every_broker(
-    patient_cluster: LocalCluster,
-) -> None:
+def test_a_new_topic_is_waited_for_on_every_broker(patient_cluster: LocalCluster) -> None:
     # A new client queries the broker that it was given, and none that is stopped.
     serving = patient_cluster.bootstrap.split(",")[0]
     # The other brokers are controllers, one of them the active one.
@@ -114,16 +108,12 @@ def test_a_new_topic_is_waited_for_on_every_broker(
     making.join()
 
 
-def test_an_impossible_topic_is_rejected_with_kafkas_message(
-    local_cluster: LocalCluster,
-) -> None:
+def test_an_impossible_topic_is_rejected_with_kafkas_message(local_cluster: LocalCluster) -> None:
     with pytest.raises(ClusterUnreachable, match="refused topic astray"):
         local_cluster.create_topic("astray", [[99]])
 
 
-def test_segments_of_a_tiered_topic_are_seen_through_s3(
-    local_cluster: LocalCluster,
-) -> None:
+def test_segments_of_a_tiered_topic_are_seen_through_s3(local_cluster: LocalCluster) -> None:
     """Three segments of 1 MB: all but the active one go to the tier, bytes and all."""
     local_cluster.create_topic("tiered", [[1]], TIERED)
     producer = Producer({"bootstrap.servers": local_cluster.bootstrap})
@@ -204,9 +194,7 @@ def test_a_stop_ends_a_start_in_another_thread(scratch: Path) -> None:
     assert list(scratch.iterdir()) == []
 
 
-def test_a_broker_that_dies_at_its_start_is_reported_with_its_log(
-    scratch: Path,
-) -> None:
+def test_a_broker_that_dies_at_its_start_is_reported_with_its_log(scratch: Path) -> None:
     """The logs are kept, the rest is removed."""
     broken = scratch / "java"
     broken.write_text("#!/bin/sh\necho no heap today\nexit 3\n")

@@ -21,16 +21,9 @@ def java(executable: Path, *, bundled: bool) -> Java:
     return Java(home=Path("/java"), executable=executable, version=21, bundled=bundled)
 
 
-def test_the_bundled_java_runs_without_the_module_that_it_lacks(
-    tmp_path: Path,
-) -> None:
+def test_the_bundled_java_runs_without_the_module_that_it_lacks(tmp_path: Path) -> None:
     home = java_home(java(java_program(tmp_path), bundled=True), tmp_path / "home")
-    messages = [
-        "-Dx=a b",
-        "--add-modules=jdk.incubator.vector",
-        "Main",
-        "--add-modules=x",
-    ]
+    messages = ["-Dx=a b", "--add-modules=jdk.incubator.vector", "Main", "--add-modules=x"]
     run = subprocess.run(
         [home / "bin" / "java", *messages], capture_output=True, text=True, check=True
     )

@@ -102,9 +102,7 @@ def client(proxy: Proxy) -> Iterator[Client]:
         yield connected
 
 
-def test_messages_pass_and_come_from_its_own_address(
-    echo: Echo, client: Client
-) -> None:
+def test_messages_pass_and_come_from_its_own_address(echo: Echo, client: Client) -> None:
     for body in (b"one", b"", b"x" * 200_000):
         client.ask(Api.METADATA, body)
         assert client.answer() == body
@@ -123,9 +121,7 @@ def test_a_lost_request_does_not_arrive_and_the_next_one_does(
     assert proxy.faults_left(Api.ELECT_LEADERS) == 0
 
 
-def test_a_request_whose_answer_is_lost_arrives(
-    echo: Echo, proxy: Proxy, client: Client
-) -> None:
+def test_a_request_whose_answer_is_lost_arrives(echo: Echo, proxy: Proxy, client: Client) -> None:
     proxy.order(Api.ELECT_LEADERS, Fault.LOSE_ANSWER)
     client.ask(Api.ELECT_LEADERS, b"first")
     client.ask(Api.ELECT_LEADERS, b"second")
@@ -133,9 +129,7 @@ def test_a_request_whose_answer_is_lost_arrives(
     assert echo.heard == [b"first", b"second"]
 
 
-@pytest.mark.parametrize(
-    ("harm", "heard"), [(Fault.CUT_BEFORE, []), (Fault.CUT_AFTER, [b"first"])]
-)
+@pytest.mark.parametrize(("harm", "heard"), [(Fault.CUT_BEFORE, []), (Fault.CUT_AFTER, [b"first"])])
 def test_a_connection_ends_before_or_after_its_request_arrives(
     echo: Echo, proxy: Proxy, client: Client, harm: Fault, heard: list[bytes]
 ) -> None:
@@ -178,10 +172,7 @@ def test_a_proxy_can_disappear_and_return(proxy: Proxy, client: Client) -> None:
 
 def test_an_unreachable_broker_ends_the_connection() -> None:
     listening, away = free_ports(2)
-    with (
-        Proxy({listening: away}) as proxy,
-        closing(Client(proxy.ports[0])) as refused,
-    ):
+    with Proxy({listening: away}) as proxy, closing(Client(proxy.ports[0])) as refused:
         assert refused.answer() == b""
 
 

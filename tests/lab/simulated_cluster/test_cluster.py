@@ -11,11 +11,7 @@ from executor.client.responses import PartitionResponse, ResponseStatus
 from executor.throttle.fair_share import fair_rates
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from lab.simulated_cluster.cluster import SimulatedCluster
-from lab.simulated_cluster.cluster_state import (
-    SimulatedBroker,
-    SimulatedPartition,
-    tide,
-)
+from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition, tide
 from lab.simulated_cluster.faults import Faults, Lost
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.errors import ClusterUnreachable, RightsMissing
@@ -43,10 +39,7 @@ def cluster(
     topic = TopicName("orders")
     return SimulatedCluster(
         "simulated",
-        [
-            SimulatedBroker(id=b, network_bytes_per_s=CARD, disk_bytes=disk)
-            for b in of(range(1, 6))
-        ],
+        [SimulatedBroker(id=b, network_bytes_per_s=CARD, disk_bytes=disk) for b in of(range(1, 6))],
         [
             SimulatedPartition(
                 id=PartitionId(topic, number),
@@ -236,9 +229,7 @@ def test_a_directory_move_copies_beside_the_old_log_and_then_switches() -> None:
     simulated = two_dirs()
     pid = only(simulated).id
     admin = SimulatedAdmin(simulated, Faults())
-    assert admin.alter_log_dirs(BrokerId(1), {pid: "/b"})[pid].status is (
-        ResponseStatus.ACCEPTED
-    )
+    assert admin.alter_log_dirs(BrokerId(1), {pid: "/b"})[pid].status is (ResponseStatus.ACCEPTED)
     simulated.advance(5.0)
     a, b = admin.log_dirs(BrokerId(1), [pid])
     assert (a.sizes, b.sizes) == ({pid: 1000 * MB}, {})
@@ -256,15 +247,11 @@ def test_a_move_to_the_present_directory_cancels_the_pending_one() -> None:
 
 
 def test_an_unknown_directory_is_refused() -> None:
-    answer = two_dirs().directories.alter(
-        BrokerId(1), PartitionId(TopicName("orders"), 0), "/c"
-    )
+    answer = two_dirs().directories.alter(BrokerId(1), PartitionId(TopicName("orders"), 0), "/c")
     assert answer == PartitionResponse.refused("broker 1 answers LogDirNotFound (57)")
 
 
-def test_a_new_replica_uses_the_requested_directory_unless_its_broker_restarted() -> (
-    None
-):
+def test_a_new_replica_uses_the_requested_directory_unless_its_broker_restarted() -> None:
     for dies, path in ((False, "/b"), (True, "/a")):
         simulated = two_dirs()
         pid = only(simulated).id
@@ -299,9 +286,7 @@ def test_more_partitions_than_a_policy_allows_are_all_refused() -> None:
     assert not any(p.is_moving for p in simulated.partitions.values())
 
 
-def test_a_periodic_load_is_low_at_the_start_of_its_period_and_high_in_between() -> (
-    None
-):
+def test_a_periodic_load_is_low_at_the_start_of_its_period_and_high_in_between() -> None:
     curve = tide(10.0, 30.0, 8.0)
     assert [curve(t) for t in (0, 2, 4, 6, 8)] == pytest.approx([10, 20, 30, 20, 10])
 
@@ -319,8 +304,7 @@ def test_fair_rates_exhaust_a_limit_of_every_flow_and_exceed_none(
 ) -> None:
     rates = fair_rates(flows, free)
     used = {
-        limit: sum(rates[f] for f, limits in flows.items() if limit in limits)
-        for limit in free
+        limit: sum(rates[f] for f, limits in flows.items() if limit in limits) for limit in free
     }
     assert all(used[limit] <= max(0.0, free[limit]) + 1e-6 for limit in free)
     for limits in flows.values():

@@ -6,11 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from lab.simulated_cluster.demo_cluster import (
-    RACKS,
-    DemoClusterOptions,
-    initial_snapshot,
-)
+from lab.simulated_cluster.demo_cluster import RACKS, DemoClusterOptions, initial_snapshot
 from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
 from model.evaluate import evaluate
 from model.goals.goals import Goals
@@ -32,9 +28,7 @@ def until(true: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("brokers", [3, 12, 60])
-def test_a_simulated_cluster_is_imbalanced_and_its_topics_have_distinct_names(
-    brokers: int,
-) -> None:
+def test_a_simulated_cluster_is_imbalanced_and_its_topics_have_distinct_names(brokers: int) -> None:
     made = initial_snapshot(order(brokers))
     assert len(made) == order(brokers).partitions
     assert len({t.name for t in made.header.topics}) == len(made.header.topics)
@@ -46,13 +40,8 @@ def test_sixty_brokers_have_twenty_thousand_partitions() -> None:
 
 
 def test_equal_arguments_give_equal_clusters_and_other_seeds_different_ones() -> None:
-    assert (
-        initial_snapshot(order()).fingerprint == initial_snapshot(order()).fingerprint
-    )
-    assert (
-        initial_snapshot(order()).fingerprint
-        != initial_snapshot(order(seed=8)).fingerprint
-    )
+    assert initial_snapshot(order()).fingerprint == initial_snapshot(order()).fingerprint
+    assert initial_snapshot(order()).fingerprint != initial_snapshot(order(seed=8)).fingerprint
 
 
 def test_loads_rise_and_fall_while_the_placement_stays() -> None:

@@ -42,9 +42,7 @@ def shapes(draw: st.DrawFn) -> ClusterShape:
 
 @settings(max_examples=60, deadline=None)
 @given(shape=shapes(), seed=st.integers(0, 2**32))
-def test_replicas_lie_in_different_racks_whatever_the_shape(
-    shape: ClusterShape, seed: int
-) -> None:
+def test_replicas_lie_in_different_racks_whatever_the_shape(shape: ClusterShape, seed: int) -> None:
     """Other contradictions are checked when the snapshot is made."""
     made = mean(order(**{f: getattr(shape, f) for f in shape.__slots__}, seed=seed))
     columns = made.partitions
@@ -56,9 +54,7 @@ def test_replicas_lie_in_different_racks_whatever_the_shape(
 
 
 @pytest.mark.parametrize(("brokers", "young"), [(3, False), (1000, True)])
-def test_each_old_broker_holds_replicas_at_any_cluster_size(
-    brokers: int, young: bool
-) -> None:
+def test_each_old_broker_holds_replicas_at_any_cluster_size(brokers: int, young: bool) -> None:
     made = mean(order(brokers, 20 * brokers, young=young))
     counts = np.bincount(made.partitions.replica_broker, minlength=brokers)
     assert len(made.header.brokers) == len(counts) == brokers

@@ -30,9 +30,7 @@ def written(folder: Path, spec: Order) -> Path:
     return folder
 
 
-def test_equal_seeds_give_equal_bytes_and_other_seeds_different_ones(
-    tmp_path: Path,
-) -> None:
+def test_equal_seeds_give_equal_bytes_and_other_seeds_different_ones(tmp_path: Path) -> None:
     first = contents(written(tmp_path / "first", order()))
     assert contents(written(tmp_path / "again", order())) == first
     other = contents(written(tmp_path / "other", order(seed=2)))
@@ -70,9 +68,7 @@ def test_the_loads_match_those_computed_from_the_samples(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("storage", list(StorageKind))
-def test_disk_loads_follow_the_storage_kind(
-    tmp_path: Path, storage: StorageKind
-) -> None:
+def test_disk_loads_follow_the_storage_kind(tmp_path: Path, storage: StorageKind) -> None:
     spec = order(storage=storage, days=0)
     result = write_synthetic(tmp_path / "state", spec)
     disk = result.partitions.loads[:, result.header.resources.index(Resource.DISK)]
@@ -94,9 +90,5 @@ def test_history_steps_may_be_from_a_minute_to_a_day() -> None:
     for step_ms in (59_999, DAY_MS + 1):
         with pytest.raises(ConfigError, match="not a valid step; give 1m to 24h"):
             Order(
-                shape=shape,
-                storage=StorageKind.REPLICATED,
-                rhythm=rhythm,
-                seed=1,
-                step_ms=step_ms,
+                shape=shape, storage=StorageKind.REPLICATED, rhythm=rhythm, seed=1, step_ms=step_ms
             )

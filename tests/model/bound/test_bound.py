@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 
 from model.bound.bound import Dual, price_bound
 from model.bound.cheapest import cheapest_placements
-from model.evaluate import (
-    counted_dimensions,
-    evaluate,
-    evaluate_proposal,
-    planned_price,
-)
+from model.evaluate import counted_dimensions, evaluate, evaluate_proposal, planned_price
 from model.goals.goals import Goal, Goals, ObjectiveKind, RackRule, Stay
 from model.goals.rack_caps import RackCaps
 from model.ids import BrokerId, TopicName
@@ -51,15 +46,11 @@ def test_no_allowed_plan_is_better_than_the_bound(case: tuple) -> None:
 
 @settings(deadline=None)
 @given(data=st.data())
-def test_cheapest_placements_are_the_cheapest_of_all_placements(
-    data: st.DataObject,
-) -> None:
+def test_cheapest_placements_are_the_cheapest_of_all_placements(data: st.DataObject) -> None:
     """Against every set and leader, with any racks and caps."""
     count, rf = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 4))
     racks = data.draw(st.integers(1, count))
-    rack = data.draw(
-        st.lists(st.integers(0, racks - 1), min_size=count, max_size=count)
-    )
+    rack = data.draw(st.lists(st.integers(0, racks - 1), min_size=count, max_size=count))
     caps = data.draw(st.lists(st.integers(0, 3), min_size=racks, max_size=racks))
     price = st.integers(-9, 9).map(float) | st.just(np.inf)
     follow = data.draw(st.lists(price, min_size=count, max_size=count))
@@ -71,9 +62,7 @@ def test_cheapest_placements_are_the_cheapest_of_all_placements(
         if all(sum(rack[b] == r for b in chosen) <= caps[r] for r in range(racks)):
             whole = sum(follow[b] for b in chosen)
             best = min([best, *(whole + extra[b] for b in chosen)])
-    caps_of = RackCaps(
-        rack=np.array(rack), caps=np.array(caps), may_lead=np.ones(count, bool)
-    )
+    caps_of = RackCaps(rack=np.array(rack), caps=np.array(caps), may_lead=np.ones(count, bool))
     result = cheapest_placements(np.array([follow]), np.array([lead]), rf, caps_of)
     assert result.tolist() == [best]
 
@@ -144,9 +133,7 @@ def test_if_no_move_pays_off_the_bound_is_the_present_objective(others: dict) ->
                 slope = np.sign(v) * goals.excess_price if abs(v) > 0.1 else 0.0
             prices[broker][key] = slope
     assert evaluation.objective > 0.1
-    assert price_bound(state, goals, prices) == pytest.approx(
-        evaluation.objective, rel=1e-8
-    )
+    assert price_bound(state, goals, prices) == pytest.approx(evaluation.objective, rel=1e-8)
     assert price_bound(state, goals, prices) <= evaluation.objective
 
 
@@ -157,9 +144,7 @@ def test_a_plan_is_proved_at_the_right_prices() -> None:
     # One row moves four squared deviations by 0.01 and costs 1.05 prices: moves pay
     # until 4 x 2 v x 0.01 = 0.0042.
     v = 0.0525
-    evaluation = evaluate_proposal(
-        propose(state, *(change(i, 2) for i in range(45)), goals=goals)
-    )
+    evaluation = evaluate_proposal(propose(state, *(change(i, 2) for i in range(45)), goals=goals))
     prices = {
         BrokerId(b): dict.fromkeys(("net_in", "net_out"), sign * 2 * v)
         for b, sign in ((1, 1), (2, -1))
@@ -170,9 +155,7 @@ def test_a_plan_is_proved_at_the_right_prices() -> None:
 
 def test_prices_that_cannot_count_are_omitted() -> None:
     """Prices of unknown dimensions, of draining brokers, and NaN."""
-    state = snapshot(
-        brokers(3, states={3: BrokerState.DRAINING}), [(1,), (1,), (2,), (3,)]
-    )
+    state = snapshot(brokers(3, states={3: BrokerState.DRAINING}), [(1,), (1,), (2,), (3,)])
     odd = {
         BrokerId(1): {"net_in": float("nan"), "net_out": 1e300, "disk": 5.0},
         BrokerId(3): {"net_in": -7.0},
@@ -192,10 +175,7 @@ def test_an_empty_cluster_has_the_bound_zero() -> None:
 
 def test_topics_add_the_imbalance_forced_by_fixed_partitions() -> None:
     """Of five replicas on two brokers the four in cooldown stay on broker 1."""
-    recent = [
-        RecentMove(topic=TOPIC, partition=i, left=(), at_ms=TAKEN_AT_MS)
-        for i in range(4)
-    ]
+    recent = [RecentMove(topic=TOPIC, partition=i, left=(), at_ms=TAKEN_AT_MS) for i in range(4)]
     state = snapshot(brokers(2), [(1,)] * 5, recent=recent)
     for measure in (Count.TOPIC_REPLICAS, Count.TOPIC_LEADERS):
         goals = Goals(balance=(Goal(resource=measure),))

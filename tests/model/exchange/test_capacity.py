@@ -80,9 +80,7 @@ def test_a_broker_without_an_entry_is_unchanged(tmp_path: Path) -> None:
     assert capacity(path, 1) == Broker(id=BrokerId(1))
 
 
-def test_adding_capacities_leaves_the_rest_of_a_snapshot_unchanged(
-    tmp_path: Path,
-) -> None:
+def test_adding_capacities_leaves_the_rest_of_a_snapshot_unchanged(tmp_path: Path) -> None:
     state = snapshot(brokers(2, "ab"), [(1,), (2,)])
     result = with_capacities(state, read_capacities(written(tmp_path, entry("2"))))
     assert [bool(b.capacity) for b in result.header.brokers] == [False, True]
@@ -117,9 +115,7 @@ def test_adding_capacities_leaves_the_rest_of_a_snapshot_unchanged(
         ),
     ],
 )
-def test_an_impossible_capacity_is_named(
-    tmp_path: Path, entries: list, message: str
-) -> None:
+def test_an_impossible_capacity_is_named(tmp_path: Path, entries: list, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         read_capacities(written(tmp_path, *entries))
 

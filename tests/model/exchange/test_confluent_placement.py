@@ -52,9 +52,7 @@ def test_a_file_may_be_for_some_topics(file: Path) -> None:
 def test_a_plan_follows_the_placement_file(file: Path) -> None:
     given = Origin(placement=(str(file),))
     goals = goals_of(Settings(), None, given)
-    state = snapshot(
-        brokers(4, racks="aabb"), [(3, 4, 1, 2)] * 3, storage=StorageKind.REPLICATED
-    )
+    state = snapshot(brokers(4, racks="aabb"), [(3, 4, 1, 2)] * 3, storage=StorageKind.REPLICATED)
     plan = solve(state, goals, SolveLimits(work=1.0)).best
     assert plan is not None
     assert len(plan.moves) == 3

@@ -56,10 +56,7 @@ def test_output_of_kafka_4_is_read(tmp_path: Path) -> None:
 
 def test_output_of_a_real_cluster_is_read() -> None:
     result = read_description(RECORDED)
-    assert [(t.name, len(t.topic_id)) for t in result.topics] == [
-        ("audit.log", 36),
-        ("orders", 36),
-    ]
+    assert [(t.name, len(t.topic_id)) for t in result.topics] == [("audit.log", 36), ("orders", 36)]
     assert len(result.partitions) == 8
     assert result.partitions[6].replicas == (2, 3)
     assert live_brokers(result) == {1, 2}
@@ -75,9 +72,7 @@ def test_kafka_3_shows_that_a_topic_is_tiered(tmp_path: Path) -> None:
     assert read_description(tmp_path / "d.txt").topics[0].tiered
 
 
-PLACED = (
-    '{"version":1,"replicas":[{"count":2,"constraints":{"rack":"a"}}],"observers":[]}'
-)
+PLACED = '{"version":1,"replicas":[{"count":2,"constraints":{"rack":"a"}}],"observers":[]}'
 
 
 @pytest.mark.parametrize(
@@ -161,10 +156,7 @@ def test_an_empty_text_gives_an_empty_cluster(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "Error: no broker\n",
-            r"line 1: 'Error: no broker' is not a line of kafka-top",
-        ),
+        ("Error: no broker\n", r"line 1: 'Error: no broker' is not a line of kafka-top"),
         (KAFKA_4 + "x" * 99, r"line 5: 'x{40}\.\.\.' is not a line"),
         (KAFKA_4.replace("Count: 3", "Count: 4"), "line 1: topic orders has 4 part"),
         (KAFKA_4.partition("\n")[2], "line 1: topic orders has no line of its own"),

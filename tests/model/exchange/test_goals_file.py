@@ -59,15 +59,9 @@ def test_the_goals_of_a_plan_file_can_be_reused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "\nobjectiv = 1\n",
-            "line 2: unknown key 'objectiv'; did you mean 'obj",
-        ),
+        ("\nobjectiv = 1\n", "line 2: unknown key 'objectiv'; did you mean 'obj"),
         ('[[balance]]\nresource = "cpu"\ntol = 1\n', "line 3: unknown key 'balance.0."),
-        (
-            "[budgets]\nreplica_movs = 1\n",
-            "unknown key 'budgets.replica_movs'; did you",
-        ),
+        ("[budgets]\nreplica_movs = 1\n", "unknown key 'budgets.replica_movs'; did you"),
         ("[cooldown.shared]\nrests = 1\n", "line 2: .*'rest_s'"),
         ("[zzz]\n", r"line 1: unknown key 'zzz'; known are balance, budgets"),
         ("move_price = 0\n", "line 1: move_price: Input should be greater"),
@@ -107,17 +101,13 @@ def test_an_unknown_key_is_named_with_the_nearest_one(
 
 def test_json_is_named_with_its_line_too(tmp_path: Path) -> None:
     path = written(tmp_path, '{\n "budgets": {\n  "replica_mvoes": 1}}', "g.json")
-    with pytest.raises(
-        ConfigError, match=r"g\.json, line 3: .*did you mean 'replica_moves'"
-    ):
+    with pytest.raises(ConfigError, match=r"g\.json, line 3: .*did you mean 'replica_moves'"):
         read_goals(path)
 
 
 def test_budgets_may_have_their_old_names(tmp_path: Path) -> None:
     old = written(tmp_path, "[budgets]\nmoves = 3\nmoves_in_per_broker = 1\n", "o.toml")
-    assert read_goals(old).budgets == Budgets(
-        replica_moves=3, replica_moves_in_per_broker=1
-    )
+    assert read_goals(old).budgets == Budgets(replica_moves=3, replica_moves_in_per_broker=1)
     both = written(tmp_path, "[budgets]\nmoves = 3\nreplica_moves = 4\n", "b.toml")
     with pytest.raises(ConfigError, match="moves is the old name of replica_moves"):
         read_goals(both)

@@ -34,13 +34,7 @@ STATE = snapshot(
 MOVES = (
     move(1, (2, 3), (2, 1)),
     move(0, (1, 2), (2, 1)),
-    move(
-        2,
-        (3, 4),
-        (1, 4),
-        log_dirs_before=("/d2", "any"),
-        log_dirs_after=("/d1", "any"),
-    ),
+    move(2, (3, 4), (1, 4), log_dirs_before=("/d2", "any"), log_dirs_after=("/d1", "any")),
 )
 
 
@@ -72,8 +66,7 @@ def document(*rows: tuple[int, list[int]], **others: Any) -> dict[str, Any]:
     return {
         "version": 1,
         "partitions": [
-            {"topic": "orders", "partition": p, "replicas": r, **others}
-            for p, r in rows
+            {"topic": "orders", "partition": p, "replicas": r, **others} for p, r in rows
         ],
     }
 
@@ -110,9 +103,7 @@ def test_a_change_of_leader_needs_an_election(tmp_path: Path) -> None:
     assert [r["partition"] for r in rows] == [0, 2]
 
 
-def test_no_election_is_listed_that_would_elect_another_leader(
-    tmp_path: Path,
-) -> None:
+def test_no_election_is_listed_that_would_elect_another_leader(tmp_path: Path) -> None:
     odd = move(0, (1, 2), (1, 2), leader_before=1, leader_after=2)
     assert stock(tmp_path, odd)["election"]["partitions"] == []
 
@@ -165,9 +156,7 @@ def test_an_unchanged_partition_is_not_a_move(tmp_path: Path) -> None:
 def with_directories(state: Snapshot) -> Snapshot:
     """Every broker has /d1 and /d2, and every replica lies in /d1."""
     log_dirs = (LogDir(path="/d1"), LogDir(path="/d2"))
-    members = tuple(
-        b.model_copy(update={"log_dirs": log_dirs}) for b in state.header.brokers
-    )
+    members = tuple(b.model_copy(update={"log_dirs": log_dirs}) for b in state.header.brokers)
     columns = dataclasses.replace(
         state.partitions, replica_dir=np.zeros_like(state.partitions.replica_broker)
     )
@@ -181,9 +170,7 @@ def test_a_change_of_directory_is_a_move(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", [STATE, with_directories(STATE)])
-def test_the_present_directories_are_not_a_change(
-    tmp_path: Path, state: Snapshot
-) -> None:
+def test_the_present_directories_are_not_a_change(tmp_path: Path, state: Snapshot) -> None:
     """As Kafka's tool prints the current assignment."""
     rows = document((0, [1, 2]), log_dirs=["/d1", "/d1"])
     assert moves_of(state, read(tmp_path, rows)) == ()
@@ -201,9 +188,7 @@ def test_a_partition_without_a_leader_gets_no_leader(tmp_path: Path) -> None:
     assert result.leader_after == -1
 
 
-def test_a_reassignment_from_any_source_is_judged_by_the_evaluator(
-    tmp_path: Path,
-) -> None:
+def test_a_reassignment_from_any_source_is_judged_by_the_evaluator(tmp_path: Path) -> None:
     """Racks a and b hold both replicas before; afterwards one rack holds both."""
     moves = moves_of(STATE, read(tmp_path, document((0, [1, 3]))))
     (evaluation,) = evaluate(STATE, NO_FLOOR, moves).violations
@@ -230,9 +215,7 @@ def test_a_changed_replication_factor_is_a_violation(tmp_path: Path) -> None:
         (document((0, [1]), log_dirs=["d"]), "'d' is neither absolute nor 'any'"),
     ],
 )
-def test_a_bad_reassignment_is_named(
-    tmp_path: Path, content: Any, message: str
-) -> None:
+def test_a_bad_reassignment_is_named(tmp_path: Path, content: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         read(tmp_path, content)
 
@@ -260,8 +243,7 @@ def cases(draw: st.DrawFn) -> tuple[Snapshot, list[tuple[int, ...]]]:
 @settings(deadline=None)
 @given(case=cases())
 def test_a_plan_followed_by_its_rollback_restores_the_placement(
-    tmp_path_factory: pytest.TempPathFactory,
-    case: tuple[Snapshot, list[tuple[int, ...]]],
+    tmp_path_factory: pytest.TempPathFactory, case: tuple[Snapshot, list[tuple[int, ...]]]
 ) -> None:
     state, targets = case
     folder = tmp_path_factory.mktemp("stock")
@@ -279,9 +261,7 @@ def test_a_plan_followed_by_its_rollback_restores_the_placement(
     )
     write_reassignment_json(folder, plan(*there))
     back = moves_of(
-        moved,
-        read_reassignment(folder / "rollback.json"),
-        read_election(folder / "election.json"),
+        moved, read_reassignment(folder / "rollback.json"), read_election(folder / "election.json")
     )
     before = {m.id: (m.replicas_before, m.leader_before) for m in there}
     assert {m.id: (m.replicas_after, m.leader_after) for m in back} == before

@@ -76,9 +76,7 @@ def test_brokers_are_those_in_the_description(tmp_path: Path) -> None:
     assert (list(states), dead) == ([1, 2, 3, 4, 5], [4, 5])
 
 
-def test_a_table_of_brokers_gives_racks_states_and_empty_brokers(
-    tmp_path: Path,
-) -> None:
+def test_a_table_of_brokers_gives_racks_states_and_empty_brokers(tmp_path: Path) -> None:
     table = "id,rack,state\n6,,new\n1,a,\n2,b,draining\n3,c,alive\n4,a,dead\n5,,dead\n"
     result = cluster(tmp_path, brokers=table).header.brokers
     assert result[0] == Broker(id=BrokerId(1), rack="a")
@@ -94,9 +92,7 @@ def test_brokers_may_be_given_in_json(tmp_path: Path) -> None:
     assert result[0].capacity == {Resource.DISK: 5.0}
 
 
-def test_the_tier_is_recognised_and_another_storage_can_be_given(
-    tmp_path: Path,
-) -> None:
+def test_the_tier_is_recognised_and_another_storage_can_be_given(tmp_path: Path) -> None:
     assert cluster(tmp_path, KAFKA_3).header.topics[0].storage is StorageKind.TIERED
     files = ClusterFiles(describe=tmp_path / "d.txt", storage=StorageKind.SHARED)
     assert read_cluster(files).header.topics[0].storage is StorageKind.SHARED
@@ -130,9 +126,7 @@ def test_a_load_of_another_cluster_is_named(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_is_not_listed_is_named(tmp_path: Path) -> None:
-    message = (
-        r"d\.txt, line 3: orders-1 lies on broker 3, which is not in .*brokers\.csv"
-    )
+    message = r"d\.txt, line 3: orders-1 lies on broker 3, which is not in .*brokers\.csv"
     refused(tmp_path, message, brokers="id\n1\n2\n4\n5\n")
 
 
@@ -157,9 +151,7 @@ def test_a_broker_that_is_not_listed_is_named(tmp_path: Path) -> None:
         ('topic,partition\n"' + "t" * 200_000 + '",0\n', "this is not valid CSV"),
     ],
 )
-def test_a_bad_cell_is_named_with_its_line(
-    tmp_path: Path, table: str, message: str
-) -> None:
+def test_a_bad_cell_is_named_with_its_line(tmp_path: Path, table: str, message: str) -> None:
     (tmp_path / "l.csv").write_text(table)
     with pytest.raises(ConfigError, match=message):
         read_loads(tmp_path / "l.csv")
@@ -176,9 +168,7 @@ def test_a_bad_cell_is_named_with_its_line(
         ("b.json", '[{"id": 1, "capacity": {"disk": 0}}]', "0.capacity.disk: Input"),
     ],
 )
-def test_a_bad_broker_is_named(
-    tmp_path: Path, name: str, content: str, message: str
-) -> None:
+def test_a_bad_broker_is_named(tmp_path: Path, name: str, content: str, message: str) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(ConfigError, match=message):
         read_brokers(tmp_path / name)

@@ -27,9 +27,7 @@ def configured(value: str) -> Snapshot:
     plain = snapshot(brokers(4, "aabb"), [(3, 1), (2, 4)])
     (topic,) = plain.header.topics
     topics = (topic.model_copy(update={"placement": value}),)
-    return Snapshot(
-        plain.header.model_copy(update={"topics": topics}), plain.partitions
-    )
+    return Snapshot(plain.header.model_copy(update={"topics": topics}), plain.partitions)
 
 
 def rule(racks: dict[str, int], **names: Any) -> PlacementRule:
@@ -122,9 +120,7 @@ def test_no_rack_keeps_its_name(value: str) -> None:
     names = Pseudonyms(b"a key of 16 bytes or more")
     assert names.snapshot(configured(value)).header.topics[0].placement == ""
     hidden = names.snapshot(configured(constraints({"a": 1, "b": 1}))).header
-    (own,) = with_topic_placements(
-        Goals(), Snapshot(hidden, configured("").partitions)
-    ).placements
+    (own,) = with_topic_placements(Goals(), Snapshot(hidden, configured("").partitions)).placements
     racks = {b.rack for b in hidden.brokers}
     assert set(own.placement.replica_racks) == racks
     assert not racks & {"a", "b"}

@@ -16,12 +16,7 @@ from model.plan.frontier import (
 )
 
 LINES = st.lists(
-    st.builds(
-        FrontierLine,
-        move_price=st.floats(1e-3, 10),
-        bound=st.floats(0, 100),
-    ),
-    max_size=8,
+    st.builds(FrontierLine, move_price=st.floats(1e-3, 10), bound=st.floats(0, 100)), max_size=8
 )
 
 

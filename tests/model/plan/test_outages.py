@@ -26,10 +26,7 @@ def snapshot(*placed: tuple[tuple[int, ...], int]) -> Snapshot:
         cluster_id="c",
         taken_at_ms=0,
         brokers=tuple(
-            Broker(
-                id=BrokerId(i),
-                state=BrokerState.DEAD if i > 2 else BrokerState.ALIVE,
-            )
+            Broker(id=BrokerId(i), state=BrokerState.DEAD if i > 2 else BrokerState.ALIVE)
             for i in (1, 2, 3, 4)
         ),
         topics=(topic,),
@@ -48,9 +45,7 @@ def snapshot(*placed: tuple[tuple[int, ...], int]) -> Snapshot:
         )
         for number, (replicas, leader) in enumerate(placed)
     ]
-    return Snapshot(
-        header, partitions_from_rows((topic,), rows, np.ones((len(rows), 1)))
-    )
+    return Snapshot(header, partitions_from_rows((topic,), rows, np.ones((len(rows), 1))))
 
 
 def test_replicas_of_dead_brokers_are_counted_and_uncopyable_ones_separately() -> None:

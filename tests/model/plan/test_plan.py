@@ -12,15 +12,7 @@ from model.exchange.reassignment import reassignment, rollback
 from model.files import read_document, write_document
 from model.goals.goals import Budgets, SolveLimits
 from model.ids import BrokerId
-from model.plan.plan import (
-    KIND,
-    BrokerChange,
-    Plan,
-    PlanStatus,
-    plan_hash,
-    read_plan,
-    write_plan,
-)
+from model.plan.plan import KIND, BrokerChange, Plan, PlanStatus, plan_hash, read_plan, write_plan
 from model.snapshot.snapshot import BrokerState, Resource
 from tests.support.model.clusters import NO_FLOOR, ids, move
 

@@ -6,12 +6,7 @@ from model.plan.remaining import OverLimit, remaining_words
 
 def over(broker: int) -> OverLimit:
     return OverLimit(
-        broker=BrokerId(broker),
-        dimension="net_in",
-        before=9e6,
-        after=8e6,
-        limit=4e6,
-        capacity=5e6,
+        broker=BrokerId(broker), dimension="net_in", before=9e6, after=8e6, limit=4e6, capacity=5e6
     )
 
 

@@ -41,8 +41,7 @@ def one_dead(seed: int) -> tuple[Snapshot, Goals]:
     states = [STATES[int(i)] for i in rng.choice(3, size, p=[0.7, 0.2, 0.1])]
     states[-1] = BrokerState.DEAD
     members = [
-        broker(i + 1, "ab"[int(rng.integers(0, 2))], state)
-        for i, state in enumerate(states)
+        broker(i + 1, "ab"[int(rng.integers(0, 2))], state) for i, state in enumerate(states)
     ]
     rows = []
     for topic in (TOPIC, TOPIC, OTHER):
@@ -51,9 +50,7 @@ def one_dead(seed: int) -> tuple[Snapshot, Goals]:
         live = [b for b in replicas if b != size]
         leader = live[0] if live else -1
         load = (float(rng.integers(1, 5)), 1.0)
-        rows.append(
-            Row(replicas=tuple(replicas), leader=leader, load=load, topic=topic)
-        )
+        rows.append(Row(replicas=tuple(replicas), leader=leader, load=load, topic=topic))
     recent = [moved(0, int(rng.integers(1, size + 1)), 900)] if maybe(0.5) else []
     others: dict[str, Any] = {"rack_rule": str(rng.choice(["spread", "off"]))}
     if maybe(0.3):
@@ -74,8 +71,7 @@ def test_partitions_that_fit_no_placement_are_found(seed: int) -> None:
     assert placeless(snapshot, given_goals) == {
         row
         for row, places in enumerate(_all_places(snapshot, given_goals))
-        if forced[row]
-        and all(place is None or last in place.replicas for place in places)
+        if forced[row] and all(place is None or last in place.replicas for place in places)
     }
 
 

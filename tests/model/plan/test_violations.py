@@ -51,18 +51,14 @@ def test_a_rack_of_draining_brokers_is_not_usable() -> None:
         ({"repair_racks": False}, "the goals do not repair racks"),
     ],
 )
-def test_immovable_partitions_have_a_reason(
-    changed: dict[str, object], reason: str
-) -> None:
+def test_immovable_partitions_have_a_reason(changed: dict[str, object], reason: str) -> None:
     goals = NO_FLOOR.model_copy(update=changed)
     assert shared(snapshot(FOUR, [(1, 2)]), goals) == [(0, reason)]
 
 
 def test_a_broker_over_its_limit_is_named_with_its_figures() -> None:
     """Limit and capacity in the units of the load, before and after the move."""
-    state = snapshot(
-        brokers(2, capacity={1: 10.0, 2: 20.0}), [(1,), (1,)], [(6.0, 1.0)] * 2
-    )
+    state = snapshot(brokers(2, capacity={1: 10.0, 2: 20.0}), [(1,), (1,)], [(6.0, 1.0)] * 2)
     (over,) = evaluate(state, NO_FLOOR, [move(0, (1,), (2,))]).over_limit
     assert (over.broker, over.dimension) == (1, "net_in")
     assert (over.before, over.after, over.limit) == (12.0, 6.0, 8.5)
@@ -86,6 +82,4 @@ def test_the_limit_on_replicas_has_no_capacity() -> None:
 
 def test_a_draining_broker_is_emptied_anyway() -> None:
     members = brokers(2, states={1: BrokerState.DRAINING}, capacity={1: 1.0})
-    assert (
-        evaluate(snapshot(members, [(1,)], [(9.0, 9.0)]), NO_FLOOR, ()).over_limit == ()
-    )
+    assert evaluate(snapshot(members, [(1,)], [(9.0, 9.0)]), NO_FLOOR, ()).over_limit == ()

@@ -3,12 +3,7 @@
 import pytest
 
 from model.goals.goals import Goals, Pin, RackRule
-from model.goals.rack_placement import (
-    PlacementRule,
-    RackConstraint,
-    RackCount,
-    ReplicaPlacement,
-)
+from model.goals.rack_placement import PlacementRule, RackConstraint, RackCount, ReplicaPlacement
 from model.ids import BrokerId
 from model.names import Names
 from model.snapshot.snapshot import BrokerState, LogDir, Snapshot
@@ -106,9 +101,7 @@ def test_a_pin_of_single_partitions_does_not_affect_the_others() -> None:
 
 def test_replicas_outside_their_pin_must_move_despite_other_rules() -> None:
     """Though its topic is excluded; the new replica is free of charge."""
-    goals = goals_with(
-        pins=(Pin(topics=ORDERS, brokers=ids(2)),), excluded_topics=ORDERS
-    )
+    goals = goals_with(pins=(Pin(topics=ORDERS, brokers=ids(2)),), excluded_topics=ORDERS)
     state = snapshot(brokers(2), [(1,), (2,)])
     proposal = propose(state, change(0, 2), goals=goals)
     assert proposal.forced.rows.tolist() == [True, False]
@@ -139,16 +132,13 @@ def test_even_racks_differ_by_one_at_most() -> None:
     assert words(propose(state, lopsided), "rack spread") == []
     assert words(propose(state, even, goals=goals), "rack spread") == []
     assert words(propose(state, lopsided, goals=goals), "rack spread") == [
-        "orders-0 would lie 3 times in rack a and 1 times in rack b, which differ "
-        "by more than one"
+        "orders-0 would lie 3 times in rack a and 1 times in rack b, which differ by more than one"
     ]
 
 
 def test_a_rack_may_have_an_empty_name() -> None:
     """Kafka accepts an empty `broker.rack=`."""
-    named = tuple(
-        b.model_copy(update={"rack": "" if b.id < 3 else "b"}) for b in brokers(4)
-    )
+    named = tuple(b.model_copy(update={"rack": "" if b.id < 3 else "b"}) for b in brokers(4))
     cluster = snapshot(named, [(1, 2)])
     assert words(propose(cluster, change(0, 1, 3)), "rack spread") == []
     messages = words(propose(snapshot(named, [(1, 3)]), change(0, 1, 2)), "rack spread")
@@ -176,9 +166,7 @@ def test_replicas_match_the_counts_of_their_placement() -> None:
     goals = placed(a=2, b=1)
     fits = propose(state, change(0, 2, 1, 4), goals=goals)
     assert words(fits, "explicit placement") == []
-    messages = words(
-        propose(state, change(0, 1, 3, 4), goals=goals), "explicit placement"
-    )
+    messages = words(propose(state, change(0, 1, 3, 4), goals=goals), "explicit placement")
     assert messages == [
         "orders-0 would have 1 replicas in rack a, its placement asks for 2",
         "orders-0 would have 2 replicas in rack b, its placement asks for 1",
@@ -202,9 +190,7 @@ def test_observers_come_last_and_do_not_lead() -> None:
         "orders-0 would have 0 observers in rack b, its placement asks for 1",
     ]
     led = propose(state, change(0, 1, 3, leader=3), goals=goals)
-    assert words(led, "explicit placement") == [
-        "orders-0 would be led by broker 3, an observer"
-    ]
+    assert words(led, "explicit placement") == ["orders-0 would be led by broker 3, an observer"]
 
 
 def test_partitions_that_violate_their_placement_must_change() -> None:
@@ -232,9 +218,7 @@ def test_an_observer_that_leads_hands_over_without_a_copy() -> None:
 def test_an_unsatisfiable_placement_is_reported_with_names(state: BrokerState) -> None:
     cluster = snapshot(brokers(3, "aab", {3: state}), [(1, 3)])
     goals = placed(a=1, b=1)
-    messages = words(
-        propose(cluster, change(0, 1, 2), goals=goals), "explicit placement"
-    )
+    messages = words(propose(cluster, change(0, 1, 2), goals=goals), "explicit placement")
     assert messages[-1] == (
         "orders-0 would have 0 replicas in rack b, its placement asks for 1; rack b "
         "has no broker that is not draining"
@@ -259,14 +243,9 @@ def test_a_placement_with_another_replication_factor_is_reported() -> None:
 # Log directories
 
 
-def jbod(
-    local_bytes: int, capacity: float | None, *, cordoned: bool = False
-) -> Snapshot:
+def jbod(local_bytes: int, capacity: float | None, *, cordoned: bool = False) -> Snapshot:
     """/a of each broker holds its replica of the one partition; /b is empty."""
-    dirs = (
-        LogDir(path="/a"),
-        LogDir(path="/b", capacity_bytes=capacity, cordoned=cordoned),
-    )
+    dirs = (LogDir(path="/a"), LogDir(path="/b", capacity_bytes=capacity, cordoned=cordoned))
     members = [b.model_copy(update={"log_dirs": dirs}) for b in brokers(3)]
     state = wide(members, [(1, 2), (1, 2)], {}, dirs=[[0, 0], [1, 1]])
     state.partitions.local_bytes[:] = local_bytes
@@ -283,9 +262,7 @@ def test_a_log_directory_must_be_its_brokers() -> None:
 def test_a_cordoned_log_directory_takes_nothing_new() -> None:
     """Its present replicas may stay."""
     state = jbod(10, None, cordoned=True)
-    messages = words(
-        propose(state, change(0, 1, 2, dirs=("/b", "/a"))), "log directories"
-    )
+    messages = words(propose(state, change(0, 1, 2, dirs=("/b", "/a"))), "log directories")
     assert messages == ["orders-0 would lie in /b of broker 1, which is cordoned"]
     stays = propose(state, change(1, 2, 1, dirs=("/b", "/b")))
     assert words(stays, "log directories") == []
@@ -296,9 +273,7 @@ def test_a_log_directory_is_not_overfilled(capacity: float, fits: bool) -> None:
     """Two of 10 bytes in /b of broker 1; its limit is 0.85 of its capacity."""
     proposal = propose(jbod(10, capacity), change(0, 1, 2, dirs=("/b", "any")))
     messages = words(proposal, "log directories")
-    assert messages == (
-        [] if fits else ["/b of broker 1 would hold 20 B; its limit is 20 B"]
-    )
+    assert messages == ([] if fits else ["/b of broker 1 would hold 20 B; its limit is 20 B"])
 
 
 def test_an_overfilled_log_directory_may_get_emptier() -> None:

@@ -57,9 +57,7 @@ def test_a_broker_holds_a_partition_once() -> None:
 def test_the_leader_holds_a_replica() -> None:
     state = snapshot(brokers(3), [(1, 2)])
     messages = words(propose(state, change(0, 1, 2, leader=3)), "distinct replicas")
-    assert messages == [
-        "orders-0 would be led by broker 3, which holds no replica of it"
-    ]
+    assert messages == ["orders-0 would be led by broker 3, which holds no replica of it"]
 
 
 @pytest.mark.parametrize("state", [DRAINING, DEAD, EXCLUDED])
@@ -113,9 +111,7 @@ def test_excluded_topics_stay() -> None:
         change(0, 2),
         goals=goals_with(excluded_topics=Names(regex=("ord.*",))),
     )
-    assert words(proposal, "movable partitions") == [
-        "orders-0 stays: its topic is excluded"
-    ]
+    assert words(proposal, "movable partitions") == ["orders-0 stays: its topic is excluded"]
 
 
 @pytest.mark.parametrize("storage", list(StorageKind))
@@ -133,10 +129,7 @@ def test_partitions_without_leader_stay() -> None:
 
 def test_partitions_that_died_with_their_only_broker_may_stay_there() -> None:
     dead = {1: BrokerState.DEAD}
-    for leader, reported in (
-        (-1, []),
-        (1, ["broker 1 is dead and would keep 1 replicas"]),
-    ):
+    for leader, reported in ((-1, []), (1, ["broker 1 is dead and would keep 1 replicas"])):
         state = snapshot(brokers(2, states=dead), [(1,)], leaders=[leader])
         assert words(propose(state), "drained brokers") == reported
 
@@ -196,9 +189,7 @@ def test_no_replica_returns_within_the_window(age_s: float, blocked: bool) -> No
 
 
 def test_the_return_window_holds_for_forced_moves_too() -> None:
-    state = snapshot(
-        brokers(3, states={1: DRAINING}), [(1,)], recent=[recent(0, 3, 60)]
-    )
+    state = snapshot(brokers(3, states={1: DRAINING}), [(1,)], recent=[recent(0, 3, 60)])
     messages = words(propose(state, change(0, 3)), "no return")
     assert messages == ["orders-0 left broker 3 60 s ago and may not return for 3600 s"]
 
@@ -240,10 +231,8 @@ def test_a_limit_is_a_share_of_the_capacity() -> None:
     assert words(propose(state, *fits), "capacity") == []
     messages = words(propose(state, *fits, change(8, 2)), "capacity")
     assert messages == [
-        "broker 2 would carry 9.00 MB/s of net_in, 500 kB/s over its limit of 8.50 "
-        "MB/s",
-        "broker 2 would carry 9.00 MB/s of net_out, 500 kB/s over its limit of 8.50 "
-        "MB/s",
+        "broker 2 would carry 9.00 MB/s of net_in, 500 kB/s over its limit of 8.50 MB/s",
+        "broker 2 would carry 9.00 MB/s of net_out, 500 kB/s over its limit of 8.50 MB/s",
     ]
 
 

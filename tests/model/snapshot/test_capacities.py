@@ -9,21 +9,8 @@ from hypothesis import strategies as st
 from model.errors import ConfigError, InvalidCluster
 from model.evaluate import evaluate
 from model.ids import BrokerId
-from model.snapshot.capacities import (
-    DEFAULT,
-    Capacities,
-    Entry,
-    capacity_notes,
-    with_capacities,
-)
-from model.snapshot.snapshot import (
-    Broker,
-    BrokerState,
-    CapacitySource,
-    LogDir,
-    Resource,
-    Snapshot,
-)
+from model.snapshot.capacities import DEFAULT, Capacities, Entry, capacity_notes, with_capacities
+from model.snapshot.snapshot import Broker, BrokerState, CapacitySource, LogDir, Resource, Snapshot
 from tests.support.model.clusters import NO_FLOOR, brokers, snapshot
 
 KNOWN = st.dictionaries(st.sampled_from(Resource), st.floats(1, 1e6))
@@ -52,9 +39,7 @@ def broker(**other: Any) -> Broker:
 
 
 def state(*capacity: dict[Resource, float], **other: Any) -> Snapshot:
-    members = tuple(
-        Broker(id=BrokerId(i), capacity=known) for i, known in enumerate(capacity, 1)
-    )
+    members = tuple(Broker(id=BrokerId(i), capacity=known) for i, known in enumerate(capacity, 1))
     return snapshot(members, [(b.id,) for b in members], **other)
 
 
@@ -90,16 +75,12 @@ def test_without_reported_directories_the_given_ones_are_used() -> None:
     assert of_dirs(TWO[0]).of(broker()).log_dirs == ()
 
 
-@pytest.mark.parametrize(
-    ("listed", "paths"), [(TWO, ()), (TWO, ("/a", "/b")), ((), ("/a",))]
-)
+@pytest.mark.parametrize(("listed", "paths"), [(TWO, ()), (TWO, ("/a", "/b")), ((), ("/a",))])
 def test_a_directory_that_the_broker_lacks_is_named(
     listed: tuple[LogDir, ...], paths: tuple[str, ...]
 ) -> None:
     given = of_dirs(TWO[0], LogDir(path="/x", capacity_bytes=1.0))
-    with pytest.raises(
-        ConfigError, match=r"c\.json: broker 1 has no log directory /x; it has /a"
-    ):
+    with pytest.raises(ConfigError, match=r"c\.json: broker 1 has no log directory /x; it has /a"):
         given.of(broker(log_dirs=listed), paths)
 
 
@@ -113,9 +94,7 @@ def test_unequal_brokers_are_balanced_at_equal_utilisation() -> None:
     loads = [(30.0, 3.0), (10.0, 1.0)]
     known = {Resource.NET_IN: 3.0, Resource.NET_OUT: 3.0}
     half = dict.fromkeys(known, 1.0)
-    result = with_capacities(
-        state({}, {}, loads=loads), capacities(rest=half, b1=known)
-    )
+    result = with_capacities(state({}, {}, loads=loads), capacities(rest=half, b1=known))
     deviations = evaluate(result, NO_FLOOR, ()).deviations
     assert [v for by in deviations.values() for v in by.values()] == [0.0] * 4
 

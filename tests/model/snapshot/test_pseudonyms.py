@@ -8,14 +8,7 @@ from pydantic import BaseModel
 from model.errors import ConfigError
 from model.snapshot.forecast import LoadForecast, SlotReason
 from model.snapshot.pseudonyms import KEPT, Pseudonyms, own_key, read_key
-from model.snapshot.snapshot import (
-    Broker,
-    LogDir,
-    RecentMove,
-    SnapshotHeader,
-    Source,
-    Topic,
-)
+from model.snapshot.snapshot import Broker, LogDir, RecentMove, SnapshotHeader, Source, Topic
 from tests.support.model.clusters import brokers, ids, snapshot
 
 FIELDS: Mapping[type[BaseModel], str] = {
@@ -53,11 +46,7 @@ def test_brokers_of_one_rack_stay_together_and_placement_stays() -> None:
     hidden = Pseudonyms(KEY).snapshot(plain)
     first, second, third, fourth = (b.rack for b in hidden.header.brokers)
     assert first == third != second == fourth
-    assert [hidden.replicas(row) for row in range(3)] == [
-        ids(1, 2),
-        ids(3, 4),
-        ids(2, 3),
-    ]
+    assert [hidden.replicas(row) for row in range(3)] == [ids(1, 2), ids(3, 4), ids(2, 3)]
     assert hidden.partitions.loads.tolist() == plain.partitions.loads.tolist()
 
 

@@ -82,9 +82,7 @@ def test_rows_are_found_by_partition() -> None:
 def test_a_partition_is_found_in_its_row() -> None:
     """Without an index of all; a missing one is not found."""
     state = wide(brokers(1), [(1,)] * 5, {}, topics=[0, 0, 1, 3, 3])
-    columns = dataclasses.replace(
-        state.partitions, partition=np.array([0, 7, 2, 0, 4], np.int64)
-    )
+    columns = dataclasses.replace(state.partitions, partition=np.array([0, 7, 2, 0, 4], np.int64))
     state = Snapshot(state.header, columns)
     assert [state.find(pid) for pid in state.ids] == [0, 1, 2, 3, 4]
     missing = [("t0", 1), ("t0", 8), ("t1", 0), ("t2", 0), ("t3", 5), ("x", 0)]
@@ -127,10 +125,7 @@ def test_the_fingerprint_depends_only_on_the_placement() -> None:
     """Loads and dead brokers do not count; replicas, their order and leaders do."""
     places = [(1, 2), (2, 3), (3, 1)]
     dead = brokers(4, "abca", {4: BrokerState.DEAD})
-    same = [
-        snapshot(brokers(3), places, [(5.0, 6.0)] * 3),
-        snapshot(dead, places),
-    ]
+    same = [snapshot(brokers(3), places, [(5.0, 6.0)] * 3), snapshot(dead, places)]
     other = [
         snapshot(brokers(3), [(2, 1), (2, 3), (3, 1)]),
         snapshot(brokers(3), places, leaders=[2, 2, 3]),
@@ -145,9 +140,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     count = draw(st.integers(1, 5))
     members = ids(*range(1, count + 1))
     rf = draw(st.integers(1, count))
-    places = draw(
-        st.lists(st.permutations(members).map(lambda p: tuple(p[:rf])), max_size=6)
-    )
+    places = draw(st.lists(st.permutations(members).map(lambda p: tuple(p[:rf])), max_size=6))
     load = st.floats(0, 1e12) | st.just(float("nan"))
     size = st.integers(-1, 2**60)
     n = len(places)
@@ -167,9 +160,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     # Files have percent of one core, to 15 digits.
     capacity = {r: round(c, 2) if r is Resource.CPU else c for r, c in capacity.items()}
     first = Broker(id=members[0], rack=draw(st.none() | st.text()), capacity=capacity)
-    source = Source(
-        name="probe", newest_sample_ms=1, window_s=1.5, samples=9, measured_share=0.5
-    )
+    source = Source(name="probe", newest_sample_ms=1, window_s=1.5, samples=9, measured_share=0.5)
     dirs = (LogDir(path="/a", capacity_bytes=1e9), LogDir(path="/b", cordoned=True))
     listed = (first, *state.header.brokers[1:])
     slots = draw(st.sampled_from([(), ("monday 9h",), ("a", "b")]))
@@ -182,17 +173,13 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     )
     columns = state.partitions
     if slots:
-        cube = draw(
-            st.lists(load, min_size=n * len(slots) * 2, max_size=n * len(slots) * 2)
-        )
+        cube = draw(st.lists(load, min_size=n * len(slots) * 2, max_size=n * len(slots) * 2))
         shaped = np.array(cube, np.float64).reshape(n, len(slots), 2)
         columns = dataclasses.replace(columns, slot_loads=shaped)
     if draw(st.booleans()):
         where = st.integers(-1, 1)
         directories = draw(st.lists(where, min_size=n * rf, max_size=n * rf))
-        columns = dataclasses.replace(
-            columns, replica_dir=np.array(directories, np.int64)
-        )
+        columns = dataclasses.replace(columns, replica_dir=np.array(directories, np.int64))
     return Snapshot(header, columns)
 
 

@@ -15,9 +15,7 @@ from model.snapshot.topic_skew import TopicSkew, topic_skew
 from tests.support.model.clusters import TOPIC, brokers, move, snapshot
 
 UNEVEN = snapshot(
-    brokers(4),
-    [(1, 2), (1, 2), (1, 2), (2, 1), (2, 3), (1, 3)],
-    leaders=[1, 1, 1, 2, 2, 3],
+    brokers(4), [(1, 2), (1, 2), (1, 2), (2, 1), (2, 3), (1, 3)], leaders=[1, 1, 1, 2, 2, 3]
 )
 
 

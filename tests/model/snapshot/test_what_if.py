@@ -11,14 +11,7 @@ from model.files import write_document
 from model.names import Names
 from model.plan.plan import PlanStatus, read_plan
 from model.snapshot.snapshot import BrokerState, Resource, Snapshot, StorageKind
-from model.snapshot.what_if import (
-    AddedBrokers,
-    Scenario,
-    Traffic,
-    WhatIf,
-    lost_partitions,
-    suppose,
-)
+from model.snapshot.what_if import AddedBrokers, Scenario, Traffic, WhatIf, lost_partitions, suppose
 from tests.support.model.clusters import RATES, brokers, ids, snapshot
 
 
@@ -79,9 +72,7 @@ def test_a_removed_broker_drains_and_a_dead_one_stays_dead() -> None:
 
 def test_traffic_grows_and_disk_use_does_not() -> None:
     state = three()
-    header = state.header.model_copy(
-        update={"resources": (Resource.NET_IN, Resource.DISK)}
-    )
+    header = state.header.model_copy(update={"resources": (Resource.NET_IN, Resource.DISK)})
     before = Snapshot(header, state.partitions)
     after = suppose(before, Scenario(traffic=(Traffic(factor=1.5),)))
     assert after.partitions.loads.tolist() == [[1.5, 1.0]] * 3
@@ -144,9 +135,7 @@ def test_the_given_snapshot_is_unchanged() -> None:
         ),
     ],
 )
-def test_brokers_and_topics_that_do_not_exist_are_named(
-    scenario: Scenario, message: str
-) -> None:
+def test_brokers_and_topics_that_do_not_exist_are_named(scenario: Scenario, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         suppose(three("abc"), scenario)
 
@@ -154,10 +143,7 @@ def test_brokers_and_topics_that_do_not_exist_are_named(
 def test_a_scenario_is_described_in_a_sentence() -> None:
     some = Traffic(factor=1.5, topics=Names(regex=("a.*",)))
     scenario = Scenario(
-        add=(AddedBrokers(count=2, rack="a"),),
-        remove=ids(3),
-        traffic=(some,),
-        lose_racks=("b",),
+        add=(AddedBrokers(count=2, rack="a"),), remove=ids(3), traffic=(some,), lose_racks=("b",)
     )
     message = "2 brokers added in rack a, broker 3 removed, traffic of topics a.* x 1.5"
     assert scenario.words() == f"{message}, rack b lost"

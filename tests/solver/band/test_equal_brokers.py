@@ -37,17 +37,14 @@ pytestmark = pytest.mark.search
 GOALS = Goals(
     objective=ObjectiveKind.BAND,
     balance=tuple(
-        Goal(resource=r, floor=0.0, tolerance=0.09)
-        for r in (Resource.NET_IN, Resource.NET_OUT)
+        Goal(resource=r, floor=0.0, tolerance=0.09) for r in (Resource.NET_IN, Resource.NET_OUT)
     ),
 )
 
 
 def begun(snapshot: Snapshot, goals: Goals) -> Search:
     problem = compile_problem(snapshot, goals)
-    search = Search(
-        problem=problem, limits=SolveLimits(work=2.0), observer=SolveObserver()
-    )
+    search = Search(problem=problem, limits=SolveLimits(work=2.0), observer=SolveObserver())
     if not problem.may.forced.any():
         search.offer(Placement.home(problem))
     return search
@@ -62,9 +59,7 @@ def uneven(search: Search) -> float:
 
 @settings(max_examples=25, deadline=None)
 @given(snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2), goals=random_goals())
-def test_evening_out_keeps_the_rules_and_never_costs_more(
-    snapshot: Snapshot, goals: Goals
-) -> None:
+def test_evening_out_keeps_the_rules_and_never_costs_more(snapshot: Snapshot, goals: Goals) -> None:
     goals = goals.model_copy(update={"objective": ObjectiveKind.BAND})
     search = begun(snapshot, goals)
     solve_exactly(search)

@@ -49,9 +49,7 @@ def begun(snapshot: Snapshot, goals: Goals, limits: SolveLimits = LIMITS) -> Sea
     goals=random_goals(),
     draw=st.randoms(use_true_random=False),
 )
-def test_any_prices_prove_a_bound(
-    snapshot: Snapshot, goals: Goals, draw: object
-) -> None:
+def test_any_prices_prove_a_bound(snapshot: Snapshot, goals: Goals, draw: object) -> None:
     """For any prices, D is at most the F of every allowed placement."""
     goals = goals.model_copy(update={"objective": ObjectiveKind.BAND})
     best = least(snapshot, goals)
@@ -71,9 +69,7 @@ def test_any_prices_prove_a_bound(
 
 @settings(max_examples=25, deadline=None)
 @given(snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2), goals=random_goals())
-def test_bound_and_annealing_enclose_the_optimum(
-    snapshot: Snapshot, goals: Goals
-) -> None:
+def test_bound_and_annealing_enclose_the_optimum(snapshot: Snapshot, goals: Goals) -> None:
     goals = goals.model_copy(update={"objective": ObjectiveKind.BAND})
     search = begun(snapshot, goals)
     best = least(snapshot, goals)
@@ -120,12 +116,9 @@ def test_a_band_out_of_reach_is_approached() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "lifted"),
-    [(10.0, 10.5), (10.5, 10.5), (10.5001, 10.51), (10.6, 11.55), (0.0, 0.0)],
+    ("bound", "lifted"), [(10.0, 10.5), (10.5, 10.5), (10.5001, 10.51), (10.6, 11.55), (0.0, 0.0)]
 )
-def test_a_bound_is_lifted_to_the_next_possible_cost(
-    bound: float, lifted: float
-) -> None:
+def test_a_bound_is_lifted_to_the_next_possible_cost(bound: float, lifted: float) -> None:
     lift = Lift(step=1.05, slack=100.0)
     assert lift.of(bound) == pytest.approx(lifted)
 

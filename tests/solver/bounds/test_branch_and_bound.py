@@ -27,9 +27,7 @@ from tests.support.solver.exact_oracle import Row, broker, cluster, goals, least
 pytestmark = pytest.mark.search
 
 BROKERS = [broker(1, "a"), broker(2, "a"), broker(3, "b"), broker(4, "b")]
-LOADS = st.tuples(
-    st.sampled_from([0.0, 1.0, 3.1, 10.2]), st.sampled_from([0.0, 2.3, 5.9, 17.0])
-)
+LOADS = st.tuples(st.sampled_from([0.0, 1.0, 3.1, 10.2]), st.sampled_from([0.0, 2.3, 5.9, 17.0]))
 HOMES = st.sampled_from([(1, 3), (3, 1), (2, 4), (1,), (4,)])
 ROWS = st.lists(
     st.builds(Row, replicas=HOMES, load=LOADS, local_bytes=st.integers(1, 300)),
@@ -139,9 +137,7 @@ def test_moves_of_empty_logs_are_free_and_searched_as_well() -> None:
         Row(replicas=(i % 2 + 1,), load=(1.0 + i * i, 2.0 + i), local_bytes=size)
         for i, size in enumerate(sizes)
     ]
-    state = cluster(
-        [broker(i) for i in range(1, 7)], rows, storage=StorageKind.REPLICATED
-    )
+    state = cluster([broker(i) for i in range(1, 7)], rows, storage=StorageKind.REPLICATED)
     result = solve(state, goals(1.0), SolveLimits(work=1.0))
     assert result.best is not None
     assert result.best.status in {PlanStatus.OPTIMAL, PlanStatus.IMPROVED}

@@ -11,11 +11,7 @@ from benchmarks.instances import build, goals_of
 from model.goals.goals import Goals
 from model.snapshot.snapshot import Snapshot
 from solver.bounds.lagrangian import directions, improve_bound
-from solver.kernels.broker_subproblems import (
-    Subproblems,
-    link_subproblems,
-    solve_brokers,
-)
+from solver.kernels.broker_subproblems import Subproblems, link_subproblems, solve_brokers
 from solver.kernels.single_broker_bnb import new_tree
 from solver.search.observer import SolveObserver
 from solver.search.search import Search
@@ -29,9 +25,7 @@ from tests.support.solver.single_replica_clusters import (
 pytestmark = pytest.mark.search
 
 
-def with_lagrangian_bound(
-    snapshot: Snapshot, given_goals: Goals, work: float = 2.0
-) -> Search:
+def with_lagrangian_bound(snapshot: Snapshot, given_goals: Goals, work: float = 2.0) -> Search:
     local = searched(snapshot, given_goals)
     assert local is not None
     improve_bound(local, work)
@@ -57,12 +51,7 @@ def test_no_plan_is_below_the_bound(snapshot: Snapshot, price: float) -> None:
 
 
 @settings(deadline=None)
-@given(
-    st.integers(1, 9),
-    st.integers(1, 3),
-    st.floats(0.0, 2.0),
-    st.integers(0, 2**32 - 1),
-)
+@given(st.integers(1, 9), st.integers(1, 3), st.floats(0.0, 2.0), st.integers(0, 2**32 - 1))
 def test_a_single_broker_subproblem_is_solved_exactly(
     choices: int, dims: int, spread: float, seed: int
 ) -> None:
@@ -120,16 +109,12 @@ def test_the_bound_is_between_that_of_prices_and_the_plan(name: str) -> None:
 def test_large_partitions_get_a_smaller_gap_than_from_prices() -> None:
     shape = small_shape("10x500-giants")
     result = with_lagrangian_bound(build(shape, 3), goals_of(shape))
-    assert result.objective - result.bound < 0.5 * (
-        result.objective - result.price_bound
-    )
+    assert result.objective - result.bound < 0.5 * (result.objective - result.price_bound)
 
 
 def test_the_bound_is_reproducible() -> None:
     shape = small_shape("10x500")
-    first, second = (
-        with_lagrangian_bound(build(shape, 1), goals_of(shape), 0.5) for _ in range(2)
-    )
+    first, second = (with_lagrangian_bound(build(shape, 1), goals_of(shape), 0.5) for _ in range(2))
     assert (first.bound, first.work) == (second.bound, second.work)
 
 

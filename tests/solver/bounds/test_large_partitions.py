@@ -24,9 +24,7 @@ from tests.support.solver.single_replica_clusters import (
 
 pytestmark = pytest.mark.search
 
-LOADS = st.tuples(
-    st.sampled_from([0.0, 1.0, 3.0, 40.0, 90.0]), st.sampled_from([0.0, 2.0, 50.0])
-)
+LOADS = st.tuples(st.sampled_from([0.0, 1.0, 3.0, 40.0, 90.0]), st.sampled_from([0.0, 2.0, 50.0]))
 CLUSTERS = single_replica_clusters(LOADS, most=6)
 """Some partitions are as large as a broker."""
 
@@ -38,9 +36,7 @@ def planted(snapshot: Snapshot, price: float) -> LargePartitionTree | None:
     return plant_tree(local.search, local.columns, local.relaxation)
 
 
-def planted_with_optimum(
-    snapshot: Snapshot, price: float
-) -> tuple[LargePartitionTree, float]:
+def planted_with_optimum(snapshot: Snapshot, price: float) -> tuple[LargePartitionTree, float]:
     """A new tree and the least F; the example is skipped if there is neither."""
     tree, optimum = planted(snapshot, price), least(snapshot, goals(price))
     assume(tree is not None and optimum is not None)
@@ -137,9 +133,7 @@ def test_children_of_a_node_with_a_high_bound_inherit_no_more_than_is_proved(
 
 @settings(max_examples=30, deadline=None)
 @given(CLUSTERS, st.sampled_from([0.001, 0.05]))
-def test_an_exhausted_tree_proves_nearly_the_optimum(
-    snapshot: Snapshot, price: float
-) -> None:
+def test_an_exhausted_tree_proves_nearly_the_optimum(snapshot: Snapshot, price: float) -> None:
     tree, optimum = planted_with_optimum(snapshot, price)
     grow_tree(tree, 60.0)
     assert not tree.waiting or tree.search.proved
@@ -172,16 +166,11 @@ def test_branching_on_large_partitions_closes_most_of_the_gap(seed: int) -> None
     assert not before
     assert tree.starts
     assert search.bound > search.price_bound + 0.002
-    assert all(
-        s.bound >= search.price_bound - tree.choices.decided for s in tree.starts
-    )
+    assert all(s.bound >= search.price_bound - tree.choices.decided for s in tree.starts)
 
 
 def test_branch_and_bound_is_reproducible() -> None:
-    first, second = (
-        large_partitions_of_ten_brokers(2),
-        large_partitions_of_ten_brokers(2),
-    )
+    first, second = (large_partitions_of_ten_brokers(2), large_partitions_of_ten_brokers(2))
     grow_tree(first, 0.5)
     grow_tree(second, 0.25)
     grow_tree(second, 0.25)

@@ -15,9 +15,7 @@ from tests.support.solver.zipf_clusters import synthetic
 EQUALS = cluster(
     [broker(i, r) for i, r in ((1, "a"), (2, "b"), (3, "c"))], [Row(replicas=(1,))] * 8
 )
-PAIRS = cluster(
-    [broker(i, "aabb"[i - 1]) for i in (1, 2, 3, 4)], [Row(replicas=(1, 2))] * 3
-)
+PAIRS = cluster([broker(i, "aabb"[i - 1]) for i in (1, 2, 3, 4)], [Row(replicas=(1, 2))] * 3)
 CLUSTERS = {
     "equal rows and brokers": (EQUALS, goals()),
     "pairs in one rack": (PAIRS, goals()),
@@ -100,9 +98,7 @@ def test_the_secants_of_a_topic_are_posted_on_its_count() -> None:
     given_goals = Goals(balance=(Goal(resource=Count.TOPIC_LEADERS),))
     brokers, terms = [broker(b) for b in (1, 2, 3)], []
     for rows in (50, 200):
-        _, model = built_model(
-            cluster(brokers, [Row(replicas=(1,))] * rows), given_goals
-        )
+        _, model = built_model(cluster(brokers, [Row(replicas=(1,))] * rows), given_goals)
         posted = model.variables.model.proto.constraints
         terms.append(sum(len(c.linear.vars) for c in posted))
     assert terms[1] < 6 * terms[0]

@@ -41,11 +41,7 @@ def test_the_exact_rounds_stop_with_the_best_plan_so_far(
 ) -> None:
     goals = Goals(objective=objective)
     problem = compile_problem(HARD, goals)
-    search = Search(
-        problem=problem,
-        limits=LIMITS,
-        observer=Asking(after=1 + better),
-    )
+    search = Search(problem=problem, limits=LIMITS, observer=Asking(after=1 + better))
     search.offer(Placement.home(problem))
     before = search.objective
     solve_exactly(search)
@@ -65,9 +61,7 @@ def test_a_solve_stopped_before_any_placement_reports_that() -> None:
     )
     assert result.status is PlanStatus.STOPPED
     assert result.best is None
-    assert result.reasons == (
-        "stopped before a placement that keeps every rule was found",
-    )
+    assert result.reasons == ("stopped before a placement that keeps every rule was found",)
 
 
 def _draining(snapshot: Snapshot) -> Snapshot:

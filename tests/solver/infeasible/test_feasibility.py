@@ -11,13 +11,7 @@ from model.evaluate import evaluate_proposal
 from model.goals.goals import Budgets, Cooldown, Goals, RackRule, SolveLimits
 from model.plan.plan import PlanStatus
 from model.plan.proposal import Change, Proposal
-from model.snapshot.snapshot import (
-    Broker,
-    BrokerState,
-    Snapshot,
-    StorageKind,
-    partitions_from_rows,
-)
+from model.snapshot.snapshot import Broker, BrokerState, Snapshot, StorageKind, partitions_from_rows
 from solver.budget import Budget
 from solver.infeasible import conflict, find_conflict, plain_reasons
 from solver.infeasible.assumptions import BUDGETS, Requirement, RequirementKind
@@ -68,9 +62,7 @@ def with_requirements(
     problem: Problem, requirements: Collection[Requirement], rows: Collection[int]
 ) -> tuple[Snapshot, Goals]:
     """The cluster and the goals with all requirements dropped but these."""
-    return _rows_alone(_brokers(problem, requirements), rows), _goals(
-        problem, requirements
-    )
+    return _rows_alone(_brokers(problem, requirements), rows), _goals(problem, requirements)
 
 
 def _brokers(problem: Problem, requirements: Collection[Requirement]) -> Snapshot:
@@ -86,8 +78,7 @@ def _brokers(problem: Problem, requirements: Collection[Requirement]) -> Snapsho
         capacity = {
             r: c
             for r, c in known.capacity.items()
-            if Requirement(RequirementKind.CAPACITY, b, resources.index(r))
-            in requirements
+            if Requirement(RequirementKind.CAPACITY, b, resources.index(r)) in requirements
         }
         return known.model_copy(update={"state": state, "capacity": capacity})
 
@@ -108,10 +99,7 @@ def _rows_alone(snapshot: Snapshot, rows: Collection[int]) -> Snapshot:
 
 def _goals(problem: Problem, requirements: Collection[Requirement]) -> Goals:
     def is_required(reason: FixedReason) -> bool:
-        return (
-            Requirement(RequirementKind.STAYS, FIXED_REASONS.index(reason))
-            in requirements
-        )
+        return Requirement(RequirementKind.STAYS, FIXED_REASONS.index(reason)) in requirements
 
     given_goals = problem.goals
     some = given_goals.cooldown[StorageKind.SHARED]
@@ -148,9 +136,7 @@ def _goals(problem: Problem, requirements: Collection[Requirement]) -> Goals:
             "cooldown": {StorageKind.SHARED: rest},
             "budgets": Budgets(**budgets),
             "replicas_per_broker": (
-                limit
-                if Requirement(RequirementKind.REPLICA_LIMIT) in requirements
-                else 10_000
+                limit if Requirement(RequirementKind.REPLICA_LIMIT) in requirements else 10_000
             ),
         }
     )
@@ -211,14 +197,10 @@ def test_a_reported_conflict_is_real_and_irreducible(seed: int) -> None:
         return
     assert result.smallest
     assert result.rows_needed
-    assert not is_possible(
-        *with_requirements(problem, result.requirements, result.rows)
-    )
+    assert not is_possible(*with_requirements(problem, result.requirements, result.rows))
     for requirement in result.requirements:
         others = set(result.requirements) - {requirement}
-        assert is_possible(*with_requirements(problem, others, result.rows)), (
-            requirement
-        )
+        assert is_possible(*with_requirements(problem, others, result.rows)), requirement
     for row in result.rows:
         fewer = set(result.rows) - {row}
         assert is_possible(*with_requirements(problem, result.requirements, fewer)), row
@@ -233,9 +215,7 @@ def test_no_smaller_set_of_rules_conflicts(seed: int) -> None:
         pytest.skip("not infeasible, or too many sets")
     feasibility = Feasibility(problem, all_rows(problem))
     keep_limits(feasibility)
-    for fewer in itertools.combinations(
-        feasibility.rules, len(result.requirements) - 1
-    ):
+    for fewer in itertools.combinations(feasibility.rules, len(result.requirements) - 1):
         assert is_possible(*with_requirements(problem, fewer, all_rows(problem))), fewer
 
 
@@ -244,11 +224,7 @@ def test_no_smaller_set_of_rules_conflicts(seed: int) -> None:
 
 def three(*rows: Row, **others: Any) -> Problem:
     """Broker 1 drains; brokers 2 and 3 may carry 8.5 of each rate."""
-    members = [
-        broker(1, state=DRAINING),
-        broker(2, capacity=10),
-        broker(3, capacity=10),
-    ]
+    members = [broker(1, state=DRAINING), broker(2, capacity=10), broker(3, capacity=10)]
     return compile_problem(cluster(members, rows), goals(**others))
 
 
@@ -266,9 +242,7 @@ def test_a_rack_without_a_broker_is_named_however_many_replicas_must_move() -> N
     members = [broker(i, rack) for i, rack in enumerate("aabb", start=1)]
     counts = [{"count": 1, "constraints": {"rack": rack}} for rack in "xy"]
     placement = {"version": 1, "replicas": counts}
-    given_goals = goals(
-        placements=[{"topics": {"exact": [TOPIC]}, "placement": placement}]
-    )
+    given_goals = goals(placements=[{"topics": {"exact": [TOPIC]}, "placement": placement}])
     problem = compile_problem(cluster(members, [Row(replicas=(1, 2))]), given_goals)
     (message,) = plain_reasons(problem)
     assert "no broker is in rack 'x' (racks: a and b)" in message
@@ -308,9 +282,7 @@ def test_a_conflict_without_single_rows_is_about_all_partitions() -> None:
         Requirement(RequirementKind.STATE, 0),
         Requirement(RequirementKind.BUDGET, BUDGETS.index("replica_moves")),
     )
-    found = Conflict(
-        requirements=requirements, rows=(), smallest=True, rows_needed=True
-    )
+    found = Conflict(requirements=requirements, rows=(), smallest=True, rows_needed=True)
     assert conflict_words(problem, found) == (
         "all partitions have to be placed; broker 1 is draining; the budget is 0 "
         "replica moves; these requirements cannot all be met",
@@ -356,9 +328,7 @@ def test_a_larger_budget_is_offered_with_the_least_that_is_enough() -> None:
     assert first == "it would be feasible with a budget of 8 replica moves"
     assert "it would be feasible without draining broker 1" in others
     for moves, possible in ((8, True), (7, False)):
-        given_goals = problem.goals.model_copy(
-            update={"budgets": Budgets(replica_moves=moves)}
-        )
+        given_goals = problem.goals.model_copy(update={"budgets": Budgets(replica_moves=moves)})
         again = compile_problem(problem.snapshot, given_goals)
         assert (find_conflict(again, Budget(limits=LIMITS)) is None) is possible
 
@@ -437,9 +407,7 @@ def each_is_possible(snapshot: Snapshot, given_goals: Goals) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_advice_on_overlapping_placements_makes_a_plan_possible(
-    seed: int,
-) -> None:
+def test_advice_on_overlapping_placements_makes_a_plan_possible(seed: int) -> None:
     """The next placement binds, or the rack rule, once one is dropped."""
     problem = overlapping(seed)
     possible = each_is_possible(problem.snapshot, problem.goals)
@@ -465,16 +433,8 @@ def test_advice_makes_a_plan_possible(seed: int) -> None:
 def taken(problem: Problem, way: Iterable[RuleChange]) -> tuple[Snapshot, Goals]:
     """The cluster and the goals after all changes of an alternative."""
     every = {
-        *(
-            Requirement(kind, at)
-            for kind in RequirementKind
-            for at in range(len(BUDGETS))
-        ),
-        *(
-            Requirement(RequirementKind.CAPACITY, b, r)
-            for b in range(9)
-            for r in range(9)
-        ),
+        *(Requirement(kind, at) for kind in RequirementKind for at in range(len(BUDGETS))),
+        *(Requirement(RequirementKind.CAPACITY, b, r) for b in range(9) for r in range(9)),
     }
     given_up = {s.requirement for s in way if s.limit is None}
     snapshot = _brokers(problem, every - given_up)
@@ -487,15 +447,11 @@ def taken(problem: Problem, way: Iterable[RuleChange]) -> tuple[Snapshot, Goals]
     return snapshot, given_goals
 
 
-def _raised(
-    problem: Problem, given_goals: Goals, requirement: Requirement, limit: int
-) -> Goals:
+def _raised(problem: Problem, given_goals: Goals, requirement: Requirement, limit: int) -> Goals:
     if requirement.kind is RequirementKind.REPLICA_LIMIT:
         return given_goals.model_copy(update={"replicas_per_broker": limit})
     if requirement.kind is RequirementKind.BUDGET:
-        budgets = given_goals.budgets.model_copy(
-            update={BUDGETS[requirement.at]: limit}
-        )
+        budgets = given_goals.budgets.model_copy(update={BUDGETS[requirement.at]: limit})
         return given_goals.model_copy(update={"budgets": budgets})
     resource = problem.snapshot.header.resources[requirement.part]
     limits = {**given_goals.capacity_limits, resource: limit / 100}
@@ -524,10 +480,7 @@ def test_a_feasible_problem_has_neither_conflict_nor_advice() -> None:
 
 def test_a_large_cluster_is_judged_by_the_rows_that_must_move() -> None:
     """The others are pooled into one divisible load, so the conflict is still real."""
-    members = [
-        broker(1, state=DRAINING),
-        *(broker(i, capacity=100) for i in range(2, 13)),
-    ]
+    members = [broker(1, state=DRAINING), *(broker(i, capacity=100) for i in range(2, 13))]
     rows = [Row(replicas=(i % 11 + 2,), load=(0.4, 0.1)) for i in range(2000)]
     rows += [Row(replicas=(1,), load=(50.0, 1.0))] * 5
     problem = compile_problem(cluster(members, rows), goals())

@@ -29,9 +29,7 @@ def run(**environment: str) -> subprocess.CompletedProcess[str]:
 
 def test_compilation_is_announced_only_when_nothing_is_cached(tmp_path: Path) -> None:
     first, second = (run(NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
-    assert first.stderr == (
-        "compiling the planner's loops, once on this machine: up to a minute\n"
-    )
+    assert first.stderr == ("compiling the planner's loops, once on this machine: up to a minute\n")
     assert second.stderr == ""
     assert first.stdout == second.stdout == "1.0\n"
 

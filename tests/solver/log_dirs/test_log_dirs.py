@@ -56,12 +56,10 @@ def jbod(
     """Partitions as lists of (broker, directory), with as many directories on each."""
     known = capacity or [None] * count
     listed = tuple(
-        LogDir(path=PATHS[j], capacity_bytes=known[j], cordoned=j in cordoned)
-        for j in range(count)
+        LogDir(path=PATHS[j], capacity_bytes=known[j], cordoned=j in cordoned) for j in range(count)
     )
     members: list[Broker] = [
-        b.model_copy(update={"log_dirs": listed})
-        for b in brokers(brokers_, states=states)
+        b.model_copy(update={"log_dirs": listed}) for b in brokers(brokers_, states=states)
     ]
     state = wide(
         members,
@@ -101,9 +99,7 @@ def sent(problem: Problem, *moves: tuple[int, int, int]) -> Placement:
     return Placement(replicas=replicas, leader=leader)
 
 
-def proposal_of(
-    problem: Problem, placement: Placement, result: DirectoryAssignment
-) -> Proposal:
+def proposal_of(problem: Problem, placement: Placement, result: DirectoryAssignment) -> Proposal:
     """The proposal of a placement and its directories, for the evaluator."""
     changes = []
     for row in range(len(problem.leader)):
@@ -222,8 +218,7 @@ def test_replicas_of_unknown_directory_or_size_are_not_assigned() -> None:
 
 
 @pytest.mark.parametrize(
-    "state",
-    [BrokerState.SLOW, BrokerState.CORDONED, BrokerState.EXCLUDED, BrokerState.DEAD],
+    "state", [BrokerState.SLOW, BrokerState.CORDONED, BrokerState.EXCLUDED, BrokerState.DEAD]
 )
 def test_brokers_that_take_no_load_are_left_alone(state: BrokerState) -> None:
     replicas = [[(1, 0), (2, 0)], [(1, 0), (2, 0)]]
@@ -328,8 +323,7 @@ def test_a_gain_is_what_staying_would_cost() -> None:
 
 def test_a_reason_names_both_directories() -> None:
     assert solved(on_one_broker((0, 60), (0, 40))).reason == {
-        1: "relieves /a of broker 1 (disk 100 % over its level); "
-        "/b is 100 % under its level"
+        1: "relieves /a of broker 1 (disk 100 % over its level); /b is 100 % under its level"
     }
 
 
@@ -387,11 +381,7 @@ def tiny(draw: st.DrawFn) -> Case:
     place = st.tuples(st.sampled_from([1, 2]), st.integers(-1, count - 1))
     drawn_replicas = draw(st.lists(place, min_size=1, max_size=5))
     sizes = draw(
-        st.lists(
-            st.integers(-1, 20),
-            min_size=len(drawn_replicas),
-            max_size=len(drawn_replicas),
-        )
+        st.lists(st.integers(-1, 20), min_size=len(drawn_replicas), max_size=len(drawn_replicas))
     )
     known = st.one_of(st.none(), st.integers(5, 60).map(float))
     state = jbod(
@@ -401,9 +391,7 @@ def tiny(draw: st.DrawFn) -> Case:
         capacity=draw(st.lists(known, min_size=count, max_size=count)),
         cordoned=draw(st.lists(st.integers(0, count - 1), max_size=1)),
     )
-    moved = draw(
-        st.lists(st.sampled_from(range(len(drawn_replicas))), unique=True, max_size=2)
-    )
+    moved = draw(st.lists(st.sampled_from(range(len(drawn_replicas))), unique=True, max_size=2))
     goals = CHEAP.model_copy(
         update={
             "objective": draw(st.sampled_from(list(ObjectiveKind))),
@@ -463,9 +451,7 @@ def choices(proposal: Proposal, result: DirectoryAssignment) -> Iterator[Proposa
     """
     state = proposal.snapshot
     rows = range(len(state))
-    for picked in itertools.product(
-        *(_assigned(proposal, result, row) for row in rows)
-    ):
+    for picked in itertools.product(*(_assigned(proposal, result, row) for row in rows)):
         changes = []
         for row, path in zip(rows, picked, strict=True):
             moved = proposal.changed.get(row)
@@ -479,9 +465,7 @@ def choices(proposal: Proposal, result: DirectoryAssignment) -> Iterator[Proposa
             yield chosen
 
 
-def _assigned(
-    proposal: Proposal, result: DirectoryAssignment, row: int
-) -> list[str | None]:
+def _assigned(proposal: Proposal, result: DirectoryAssignment, row: int) -> list[str | None]:
     state = proposal.snapshot
     moved = proposal.changed.get(row)
     (before,) = state.replicas(row)
@@ -497,10 +481,7 @@ def _assigned(
 def plain_objective(proposal: Proposal) -> float:
     """Cost of all directories and price of the changes, worked out from objects."""
     state, goals = proposal.snapshot, proposal.goals
-    used = {
-        b.id: dict.fromkeys((d.path for d in b.log_dirs), 0.0)
-        for b in state.header.brokers
-    }
+    used = {b.id: dict.fromkeys((d.path for d in b.log_dirs), 0.0) for b in state.header.brokers}
     for row in range(len(state)):
         moved = proposal.changed.get(row)
         (broker,) = moved.replicas if moved else state.replicas(row)

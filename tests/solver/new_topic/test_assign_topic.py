@@ -55,9 +55,7 @@ def counts(placing: TopicAssignment) -> list[int]:
     return [replicas for replicas, _ in placing.counts().values()]
 
 
-def broken(
-    snapshot: Snapshot, given_goals: Goals, placing: TopicAssignment
-) -> list[str]:
+def broken(snapshot: Snapshot, given_goals: Goals, placing: TopicAssignment) -> list[str]:
     """Rules of `model` that the assignment breaks."""
     made = Topic(name=NEW, topic_id="new", storage=StorageKind.SHARED)
     # A partition that stays is asked less than one that moves: none may stay.
@@ -83,12 +81,9 @@ def broken(
     brokers = (*snapshot.header.brokers, *leaving)
     header = snapshot.header.model_copy(update={"topics": (made,), "brokers": brokers})
     width = len(header.resources)
-    before = Snapshot(
-        header, partitions_from_rows((made,), rows, np.zeros((len(rows), width)))
-    )
+    before = Snapshot(header, partitions_from_rows((made,), rows, np.zeros((len(rows), width))))
     changes = tuple(
-        Change(row, replicas, replicas[0])
-        for row, replicas in enumerate(placing.replicas)
+        Change(row, replicas, replicas[0]) for row, replicas in enumerate(placing.replicas)
     )
     proposal = Proposal(before, given_goals, changes)
     return [v.words for rule in RULES for v in rule.violations(proposal)]
@@ -141,16 +136,9 @@ def test_observers_come_last_and_do_not_lead() -> None:
 
 def placement(replicas: dict[str, int], observers: dict[str, int]) -> dict[str, object]:
     def as_json(counts: dict[str, int]) -> list[dict[str, object]]:
-        return [
-            {"count": count, "constraints": {"rack": rack}}
-            for rack, count in counts.items()
-        ]
+        return [{"count": count, "constraints": {"rack": rack}} for rack, count in counts.items()]
 
-    spec = {
-        "version": 1,
-        "replicas": as_json(replicas),
-        "observers": as_json(observers),
-    }
+    spec = {"version": 1, "replicas": as_json(replicas), "observers": as_json(observers)}
     return {"topics": {"exact": [NEW]}, "placement": spec}
 
 
@@ -246,9 +234,7 @@ def test_two_hundred_brokers_and_thousands_of_partitions_are_even() -> None:
 def test_equal_arguments_give_equal_lists() -> None:
     state = synthetic(10, 100, rf=3)
     asked = topic(31, 3, net_in=1e5, net_out=2e5)
-    assert assign_replicas(state, Goals(), asked) == assign_replicas(
-        state, Goals(), asked
-    )
+    assert assign_replicas(state, Goals(), asked) == assign_replicas(state, Goals(), asked)
 
 
 # ---- against every placement
@@ -260,8 +246,7 @@ def places(draw: st.DrawFn) -> tuple[Snapshot, Goals, NewTopic]:
     racks = draw(st.sampled_from([None, "ab", "abc"]))
     states = st.sampled_from([BrokerState.ALIVE] * 4 + [BrokerState.DRAINING])
     members = [
-        broker(i + 1, racks and draw(st.sampled_from(racks)), draw(states))
-        for i in range(count)
+        broker(i + 1, racks and draw(st.sampled_from(racks)), draw(states)) for i in range(count)
     ]
     rows = [
         Row(replicas=(draw(st.integers(1, count)),), load=(load, load))
@@ -273,9 +258,7 @@ def places(draw: st.DrawFn) -> tuple[Snapshot, Goals, NewTopic]:
     return cluster(members, rows), goals(rack_rule=rule), asked
 
 
-def every(
-    snapshot: Snapshot, given_goals: Goals, asked: NewTopic
-) -> Iterator[TopicAssignment]:
+def every(snapshot: Snapshot, given_goals: Goals, asked: NewTopic) -> Iterator[TopicAssignment]:
     taking = [b.id for b in snapshot.header.brokers if b.state in TAKING]
     sets = itertools.combinations(taking, asked.replication_factor)
     for lists in itertools.product(list(sets), repeat=asked.partitions):
@@ -335,22 +318,16 @@ def test_dealing_keeps_every_count_and_repeats_no_broker(
 @settings(deadline=None)
 @given(
     st.lists(
-        st.lists(st.integers(0, 3), min_size=2, max_size=2, unique=True),
-        min_size=1,
-        max_size=6,
+        st.lists(st.integers(0, 3), min_size=2, max_size=2, unique=True), min_size=1, max_size=6
     ),
     st.lists(st.floats(-3, 3), min_size=4, max_size=4),
 )
-def test_no_choice_of_leaders_costs_less(
-    rows: list[list[int]], first: list[float]
-) -> None:
+def test_no_choice_of_leaders_costs_less(rows: list[list[int]], first: list[float]) -> None:
     slopes = Slopes(first=np.array(first), rise=np.ones(4), tie=np.zeros(4))
     rules = Leadership(able=np.ones(4, np.bool_), cap=np.full(4, 9), slopes=slopes)
     leader = choose_leaders(np.array(rows), rules)
     assert leader is not None
-    best = min(
-        slopes.cost(np.bincount(led, minlength=4)) for led in itertools.product(*rows)
-    )
+    best = min(slopes.cost(np.bincount(led, minlength=4)) for led in itertools.product(*rows))
     cost = slopes.cost(np.bincount(leader, minlength=4))
     assert cost == pytest.approx(best, abs=1e-9)
 
@@ -372,13 +349,9 @@ def rooms(draw: st.DrawFn) -> CountLimits:
 
 @settings(deadline=None, max_examples=60)
 @given(rooms(), st.lists(st.floats(-2, 2), min_size=5, max_size=5))
-def test_greedy_counts_have_the_least_cost(
-    room: CountLimits, first: list[float]
-) -> None:
+def test_greedy_counts_have_the_least_cost(room: CountLimits, first: list[float]) -> None:
     size = len(room.cap)
-    slopes = Slopes(
-        first=np.array(first[:size]), rise=np.ones(size), tie=np.zeros(size)
-    )
+    slopes = Slopes(first=np.array(first[:size]), rise=np.ones(size), tie=np.zeros(size))
     allowed = list(every_count(room))
     assert room.enough == bool(allowed)
     if not allowed:

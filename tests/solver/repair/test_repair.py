@@ -14,12 +14,7 @@ from model.plan.proposal import Change, Proposal
 from model.plan.warnings import racks_unknown
 from model.snapshot.snapshot import BrokerState, RecentMove, Snapshot
 from solver.problem.problem import compile_problem
-from solver.repair.repair import (
-    EXPLAINING_SHARE,
-    REASONS_UNREPAIRED,
-    SHARE,
-    find_repair,
-)
+from solver.repair.repair import EXPLAINING_SHARE, REASONS_UNREPAIRED, SHARE, find_repair
 from solver.search.observer import SolveObserver
 from solver.solve import solve
 from solver.studies.trace_frontier import trace_frontier
@@ -45,9 +40,7 @@ IN_ONE_RACK = [Row(replicas=p) for p in ((0, 2), (1, 3), (2, 0), (3, 1))]
 LARGE = SolveLimits(work=0.5)
 
 
-def planned(
-    snapshot: Snapshot, given_goals: Goals, limits: SolveLimits = LIMITS
-) -> Plan:
+def planned(snapshot: Snapshot, given_goals: Goals, limits: SolveLimits = LIMITS) -> Plan:
     """The plan, once the evaluator has passed it and what it states."""
     plan = solve(snapshot, given_goals, limits).best
     assert plan is not None
@@ -61,9 +54,7 @@ def reasons(plan: Plan) -> list[str]:
 
 
 @pytest.mark.parametrize("objective", ObjectiveKind)
-def test_rack_violations_of_a_balanced_cluster_are_repaired(
-    objective: ObjectiveKind,
-) -> None:
+def test_rack_violations_of_a_balanced_cluster_are_repaired(objective: ObjectiveKind) -> None:
     """All four partitions move although moving costs more than it gains."""
     plan = planned(cluster(FOUR, IN_ONE_RACK), goals(objective=objective))
     assert plan.status is PlanStatus.OPTIMAL
@@ -89,11 +80,7 @@ def test_goals_can_turn_off_rack_repairs() -> None:
     ("changed", "recent", "left"),
     [
         ({"excluded_topics": ["orders"]}, [], ["its topic is excluded"] * 4),
-        (
-            {"stay": [{"topic": "orders", "partitions": [1]}]},
-            [],
-            ["the goals let it stay"],
-        ),
+        ({"stay": [{"topic": "orders", "partitions": [1]}]}, [], ["the goals let it stay"]),
         ({}, [moved(2, 1, 10)], ["it is in cooldown after a recent move"]),
         ({"budgets": {"moves": 3}}, [], [REASONS_UNREPAIRED["budgets"]]),
         ({}, [moved(0, 1, 700), moved(0, 3, 700)], [REASONS_UNREPAIRED["brokers"]]),
@@ -118,30 +105,20 @@ def test_full_brokers_leave_racks_as_they_are() -> None:
 
 def test_a_broker_over_its_limit_is_relieved_within_the_tolerance_band() -> None:
     """Variance asks for no move here: broker 1 carries 10 % more than the mean."""
-    members = [
-        broker(1, capacity=11.0),
-        broker(2, capacity=20.0),
-        broker(3, capacity=20.0),
-    ]
+    members = [broker(1, capacity=11.0), broker(2, capacity=20.0), broker(3, capacity=20.0)]
     rows = [Row(replicas=(b,), load=(load, 0.1)) for b, load in ((1, 5.0), (1, 5.0))]
     rows += [Row(replicas=(b,), load=(4.5, 0.1)) for b in (2, 2, 3, 3)]
     plan = planned(cluster(members, rows), goals(5.0))
     (over,) = (o for o in plan.over_limit if o.broker == 1)
     assert (over.before, over.remains) == (10.0, False)
     assert len(plan.moves) == 1
-    message = (
-        "relieves broker 1, which is over its limit of net_in (10 B/s, the limit is"
-    )
+    message = "relieves broker 1, which is over its limit of net_in (10 B/s, the limit is"
     assert f"{message} 9 B/s)" in plan.moves[0].reason
 
 
 def test_the_reason_of_a_move_that_makes_room_is_the_limit_it_keeps() -> None:
     """Broker 2 can relieve broker 1 only if it gives its own load to broker 3."""
-    members = [
-        broker(1, capacity=7.0),
-        broker(2, capacity=9.5),
-        broker(3, capacity=4.8),
-    ]
+    members = [broker(1, capacity=7.0), broker(2, capacity=9.5), broker(3, capacity=4.8)]
     rows = [Row(replicas=(1,), load=(6.5, 0.1))]
     rows += [Row(replicas=(2,), load=(4.0, 0.1), topic=OTHER)]
     given_goals = goals(5.0)
@@ -149,8 +126,7 @@ def test_the_reason_of_a_move_that_makes_room_is_the_limit_it_keeps() -> None:
     room = next(m for m in plan.moves if m.topic == OTHER)
     assert room.gain < 0
     assert room.reason == (
-        "keeps broker 2 within its limit of net_in (10 B/s without this move, the "
-        "limit is 8 B/s)"
+        "keeps broker 2 within its limit of net_in (10 B/s without this move, the limit is 8 B/s)"
     )
     larger = [broker(b.id, capacity=100.0) for b in members]
     idle = planned(cluster(larger, rows), given_goals)
@@ -163,16 +139,12 @@ def test_a_broker_over_its_count_of_replicas_is_named_as_the_reason() -> None:
     rows += [Row(replicas=(2,), load=(10.0, 10.0), topic=OTHER)]
     plan = planned(cluster(members, rows), goals(5.0, replicas_per_broker=3))
     (move,) = plan.moves
-    message = (
-        "relieves broker 1, which is over its limit of replicas (4, the limit is 3)"
-    )
+    message = "relieves broker 1, which is over its limit of replicas (4, the limit is 3)"
     assert move.reason == message
 
 
 @pytest.mark.parametrize("capacity", [2.0, 0.0018])
-def test_an_optimal_plan_repairs_as_much_as_any_other(
-    capacity: float,
-) -> None:
+def test_an_optimal_plan_repairs_as_much_as_any_other(capacity: float) -> None:
     """Compared with a tiny capacity, loads are capped at a number of limits."""
     members = [broker(1, capacity=capacity), broker(2)]
     rows = [Row(replicas=(2, 1), load=(0.6, 1.0))]
@@ -181,9 +153,7 @@ def test_an_optimal_plan_repairs_as_much_as_any_other(
     others = {"budgets": {"leader_changes": 1}, "rack_rule": "off", "objective": "band"}
     state, given_goals = cluster(members, rows), goals(1e-4, **others)
     plan = planned(state, given_goals)
-    best = remaining_violations(plan) == pytest.approx(
-        most_repaired(state, given_goals)
-    )
+    best = remaining_violations(plan) == pytest.approx(most_repaired(state, given_goals))
     assert (plan.status is PlanStatus.OPTIMAL) == best == (capacity > 1)
 
 
@@ -266,8 +236,7 @@ def overloaded(seed: int) -> tuple[Snapshot, Goals]:
 def test_no_placement_repairs_more_than_a_plan_called_optimal(
     snapshot: Snapshot, given_goals: Goals
 ) -> None:
-    """Against every placement: what is left broken, and F among those that repair as
-    much."""
+    """Against every placement: what is left broken, and F among those that repair as much."""
     assume(placement_count(snapshot, given_goals) <= MOST_WAYS)
     result = solve(snapshot, given_goals, LIMITS)
     if result.best is None:
@@ -286,8 +255,7 @@ def unrepairable(rows: int, brokers: int) -> Snapshot:
     racks = ["A", "B"] * (brokers // 2)
     homes = [(b % brokers, (b + 2) % brokers) for b in range(rows)]
     return cluster(
-        [broker(b, rack) for b, rack in enumerate(racks)],
-        [Row(replicas=home) for home in homes],
+        [broker(b, rack) for b, rack in enumerate(racks)], [Row(replicas=home) for home in homes]
     )
 
 

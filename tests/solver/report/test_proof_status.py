@@ -20,9 +20,7 @@ def problem() -> Problem:
 
 
 def searched(problem: Problem, bound: float, **known: object) -> Search:
-    search = Search(
-        problem=problem, limits=SolveLimits(work=2.0), observer=SolveObserver()
-    )
+    search = Search(problem=problem, limits=SolveLimits(work=2.0), observer=SolveObserver())
     search.offer(Placement.home(problem))
     search.prove(bound)
     for name, value in known.items():
@@ -40,12 +38,7 @@ def searched(problem: Problem, bound: float, **known: object) -> Search:
             PlanStatus.NO_IMPROVEMENT,
             "search budget exhausted (2 units of work)",
         ),
-        (
-            1.0,
-            {"work": 2.0},
-            PlanStatus.NONE_IN_TIME,
-            "search budget exhausted (2 units of work)",
-        ),
+        (1.0, {"work": 2.0}, PlanStatus.NONE_IN_TIME, "search budget exhausted (2 units of work)"),
         (
             3.6,
             {"work": 1.0},
@@ -57,20 +50,14 @@ def searched(problem: Problem, bound: float, **known: object) -> Search:
     ],
 )
 def test_the_status_of_an_empty_plan_follows_the_proof(
-    problem: Problem,
-    bound: float,
-    known: dict[str, object],
-    status: PlanStatus,
-    ended: str,
+    problem: Problem, bound: float, known: dict[str, object], status: PlanStatus, ended: str
 ) -> None:
     search = searched(problem, bound, **known)
     assert verdict(search, Placement.home(problem))[0] is status
     assert limited_by(search) == ended
 
 
-def test_a_gap_below_the_cost_of_a_move_is_good_enough(
-    problem: Problem,
-) -> None:
+def test_a_gap_below_the_cost_of_a_move_is_good_enough(problem: Problem) -> None:
     _, reasons = verdict(searched(problem, 3.6), Placement.home(problem))
     assert reasons[0] == (
         "at most 0.4 can still be gained, less than the cost of one move, 0.5 of F"

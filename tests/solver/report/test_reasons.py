@@ -37,14 +37,10 @@ def skewed() -> Snapshot:
 def test_a_plan_becomes_the_placement_that_it_was_made_from(skewed: Snapshot) -> None:
     plan = planned(skewed, Goals())
     problem = compile_problem(skewed, Goals())
-    assert objective(problem, placement_of(problem, plan)) == pytest.approx(
-        plan.objective
-    )
+    assert objective(problem, placement_of(problem, plan)) == pytest.approx(plan.objective)
 
 
-def test_deviations_without_a_move_agree_with_the_evaluator(
-    skewed: Snapshot,
-) -> None:
+def test_deviations_without_a_move_agree_with_the_evaluator(skewed: Snapshot) -> None:
     plan = planned(skewed, Goals())
     problem = compile_problem(skewed, Goals())
     assert plan.moves
@@ -73,9 +69,7 @@ def test_reasons_mention_pins_and_drained_brokers() -> None:
     assert plan.moves[0].reason == "leaves broker 1, which is draining"
     pin = {"topics": {"exact": ("orders",)}, "brokers": (2,)}
     pinned = planned(cluster(brokers[1:], [Row(replicas=(3,))]), goals(pins=(pin,)))
-    assert pinned.moves[0].reason == (
-        "leaves broker 3, where a pin or placement forbids it"
-    )
+    assert pinned.moves[0].reason == ("leaves broker 3, where a pin or placement forbids it")
 
 
 def test_reasons_mention_topics_balanced_on_their_own() -> None:
@@ -125,9 +119,7 @@ def _even(result: WhyNot) -> float:
         ),
     ],
 )
-def test_the_rule_that_forbids_a_move_is_named(
-    others: dict[str, object], message: str
-) -> None:
+def test_the_rule_that_forbids_a_move_is_named(others: dict[str, object], message: str) -> None:
     rows = [Row(replicas=(1,)), Row(replicas=(3,)) if "pins" in others else TWO[1]]
     result = asked(cluster(THREE, rows), goals(5.0, **others), 0, 2)
     assert message in result.forbidden
@@ -137,9 +129,7 @@ def test_the_rule_that_forbids_a_move_is_named(
 def test_a_cooldown_names_the_time_since_the_move() -> None:
     snapshot = cluster(THREE, TWO, recent=[moved(0, 2, 60)])
     result = asked(snapshot, goals(5.0), 0, 3)
-    assert result.forbidden == (
-        "cooldown: orders-0 moved 60 s ago and rests for 600 s",
-    )
+    assert result.forbidden == ("cooldown: orders-0 moved 60 s ago and rests for 600 s",)
 
 
 def test_a_broker_that_would_overflow_is_named() -> None:
@@ -182,8 +172,7 @@ def test_a_move_already_in_the_plan_is_recognised() -> None:
         f"{move.id} is led by broker 2 after the plan: the plan moves it there",
     )
     assert asked(snapshot, goals(), 1 - row, 1, plan).words == (
-        f"orders-{1 - row} is led by broker 1 after the plan: it is there "
-        "already, and stays there",
+        f"orders-{1 - row} is led by broker 1 after the plan: it is there already, and stays there",
     )
 
 

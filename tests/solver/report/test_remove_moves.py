@@ -37,9 +37,7 @@ def staying(given_goals: Goals, moves: list[Move]) -> Goals:
     return given_goals.model_copy(update={"stay": (*given_goals.stay, *stay)})
 
 
-def edited_plan(
-    snapshot: Snapshot, less: Goals, plan: Plan, rest: list[Move]
-) -> Plan | None:
+def edited_plan(snapshot: Snapshot, less: Goals, plan: Plan, rest: list[Move]) -> Plan | None:
     """The plan of the other moves; None, and only then, where they break a rule."""
     edited = without_removed_moves(snapshot, less, LIMITS, plan)
     if evaluate(snapshot, less, rest).violations:
@@ -52,9 +50,7 @@ def edited_plan(
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("objective", ["variance", "band"])
-def test_the_other_moves_stay_and_the_bound_still_holds(
-    seed: int, objective: str
-) -> None:
+def test_the_other_moves_stay_and_the_bound_still_holds(seed: int, objective: str) -> None:
     dice = random.Random(seed)
     snapshot, given_goals = skewed(dice), goals(0.01, objective=objective)
     plan = solve(snapshot, given_goals, LIMITS).best
@@ -90,9 +86,7 @@ def broken(dice: random.Random) -> Snapshot:
 
 
 @pytest.mark.parametrize("seed", [0, 6, 15, 37, 54, 59, 94, 121])
-def test_an_edited_plan_that_repairs_less_does_not_keep_the_bound(
-    seed: int,
-) -> None:
+def test_an_edited_plan_that_repairs_less_does_not_keep_the_bound(seed: int) -> None:
     dice = random.Random(seed)
     snapshot = broken(dice)
     price, objective = dice.choice([0.01, 0.1, 0.5]), dice.choice(["variance", "band"])

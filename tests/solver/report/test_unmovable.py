@@ -43,8 +43,7 @@ def test_no_allowed_placement_leaves_less(seed: int) -> None:
     states = rng.choice(3, 3).tolist()
     states[0] = 0
     members = [
-        broker(i + 1, None, STATES[s], float(rng.integers(20, 60)))
-        for i, s in enumerate(states)
+        broker(i + 1, None, STATES[s], float(rng.integers(20, 60))) for i, s in enumerate(states)
     ]
     rows = [
         Row(
@@ -83,9 +82,7 @@ def _hot_topics() -> Snapshot:
     columns = base.partitions
     hot = columns.topic < 10
     brokers = np.where(hot, 0, columns.replica_broker)
-    return Snapshot(
-        base.header, replace(columns, replica_broker=brokers, leader=brokers)
-    )
+    return Snapshot(base.header, replace(columns, replica_broker=brokers, leader=brokers))
 
 
 def test_causes_are_counted_one_after_the_other() -> None:

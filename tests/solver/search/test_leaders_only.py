@@ -19,9 +19,7 @@ def mostly_led_by_one(dice: random.Random, capacity: float | None) -> Snapshot:
     for _ in range(8):
         others = dice.sample(range(2, 5), 2)
         replicas = (1, *others) if dice.random() < 0.9 else tuple(others)
-        rows.append(
-            Row(replicas=replicas, load=(dice.random(), dice.paretovariate(1.2)))
-        )
+        rows.append(Row(replicas=replicas, load=(dice.random(), dice.paretovariate(1.2))))
     return cluster(members, rows)
 
 
@@ -52,8 +50,7 @@ def test_leader_changes_that_do_not_help_are_not_reported() -> None:
     assert plan.moves
     assert plan.leaders_only is None
     draining = cluster(
-        [broker(1, state=BrokerState.DRAINING), broker(2), broker(3)],
-        [Row(replicas=(1, 2))] * 4,
+        [broker(1, state=BrokerState.DRAINING), broker(2), broker(3)], [Row(replicas=(1, 2))] * 4
     )
     plan = solve(draining, goals(0.01), LIMITS).best
     assert plan is not None

@@ -76,9 +76,7 @@ def cheapest_by_enumeration(c: Columns, q: np.ndarray, p: int) -> float:
 def test_greedy_pricing_finds_the_cheapest_configuration(
     snapshot: Snapshot, rule: RackRule
 ) -> None:
-    c = find_columns(
-        compile_problem(snapshot, WANTED.model_copy(update={"rack_rule": rule}))
-    )
+    c = find_columns(compile_problem(snapshot, WANTED.model_copy(update={"rack_rule": rule})))
     room, rng = new_pricing_scratch(c), np.random.default_rng(5)
     for p in range(0, len(c.home), 7):
         q = np.ascontiguousarray(rng.normal(size=(c.lead.shape[1], len(c.scale))))
@@ -87,9 +85,7 @@ def test_greedy_pricing_finds_the_cheapest_configuration(
 
 
 @pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])
-def test_the_dual_bound_can_be_recomputed_from_the_plan(
-    snapshot: Snapshot,
-) -> None:
+def test_the_dual_bound_can_be_recomputed_from_the_plan(snapshot: Snapshot) -> None:
     """By `model.bound`, which shares no code with the search."""
     search = searched(snapshot, WANTED)
     problem = search.problem
@@ -118,12 +114,8 @@ def test_the_relaxation_closes_its_duality_gap(snapshot: Snapshot) -> None:
     "goals",
     [
         WANTED,
-        WANTED.model_copy(
-            update={"budgets": Budgets(replica_moves=9, replica_moves_per_topic=2)}
-        ),
-        WANTED.model_copy(
-            update={"budgets": Budgets(partitions=8, partitions_per_topic=2)}
-        ),
+        WANTED.model_copy(update={"budgets": Budgets(replica_moves=9, replica_moves_per_topic=2)}),
+        WANTED.model_copy(update={"budgets": Budgets(partitions=8, partitions_per_topic=2)}),
         WANTED.model_copy(update={"rack_rule": RackRule.EVEN}),
         Goals.model_validate_json(
             '{"move_price": 0.002, "balance": [{"resource": "net_in"},'
@@ -133,9 +125,7 @@ def test_the_relaxation_closes_its_duality_gap(snapshot: Snapshot) -> None:
     ids=["plain", "budgets", "budgets of partitions", "even racks", "counts"],
 )
 @pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])
-def test_the_evaluator_agrees_with_a_searched_plan(
-    snapshot: Snapshot, goals: Goals
-) -> None:
+def test_the_evaluator_agrees_with_a_searched_plan(snapshot: Snapshot, goals: Goals) -> None:
     """Same F, no rule broken, better than staying."""
     result = solve(snapshot, goals, SolveLimits(work=0.4))
     assert result.best is not None
@@ -153,9 +143,7 @@ def test_the_state_has_the_objective_of_its_placement() -> None:
     assert objective(c, state) == pytest.approx(home)
 
 
-def test_the_plan_does_not_depend_on_the_number_of_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_plan_does_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = synthetic(30, 900, seed=2)
     plans = []
     for threads in (1, 4):

@@ -41,9 +41,7 @@ def every_place(snapshot: Snapshot, given_goals: Goals) -> list[Place]:
         judged = evaluate_proposal(proposal)
         if not judged.violations:
             band = given_goals.objective is ObjectiveKind.BAND
-            moves = sum(
-                len(set(c.replicas) - set(snapshot.replicas(c.row))) for c in changes
-            )
+            moves = sum(len(set(c.replicas) - set(snapshot.replicas(c.row))) for c in changes)
             cost = judged.prices / judged.move_price
             balance = judged.excess if band else judged.deviation
             result.append(Place(cost, balance, moves))
@@ -60,14 +58,9 @@ def skewed(loads: list[float], brokers: int = 3) -> Snapshot:
 
 
 @settings(max_examples=4, deadline=None)
-@given(
-    st.lists(st.floats(0.5, 9.0), min_size=1, max_size=4),
-    st.sampled_from(ObjectiveKind),
-)
+@given(st.lists(st.floats(0.5, 9.0), min_size=1, max_size=4), st.sampled_from(ObjectiveKind))
 @example([1.0, 3.0], ObjectiveKind.BAND)
-def test_no_placement_is_below_the_proved_lines(
-    loads: list[float], kind: ObjectiveKind
-) -> None:
+def test_no_placement_is_below_the_proved_lines(loads: list[float], kind: ObjectiveKind) -> None:
     snapshot, given_goals = skewed(loads), goals(objective=kind)
     frontier = trace_frontier(snapshot, given_goals, LIMITS)
     for place in every_place(snapshot, given_goals):
@@ -76,9 +69,7 @@ def test_no_placement_is_below_the_proved_lines(
 
 @settings(max_examples=4, deadline=None)
 @given(st.lists(st.floats(0.5, 9.0), min_size=2, max_size=4))
-def test_every_corner_of_the_true_frontier_at_1_2_4_moves_is_found(
-    loads: list[float],
-) -> None:
+def test_every_corner_of_the_true_frontier_at_1_2_4_moves_is_found(loads: list[float]) -> None:
     """As far as the price of the least costly solve tells plans apart."""
     snapshot, given_goals = skewed(loads), goals()
     frontier = trace_frontier(snapshot, given_goals, LIMITS)

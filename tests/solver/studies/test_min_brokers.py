@@ -39,9 +39,7 @@ def brokers(count: int, capacity: float | None = None, racks: str = "") -> list[
 
 
 def even(count: int, homes: Sequence[tuple[int, ...]], load: float = 1.0) -> list[Row]:
-    return [
-        Row(replicas=homes[i % len(homes)], load=(load, load)) for i in range(count)
-    ]
+    return [Row(replicas=homes[i % len(homes)], load=(load, load)) for i in range(count)]
 
 
 def found(snapshot: Snapshot, given_goals: Goals | None = None) -> Fewest:
@@ -66,9 +64,7 @@ def test_the_plan_drains_the_surplus_brokers() -> None:
     assert plan is not None
     assert not evaluate(fewest.snapshot, plan.goals, plan.moves).violations
     after = {b.id: b.replicas_after for b in plan.brokers}
-    assert [b for b, replicas in after.items() if not replicas] == [
-        *fewest.answer.removed
-    ]
+    assert [b for b, replicas in after.items() if not replicas] == [*fewest.answer.removed]
 
 
 def test_the_emptiest_brokers_go_first() -> None:
@@ -135,9 +131,7 @@ def test_every_rack_holds_its_share() -> None:
 def test_brokers_are_added_where_the_present_ones_do_not_suffice() -> None:
     state = cluster(brokers(2, 10.0), even(8, [(1,), (2,)], load=2.0))
     one = suppose(state, Scenario(remove=()))
-    header = one.header.model_copy(
-        update={"brokers": (*one.header.brokers[:1], draining(2, 10.0))}
-    )
+    header = one.header.model_copy(update={"brokers": (*one.header.brokers[:1], draining(2, 10.0))})
     answer = found(Snapshot(header, one.partitions)).answer
     assert answer is not None
     assert (answer.present, answer.bound) == (1, 2)
@@ -196,9 +190,7 @@ def test_no_fewer_brokers_than_the_bound_suffice(state: Snapshot) -> None:
 
 
 @given(st.lists(st.integers(1, 10), min_size=1, max_size=6))
-def test_the_bound_of_large_items_is_never_over_the_least_bins(
-    sizes: list[int],
-) -> None:
+def test_the_bound_of_large_items_is_never_over_the_least_bins(sizes: list[int]) -> None:
     bound = too_large_to_share(np.array(sizes, np.float64), 10.0)
     assert bound <= least_bins(sizes)
     assert bound >= sum(sizes) / 10.0 - 1e-6

@@ -14,9 +14,7 @@ Place = tuple[str, int]
 
 
 def offsets(
-    values: Mapping[Place, int],
-    errors: Mapping[Place, int] | None = None,
-    version: int = 11,
+    values: Mapping[Place, int], errors: Mapping[Place, int] | None = None, version: int = 11
 ) -> RawResponse:
     """Offsets as a leader reports them."""
     return _answer(offsets_response(values, errors), version)
@@ -83,9 +81,7 @@ def _stored(sizes: Mapping[Place, int], future: Sequence[Place]) -> list[Any]:
     return _by_topic(topic_class, sizes, stored)
 
 
-def _by_topic(
-    topic_class: Any, places: Iterable[Place], part: Callable[[Place], Any]
-) -> list[Any]:
+def _by_topic(topic_class: Any, places: Iterable[Place], part: Callable[[Place], Any]) -> list[Any]:
     return [
         topic_class(name=name, partitions=list(map(part, of_topic)))
         for name, of_topic in groupby(places, key=itemgetter(0))
@@ -125,17 +121,13 @@ def commits_response(
         ((group, of),) = groups.items()
         made = OffsetFetchResponse(
             throttle_time_ms=0,
-            topics=_committed(
-                OffsetFetchResponse.OffsetFetchResponseTopic, of, metadata
-            ),
+            topics=_committed(OffsetFetchResponse.OffsetFetchResponseTopic, of, metadata),
             error_code=(errors or {}).get(group, 0),
         )
     return made
 
 
-def _committed(
-    topic_class: Any, offsets: Mapping[Place, int], metadata: str | None
-) -> list[Any]:
+def _committed(topic_class: Any, offsets: Mapping[Place, int], metadata: str | None) -> list[Any]:
     (part_class,) = (
         getattr(topic_class, name)
         for name in dir(topic_class)

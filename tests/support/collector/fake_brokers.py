@@ -85,9 +85,7 @@ class Brokers:
         doors = {broker: socket.create_server((HOST, 0)) for broker in self.ids}
         self.ports = {broker: door.getsockname()[1] for broker, door in doors.items()}
         for broker, door in doors.items():
-            threading.Thread(
-                target=self._admit, args=(broker, door), daemon=True
-            ).start()
+            threading.Thread(target=self._admit, args=(broker, door), daemon=True).start()
         try:
             yield self
         finally:
@@ -100,9 +98,7 @@ class Brokers:
         with suppress(OSError):
             while True:
                 client, _ = door.accept()
-                threading.Thread(
-                    target=self._serve, args=(broker, client), daemon=True
-                ).start()
+                threading.Thread(target=self._serve, args=(broker, client), daemon=True).start()
 
     def _serve(self, broker: int, client: socket.socket) -> None:
         with client, suppress(OSError):
@@ -126,8 +122,8 @@ class Brokers:
             ApiVersionsRequest: self._versions,
             MetadataRequest: lambda: self._metadata(broker),
             DescribeClusterRequest: self._cluster,
-            ListPartitionReassignmentsRequest: lambda: (
-                ListPartitionReassignmentsResponse(error_code=0, topics=[])
+            ListPartitionReassignmentsRequest: lambda: ListPartitionReassignmentsResponse(
+                error_code=0, topics=[]
             ),
             DescribeConfigsRequest: lambda: _configs(request, self.configs),
             DescribeLogDirsRequest: lambda: admin_responses.log_dirs_response(
@@ -142,9 +138,7 @@ class Brokers:
     def _versions(self) -> ApiVersionsResponse:
         known = {cls: self.newest.get(cls, cls.max_version) for cls in _DONE.values()}
         keys = [
-            ApiVersionsResponse.ApiVersion(
-                api_key=cls.API_KEY, min_version=0, max_version=newest
-            )
+            ApiVersionsResponse.ApiVersion(api_key=cls.API_KEY, min_version=0, max_version=newest)
             for cls, newest in known.items()
             if newest >= 0
         ]
@@ -180,9 +174,7 @@ class Brokers:
             broker_class(node_id=b, host=HOST, port=port, rack=None)
             for b, port in self.ports.items()
         ]
-        return MetadataResponse(
-            brokers=brokers, cluster_id="made", controller_id=1, topics=topics
-        )
+        return MetadataResponse(brokers=brokers, cluster_id="made", controller_id=1, topics=topics)
 
     def _cluster(self) -> DescribeClusterResponse:
         broker_class = DescribeClusterResponse.DescribeClusterBroker
@@ -220,28 +212,21 @@ class Brokers:
         group_class = ListGroupsResponse.ListedGroup
         groups = [
             group_class(
-                group_id=group,
-                protocol_type="consumer",
-                group_state="Stable",
-                group_type="classic",
+                group_id=group, protocol_type="consumer", group_state="Stable", group_type="classic"
             )
             for group in self.groups.get(broker, {})
         ]
         return ListGroupsResponse(error_code=0, groups=groups)
 
     def _commits(self, broker: int, request: Any, version: int) -> Any:
-        requested = (
-            [g.group_id for g in request.groups] if version >= 8 else [request.group_id]
-        )
+        requested = [g.group_id for g in request.groups] if version >= 8 else [request.group_id]
         known = self.groups.get(broker, {})
         result = {group: known.get(group, {}) for group in requested}
         gone = {group: 16 for group in requested if group not in known}
         return admin_responses.commits_response(result, gone, version=version)
 
 
-def _configs(
-    request: Any, known: Mapping[str, Mapping[str, str]]
-) -> DescribeConfigsResponse:
+def _configs(request: Any, known: Mapping[str, Mapping[str, str]]) -> DescribeConfigsResponse:
     """The requested ones that exist, as brokers answer."""
     result_class = DescribeConfigsResponse.DescribeConfigsResult
     config_class = result_class.DescribeConfigsResourceResult

@@ -18,13 +18,7 @@ from collector.history.vector_files import VectorFiles
 from collector.history.weekly_forecast import COLUMNS
 from collector.history.weekly_profile import ForecastPeriod, week_of
 from model.errors import PlimsollError
-from tests.support.collector.seasonal_loads import (
-    FIRST_HOUR,
-    MONDAY,
-    daily,
-    same,
-    vectors_of,
-)
+from tests.support.collector.seasonal_loads import FIRST_HOUR, MONDAY, daily, same, vectors_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

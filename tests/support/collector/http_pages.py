@@ -35,9 +35,7 @@ class Pages:
 
 
 @contextmanager
-def pages(
-    answer: Callable[[str], Page], certificate: Path | None = None
-) -> Iterator[Pages]:
+def pages(answer: Callable[[str], Page], certificate: Path | None = None) -> Iterator[Pages]:
     """Serve each path with its query until the block ends."""
     state = Pages("")
 
@@ -69,8 +67,7 @@ def pages(
 def vector(*series: tuple[Mapping[str, str], str], **more: object) -> Page:
     """An instant vector, as documented by Prometheus."""
     result = [
-        {"metric": dict(labels), "value": [1_700_000_000.123, value]}
-        for labels, value in series
+        {"metric": dict(labels), "value": [1_700_000_000.123, value]} for labels, value in series
     ]
     data = {"resultType": "vector", "result": result}
     return Page(json.dumps({"status": "success", "data": data, **more}).encode())

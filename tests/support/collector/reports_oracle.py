@@ -63,11 +63,7 @@ class Source:
         if name is None or len(alike) > 1:
             return []
         where = name, number, row["broker"]
-        return [
-            r
-            for r in self.reports
-            if (r["topic"], r["partition"], r["broker"]) == where
-        ]
+        return [r for r in self.reports if (r["topic"], r["partition"], r["broker"]) == where]
 
     def rate(self, row: Row, figure: str) -> Figure | None:
         reports = self.of_partition(row)
@@ -101,9 +97,7 @@ class Source:
     def is_led(self, report: Row) -> bool:
         """The broker leads partitions of the topic."""
         where = report["topic"], report["broker"]
-        return where in {
-            (self.reported_name(r["topic"]), r["broker"]) for r in self.rows
-        }
+        return where in {(self.reported_name(r["topic"]), r["broker"]) for r in self.rows}
 
     def split(self, row: Row, figure: str, weight: str) -> Figure | None:
         rate = self.of_topic(row, figure)
@@ -125,8 +119,7 @@ class Source:
         places = [
             r
             for r in self.rows
-            if self.reported_name(r["topic"]) == where[0]
-            and (whole or r["partition"] == where[1])
+            if self.reported_name(r["topic"]) == where[0] and (whole or r["partition"] == where[1])
         ]
         own = [r for r in places if r["broker"] == report["broker"]]
         if not places:
@@ -189,9 +182,7 @@ class World:
             for row in self.rows
             if known(row["net_in"]) and known(row["net_out"])
         ]
-        reported = [
-            (row[quantity], weight) for row, weight in sized if known(row[quantity])
-        ]
+        reported = [(row[quantity], weight) for row, weight in sized if known(row[quantity])]
         whole = sum(weight for _, weight in reported)
         for row, weight in sized:
             if whole > 0 and not known(row[quantity]):

@@ -130,20 +130,12 @@ def cluster(
 ) -> ClusterState:
     described = {
         "cluster_id": "c1",
-        "brokers": [
-            {"broker_id": b, "rack": f"r{b}", "is_fenced": False} for b in brokers
-        ],
+        "brokers": [{"broker_id": b, "rack": f"r{b}", "is_fenced": False} for b in brokers],
         **other,
     }
     kinds = {t["name"]: storage for t in topics}
     return build_state(
-        described,
-        topics,
-        kinds,
-        moving,
-        placements=placements,
-        adding=adding,
-        taken_at_ms=START_MS,
+        described, topics, kinds, moving, placements=placements, adding=adding, taken_at_ms=START_MS
     )
 
 

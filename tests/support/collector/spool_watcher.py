@@ -34,9 +34,7 @@ def second_of(vectors: pa.Table) -> int:
     return (newest_ms - START_MS) // 1000
 
 
-def watch(
-    session: "SparkSession", spool: Path, folder: Path, hold: int, last: int
-) -> None:
+def watch(session: "SparkSession", spool: Path, folder: Path, hold: int, last: int) -> None:
     """Write the published vectors of each batch until the last second."""
     (folder / "out").mkdir(parents=True, exist_ok=True)
     ended = threading.Event()
@@ -52,10 +50,7 @@ def watch(
             ended.set()
 
     job = Job(
-        source=SpoolSource(spool),
-        checkpoint=folder / "checkpoint",
-        window=WINDOW,
-        interval_s=0.1,
+        source=SpoolSource(spool), checkpoint=folder / "checkpoint", window=WINDOW, interval_s=0.1
     )
     history = VectorFiles(folder / "history", every_ms=1)
     stream = LoadStream(session, job, history, take)

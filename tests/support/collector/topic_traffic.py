@@ -18,9 +18,7 @@ class Traffic:
         """rates: records per second, by partition."""
         self._bootstrap, self._topic, self._rates = bootstrap, topic, rates
         self._ended = threading.Event()
-        self._threads = [
-            threading.Thread(target=work) for work in (self._produce, self._consume)
-        ]
+        self._threads = [threading.Thread(target=work) for work in (self._produce, self._consume)]
 
     def __enter__(self) -> Self:
         for thread in self._threads:

@@ -45,8 +45,7 @@ def cluster(
         cluster_id="cluster-one",
         taken_at_ms=taken_at_ms,
         brokers=tuple(
-            Broker(id=BrokerId(i), rack=r)
-            for i, r in zip((1, 2, 3), "abc", strict=True)
+            Broker(id=BrokerId(i), rack=r) for i, r in zip((1, 2, 3), "abc", strict=True)
         ),
         topics=(topic,),
         resources=(Resource.NET_IN, Resource.NET_OUT),
@@ -81,9 +80,7 @@ def constrained(snapshot: Snapshot, **replicas: int) -> Snapshot:
     """The same with placement constraints in its topics' configs: replicas per rack."""
     counts = [{"count": n, "constraints": {"rack": r}} for r, n in replicas.items()]
     value = json.dumps({"version": 1, "replicas": counts}) if counts else ""
-    topics = tuple(
-        t.model_copy(update={"placement": value}) for t in snapshot.header.topics
-    )
+    topics = tuple(t.model_copy(update={"placement": value}) for t in snapshot.header.topics)
     header = snapshot.header.model_copy(update={"topics": topics})
     return Snapshot(header, snapshot.partitions)
 
@@ -211,19 +208,14 @@ class RecordingExecutor:
     ) -> RunReport:
         raise AssertionError("there is no run to resume")
 
-    def plan_rollback(
-        self, journal_dir: Path, run_id: str | None
-    ) -> tuple[Plan, list[str]]:
+    def plan_rollback(self, journal_dir: Path, run_id: str | None) -> tuple[Plan, list[str]]:
         raise AssertionError("there is nothing to undo")
 
     def clean_up(self, journal_dir: Path, *, idle: bool = False) -> list[str]:
         return []
 
     def forecast(
-        self,
-        plan: Plan,
-        journal_dir: Path,
-        moves_in_flight: int | None = None,
+        self, plan: Plan, journal_dir: Path, moves_in_flight: int | None = None
     ) -> Forecast:
         return forecast(plan, RunLimits(), Pace.of([]))
 

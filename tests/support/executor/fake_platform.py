@@ -7,12 +7,7 @@ from enum import Enum
 
 from executor.client.responses import ClusterView, PartitionResponse
 from executor.health.health_rules import BrokenStopRule, broken_for_plan
-from executor.platforms.platform import (
-    MoveFinding,
-    MoveStage,
-    ObservedMove,
-    Preparation,
-)
+from executor.platforms.platform import MoveFinding, MoveStage, ObservedMove, Preparation
 from executor.timing import Timing
 from lab.simulated_cluster.dynamic_configs import alter, append, of_keys, subtract
 from model.errors import ClusterUnreachable
@@ -36,9 +31,7 @@ class FakeTime:
 
     @property
     def timing(self) -> Timing:
-        return Timing(
-            now_s=lambda: self.now_s, pause=self._pause, steady_s=lambda: self.now_s
-        )
+        return Timing(now_s=lambda: self.now_s, pause=self._pause, steady_s=lambda: self.now_s)
 
     def _pause(self, seconds: float) -> None:
         self.now_s += seconds
@@ -64,9 +57,7 @@ class Fault(Enum):
 
 
 class FakePlatform:
-    """A platform whose moves take a few polls; `on_request` is called for each
-    request.
-    """
+    """A platform whose moves take a few polls; `on_request` is called for each request."""
 
     def __init__(
         self,
@@ -188,9 +179,7 @@ class FakeConfigs:
     def cluster(self) -> ClusterView:
         return ClusterView(cluster_id=CLUSTER_ID, alive=frozenset(ids([1, 2, 3])))
 
-    def own_broker_configs(
-        self, broker: BrokerId, keys: Sequence[str]
-    ) -> dict[str, str]:
+    def own_broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
         return of_keys(self.brokers.get(broker, {}), keys)
 
     def broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
@@ -209,24 +198,18 @@ class FakeConfigs:
     ) -> dict[TopicName, dict[str, str]]:
         return {topic: of_keys(self.topics.get(topic, {}), keys) for topic in topics}
 
-    def alter_broker_configs(
-        self, broker: BrokerId, values: Mapping[str, str | None]
-    ) -> None:
+    def alter_broker_configs(self, broker: BrokerId, values: Mapping[str, str | None]) -> None:
         self._answer()
         self.on_change()
         alter(self.brokers.setdefault(broker, {}), values)
         if not self.brokers[broker]:
             del self.brokers[broker]
 
-    def append_topic_configs(
-        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
-    ) -> None:
+    def append_topic_configs(self, topic: TopicName, lists: Mapping[str, Sequence[str]]) -> None:
         self._answer()
         append(self.topics.setdefault(topic, {}), lists)
 
-    def subtract_topic_configs(
-        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
-    ) -> None:
+    def subtract_topic_configs(self, topic: TopicName, lists: Mapping[str, Sequence[str]]) -> None:
         self._answer()
         subtract(self.topics.setdefault(topic, {}), lists)
 

@@ -24,12 +24,7 @@ from model.ids import PartitionId
 from model.plan.plan import Move, Plan
 from model.run import JournalEvent, RunProgress, RunReport
 from model.snapshot.snapshot import StorageKind
-from tests.support.executor.fake_platform import (
-    FakeConfigs,
-    FakePlatform,
-    FakeTime,
-    Fault,
-)
+from tests.support.executor.fake_platform import FakeConfigs, FakePlatform, FakeTime, Fault
 from tests.support.executor.plan_builders import CLUSTER_ID, move, plan
 from tests.support.executor.simulated_runs import Killed
 
@@ -58,9 +53,7 @@ class FakeRun:
         name = f"run-{next(_numbers)}"
         self.journal = RunJournal(self.folder, self.plan, name, self.time.timing)
 
-    def run(
-        self, check_error: Exception | None = None, past: PastRun | None = None
-    ) -> RunReport:
+    def run(self, check_error: Exception | None = None, past: PastRun | None = None) -> RunReport:
         def check(_moves: Sequence[Move]) -> None:
             if check_error is not None:
                 raise check_error
@@ -68,15 +61,11 @@ class FakeRun:
         with closing(self.journal):
             return Execution(self.context(check, past)).run()
 
-    def context(
-        self, check: Callable[[Sequence[Move]], None], past: PastRun | None
-    ) -> RunContext:
+    def context(self, check: Callable[[Sequence[Move]], None], past: PastRun | None) -> RunContext:
         timing = self.time.timing
         overrides = ClusterOverrides(
             cast("ClusterAdmin", self.configs),
-            RunLimits(
-                throttle_bytes_per_s=self.throttle, suspend_balancer=self.suspend
-            ),
+            RunLimits(throttle_bytes_per_s=self.throttle, suspend_balancer=self.suspend),
             timing,
         )
         rates = RunRates(overrides.admin, timing, overrides.limits, {})
@@ -87,10 +76,7 @@ class FakeRun:
             journal=self.journal,
             steering=self.steering,
             observe=self.shown.append,
-            platforms={
-                StorageKind.REPLICATED: self.platform,
-                StorageKind.SHARED: self.platform,
-            },
+            platforms={StorageKind.REPLICATED: self.platform, StorageKind.SHARED: self.platform},
             check=check,
             overrides=overrides.of_run(self.journal, rates, self.steering, past),
             headroom=lambda _moves, _running: {},
@@ -129,9 +115,7 @@ def kill_at(bench: FakeRun, record: int, *, written: bool) -> None:
     """Die before or after the n-th record is on disk."""
     write, count = bench.journal.write, itertools.count()
 
-    def dying(
-        event: JournalEvent, moves: Sequence[Move | None] = (None,), **more: Any
-    ) -> None:
+    def dying(event: JournalEvent, moves: Sequence[Move | None] = (None,), **more: Any) -> None:
         at = next(count)
         if at < record or (at == record and written):
             write(event, moves, **more)

@@ -16,9 +16,7 @@ Places = dict[int, dict[int, str]]
 """The log directory, by partition and broker."""
 
 
-def places(
-    admin: ClusterAdmin, topic: str, replicas: Mapping[int, Sequence[int]]
-) -> Places:
+def places(admin: ClusterAdmin, topic: str, replicas: Mapping[int, Sequence[int]]) -> Places:
     """Log directories of a topic's replicas; `replicas` by partition."""
     name = TopicName(topic)
     return {

@@ -54,10 +54,7 @@ def move(
 
 
 def plan(
-    moves: Sequence[Move],
-    *,
-    cluster_id: str = CLUSTER_ID,
-    live: Collection[int] = (1, 2, 3),
+    moves: Sequence[Move], *, cluster_id: str = CLUSTER_ID, live: Collection[int] = (1, 2, 3)
 ) -> Plan:
     """A sealed plan of these moves."""
     return Plan(
@@ -101,9 +98,7 @@ def plan_for(bootstrap: str, topic: str, after: Mapping[int, Sequence[int]]) -> 
     return plan(moves, cluster_id=cluster.cluster_id, live=cluster.alive)
 
 
-def _views(
-    admin: KafkaAdmin, pids: Sequence[PartitionId]
-) -> dict[PartitionId, PartitionView]:
+def _views(admin: KafkaAdmin, pids: Sequence[PartitionId]) -> dict[PartitionId, PartitionView]:
     """As if the polled broker knew them; others knew them before."""
     end_s = time.monotonic() + 300
     while len(result := admin.partitions(pids)) < len(pids):

@@ -61,18 +61,13 @@ class Proxied:
         """Execute a plan."""
         with self.connect(limits) as executor:
             return executor.execute(
-                plan,
-                journal_dir=self.folder,
-                observe=observe,
-                steering=Steering(),
+                plan, journal_dir=self.folder, observe=observe, steering=Steering()
             )
 
     def resume(self) -> RunReport:
         """Resume the newest run."""
         with self.connect() as executor:
-            return executor.resume(
-                journal_dir=self.folder, observe=ignore, steering=Steering()
-            )
+            return executor.resume(journal_dir=self.folder, observe=ignore, steering=Steering())
 
     def is_as_planned(self, plan: Plan) -> bool:
         """Whether replicas, replicas in sync and leaders match."""
@@ -98,10 +93,7 @@ def proxied(properties: Mapping[str, str]) -> Iterator[Proxied]:
     ports = free_ports(6)
     outer, inner = ports[:3], ports[3:]
     plan = LocalPlan(
-        ports=tuple(inner),
-        proxy_ports=tuple(outer),
-        tier=False,
-        properties=properties,
+        ports=tuple(inner), proxy_ports=tuple(outer), tier=False, properties=properties
     )
     with (
         Proxy(dict(zip(outer, inner, strict=True)), source=CLIENTS) as proxy,

@@ -29,17 +29,11 @@ def execute(
 ) -> RunReport:
     """Execute a plan to its end."""
     return executor.execute(
-        plan,
-        journal_dir=folder,
-        moves_in_flight=in_flight,
-        observe=observe,
-        steering=Steering(),
+        plan, journal_dir=folder, moves_in_flight=in_flight, observe=observe, steering=Steering()
     )
 
 
-def executor_with_tier(
-    cluster: LocalCluster, limits: RunLimits = DEFAULT_LIMITS
-) -> Executor:
+def executor_with_tier(cluster: LocalCluster, limits: RunLimits = DEFAULT_LIMITS) -> Executor:
     """An executor that reads the tier of the cluster."""
     s3 = S3Settings(
         endpoint_url=cluster.s3.endpoint,

@@ -57,11 +57,7 @@ def place(endpoint: str) -> S3Settings:
 
 def s3_settings(endpoint: str, prefix: str = "") -> S3Settings:
     return S3Settings(
-        endpoint_url=endpoint,
-        bucket=BUCKET,
-        prefix=prefix,
-        access_key="me",
-        secret_key="secret",
+        endpoint_url=endpoint, bucket=BUCKET, prefix=prefix, access_key="me", secret_key="secret"
     )
 
 
@@ -125,10 +121,7 @@ class FaultyClient:
 
 def refusal(name: str, status: int, code: str) -> ClientError:
     return ClientError(
-        {
-            "Error": {"Code": code, "Message": code},
-            "ResponseMetadata": {"HTTPStatusCode": status},
-        },
+        {"Error": {"Code": code, "Message": code}, "ResponseMetadata": {"HTTPStatusCode": status}},
         name,
     )
 

@@ -9,12 +9,7 @@ from executor.executor import Executor
 from executor.run.operator_control import Steering
 from executor.timing import RunLimits
 from lab.simulated_cluster.cluster import SimulatedCluster
-from lab.simulated_cluster.cluster_state import (
-    Curve,
-    SimulatedBroker,
-    SimulatedPartition,
-    steady,
-)
+from lab.simulated_cluster.cluster_state import Curve, SimulatedBroker, SimulatedPartition, steady
 from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.ids import BrokerId, PartitionId, TopicName
@@ -122,16 +117,12 @@ class SimulatedRun:
         return not any([*self.cluster.topic_configs.values(), *brokers])
 
     def executor(self) -> Executor:
-        """An executor as in a new process, which knows only the disk and the
-        cluster.
-        """
+        """An executor as in a new process, which knows only the disk and the cluster."""
         admin = SimulatedAdmin(self.cluster, self.faults)
         return Executor(admin, timing=self.cluster.timing, limits=self.limits)
 
     def run(
-        self,
-        to_run: Plan | None = None,
-        observe: Callable[[RunProgress], None] | None = None,
+        self, to_run: Plan | None = None, observe: Callable[[RunProgress], None] | None = None
     ) -> RunReport:
         """Execute the plan, or another one."""
         return self.executor().execute(
@@ -175,9 +166,7 @@ class SimulatedRun:
         return self.dirs_after.get(number, ())
 
     def _broker(self, broker: BrokerId) -> SimulatedBroker:
-        return SimulatedBroker(
-            id=broker, disk_bytes=self.disk_bytes, log_dirs=self.log_dirs
-        )
+        return SimulatedBroker(id=broker, disk_bytes=self.disk_bytes, log_dirs=self.log_dirs)
 
     def _sized(self, of: Move) -> Move:
         size = 0 if self.storage is StorageKind.SHARED else int(self.log_bytes)
@@ -207,9 +196,7 @@ def run_until_stopped(
         timing=simulated.timing,
         limits=RunLimits(moves_in_flight=1),
     )
-    report = executor.execute(
-        plan, journal_dir=folder, observe=lambda _: None, steering=steering
-    )
+    report = executor.execute(plan, journal_dir=folder, observe=lambda _: None, steering=steering)
     return report, executor
 
 

@@ -26,9 +26,7 @@ def fill(bootstrap: str, topic: str, megabytes: Sequence[int]) -> None:
     assert producer.flush(PATIENCE_S) == 0
 
 
-def loaded(
-    cluster: LocalCluster, topic: str, size: float, *, partitions: int, rate: float
-) -> Load:
+def loaded(cluster: LocalCluster, topic: str, size: float, *, partitions: int, rate: float) -> Load:
     """A continuous load, once it has written so many bytes into each partition."""
     order = LoadOrder(topic=topic, bytes_per_s=rate, weights=(1.0,) * partitions)
     load = Load(cluster.processes, cluster.bootstrap, order, name=topic)

@@ -125,11 +125,7 @@ def wide(
         ]
         columns["topic"] = np.array(topics, np.int64)
     header = base.header.model_copy(
-        update={
-            "resources": resources,
-            "slots": tuple(slots or ()),
-            "topics": tuple(named),
-        }
+        update={"resources": resources, "slots": tuple(slots or ()), "topics": tuple(named)}
     )
     return Snapshot(header, dataclasses.replace(base.partitions, **columns))
 
@@ -152,9 +148,7 @@ def words(proposal: Proposal, rule: str) -> list[str]:
     return [v.words for v in result.violations(proposal)]
 
 
-def move(
-    partition: int, before: tuple[int, ...], after: tuple[int, ...], **others: Any
-) -> Move:
+def move(partition: int, before: tuple[int, ...], after: tuple[int, ...], **others: Any) -> Move:
     fields: dict[str, Any] = {
         "topic": TOPIC,
         "topic_id": "id",

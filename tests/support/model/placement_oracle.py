@@ -7,31 +7,12 @@ from hypothesis import strategies as st
 
 from model.evaluate import Evaluation, evaluate_proposal
 from model.goals.goals import Goal, Goals, ObjectiveKind, Pin, RackRule
-from model.goals.rack_placement import (
-    PlacementRule,
-    RackConstraint,
-    RackCount,
-    ReplicaPlacement,
-)
+from model.goals.rack_placement import PlacementRule, RackConstraint, RackCount, ReplicaPlacement
 from model.ids import BrokerId
 from model.names import Names
 from model.plan.proposal import Change, Proposal
-from model.snapshot.snapshot import (
-    BrokerState,
-    Count,
-    RecentMove,
-    Resource,
-    Snapshot,
-    StorageKind,
-)
-from tests.support.model.clusters import (
-    RATES,
-    TAKEN_AT_MS,
-    TOPIC,
-    brokers,
-    ids,
-    snapshot,
-)
+from model.snapshot.snapshot import BrokerState, Count, RecentMove, Resource, Snapshot, StorageKind
+from tests.support.model.clusters import RATES, TAKEN_AT_MS, TOPIC, brokers, ids, snapshot
 
 ALL = Names(prefix=("",))
 
@@ -73,9 +54,7 @@ def least_objective(state: Snapshot, goals: Goals) -> Evaluation | None:
 def clusters(draw: st.DrawFn, rows: int = 2, most: int = 4) -> Snapshot:
     """Up to four brokers of any state, some racks, rows of one topic."""
     count = draw(st.integers(2, most))
-    states = draw(
-        st.lists(st.sampled_from(BrokerState), min_size=count, max_size=count)
-    )
+    states = draw(st.lists(st.sampled_from(BrokerState), min_size=count, max_size=count))
     rf = draw(st.integers(1, min(3, count)))
     places = [
         tuple(draw(st.permutations(range(1, count + 1)))[:rf])
@@ -96,9 +75,7 @@ def clusters(draw: st.DrawFn, rows: int = 2, most: int = 4) -> Snapshot:
             draw(st.sampled_from([{}, dict.fromkeys(range(1, count + 1), 40.0)])),
         ),
         places,
-        draw(
-            st.lists(st.tuples(some, some), min_size=len(places), max_size=len(places))
-        ),
+        draw(st.lists(st.tuples(some, some), min_size=len(places), max_size=len(places))),
         storage=draw(st.sampled_from(StorageKind)),
         leaders=[draw(st.sampled_from([*p, p[0], p[0], -1])) for p in places],
         local_bytes=[draw(st.sampled_from([-1, 50, 300])) for _ in places],
@@ -110,9 +87,7 @@ def clusters(draw: st.DrawFn, rows: int = 2, most: int = 4) -> Snapshot:
 def random_goals(draw: st.DrawFn, rf: int) -> Goals:
     """Goals with any objective and some of the rules."""
     measures = draw(
-        st.lists(
-            st.sampled_from([*RATES, *Count, Resource.DISK]), min_size=1, unique=True
-        )
+        st.lists(st.sampled_from([*RATES, *Count, Resource.DISK]), min_size=1, unique=True)
     )
     weight = st.sampled_from([0.0, 0.5, 1.0, 2.0])
     return Goals(
@@ -150,8 +125,7 @@ def _placements(draw: st.DrawFn, rf: int) -> PlacementRule:
         )
     ]
     return PlacementRule(
-        topics=ALL,
-        placement=ReplicaPlacement(version=1, replicas=parts[0], observers=parts[1]),
+        topics=ALL, placement=ReplicaPlacement(version=1, replicas=parts[0], observers=parts[1])
     )
 
 
@@ -164,8 +138,4 @@ def priced_clusters(
     goals = draw(random_goals(len(state.replicas(0))))
     keys = [g.resource.value for g in goals.balance]
     scale = draw(st.sampled_from([0.05, 0.5, 5.0]))
-    return (
-        state,
-        goals,
-        {b: {k: scale * draw(PRICE) for k in keys} for b in state.broker},
-    )
+    return (state, goals, {b: {k: scale * draw(PRICE) for k in keys} for b in state.broker})

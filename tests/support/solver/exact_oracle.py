@@ -70,8 +70,7 @@ def cluster(
     names = sorted({row.topic for row in rows} | {TOPIC})
     kinds = dict.fromkeys(names, storage) if isinstance(storage, str) else storage
     topics = [
-        Topic(name=name, topic_id="id", storage=kinds[name], internal=internal)
-        for name in names
+        Topic(name=name, topic_id="id", storage=kinds[name], internal=internal) for name in names
     ]
     later = [row.later for row in rows]
     known = bool(rows) and None not in later
@@ -97,9 +96,7 @@ def cluster(
     return Snapshot(header, columns)
 
 
-def _partition(
-    row: Row, number: int, storage: StorageKind, internal: bool
-) -> PartitionRow:
+def _partition(row: Row, number: int, storage: StorageKind, internal: bool) -> PartitionRow:
     return PartitionRow(
         id=PartitionId(row.topic, number),
         topic_id="id",
@@ -114,22 +111,16 @@ def _partition(
 
 def moved(partition: int, left: int, age_s: float) -> RecentMove:
     at_ms = TAKEN_AT_MS - int(1000 * age_s)
-    return RecentMove(
-        topic=TOPIC, partition=partition, left=(BrokerId(left),), at_ms=at_ms
-    )
+    return RecentMove(topic=TOPIC, partition=partition, left=(BrokerId(left),), at_ms=at_ms)
 
 
 def goals(price: float | None = None, **others: object) -> Goals:
     """Both rates, no floor."""
     balance = tuple(Goal(resource=r, floor=0.0) for r in RESOURCES)
-    return Goals.model_validate(
-        {"balance": balance, "move_price": price, **others}, strict=False
-    )
+    return Goals.model_validate({"balance": balance, "move_price": price, **others}, strict=False)
 
 
-def least(
-    snapshot: Snapshot, given_goals: Goals, plan: Plan | None = None
-) -> float | None:
+def least(snapshot: Snapshot, given_goals: Goals, plan: Plan | None = None) -> float | None:
     """The least F of all placements without a violation; None if there is none.
 
     plan: count only placements that repair what it repairs, and leave no broker further
@@ -165,9 +156,7 @@ def repairs_as_much(evaluation: Evaluation, plan: Plan) -> bool:
 
 def remaining_violations(faults: Plan | Evaluation) -> tuple[int, float]:
     """Rows that share racks and may move, and the excess over limits, in limits."""
-    left = [
-        v for v in faults.rack_violations if not v.repaired and v.reason in MAY_MOVE
-    ]
+    left = [v for v in faults.rack_violations if not v.repaired and v.reason in MAY_MOVE]
     over = [o.after / o.limit - 1 for o in faults.over_limit if o.remains]
     return len(left), sum(over)
 
@@ -196,9 +185,7 @@ def _all_places(snapshot: Snapshot, given_goals: Goals) -> list[list[Change | No
     ]
 
 
-def _forbidden(
-    snapshot: Snapshot, given_goals: Goals, row: int, place: Change | None
-) -> bool:
+def _forbidden(snapshot: Snapshot, given_goals: Goals, row: int, place: Change | None) -> bool:
     """Whether a rule reports a violation of this very partition."""
     proposal = Proposal(snapshot, given_goals, (place,) if place else ())
     prefix = f"{snapshot.id(row)} "

@@ -26,9 +26,7 @@ RESOURCES: Final = (Resource.NET_IN, Resource.NET_OUT, Resource.DISK)
 PER_TOPIC: Final = 10
 
 
-def hard(
-    seed: int, most_brokers: int = 12, most_rows: int = 200
-) -> tuple[Snapshot, Goals]:
+def hard(seed: int, most_brokers: int = 12, most_rows: int = 200) -> tuple[Snapshot, Goals]:
     """A cluster and goals for it; equal seeds give equal ones."""
     rng = np.random.default_rng(seed)
     brokers = int(rng.integers(2, most_brokers + 1))
@@ -50,9 +48,7 @@ def with_directories(snapshot: Snapshot, seed: int) -> Snapshot:
         LogDir(path=f"/d{i}", capacity_bytes=room, cordoned=bool(rng.random() < 0.1))
         for i in range(count)
     )
-    brokers = tuple(
-        b.model_copy(update={"log_dirs": dirs}) for b in snapshot.header.brokers
-    )
+    brokers = tuple(b.model_copy(update={"log_dirs": dirs}) for b in snapshot.header.brokers)
     header = snapshot.header.model_copy(update={"brokers": brokers})
     at = rng.integers(0, count, len(replica_brokers)).astype(np.int64)
     return Snapshot(header, replace(snapshot.partitions, replica_dir=at))
@@ -69,9 +65,7 @@ def _loads(rng: np.random.Generator, rows: int) -> np.ndarray:
     )
 
 
-def _snapshot(
-    rng: np.random.Generator, brokers: int, rf: int, loads: np.ndarray
-) -> Snapshot:
+def _snapshot(rng: np.random.Generator, brokers: int, rf: int, loads: np.ndarray) -> Snapshot:
     racks = rng.choice([0, 1, 2, 3, 4])
     pull = rng.choice([1.0, 1.0, 0.3, 0.0], brokers) + 1e-3
     kind = StorageKind(rng.choice([StorageKind.SHARED, StorageKind.REPLICATED]))
@@ -138,9 +132,7 @@ def _goals(rng: np.random.Generator, snapshot: Snapshot) -> Goals:
         ),
         "budgets": {
             str(
-                rng.choice(
-                    ["replica_moves", "replica_moves_in_per_broker", "leader_changes"]
-                )
+                rng.choice(["replica_moves", "replica_moves_in_per_broker", "leader_changes"])
             ): int(rng.choice([0, 1, 5, 40]))
         },
         "pins": [{"topics": {"regex": ["t00[0-3]"]}, "brokers": ids}],

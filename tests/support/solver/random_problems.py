@@ -8,20 +8,10 @@ from hypothesis import strategies as st
 from model.goals.goals import Budgets, Goals, ObjectiveKind, RackRule
 from model.ids import BrokerId
 from model.snapshot.snapshot import Broker, BrokerState, Snapshot, StorageKind
-from tests.support.solver.exact_oracle import (
-    OTHER,
-    RESOURCES,
-    TOPIC,
-    Row,
-    cluster,
-    goals,
-    moved,
-)
+from tests.support.solver.exact_oracle import OTHER, RESOURCES, TOPIC, Row, cluster, goals, moved
 
 STATES = [*[BrokerState.ALIVE] * 9, *BrokerState]
-LOADS = st.one_of(
-    st.sampled_from([1.0, 2.0, 5.0, 0.0, float("nan")]), st.floats(0.001, 100)
-)
+LOADS = st.one_of(st.sampled_from([1.0, 2.0, 5.0, 0.0, float("nan")]), st.floats(0.001, 100))
 COUNTS = ("replicas", "leaders", "leader_net_in", "topic_replicas", "topic_leaders")
 MOST_PLACES = 20_000
 """Placements of a cluster with more rows than one, all rows together."""
@@ -67,10 +57,7 @@ def clusters(
 
 @st.composite
 def brokers(
-    draw: st.DrawFn,
-    number: int,
-    racks: Sequence[str | None],
-    capacity: Sequence[float | None],
+    draw: st.DrawFn, number: int, racks: Sequence[str | None], capacity: Sequence[float | None]
 ) -> Broker:
     """A broker of any state; its capacities may be known, and may be little."""
     some = st.sampled_from(capacity)
@@ -112,10 +99,7 @@ def random_goals(draw: st.DrawFn) -> Goals:
         "replicas_per_broker": st.sampled_from([1, 2]),
         "excluded_topics": st.just(("ord.*",)),
         "stay": st.sampled_from(
-            [
-                [{"topic": TOPIC, "partitions": [0, 1]}],
-                [{"topic": OTHER, "partitions": [9]}],
-            ]
+            [[{"topic": TOPIC, "partitions": [0, 1]}], [{"topic": OTHER, "partitions": [9]}]]
         ),
         "pins": st.lists(pins(), min_size=1, max_size=2),
         "placements": st.lists(placements(), min_size=1, max_size=2),
@@ -156,11 +140,7 @@ def placements(draw: st.DrawFn) -> dict[str, object]:
     """Replicas and observers in some racks, which may not exist."""
     parts = st.lists(st.sampled_from("aabbcz"), min_size=1, max_size=3)
     replicas, observers = draw(parts), draw(st.one_of(st.just([]), parts))
-    placement = {
-        "version": 1,
-        "replicas": _counts(replicas),
-        "observers": _counts(observers),
-    }
+    placement = {"version": 1, "replicas": _counts(replicas), "observers": _counts(observers)}
     return {"topics": {"exact": [draw(TOPICS)]}, "placement": placement}
 
 

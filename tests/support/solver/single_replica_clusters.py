@@ -29,9 +29,7 @@ def single_replica_clusters(
     return cluster(brokers, rows)
 
 
-def searched(
-    snapshot: Snapshot, given_goals: Goals, work: float = 1.0
-) -> LocalSearch | None:
+def searched(snapshot: Snapshot, given_goals: Goals, work: float = 1.0) -> LocalSearch | None:
     """A local search; None if there is nothing to search."""
     problem = compile_problem(snapshot, given_goals)
     limits = SolveLimits(work=60.0)

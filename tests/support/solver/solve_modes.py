@@ -17,9 +17,7 @@ from tests.support.solver.hard_clusters import with_directories
 Mode = Callable[[Snapshot, Goals, SolveLimits, SolveObserver], object]
 
 
-def _plan(
-    snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
-) -> object:
+def _plan(snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver) -> object:
     return solve(snapshot, goals, limits, observer)
 
 
@@ -49,17 +47,13 @@ def _assign(
     return assign_replicas(snapshot, goals, topic, limits, observer)
 
 
-def _why(
-    snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
-) -> object:
+def _why(snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver) -> object:
     small = limits.model_copy(update={"work": limits.work / 2})
     best = solve(snapshot, goals, small, observer).best
     if best is None:
         return None
     broker = snapshot.header.brokers[-1].id
-    return [
-        why_not(snapshot, best, row, broker) for row in range(3) if row < len(snapshot)
-    ]
+    return [why_not(snapshot, best, row, broker) for row in range(3) if row < len(snapshot)]
 
 
 MODES: Final[dict[str, Mode]] = {

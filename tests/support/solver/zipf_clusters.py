@@ -61,18 +61,14 @@ def synthetic(
     header = SnapshotHeader(
         cluster_id="synthetic",
         taken_at_ms=TAKEN_AT_MS,
-        brokers=tuple(
-            Broker(id=BrokerId(b), rack=f"r{b % racks}") for b in range(brokers)
-        ),
+        brokers=tuple(Broker(id=BrokerId(b), rack=f"r{b % racks}") for b in range(brokers)),
         topics=tuple(topics),
         resources=(Resource.NET_IN, Resource.NET_OUT),
     )
     return Snapshot(header, partitions_from_rows(topics, rows, np.array(loads)))
 
 
-def _place(
-    rng: np.random.Generator, pull: np.ndarray, rf: int, racks: int
-) -> tuple[BrokerId, ...]:
+def _place(rng: np.random.Generator, pull: np.ndarray, rf: int, racks: int) -> tuple[BrokerId, ...]:
     chosen: list[int] = []
     for rack in rng.permutation(racks)[:rf]:
         members = np.arange(rack, len(pull), racks)

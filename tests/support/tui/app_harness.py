@@ -48,8 +48,7 @@ class Stage:
     async def settle(self) -> None:
         """Wait until messages, threads and repaints are done.
 
-        Counted in rounds rather than by an idle processor, which a busy machine never
-        has.
+        Counted in rounds rather than by an idle processor, which a busy machine never has.
         """
         await self.app.workers.wait_for_complete()
         if self.app.current_mode != self.mode:

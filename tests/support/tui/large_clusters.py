@@ -7,14 +7,7 @@ import numpy as np
 
 from control.loop.view import LoopView
 from model.ids import BrokerId, TopicName
-from model.snapshot.snapshot import (
-    Broker,
-    Partitions,
-    Resource,
-    Snapshot,
-    SnapshotHeader,
-    Topic,
-)
+from model.snapshot.snapshot import Broker, Partitions, Resource, Snapshot, SnapshotHeader, Topic
 from tests.support.tui.loop_views import AT_MS, CLUSTER_ID, judged, solving
 
 
@@ -29,9 +22,7 @@ def crowd(brokers: int, topics: int, partitions: int) -> Snapshot:
     header = SnapshotHeader(
         cluster_id=CLUSTER_ID,
         taken_at_ms=AT_MS,
-        brokers=tuple(
-            Broker(id=BrokerId(i), rack=f"rack-{i % 3}") for i in range(brokers)
-        ),
+        brokers=tuple(Broker(id=BrokerId(i), rack=f"rack-{i % 3}") for i in range(brokers)),
         topics=tuple(_topic(i) for i in range(topics)),
         resources=(Resource.NET_IN, Resource.NET_OUT),
     )
@@ -60,8 +51,5 @@ def crowded(brokers: int, topics: int, partitions: int) -> LoopView:
     """The loop over such a cluster."""
     snapshot = crowd(brokers, topics, partitions)
     return replace(
-        solving(),
-        brokers=snapshot.header.brokers,
-        snapshot=snapshot,
-        evaluation=judged(snapshot),
+        solving(), brokers=snapshot.header.brokers, snapshot=snapshot, evaluation=judged(snapshot)
     )

@@ -49,11 +49,7 @@ def skewed() -> Snapshot:
     """All partitions on broker 1; the newest sample is two seconds old."""
     read = read_snapshot(FIXTURE)
     source = Source(
-        name="probe",
-        newest_sample_ms=AT_MS - 2000,
-        window_s=15.0,
-        samples=240,
-        measured_share=1.0,
+        name="probe", newest_sample_ms=AT_MS - 2000, window_s=15.0, samples=240, measured_share=1.0
     )
     update = {"cluster_id": CLUSTER_ID, "sources": (source,)}
     return Snapshot(read.header.model_copy(update=update), read.partitions)
@@ -66,9 +62,7 @@ def balanced_cluster() -> Snapshot:
     columns = skewed().partitions
     brokers = columns.replica_broker.copy()
     brokers[:] = homes
-    return Snapshot(
-        skewed().header, replace(columns, replica_broker=brokers, leader=brokers)
-    )
+    return Snapshot(skewed().header, replace(columns, replica_broker=brokers, leader=brokers))
 
 
 def moves() -> tuple[Move, ...]:
@@ -195,10 +189,7 @@ def solving() -> LoopView:
 
 def plan_ready(mode: Mode = Mode.APPROVE, *, of: Plan | None = None) -> LoopView:
     made = of or plan()
-    message = (
-        f"optimal: 4 moves, imbalance 12 -> {made.objective:.4g}, "
-        f"bound {made.bound:.4g}"
-    )
+    message = f"optimal: 4 moves, imbalance 12 -> {made.objective:.4g}, bound {made.bound:.4g}"
     return replace(
         solving(),
         phase=Phase.PLAN_READY,
@@ -293,30 +284,22 @@ def disconnected() -> LoopView:
 def no_partitions() -> LoopView:
     header, columns = skewed().header, skewed().partitions
     empty = Snapshot(
-        header.model_copy(update={"topics": ()}),
-        partitions_from_rows((), (), columns.loads[:0]),
+        header.model_copy(update={"topics": ()}), partitions_from_rows((), (), columns.loads[:0])
     )
     message = "no resource is loaded enough to be balanced"
     return replace(
-        solving(),
-        phase=Phase.BALANCED,
-        message=message,
-        snapshot=empty,
-        evaluation=judged(empty),
+        solving(), phase=Phase.BALANCED, message=message, snapshot=empty, evaluation=judged(empty)
     )
 
 
 def estimated() -> LoopView:
     """The first samples: most loads are not measured yet; capacities are known."""
     header = skewed().header
-    sources = tuple(
-        s.model_copy(update={"measured_share": 0.4}) for s in header.sources
-    )
+    sources = tuple(s.model_copy(update={"measured_share": 0.4}) for s in header.sources)
     capacity = {Resource.NET_IN: 10e6, Resource.NET_OUT: 4e6}
     brokers = tuple(b.model_copy(update={"capacity": capacity}) for b in header.brokers)
     known = Snapshot(
-        header.model_copy(update={"sources": sources, "brokers": brokers}),
-        skewed().partitions,
+        header.model_copy(update={"sources": sources, "brokers": brokers}), skewed().partitions
     )
     return replace(solving(), brokers=brokers, snapshot=known, evaluation=judged(known))
 

@@ -16,24 +16,14 @@ from solver.report.result import Result
 from solver.search.observer import SolveObserver
 from solver.solve import solve
 from solver.studies.trace_frontier import trace_plans
-from tests.support.tui.loop_views import (
-    AT_MS,
-    GOALS,
-    moves,
-    plan,
-    plan_ready,
-    skewed,
-    solving,
-)
+from tests.support.tui.loop_views import AT_MS, GOALS, moves, plan, plan_ready, skewed, solving
 
 WORK = SolveLimits(work=1.0)
 SCENARIO = Scenario(remove=(BrokerId(3),))
 SO_FAR = Solving(started_at_ms=AT_MS - 4000, objective=0.2381, moves=5, bound=0.1502)
 
 
-def answered(
-    status: PlanStatus, *reasons: str, ways_out: tuple[str, ...] = ()
-) -> LoopView:
+def answered(status: PlanStatus, *reasons: str, ways_out: tuple[str, ...] = ()) -> LoopView:
     """An answer without moves."""
     result = Result(
         status=status,
@@ -144,9 +134,7 @@ def what_if_answer() -> WhatIf:
 def what_if(mode: Mode = Mode.APPROVE) -> LoopView:
     """A what-if with a drained broker, beside a real plan that is ready."""
     supposed = WhatIfView(
-        words=SCENARIO.words(),
-        snapshot=suppose(skewed(), SCENARIO),
-        answer=what_if_answer(),
+        words=SCENARIO.words(), snapshot=suppose(skewed(), SCENARIO), answer=what_if_answer()
     )
     return replace(plan_ready(mode), proposed=PlanningView(supposed=supposed))
 
@@ -154,8 +142,7 @@ def what_if(mode: Mode = Mode.APPROVE) -> LoopView:
 STATES: dict[str, LoopView] = {
     "solving": still_solving(),
     "level_already": answered(
-        PlanStatus.ALREADY_BALANCED,
-        "every broker is within its tolerance band: 10.0 % in net_in",
+        PlanStatus.ALREADY_BALANCED, "every broker is within its tolerance band: 10.0 % in net_in"
     ),
     "no_improvement": answered(
         PlanStatus.NO_IMPROVEMENT,
@@ -172,8 +159,7 @@ STATES: dict[str, LoopView] = {
         ),
     ),
     "no_plan_in_time": answered(
-        PlanStatus.NONE_IN_TIME,
-        "no placement that keeps every rule was found within the limits",
+        PlanStatus.NONE_IN_TIME, "no placement that keeps every rule was found within the limits"
     ),
     "plan_ready": plan_ready(of=plan()),
     "asked": asked(),

@@ -50,9 +50,7 @@ def started_in_terminal(
         stdout=slave,
         stderr=slave,
         start_new_session=True,
-        preexec_fn=(lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0))
-        if controlled
-        else None,
+        preexec_fn=(lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0)) if controlled else None,
     )
     os.close(slave)
     try:

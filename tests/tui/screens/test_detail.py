@@ -5,14 +5,7 @@ import pytest
 from control.loop.view import LoopView
 from model.ids import BrokerId
 from tests.support.tui.large_clusters import crowded
-from tests.support.tui.loop_views import (
-    AT_MS,
-    GOALS,
-    estimated,
-    judged,
-    plan_ready,
-    skewed,
-)
+from tests.support.tui.loop_views import AT_MS, GOALS, estimated, judged, plan_ready, skewed
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.broker_detail import broker_detail
 from tui.viewmodel.brokers.load_history import KEPT, Trail

@@ -79,9 +79,7 @@ async def test_a_scrolled_log_shows_the_number_of_new_lines() -> None:
         assert at < pane.max_scroll_y
         await on.show(_of(*lines, *log("one"), *log("two")))
         assert pane.scroll_y == at
-        assert (
-            on.words("LogScreen .note") == "2 new lines below; press `end` to see them"
-        )
+        assert on.words("LogScreen .note") == "2 new lines below; press `end` to see them"
         await on.press("end")
         await on.settle()
         assert pane.at_end

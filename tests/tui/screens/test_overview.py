@@ -55,9 +55,7 @@ def _at(on: Stage) -> str | None:
     return on.app.screen.query_one("#brokers", KeyedTable).key_at_cursor
 
 
-async def test_the_broker_under_the_cursor_is_shown_with_its_heaviest_replicas() -> (
-    None
-):
+async def test_the_broker_under_the_cursor_is_shown_with_its_heaviest_replicas() -> None:
     async with stage(plan_ready(), size=(120, 40)) as on:
         assert _title(on).startswith("Broker 1")
         heaviest = _detail(on).splitlines()[5]
@@ -69,9 +67,7 @@ async def test_the_broker_under_the_cursor_is_shown_with_its_heaviest_replicas()
 
 async def test_the_history_of_a_broker_grows_with_every_snapshot() -> None:
     async with stage(solving(), size=(120, 40)) as on:
-        for seconds, snapshot in enumerate(
-            (balanced_cluster(), skewed(), balanced_cluster()), 1
-        ):
+        for seconds, snapshot in enumerate((balanced_cluster(), skewed(), balanced_cluster()), 1):
             await on.show(_later(snapshot, seconds))
         assert _detail(on).splitlines()[1].rstrip().endswith("█▄█▄")
         detail = on.app.screen.query_one(BrokerDetail)
@@ -99,9 +95,7 @@ async def test_a_broker_that_comes_and_goes_leaves_a_gap_and_keeps_the_cursor() 
     async with stage(solving(), size=(120, 40)) as on:
         await on.press("down", "down")
         header = skewed().header.model_copy(
-            update={
-                "brokers": skewed().header.brokers[:1] + skewed().header.brokers[2:]
-            }
+            update={"brokers": skewed().header.brokers[:1] + skewed().header.brokers[2:]}
         )
         without = Snapshot(header, skewed().partitions)
         for seconds in range(1, 7):
@@ -217,9 +211,7 @@ async def test_three_hundred_brokers_are_sorted_filtered_and_walked_through() ->
         assert _at(on) == "0"
 
 
-async def test_a_terminal_that_shrinks_and_grows_again_shows_the_same_as_before() -> (
-    None
-):
+async def test_a_terminal_that_shrinks_and_grows_again_shows_the_same_as_before() -> None:
     async with stage(plan_ready(), size=(120, 40)) as on:
         await on.press("down")
         before = on.app.export_screenshot()

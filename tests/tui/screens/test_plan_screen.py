@@ -78,9 +78,7 @@ async def test_a_refusal_is_shown_as_a_sentence() -> None:
     async with stage(plan_ready()) as on:
         on.loop.proposals.refuses = ConfigError("orders-0 cannot stay: [a] rule")
         await on.press("2", "d")
-        assert [n.message for n in on.app._notifications] == [
-            "orders-0 cannot stay: [a] rule"
-        ]
+        assert [n.message for n in on.app._notifications] == ["orders-0 cannot stay: [a] rule"]
 
 
 async def test_p_pins_the_partition_to_the_brokers_that_are_typed() -> None:
@@ -94,9 +92,7 @@ async def test_p_pins_the_partition_to_the_brokers_that_are_typed() -> None:
         assert _refused(on) == ""
         await on.press("enter")
         pin = Pin(
-            topics=Names(exact=("orders",)),
-            partitions=(0,),
-            brokers=(BrokerId(2), BrokerId(3)),
+            topics=Names(exact=("orders",)), partitions=(0,), brokers=(BrokerId(2), BrokerId(3))
         )
         assert on.loop.proposals.asked == [PlanOverrides(pins=(pin,))]
 
@@ -131,11 +127,7 @@ async def test_g_edits_weights_tolerances_and_limits_and_explains_errors() -> No
         (asks,) = on.loop.proposals.asked
         assert asks.goals is not None
         result = [(g.resource, g.weight, g.tolerance) for g in asks.goals.balance]
-        assert result == [
-            ("net_in", 1.0, 0.1),
-            ("replicas", 3.0, 0.1),
-            ("leaders", 2.0, 0.2),
-        ]
+        assert result == [("net_in", 1.0, 0.1), ("replicas", 3.0, 0.1), ("leaders", 2.0, 0.2)]
         assert asks.goals.budgets.replica_moves == 3
         assert asks.goals.objective is ObjectiveKind.BAND
         assert asks.goals.balance[0].floor == GOALS.balance[0].floor
@@ -285,9 +277,7 @@ async def test_every_part_of_a_what_if_is_marked() -> None:
         assert str(title.render()).startswith("WHAT-IF: orders-")
 
 
-async def test_e_exports_the_plan_its_rollback_and_reassignment_json(
-    tmp_path: Path,
-) -> None:
+async def test_e_exports_the_plan_its_rollback_and_reassignment_json(tmp_path: Path) -> None:
     view = plan_ready(of=loaded_plan())
     async with stage(view) as on:
         await on.press("2", "e")
@@ -302,18 +292,14 @@ async def test_e_exports_the_plan_its_rollback_and_reassignment_json(
         assert "already exists; name another folder" in _refused(on)
 
 
-async def test_in_a_browser_no_files_are_written(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_in_a_browser_no_files_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     async with stage(plan_ready()) as on:
         monkeypatch.setenv("TEXTUAL_DRIVER", "textual.drivers.web_driver:WebDriver")
         await on.press("2", "e")
         assert len(on.app.screen_stack) == 1
 
 
-async def test_a_what_if_is_exported_in_a_form_that_cannot_be_executed(
-    tmp_path: Path,
-) -> None:
+async def test_a_what_if_is_exported_in_a_form_that_cannot_be_executed(tmp_path: Path) -> None:
     async with stage(what_if()) as on:
         await on.press("2", "e")
         await _type(on, "folder", str(tmp_path))
@@ -339,11 +325,7 @@ KEYS = ["d", "p", "u", "g", "f", "w", "b", "e", "c", "A", "r", "X", "P", "space"
 
 @pytest.mark.parametrize(
     "view",
-    [
-        plan_ready(Mode.READ_ONLY),
-        with_frontier(Mode.READ_ONLY),
-        what_if(Mode.READ_ONLY),
-    ],
+    [plan_ready(Mode.READ_ONLY), with_frontier(Mode.READ_ONLY), what_if(Mode.READ_ONLY)],
     ids=["a plan", "a frontier", "a what-if"],
 )
 async def test_read_only_no_key_of_the_plan_screen_reaches_a_mutating_call(
@@ -460,9 +442,7 @@ async def test_closing_a_form_during_a_request_closes_nothing_else() -> None:
         assert on.app.screen.query("#moves")
 
 
-async def test_a_form_left_while_it_writes_harms_nothing(
-    tmp_path: Path,
-) -> None:
+async def test_a_form_left_while_it_writes_harms_nothing(tmp_path: Path) -> None:
     async with stage(plan_ready()) as on:
         await on.press("2", "e")
         (folder := tmp_path / "file").write_text("")
@@ -482,9 +462,7 @@ async def test_a_form_left_while_it_writes_harms_nothing(
         ("/dev/null/x", "Not a directory"),
     ],
 )
-async def test_an_invalid_folder_is_refused_with_a_message(
-    folder: str, reason: str
-) -> None:
+async def test_an_invalid_folder_is_refused_with_a_message(folder: str, reason: str) -> None:
     for view in (plan_ready(), what_if()):
         async with stage(view) as on:
             await on.press("2", "e")
@@ -522,9 +500,7 @@ async def test_figures_of_a_large_cluster_are_not_truncated() -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
-async def test_an_empty_plan_explains_itself_within_the_screen(
-    size: tuple[int, int],
-) -> None:
+async def test_an_empty_plan_explains_itself_within_the_screen(size: tuple[int, int]) -> None:
     async with stage(STATES["level_already"], size=size) as on:
         await on.press("2")
         panel = on.app.screen.query_one("MovesPanel")

@@ -175,9 +175,7 @@ def test_a_move_shows_from_to_bytes_leader_gain_and_reason() -> None:
 
 
 def test_many_moves_are_truncated_and_counted() -> None:
-    many = tuple(
-        moves()[0].model_copy(update={"partition": i}) for i in range(MOVES_SHOWN + 7)
-    )
+    many = tuple(moves()[0].model_copy(update={"partition": i}) for i in range(MOVES_SHOWN + 7))
     view = plan_ready(of=plan().model_copy(update={"moves": many}))
     table = moves_table(shown(view), 110)
     assert len(table.rows) == MOVES_SHOWN

@@ -23,13 +23,7 @@ from tests.support.tui.past_runs import past, replay
 from tui.screen_state import Moment
 from tui.viewmodel.cells import Table, plain
 from tui.viewmodel.run.progress import rate_now, share_done
-from tui.viewmodel.run.run import (
-    MOVES_SHOWN,
-    RunShown,
-    moves_table,
-    past_shown,
-    run_shown,
-)
+from tui.viewmodel.run.run import MOVES_SHOWN, RunShown, moves_table, past_shown, run_shown
 from tui.viewmodel.run.stop_rules import armed
 from tui.viewmodel.run.throttle import UNLIMITED, throttle_words, typed_rate
 from tui.viewmodel.sort_filter import Filter, Wish
@@ -61,8 +55,7 @@ def _table(view: LoopView, width: int = 116, wish: Wish | None = None) -> Table:
 def _rows(table: Table) -> list[dict[str, str]]:
     keys = [c.key for c in table.columns]
     return [
-        dict(zip(keys, (plain(c).strip() for c in row.cells), strict=True))
-        for row in table.rows
+        dict(zip(keys, (plain(c).strip() for c in row.cells), strict=True)) for row in table.rows
     ]
 
 
@@ -102,9 +95,7 @@ def test_the_time_left_decreases_between_two_estimates() -> None:
 
 
 @pytest.mark.parametrize("state", [RunState.PAUSED, RunState.STOPPING])
-def test_a_run_that_starts_no_moves_shows_no_time_left(
-    state: RunState,
-) -> None:
+def test_a_run_that_starts_no_moves_shows_no_time_left(state: RunState) -> None:
     run = replace(progress(), state=state, left_s=40.0, foreseen_s=60.0)
     assert "left" not in _words(_shown(_of(run)))
 
@@ -187,9 +178,7 @@ def test_a_finished_run_shows_planned_and_achieved_imbalance() -> None:
 
 
 @pytest.mark.parametrize("width", [77, 118])
-def test_a_duration_of_almost_an_hour_is_shown_in_full(
-    width: int,
-) -> None:
+def test_a_duration_of_almost_an_hour_is_shown_in_full(width: int) -> None:
     done = replace(progress(RunState.DONE).moves[0], done_at_ms=AT_MS + 3_593_000)
     table = _table(_of(replace(progress(), moves=(done,))), width)
     at = [c.key for c in table.columns].index("time")
@@ -199,9 +188,7 @@ def test_a_duration_of_almost_an_hour_is_shown_in_full(
 
 
 def test_a_note_replaces_the_reason() -> None:
-    dropped = replace(
-        progress().moves[2], state=MoveState.DROPPED, note="leader changed meanwhile"
-    )
+    dropped = replace(progress().moves[2], state=MoveState.DROPPED, note="leader changed meanwhile")
     (row,) = _rows(_table(_of(replace(progress(), moves=(dropped,)))))
     assert (row["state"], row["done"]) == ("skipped", "-")
     assert row["note"].startswith("leader changed")
@@ -209,9 +196,7 @@ def test_a_note_replaces_the_reason() -> None:
 
 def test_a_pure_leader_change_names_the_leaders() -> None:
     first = progress().moves[0]
-    move = first.move.model_copy(
-        update={"replicas_before": (1, 2), "replicas_after": (2, 1)}
-    )
+    move = first.move.model_copy(update={"replicas_before": (1, 2), "replicas_after": (2, 1)})
     run = replace(progress(), moves=(replace(first, move=move),))
     assert _rows(_table(_of(run)))[0]["brokers"] == "leader 1 → 2"
 
@@ -234,9 +219,7 @@ def test_an_interrupted_run_is_shown_with_the_possible_actions() -> None:
     message = _words(shown)
     assert "Resume it (R) or roll it back (B)" in " ".join(message.split())
     assert "INTERRUPTED  1 of 4 moves" in message
-    assert _shown(running(), interrupted=past(RunState.INTERRUPTED)).title.startswith(
-        "Run 2023"
-    )
+    assert _shown(running(), interrupted=past(RunState.INTERRUPTED)).title.startswith("Run 2023")
 
 
 def test_many_moves_are_counted_and_a_filter_finds_all_of_them() -> None:
@@ -265,8 +248,7 @@ def test_columns_fill_the_width_and_cells_fit(width: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "rate"),
-    [("50MB/s", 50 * MB), ("1e6", MB), (" AUTO ", None), ("none", UNLIMITED)],
+    ("text", "rate"), [("50MB/s", 50 * MB), ("1e6", MB), (" AUTO ", None), ("none", UNLIMITED)]
 )
 def test_a_rate_is_parsed(text: str, rate: int | None) -> None:
     assert typed_rate(text) == rate
@@ -275,8 +257,7 @@ def test_a_rate_is_parsed(text: str, rate: int | None) -> None:
 @pytest.mark.parametrize("text", ["", "fast", "0", "-5MB/s", "5 MB/min", "x" * 1000])
 def test_an_invalid_rate_is_explained(text: str) -> None:
     with pytest.raises(
-        ValueError,
-        match="use bytes per second, or a unit: 50MB/s, 50MiB/s, auto or none",
+        ValueError, match="use bytes per second, or a unit: 50MB/s, 50MiB/s, auto or none"
     ):
         typed_rate(text)
 
@@ -289,11 +270,7 @@ def test_an_invalid_rate_is_explained(text: str) -> None:
         ("auto", None, "auto, follows what clients leave free"),
         (40 * MB, AskedRate(bytes_per_s=5 * MB), "5.00 MB/s requested"),
         (40 * MB, AskedRate(bytes_per_s=UNLIMITED, answer=""), "none"),
-        (
-            40 * MB,
-            AskedRate(bytes_per_s=5 * MB, answer="too low"),
-            "5.00 MB/s refused",
-        ),
+        (40 * MB, AskedRate(bytes_per_s=5 * MB, answer="too low"), "5.00 MB/s refused"),
     ],
 )
 def test_the_throttle_in_force_and_the_requested_one_are_shown(
@@ -304,9 +281,7 @@ def test_the_throttle_in_force_and_the_requested_one_are_shown(
 
 def test_a_refused_rate_shows_the_whole_reason() -> None:
     reason = "A throttle of 1.00 kB/s is too low: " + "copies never arrive; " * 6
-    message = _words(
-        _shown(running(), asked=AskedRate(bytes_per_s=1000, answer=reason))
-    )
+    message = _words(_shown(running(), asked=AskedRate(bytes_per_s=1000, answer=reason)))
     assert " ".join(reason.split()) in " ".join(message.split())
 
 
@@ -323,9 +298,7 @@ def test_stop_rules_are_grouped_by_reaction() -> None:
 
 def test_the_time_window_is_listed_only_if_there_is_one() -> None:
     assert "end of the time window" not in " ".join(armed(StopRules()))
-    assert "end of the time window" in " ".join(
-        armed(StopRules(window_hours="22:00-06:00"))
-    )
+    assert "end of the time window" in " ".join(armed(StopRules(window_hours="22:00-06:00")))
 
 
 def test_a_previous_run_has_the_duration_of_the_history_with_pauses() -> None:

@@ -131,23 +131,17 @@ async def test_read_only_mode_refuses_to_resume_or_roll_back() -> None:
 async def test_a_refusal_to_resume_is_shown() -> None:
     async with stage(plan_ready()) as on:
         on.loop.previous_runs.interrupted = past(RunState.INTERRUPTED)
-        on.loop.previous_runs.refuses = GuardrailRefused(
-            "a run is in progress; wait for its end"
-        )
+        on.loop.previous_runs.refuses = GuardrailRefused("a run is in progress; wait for its end")
         await on.show(plan_ready())
         await on.press("3", "R", "tab", "enter")
         assert "a run is in progress; wait for its end" in _notifications(on)
 
 
-async def test_the_run_shown_is_rolled_back_for_the_typed_name_by_the_plan_shown() -> (
-    None
-):
+async def test_the_run_shown_is_rolled_back_for_the_typed_name_by_the_plan_shown() -> None:
     async with stage(balanced_after_run()) as on:
         on.loop.previous_runs.back = (plan(), ["orders-7 was deleted"])
         await _on_roll_back(on)
-        message = "\n".join(
-            str(w.render()) for w in on.app.screen.query("Static, Label")
-        )
+        message = "\n".join(str(w.render()) for w in on.app.screen.query("Static, Label"))
         assert f"Roll back run {RUN_ID}?" in message
         assert "4 moves, 4 leader changes, 33.5 MB to copy" in message
         assert "Left alone: orders-7 was deleted" in message

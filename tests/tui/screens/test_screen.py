@@ -133,8 +133,7 @@ async def test_a_rollback_move_promises_no_gain() -> None:
     reported = []
     for gain in (0.5, 0.0):
         back = tuple(
-            replace(m, move=m.move.model_copy(update={"gain": gain}))
-            for m in view.run.moves
+            replace(m, move=m.move.model_copy(update={"gain": gain})) for m in view.run.moves
         )
         async with stage(replace(view, run=replace(view.run, moves=back))) as on:
             await on.press("3", "enter")
@@ -261,9 +260,7 @@ async def test_another_theme_repaints_what_is_shown() -> None:
         assert table.render_line(1) != before
 
 
-async def test_without_colour_the_words_are_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_without_colour_the_words_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with stage(plan_ready()) as on:
         assert on.app.no_color

@@ -66,18 +66,14 @@ def test_an_evenly_spread_topic_has_no_marker() -> None:
     assert _cells(_topics(balanced_after_run()))["each"] == "!2-4 of 2-3"
     columns = skewed().partitions
     homes = np.arange(1, 9) % 3 + 1
-    even = Snapshot(
-        skewed().header, replace(columns, replica_broker=homes, leader=homes)
-    )
+    even = Snapshot(skewed().header, replace(columns, replica_broker=homes, leader=homes))
     view = replace(solving(), snapshot=even, evaluation=judged(even))
     assert _cells(_topics(view))["each"] == "2-3 of 2-3"
 
 
 def test_excluded_topics_and_partitions_in_cooldown_are_shown() -> None:
     header = skewed().header
-    moved = RecentMove(
-        topic=ORDERS, partition=3, left=(BrokerId(2),), at_ms=AT_MS - 60_000
-    )
+    moved = RecentMove(topic=ORDERS, partition=3, left=(BrokerId(2),), at_ms=AT_MS - 60_000)
     long_ago = moved.model_copy(update={"partition": 4, "at_ms": AT_MS - 10**8})
     update = {"recent_moves": (moved, long_ago)}
     rested = Snapshot(header.model_copy(update=update), skewed().partitions)
@@ -86,15 +82,9 @@ def test_excluded_topics_and_partitions_in_cooldown_are_shown() -> None:
     assert _cells(_partitions(view), 3)["note"] == "22:22:20Z"
     assert _cells(_partitions(view), 4)["note"] == ""
     excluding = GOALS.model_copy(
-        update={
-            "excluded_topics": GOALS.excluded_topics.model_copy(
-                update={"exact": ("orders",)}
-            )
-        }
+        update={"excluded_topics": GOALS.excluded_topics.model_copy(update={"exact": ("orders",)})}
     )
-    assert _cells(topic_table(view, excluding, 118, Wish()))["note"] == (
-        "excluded, 1 in cooldown"
-    )
+    assert _cells(topic_table(view, excluding, 118, Wish()))["note"] == ("excluded, 1 in cooldown")
 
 
 def test_an_empty_topic_table_is_explained() -> None:
@@ -102,9 +92,7 @@ def test_an_empty_topic_table_is_explained() -> None:
 
 
 def test_a_missing_or_non_preferred_leader_is_shown() -> None:
-    odd = clusters.snapshot(
-        clusters.brokers(3), [(1, 2), (1, 2), (1, 2)], leaders=[1, 2, -1]
-    )
+    odd = clusters.snapshot(clusters.brokers(3), [(1, 2), (1, 2), (1, 2)], leaders=[1, 2, -1])
     view = replace(solving(), snapshot=odd)
     table = partition_table(view, GOALS, clusters.TOPIC, 118, Wish())
     reported = [_cells(table, row)["leader"] for row in range(3)]

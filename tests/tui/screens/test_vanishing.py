@@ -33,10 +33,7 @@ sys.exit(code)
 
 def test_a_run_ends_in_order_and_no_process_is_left(tmp_path: Path) -> None:
     output = tmp_path / "told"
-    with in_terminal(SCRIPT, str(output), COLUMNS="100", LINES="30") as (
-        child,
-        master,
-    ):
+    with in_terminal(SCRIPT, str(output), COLUMNS="100", LINES="30") as (child, master):
         read_until(master, b"RUNNING")
         os.close(master)
         assert child.wait(LONG_S) == 130

@@ -23,9 +23,7 @@ def _with(supposed: WhatIfView, view: LoopView | None = None) -> LoopView:
 
 
 @pytest.mark.parametrize("mode", ["overview", "plan", "run", "topics", "log"])
-async def test_every_header_describes_only_the_what_if(
-    mode: str,
-) -> None:
+async def test_every_header_describes_only_the_what_if(mode: str) -> None:
     async with stage(what_if(), size=(120, 40)) as on:
         on.app.action_show_mode(mode)
         await on.settle()
@@ -38,9 +36,7 @@ async def test_every_header_describes_only_the_what_if(
     [(running(), "RUNNING 46%"), (disconnected(), "CANNOT CONNECT")],
     ids=["a run", "a cluster that is away"],
 )
-async def test_urgent_states_are_shown_below_the_what_if(
-    view: LoopView, message: str
-) -> None:
+async def test_urgent_states_are_shown_below_the_what_if(view: LoopView, message: str) -> None:
     async with stage(_with(_supposed(), view), running=message[0] == "R") as on:
         assert on.header.index("WHAT-IF") < on.header.index(message)
 

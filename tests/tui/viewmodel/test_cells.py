@@ -55,9 +55,7 @@ def test_a_truncated_line_splits_no_figure(width: int) -> None:
     assert cut == shorten_words(text, width)
     assert len(cut) <= width
     figures = re.findall(r"\S*\d\S*", text)
-    assert (
-        re.findall(r"\S*\d[^\s…]*", cut) == figures[: len(re.findall(r"\d+\S*", cut))]
-    )
+    assert re.findall(r"\S*\d[^\s…]*", cut) == figures[: len(re.findall(r"\d+\S*", cut))]
 
 
 def test_numbers_end_one_column_before_the_next() -> None:

@@ -32,11 +32,7 @@ def _moment(
     view: LoopView, *, later_s: int = 0, run: bool = False, leaving: bool = False
 ) -> Moment:
     return Moment(
-        view=view,
-        goals=GOALS,
-        now_ms=AT_MS + 1000 * later_s,
-        running=run,
-        leaving=leaving,
+        view=view, goals=GOALS, now_ms=AT_MS + 1000 * later_s, running=run, leaving=leaving
     )
 
 
@@ -46,8 +42,7 @@ def _lines(moment: Moment, width: int = 118) -> list[str]:
 
 def test_the_first_line_names_cluster_mode_data_replication_and_objective() -> None:
     assert _lines(_moment(plan_ready()))[0] == (
-        f"demo {CLUSTER_ID}  APPROVE  data 2 s old  100% measured  "
-        "0 under-replicated  imbalance 12"
+        f"demo {CLUSTER_ID}  APPROVE  data 2 s old  100% measured  0 under-replicated  imbalance 12"
     )
 
 
@@ -63,9 +58,7 @@ def test_a_cluster_without_a_name_is_shown_by_its_id() -> None:
 
 
 @pytest.mark.parametrize("width", [58, 78, 118])
-def test_degraded_partitions_are_marked_at_any_width(
-    width: int,
-) -> None:
+def test_degraded_partitions_are_marked_at_any_width(width: int) -> None:
     lacking = Replication(under_replicated=2, offline=0)
     lines = _lines(_moment(replace(plan_ready(), replication=lacking)), width)
     assert "  APPROVE  ! 2 under-replicated" in lines[0]
@@ -199,9 +192,7 @@ def test_other_messages_stay_on_one_line() -> None:
         ("solve_again", _moment(failed()), "has stopped"),
     ],
 )
-def test_a_refused_action_has_a_reason(
-    action: str, moment: Moment, reason: str
-) -> None:
+def test_a_refused_action_has_a_reason(action: str, moment: Moment, reason: str) -> None:
     assert reason in (refusal(action, moment) or "")
 
 

@@ -2,13 +2,7 @@
 
 from dataclasses import replace
 
-from tests.support.tui.loop_views import (
-    GOALS,
-    balanced_cluster,
-    judged,
-    log,
-    plan_ready,
-)
+from tests.support.tui.loop_views import GOALS, balanced_cluster, judged, log, plan_ready
 from tui.viewmodel.brokers.brokers import broker_table
 from tui.viewmodel.memoize import kept_while
 
@@ -23,10 +17,7 @@ def test_a_view_that_differs_in_its_log_alone_has_the_same_table_of_brokers() ->
 def test_other_loads_and_another_width_make_another_table_of_brokers() -> None:
     before = broker_table(plan_ready(), GOALS, 100)
     moved = replace(
-        plan_ready(),
-        snapshot=balanced_cluster(),
-        evaluation=judged(balanced_cluster()),
-        plan=None,
+        plan_ready(), snapshot=balanced_cluster(), evaluation=judged(balanced_cluster()), plan=None
     )
     after = broker_table(moved, GOALS, 100)
     assert after.rows != before.rows

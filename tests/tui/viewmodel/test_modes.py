@@ -29,9 +29,7 @@ async def test_minus_goes_back_and_forth_between_two_screens() -> None:
         assert on.app.current_mode == "log"
 
 
-async def test_the_bar_names_the_screens_with_their_keys_and_a_click_opens_one() -> (
-    None
-):
+async def test_the_bar_names_the_screens_with_their_keys_and_a_click_opens_one() -> None:
     async with stage(plan_ready()) as on:
         bar = on.app.screen.query_one(ModeBar)
         text = str(bar.render())

@@ -36,9 +36,7 @@ def span_words(moment: Moment) -> str:
     return f"last {seconds_text(span_s)}" if span_s else ""
 
 
-def broker_detail(
-    moment: Moment, broker: BrokerId, width: int, height: int
-) -> tuple[Cell, ...]:
+def broker_detail(moment: Moment, broker: BrokerId, width: int, height: int) -> tuple[Cell, ...]:
     """Loads with their history, then as many replicas as fit."""
     view = moment.view
     known = gauges(view, moment.goals)
@@ -91,9 +89,7 @@ def _share(resource: Resource, gauge: Gauge) -> str:
     return f"{share:.0%} of {amount(resource, gauge.capacity)} "
 
 
-def _replicas(
-    snapshot: Snapshot, broker: BrokerId, width: int, count: int
-) -> list[Cell]:
+def _replicas(snapshot: Snapshot, broker: BrokerId, width: int, count: int) -> list[Cell]:
     held = _rows_of(snapshot, broker)
     loads = _loads_of(snapshot, broker, held)
     shown = [r for r in SHORT if r in loads]

@@ -14,9 +14,7 @@ WHY_EMPTY = "Brokers are compared here once there is a plan."
 def broker_table(plan: Plan | None, width: int) -> Table:
     """Deviations now and after the plan; replicas and loads if they fit."""
     if plan is None:
-        return Table(
-            columns=(Column("broker", "broker", ID),), rows=(), why_empty=WHY_EMPTY
-        )
+        return Table(columns=(Column("broker", "broker", ID),), rows=(), why_empty=WHY_EMPTY)
     keys = tuple(plan.levels)
     free = width - ID - OFF * len(keys)
     counts = free >= REPLICAS
@@ -32,12 +30,7 @@ def broker_table(plan: Plan | None, width: int) -> Table:
 
 
 def _row(
-    broker: BrokerChange,
-    plan: Plan,
-    keys: tuple[str, ...],
-    *,
-    counts: bool,
-    loads: bool,
+    broker: BrokerChange, plan: Plan, keys: tuple[str, ...], *, counts: bool, loads: bool
 ) -> Row:
     cells = [right(str(broker.id), ID)]
     values: list[float | str] = [broker.id]
@@ -61,11 +54,7 @@ def _off(broker: BrokerChange, plan: Plan, key: str) -> Cell:
         return cell("drained", Role.MUTED)
     tolerance = plan.goals.tolerance_of(key) or 1.0
     before, after = broker.deviation_before[key], broker.deviation_after[key]
-    return (
-        _marked(before, tolerance),
-        Span(" → "),
-        _marked(after, tolerance),
-    )
+    return (_marked(before, tolerance), Span(" → "), _marked(after, tolerance))
 
 
 def _marked(deviation: float, tolerance: float) -> Span:

@@ -12,26 +12,9 @@ from model.plan.plan import BrokerChange, Plan
 from model.snapshot.snapshot import Broker, BrokerState, Ints, Resource, Snapshot
 from model.units import short_text
 from tui.viewmodel.brokers.bars import Marks, bar
-from tui.viewmodel.brokers.gauges import (
-    SHORT,
-    Gauge,
-    Gauges,
-    gauges,
-    loads_shown,
-    resources_of,
-)
+from tui.viewmodel.brokers.gauges import SHORT, Gauge, Gauges, gauges, loads_shown, resources_of
 from tui.viewmodel.brokers.headline import whole
-from tui.viewmodel.cells import (
-    Cell,
-    Column,
-    Role,
-    Row,
-    Span,
-    Table,
-    cell,
-    shorten,
-    shorten_middle,
-)
+from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, shorten, shorten_middle
 from tui.viewmodel.memoize import kept_while
 from tui.viewmodel.plan.shown_plan import ghost
 
@@ -149,9 +132,7 @@ def _columns(loads: tuple[Resource, ...], layout: Layout) -> tuple[Column, ...]:
     return tuple(shown)
 
 
-def _row(
-    broker: Broker, facts: _Facts, loads: tuple[Resource, ...], layout: Layout
-) -> Row:
+def _row(broker: Broker, facts: _Facts, loads: tuple[Resource, ...], layout: Layout) -> Row:
     own = [facts.gauges.get((broker.id, resource)) for resource in loads]
     rack = broker.rack or "-"
     now, worst = facts.now.get(broker.id), _worst(broker.id, facts.off)

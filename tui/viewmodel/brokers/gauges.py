@@ -12,13 +12,7 @@ from model.snapshot.snapshot import Resource, Snapshot
 from tui.viewmodel.memoize import kept_while
 from tui.viewmodel.plan.shown_plan import ghost
 
-ORDER = (
-    Resource.NET_IN,
-    Resource.NET_OUT,
-    Resource.DISK,
-    Resource.CPU,
-    Resource.REQUESTS,
-)
+ORDER = (Resource.NET_IN, Resource.NET_OUT, Resource.DISK, Resource.CPU, Resource.REQUESTS)
 """The order of resources from left to right."""
 
 SHORT: dict[str, str] = {
@@ -83,9 +77,7 @@ def resources_of(view: LoopView, goals: Goals) -> tuple[Resource, ...]:
     """The resources drawn: those of the goals, and others with a load."""
     goal_resources = {g.resource for g in goals.balance}
     loads = view.evaluation.loads.values() if view.evaluation else ()
-    return tuple(
-        r for r in ORDER if r in goal_resources or any(load.get(r) for load in loads)
-    )
+    return tuple(r for r in ORDER if r in goal_resources or any(load.get(r) for load in loads))
 
 
 @kept_while(loads_shown)

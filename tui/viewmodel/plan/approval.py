@@ -62,11 +62,7 @@ def takes(found: Forecast) -> str:
     """Duration, and the brokers whose disk use grows most in the meantime."""
     lines = [f"duration: about {seconds_text(found.seconds)}"]
     peaks = sorted(
-        (
-            (peak.more_bytes, b)
-            for b, peak in found.peaks.items()
-            if peak.more_bytes > 0
-        ),
+        ((peak.more_bytes, b) for b, peak in found.peaks.items() if peak.more_bytes > 0),
         reverse=True,
     )
     words = [_peak(broker, size, found) for size, broker in peaks[:PEAKS_NAMED]]

@@ -13,9 +13,7 @@ def cooldown_counts(snapshot: Snapshot, goals: Goals, now_ms: int) -> Counter[st
     return Counter(topic for topic, _ in found)
 
 
-def cooldowns(
-    snapshot: Snapshot, goals: Goals, now_ms: int
-) -> Iterator[tuple[RecentMove, int]]:
+def cooldowns(snapshot: Snapshot, goals: Goals, now_ms: int) -> Iterator[tuple[RecentMove, int]]:
     """Recent moves whose partition is in cooldown, and when it ends (ms)."""
     storage = {t.name: t.storage for t in snapshot.header.topics}
     for move in snapshot.header.recent_moves:

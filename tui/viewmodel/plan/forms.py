@@ -44,9 +44,7 @@ def goals_lines(goals: Goals, snapshot: Snapshot) -> tuple[FormLine, ...]:
         FormLine("objective", "objective", goals.objective, _OBJECTIVES),
         *(_goal_line(measure, present.get(measure)) for measure in measures),
         _number_line("cost of a move", "move_price", goals.move_price),
-        _number_line(
-            "capacity limit %", "capacity_limit", 100 * goals.capacity_limit, "0-100"
-        ),
+        _number_line("capacity limit %", "capacity_limit", 100 * goals.capacity_limit, "0-100"),
         _number_line("max moves", "moves", budgets.replica_moves),
         _number_line("max bytes", "bytes", budgets.bytes, "500GB"),
         _number_line("max leader changes", "leader_changes", budgets.leader_changes),
@@ -67,9 +65,7 @@ def _goal_line(measure: Measure, goal: Goal | None) -> FormLine:
     return FormLine(measure, f"goal {measure}", text, "off; weight, tolerance: 1 10%")
 
 
-def _number_line(
-    label: str, key: str, value: float | None, hint: str = "empty: none"
-) -> FormLine:
+def _number_line(label: str, key: str, value: float | None, hint: str = "empty: none") -> FormLine:
     text = "" if value is None else f"{value:.10g}"
     return FormLine(label, key, text, hint)
 
@@ -118,9 +114,7 @@ def _balance(before: Goals, typed: Typed) -> Iterator[Goal]:
             continue
         words = text.replace("%", " ").split()
         if not 1 <= len(words) <= 2:
-            raise ConfigError(
-                f"{name}: enter a weight and a tolerance, for example 1 10%"
-            )
+            raise ConfigError(f"{name}: enter a weight and a tolerance, for example 1 10%")
         measure = Resource(name) if name in list(Resource) else Count(name)
         yield Goal(
             resource=measure,
@@ -180,9 +174,7 @@ def pin_of(move: Move, typed: Typed) -> Pin:
     brokers = _ids("brokers", typed["brokers"])
     replicas = len(move.replicas_after)
     if len(brokers) < replicas:
-        raise ConfigError(
-            f"{move.id} has {replicas} replicas; enter at least {replicas} brokers"
-        )
+        raise ConfigError(f"{move.id} has {replicas} replicas; enter at least {replicas} brokers")
     topics = Names(exact=(move.topic,))
     return Pin(topics=topics, partitions=(move.partition,), brokers=brokers)
 
@@ -200,9 +192,7 @@ def _ids(label: str, text: str) -> tuple[BrokerId, ...]:
 WHAT_IF_LINES = (
     FormLine("add brokers", "add", "", "2, or 2:RACK for a rack"),
     FormLine("drain brokers", "remove", "", "ids, for example 1 4 7"),
-    FormLine(
-        "traffic factor", "traffic", "", "1.5 for all topics, 1.5:orders.* for some"
-    ),
+    FormLine("traffic factor", "traffic", "", "1.5 for all topics, 1.5:orders.* for some"),
     FormLine("lose racks", "lose", "", "names, separated by blanks"),
 )
 
@@ -212,9 +202,7 @@ def scenario_of(typed: Typed) -> Scenario:
     scenario = Scenario(
         add=tuple(added_brokers(t, "add brokers:") for t in typed["add"].split()),
         remove=_ids("drain brokers", typed["remove"]),
-        traffic=tuple(
-            traffic_times(t, "traffic factor:") for t in typed["traffic"].split()
-        ),
+        traffic=tuple(traffic_times(t, "traffic factor:") for t in typed["traffic"].split()),
         lose_racks=tuple(sorted(set(typed["lose"].split()))),
     )
     if scenario == Scenario():

@@ -56,10 +56,7 @@ def plot(frontier: Frontier, picked: int, width: int, height: int) -> tuple[Cell
 def _axis(columns: int, most: float) -> tuple[Cell, Cell]:
     blank = " " * (LABELS - 2)
     ends = f"0{f'cost of {most:.3g} moves':>{columns - 1}}"
-    return (
-        cell(f"{blank} └{'─' * columns}", Role.MUTED),
-        cell(f"{blank}  {ends}", Role.MUTED),
-    )
+    return (cell(f"{blank} └{'─' * columns}", Role.MUTED), cell(f"{blank}  {ends}", Role.MUTED))
 
 
 def _bound_at(corners: Sequence[FrontierCorner], cost: float) -> float:
@@ -84,8 +81,7 @@ def point_words(
     named = f" ({', '.join(marks)})" if marks else ""
     texts = (
         f"{picked + 1} of {len(frontier.points)}{named}: {_cost(point)}",
-        f"imbalance {point.balance:.4g}; proven: no plan of this cost is below "
-        f"{point.bound:.4g}",
+        f"imbalance {point.balance:.4g}; proven: no plan of this cost is below {point.bound:.4g}",
         *((f"limited by: {frontier.limited_by}",) if frontier.limited_by else ()),
     )
     return tuple(line for words in texts for line in wrap(words, width))

@@ -84,9 +84,7 @@ def _why_none(view: LoopView) -> str:
     return _answered(result.status, result.reasons, result.relaxation)
 
 
-def _answered(
-    status: PlanStatus, reasons: tuple[str, ...], ways_out: tuple[str, ...]
-) -> str:
+def _answered(status: PlanStatus, reasons: tuple[str, ...], ways_out: tuple[str, ...]) -> str:
     """An answer without moves: status, reasons, and what would help."""
     lines = [HEADINGS.get(status, status.value.upper())]
     lines += [f"- {reason}" for reason in reasons]

@@ -10,16 +10,7 @@ from executor.run.run_outcome import recounted
 from model.run import BrokerBalance, MoveState, RunState
 from model.units import bytes_text, seconds_text
 from tui.screen_state import Moment
-from tui.viewmodel.cells import (
-    Cell,
-    Column,
-    Role,
-    Row,
-    Table,
-    cell,
-    right,
-    shorten,
-)
+from tui.viewmodel.cells import Cell, Column, Role, Row, Table, cell, right, shorten
 from tui.viewmodel.memoize import kept
 from tui.viewmodel.run.progress import bytes_copied
 from tui.viewmodel.run.run import RUN_ROLES, RUN_TEXT
@@ -47,11 +38,7 @@ def listed(runs: Sequence[PastRun]) -> tuple[Listed, ...]:
     """Each run with what it achieved, computed from its journal."""
     undone = {undoes(run) for run in runs if run.state is RunState.DONE}
     return tuple(
-        Listed(
-            past=run,
-            balance=recounted(run.plan, run.moves),
-            undone=run.run_id in undone,
-        )
+        Listed(past=run, balance=recounted(run.plan, run.moves), undone=run.run_id in undone)
         for run in runs
     )
 
@@ -62,9 +49,7 @@ def undoes(run: PastRun) -> str | None:
     return found[1] if found else None
 
 
-def history_table(
-    runs: Sequence[Listed], why_empty: str, width: int, wish: Wish
-) -> Table:
+def history_table(runs: Sequence[Listed], why_empty: str, width: int, wish: Wish) -> Table:
     """The table of runs, newest first."""
     columns, rows = _columns(width), _rows(runs, width)
     return arranged(Table(columns=columns, rows=rows, why_empty=why_empty), wish)
@@ -128,9 +113,7 @@ def _row(run: Listed, columns: tuple[Column, ...]) -> Row:
     return Row(
         key=past.run_id,
         cells=tuple(cells[c.key] for c in columns),
-        values=tuple(
-            values.get(c.key, "".join(s.text for s in cells[c.key])) for c in columns
-        ),
+        values=tuple(values.get(c.key, "".join(s.text for s in cells[c.key])) for c in columns),
     )
 
 

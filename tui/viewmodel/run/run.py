@@ -64,18 +64,8 @@ MOVE_ROLES = {
     MoveState.STUCK: Role.ALARM,
 }
 RUN_TEXT = {RunState.INTERRUPTED: "interrupted"}
-MOVE_TEXT = {
-    MoveState.PLANNED: "waiting",
-    MoveState.ISSUED: "moving",
-    MoveState.DROPPED: "skipped",
-}
-ORDER = (
-    MoveState.STUCK,
-    MoveState.DROPPED,
-    MoveState.ISSUED,
-    MoveState.PLANNED,
-    MoveState.DONE,
-)
+MOVE_TEXT = {MoveState.PLANNED: "waiting", MoveState.ISSUED: "moving", MoveState.DROPPED: "skipped"}
+ORDER = (MoveState.STUCK, MoveState.DROPPED, MoveState.ISSUED, MoveState.PLANNED, MoveState.DONE)
 """What needs attention is at the top, what is done at the bottom."""
 
 
@@ -99,9 +89,7 @@ def run_shown(moment: Moment, width: int) -> RunShown:
     run, lost = moment.view.run, moment.interrupted
     if run is not None:
         lines = _live_lines(run, moment, width)
-        return RunShown(
-            title=_title("Run", run), lines=lines, run=run, at_ms=moment.view.at_ms
-        )
+        return RunShown(title=_title("Run", run), lines=lines, run=run, at_ms=moment.view.at_ms)
     if lost is None:
         return RunShown(title="Run")
     past = _past_lines(lost.progress, lost.duration_s, width)
@@ -111,11 +99,7 @@ def run_shown(moment: Moment, width: int) -> RunShown:
 
 
 def past_shown(
-    run: RunProgress,
-    balance: Sequence[BrokerBalance],
-    at_ms: int,
-    width: int,
-    where: str,
+    run: RunProgress, balance: Sequence[BrokerBalance], at_ms: int, width: int, where: str
 ) -> RunShown:
     """A previous run as it was at one time; `where`: the position in its journal."""
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
@@ -125,9 +109,7 @@ def past_shown(
         *_past_lines(run, (at_ms - run.started_at_ms) / 1000, width),
         *flow(_balance(balance), width),
     )
-    return RunShown(
-        title=_title("Previous run", run), lines=lines, run=run, at_ms=at_ms
-    )
+    return RunShown(title=_title("Previous run", run), lines=lines, run=run, at_ms=at_ms)
 
 
 def _title(what: str, run: RunProgress) -> str:
@@ -182,8 +164,7 @@ def _interrupted_lines(lost: PastRun, width: int) -> tuple[Cell, ...]:
 def _counts(run: RunProgress) -> list[Cell]:
     items = [
         cell(
-            RUN_TEXT.get(run.state, run.state.value).upper(),
-            RUN_ROLES.get(run.state, Role.STRONG),
+            RUN_TEXT.get(run.state, run.state.value).upper(), RUN_ROLES.get(run.state, Role.STRONG)
         ),
         cell(f"{run.count(MoveState.DONE)} of {count_text(len(run.moves), 'move')}"),
     ]
@@ -333,9 +314,7 @@ def _row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
     cells = {
         "partition": cell(shorten_middle(str(item.move.id), width["partition"] - 1)),
         "brokers": cell(_brokers(item.move)),
-        "state": cell(
-            MOVE_TEXT.get(item.state, item.state.value), MOVE_ROLES[item.state]
-        ),
+        "state": cell(MOVE_TEXT.get(item.state, item.state.value), MOVE_ROLES[item.state]),
         "done": _done(item, width["done"]),
         "bytes": right(bytes_text(item.move.bytes_to_copy), width["bytes"]),
         "time": right(_time(item, at_ms), width["time"]),

@@ -28,13 +28,10 @@ def armed(rules: StopRules) -> tuple[str, ...]:
     """One line for each reaction: `stops on: a lost broker, offline partitions`."""
     known = [rule for rule in StopRule if _applies(rules, rule)]
     found = {
-        reaction: [_WORDS[r] for r in known if rules.reaction(r) is reaction]
-        for reaction in _VERBS
+        reaction: [_WORDS[r] for r in known if rules.reaction(r) is reaction] for reaction in _VERBS
     }
     return tuple(
-        f"{_VERBS[reaction]}: {', '.join(words)}"
-        for reaction, words in found.items()
-        if words
+        f"{_VERBS[reaction]}: {', '.join(words)}" for reaction, words in found.items() if words
     )
 
 

@@ -68,9 +68,7 @@ def _rows(snapshot: Snapshot, topic: str) -> Ints:
 def _order(snapshot: Snapshot, topic: str, wish: Wish) -> Ints:
     rows = _rows(snapshot, topic)
     if wish.filter.text:
-        keeps = (
-            row for row in rows.tolist() if wish.filter.keeps(_words(snapshot, row))
-        )
+        keeps = (row for row in rows.tolist() if wish.filter.keeps(_words(snapshot, row)))
         rows = np.fromiter(keeps, np.int64)
     by = _values(snapshot, rows).get(wish.sort)
     if by is None:
@@ -108,9 +106,7 @@ def _load(snapshot: Snapshot, rows: Ints, resource: Resource) -> Floats:
     return known
 
 
-def _row(
-    snapshot: Snapshot, row: int, columns: tuple[Column, ...], until: dict[int, int]
-) -> Row:
+def _row(snapshot: Snapshot, row: int, columns: tuple[Column, ...], until: dict[int, int]) -> Row:
     found = snapshot.partitions
     number = int(found.partition[row])
     replicas = ",".join(map(str, snapshot.replicas(row)))
@@ -128,10 +124,7 @@ def _row(
             cell(str(number), Role.STRONG),
             cell(shorten(replicas, widths["replicas"] - 1)),
             _leader(snapshot, row),
-            *(
-                right("-" if figure < 0 else short_text(figure), widths["in"])
-                for figure in figures
-            ),
+            *(right("-" if figure < 0 else short_text(figure), widths["in"]) for figure in figures),
             cell(rest, Role.MUTED),
         ),
     )

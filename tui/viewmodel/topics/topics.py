@@ -10,16 +10,7 @@ from model.goals.goals import Goals
 from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
 from model.snapshot.topic_skews import TopicSkews, topic_skews
 from model.units import count_text, short_text
-from tui.viewmodel.cells import (
-    Cell,
-    Column,
-    Role,
-    Row,
-    Table,
-    cell,
-    right,
-    shorten_middle,
-)
+from tui.viewmodel.cells import Cell, Column, Role, Row, Table, cell, right, shorten_middle
 from tui.viewmodel.memoize import kept, kept_while
 from tui.viewmodel.plan.cooldowns import cooldown_counts
 from tui.viewmodel.sort_filter import Wish, marked, no_match
@@ -66,9 +57,7 @@ def _figures(snapshot: Snapshot) -> _Figures:
     )
 
 
-@kept_while(
-    lambda view, *others: (view.snapshot, view.at_ms, *others),
-)
+@kept_while(lambda view, *others: (view.snapshot, view.at_ms, *others))
 def topic_table(view: LoopView, goals: Goals, width: int, wish: Wish) -> Table:
     """One row per topic, by name; at most 500 of those that match."""
     columns = _columns(width)
@@ -148,11 +137,7 @@ def _columns(width: int) -> tuple[Column, ...]:
 
 
 def _row(
-    snapshot: Snapshot,
-    goals: Goals,
-    cooling: Counter[str],
-    at: int,
-    columns: tuple[Column, ...],
+    snapshot: Snapshot, goals: Goals, cooling: Counter[str], at: int, columns: tuple[Column, ...]
 ) -> Row:
     topic, figures = snapshot.header.topics[at], _figures(snapshot)
     skews = figures.skews

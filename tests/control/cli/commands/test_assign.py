@@ -35,9 +35,7 @@ def ask(
     )
 
 
-def test_the_table_shows_counts_lists_and_the_proof(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_table_shows_counts_lists_and_the_proof(capsys: pytest.CaptureFixture[str]) -> None:
     assert ask(4, 3) == Exit.DONE
     output = capsys.readouterr().out
     assert output.startswith("new: 4 partitions with 3 replicas each\n")
@@ -50,9 +48,7 @@ def test_the_option_for_kafka_topics_lists_partitions_in_order(
 ) -> None:
     ask(4, 3, Form.JSON)
     document = json.loads(capsys.readouterr().out)
-    lists = [
-        ":".join(map(str, p["replicas"])) for p in document["assignment"]["partitions"]
-    ]
+    lists = [":".join(map(str, p["replicas"])) for p in document["assignment"]["partitions"]]
     assert document["replica_assignment"] == ",".join(lists)
 
 
@@ -60,9 +56,7 @@ def test_the_file_is_kafka_reassignment_json(tmp_path: Path) -> None:
     out = tmp_path / "assignment.json"
     ask(4, 3, out=out)
     result = read_reassignment(out)
-    assert [(a.topic, a.partition) for a in result.partitions] == [
-        ("new", p) for p in range(4)
-    ]
+    assert [(a.topic, a.partition) for a in result.partitions] == [("new", p) for p in range(4)]
 
 
 def test_an_expected_load_is_judged(capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,9 +108,7 @@ def test_an_old_name_in_the_file_is_a_source_too() -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "table"])
-def test_an_unlimited_wait_is_shown_as_off(
-    monkeypatch: pytest.MonkeyPatch, form: str
-) -> None:
+def test_an_unlimited_wait_is_shown_as_off(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     monkeypatch.setenv("PLIMSOLL_DEAD_BROKER_AFTER", "off")
     assert shown()["dead_broker_after"][0] == "off"
     run = CliRunner().invoke(app, ["config", "show", "-o", form])

@@ -70,9 +70,7 @@ def test_the_remaining_imbalance_is_split_among_its_causes(explain: Explain) -> 
     assert len(result["moves"]) == 4
 
 
-def test_a_move_is_found_by_number_and_by_partition(
-    explain: Explain, plan: Plan
-) -> None:
+def test_a_move_is_found_by_number_and_by_partition(explain: Explain, plan: Plan) -> None:
     first = plan.moves[0]
     assert explain("1") == explain(str(first.id))
     result = document(explain("1", output=Form.JSON))
@@ -90,14 +88,10 @@ def test_a_move_shows_what_is_lost_without_it(explain: Explain) -> None:
     assert abs(after) < without < now
 
 
-def test_a_move_that_is_not_made_is_shown_with_its_cost(
-    explain: Explain, plan: Plan
-) -> None:
+def test_a_move_that_is_not_made_is_shown_with_its_cost(explain: Explain, plan: Plan) -> None:
     stays = next(i for i in range(8) if f"orders-{i}" not in _moved(plan))
     text = explain(f"orders-{stays}", to=1)
-    assert text.startswith(
-        f"why not orders-{stays} to broker 1?\n  allowed, and F would"
-    )
+    assert text.startswith(f"why not orders-{stays} to broker 1?\n  allowed, and F would")
     result = document(explain(f"orders-{stays}", to=1, output=Form.JSON))
     assert result["not_made"][0]["cost"] > 0
 
@@ -111,12 +105,9 @@ def test_an_unmoved_partition_is_compared_with_its_best_other_broker(
 ) -> None:
     stays = next(i for i in range(8) if f"orders-{i}" not in _moved(plan))
     text = explain(f"orders-{stays}")
-    assert text.startswith(
-        f"orders-{stays} is not moved; the best of the other brokers:"
-    )
+    assert text.startswith(f"orders-{stays} is not moved; the best of the other brokers:")
     costs = [
-        document(explain(f"orders-{stays}", to=b, output=Form.JSON))["not_made"][0]
-        for b in (1, 3)
+        document(explain(f"orders-{stays}", to=b, output=Form.JSON))["not_made"][0] for b in (1, 3)
     ]
     result = document(explain(f"orders-{stays}", output=Form.JSON))["not_made"][0]
     assert result["cost"] == min(c["cost"] for c in costs)
@@ -157,9 +148,7 @@ def test_leader_changes_alone_and_remaining_limit_violations_are_reported(
     write_plan(tmp_path / "plan.json", plan)
     write_snapshot(tmp_path / "state.json", snapshot)
     explain_command(
-        tmp_path / "plan.json",
-        settings=Settings(),
-        origin=Origin(snapshot=tmp_path / "state.json"),
+        tmp_path / "plan.json", settings=Settings(), origin=Origin(snapshot=tmp_path / "state.json")
     )
     output = capsys.readouterr().out
     assert plan.leaders_only_words

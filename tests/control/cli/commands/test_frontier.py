@@ -33,9 +33,7 @@ def ask(
     snapshot: Path = FIXTURES / "tutorial.json",
     **paths: Path,
 ) -> int:
-    return trace(
-        settings=settings, origin=Origin(snapshot=snapshot), output=output, **paths
-    )
+    return trace(settings=settings, origin=Origin(snapshot=snapshot), output=output, **paths)
 
 
 def test_the_table_marks_the_best_trade_off_and_the_plan(
@@ -53,15 +51,10 @@ def test_the_table_marks_the_best_trade_off_and_the_plan(
 @pytest.mark.parametrize("objective", ObjectiveKind)
 @pytest.mark.parametrize("seed", range(4))
 def test_one_point_is_always_the_plan_of_the_plan_command(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    seed: int,
-    objective: ObjectiveKind,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int, objective: ObjectiveKind
 ) -> None:
     """With too small a search budget for a proof, so that other searches may differ."""
-    settings = Settings(
-        solve=SolveLimits(work=0.2, gap=0.0), goals=Goals(objective=objective)
-    )
+    settings = Settings(solve=SolveLimits(work=0.2, gap=0.0), goals=Goals(objective=objective))
     file = tmp_path / "snapshot.json"
     write_snapshot(file, synthetic(6, 60, rf=2, racks=2, seed=seed))
     snapshot = read_snapshot(file)
@@ -101,18 +94,14 @@ def test_files_and_stdout_have_the_same_content(
     ask(Form.JSON, out=out, svg=svg)
     printed = json.loads(capsys.readouterr().out)
     assert json.loads(out.read_text()) == printed
-    assert svg.read_text() == frontier_svg(
-        Frontier.model_validate(printed, strict=False)
-    )
+    assert svg.read_text() == frontier_svg(Frontier.model_validate(printed, strict=False))
 
 
 def test_a_goal_without_data_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     goals = tmp_path / "goals.toml"
-    goals.write_text(
-        '[[balance]]\nresource = "net_in"\n[[balance]]\nresource = "cpu"\n'
-    )
+    goals.write_text('[[balance]]\nresource = "net_in"\n[[balance]]\nresource = "cpu"\n')
     ask(goals=goals)
     output = capsys.readouterr().err
     assert "the goal cpu is ignored: no partition's cpu is known" in output
@@ -152,10 +141,7 @@ def frontier(points: int, cluster: str = "c") -> Frontier:
         knee=1 if points > 2 else None,
         chosen=points - 1 if points else None,
         lines=(),
-        lower=(
-            FrontierCorner(cost=0.0, balance=8.0),
-            FrontierCorner(cost=2.0, balance=0.0),
-        ),
+        lower=(FrontierCorner(cost=0.0, balance=8.0), FrontierCorner(cost=2.0, balance=0.0)),
         reasons=() if points else ("broker 1 must empty",),
     )
 

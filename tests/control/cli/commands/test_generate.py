@@ -16,9 +16,7 @@ def test_a_synthetic_cluster_is_planned_from_its_snapshot(tmp_path: Path) -> Non
     assert made.returncode == 0, made.stderr
     assert made.stdout == "made: 3 brokers, 12 partitions, 1 day of history\n"
     assert (made.stderr, (tmp_path / "state").exists()) == ("", False)
-    run = process(
-        tmp_path, "plan", "--snapshot", "made/snapshot.json", "--out", "plan.json"
-    )
+    run = process(tmp_path, "plan", "--snapshot", "made/snapshot.json", "--out", "plan.json")
     assert run.returncode == 0, run.stderr
     assert json.loads((tmp_path / "plan.json").read_text())["cluster_id"] == (
         read_snapshot(tmp_path / "made" / "snapshot.json").header.cluster_id
@@ -30,20 +28,14 @@ def test_a_synthetic_cluster_is_planned_from_its_snapshot(tmp_path: Path) -> Non
     [
         (("--brokers", "2", "--racks", "3"), "3 racks need as many brokers"),
         (("--rf", "4"), "4 replicas need as many racks, but there are 3"),
-        (
-            ("--storage", "shared", "--rf", "2"),
-            "2 replicas are not possible: on shared",
-        ),
+        (("--storage", "shared", "--rf", "2"), "2 replicas are not possible: on shared"),
         (("--step", "25h"), "90000 s is not a valid step; give 1m to 24h"),
         (("--out", "taken"), "taken exists; name another folder"),
         (("--out", "no/such"), "cannot make the folder no/such.partial"),
     ],
 )
 def test_an_impossible_cluster_is_rejected_and_nothing_is_written(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    asked: tuple[str, ...],
-    message: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: tuple[str, ...], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").mkdir()
@@ -51,9 +43,7 @@ def test_an_impossible_cluster_is_rejected_and_nothing_is_written(
     assert [p.name for p in tmp_path.iterdir()] == ["taken"]
 
 
-@pytest.mark.parametrize(
-    "asked", [("--brokers", "0"), ("--storage", "tape"), ("--step", "soon")]
-)
+@pytest.mark.parametrize("asked", [("--brokers", "0"), ("--storage", "tape"), ("--step", "soon")])
 def test_an_invalid_value_of_an_option_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: tuple[str, str]
 ) -> None:

@@ -112,9 +112,7 @@ def test_each_quantity_has_its_source_and_the_reason() -> None:
         ({"clocks_s": {1: -300.0}}, "clock of broker 1 5 min 00 s behind"),
     ],
 )
-def test_anomalies_are_reported_with_their_source(
-    other: dict[str, Any], message: str
-) -> None:
+def test_anomalies_are_reported_with_their_source(other: dict[str, Any], message: str) -> None:
     assert message in line(info_text(info(reporter(**other))), "automq")
 
 
@@ -146,9 +144,7 @@ class Asked:
 
 def test_sources_that_are_queried_are_listed_beside_the_topics() -> None:
     good = info_text(info(polled=(Asked(NOW_MS - 2000, (1, 2)),)))
-    assert line(good, "prometheus").endswith(
-        "read; newest 2.00 s old; silent: broker 3"
-    )
+    assert line(good, "prometheus").endswith("read; newest 2.00 s old; silent: broker 3")
     bad = info(polled=(Asked(None, (), ("It does not answer.",)),))
     (result,) = info_document(bad)["sources"][1:]
     assert (result["readable"], result["why_not"]) == (False, "It does not answer.")

@@ -43,9 +43,7 @@ def test_an_empty_journal_has_no_records(journal: Path) -> None:
     )
 
 
-def test_an_empty_folder_has_no_journals(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_folder_has_no_journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLIMSOLL_STATE_DIR", str(tmp_path / "new"))
     assert plimsoll("verify")[0] == 0
     code, _, err = plimsoll("repair", "")
@@ -64,16 +62,9 @@ def test_damage_is_named_and_repaired_and_the_original_preserved(journal: Path) 
     (document,) = json.loads(out)["journals"]
     assert document["state"] == "damaged"
     assert document["damage"] == [
-        {
-            "line": 2,
-            "may_lose_records": True,
-            "problem": "does not match its checksum",
-        }
+        {"line": 2, "may_lose_records": True, "problem": "does not match its checksum"}
     ]
-    assert (
-        "check the brokers 1, 2, 3, 4 and the topics orders"
-        in document["may_be_set"][0]
-    )
+    assert "check the brokers 1, 2, 3, 4 and the topics orders" in document["may_be_set"][0]
     code, out, err = plimsoll("repair", journal.stem[:9])
     assert code == 0
     assert "may have announced a throttle" in err

@@ -18,10 +18,7 @@ AWAY = ("--bootstrap-server", "127.0.0.1:1")
         (("record", *AWAY, "--out", "taken"), "taken exists; name another folder"),
         (("record", *AWAY, "--out", "no/such"), "cannot make the folder no/such.part"),
         (("record", *AWAY, "--anonymise-key", "k"), "needs --anonymise; add it"),
-        (
-            ("record", *AWAY, "--anonymise", "--anonymise-key", "short"),
-            "the key short has 3 bytes",
-        ),
+        (("record", *AWAY, "--anonymise", "--anonymise-key", "short"), "the key short has 3 bytes"),
         (("replay", "missing"), "missing is not a recorded state; name a folder"),
         (("replay", "short"), "short is not a recorded state"),
         (("replay", "taken"), "cannot read the plimsoll.state file taken/state.json"),

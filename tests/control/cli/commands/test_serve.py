@@ -65,9 +65,7 @@ async def test_it_prints_the_address_of_the_page_and_not_the_command_behind_it(
 
     from control.cli.web import OwnPage
 
-    await OwnPage(command([]), port=8765, title="plimsoll").on_startup(
-        web.Application()
-    )
+    await OwnPage(command([]), port=8765, title="plimsoll").on_startup(web.Application())
     captured = capsys.readouterr()
     assert f"http://{HOST}:8765" in captured.err
     assert "import main" not in captured.err + captured.out
@@ -96,11 +94,7 @@ def test_unusual_arguments_are_passed_through_unchanged() -> None:
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("serve") / "screen.jsonl"
     header = RecordingHeader(
-        bootstrap="h:1",
-        name="demo",
-        goals=Goals(),
-        throttle=None,
-        stop_rules=StopRules(),
+        bootstrap="h:1", name="demo", goals=Goals(), throttle=None, stop_rules=StopRules()
     )
     recording = RecordingWriter(path, header)
     recording.add(plan_ready(), after_s=0.0, running=False, report=None)
@@ -120,9 +114,7 @@ def _as_a_server_starts_it(arguments: list[str]) -> "subprocess.Popen[bytes]":
     )
 
 
-def test_a_screen_for_a_browser_draws_and_ends_when_the_browser_leaves(
-    recording: Path,
-) -> None:
+def test_a_screen_for_a_browser_draws_and_ends_when_the_browser_leaves(recording: Path) -> None:
     """textual-serve speaks to it by pipes, and closes them."""
     child = _as_a_server_starts_it(["--play", str(recording)])
     assert child.stdin is not None
@@ -194,9 +186,7 @@ async def test_no_other_page_in_the_browser_can_open_a_screen(
     assert set(psutil.Process().children(recursive=True)) == before
 
 
-async def test_closing_a_window_ends_its_plimsoll(
-    connect: Connect,
-) -> None:
+async def test_closing_a_window_ends_its_plimsoll(connect: Connect) -> None:
     before = set(psutil.Process().children(recursive=True))
     window, drawn = await connect(), b""
     while b"RECORDING" not in drawn:
@@ -211,9 +201,7 @@ async def test_closing_a_window_ends_its_plimsoll(
 
 @pytest.mark.parametrize("path", ["/", "/ws", "/static/css/xterm.css", "/download/x"])
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "[::1]"])
-async def test_no_other_host_name_is_served(
-    connect: Connect, path: str, host: str
-) -> None:
+async def test_no_other_host_name_is_served(connect: Connect, path: str, host: str) -> None:
     before = set(psutil.Process().children(recursive=True))
     page = await connect("/")
     named = host.format(port=page.url.port)

@@ -28,9 +28,7 @@ Answer = dict[str, Any]
 
 
 @pytest.fixture
-def verify(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, Answer]]:
+def verify(folder: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, Answer]]:
     def run(
         name: str | None = "plan.json",
         *,
@@ -82,9 +80,7 @@ def test_the_bound_of_an_exact_search_can_be_proved_again(verify: Verify) -> Non
     assert judged(answer)["bound"] is True
 
 
-def test_an_altered_file_is_found_by_its_hash(
-    verify: Verify, folder: Path, plan: Plan
-) -> None:
+def test_an_altered_file_is_found_by_its_hash(verify: Verify, folder: Path, plan: Plan) -> None:
     document = plan.model_dump(mode="json") | {"bound": 0.0}
     write_document(folder / "altered.json", document)
     code, answer = verify("altered.json")
@@ -92,9 +88,7 @@ def test_an_altered_file_is_found_by_its_hash(
     assert judged(answer)["hash"] is False
 
 
-def test_another_placement_is_found_by_its_fingerprint(
-    verify: Verify, folder: Path
-) -> None:
+def test_another_placement_is_found_by_its_fingerprint(verify: Verify, folder: Path) -> None:
     write_snapshot(folder / "other.json", cluster([3] * 8, [MB] * 8))
     code, answer = verify(snapshot="other.json")
     assert code == Exit.REFUSED
@@ -133,9 +127,7 @@ def test_a_false_figure_is_found(
     assert judged(answer)[claim] is False
 
 
-def test_a_false_gain_is_found_with_its_move(
-    verify: Verify, folder: Path, plan: Plan
-) -> None:
+def test_a_false_gain_is_found_with_its_move(verify: Verify, folder: Path, plan: Plan) -> None:
     first, *others = plan.moves
     boast = first.model_copy(update={"gain": 2 * first.gain})
     forged(folder, plan, moves=(boast, *others))
@@ -177,9 +169,7 @@ def test_a_plan_of_kafkas_tools_is_judged_by_our_bound(
     assert answer["violations"] == []
 
 
-def test_a_reassignment_can_be_judged_without_a_plan(
-    verify: Verify, folder: Path
-) -> None:
+def test_a_reassignment_can_be_judged_without_a_plan(verify: Verify, folder: Path) -> None:
     """The bound then comes from a separate solve."""
     entry = {"topic": "orders", "partition": 0, "replicas": [1]}
     document = {"version": 1, "partitions": [entry]}
@@ -187,21 +177,15 @@ def test_a_reassignment_can_be_judged_without_a_plan(
     code, answer = verify(None, reassignment="theirs.json")
     assert code == Exit.DONE
     assert answer["changes"] == 1
-    assert (
-        answer["plimsoll_objective"] < answer["objective"] < answer["objective_before"]
-    )
+    assert answer["plimsoll_objective"] < answer["objective"] < answer["objective_before"]
 
 
-def test_the_rules_that_a_reassignment_breaks_are_listed(
-    verify: Verify, folder: Path
-) -> None:
+def test_the_rules_that_a_reassignment_breaks_are_listed(verify: Verify, folder: Path) -> None:
     entry = {"topic": "orders", "partition": 0, "replicas": [1, 3]}
     write_document(folder / "t.json", {"version": 1, "partitions": [entry]})
     code, answer = verify(reassignment="t.json")
     assert code == Exit.REFUSED
-    assert answer["violations"][0]["words"] == (
-        "orders-0 would have 2 replicas, it has 1"
-    )
+    assert answer["violations"][0]["words"] == ("orders-0 would have 2 replicas, it has 1")
 
 
 def test_an_election_without_a_reassignment_is_a_usage_error(verify: Verify) -> None:
@@ -214,9 +198,7 @@ def test_nothing_to_verify_is_a_usage_error(verify: Verify) -> None:
         verify(None)
 
 
-def test_the_table_lists_unchecked_claims(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_lists_unchecked_claims(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = verify_plan(
         folder / "plan.json",
         settings=Settings(solve=WORK),

@@ -15,21 +15,9 @@ import pytest
 from control.cli.plan_claims import claims, settings_claims, snapshot_claim
 from model.errors import PlimsollError
 from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
-from model.goals.rack_placement import (
-    PlacementRule,
-    RackConstraint,
-    RackCount,
-    ReplicaPlacement,
-)
+from model.goals.rack_placement import PlacementRule, RackConstraint, RackCount, ReplicaPlacement
 from model.names import Names
-from model.plan.plan import (
-    BrokerChange,
-    Move,
-    Plan,
-    PlanStatus,
-    plan_hash,
-    plan_of_document,
-)
+from model.plan.plan import BrokerChange, Move, Plan, PlanStatus, plan_hash, plan_of_document
 from model.snapshot.snapshot import BrokerState, LogDir, Resource, Snapshot, StorageKind
 from solver.solve import solve
 from tests.support.model.clusters import brokers, snapshot
@@ -46,10 +34,7 @@ UNCHECKED: Final = {
 }
 """Fields that are not checked, and why this is harmless."""
 
-PART: Final[dict[str, type[Plan | Move | BrokerChange]]] = {
-    "moves": Move,
-    "brokers": BrokerChange,
-}
+PART: Final[dict[str, type[Plan | Move | BrokerChange]]] = {"moves": Move, "brokers": BrokerChange}
 CHECKED: Final = [name for name in Plan.model_fields if name not in UNCHECKED]
 CHECKED_PARTS: Final = [
     (part, name)
@@ -57,9 +42,7 @@ CHECKED_PARTS: Final = [
     for name in model.model_fields
     if f"{part}.{name}" not in UNCHECKED
 ]
-GOALS = Goals(
-    balance=tuple(Goal(resource=r) for r in (Resource.NET_IN, Resource.NET_OUT))
-)
+GOALS = Goals(balance=tuple(Goal(resource=r) for r in (Resource.NET_IN, Resource.NET_OUT)))
 LIMITS = SolveLimits(work=2.0)
 
 
@@ -144,9 +127,7 @@ def test_the_plan_itself_holds(document: dict[str, Any], state: Snapshot) -> Non
 
 
 @pytest.mark.parametrize("name", CHECKED)
-def test_no_field_can_be_altered(
-    document: dict[str, Any], state: Snapshot, name: str
-) -> None:
+def test_no_field_can_be_altered(document: dict[str, Any], state: Snapshot, name: str) -> None:
     for value in changes(name, document.get(name, empty(Plan, name))):
         assert rejected(document | {name: value}, state), value
 
@@ -188,9 +169,7 @@ def test_no_violation_can_be_hidden_or_altered(troubled: Snapshot, name: str) ->
         other = value + 1 if not isinstance(value, bool | str) else value
         other = not value if isinstance(value, bool) else other
         other = "x" if isinstance(value, str) else other
-        assert rejected(
-            document | {name: [part[0] | {field: other}, *part[1:]]}, troubled
-        )
+        assert rejected(document | {name: [part[0] | {field: other}, *part[1:]]}, troubled)
 
 
 def empty(model: type[Plan | Move | BrokerChange], name: str) -> Any:
@@ -204,11 +183,7 @@ def test_an_optimum_by_a_loose_gap_is_not_believed(
 ) -> None:
     half = document | {"limits": document["limits"] | {"gap": 1e9}, "bound": 0.0}
     plan = plan_of_document(half | {"hash": plan_hash(half)}, Path("forged.json"))
-    (result,) = [
-        c
-        for c in settings_claims(plan, GOALS, LIMITS, given=False)
-        if c.name == "limits"
-    ]
+    (result,) = [c for c in settings_claims(plan, GOALS, LIMITS, given=False) if c.name == "limits"]
     assert result.holds is False
 
 
@@ -266,9 +241,7 @@ def test_a_leader_on_an_excluded_broker_stays_where_its_placement_keeps_it() -> 
     members = brokers(6, racks="abcabc", states=excluded)
     loads = [(1e6 * (1 + i % 7), 1e6) for i in range(60)]
     state = snapshot(members, [(1, 4)] * 60, loads)
-    counts = [
-        RackCount(count=1, constraints=RackConstraint(rack=rack)) for rack in "ac"
-    ]
+    counts = [RackCount(count=1, constraints=RackConstraint(rack=rack)) for rack in "ac"]
     placement = ReplicaPlacement(version=1, replicas=tuple(counts))
     rule = PlacementRule(topics=Names(prefix=("",)), placement=placement)
     goals = Goals(balance=(Goal(resource=Resource.NET_IN),), placements=(rule,))

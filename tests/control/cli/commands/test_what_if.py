@@ -21,24 +21,16 @@ SETTINGS = Settings(solve=SolveLimits(work=2.0))
 
 
 def ask(output: Form = Form.TABLE, out: Path | None = None, **question: Any) -> int:
-    return what_if(
-        settings=SETTINGS, origin=TUTORIAL, out=out, output=output, **question
-    )
+    return what_if(settings=SETTINGS, origin=TUTORIAL, out=out, output=output, **question)
 
 
-def test_the_table_is_marked_as_hypothetical(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_table_is_marked_as_hypothetical(capsys: pytest.CaptureFixture[str]) -> None:
     assert ask(add_broker=["1"]) == Exit.DONE
     first = capsys.readouterr().out.splitlines()[0]
-    assert (
-        first == "what if: 1 broker added; hypothetical, so this plan cannot be applied"
-    )
+    assert first == "what if: 1 broker added; hypothetical, so this plan cannot be applied"
 
 
-def test_the_json_is_marked_and_holds_the_plan(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_json_is_marked_and_holds_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
     ask(Form.JSON, remove_broker=[2], traffic=["1.5"])
     document = json.loads(capsys.readouterr().out)
     assert document["hypothetical"] is True
@@ -46,9 +38,7 @@ def test_the_json_is_marked_and_holds_the_plan(
     assert len(document["plan"]["moves"]) == 8
 
 
-def test_the_file_matches_the_output(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_file_matches_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "w.json"
     ask(Form.JSON, out, lose_rack=["c"])
     printed = json.loads(capsys.readouterr().out)
@@ -57,12 +47,7 @@ def test_the_file_matches_the_output(
 
 
 def test_several_assumptions_hold_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    ask(
-        Form.JSON,
-        add_broker=["2:d", "1"],
-        remove_broker=[2],
-        traffic=["2:orders", "1.5"],
-    )
+    ask(Form.JSON, add_broker=["2:d", "1"], remove_broker=[2], traffic=["2:orders", "1.5"])
     document = json.loads(capsys.readouterr().out)
     brokers = {b["id"]: b for b in document["plan"]["brokers"]}
     assert [brokers[b]["rack"] for b in (3, 4)] == ["d", "d"]
@@ -70,17 +55,13 @@ def test_several_assumptions_hold_at_once(capsys: pytest.CaptureFixture[str]) ->
     assert sum(b["after"]["net_in"] for b in brokers.values()) == pytest.approx(24e6)
 
 
-def test_the_fewest_brokers_are_shown_with_their_proof(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_fewest_brokers_are_shown_with_their_proof(capsys: pytest.CaptureFixture[str]) -> None:
     assert ask(fewest_brokers=True) == Exit.DONE
     output = capsys.readouterr().out
     assert "1 broker can carry it; there are 3; fewer cannot" in output
 
 
-def test_an_infeasible_scenario_has_its_exit_code(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_infeasible_scenario_has_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert ask(remove_broker=[0, 1, 2]) == Exit.INFEASIBLE
     assert "infeasible" in capsys.readouterr().out
 

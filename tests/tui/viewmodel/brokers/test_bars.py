@@ -62,11 +62,7 @@ def test_removed_and_added_load_are_drawn_differently() -> None:
     st.integers(1, 40),
 )
 def test_a_bar_has_the_requested_width(
-    share: float,
-    level: float | None,
-    after: float | None,
-    tolerance: float,
-    width: int,
+    share: float, level: float | None, after: float | None, tolerance: float, width: int
 ) -> None:
     marks = Marks(average=level, after=after, tolerance=tolerance)
     drawn = _drawn(share, marks, width)

@@ -24,13 +24,7 @@ from tests.support.tui.loop_views import (
     skewed,
     solving,
 )
-from tui.viewmodel.brokers.bars import (
-    ADDED,
-    AVERAGE_MARK,
-    BAND_MARK,
-    BOTH_MARK,
-    REMOVED,
-)
+from tui.viewmodel.brokers.bars import ADDED, AVERAGE_MARK, BAND_MARK, BOTH_MARK, REMOVED
 from tui.viewmodel.brokers.brokers import BESIDE, broker_table, layout_for
 from tui.viewmodel.brokers.gauges import gauges
 from tui.viewmodel.brokers.headline import averages_line, headline, scale_words
@@ -44,8 +38,7 @@ def _rows(view: LoopView, width: int = 118) -> dict[str, dict[str, str]]:
     table = broker_table(view, GOALS, width)
     keys = [c.key for c in table.columns]
     return {
-        row.key: dict(zip(keys, (plain(c) for c in row.cells), strict=True))
-        for row in table.rows
+        row.key: dict(zip(keys, (plain(c) for c in row.cells), strict=True)) for row in table.rows
     }
 
 
@@ -55,9 +48,7 @@ def _with_brokers(view: LoopView, **update: object) -> LoopView:
     brokers = (first.model_copy(update=update), *others)
     header = skewed().header.model_copy(update={"brokers": brokers})
     snapshot = Snapshot(header, skewed().partitions)
-    return replace(
-        view, brokers=brokers, snapshot=snapshot, evaluation=judged(snapshot)
-    )
+    return replace(view, brokers=brokers, snapshot=snapshot, evaluation=judged(snapshot))
 
 
 def test_deviations_outside_the_band_have_a_marker() -> None:
@@ -138,9 +129,7 @@ def test_replicas_and_leaders_show_now_and_after_the_plan() -> None:
 
 
 def test_completed_moves_do_not_count_twice() -> None:
-    view = replace(
-        running(), snapshot=balanced_cluster(), evaluation=judged(balanced_cluster())
-    )
+    view = replace(running(), snapshot=balanced_cluster(), evaluation=judged(balanced_cluster()))
     assert _rows(view)["1"]["count"] == "4/4"
 
 
@@ -151,9 +140,7 @@ def test_a_narrow_panel_has_number_and_marker_without_bar() -> None:
 
 @pytest.mark.parametrize("width", [58, 78, 80, 82, 98, 118, 140, 198])
 @pytest.mark.parametrize("loads", [2, 3, 4, 5])
-def test_every_layout_fits_with_the_deviation_and_bars_if_possible(
-    width: int, loads: int
-) -> None:
+def test_every_layout_fits_with_the_deviation_and_bars_if_possible(width: int, loads: int) -> None:
     layout = layout_for(width, loads)
     used = layout.beside + loads * (layout.bar + BESIDE)
     assert used <= max(width, 82)
@@ -199,9 +186,7 @@ def test_the_headline_of_a_balanced_cluster() -> None:
 
 
 def test_a_resource_below_its_floor_is_not_balanced() -> None:
-    balance = tuple(
-        Goal(resource=r, floor=1e12) for r in (Resource.NET_IN, Resource.NET_OUT)
-    )
+    balance = tuple(Goal(resource=r, floor=1e12) for r in (Resource.NET_IN, Resource.NET_OUT))
     quiet = GOALS.model_copy(update={"balance": balance})
     view = replace(solving(), evaluation=evaluate(skewed(), quiet, ()))
     assert "too little load" in plain(headline(view, quiet, 120))
@@ -241,22 +226,16 @@ def test_a_cluster_without_partitions_is_explained() -> None:
 def test_racks_with_long_names_remain_distinguishable() -> None:
     view = solving()
     brokers = tuple(
-        broker.model_copy(update={"rack": f"rack-{broker.id}"})
-        for broker in view.brokers
+        broker.model_copy(update={"rack": f"rack-{broker.id}"}) for broker in view.brokers
     )
     racks = [
-        plain(row.cells[1])
-        for row in broker_table(replace(view, brokers=brokers), GOALS, 78).rows
+        plain(row.cells[1]) for row in broker_table(replace(view, brokers=brokers), GOALS, 78).rows
     ]
     assert len({*racks}) == len(brokers)
 
 
-@pytest.mark.parametrize(
-    "size", [(60, 16), (80, 24), (120, 40), (160, 50), (200, 60)], ids=str
-)
-async def test_the_largest_deviation_is_visible_at_every_size(
-    size: tuple[int, int],
-) -> None:
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40), (160, 50), (200, 60)], ids=str)
+async def test_the_largest_deviation_is_visible_at_every_size(size: tuple[int, int]) -> None:
     async with stage(plan_ready(), size=size) as on:
         table = on.app.screen.query_one("#brokers", KeyedTable)
         assert "deviation" in table.render_line(0).text
@@ -264,9 +243,7 @@ async def test_the_largest_deviation_is_visible_at_every_size(
 
 
 @pytest.mark.parametrize("width", range(20, 130))
-def test_the_headline_names_as_many_brokers_as_fit(
-    width: int,
-) -> None:
+def test_the_headline_names_as_many_brokers_as_fit(width: int) -> None:
     message = plain(headline(solving(), GOALS, width))
     whole = "OVER broker 1 in +200 %, out +200 %   under 2 -100 %; 3 -100 %"
     one = "OVER broker 1 in +200 %, out +200 %   under 2 -100 %; and 1 more"
