@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from control.render.cluster_status import capacity_cell
 from control.render.text import table
+from model.cpu import figures_to_file
 from model.printable import printable
 from model.snapshot.snapshot import Broker, BrokerState, Resource, Snapshot
 from model.units import count_text, percent_text, seconds_text
@@ -60,7 +61,7 @@ def info_document(info: Info) -> dict[str, Any]:
                 "id": b.id,
                 "rack": b.rack,
                 "state": b.state.value,
-                "capacity": {r.value: value for r, value in b.capacity.items()},
+                "capacity": figures_to_file(b.capacity),
                 "capacity_from": {r.value: s.value for r, s in b.capacity_from.items()},
             }
             for b in header.brokers

@@ -13,6 +13,7 @@ from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, PROMETHEUS
 from collector.reports.reporters import ReporterState
 from collector.spark.vectors import ORIGINS, Window, load_vectors
 from control.render.metric_sources import Info, info_document, info_text
+from model.snapshot.snapshot import Resource, Snapshot
 from tests.support.collector.sample_rows import sample, table
 from tests.support.control.loop_parts import MB, cluster
 
@@ -100,6 +101,14 @@ def test_each_quantity_has_its_source_and_the_reason() -> None:
     words = line(info_text(info(reporter())), "net_out").split()
     assert words[:4] == ["net_out", "automq", "100.0", "%"]
     assert " ".join(words[4:]) == "its meter of the partition, less its lag"
+
+
+def test_programs_get_a_capacity_for_cpu_in_percent_of_a_core() -> None:
+    state = cluster([1], [MB])
+    broker = state.header.brokers[0].model_copy(update={"capacity": {Resource.CPU: 4.0}})
+    header = state.header.model_copy(update={"brokers": (broker, *state.header.brokers[1:])})
+    (result, *_) = info_document(info(snapshot=Snapshot(header, state.partitions)))["brokers"]
+    assert result["capacity"] == {"cpu": 400.0}
 
 
 @pytest.mark.parametrize(
