@@ -1,21 +1,67 @@
 """Types of the JSON that commands print with `-o json`; schemas come from them."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from control.demo.report import DemoReport
-from model.files import FileModel
+from model.cpu import figures_to_file
+from model.files import FileModel, rounded
 from model.plan.plan import Plan, PlanStatus
 from model.run import RunReport
 from model.snapshot.forecast import LoadForecast
 from model.snapshot.snapshot import BrokerState, CapacitySource, Source, StorageKind
 
+Figure = Annotated[float, PlainSerializer(rounded, when_used="json")]
+"""A figure, rounded as in files."""
+Name = Annotated[str, BeforeValidator(str)]
+"""The text of a value: a path, or a partition as `orders-7`."""
+
+
+def _written(figures: dict[str, float]) -> dict[str, float]:
+    return {name: rounded(value) for name, value in figures_to_file(figures).items()}
+
+
+Figures = Annotated[dict[str, float], PlainSerializer(_written, when_used="json")]
+"""Figures by resource, rounded and in the units of files."""
+
+
+class Answer(FileModel):
+    """Base of what commands print."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    @classmethod
+    def of(cls, source: object = None, /, **others: Any) -> Self:
+        """The answer with the attributes of `source` as fields, and with the other fields.
+
+        Inner answers are made of the attributes of inner values in the same way.
+        """
+        names = [n for n in cls.model_fields if n not in others and hasattr(source, n)]
+        fields = {n: getattr(source, n) for n in names} | others
+        return cls.model_validate(fields, strict=False)
+
+
+class PartialAnswer(Answer):
+    """Base of answers whose JSON lacks the fields that were not given."""
+
+    @model_serializer(mode="wrap")
+    def _given(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {n: v for n, v in whole(self).items() if n in self.model_fields_set}
+
+
 # ---- configuration
 
 
-class SettingAnswer(FileModel):
+class SettingAnswer(Answer):
     """One setting."""
 
     name: str
@@ -27,7 +73,7 @@ class SettingAnswer(FileModel):
     """The option, the variable, or the file and its line; empty for a default."""
 
 
-class ConfigAnswer(FileModel):
+class ConfigAnswer(Answer):
     """`config show`."""
 
     file: str | None
@@ -39,13 +85,13 @@ class ConfigAnswer(FileModel):
 # ---- observation
 
 
-class BrokerAnswer(FileModel):
+class BrokerAnswer(Answer):
     """A broker; values by resource, absent if unknown."""
 
     id: int
     rack: str | None
     state: BrokerState
-    capacity: dict[str, float]
+    capacity: Figures
     """Bytes, bytes/s, or percent of a core."""
     capacity_from: dict[str, CapacitySource]
 
@@ -53,12 +99,12 @@ class BrokerAnswer(FileModel):
 class LoadedBroker(BrokerAnswer):
     """A broker with its load."""
 
-    load: dict[str, float]
-    deviation: dict[str, float]
+    load: Figures
+    deviation: dict[str, Figure]
     """Deviation from the average, as a share of it."""
 
 
-class PartitionAnswer(FileModel):
+class PartitionAnswer(Answer):
     """A partition and its load; unknown values are absent."""
 
     topic: str
@@ -66,12 +112,12 @@ class PartitionAnswer(FileModel):
     leader: int | None
     replicas: tuple[int, ...]
     storage: StorageKind
-    load: dict[str, float]
+    load: Figures
     measured: tuple[str, ...]
     """Resources whose load was measured rather than estimated."""
 
 
-class BrokerOverLimit(FileModel):
+class BrokerOverLimit(Answer):
     """A broker above the allowed share of a capacity."""
 
     broker: int
@@ -81,7 +127,7 @@ class BrokerOverLimit(FileModel):
     capacity: float | None
 
 
-class RackViolationAnswer(FileModel):
+class RackViolationAnswer(Answer):
     """A partition whose replicas break the rack rule."""
 
     topic: str
@@ -90,7 +136,7 @@ class RackViolationAnswer(FileModel):
     """Why it cannot be repaired; empty if it can."""
 
 
-class RackViolationsAnswer(FileModel):
+class RackViolationsAnswer(Answer):
     """Partitions that break the rack rule."""
 
     count: int
@@ -99,7 +145,7 @@ class RackViolationsAnswer(FileModel):
     partitions: tuple[RackViolationAnswer, ...]
 
 
-class StatusAnswer(FileModel):
+class StatusAnswer(PartialAnswer):
     """`status` and `replay`; with `--watch`, one document per line."""
 
     cluster_id: str
@@ -112,14 +158,14 @@ class StatusAnswer(FileModel):
     """Every broker is within its tolerance band."""
     over_limit: tuple[BrokerOverLimit, ...]
     rack_violations: RackViolationsAnswer
-    objective: float
-    levels: dict[str, float]
+    objective: Figure
+    levels: Figures
     """Average load of a broker, by resource."""
     brokers: tuple[LoadedBroker, ...]
     partitions: tuple[PartitionAnswer, ...]
 
 
-class LoadSource(FileModel):
+class LoadSource(PartialAnswer):
     """A metric source."""
 
     name: str
@@ -136,7 +182,7 @@ class LoadSource(FileModel):
     clocks_ahead_s: dict[str, float] = {}
 
 
-class QuantityOrigin(FileModel):
+class QuantityOrigin(Answer):
     """A source, the number of partitions whose loads come from it, and the reason."""
 
     name: str
@@ -144,18 +190,18 @@ class QuantityOrigin(FileModel):
     why: str
 
 
-class Quantity(FileModel):
+class Quantity(Answer):
     """A kind of load and its sources."""
 
     quantity: str
     by: tuple[QuantityOrigin, ...]
 
 
-class InfoAnswer(FileModel):
+class InfoAnswer(Answer):
     """`info`."""
 
     cluster_id: str
-    folder: str
+    folder: Name
     spark_master: str
     sources: tuple[LoadSource, ...]
     quantities: tuple[Quantity, ...]
@@ -165,31 +211,31 @@ class InfoAnswer(FileModel):
     brokers: tuple[BrokerAnswer, ...]
 
 
-class RecordAnswer(FileModel):
+class RecordAnswer(Answer):
     """`record`."""
 
-    folder: str
+    folder: Name
     duration_s: float
     partitions: int
     batches: int
 
 
-class GenerateAnswer(FileModel):
+class GenerateAnswer(Answer):
     """`generate`."""
 
-    folder: str
+    folder: Name
     brokers: int
     partitions: int
     days: int
 
 
-class FileAnswer(FileModel):
+class FileAnswer(Answer):
     """Output of a command that only wrote a file."""
 
     file: str
 
 
-class ServeAnswer(FileModel):
+class ServeAnswer(Answer):
     """`serve`, once the page can be opened."""
 
     url: str
@@ -198,7 +244,7 @@ class ServeAnswer(FileModel):
 # ---- plans
 
 
-class SkewedBroker(FileModel):
+class SkewedBroker(Answer):
     """A broker's share of a topic."""
 
     id: int
@@ -208,27 +254,27 @@ class SkewedBroker(FileModel):
     leader_skewed: bool
 
 
-class SkewFigures(FileModel):
+class SkewFigures(Answer):
     """Spread of a topic over brokers."""
 
     partitions: int
     optimum: tuple[int, ...]
     leader_optimum: tuple[int, ...]
-    brokers_skewed: float
-    leaders_skewed: float
-    spread: float
-    preferred_leaders: float
+    brokers_skewed: Figure
+    leaders_skewed: Figure
+    spread: Figure
+    preferred_leaders: Figure
     brokers: tuple[SkewedBroker, ...]
 
 
-class SkewAnswer(FileModel):
+class SkewAnswer(Answer):
     """The spread of a topic before and after a plan."""
 
     before: SkewFigures
     after: SkewFigures
 
 
-class PlanAnswer(FileModel):
+class PlanAnswer(PartialAnswer):
     """`plan`."""
 
     status: PlanStatus
@@ -239,7 +285,7 @@ class PlanAnswer(FileModel):
     """By topic; with `--topic`."""
 
 
-class ClaimAnswer(FileModel):
+class ClaimAnswer(Answer):
     """One claim of a plan."""
 
     name: str
@@ -248,7 +294,7 @@ class ClaimAnswer(FileModel):
     words: str
 
 
-class VerifyAnswer(FileModel):
+class VerifyAnswer(Answer):
     """`verify PLAN`."""
 
     plan: str
@@ -256,94 +302,94 @@ class VerifyAnswer(FileModel):
     holds: bool
     objective: float
     bound: float
-    gap: float
+    gap: Figure
     bound_method: str
     claims: tuple[ClaimAnswer, ...]
 
 
-class BrokenRule(FileModel):
+class BrokenRule(Answer):
     """A rule that moves break."""
 
     rule: str
     words: str
 
 
-class ReassignmentAnswer(FileModel):
+class ReassignmentAnswer(Answer):
     """`verify --reassignment`."""
 
     changes: int
-    objective_before: float
-    objective: float
-    deviation: float
-    prices: float
-    bound: float
+    objective_before: Figure
+    objective: Figure
+    deviation: Figure
+    prices: Figure
+    bound: Figure
     bound_by: str
-    gap: float
-    gained_share: float
-    plimsoll_objective: float | None
+    gap: Figure
+    gained_share: Figure
+    plimsoll_objective: Figure | None
     violations: tuple[BrokenRule, ...]
 
 
-class EffectAnswer(FileModel):
+class EffectAnswer(Answer):
     """Deviation of a broker now, after the plan, and after it without the move."""
 
     broker: int
     dimension: str
-    before: float
-    after: float
-    without: float
+    before: Figure
+    after: Figure
+    without: Figure
 
 
-class MoveAnswer(FileModel):
+class MoveAnswer(Answer):
     """`explain PLAN NUMBER`: gain, cost and effects of a move."""
 
     number: int
-    partition: str
-    gain: float
-    price: float
+    partition: Name
+    gain: Figure
+    price: Figure
     relieved: int | None
     goal: str | None
     reason: str
     effects: tuple[EffectAnswer, ...]
 
 
-class LeftAnswer(FileModel):
+class LeftAnswer(Answer):
     """A part of the imbalance that the plan leaves, and its cause."""
 
-    deviation: float
+    deviation: Figure
     cause: str
 
 
-class ExplainAnswer(FileModel):
+class ExplainAnswer(Answer):
     """`explain PLAN`."""
 
     plan: str
     """Its hash."""
     status: PlanStatus
-    imbalance_before: float
-    imbalance_after: float
+    imbalance_before: Figure
+    imbalance_after: Figure
     left: tuple[LeftAnswer, ...]
     moves: tuple[MoveAnswer, ...]
 
 
-class NotMade(FileModel):
+class NotMade(Answer):
     """A move that the plan does not make."""
 
-    partition: str
+    partition: Name
     broker: int
     forbidden: tuple[str, ...]
-    cost: float
-    price: float
+    cost: Figure
+    price: Figure
     words: tuple[str, ...]
 
 
-class NotMadeAnswer(FileModel):
+class NotMadeAnswer(Answer):
     """`explain PLAN PARTITION` for a partition that is not moved, and `--to`."""
 
     not_made: tuple[NotMade, ...]
 
 
-class AssignedPartition(FileModel):
+class AssignedPartition(Answer):
     """A partition in Kafka reassignment JSON."""
 
     topic: str
@@ -351,14 +397,14 @@ class AssignedPartition(FileModel):
     replicas: tuple[int, ...]
 
 
-class AssignmentAnswer(FileModel):
+class AssignmentAnswer(Answer):
     """Kafka reassignment JSON."""
 
     version: int
     partitions: tuple[AssignedPartition, ...]
 
 
-class Spread(FileModel):
+class Spread(Answer):
     """Smallest and largest count per broker, and their proved limits."""
 
     least: int
@@ -368,15 +414,15 @@ class Spread(FileModel):
     proved: bool
 
 
-class PlacedLoad(FileModel):
+class PlacedLoad(Answer):
     """Imbalance of the expected load."""
 
-    cost: float
-    bound: float
+    cost: Figure
+    bound: Figure
     proved: bool
 
 
-class AssignAnswer(FileModel):
+class AssignAnswer(PartialAnswer):
     """`assign`."""
 
     topic: str
@@ -396,13 +442,13 @@ class AssignAnswer(FileModel):
 # ---- changes
 
 
-class RequestsAnswer(FileModel):
+class RequestsAnswer(Answer):
     """`apply`, `rollback` and `elect-leaders` with `--dry-run`."""
 
     requests: tuple[str, ...]
 
 
-class CleanupAnswer(FileModel):
+class CleanupAnswer(Answer):
     """`cleanup`."""
 
     done: tuple[str, ...]
@@ -411,7 +457,7 @@ class CleanupAnswer(FileModel):
     """Settings of ended runs that are still in force, with the reason."""
 
 
-class ElectedPartition(FileModel):
+class ElectedPartition(Answer):
     """A partition that another replica than the preferred one leads."""
 
     topic: str
@@ -422,7 +468,7 @@ class ElectedPartition(FileModel):
     note: str
 
 
-class ElectLeadersAnswer(FileModel):
+class ElectLeadersAnswer(Answer):
     """`elect-leaders`."""
 
     cluster_id: str
@@ -430,26 +476,24 @@ class ElectLeadersAnswer(FileModel):
     elections: tuple[ElectedPartition, ...]
 
 
-class DamagedLine(FileModel):
-    """A line of a journal that cannot be used."""
-
-    line: int
-    problem: str
-    may_lose_records: bool
-
-
-class RepairedLine(FileModel):
+class RepairedLine(Answer):
     """A line that a repair removed."""
 
     line: int
     problem: str
 
 
-class JournalSummary(FileModel):
+class DamagedLine(RepairedLine):
+    """A line of a journal that cannot be used."""
+
+    may_lose_records: bool
+
+
+class JournalSummary(Answer):
     """The journal of one run."""
 
     run_id: str
-    path: str
+    path: Name
     cluster_id: str | None
     state: str
     """`intact`, `no records`, `damaged`, `repaired` or `cut off at the end`."""
@@ -461,7 +505,7 @@ class JournalSummary(FileModel):
     may_be_set: tuple[str, ...]
 
 
-class JournalAnswer(FileModel):
+class JournalAnswer(Answer):
     """`journal verify` and `journal repair`."""
 
     journals: tuple[JournalSummary, ...]

@@ -1,9 +1,9 @@
 """Claims of a plan file, each checked by code independent of the search."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
+from control.cli.output_types import ClaimAnswer
 from control.cli.plan_facts import LEAST, NEAR, Facts, are_near, differences, is_near
 from model.bound.bound import price_bound
 from model.evaluate import Evaluation, evaluate
@@ -23,43 +23,29 @@ MOST_GAINS: Final = 2_000_000
 """Product of moves and partitions above which gains are not recomputed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """One claim of a plan and its verdict."""
-
-    name: str
-    holds: bool | None
-    """None if it was not checked."""
-    words: str
-
-    def document(self) -> dict[str, Any]:
-        """The claim as JSON."""
-        return {"name": self.name, "holds": self.holds, "words": self.words}
-
-
-def hash_claim(document: dict[str, Any]) -> Claim:
+def hash_claim(document: dict[str, Any]) -> ClaimAnswer:
     """Whether the file's hash (SHA-256) is that of its content."""
     claimed, found = str(document.get("hash")), plan_hash(document)
     if claimed == found:
-        return Claim(name="hash", holds=True, words=f"not altered, {found[:12]}")
+        return ClaimAnswer(name="hash", holds=True, words=f"not altered, {found[:12]}")
     words = f"the file was altered: it says {claimed[:12]}, its content has {found[:12]}"
-    return Claim(name="hash", holds=False, words=words)
+    return ClaimAnswer(name="hash", holds=False, words=words)
 
 
-def snapshot_claim(plan: Plan, snapshot: Snapshot) -> Claim:
+def snapshot_claim(plan: Plan, snapshot: Snapshot) -> ClaimAnswer:
     """Whether the snapshot is the cluster state that the plan was made for."""
     if plan.snapshot_fingerprint == snapshot.fingerprint:
         words = f"the one the plan was made for, {snapshot.fingerprint[:12]}"
-        return Claim(name="snapshot", holds=True, words=words)
+        return ClaimAnswer(name="snapshot", holds=True, words=words)
     words = (
         f"the plan is for {plan.snapshot_fingerprint[:12]} of cluster "
         f"{plan.cluster_id}, this is {snapshot.fingerprint[:12]} of "
         f"{snapshot.header.cluster_id}: brokers or assignment differ"
     )
-    return Claim(name="snapshot", holds=False, words=words)
+    return ClaimAnswer(name="snapshot", holds=False, words=words)
 
 
-def claims(plan: Plan, snapshot: Snapshot) -> Iterator[Claim]:
+def claims(plan: Plan, snapshot: Snapshot) -> Iterator[ClaimAnswer]:
     """All claims of a plan about the snapshot that it was made for."""
     facts = Facts(plan, snapshot)
     before = evaluate(snapshot, plan.goals, ())
@@ -80,7 +66,7 @@ def claims(plan: Plan, snapshot: Snapshot) -> Iterator[Claim]:
 
 def settings_claims(
     plan: Plan, goals: Goals, limits: SolveLimits, *, given: bool
-) -> Iterator[Claim]:
+) -> Iterator[ClaimAnswer]:
     """Whether a plan was made for these goals and with these limits.
 
     given: the goals were named as those of this plan. Otherwise different goals are not
@@ -90,9 +76,9 @@ def settings_claims(
         words = f"the plan's goals differ from the given ones in {', '.join(differ)}"
         if not given:
             words += "; name the goals it was made with by --goals FILE"
-        yield Claim(name="goals", holds=False if given else None, words=words)
+        yield ClaimAnswer(name="goals", holds=False if given else None, words=words)
     else:
-        yield Claim(name="goals", holds=True, words="the given ones")
+        yield ClaimAnswer(name="goals", holds=True, words="the given ones")
     if differ := differences(plan.limits, limits):
         words = ", ".join(f"{name} = {getattr(plan.limits, name):g}" for name in differ)
         loose = plan.status is PlanStatus.OPTIMAL and not plan.proves(limits.gap)
@@ -100,49 +86,49 @@ def settings_claims(
             words = f"optimal only by its own limit of the gap: {words}"
         else:
             words = f"made with {words}, unlike the settings"
-        yield Claim(name="limits", holds=False if loose else None, words=words)
+        yield ClaimAnswer(name="limits", holds=False if loose else None, words=words)
     else:
-        yield Claim(name="limits", holds=True, words="those of the settings")
+        yield ClaimAnswer(name="limits", holds=True, words="those of the settings")
 
 
 # ---- moves and figures
 
 
-def _cluster(facts: Facts) -> Claim:
+def _cluster(facts: Facts) -> ClaimAnswer:
     wrong = list(facts.cluster())
     words = "identity, brokers, forecast and warnings are those of the snapshot"
     if wrong:
         words = f"{_first(wrong)}: different in the snapshot"
-    return Claim(name="cluster", holds=not wrong, words=words)
+    return ClaimAnswer(name="cluster", holds=not wrong, words=words)
 
 
-def _faults(facts: Facts, after: Evaluation) -> Claim:
+def _faults(facts: Facts, after: Evaluation) -> ClaimAnswer:
     wrong = list(facts.faults(after))
     words = "brokers over a limit and rack violations are listed correctly"
     if wrong:
         words = f"{_first(wrong)}: different when recomputed"
-    return Claim(name="violations", holds=not wrong, words=words)
+    return ClaimAnswer(name="violations", holds=not wrong, words=words)
 
 
-def _moves(facts: Facts) -> Claim:
+def _moves(facts: Facts) -> ClaimAnswer:
     found = {m.id: list(facts.move(m)) for m in facts.plan.moves}
     wrong = [f"{pid} ({', '.join(names)})" for pid, names in found.items() if names]
     if wrong:
         words = f"{_first(wrong)}: different in the snapshot"
-        return Claim(name="moves", holds=False, words=words)
+        return ClaimAnswer(name="moves", holds=False, words=words)
     moves = count_text(len(found), "move")
     words = f"{moves} from the present replicas; bytes and loads are right"
-    return Claim(name="moves", holds=True, words=words)
+    return ClaimAnswer(name="moves", holds=True, words=words)
 
 
-def _rules(after: Evaluation) -> Claim:
+def _rules(after: Evaluation) -> ClaimAnswer:
     broken = [f"{v.rule}: {v.words}" for v in after.violations]
     if broken:
-        return Claim(name="rules", holds=False, words=_first(broken, "; "))
-    return Claim(name="rules", holds=True, words="no rule is broken")
+        return ClaimAnswer(name="rules", holds=False, words=_first(broken, "; "))
+    return ClaimAnswer(name="rules", holds=True, words="no rule is broken")
 
 
-def _objective(plan: Plan, before: Evaluation, after: Evaluation) -> Claim:
+def _objective(plan: Plan, before: Evaluation, after: Evaluation) -> ClaimAnswer:
     claimed = plan.objective_before, plan.objective, plan.move_price
     found = before.objective, after.objective, after.move_price
     words = f"{found[0]:.9g} -> {found[1]:.9g} recomputed"
@@ -151,10 +137,10 @@ def _objective(plan: Plan, before: Evaluation, after: Evaluation) -> Claim:
         words += f", the plan says {claimed[0]:.9g} -> {claimed[1]:.9g}"
         if not is_near(plan.move_price, after.move_price):
             words += f", and {plan.move_price:.9g} as the cost of a move"
-    return Claim(name="objective", holds=holds, words=words)
+    return ClaimAnswer(name="objective", holds=holds, words=words)
 
 
-def _brokers(facts: Facts, before: Evaluation, after: Evaluation) -> Claim:
+def _brokers(facts: Facts, before: Evaluation, after: Evaluation) -> ClaimAnswer:
     plan = facts.plan
     found = {b.id: list(facts.broker(b, before, after)) for b in plan.brokers}
     wrong = [f"broker {b} ({', '.join(names)})" for b, names in found.items() if names]
@@ -165,14 +151,14 @@ def _brokers(facts: Facts, before: Evaluation, after: Evaluation) -> Claim:
         wrong.append("the averages")
     if wrong:
         words = f"wrong figures of {_first(wrong)}"
-        return Claim(name="brokers", holds=False, words=words)
-    return Claim(name="brokers", holds=True, words="loads before and after are right")
+        return ClaimAnswer(name="brokers", holds=False, words=words)
+    return ClaimAnswer(name="brokers", holds=True, words="loads before and after are right")
 
 
-def _gains(plan: Plan, snapshot: Snapshot, after: Evaluation) -> Claim:
+def _gains(plan: Plan, snapshot: Snapshot, after: Evaluation) -> ClaimAnswer:
     if len(plan.moves) * len(snapshot) > MOST_GAINS:
         words = "too many moves to check one by one"
-        return Claim(name="gains", holds=None, words=words)
+        return ClaimAnswer(name="gains", holds=None, words=words)
     wrong = []
     for move in plan.moves:
         others = [m for m in plan.moves if m is not move]
@@ -182,15 +168,15 @@ def _gains(plan: Plan, snapshot: Snapshot, after: Evaluation) -> Claim:
             wrong.append(str(move.id))
     if wrong:
         words = f"the gains of {_first(wrong)} are not the increase of F without them"
-        return Claim(name="gains", holds=False, words=words)
+        return ClaimAnswer(name="gains", holds=False, words=words)
     words = "each move's gain is the increase of F without it"
-    return Claim(name="gains", holds=True, words=words)
+    return ClaimAnswer(name="gains", holds=True, words=words)
 
 
 # ---- the bound
 
 
-def bound_claims(plan: Plan, snapshot: Snapshot) -> Iterator[Claim]:
+def bound_claims(plan: Plan, snapshot: Snapshot) -> Iterator[ClaimAnswer]:
     """The bound that follows from the plan's prices, and the bound it claims.
 
     The prices are dual variables, so that the first follows by weak duality.
@@ -201,28 +187,28 @@ def bound_claims(plan: Plan, snapshot: Snapshot) -> Iterator[Claim]:
     holds = _reaches(proved, plan.price_bound, plan)
     if not holds:
         words += f"; the plan says {plan.price_bound:.9g}"
-    yield Claim(name="price bound", holds=holds, words=words)
+    yield ClaimAnswer(name="price bound", holds=holds, words=words)
     yield _bound(plan, proved)
 
 
-def _bound(plan: Plan, proved: float) -> Claim:
+def _bound(plan: Plan, proved: float) -> ClaimAnswer:
     gap = f"gap {rounded(plan.gap):.3g}"
     if _reaches(proved, plan.bound, plan):
         words = f"{plan.bound:.9g}, {gap}: proved by the prices alone"
-        return Claim(name="bound", holds=True, words=words)
+        return ClaimAnswer(name="bound", holds=True, words=words)
     if plan.bound > plan.objective * (1 + NEAR) + LEAST:
         words = f"{plan.bound:.9g} is above the plan's own objective"
-        return Claim(name="bound", holds=False, words=words)
+        return ClaimAnswer(name="bound", holds=False, words=words)
     words = (
         f"{plan.bound:.9g}, {gap}: the part above {proved:.9g} was proved by "
         f"{plan.bound_method}; add --prove to prove it again"
     )
-    return Claim(name="bound", holds=None, words=words)
+    return ClaimAnswer(name="bound", holds=None, words=words)
 
 
-def _status(plan: Plan, before: Evaluation) -> Claim:
+def _status(plan: Plan, before: Evaluation) -> ClaimAnswer:
     fault = _status_fault(plan, before)
-    return Claim(name="status", holds=not fault, words=fault or str(plan.status))
+    return ClaimAnswer(name="status", holds=not fault, words=fault or str(plan.status))
 
 
 def _surely_optimal(plan: Plan) -> bool:
@@ -260,7 +246,7 @@ def _status_fault(plan: Plan, before: Evaluation) -> str:
 
 def prove_again(
     plan: Plan, snapshot: Snapshot, work: float, observer: SolveObserver | None = None
-) -> Claim:
+) -> ClaimAnswer:
     """Check the claimed bound by planning again, within `work` units.
 
     observer: may stop the proof at the bound reached so far.
@@ -272,25 +258,25 @@ def prove_again(
     if claim.holds is not None or not observer.stops():
         return claim
     words = f"stopped when {result.bound or 0.0:.9g} of {plan.bound:.9g} was proved again"
-    return Claim(name="bound", holds=None, words=words)
+    return ClaimAnswer(name="bound", holds=None, words=words)
 
 
-def reproved(plan: Plan, result: Result, limits: SolveLimits) -> Claim:
+def reproved(plan: Plan, result: Result, limits: SolveLimits) -> ClaimAnswer:
     """The verdict of another search on a plan's bound."""
     found = 0.0 if result.bound is None else result.bound
     best = result.objective
     if best is not None and best < plan.bound * (1 - NEAR) - LEAST:
         words = f"a plan of {best:.9g} exists, under the claimed {plan.bound:.9g}"
-        return Claim(name="bound", holds=False, words=words)
+        return ClaimAnswer(name="bound", holds=False, words=words)
     # Searches end within `gap` of the optimum, so two proofs may differ by as much.
     if _reaches(found + limits.gap, plan.bound, plan):
         words = f"{found:.9g} proved again with a search budget of {limits.work:g}"
-        return Claim(name="bound", holds=True, words=words)
+        return ClaimAnswer(name="bound", holds=True, words=words)
     words = (
         f"only {found:.9g} of {plan.bound:.9g} was proved again with a search budget "
         f"of {limits.work:g}; allow more with --search-budget"
     )
-    return Claim(name="bound", holds=None, words=words)
+    return ClaimAnswer(name="bound", holds=None, words=words)
 
 
 def _reaches(proved: float, claimed: float, plan: Plan) -> bool:

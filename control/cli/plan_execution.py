@@ -12,6 +12,7 @@ from control.cli.console import operator
 from control.cli.exit_codes import Exit
 from control.cli.narration import RunNarrator
 from control.cli.output_format import Form
+from control.cli.output_types import RequestsAnswer
 from control.render.plan_text import forecast_text, plan_text
 from control.render.run_report import run_text
 from control.render.text import json_text
@@ -97,7 +98,7 @@ def restored_settings(executor: "Executor", settings: Settings) -> tuple[list[st
 def requests_text(requests: Sequence[str], output: Form) -> str:
     """Requests of a dry run, one per line or as JSON."""
     if output is Form.JSON:
-        return json_text({"requests": list(requests)})
+        return json_text(RequestsAnswer.of(requests=requests))
     return "".join(f"{request}\n" for request in requests)
 
 
@@ -106,7 +107,7 @@ def print_report(report: RunReport, output: Form) -> int:
     code = Exit.DONE if report.state is RunState.DONE else Exit.INCOMPLETE
     try:
         if output is Form.JSON:
-            sys.stdout.write(json_text(report.model_dump(mode="json")))
+            sys.stdout.write(json_text(report))
         else:
             sys.stdout.write(run_text(report))
         sys.stdout.flush()

@@ -16,6 +16,7 @@ from textual_serve.app_service import AppService
 from textual_serve.server import Server, to_int
 
 from control.cli.output_format import Form
+from control.cli.output_types import ServeAnswer
 from control.render.text import json_text
 from lab.local_cluster.tcp_ports import HOST
 from model.printable import printable
@@ -100,7 +101,7 @@ class OwnPage(Server):
         url = f"http://{HOST}:{self.port}"
         sys.stderr.write(f"Serving plimsoll on {url} (Ctrl-C to quit)\n")
         if self._output is Form.JSON:
-            self._answers.write(json_text({"url": url}))
+            self._answers.write(json_text(ServeAnswer(url=url)))
             # The server keeps running while a reader of the pipe waits for the address.
             self._answers.flush()
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from control.cli.output_format import Form
+from control.cli.output_types import AssignAnswer
 from control.render.text import json_text, table
-from model.files import rounded
 from model.snapshot.snapshot import Snapshot
 from model.units import count_text
 from solver.new_topic.assign_topic import STOPPED
@@ -14,7 +14,7 @@ from solver.new_topic.topic_problem import Evenness, TopicAssignment
 def assignment_text(snapshot: Snapshot, placing: TopicAssignment, output: Form) -> str:
     """What `assign` prints: replica lists, counts per broker and their proof."""
     if output is Form.JSON:
-        return json_text(_document(placing))
+        return json_text(_answer(placing))
     return _text(snapshot, placing)
 
 
@@ -32,41 +32,19 @@ def replica_assignment(placing: TopicAssignment) -> str:
     return ",".join(":".join(map(str, row)) for row in placing.replicas)
 
 
-def _document(placing: TopicAssignment) -> dict[str, Any]:
-    topic = placing.topic
-    found: dict[str, Any] = {
-        "topic": topic.name,
-        "partitions": topic.partitions,
-        "replication_factor": topic.replication_factor,
-        "reasons": list(placing.reasons),
-        "assignment": reassignment_document(placing) if placing.replicas else None,
-        "replica_assignment": replica_assignment(placing) or None,
-        "replicas_per_broker": _evenness(placing.evenness),
-        "leaders_per_broker": _evenness(placing.leader_evenness),
-        "load": None,
-    }
-    if placing.limited_by:
-        found["limited_by"] = placing.limited_by
-    if placing.load_evenness is not None:
-        load = placing.load_evenness
-        found["load"] = {
-            "cost": rounded(load.cost),
-            "bound": rounded(load.bound),
-            "proved": load.proved,
-        }
-    return found
-
-
-def _evenness(even: Evenness | None) -> dict[str, Any] | None:
-    if even is None:
-        return None
-    return {
-        "least": even.least,
-        "most": even.most,
-        "greatest_lowest": even.greatest_lowest,
-        "least_highest": even.least_highest,
-        "proved": even.proved,
-    }
+def _answer(placing: TopicAssignment) -> AssignAnswer:
+    limited = {"limited_by": placing.limited_by} if placing.limited_by else {}
+    return AssignAnswer.of(
+        placing.topic,
+        topic=placing.topic.name,
+        reasons=placing.reasons,
+        assignment=reassignment_document(placing) if placing.replicas else None,
+        replica_assignment=replica_assignment(placing) or None,
+        replicas_per_broker=placing.evenness,
+        leaders_per_broker=placing.leader_evenness,
+        load=placing.load_evenness,
+        **limited,
+    )
 
 
 # ---- words

@@ -1,23 +1,22 @@
 """A cluster as `status` prints it: loads, deviations and capacities by broker."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from collector.brokers.fan_out import Silence
 from control.cli.output import json_of
 from control.cli.output_format import Form
+from control.cli.output_types import LoadedBroker, StatusAnswer
 from control.render.forecast_text import forecast_lines
 from control.render.text import json_text, load_text, table, time_text
-from model.cpu import figures_to_file
 from model.evaluate import Evaluation, evaluate
-from model.files import rounded
 from model.goals.goals import Goals
 from model.goals.topic_placement import placement_warnings, with_topic_placements
 from model.plan.outages import outage_notes
 from model.plan.remaining import OverLimit, present_words
 from model.printable import printable
 from model.snapshot.capacities import Capacities, capacity_notes
-from model.snapshot.snapshot import Broker, Resource, Snapshot, SnapshotHeader
+from model.snapshot.snapshot import Broker, Resource, Snapshot
 from model.units import count_text, deviation_text, percent_text, seconds_text
 
 
@@ -53,10 +52,10 @@ def cluster_text(
         )
         return "\n".join(filter(None, parts))
     level = evaluation.within_band(goals)
-    document = status_document(
-        snapshot, evaluation, within_band=level, now_ms=now_ms, notes=all_notes
-    )
-    return json_of(document, sort=True) + "\n" if in_one_line else json_text(document)
+    answer = status_answer(snapshot, evaluation, within_band=level, now_ms=now_ms, notes=all_notes)
+    if in_one_line:
+        return json_of(answer.model_dump(mode="json"), sort=True) + "\n"
+    return json_text(answer)
 
 
 def silence_text(silence: Silence) -> str:
@@ -67,91 +66,63 @@ def silence_text(silence: Silence) -> str:
     )
 
 
-def status_document(
+def status_answer(
     snapshot: Snapshot,
     evaluation: Evaluation,
     *,
     within_band: bool,
     now_ms: int,
     notes: Sequence[str],
-) -> dict[str, Any]:
+) -> StatusAnswer:
     """The output of `status -o json`; unknown values are absent."""
-    header = snapshot.header
-    return {
-        "cluster_id": header.cluster_id,
-        "taken_at": time_text(header.taken_at_ms),
-        "age_s": round((now_ms - header.taken_at_ms) / 1000, 1),
-        "sources": [s.model_dump(mode="json") for s in header.sources],
-        **_forecast(header),
-        "notes": list(notes),
-        "within_band": within_band,
-        "over_limit": [
-            {"broker": o.broker, "dimension": o.dimension, **_over_limit(o)}
-            for o in evaluation.over_limit
-        ],
-        "rack_violations": {
-            "count": len(evaluation.rack_violations),
-            "movable": sum(not v.reason for v in evaluation.rack_violations),
-            "partitions": [
-                {"topic": v.topic, "partition": v.partition, "reason": v.reason}
-                for v in evaluation.rack_violations
-            ],
+    header, racks = snapshot.header, evaluation.rack_violations
+    forecast = {} if header.forecast is None else {"forecast": header.forecast}
+    return StatusAnswer.of(
+        evaluation,
+        cluster_id=header.cluster_id,
+        taken_at=time_text(header.taken_at_ms),
+        age_s=round((now_ms - header.taken_at_ms) / 1000, 1),
+        sources=header.sources,
+        notes=notes,
+        within_band=within_band,
+        over_limit=[_over_limit(over) for over in evaluation.over_limit],
+        rack_violations={
+            "count": len(racks),
+            "movable": sum(not v.reason for v in racks),
+            "partitions": racks,
         },
-        "objective": rounded(evaluation.objective),
-        "levels": _figures(evaluation.levels),
-        "brokers": [
-            {
-                "id": b.id,
-                "rack": b.rack,
-                "state": b.state.value,
-                "load": _figures(evaluation.loads[b.id]),
-                "deviation": {
-                    str(r): rounded(by_broker[b.id])
-                    for r, by_broker in evaluation.deviations.items()
-                    if b.id in by_broker
-                },
-                "capacity": _figures(b.capacity),
-                "capacity_from": {str(r): source.value for r, source in b.capacity_from.items()},
-            }
-            for b in header.brokers
-        ],
-        "partitions": [_partition(snapshot, i) for i in range(len(snapshot))],
-    }
+        brokers=[_broker(broker, evaluation) for broker in header.brokers],
+        partitions=[_partition(snapshot, i) for i in range(len(snapshot))],
+        **forecast,
+    )
 
 
-def _figures(figures: Mapping[Any, float]) -> dict[str, float]:
-    """Figures by resource in the units of files."""
-    return {str(k): rounded(v) for k, v in figures_to_file(figures).items()}
+def _over_limit(over: OverLimit) -> dict[str, Any]:
+    # Its own JSON has the units of files.
+    found = over.model_dump(mode="json", exclude={"after"})
+    return {"load": found.pop("before"), "capacity": None, **found}
 
 
-def _over_limit(over: OverLimit) -> dict[str, float | None]:
-    found = over.model_dump(mode="json")
-    return {"load": found["before"], "limit": found["limit"], "capacity": found.get("capacity")}
-
-
-def _forecast(header: SnapshotHeader) -> dict[str, Any]:
-    forecast = header.forecast
-    return {} if forecast is None else {"forecast": forecast.model_dump(mode="json")}
+def _broker(broker: Broker, evaluation: Evaluation) -> LoadedBroker:
+    of_each = evaluation.deviations.items()
+    deviation = {r: by[broker.id] for r, by in of_each if broker.id in by}
+    return LoadedBroker.of(broker, load=evaluation.loads[broker.id], deviation=deviation)
 
 
 def _partition(snapshot: Snapshot, index: int) -> dict[str, Any]:
-    row = snapshot.row(index)
-    columns = snapshot.partitions
-    loads = zip(
-        snapshot.header.resources,
-        columns.loads[index].tolist(),
-        columns.measured[index].tolist(),
-        strict=True,
-    )
-    known = [(r, load, measured) for r, load, measured in loads if load == load]
+    row, columns = snapshot.row(index), snapshot.partitions
+    resources = snapshot.header.resources
+    loads = zip(resources, columns.loads[index].tolist(), strict=True)
+    known = {r: load for r, load in loads if load == load}
+    measured = zip(resources, columns.measured[index].tolist(), strict=True)
     return {
         "topic": row.id.topic,
         "partition": row.id.partition,
         "leader": row.leader,
-        "replicas": list(row.replicas),
-        "storage": row.storage.value,
-        "load": _figures({r.value: load for r, load, _ in known}),
-        "measured": [r.value for r, _, measured in known if measured],
+        "replicas": row.replicas,
+        "storage": row.storage,
+        "load": known,
+        "measured": [r for r, is_measured in measured if is_measured and r in known],
     }
 
 

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from control.cli.output_format import Form
+from control.cli.output_types import ExplainAnswer, MoveAnswer, NotMadeAnswer
 from control.render.text import json_text, table
 from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.exchange.text_files import nearest
-from model.files import rounded
 from model.goals.goals import ObjectiveKind
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Plan
@@ -126,14 +126,14 @@ def _whole(case: Case, output: Form, observer: SolveObserver) -> str:
     parts = list(_left_parts(case, unmovable(problem), after, observer))
     if output is Form.JSON:
         return json_text(
-            {
-                "plan": plan.hash,
-                "status": plan.status.value,
-                "imbalance_before": rounded(before),
-                "imbalance_after": rounded(after),
-                "left": [{"deviation": rounded(p.deviation), "cause": p.cause} for p in parts],
-                "moves": [_worth_document(worth) for worth in found],
-            }
+            ExplainAnswer.of(
+                plan,
+                plan=plan.hash,
+                imbalance_before=before,
+                imbalance_after=after,
+                left=parts,
+                moves=found,
+            )
         )
     lines = [
         f"{plan.status}: {count_text(len(plan.moves), 'move')}; imbalance "
@@ -202,7 +202,7 @@ def _one(case: Case, number: int, output: Form) -> str:
     problem = compile_problem(case.snapshot, case.plan.goals)
     (worth,) = move_values(problem, case.plan, [number])
     if output is Form.JSON:
-        return json_text(_worth_document(worth))
+        return json_text(MoveAnswer.of(worth))
     move = case.plan.moves[number - 1]
     brokers = f"{_ids(move.replicas_before)} -> {_ids(move.replicas_after)}"
     lines = [
@@ -226,28 +226,6 @@ def _ids(brokers: Sequence[BrokerId]) -> str:
 
 def _percent(deviation: float) -> str:
     return deviation_text(deviation, 1)
-
-
-def _worth_document(worth: MoveValue) -> dict[str, Any]:
-    return {
-        "number": worth.number,
-        "partition": str(worth.partition),
-        "gain": rounded(worth.gain),
-        "price": rounded(worth.price),
-        "relieved": worth.relieved,
-        "goal": worth.goal,
-        "reason": worth.reason,
-        "effects": [
-            {
-                "broker": e.broker,
-                "dimension": e.dimension,
-                "before": rounded(e.before),
-                "after": rounded(e.after),
-                "without": rounded(e.without),
-            }
-            for e in worth.effects
-        ],
-    }
 
 
 # ---- moves that are not made
@@ -275,20 +253,9 @@ def _why_it_stays(case: Case, row: int, observer: SolveObserver) -> tuple[WhyNot
 
 def _not_made(found: Sequence[WhyNot], output: Form, heading: str = "") -> str:
     if output is Form.JSON:
-        return json_text({"not_made": [_why_not_document(w) for w in found]})
+        return json_text(NotMadeAnswer.of(not_made=found))
     lines = [heading] if heading else []
     for answer in found:
         lines.append(f"why not {answer.partition} to broker {answer.broker}?")
         lines += [f"  {words}" for words in answer.words]
     return "\n".join(lines) + "\n"
-
-
-def _why_not_document(answer: WhyNot) -> dict[str, Any]:
-    return {
-        "partition": str(answer.partition),
-        "broker": answer.broker,
-        "forbidden": list(answer.forbidden),
-        "cost": rounded(answer.cost),
-        "price": rounded(answer.price),
-        "words": list(answer.words),
-    }

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from control.cli.output_types import InfoAnswer, LoadSource
 from control.render.cluster_status import capacity_cell
 from control.render.text import table
-from model.cpu import figures_to_file
 from model.printable import printable
 from model.snapshot.snapshot import Broker, BrokerState, Resource, Snapshot
 from model.units import count_text, percent_text, seconds_text
@@ -40,144 +40,125 @@ class Info:
     now_ms: int
 
 
-def info_document(info: Info) -> dict[str, Any]:
+def info_answer(info: Info) -> InfoAnswer:
     """The output of `info -o json`; unknown values are absent."""
+    from collector.reports.provenance import origins, why
+
     header = info.snapshot.header
-    return {
-        "cluster_id": header.cluster_id,
-        "folder": str(info.folder),
-        "spark_master": info.spark_master,
-        "sources": [
+    topics = [str(t.name) for t in header.topics if not t.internal]
+    return InfoAnswer.of(
+        info,
+        cluster_id=header.cluster_id,
+        sources=[
             _probe(info),
             *(_reporter(info, found) for found in info.reporters),
             *(_polled(info, found) for found in info.polled),
         ],
-        "quantities": _quantities(info),
-        "reports_passed_over": dict(info.passed_over),
-        "brokers_without_cores": list(info.without_cores),
-        "notes": list(info.notes),
-        "brokers": [
+        quantities=[
             {
-                "id": b.id,
-                "rack": b.rack,
-                "state": b.state.value,
-                "capacity": figures_to_file(b.capacity),
-                "capacity_from": {r.value: s.value for r, s in b.capacity_from.items()},
+                "quantity": quantity,
+                "by": [
+                    {"name": name, "partitions": count, "why": why(quantity, name)}
+                    for name, count in counts.items()
+                ],
             }
-            for b in header.brokers
+            for quantity, counts in origins(info.vectors, topics).items()
         ],
-    }
+        reports_passed_over=info.passed_over,
+        brokers_without_cores=info.without_cores,
+        brokers=header.brokers,
+    )
 
 
-def _probe(info: Info) -> dict[str, Any]:
+def _probe(info: Info) -> LoadSource:
     """The agentless probe, which is always available."""
-    newest_ms = info.snapshot.header.taken_at_ms
-    return {
-        "name": "probe",
-        "found": True,
-        "readable": True,
-        "why_not": "",
-        "newest_age_s": round((info.now_ms - newest_ms) / 1000, 1),
-        "partitions": info.vectors.num_rows,
-        "silent_brokers": list(info.silent),
-    }
+    return LoadSource.of(
+        name="probe",
+        found=True,
+        readable=True,
+        why_not="",
+        partitions=info.vectors.num_rows,
+        silent_brokers=info.silent,
+        **_age(info, info.snapshot.header.taken_at_ms),
+    )
 
 
-def _reporter(info: Info, found: "ReporterState") -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "name": found.source,
-        "place": found.topic,
-        "found": found.found,
-        "readable": found.readable,
-        "why_not": found.why,
-        "records": found.records,
-        "left_out": dict(found.left_out),
-        "silent_brokers": list(found.silent),
-        "clocks_ahead_s": {str(b): round(s, 1) for b, s in found.clocks_s.items()},
-    }
-    if found.newest_ms is not None:
-        age_s = (info.now_ms - found.newest_ms) / 1000
-        document["newest_age_s"] = round(age_s, 1)
-    return document
+def _reporter(info: Info, found: "ReporterState") -> LoadSource:
+    return LoadSource.of(
+        found,
+        name=found.source,
+        place=found.topic,
+        why_not=found.why,
+        silent_brokers=found.silent,
+        clocks_ahead_s={str(b): round(s, 1) for b, s in found.clocks_s.items()},
+        **_age(info, found.newest_ms),
+    )
 
 
-def _polled(info: Info, found: "PollState") -> dict[str, Any]:
+def _polled(info: Info, found: "PollState") -> LoadSource:
     alive = [b.id for b in info.snapshot.header.brokers if b.state is not BrokerState.DEAD]
-    document: dict[str, Any] = {
-        "name": found.source,
-        "place": found.place,
-        "found": True,
-        "readable": found.read_at_ms is not None,
-        "why_not": " ".join(found.failures),
-        "silent_brokers": [b for b in alive if b not in found.brokers],
-    }
-    if found.read_at_ms is not None:
-        age_s = (info.now_ms - found.read_at_ms) / 1000
-        document["newest_age_s"] = round(age_s, 1)
-    return document
+    return LoadSource.of(
+        name=found.source,
+        place=found.place,
+        found=True,
+        readable=found.read_at_ms is not None,
+        why_not=" ".join(found.failures),
+        silent_brokers=[b for b in alive if b not in found.brokers],
+        **_age(info, found.read_at_ms),
+    )
 
 
-def _quantities(info: Info) -> list[dict[str, Any]]:
-    from collector.reports.provenance import origins, why
-
-    topics = [str(t.name) for t in info.snapshot.header.topics if not t.internal]
-    return [
-        {
-            "quantity": quantity,
-            "by": [
-                {"name": name, "partitions": count, "why": why(quantity, name)}
-                for name, count in counts.items()
-            ],
-        }
-        for quantity, counts in origins(info.vectors, topics).items()
-    ]
+def _age(info: Info, newest_ms: int | None) -> dict[str, float]:
+    if newest_ms is None:
+        return {}
+    return {"newest_age_s": round((info.now_ms - newest_ms) / 1000, 1)}
 
 
 def info_text(info: Info) -> str:
     """The sources, quantities and brokers as tables."""
-    document = info_document(info)
+    answer = info_answer(info)
     brokers = info.snapshot.header.brokers
     parts = [
-        f"cluster {printable(document['cluster_id'])}, "
+        f"cluster {printable(answer.cluster_id)}, "
         f"{count_text(len(brokers), 'broker')}, "
         f"{count_text(len(info.snapshot), 'partition')}\n"
-        f"history in {document['folder']}; Spark at {document['spark_master']}\n",
+        f"history in {answer.folder}; Spark at {answer.spark_master}\n",
         table(
             ["source", "where", "state"],
-            [[s["name"], s.get("place", "-"), _state(s)] for s in document["sources"]],
+            [[s.name, s.place or "-", _state(s)] for s in answer.sources],
         ),
-        table(["quantity", "source", "partitions", "reason"], _quantity_rows(document)),
+        table(["quantity", "source", "partitions", "reason"], _quantity_rows(answer)),
         _brokers(brokers),
         "".join(f"{words}\n" for words in _remarks(info)),
     ]
     return "\n".join(filter(None, parts))
 
 
-def _state(source: Mapping[str, Any]) -> str:
+def _state(source: LoadSource) -> str:
     """The state of one source in one line."""
-    parts = [source["why_not"] or "read"]
-    if "newest_age_s" in source:
-        parts.append(f"newest {seconds_text(source['newest_age_s'])} old")
-    if source.get("records"):
-        parts.append(count_text(source["records"], "record"))
-    for reason, count in source.get("left_out", {}).items():
+    parts = [source.why_not or "read"]
+    if source.newest_age_s is not None:
+        parts.append(f"newest {seconds_text(source.newest_age_s)} old")
+    if source.records:
+        parts.append(count_text(source.records, "record"))
+    for reason, count in source.left_out.items():
         named = "of a newer format" if reason == "version" else f"ignored: {reason}"
         parts.append(f"{count:,} {named}")
-    if silent := source.get("silent_brokers"):
-        parts.append(f"silent: broker {', '.join(map(str, silent))}")
-    for broker, ahead_s in source.get("clocks_ahead_s", {}).items():
+    if source.silent_brokers:
+        parts.append(f"silent: broker {', '.join(map(str, source.silent_brokers))}")
+    for broker, ahead_s in source.clocks_ahead_s.items():
         direction = "ahead" if ahead_s > 0 else "behind"
         parts.append(f"clock of broker {broker} {seconds_text(abs(ahead_s))} {direction}")
     return "; ".join(parts)
 
 
-def _quantity_rows(document: Mapping[str, Any]) -> list[list[str]]:
+def _quantity_rows(answer: InfoAnswer) -> list[list[str]]:
     rows = []
-    for known in document["quantities"]:
-        total = sum(by["partitions"] for by in known["by"])
+    for known in answer.quantities:
+        total = sum(by.partitions for by in known.by)
         rows += [
-            [known["quantity"], by["name"], percent_text(by["partitions"] / total), by["why"]]
-            for by in known["by"]
+            [known.quantity, by.name, percent_text(by.partitions / total), by.why]
+            for by in known.by
         ]
     return rows
 

@@ -1,12 +1,12 @@
 """A plan, a topic's spread and the estimate of a run as text and JSON."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from control.cli.output_format import Form
+from control.cli.output_types import PlanAnswer
 from control.render.forecast_text import plan_lines
 from control.render.text import json_text, measure_text, table
-from model.files import rounded
 from model.plan.plan import BrokerChange, Move, Plan
 from model.plan.remaining import repaired_words
 from model.snapshot.topic_skew import BrokerSkew, TopicSkew
@@ -34,20 +34,14 @@ def result_text(
 ) -> str:
     """What `plan` prints: status, plan, spread of chosen topics and notes."""
     if output is Form.JSON:
-        optional = {"notes": list(notes)} if notes else {}
-        return json_text(_result_document(result, skew) | optional)
+        optional: dict[str, object] = {"notes": notes} if notes else {}
+        optional |= {"skew": {s.before.topic: s for s in skew}} if skew else {}
+        return json_text(PlanAnswer.of(result, plan=result.best, **optional))
     text = result.summary() + "\n"
     if result.best is not None:
         text = plan_text(result.best, result.summary())
     text += "".join("\n" + skew_text(s.before, s.after) for s in skew)
     return text + "".join(f"\n{note}\n" for note in notes)
-
-
-def _result_document(result: "Result", skew: "Sequence[SkewChange]") -> dict[str, object]:
-    plan = result.best.model_dump(mode="json") if result.best else None
-    document = {"status": result.status.value, "reasons": list(result.reasons)}
-    spread = {s.before.topic: skew_document(s.before, s.after) for s in skew}
-    return document | {"plan": plan} | ({"skew": spread} if skew else {})
 
 
 def plan_text(plan: Plan, summary: str) -> str:
@@ -175,30 +169,6 @@ def _skew_cells(broker: BrokerSkew | None, count: str, skewed: str) -> list[str]
 def _range(bounds: tuple[int, int]) -> str:
     low, high = bounds
     return str(low) if low == high else f"{low} to {high}"
-
-
-def skew_document(before: TopicSkew, after: TopicSkew) -> dict[str, Any]:
-    """The spread of a topic now and after a plan, as JSON."""
-    return {"before": _skew_figures(before), "after": _skew_figures(after)}
-
-
-def _skew_figures(skew: TopicSkew) -> dict[str, Any]:
-    return {
-        "partitions": skew.partitions,
-        "optimum": list(skew.optimum),
-        "leader_optimum": list(skew.leader_optimum),
-        **{share: rounded(getattr(skew, share)) for share in _SHARES.values()},
-        "brokers": [
-            {
-                "id": b.id,
-                "replicas": b.replicas,
-                "leaders": b.leaders,
-                "skewed": b.skewed,
-                "leader_skewed": b.leader_skewed,
-            }
-            for b in skew.brokers
-        ],
-    }
 
 
 # ---- a run

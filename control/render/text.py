@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from control.cli.output import json_of
 from control.cli.output_format import Form
 from model.cpu import is_cpu
@@ -13,8 +15,10 @@ from model.snapshot.snapshot import Count, Resource
 from model.units import bytes_text, cores_text, rate_text
 
 
-def json_text(document: Mapping[str, Any]) -> str:
+def json_text(document: BaseModel | Mapping[str, Any]) -> str:
     """Indented JSON with sorted keys and a newline at the end."""
+    if isinstance(document, BaseModel):
+        document = document.model_dump(mode="json")
     return json_of(document, indent=2, sort=True) + "\n"
 
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from control.cli.output_format import Form
-from control.cli.plan_claims import Claim
+from control.cli.output_types import ClaimAnswer, ReassignmentAnswer, VerifyAnswer
 from control.render.text import json_text, table
 from model.evaluate import Evaluation, evaluate
-from model.files import rounded
 from model.goals.goals import Goals
 from model.plan.plan import Move, Plan
 from model.printable import printable
@@ -18,26 +17,16 @@ from model.units import count_text, percent_text
 VERDICTS: Final = {True: "holds", False: "DOES NOT HOLD", None: "not checked"}
 
 
-def broken_claims(found: Sequence[Claim]) -> list[str]:
+def broken_claims(found: Sequence[ClaimAnswer]) -> list[str]:
     """Names of the claims that do not hold."""
     return [c.name for c in found if c.holds is False]
 
 
-def claims_text(plan: Plan, found: Sequence[Claim], output: Form) -> str:
+def claims_text(plan: Plan, found: Sequence[ClaimAnswer], output: Form) -> str:
     """The claims of a plan with their verdicts, a table or JSON."""
     broken = broken_claims(found)
     if output is Form.JSON:
-        return json_text(
-            {
-                "plan": plan.hash,
-                "holds": not broken,
-                "objective": plan.objective,
-                "bound": plan.bound,
-                "gap": rounded(plan.gap),
-                "bound_method": plan.bound_method,
-                "claims": [c.document() for c in found],
-            }
-        )
+        return json_text(VerifyAnswer.of(plan, plan=plan.hash, holds=not broken, claims=found))
     rows = [[c.name, VERDICTS[c.holds], c.words] for c in found]
     verdict = f"plan {plan.hash[:12]} of cluster {printable(plan.cluster_id)}: "
     unchecked = [c.name for c in found if c.holds is None]
@@ -103,7 +92,7 @@ class JudgedMoves:
 def judged_moves_text(judged: JudgedMoves, output: Form) -> str:
     """Score, bound and broken rules of the moves, as lines or JSON."""
     if output is Form.JSON:
-        return _document(judged)
+        return json_text(_answer(judged))
     after, before = judged.after, judged.before
     lines = [
         f"{count_text(len(judged.moves), 'change')}: imbalance "
@@ -122,21 +111,14 @@ def judged_moves_text(judged: JudgedMoves, output: Form) -> str:
     return "\n".join([*lines, *(f"  {v.rule}: {v.words}" for v in broken)]) + "\n"
 
 
-def _document(judged: JudgedMoves) -> str:
-    after = judged.after
-    document: dict[str, Any] = {
-        "changes": len(judged.moves),
-        "objective_before": rounded(judged.before.objective),
-        "objective": rounded(after.objective),
-        "deviation": rounded(after.deviation),
-        "prices": rounded(after.prices),
-        "bound": rounded(judged.bound),
-        "bound_by": judged.method,
-        "gap": rounded(judged.gap),
-        "gained_share": rounded(judged.gained),
-        "plimsoll_objective": None
-        if judged.plimsoll_objective is None
-        else rounded(judged.plimsoll_objective),
-        "violations": [{"rule": v.rule, "words": v.words} for v in after.violations],
-    }
-    return json_text(document)
+def _answer(judged: JudgedMoves) -> ReassignmentAnswer:
+    return ReassignmentAnswer.of(
+        judged.after,
+        changes=len(judged.moves),
+        objective_before=judged.before.objective,
+        bound=judged.bound,
+        bound_by=judged.method,
+        gap=judged.gap,
+        gained_share=judged.gained,
+        plimsoll_objective=judged.plimsoll_objective,
+    )

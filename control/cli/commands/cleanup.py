@@ -17,6 +17,7 @@ def cleanup(
 ) -> int:
     """Restore the settings, and print what was restored and what remains."""
     from control import compose
+    from control.cli.output_types import CleanupAnswer
     from control.cli.plan_execution import refuse_read_only, restored_settings
     from control.render.text import json_text
 
@@ -25,7 +26,7 @@ def cleanup(
     with contextlib.closing(compose.executor(settings)) as executor:
         restored, remaining = restored_settings(executor, settings)
     if output is Form.JSON:
-        sys.stdout.write(json_text({"done": restored, "left": remaining}))
+        sys.stdout.write(json_text(CleanupAnswer.of(done=restored, left=remaining)))
     else:
         for sentence in (*restored, *remaining) or ["no run has left settings changed"]:
             sys.stdout.write(f"{sentence}\n")

@@ -25,7 +25,7 @@ def show(*, setting_flags: dict[str, Any], output: Output = Form.TABLE) -> int:
     }
     answer = settings_answer(flags, config=given["config"], profile=given["profile"])
     if output is Form.JSON:
-        sys.stdout.write(json_text(answer.model_dump(mode="json")))
+        sys.stdout.write(json_text(answer))
     else:
         sys.stdout.write(settings_text(answer))
     return Exit.DONE

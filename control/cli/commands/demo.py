@@ -133,7 +133,7 @@ def local_demo(settings: "Settings", order: "DemoOptions", *, quiet_s: float, ou
         _print("no plan was executed, so there is no report")
         return Exit.INCOMPLETE
     if output is Form.JSON:
-        sys.stdout.write(json_text(report.model_dump(mode="json")))
+        sys.stdout.write(json_text(report))
     else:
         sys.stdout.write(report_text(report))
     return Exit.DONE if report.good else Exit.INCOMPLETE

@@ -4,7 +4,7 @@ import contextlib
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ from model.ids import PartitionId
 from model.units import count_text
 
 if TYPE_CHECKING:
+    from control.cli.output_types import ElectLeadersAnswer
     from control.settings.settings import Settings
     from executor.executor import Executor
     from executor.run.elections import LeaderElection, LeaderElections
@@ -134,7 +135,7 @@ def _report(
     from control.render.text import json_text, table
 
     if output is Form.JSON:
-        sys.stdout.write(json_text(_document(elections, failed)))
+        sys.stdout.write(json_text(_answer(elections, failed)))
     elif elections.possible:
         not_elected = {election.id for election in failed}
         rows = [
@@ -152,21 +153,25 @@ def _report(
     return Exit.INCOMPLETE if failed else Exit.DONE
 
 
-def _document(elections: "LeaderElections", failed: "Collection[LeaderElection]") -> dict[str, Any]:
+def _answer(
+    elections: "LeaderElections", failed: "Collection[LeaderElection]"
+) -> "ElectLeadersAnswer":
     """All elections as JSON, including skipped ones."""
+    from control.cli.output_types import ElectedPartition, ElectLeadersAnswer
+
     notes = {e.id: e.obstacle for e in (*elections.impossible, *failed)}
-    return {
-        "cluster_id": elections.cluster_id,
-        "partitions_looked_at": elections.checked,
-        "elections": [
-            {
-                "topic": e.id.topic,
-                "partition": e.id.partition,
-                "led_by": e.leader,
-                "preferred": e.preferred,
-                "elected": e.id not in notes,
-                "note": notes.get(e.id, ""),
-            }
+    return ElectLeadersAnswer(
+        cluster_id=elections.cluster_id,
+        partitions_looked_at=elections.checked,
+        elections=tuple(
+            ElectedPartition(
+                topic=e.id.topic,
+                partition=e.id.partition,
+                led_by=e.leader,
+                preferred=e.preferred,
+                elected=e.id not in notes,
+                note=notes.get(e.id, ""),
+            )
             for e in elections.needed
-        ],
-    }
+        ),
+    )

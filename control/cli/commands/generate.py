@@ -67,6 +67,7 @@ def generate(
     verbose: Verbose = False,
 ) -> int:
     """Write a synthetic cluster and summarise it."""
+    from control.cli.output_types import GenerateAnswer
     from control.render.text import json_text
     from lab.synthetic.load_curves import Rhythm
     from lab.synthetic.observe import Order
@@ -94,7 +95,7 @@ def generate(
     snapshot = write_synthetic(out, order)
     counts = {"brokers": len(snapshot.header.brokers), "partitions": len(snapshot), "days": days}
     if output is Form.JSON:
-        sys.stdout.write(json_text({"folder": str(out), **counts}))
+        sys.stdout.write(json_text(GenerateAnswer.of(folder=out, **counts)))
     else:
         summary = ", ".join(count_text(n, name[:-1]) for name, n in counts.items())
         sys.stdout.write(f"{out}: {summary} of history\n")

@@ -23,7 +23,7 @@ def info(*, settings: "Settings", capacity: Capacity = None, output: Output = Fo
     """Print once which sources were detected and which load comes from which."""
     from control import compose
     from control.render.cluster_status import silence_text
-    from control.render.metric_sources import Info, info_document, info_text
+    from control.render.metric_sources import Info, info_answer, info_text
     from control.render.text import json_text
     from control.settings.capacity_table import capacities_of
     from model.snapshot.capacities import capacity_notes
@@ -45,7 +45,7 @@ def info(*, settings: "Settings", capacity: Capacity = None, output: Output = Fo
             notes=[*capacity_notes(snapshot, given), *map(silence_text, collector.silent)],
             now_ms=int(1000 * time.time()),
         )
-    text = info_text(found) if output is Form.TABLE else json_text(info_document(found))
+    text = info_text(found) if output is Form.TABLE else json_text(info_answer(found))
     sys.stdout.write(text)
     return Exit.DONE
 

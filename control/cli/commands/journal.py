@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,7 @@ from control.cli.options import Output
 from control.cli.output_format import Form
 
 if TYPE_CHECKING:
+    from control.cli.output_types import JournalSummary
     from control.settings.settings import Settings
     from executor.journal.journal_repair import JournalCheck
 
@@ -66,10 +67,11 @@ def repair(
 
 
 def _print(found: "Sequence[JournalCheck]", output: Form) -> None:
+    from control.cli.output_types import JournalAnswer
     from control.render.text import json_text, table
 
     if output is Form.JSON:
-        sys.stdout.write(json_text({"journals": [_document(v) for v in found]}))
+        sys.stdout.write(json_text(JournalAnswer.of(journals=map(_summary, found))))
         return
     headers = ["run", "cluster", "records", "state"]
     sys.stdout.write(table(headers, [_row(v) for v in found]))
@@ -104,20 +106,16 @@ def _problems(verdict: "JournalCheck") -> list[str]:
     return [*damage, *plan, *verdict.may_be_set]
 
 
-def _document(verdict: "JournalCheck") -> dict[str, Any]:
+def _summary(verdict: "JournalCheck") -> "JournalSummary":
+    from control.cli.output_types import DamagedLine, JournalSummary
+
     content = verdict.content
-    return {
-        "run_id": verdict.run_id,
-        "path": str(verdict.path),
-        "cluster_id": verdict.cluster_id,
-        "state": _state(verdict),
-        "records": len(content.intact),
-        "cut_off_bytes": content.torn_bytes,
-        "damage": [
-            {"line": d.line, "problem": d.problem, "may_lose_records": d.loses}
-            for d in content.damage
-        ],
-        "repaired": [{"line": d.line, "problem": d.problem} for d in content.repaired],
-        "plan_problem": verdict.plan_problem or None,
-        "may_be_set": list(verdict.may_be_set),
-    }
+    return JournalSummary.of(
+        verdict,
+        state=_state(verdict),
+        records=len(content.intact),
+        cut_off_bytes=content.torn_bytes,
+        damage=[DamagedLine.of(d, may_lose_records=d.loses) for d in content.damage],
+        repaired=content.repaired,
+        plan_problem=verdict.plan_problem or None,
+    )

@@ -57,6 +57,7 @@ def record(
     """
     from collector.recorded_state import Recorder
     from control import compose
+    from control.cli.output_types import RecordAnswer
     from control.planning.validate import with_recent_moves
     from control.render.text import json_text
 
@@ -80,12 +81,12 @@ def record(
         state = recorder.finish(snapshot, collector.window)
     duration_s = (state.ended_ms - state.begun_ms) / 1000
     if output is Form.JSON:
-        answer = {
-            "folder": str(out),
-            "duration_s": duration_s,
-            "partitions": len(snapshot),
-            "batches": recorder.batches,
-        }
+        answer = RecordAnswer(
+            folder=str(out),
+            duration_s=duration_s,
+            partitions=len(snapshot),
+            batches=recorder.batches,
+        )
         sys.stdout.write(json_text(answer))
         return Exit.DONE
     seconds = seconds_text(duration_s)

@@ -13,7 +13,7 @@ from model.errors import ConfigError
 
 if TYPE_CHECKING:
     from control.cli.input_source import Origin
-    from control.cli.plan_claims import Claim
+    from control.cli.output_types import ClaimAnswer
     from control.render.verification import JudgedMoves
     from control.settings.settings import Settings
     from model.goals.goals import Goals
@@ -89,7 +89,7 @@ def verify(
 
 def _claims(
     settings: "Settings", wanted: "Goals", origin: "Origin", plan_file: Path, *, own_goals: bool
-) -> "tuple[Plan, Snapshot, list[Claim]]":
+) -> "tuple[Plan, Snapshot, list[ClaimAnswer]]":
     """A plan, its snapshot and its claims: hash and snapshot first.
 
     A plan for another snapshot has no further claims.
@@ -113,8 +113,8 @@ def _claims(
 
 
 def _proved(
-    plan: "Plan", snapshot: "Snapshot", budget: float | None, found: "list[Claim]"
-) -> "list[Claim]":
+    plan: "Plan", snapshot: "Snapshot", budget: float | None, found: "list[ClaimAnswer]"
+) -> "list[ClaimAnswer]":
     """The claims, with an undecided bound proved again."""
     from control.cli.plan_claims import prove_again
     from control.cli.progress_line import PROVED, shown

@@ -2,7 +2,8 @@
 
 import pytest
 
-from control.render.plan_text import skew_document, skew_text
+from control.cli.output_types import SkewAnswer
+from control.render.plan_text import skew_text
 from control.render.text import measure_text
 from model.snapshot.topic_skew import topic_skew
 from tests.support.model.clusters import TOPIC, brokers, move, snapshot
@@ -26,7 +27,8 @@ def test_the_spread_is_shown_now_and_after() -> None:
 
 
 def test_programs_get_the_same_figures() -> None:
-    after = skew_document(topic_skew(STATE, TOPIC), AFTER)["after"]
+    answer = SkewAnswer.of(before=topic_skew(STATE, TOPIC), after=AFTER)
+    after = answer.model_dump(mode="json")["after"]
     assert after["brokers"][0] == {
         "id": 1,
         "replicas": 3,

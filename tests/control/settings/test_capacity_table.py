@@ -10,7 +10,7 @@ from control.loop.decision_log import CapacityNotes
 from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import Loop
 from control.loop.view import Mode
-from control.render.cluster_status import capacity_text, status_document
+from control.render.cluster_status import capacity_text, status_answer
 from control.settings.auto_limits import EAGER
 from control.settings.capacity_table import capacities_of
 from control.settings.settings import Settings, load
@@ -161,9 +161,10 @@ def test_status_omits_capacities_if_none_is_known() -> None:
 
 def test_status_has_capacities_for_programs() -> None:
     state = sized({Resource.DISK: 1e12}, {}, {})
-    result = status_document(
+    answer = status_answer(
         state, evaluate(state, EASY, ()), within_band=True, now_ms=0, notes=("words",)
     )
+    result = answer.model_dump(mode="json")
     assert result["notes"] == ["words"]
     first, second, _ = result["brokers"]
     assert first["capacity"] == {"disk": 1e12}

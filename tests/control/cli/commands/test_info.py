@@ -12,7 +12,7 @@ from collector.reports.metric_topics import AUTOMQ_TOPIC
 from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, PROMETHEUS
 from collector.reports.reporters import ReporterState
 from collector.spark.vectors import ORIGINS, Window, load_vectors
-from control.render.metric_sources import Info, info_document, info_text
+from control.render.metric_sources import Info, info_answer, info_text
 from model.snapshot.snapshot import Resource, Snapshot
 from tests.support.collector.sample_rows import sample, table
 from tests.support.control.loop_parts import MB, cluster
@@ -78,12 +78,11 @@ def test_each_source_has_its_findings_or_the_reason_for_none() -> None:
         newest_ms=None,
         records=0,
     )
-    result = info_document(info(reporter(), missing))
-    probe, automq, cruise = result["sources"]
-    assert (probe["name"], probe["readable"]) == ("probe", True)
-    assert (automq["place"], automq["newest_age_s"]) == (AUTOMQ_TOPIC, 4.0)
-    assert cruise["why_not"] == "the cluster has no topic ops"
-    assert "newest_age_s" not in cruise
+    probe, automq, cruise = info_answer(info(reporter(), missing)).sources
+    assert (probe.name, probe.readable) == ("probe", True)
+    assert (automq.place, automq.newest_age_s) == (AUTOMQ_TOPIC, 4.0)
+    assert cruise.why_not == "the cluster has no topic ops"
+    assert "newest_age_s" not in cruise.model_dump()
     text = info_text(info(reporter(), missing))
     assert line(text, "automq").endswith("read; newest 4.00 s old; 120 records")
     assert line(text, "cruise-control").endswith(
@@ -92,12 +91,12 @@ def test_each_source_has_its_findings_or_the_reason_for_none() -> None:
 
 
 def test_each_quantity_has_its_source_and_the_reason() -> None:
-    result = info_document(info(reporter()))["quantities"]
-    by = {q["quantity"]: {b["name"]: b["partitions"] for b in q["by"]} for q in result}
+    result = info_answer(info(reporter())).quantities
+    by = {q.quantity: {b.name: b.partitions for b in q.by} for q in result}
     assert by["net_in"] == {"probe": 2}
     assert by["net_out"] == {"automq": 2}
     assert by["cpu"] == {"nobody": 2}
-    assert all(b["why"] for q in result for b in q["by"])
+    assert all(b.why for q in result for b in q.by)
     words = line(info_text(info(reporter())), "net_out").split()
     assert words[:4] == ["net_out", "automq", "100.0", "%"]
     assert " ".join(words[4:]) == "its meter of the partition, less its lag"
@@ -107,8 +106,8 @@ def test_programs_get_a_capacity_for_cpu_in_percent_of_a_core() -> None:
     state = cluster([1], [MB])
     broker = state.header.brokers[0].model_copy(update={"capacity": {Resource.CPU: 4.0}})
     header = state.header.model_copy(update={"brokers": (broker, *state.header.brokers[1:])})
-    (result, *_) = info_document(info(snapshot=Snapshot(header, state.partitions)))["brokers"]
-    assert result["capacity"] == {"cpu": 400.0}
+    answer = info_answer(info(snapshot=Snapshot(header, state.partitions)))
+    assert answer.model_dump(mode="json")["brokers"][0]["capacity"] == {"cpu": 400.0}
 
 
 @pytest.mark.parametrize(
@@ -155,6 +154,6 @@ def test_sources_that_are_queried_are_listed_beside_the_topics() -> None:
     good = info_text(info(polled=(Asked(NOW_MS - 2000, (1, 2)),)))
     assert line(good, "prometheus").endswith("read; newest 2.00 s old; silent: broker 3")
     bad = info(polled=(Asked(None, (), ("It does not answer.",)),))
-    (result,) = info_document(bad)["sources"][1:]
-    assert (result["readable"], result["why_not"]) == (False, "It does not answer.")
+    (result,) = info_answer(bad).sources[1:]
+    assert (result.readable, result.why_not) == (False, "It does not answer.")
     assert "It does not answer.; silent" in line(info_text(bad), "prometheus")
