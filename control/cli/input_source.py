@@ -2,10 +2,10 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from control import compose
+from control.cli.invocation import Origin
 from control.planning.validate import with_recent_moves
 from control.settings.capacity_table import capacities_of
 from control.settings.settings import Settings
@@ -24,91 +24,29 @@ from model.snapshot.file import read_snapshot
 from model.snapshot.snapshot import Snapshot, StorageKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """The files that replace a live cluster; without any, the live cluster."""
+def snapshot_of(settings: Settings, origin: Origin) -> Snapshot:
+    """Read the cluster's state; notes on capacities go to stderr.
 
-    snapshot: Path | None = None
-    """A recorded snapshot."""
-    describe: Path | None = None
-    """Output of `kafka-topics --describe`."""
-    loads: Path | None = None
-    """CSV of loads; only with `describe`."""
-    brokers: Path | None = None
-    """CSV or JSON of brokers; only with `describe`."""
-    storage: str | None = None
-    """Storage kind of every topic; only with `describe`."""
-    capacity: Path | None = None
-    """Cruise Control's capacity file; overrides capacities that the cluster reports."""
-    no_racks: bool = False
-    """Whether to plan without racks; switches the rack rule off."""
-    placement: tuple[str, ...] = ()
-    """Files of placement constraints, as `read_placement` takes them."""
-
-    def check(self, bootstrap_server: str | None, command_config: Path | None) -> None:
-        """Refuse options that contradict each other.
-
-        Raises
-        ------
-        ConfigError
-            Two clusters are named, or an option needs another one.
-        """
-        named = {
-            "--snapshot": self.snapshot,
-            "--from": self.describe,
-            "--bootstrap-server": bootstrap_server,
-        }
-        given = [flag for flag, value in named.items() if value is not None]
-        if len(given) > 1:
-            raise ConfigError(f"{' and '.join(given)} each name a cluster; use only one")
-        if command_config and (files := set(given) - {"--bootstrap-server"}):
-            raise ConfigError(
-                f"--command-config is for a live cluster, but {min(files)} reads a "
-                "file; omit one of them"
-            )
-        beside = {"--loads": self.loads, "--brokers": self.brokers, "--storage": self.storage}
-        alone = [flag for flag, value in beside.items() if value is not None]
-        if alone and self.describe is None:
-            raise ConfigError(
-                f"{alone[0]} needs --from FILE, the output of kafka-topics --describe; add it"
-            )
-
-    def read(self, settings: Settings) -> Snapshot:
-        """Read the cluster's state; notes on capacities go to stderr.
-
-        Raises
-        ------
-        ConfigError
-            A file cannot be used, or no cluster is named.
-        """
-        given = capacities_of(settings.capacities, self.capacity or settings.capacity_file)
-        recorded = self._recorded()
-        if recorded is None:
-            snapshot = _live(settings, given)
-        else:
-            snapshot = with_capacities(recorded, given) if given else recorded
-        for words in capacity_notes(snapshot, given):
-            sys.stderr.write(f"plimsoll: {words}\n")
-        return snapshot
-
-    @property
-    def is_live(self) -> bool:
-        """Whether the live cluster is read rather than files."""
-        return self.snapshot is None and self.describe is None
-
-    def _recorded(self) -> Snapshot | None:
-        if self.snapshot is not None:
-            return read_snapshot(self.snapshot)
-        if self.describe is None:
-            return None
-        return read_cluster(
-            ClusterFiles(
-                describe=self.describe,
-                loads=self.loads,
-                brokers=self.brokers,
-                storage=_storage(self.storage),
-            )
+    Raises ConfigError where a file cannot be used, or no cluster is named.
+    """
+    given = capacities_of(settings.capacities, origin.capacity or settings.capacity_file)
+    if origin.snapshot is not None:
+        snapshot = read_snapshot(origin.snapshot)
+    elif origin.describe is not None:
+        files = ClusterFiles(
+            describe=origin.describe,
+            loads=origin.loads,
+            brokers=origin.brokers,
+            storage=_storage(origin.storage),
         )
+        snapshot = read_cluster(files)
+    else:
+        snapshot = _live(settings, given)
+    if given and not origin.is_live:
+        snapshot = with_capacities(snapshot, given)
+    for words in capacity_notes(snapshot, given):
+        sys.stderr.write(f"plimsoll: {words}\n")
+    return snapshot
 
 
 def _storage(name: str | None) -> StorageKind | None:
@@ -130,10 +68,7 @@ def goals_of(settings: Settings, file: Path | None, origin: Origin) -> Goals:
 
     `--no-racks` switches their rack rule off; rules of `--placement` precede theirs.
 
-    Raises
-    ------
-    ConfigError
-        The file cannot be used.
+    Raises ConfigError where the file cannot be used.
     """
     goals = settings.goals if file is None else read_goals(file)
     if origin.placement:
@@ -200,10 +135,7 @@ def check_racks(
     reassignment: the file or folder for Kafka reassignment JSON, or a noun phrase for
         what is printed. most_replicas: as in `racks_unknown`.
 
-    Raises
-    ------
-    GuardrailRefused
-        The exported reassignment would not have been checked by the rack rule.
+    Raises GuardrailRefused where no rack rule would have checked the exported reassignment.
     """
     missing = racks_unknown(snapshot, goals, most_replicas=most_replicas)
     if not missing:

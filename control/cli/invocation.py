@@ -2,10 +2,10 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from control.cli.options import (
     AllowChanges,
@@ -32,15 +32,76 @@ from control.cli.options import (
     Verbose,
     Yes,
 )
+from model.errors import ConfigError
 from model.units import throttle_of
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from control.cli.input_source import Origin
     from control.settings.settings import Settings
 
-M = TypeVar("M", bound="BaseModel")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The options that replace a live cluster by files; without any, the live cluster."""
+
+    snapshot: SnapshotFile = None
+    describe: Describe = None
+    loads: Loads = None
+    brokers: Brokers = None
+    storage: Storage = None
+    capacity: Capacity = None
+    no_racks: NoRacks = False
+    placement: Placement = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the live cluster is read rather than files."""
+        return self.snapshot is None and self.describe is None
+
+    def check(self, bootstrap_server: str | None, client_properties: Path | None) -> None:
+        """Refuse options that contradict each other.
+
+        Raises ConfigError where two clusters are named, or an option needs another one.
+        """
+        named = {
+            "--snapshot": self.snapshot,
+            "--from": self.describe,
+            "--bootstrap-server": bootstrap_server,
+        }
+        given = [flag for flag, value in named.items() if value is not None]
+        if len(given) > 1:
+            raise ConfigError(f"{' and '.join(given)} each name a cluster; use only one")
+        if client_properties and not self.is_live:
+            raise ConfigError(
+                f"--command-config is for a live cluster, but {given[0]} reads a "
+                "file; omit one of them"
+            )
+        beside = {"--loads": self.loads, "--brokers": self.brokers, "--storage": self.storage}
+        alone = [flag for flag, value in beside.items() if value is not None]
+        if alone and self.describe is None:
+            raise ConfigError(
+                f"{alone[0]} needs --from FILE, the output of kafka-topics --describe; add it"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionOptions:
+    """The options of executing a plan."""
+
+    allow_changes: AllowChanges = False
+    throttle: Throttle = None
+    suspend_balancer: SuspendBalancer = False
+    lower_segment_bytes: LowerSegmentBytes = False
+    dry_run: DryRun = False
+    yes: Yes = False
+
+
+def _live_cluster(
+    *, bootstrap_server: Bootstrap = None, client_properties: CommandConfig = None
+) -> None:
+    """The options that name a live cluster."""
 
 
 def load_settings(
@@ -59,10 +120,7 @@ def load_settings(
     flags: further options, by the name of the setting; None where not given. Also sets
     up logging and makes new files readable by their owner alone.
 
-    Raises
-    ------
-    ConfigError
-        A file, a variable or an option cannot be used.
+    Raises ConfigError where a file, a variable or an option cannot be used.
     """
     # pydantic-settings costs a tenth of a second, which --help need not pay.
     from control.cli import logs
@@ -79,7 +137,7 @@ def load_settings(
         private.tighten(loaded.state_dir)
     screen: dict[str, Any] = {"ascii": True} if ascii_only else {}
     screen |= {} if theme is None else {"theme": theme}
-    return _updated(loaded, screen=_updated(loaded.screen, **screen))
+    return loaded.model_copy(update={"screen": loaded.screen.model_copy(update=screen)})
 
 
 def with_overrides(
@@ -97,69 +155,7 @@ def with_overrides(
         "stand_down_balancer": suspend_balancer or None,
         "shorten_segments": lower_segment_bytes or None,
     }
-    return _updated(settings, **{k: v for k, v in given.items() if v is not None})
-
-
-def _updated(model: M, **fields: Any) -> M:
-    return model.model_copy(update=fields)
-
-
-def _origin(
-    *,
-    bootstrap_server: Bootstrap = None,
-    command_config: CommandConfig = None,
-    snapshot: SnapshotFile = None,
-    describe: Describe = None,
-    loads: Loads = None,
-    brokers: Brokers = None,
-    storage: Storage = None,
-    capacity: Capacity = None,
-    no_racks: NoRacks = False,
-    placement: Placement = None,
-) -> "Origin":
-    from control.cli.input_source import Origin
-
-    origin = Origin(
-        snapshot=snapshot,
-        describe=describe,
-        loads=loads,
-        brokers=brokers,
-        storage=storage,
-        capacity=capacity,
-        no_racks=no_racks,
-        placement=tuple(placement or ()),
-    )
-    origin.check(bootstrap_server, command_config)
-    return origin
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionOptions:
-    """How a command executes its plan."""
-
-    allow_changes: bool
-    dry_run: bool
-    """Only print the requests and the estimate."""
-    yes: bool
-    """Do not ask."""
-
-
-def _execution(
-    *,
-    allow_changes: AllowChanges = False,
-    throttle: Throttle = None,
-    suspend_balancer: SuspendBalancer = False,
-    lower_segment_bytes: LowerSegmentBytes = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-) -> tuple[ExecutionOptions, dict[str, Any]]:
-    """The options, and those that override settings."""
-    options = ExecutionOptions(allow_changes=allow_changes, dry_run=dry_run, yes=yes)
-    return options, {
-        "throttle": throttle,
-        "suspend_balancer": suspend_balancer,
-        "lower_segment_bytes": lower_segment_bytes,
-    }
+    return settings.model_copy(update={k: v for k, v in given.items() if v is not None})
 
 
 def with_settings(command: Callable[..., int]) -> Callable[..., int]:
@@ -176,39 +172,47 @@ def with_settings(command: Callable[..., int]) -> Callable[..., int]:
     name = next((n for n in names if n in own), None)
     if name is None:
         return command
-    from_files = "origin" in own
-    cluster = _options(_origin) if from_files else _options(_origin)[:2]
-    if name == "local_settings":
-        cluster = []
+    cluster = [] if name == "local_settings" else _options(_live_cluster)
+    files = _options(Origin) if "origin" in own else []
+    executing = _options(ExecutionOptions) if "execution" in own else []
     common = _options(load_settings)
-    executing = _options(_execution) if "execution" in own else []
 
     @functools.wraps(command)
     def run(**given: Any) -> int:
-        named, shared, executed = (
-            {p.name: given.pop(p.name) for p in group} for group in (cluster, common, executing)
+        named, read, executed, shared = (
+            {p.name: given.pop(p.name) for p in group}
+            for group in (cluster, files, executing, common)
         )
-        if from_files:
-            given["origin"] = _origin(**named)
-        if cluster:
-            shared["bootstrap_server"] = named["bootstrap_server"]
-            shared["client_properties"] = named["command_config"]
+        if files:
+            given["origin"] = origin = Origin(**read)
+            origin.check(**named)
+        shared |= named
         if name == "setting_flags":
             return command(**{name: shared}, **given)
         settings = load_settings(**shared)
         if executing:
-            given["execution"], overrides = _execution(**executed)
-            settings = with_overrides(settings, **overrides)
+            given["execution"] = options = ExecutionOptions(**executed)
+            settings = with_overrides(
+                settings,
+                throttle=options.throttle,
+                suspend_balancer=options.suspend_balancer,
+                lower_segment_bytes=options.lower_segment_bytes,
+            )
         return command(**{name: settings}, **given)
 
     place = list(own).index(name)
     others = [p for p in own.values() if p.name not in (name, "origin", "execution")]
-    offered = [*others[:place], *cluster, *executing, *others[place:], *common]
-    run.__signature__ = inspect.Signature(offered)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in offered}
-    return run
+    return offering(run, [*others[:place], *cluster, *files, *executing, *others[place:], *common])
 
 
 def _options(template: Callable[..., Any]) -> list[inspect.Parameter]:
     parameters = inspect.signature(template).parameters.values()
     return [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+
+def offering(function: Callable[P, T], options: Iterable[inspect.Parameter]) -> Callable[P, T]:
+    """The function, with these parameters for typer to make options of."""
+    signature = inspect.Signature(list(options))
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    function.__annotations__ = {n: p.annotation for n, p in signature.parameters.items()}
+    return function

@@ -12,7 +12,7 @@ from control.cli.output_format import Form
 from model.units import rate_of
 
 if TYPE_CHECKING:
-    from control.cli.input_source import Origin
+    from control.cli.invocation import Origin
     from control.settings.settings import Settings
 
 
@@ -57,7 +57,13 @@ def assign(
     output: Output = Form.TABLE,
 ) -> int:
     """Assign the partitions of a new topic to brokers; print or write the lists."""
-    from control.cli.input_source import check_racks, goals_of, warn_of_ignored, warn_of_placements
+    from control.cli.input_source import (
+        check_racks,
+        goals_of,
+        snapshot_of,
+        warn_of_ignored,
+        warn_of_placements,
+    )
     from control.cli.output_files import KAFKA, check_file
     from control.cli.progress_line import LISTS, shown
     from control.render.assignment import assignment_text, reassignment_document
@@ -75,8 +81,8 @@ def assign(
     )
     check_file(out, KAFKA)
     wanted = goals_of(settings, goals, origin)
-    snapshot = origin.read(settings)
-    given = wanted.placements[: len(origin.placement)]
+    snapshot = snapshot_of(settings, origin)
+    given = wanted.placements[: len(origin.placement or ())]
     warn_of_placements(given, [new.name], f"does not match topic {topic}")
     warn_of_ignored(snapshot, wanted)
     exported = out or ("the assignment" if output is Form.JSON else None)

@@ -12,7 +12,7 @@ from control.cli.output_format import Form
 from model.errors import ConfigError, GuardrailRefused, PlanOutdated
 
 if TYPE_CHECKING:
-    from control.cli.input_source import Origin
+    from control.cli.invocation import Origin
     from control.settings.settings import Settings
 
 
@@ -46,6 +46,7 @@ def explain(
     GuardrailRefused
         The plan breaks its own rules.
     """
+    from control.cli.input_source import snapshot_of
     from control.cli.progress_line import CAUSES, shown
     from control.render.explanation import Case, explanation
     from model.evaluate import evaluate
@@ -54,7 +55,7 @@ def explain(
     if to is not None and move is None:
         raise ConfigError("--to needs a partition; name one, as in orders-7 --to 4")
     plan = read_plan(plan_file)
-    snapshot = origin.read(settings)
+    snapshot = snapshot_of(settings, origin)
     if snapshot.fingerprint != plan.snapshot_fingerprint:
         raise PlanOutdated(
             f"{plan_file} is for another cluster state: brokers or assignment differ; "

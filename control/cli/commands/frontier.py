@@ -10,7 +10,7 @@ from control.cli.output_format import Form
 from model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from control.cli.input_source import Origin
+    from control.cli.invocation import Origin
     from control.settings.settings import Settings
     from model.goals.goals import Goals, SolveLimits
     from model.plan.frontier import Frontier
@@ -36,7 +36,13 @@ def frontier(
     output: Output = Form.TABLE,
 ) -> int:
     """Trace the frontier around the plan; print, draw or write it."""
-    from control.cli.input_source import check_racks, goals_of, plannable, warn_of_ignored
+    from control.cli.input_source import (
+        check_racks,
+        goals_of,
+        plannable,
+        snapshot_of,
+        warn_of_ignored,
+    )
     from control.cli.output_files import SVG, check_file
     from control.cli.progress_line import FRONTIER, shown
     from control.render.frontier_svg import frontier_svg
@@ -48,7 +54,7 @@ def frontier(
     check_file(out, KIND)
     check_file(svg, SVG)
     wanted = goals_of(settings, goals, origin)
-    snapshot = origin.read(settings)
+    snapshot = snapshot_of(settings, origin)
     wanted = plannable(wanted, snapshot)
     check_racks(snapshot, wanted, None)
     warn_of_ignored(snapshot, wanted)
@@ -59,13 +65,11 @@ def frontier(
         ),
         kept=FRONTIER,
     )
-    document = found.model_dump(mode="json")
     if out is not None:
-        write_document(out, document)
+        write_document(out, found.model_dump(mode="json"))
     if svg is not None:
         _write(svg, frontier_svg(found))
-    text = json_text(document) if output is Form.JSON else frontier_text(found)
-    sys.stdout.write(text)
+    sys.stdout.write(json_text(found) if output is Form.JSON else frontier_text(found))
     if stopped:
         return Exit.INCOMPLETE
     return Exit.DONE if found.points else Exit.INFEASIBLE

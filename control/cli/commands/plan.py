@@ -12,7 +12,7 @@ from control.cli.options import GoalsFile, Output, output_option
 from control.cli.output_format import Form
 
 if TYPE_CHECKING:
-    from control.cli.input_source import Origin
+    from control.cli.invocation import Origin
     from control.settings.settings import Settings
     from model.goals.goals import Goals
     from model.plan.plan import Plan
@@ -59,7 +59,7 @@ def plan(
 ) -> int:
     """Plan for a live cluster or one read from files; print or write the result."""
     from control import compose
-    from control.cli.input_source import check_racks, goals_of, plannable
+    from control.cli.input_source import check_racks, goals_of, plannable, snapshot_of
     from control.cli.output_files import check_file, check_folder
     from control.cli.progress_line import PLAN, shown
     from control.planning.topic_mode import goals_for, skew_changes
@@ -75,7 +75,7 @@ def plan(
     check_file(out, KIND)
     check_folder(reassignment_json)
     wanted = goals_of(settings, goals, origin)
-    snapshot = origin.read(settings)
+    snapshot = snapshot_of(settings, origin)
     wanted = plannable(wanted, snapshot)
     if topics:
         wanted = goals_for(wanted, snapshot, topics)

@@ -11,7 +11,7 @@ import typer
 from control.cli.command_errors import guarded
 from control.cli.command_group import pass_options
 from control.cli.console import can_show_screen
-from control.cli.invocation import with_overrides, with_settings
+from control.cli.invocation import offering, with_overrides, with_settings
 from control.cli.options import AllowChanges, Capacity, RecordScreen
 from model import __version__
 from model.errors import ConfigError
@@ -68,11 +68,8 @@ def screen(
     guarded(_shown)(**options)
 
 
-_own = list(inspect.signature(screen).parameters.values())[:2]
-_offered = [*_own, *inspect.signature(_shown).parameters.values()]
-# typer reads the options from here; `settings` stands for several of them.
-screen.__signature__ = inspect.Signature(_offered)  # type: ignore[attr-defined]
-screen.__annotations__ = {p.name: p.annotation for p in _offered}
+_own, _shown_options = (inspect.signature(f).parameters.values() for f in (screen, _shown))
+offering(screen, [*list(_own)[:2], *_shown_options])
 
 
 def _live(settings: "Settings", *, allow_changes: bool, record: Path | None) -> int:

@@ -12,7 +12,7 @@ from control.cli.output_format import Form
 from model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from control.cli.input_source import Origin
+    from control.cli.invocation import Origin
     from control.cli.output_types import ClaimAnswer
     from control.render.verification import JudgedMoves
     from control.settings.settings import Settings
@@ -94,6 +94,7 @@ def _claims(
 
     A plan for another snapshot has no further claims.
     """
+    from control.cli.input_source import snapshot_of
     from control.cli.plan_claims import claims, hash_claim, settings_claims, snapshot_claim
     from model.files import read_document
     from model.goals.topic_placement import with_topic_placements
@@ -102,7 +103,7 @@ def _claims(
 
     document = read_document(plan_file, KIND, major=1)
     plan = plan_of_document(document, plan_file)
-    snapshot = origin.read(settings)
+    snapshot = snapshot_of(settings, origin)
     found = [hash_claim(document), snapshot_claim(plan, snapshot)]
     if found[-1].holds:
         found += claims(plan, snapshot)
@@ -134,11 +135,12 @@ def _reassignment(
     reassignment: Path,
     election: Path | None,
 ) -> "JudgedMoves":
+    from control.cli.input_source import snapshot_of
     from model.exchange.reassignment import moves_of, read_election, read_reassignment
 
     document = read_reassignment(reassignment)
     held = read_election(election) if election is not None else None
-    snapshot = origin.read(settings)
+    snapshot = snapshot_of(settings, origin)
     moves = moves_of(snapshot, document, held)
     if plan_file is None:
         return _beside_own_plan(settings, wanted, snapshot, moves)

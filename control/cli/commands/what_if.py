@@ -11,7 +11,7 @@ from control.cli.options import GoalsFile, Output, output_option
 from control.cli.output_format import Form
 
 if TYPE_CHECKING:
-    from control.cli.input_source import Origin
+    from control.cli.invocation import Origin
     from control.settings.settings import Settings
     from model.goals.goals import Goals, SolveLimits
     from model.snapshot.snapshot import Snapshot
@@ -49,7 +49,7 @@ def what_if(
     output: Output = Form.TABLE,
 ) -> int:
     """Plan for the cluster after the given changes; print or write the answer."""
-    from control.cli.input_source import check_racks, goals_of
+    from control.cli.input_source import check_racks, goals_of, snapshot_of
     from control.cli.output_files import check_file
     from control.planning.scenario_flags import ScenarioFlags
     from control.render.text import json_text
@@ -66,52 +66,44 @@ def what_if(
     ).scenario()
     check_file(out, KIND)
     wanted = goals_of(settings, goals, origin)
-    snapshot = origin.read(settings)
+    snapshot = snapshot_of(settings, origin)
     check_racks(snapshot, wanted, None)
-    ask = _fewest_brokers if fewest_brokers else _plan
-    answer = ask(snapshot, scenario, wanted, settings.solve)
-    document = answer.model_dump(mode="json")
+    answer = _answer(snapshot, scenario, wanted, settings.solve, fewest=fewest_brokers)
     if out is not None:
-        write_document(out, document)
-    text = json_text(document) if output is Form.JSON else answer_text(answer)
-    sys.stdout.write(text)
+        write_document(out, answer.model_dump(mode="json"))
+    sys.stdout.write(json_text(answer) if output is Form.JSON else answer_text(answer))
     return exit_of_plan(answer.status) or Exit.DONE
 
 
-def _plan(
-    snapshot: "Snapshot", scenario: "Scenario", goals: "Goals", limits: "SolveLimits"
+def _answer(
+    snapshot: "Snapshot",
+    scenario: "Scenario",
+    goals: "Goals",
+    limits: "SolveLimits",
+    *,
+    fewest: bool,
 ) -> "WhatIf":
-    from control.cli.input_source import plannable
+    from control.cli.input_source import plannable, with_placements
     from control.cli.progress_line import PLAN, shown
     from control.planning.scenario_flags import judged
     from model.snapshot.what_if import lost_partitions, suppose
     from solver.solve import solve
-
-    changed = suppose(snapshot, scenario)
-    goals = plannable(goals, changed)
-    result = shown(lambda observer: solve(changed, goals, limits, observer), kept=PLAN)
-    return judged(changed, scenario, result, len(lost_partitions(snapshot, changed)))
-
-
-def _fewest_brokers(
-    snapshot: "Snapshot", scenario: "Scenario", goals: "Goals", limits: "SolveLimits"
-) -> "WhatIf":
-    from control.cli.input_source import with_placements
-    from control.cli.progress_line import PLAN, shown
-    from control.planning.scenario_flags import judged
-    from model.snapshot.what_if import lost_partitions, suppose
     from solver.studies.min_brokers import fewest_brokers
 
     changed = suppose(snapshot, scenario)
+    lost = len(lost_partitions(snapshot, changed))
+    if not fewest:
+        goals = plannable(goals, changed)
+        result = shown(lambda observer: solve(changed, goals, limits, observer), kept=PLAN)
+        return judged(changed, scenario, result, lost)
     # Added brokers may take partitions that fit nowhere now, so nothing is deferred.
     goals = with_placements(goals, changed)
-    fewest = shown(lambda observer: fewest_brokers(changed, goals, limits, observer), kept=PLAN)
-    reasons = fewest.result.reasons
-    if fewest.answer is None:
-        found_none = f"no sufficient number of brokers was found; {fewest.need.words}"
+    found = shown(lambda observer: fewest_brokers(changed, goals, limits, observer), kept=PLAN)
+    reasons = found.result.reasons
+    if found.answer is None:
+        found_none = f"no sufficient number of brokers was found; {found.need.words}"
         reasons = (found_none, *reasons)
-    if fewest.limited_by:
-        reasons = (*reasons, f"search for fewer brokers: {fewest.limited_by}")
-    lost = len(lost_partitions(snapshot, changed))
-    answer = judged(fewest.snapshot, scenario, fewest.result, lost)
-    return answer.model_copy(update={"fewest_brokers": fewest.answer, "reasons": reasons})
+    if found.limited_by:
+        reasons = (*reasons, f"search for fewer brokers: {found.limited_by}")
+    answer = judged(found.snapshot, scenario, found.result, lost)
+    return answer.model_copy(update={"fewest_brokers": found.answer, "reasons": reasons})

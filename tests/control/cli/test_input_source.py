@@ -10,7 +10,7 @@ from control.cli.commands.assign import assign
 from control.cli.commands.frontier import frontier
 from control.cli.commands.plan import plan
 from control.cli.commands.what_if import what_if
-from control.cli.input_source import Origin
+from control.cli.invocation import Origin
 from control.cli.output_format import Form
 from control.settings.settings import Settings
 from model.errors import GuardrailRefused

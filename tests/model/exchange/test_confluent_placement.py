@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from control.cli.input_source import Origin, goals_of
+from control.cli.input_source import goals_of
+from control.cli.invocation import Origin
 from control.settings.settings import Settings
 from model.errors import ConfigError
 from model.evaluate import evaluate
@@ -50,7 +51,7 @@ def test_a_file_may_be_for_some_topics(file: Path) -> None:
 
 
 def test_a_plan_follows_the_placement_file(file: Path) -> None:
-    given = Origin(placement=(str(file),))
+    given = Origin(placement=[str(file)])
     goals = goals_of(Settings(), None, given)
     state = snapshot(brokers(4, racks="aabb"), [(3, 4, 1, 2)] * 3, storage=StorageKind.REPLICATED)
     plan = solve(state, goals, SolveLimits(work=1.0)).best
