@@ -134,7 +134,7 @@ class LazyCommands(Mapping[str, Any]):
 
 
 def _runnable(function: Any) -> Any:
-    from control.cli.command_errors import guarded
+    from control.cli.exit_codes import guarded
     from control.cli.invocation import with_settings
 
     return guarded(with_settings(function))

@@ -1,12 +1,26 @@
-"""Exit codes, and which error or plan status leads to which."""
+"""The end of a command: its exit code, and one sentence for an expected error."""
 
+import contextlib
+import errno
+import functools
+import os
+import sys
+from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, ParamSpec
+
+import typer
 
 from model import errors
+from model.printable import printable
 
 if TYPE_CHECKING:
     from model.plan.plan import PlanStatus
+
+P = ParamSpec("P")
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Errors of writing to a full stdout."""
 
 
 class Exit(IntEnum):
@@ -34,7 +48,7 @@ class Exit(IntEnum):
     """Ctrl-C."""
 
 
-BY_ERROR: dict[type[errors.PlimsollError], Exit] = {
+BY_ERROR: Final = {
     errors.ConfigError: Exit.USAGE,
     errors.InvalidCluster: Exit.USAGE,
     errors.ClusterUnreachable: Exit.UNREACHABLE,
@@ -47,10 +61,7 @@ BY_ERROR: dict[type[errors.PlimsollError], Exit] = {
 
 def exit_of(error: errors.PlimsollError) -> Exit:
     """The exit code of an error; that of its nearest ancestor in the tree."""
-    for ancestor in type(error).__mro__:
-        if ancestor in BY_ERROR:
-            return BY_ERROR[ancestor]
-    return Exit.INTERNAL
+    return next((BY_ERROR[c] for c in type(error).__mro__ if c in BY_ERROR), Exit.INTERNAL)
 
 
 def exit_of_plan(status: "PlanStatus") -> Exit | None:
@@ -63,3 +74,74 @@ def exit_of_plan(status: "PlanStatus") -> Exit | None:
         case PlanStatus.NONE_IN_TIME | PlanStatus.STOPPED:
             return Exit.INCOMPLETE
     return None
+
+
+# ---- errors
+
+
+def guarded(command: Callable[P, int]) -> Callable[P, None]:
+    """Make a command exit with its code, and print an expected error as one sentence.
+
+    Unexpected errors are printed with their class; with `verbose` they are raised.
+    """
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            code = int(command(*args, **kwargs))
+            # What is still buffered may not fit on a full disk.
+            sys.stdout.flush()
+        except errors.PlimsollError as exc:
+            code = _report(str(exc), exit_of(exc))
+        except KeyboardInterrupt:
+            code = _report("interrupted", Exit.INTERRUPTED)
+        except BrokenPipeError:
+            # The reader of stdout has left.
+            _close_stdout()
+            code = Exit.DONE
+        except typer.Exit:
+            raise
+        except Exception as exc:
+            if is_full(exc):
+                raise typer.Exit(output_lost(exc)) from exc
+            if kwargs.get("verbose"):
+                raise
+            code = _report(*_unexpected(exc))
+        raise typer.Exit(code)
+
+    return run
+
+
+def _unexpected(error: Exception) -> tuple[str, Exit]:
+    """The message and exit code of an unexpected error."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        # The name is too long, or the user may not read the folder.
+        return f"cannot use {error.filename}: {error.strerror}", Exit.USAGE
+    message = f"internal error: {error!r}; run it again with -v for the traceback"
+    return message, Exit.INTERNAL
+
+
+def is_full(error: Exception) -> bool:
+    """Whether the error is of a full stdout; errors of files name their file."""
+    full = isinstance(error, OSError) and error.errno in _FULL
+    return full and getattr(error, "filename", None) is None
+
+
+def output_lost(error: Exception) -> int:
+    """Report that stdout could not be written; the exit code."""
+    _close_stdout()
+    reason = getattr(error, "strerror", None) or error
+    return _report(f"cannot write to stdout: {reason}", Exit.USAGE)
+
+
+def _close_stdout() -> None:
+    """Prevent the flush at exit from failing again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _report(sentence: str, code: Exit) -> int:
+    # stderr may be a closed terminal.
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"plimsoll: {printable(sentence)}\n")
+    return code

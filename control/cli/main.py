@@ -11,9 +11,9 @@ from typing import Final
 
 import typer
 
-from control.cli.command_errors import is_full, output_lost
 from control.cli.command_group import CONTEXT, CommandEntry, CommandGroup
 from control.cli.commands.screen import screen
+from control.cli.exit_codes import is_full, output_lost
 from control.cli.output import safe_streams
 
 EXIT_CODES: Final = (__doc__ or "").partition("else. ")[2]

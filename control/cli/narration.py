@@ -5,8 +5,7 @@ from math import inf
 from typing import Final
 
 from control.cli import logs
-from control.cli.output import json_of
-from control.cli.output_format import Form
+from control.cli.output import Form, json_of
 from control.loop.loop import Loop
 from control.loop.view import LoopView, Phase
 from model.run import MoveState, RunProgress, RunState

@@ -8,7 +8,7 @@ from typing import Annotated, Final, TypeVar
 import typer
 
 from control.cli import completion
-from control.cli.output_format import Form
+from control.cli.output import Form
 from model.units import throttle_of
 
 T = TypeVar("T")

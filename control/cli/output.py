@@ -1,4 +1,4 @@
-"""Output streams that write printable text only.
+"""Forms of stdout, and output streams that write printable text only.
 
 stdout and stderr are replaced for the whole process, so that messages need not be
 escaped where they are made.
@@ -11,12 +11,20 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Any, Final, TextIO, cast
 
 from model.printable import printable
 
 _CURSOR: Final = re.compile(r"(\x1b\[[0-9;?]*[A-Za-z])")
 """Control sequences that colour text or move the cursor (ECMA-48, 5.4)."""
+
+
+class Form(StrEnum):
+    """Form of what a command prints to stdout."""
+
+    TABLE = "table"
+    JSON = "json"
 
 
 class Narration:

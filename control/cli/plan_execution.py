@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from control import compose
-from control.cli.command_errors import output_lost
 from control.cli.console import operator
-from control.cli.exit_codes import Exit
+from control.cli.exit_codes import Exit, output_lost
 from control.cli.narration import RunNarrator
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.cli.output_types import RequestsAnswer
 from control.render.plan_text import forecast_text, plan_text
 from control.render.run_report import run_text

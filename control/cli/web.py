@@ -15,7 +15,7 @@ from aiohttp import web
 from textual_serve.app_service import AppService
 from textual_serve.server import Server, to_int
 
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.cli.output_types import ServeAnswer
 from control.render.text import json_text
 from lab.local_cluster.tcp_ports import HOST

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.cli.output_types import AssignAnswer
 from control.render.text import json_text, table
 from model.snapshot.snapshot import Snapshot

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from collector.brokers.fan_out import Silence
-from control.cli.output import json_of
-from control.cli.output_format import Form
+from control.cli.output import Form, json_of
 from control.cli.output_types import LoadedBroker, StatusAnswer
 from control.render.forecast_text import forecast_lines
 from control.render.text import json_text, load_text, table, time_text

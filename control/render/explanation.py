@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.cli.output_types import ExplainAnswer, MoveAnswer, NotMadeAnswer
 from control.render.text import json_text, table
 from model.errors import ConfigError

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.cli.output_types import PlanAnswer
 from control.render.forecast_text import plan_lines
 from control.render.text import json_text, measure_text, table

@@ -7,8 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from control.cli.output import json_of
-from control.cli.output_format import Form
+from control.cli.output import Form, json_of
 from model.cpu import is_cpu
 from model.printable import printable
 from model.snapshot.snapshot import Count, Resource

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.cli.output_types import ClaimAnswer, ReassignmentAnswer, VerifyAnswer
 from control.render.text import json_text, table
 from model.evaluate import Evaluation, evaluate

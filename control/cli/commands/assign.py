@@ -8,7 +8,7 @@ import typer
 
 from control.cli.exit_codes import Exit
 from control.cli.options import GoalsFile, Output, output_option, parsed
-from control.cli.output_format import Form
+from control.cli.output import Form
 from model.units import rate_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from control.cli.exit_codes import Exit
 from control.cli.options import AllowChanges, Output
-from control.cli.output_format import Form
+from control.cli.output import Form
 
 if TYPE_CHECKING:
     from control.settings.settings import Settings

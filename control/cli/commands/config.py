@@ -5,7 +5,7 @@ from typing import Any
 
 from control.cli.exit_codes import Exit
 from control.cli.options import Output
-from control.cli.output_format import Form
+from control.cli.output import Form
 
 
 def show(*, setting_flags: dict[str, Any], output: Output = Form.TABLE) -> int:

@@ -16,7 +16,7 @@ from control.cli.console import can_show_screen
 from control.cli.exit_codes import Exit
 from control.cli.invocation import with_overrides
 from control.cli.options import Output, RecordScreen, Throttle, parsed
-from control.cli.output_format import Form
+from control.cli.output import Form
 from model.errors import ConfigError, ExecutionStopped
 from model.units import bytes_text, span_of
 

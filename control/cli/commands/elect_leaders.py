@@ -11,7 +11,7 @@ import typer
 from control.cli.console import operator
 from control.cli.exit_codes import Exit
 from control.cli.options import AllowChanges, DryRun, Output, Yes, output_option
-from control.cli.output_format import Form
+from control.cli.output import Form
 from model.errors import ConfigError, GuardrailRefused
 from model.ids import PartitionId
 from model.units import count_text

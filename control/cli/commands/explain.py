@@ -8,7 +8,7 @@ import typer
 
 from control.cli.exit_codes import Exit
 from control.cli.options import Output
-from control.cli.output_format import Form
+from control.cli.output import Form
 from model.errors import ConfigError, GuardrailRefused, PlanOutdated
 
 if TYPE_CHECKING:

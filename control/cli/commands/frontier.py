@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from control.cli.exit_codes import Exit
 from control.cli.options import GoalsFile, Output, output_option
-from control.cli.output_format import Form
+from control.cli.output import Form
 from model.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import typer
 
 from control.cli.exit_codes import Exit
 from control.cli.options import Output, Verbose, parsed
-from control.cli.output_format import Form
+from control.cli.output import Form
 from model.units import count_text, span_of
 
 if TYPE_CHECKING:

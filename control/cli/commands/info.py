@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from control.cli.exit_codes import Exit
 from control.cli.invocation import with_overrides
 from control.cli.options import Capacity, Output
-from control.cli.output_format import Form
+from control.cli.output import Form
 
 if TYPE_CHECKING:
     from collector.collector import Collector

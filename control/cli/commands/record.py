@@ -10,7 +10,7 @@ import typer
 
 from control.cli.exit_codes import Exit
 from control.cli.options import Output, output_option, parsed
-from control.cli.output_format import Form
+from control.cli.output import Form
 from model.errors import ClusterUnreachable, ConfigError
 from model.units import count_text, seconds_text, span_of
 

@@ -8,7 +8,7 @@ import typer
 
 from control.cli.exit_codes import Exit
 from control.cli.options import Output, output_option
-from control.cli.output_format import Form
+from control.cli.output import Form
 from model.units import count_text
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 from control.cli.completion import run_ids
 from control.cli.exit_codes import Exit
 from control.cli.options import Output
-from control.cli.output_format import Form
+from control.cli.output import Form
 
 if TYPE_CHECKING:
     from control.cli.invocation import ExecutionOptions

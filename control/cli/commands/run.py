@@ -15,7 +15,7 @@ from control.cli.options import (
     SuspendBalancer,
     Throttle,
 )
-from control.cli.output_format import Form
+from control.cli.output import Form
 from model.errors import ConfigError, GuardrailRefused
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import typer
 from control.cli.completion import schema_kinds
 from control.cli.exit_codes import Exit
 from control.cli.options import Output
-from control.cli.output_format import Form
+from control.cli.output import Form
 
 
 def schema(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from control.cli.command_errors import guarded
 from control.cli.command_group import pass_options
 from control.cli.console import can_show_screen
+from control.cli.exit_codes import Exit, exit_of, guarded
 from control.cli.invocation import offering, with_overrides, with_settings
 from control.cli.options import AllowChanges, Capacity, RecordScreen
 from model import __version__
@@ -79,7 +79,6 @@ def _live(settings: "Settings", *, allow_changes: bool, record: Path | None) -> 
     """
     from control import compose
     from control.cli import logs
-    from control.cli.exit_codes import Exit, exit_of
     from control.loop.view import Mode
 
     compose.bootstrap_of(settings)

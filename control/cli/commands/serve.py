@@ -9,7 +9,7 @@ import typer
 
 from control.cli.exit_codes import Exit
 from control.cli.options import Ascii, Output, Theme
-from control.cli.output_format import Form
+from control.cli.output import Form
 from lab.local_cluster.tcp_ports import HOST, claim
 from model.errors import ConfigError
 

@@ -9,7 +9,7 @@ import typer
 from control.cli.exit_codes import Exit
 from control.cli.invocation import with_overrides
 from control.cli.options import Capacity, Output
-from control.cli.output_format import Form
+from control.cli.output import Form
 
 if TYPE_CHECKING:
     from control.settings.settings import Settings

@@ -8,7 +8,7 @@ import typer
 
 from control.cli.exit_codes import Exit, exit_of_plan
 from control.cli.options import GoalsFile, Output, output_option
-from control.cli.output_format import Form
+from control.cli.output import Form
 
 if TYPE_CHECKING:
     from control.cli.invocation import Origin

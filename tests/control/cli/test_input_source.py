@@ -11,7 +11,7 @@ from control.cli.commands.frontier import frontier
 from control.cli.commands.plan import plan
 from control.cli.commands.what_if import what_if
 from control.cli.invocation import Origin
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.settings.settings import Settings
 from model.errors import GuardrailRefused
 from model.goals.goals import SolveLimits

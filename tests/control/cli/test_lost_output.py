@@ -28,8 +28,8 @@ TELLS = """
 import sys
 import typer
 from control.cli.plan_execution import print_report
-from control.cli.output_format import Form
-from control.cli.command_errors import guarded
+from control.cli.output import Form
+from control.cli.exit_codes import guarded
 from model.run import RunReport
 report = RunReport.model_validate_json(sys.argv[1])
 try:

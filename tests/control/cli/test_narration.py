@@ -13,7 +13,7 @@ from control.cli import logs
 from control.cli.exit_codes import Exit
 from control.cli.main import app
 from control.cli.narration import RunNarrator, narrate
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import Loop
 from control.loop.view import Mode

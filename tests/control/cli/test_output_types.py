@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from control.cli.main import app
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.cli.output_types import ANSWERS, FORMER_ANSWERS
 from control.cli.plan_execution import requests_text
 from control.render.cluster_status import cluster_text

@@ -28,7 +28,7 @@ ENDLESS = "[solve]\nwork = 1e6\n"
 
 WAITING = """
 import sys, time, typer
-from control.cli.command_errors import guarded
+from control.cli.exit_codes import guarded
 from control.cli.progress_line import PLAN, shown
 kept = PLAN if sys.argv[1] == "2" else None
 try:
@@ -106,7 +106,7 @@ def test_without_a_terminal_nothing_is_shown_and_ctrl_c_interrupts(
 
 COMPILED = """
 import hashlib, sys, typer
-from control.cli.command_errors import guarded
+from control.cli.exit_codes import guarded
 from control.cli.progress_line import shown
 
 def call(_observer):

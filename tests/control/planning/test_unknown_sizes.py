@@ -8,7 +8,7 @@ import pytest
 from control.cli.commands.frontier import frontier
 from control.cli.commands.plan import plan
 from control.cli.invocation import Origin
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.render.plan_text import forecast_text
 from control.settings.auto_limits import CONSERVATIVE, refusals, tightened
 from control.settings.settings import Settings

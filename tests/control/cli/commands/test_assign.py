@@ -8,7 +8,7 @@ import pytest
 from control.cli.commands.assign import assign
 from control.cli.exit_codes import Exit
 from control.cli.invocation import Origin
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.settings.settings import Settings
 from model.exchange.reassignment import read_reassignment
 from tests.support.paths import FIXTURES

@@ -11,7 +11,7 @@ import pytest
 from control.cli.commands.explain import explain as explain_command
 from control.cli.exit_codes import Exit
 from control.cli.invocation import Origin
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.settings.settings import Settings
 from model.errors import ConfigError, PlanOutdated
 from model.goals.goals import SolveLimits

@@ -9,7 +9,7 @@ import pytest
 from control.cli.commands.frontier import frontier as trace
 from control.cli.exit_codes import Exit
 from control.cli.invocation import Origin
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.render.frontier_svg import frontier_svg
 from control.settings.settings import Settings
 from model.errors import ConfigError

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from control.cli.commands.serve import WHY, command, serve
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.cli.output_types import ServeAnswer
 from control.session_recording.format import RecordingHeader, RecordingWriter
 from lab.local_cluster.tcp_ports import HOST, answers, free_ports

@@ -9,7 +9,7 @@ import pytest
 from collector.brokers.fan_out import Silence
 from control import compose
 from control.cli.commands.status import status
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.render.cluster_status import cluster_text
 from control.settings.settings import Settings
 from executor.timing import RunLimits

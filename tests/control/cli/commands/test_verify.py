@@ -11,7 +11,7 @@ from control.cli.commands.plan import plan as make_plan
 from control.cli.commands.verify import verify as verify_plan
 from control.cli.exit_codes import Exit
 from control.cli.invocation import Origin
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.settings.settings import Settings
 from model.errors import ConfigError
 from model.evaluate import evaluate

@@ -9,7 +9,7 @@ import pytest
 from control.cli.commands.what_if import what_if
 from control.cli.exit_codes import Exit
 from control.cli.invocation import Origin
-from control.cli.output_format import Form
+from control.cli.output import Form
 from control.settings.settings import Settings
 from model.errors import ConfigError
 from model.goals.goals import SolveLimits
