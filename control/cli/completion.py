@@ -14,7 +14,7 @@ Values = Callable[[typer.Context, str], list[str]]
 
 
 def completing(find: Callable[[typer.Context], Iterable[str]]) -> Values:
-    """A completion callback for typer from a function that lists all values.
+    """Make a completion callback for typer of a function that lists all values.
 
     Nothing is completed where the values cannot be read, and nothing is logged: a
     shell has no place for messages while someone is typing.
@@ -54,68 +54,64 @@ def _settings(context: typer.Context) -> "Settings":
     return load({}, config=config, profile=profile)
 
 
-def _profiles(context: typer.Context) -> Iterable[str]:
+@completing
+def profile_names(context: typer.Context) -> Iterable[str]:
+    """Profiles of the configuration file."""
     from control.settings.settings import profiles_of
 
     return profiles_of(_path(context, "config"))
 
 
-def _limits(context: typer.Context) -> Iterable[str]:
+@completing
+def limit_names(context: typer.Context) -> Iterable[str]:
+    """Limits of `--auto`."""
     from control.settings.auto_limits import NAMED
 
     return {**NAMED, **_settings(context).limits}
 
 
-def _themes(_context: typer.Context) -> Iterable[str]:
+@completing
+def theme_names(_context: typer.Context) -> Iterable[str]:
+    """Themes of the screen."""
     from control.settings.screen_settings import THEMES
 
     return THEMES
 
 
-def _schemas(_context: typer.Context) -> Iterable[str]:
+@completing
+def schema_kinds(_context: typer.Context) -> Iterable[str]:
+    """Kinds of files and of output that have a schema."""
     from control.cli.output_types import ANSWERS
     from model.exchange.json_schemas import FILES
 
     return {**FILES, **ANSWERS}
 
 
-def _runs(context: typer.Context) -> Iterable[str]:
+@completing
+def run_ids(context: typer.Context) -> Iterable[str]:
+    """Runs that have a journal."""
     from control.compose import journal_dir
     from executor.journal.run_journal import run_paths
 
     return (path.stem for path in run_paths(journal_dir(_settings(context))))
 
 
-def _topics(context: typer.Context) -> Iterable[str]:
+@completing
+def topic_names(context: typer.Context) -> Iterable[str]:
     """Topics of the typed snapshot; a live cluster is not asked while typing."""
     from model.snapshot.file import read_snapshot
 
     path = _path(context, "snapshot")
-    if path is None:
-        return ()
-    return (topic.name for topic in read_snapshot(path).header.topics)
+    return () if path is None else (topic.name for topic in read_snapshot(path).header.topics)
 
 
-def _storages(_context: typer.Context) -> Iterable[str]:
+@completing
+def storage_kinds(_context: typer.Context) -> Iterable[str]:
+    """Kinds of storage."""
     from model.snapshot.snapshot import StorageKind
 
     return StorageKind
 
 
-def _masters(_context: typer.Context) -> Iterable[str]:
-    return ("local[*]", "yarn")
-
-
-def _rates(_context: typer.Context) -> Iterable[str]:
-    return ("auto", "10MB/s", "50MB/s", "100MB/s")
-
-
-profile_names = completing(_profiles)
-limit_names = completing(_limits)
-theme_names = completing(_themes)
-schema_kinds = completing(_schemas)
-run_ids = completing(_runs)
-topic_names = completing(_topics)
-storage_kinds = completing(_storages)
-spark_masters = completing(_masters)
-throttle_rates = completing(_rates)
+spark_masters = completing(lambda _context: ("local[*]", "yarn"))
+throttle_rates = completing(lambda _context: ("auto", "10MB/s", "50MB/s", "100MB/s"))

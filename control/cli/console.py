@@ -1,8 +1,11 @@
-"""The console: whether it can show a screen, and who the operator is."""
+"""The console: whether it can show a screen, who the operator is, and its signals."""
 
+import contextlib
 import getpass
 import os
+import signal
 import sys
+from collections.abc import Callable, Iterator, Mapping
 
 
 def can_show_screen() -> bool:
@@ -22,3 +25,18 @@ def operator() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"user {os.getuid()}"
+
+
+@contextlib.contextmanager
+def handling(handlers: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
+    """A context in which signals call these functions; afterwards, all are as before."""
+
+    def handler(call: Callable[[], None]) -> Callable[[int, object], None]:
+        return lambda _number, _frame: call()
+
+    before = {number: signal.signal(number, handler(call)) for number, call in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)

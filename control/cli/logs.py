@@ -1,14 +1,14 @@
 """Log lines: structured, one JSON object each, to a file or to stderr."""
 
-import json
 import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
+from control.cli.output import json_of
 from model.errors import ConfigError
 from model.printable import printable
 
@@ -114,16 +114,11 @@ def _file_handler(file: Path) -> logging.Handler:
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
-                structlog.processors.JSONRenderer(_json, sort_keys=True),
+                structlog.processors.JSONRenderer(json_of, sort_keys=True, allow_nan=True),
             ],
         )
     )
     return handler
-
-
-def _json(document: object, **options: Any) -> str:
-    # DEL is the one control character that JSON does not escape.
-    return json.dumps(document, **options).replace("\x7f", "\\u007f")
 
 
 class _OneLine(logging.Formatter):

@@ -125,11 +125,11 @@ def safe_streams() -> Iterator[None]:
         yield
 
 
-def json_of(document: Any, *, indent: int | None = None, sort: bool = False) -> str:
-    """JSON in ASCII, with every other character as `\\uXXXX`.
+def json_of(document: Any, *, allow_nan: bool = False, **options: Any) -> str:
+    """JSON in ASCII, with every other character as `\\uXXXX`; options of `json.dumps`.
 
-    Raises ValueError for NaN and infinities.
+    Raises ValueError for NaN and infinities unless they are allowed.
     """
-    text = json.dumps(document, indent=indent, sort_keys=sort, allow_nan=False)
+    text = json.dumps(document, allow_nan=allow_nan, **options)
     # DEL is the one control character that JSON does not escape.
     return text.replace("\x7f", "\\u007f")

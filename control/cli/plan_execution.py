@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from control import compose
-from control.cli.console import operator
+from control.cli.console import handling, operator
 from control.cli.exit_codes import Exit, output_lost
 from control.cli.narration import RunNarrator
 from control.cli.output import Form
@@ -148,7 +148,7 @@ def steered_by_signals(on_abort: Callable[[], None] = lambda: None) -> Iterator[
     """
     steering = Steering(by=operator())
 
-    def on_signal(_number: int, _frame: object) -> None:
+    def on_signal() -> None:
         if steering.aborting:
             raise KeyboardInterrupt
         if steering.stopping.is_set():
@@ -161,15 +161,9 @@ def steered_by_signals(on_abort: Callable[[], None] = lambda: None) -> Iterator[
             "plimsoll: stopping; waiting for in-flight moves (Ctrl-C again cancels them)\n"
         )
 
-    def on_hangup(_number: int, _frame: object) -> None:
-        steering.stop()
-
+    handlers: dict[signal.Signals, Callable[[], None]]
     handlers = {signal.SIGTERM: on_signal, signal.SIGINT: on_signal}
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        handlers[signal.SIGHUP] = on_hangup
-    before = {number: signal.signal(number, on) for number, on in handlers.items()}
-    try:
+        handlers[signal.SIGHUP] = steering.stop
+    with handling(handlers):
         yield steering
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -7,9 +7,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final, Generic, Self, TypeVar
 
+from control.cli.console import handling
 from control.cli.output import drawn
 from control.planning.background_call import SolveProgress
 from control.planning.plan_view import Solving
@@ -45,8 +46,15 @@ def shown(call: Callable[[SolveObserver], T], *, kept: str | None = None) -> T:
             pass
         return alone.take()
     follower = SolveProgress(0)
+
+    def on_ctrl_c() -> None:
+        again = follower.stops()
+        follower.stop()
+        if again or kept is None:
+            raise KeyboardInterrupt
+
     running = _Call(lambda: call(follower))
-    with _Line(kept) as line, _ended_by_signal(follower, stops=kept is not None):
+    with _Line(kept) as line, handling({signal.SIGINT: on_ctrl_c}):
         while not running.wait(_STEP_S):
             line.show(follower.now)
     return running.take()
@@ -79,21 +87,6 @@ class _Call(Generic[T]):
             self._found.append(self._call())
         except BaseException as exc:  # noqa: BLE001  # raised where it is waited for
             self._error = exc
-
-
-@contextlib.contextmanager
-def _ended_by_signal(follower: SolveProgress, *, stops: bool) -> Iterator[None]:
-    def on_signal(_number: int, _frame: object) -> None:
-        again = follower.stops()
-        follower.stop()
-        if again or not stops:
-            raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, on_signal)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class _Line(logging.Handler):

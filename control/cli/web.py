@@ -66,8 +66,8 @@ class OwnPage(Server):
         output: Form = Form.TABLE,
     ) -> None:
         super().__init__(command, host=host, port=port, title=title)
-        self._most, self._stop_s = sessions, stop_s
-        self._taken = 0
+        self._most, self._taken = sessions, 0
+        self.stop_s = stop_s
         self._output, self._answers = output, sys.stdout
         self._own = [f"{name}:{port}" for name in NAMES]
         if port == _HTTP:
@@ -154,11 +154,6 @@ class OwnPage(Server):
             await asyncio.shield(session.end())
             self._sessions.discard(session)
         return window
-
-    @property
-    def stop_s(self) -> float:
-        """Seconds that a session may take to end."""
-        return self._stop_s
 
 
 class _Session(AppService):

@@ -53,7 +53,7 @@ def cluster_text(
     level = evaluation.within_band(goals)
     answer = status_answer(snapshot, evaluation, within_band=level, now_ms=now_ms, notes=all_notes)
     if in_one_line:
-        return json_of(answer.model_dump(mode="json"), sort=True) + "\n"
+        return json_of(answer.model_dump(mode="json"), sort_keys=True) + "\n"
     return json_text(answer)
 
 

@@ -18,7 +18,7 @@ def json_text(document: BaseModel | Mapping[str, Any]) -> str:
     """Indented JSON with sorted keys and a newline at the end."""
     if isinstance(document, BaseModel):
         document = document.model_dump(mode="json")
-    return json_of(document, indent=2, sort=True) + "\n"
+    return json_of(document, indent=2, sort_keys=True) + "\n"
 
 
 def file_text(path: Path, output: Form) -> str:

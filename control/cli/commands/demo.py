@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from control.cli.commands.screen import recorded
-from control.cli.console import can_show_screen
+from control.cli.console import can_show_screen, handling
 from control.cli.exit_codes import Exit
 from control.cli.invocation import with_overrides
 from control.cli.options import Output, RecordScreen, Throttle, parsed
@@ -117,7 +117,8 @@ def local_demo(settings: "Settings", order: "DemoOptions", *, quiet_s: float, ou
     from control.render.text import json_text
 
     with (
-        _ended_by_signals(),
+        # SIGTERM and a closed terminal end the demo as Ctrl-C does.
+        handling({signal.SIGTERM: _end, signal.SIGHUP: _end}),
         downloads() as on_download,
         demo(settings, order, on_step=_print, on_download=on_download) as running,
     ):
@@ -194,20 +195,8 @@ def downloads() -> "Iterator[Callable[[JarProgress], None]]":
         progress.stop()
 
 
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and a closed terminal end the demo as Ctrl-C does."""
-
-    def on_signal(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, on_signal) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _end() -> None:
+    raise KeyboardInterrupt
 
 
 # ---- the simulated cluster
