@@ -1,6 +1,6 @@
 """Claims of a plan file, each checked by code independent of the search."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from control.cli.output_types import ClaimAnswer
@@ -94,38 +94,40 @@ def settings_claims(
 # ---- moves and figures
 
 
+def _unless(
+    wrong: Sequence[str], name: str, right: str, fault: str, glue: str = ", "
+) -> ClaimAnswer:
+    """A claim that holds unless something is wrong, which replaces `{}` in `fault`."""
+    if not wrong:
+        return ClaimAnswer(name=name, holds=True, words=right)
+    named = glue.join(wrong[:MOST_NAMED])
+    more = len(wrong) - MOST_NAMED
+    words = fault.format(f"{named} and {more} more" if more > 0 else named)
+    return ClaimAnswer(name=name, holds=False, words=words)
+
+
 def _cluster(facts: Facts) -> ClaimAnswer:
-    wrong = list(facts.cluster())
-    words = "identity, brokers, forecast and warnings are those of the snapshot"
-    if wrong:
-        words = f"{_first(wrong)}: different in the snapshot"
-    return ClaimAnswer(name="cluster", holds=not wrong, words=words)
+    right = "identity, brokers, forecast and warnings are those of the snapshot"
+    return _unless(list(facts.cluster()), "cluster", right, "{}: different in the snapshot")
 
 
 def _faults(facts: Facts, after: Evaluation) -> ClaimAnswer:
+    right = "brokers over a limit and rack violations are listed correctly"
     wrong = list(facts.faults(after))
-    words = "brokers over a limit and rack violations are listed correctly"
-    if wrong:
-        words = f"{_first(wrong)}: different when recomputed"
-    return ClaimAnswer(name="violations", holds=not wrong, words=words)
+    return _unless(wrong, "violations", right, "{}: different when recomputed")
 
 
 def _moves(facts: Facts) -> ClaimAnswer:
     found = {m.id: list(facts.move(m)) for m in facts.plan.moves}
     wrong = [f"{pid} ({', '.join(names)})" for pid, names in found.items() if names]
-    if wrong:
-        words = f"{_first(wrong)}: different in the snapshot"
-        return ClaimAnswer(name="moves", holds=False, words=words)
     moves = count_text(len(found), "move")
-    words = f"{moves} from the present replicas; bytes and loads are right"
-    return ClaimAnswer(name="moves", holds=True, words=words)
+    right = f"{moves} from the present replicas; bytes and loads are right"
+    return _unless(wrong, "moves", right, "{}: different in the snapshot")
 
 
 def _rules(after: Evaluation) -> ClaimAnswer:
     broken = [f"{v.rule}: {v.words}" for v in after.violations]
-    if broken:
-        return ClaimAnswer(name="rules", holds=False, words=_first(broken, "; "))
-    return ClaimAnswer(name="rules", holds=True, words="no rule is broken")
+    return _unless(broken, "rules", "no rule is broken", "{}", "; ")
 
 
 def _objective(plan: Plan, before: Evaluation, after: Evaluation) -> ClaimAnswer:
@@ -149,10 +151,8 @@ def _brokers(facts: Facts, before: Evaluation, after: Evaluation) -> ClaimAnswer
         wrong.append("a broker that is listed twice")
     if not are_near(plan.levels, facts.levels()):
         wrong.append("the averages")
-    if wrong:
-        words = f"wrong figures of {_first(wrong)}"
-        return ClaimAnswer(name="brokers", holds=False, words=words)
-    return ClaimAnswer(name="brokers", holds=True, words="loads before and after are right")
+    right = "loads before and after are right"
+    return _unless(wrong, "brokers", right, "wrong figures of {}")
 
 
 def _gains(plan: Plan, snapshot: Snapshot, after: Evaluation) -> ClaimAnswer:
@@ -166,23 +166,23 @@ def _gains(plan: Plan, snapshot: Snapshot, after: Evaluation) -> ClaimAnswer:
         # A difference of two sums is as exact as the sums.
         if abs(without - after.objective - move.gain) > LEAST + NEAR * without:
             wrong.append(str(move.id))
-    if wrong:
-        words = f"the gains of {_first(wrong)} are not the increase of F without them"
-        return ClaimAnswer(name="gains", holds=False, words=words)
-    words = "each move's gain is the increase of F without it"
-    return ClaimAnswer(name="gains", holds=True, words=words)
+    right = "each move's gain is the increase of F without it"
+    fault = "the gains of {} are not the increase of F without them"
+    return _unless(wrong, "gains", right, fault)
 
 
 # ---- the bound
 
 
-def bound_claims(plan: Plan, snapshot: Snapshot) -> Iterator[ClaimAnswer]:
-    """The bound that follows from the plan's prices, and the bound it claims.
-
-    The prices are dual variables, so that the first follows by weak duality.
-    """
+def proved_bound(plan: Plan, snapshot: Snapshot) -> float:
+    """The bound of F by the plan's prices, which are dual variables: weak duality."""
     prices = {b.id: b.bound_prices for b in plan.brokers}
-    proved = price_bound(snapshot, plan.goals, prices, plan.repaired)
+    return price_bound(snapshot, plan.goals, prices, plan.repaired)
+
+
+def bound_claims(plan: Plan, snapshot: Snapshot) -> Iterator[ClaimAnswer]:
+    """The bound that follows from the plan's prices, and the bound it claims."""
+    proved = proved_bound(plan, snapshot)
     words = f"{proved:.9g} follows from the plan's prices, recomputed by weak duality"
     holds = _reaches(proved, plan.price_bound, plan)
     if not holds:
@@ -283,9 +283,3 @@ def _reaches(proved: float, claimed: float, plan: Plan) -> bool:
     # A bound is a difference of sums, which are about as large as F before the plan.
     scale = max(claimed, plan.objective_before)
     return proved >= claimed - NEAR * scale - LEAST
-
-
-def _first(names: list[str], glue: str = ", ") -> str:
-    named = glue.join(names[:MOST_NAMED])
-    more = len(names) - MOST_NAMED
-    return f"{named} and {more} more" if more > 0 else named

@@ -34,6 +34,11 @@ def are_near(claimed: Mapping[str, float], found: Mapping[str, float]) -> bool:
     )
 
 
+def _different(pairs: Mapping[str, tuple[object, object]]) -> Iterator[str]:
+    """Names of the claimed values that differ from the recomputed ones."""
+    return (name for name, (claimed, found) in pairs.items() if claimed != found)
+
+
 @dataclass(frozen=True)
 class Facts:
     """Values recomputed from a snapshot for a plan that was made for it."""
@@ -45,6 +50,10 @@ class Facts:
     def proposal(self) -> Proposal:
         """The assignment after the plan."""
         return Proposal.of_moves(self.snapshot, self.plan.goals, self.plan.moves)
+
+    @cached_property
+    def _before(self) -> Proposal:
+        return Proposal(self.snapshot, self.plan.goals, ())
 
     @cached_property
     def minor(self) -> int:
@@ -63,7 +72,7 @@ class Facts:
         """Names of the plan's own fields that differ from the snapshot."""
         plan, header = self.plan, self.snapshot.header
         live = tuple(b.id for b in header.brokers if b.state is not BrokerState.DEAD)
-        pairs = {
+        pairs: dict[str, tuple[object, object]] = {
             "cluster_id": (plan.cluster_id, header.cluster_id),
             "snapshot_taken_at_ms": (plan.snapshot_taken_at_ms, header.taken_at_ms),
             "live_brokers": (plan.live_brokers, live),
@@ -72,14 +81,14 @@ class Facts:
             pairs["forecast"] = (plan.forecast, header.forecast)
         if self.minor >= 4:
             pairs["warnings"] = (plan.warnings, self._warnings())
-        yield from (name for name, (claimed, found) in pairs.items() if claimed != found)
+        yield from _different(pairs)
 
     def _warnings(self) -> tuple[str, ...]:
         goals = self.plan.goals
         return plan_warnings(self.snapshot, goals, self._ignored(), self.plan.moves)
 
     def _ignored(self) -> Iterator[tuple[Goal, float]]:
-        before = Proposal(self.snapshot, self.plan.goals, ())
+        before = self._before
         if not before.holding or not len(self.snapshot):
             return
         counted = {weighted.dimension.measure for weighted in counted_dimensions(before)}
@@ -121,7 +130,7 @@ class Facts:
             "bytes_to_copy": (move.bytes_to_copy, size),
             "log_dirs_before": (move.log_dirs_before, self._log_dirs(move, row)),
         }
-        yield from (name for name, (claimed, found) in pairs.items() if claimed != found)
+        yield from _different(pairs)
         # Kafka elects the first replica, now or at its next preferred election.
         if move.replicas_after[:1] != (move.leader_after,):
             yield "order of replicas_after"
@@ -156,7 +165,7 @@ class Facts:
             "replicas_before": (change.replicas_before, proposal.replicas_before[change.id]),
             "replicas_after": (change.replicas_after, proposal.replicas_after[change.id]),
         }
-        yield from (name for name, (claimed, found) in exact.items() if claimed != found)
+        yield from _different(exact)
         tables = {
             "capacity": (change.capacity, capacity),
             "before": (change.before, {key: proposal.loads_before[change.id][key] for key in now}),
@@ -170,8 +179,7 @@ class Facts:
 
     def levels(self) -> dict[str, float]:
         """Average load of brokers that hold replicas, by counted dimension."""
-        before = Proposal(self.snapshot, self.plan.goals, ())
-        return {w.key: mean_load(before, w) for w in counted_dimensions(before)}
+        return {w.key: mean_load(self._before, w) for w in counted_dimensions(self._before)}
 
 
 def _figures(over: Iterable[OverLimit]) -> dict[str, float]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from control.cli.output import Form
 from control.cli.output_types import AssignAnswer
-from control.render.text import json_text, table
+from control.render.text import ids_text, json_text, table
 from model.snapshot.snapshot import Snapshot
 from model.units import count_text
 from solver.new_topic.assign_topic import STOPPED
@@ -95,5 +95,5 @@ def _brokers(snapshot: Snapshot, placing: TopicAssignment) -> str:
 
 
 def _partitions(placing: TopicAssignment) -> str:
-    rows = [[str(number), ",".join(map(str, row))] for number, row in enumerate(placing.replicas)]
+    rows = [[str(number), ids_text(row)] for number, row in enumerate(placing.replicas)]
     return table(["partition", "brokers"], rows)

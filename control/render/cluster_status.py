@@ -11,6 +11,7 @@ from control.render.text import json_text, load_text, table, time_text
 from model.evaluate import Evaluation, evaluate
 from model.goals.goals import Goals
 from model.goals.topic_placement import placement_warnings, with_topic_placements
+from model.ids import BrokerId
 from model.plan.outages import outage_notes
 from model.plan.remaining import OverLimit, present_words
 from model.printable import printable
@@ -158,11 +159,9 @@ def status_text(snapshot: Snapshot, evaluation: Evaluation, now_ms: int) -> str:
     return "\n".join(lines) + "\n\n" + table(["broker", "rack", "state", *names], rows)
 
 
-def _deviation(evaluation: Evaluation, resource: Resource, broker: int) -> str:
-    deviations = {int(b): v for b, v in evaluation.deviations.get(resource, {}).items()}
-    if broker not in deviations:
-        return ""
-    return f" ({deviation_text(deviations[broker])})"
+def _deviation(evaluation: Evaluation, resource: Resource, broker: BrokerId) -> str:
+    deviation = evaluation.deviations.get(resource, {}).get(broker)
+    return "" if deviation is None else f" ({deviation_text(deviation)})"
 
 
 # ---- capacities

@@ -7,7 +7,7 @@ from typing import Final
 
 from control.cli.output import Form
 from control.cli.output_types import ExplainAnswer, MoveAnswer, NotMadeAnswer
-from control.render.text import json_text, table
+from control.render.text import ids_text, json_text, table
 from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.exchange.text_files import nearest
@@ -204,7 +204,7 @@ def _one(case: Case, number: int, output: Form) -> str:
     if output is Form.JSON:
         return json_text(MoveAnswer.of(worth))
     move = case.plan.moves[number - 1]
-    brokers = f"{_ids(move.replicas_before)} -> {_ids(move.replicas_after)}"
+    brokers = f"{ids_text(move.replicas_before)} -> {ids_text(move.replicas_after)}"
     lines = [
         f"move {number} of {len(case.plan.moves)}: {worth.partition} from {brokers}",
         worth.reason,
@@ -213,19 +213,15 @@ def _one(case: Case, number: int, output: Form) -> str:
     if not worth.effects:
         return "\n".join(lines) + "\n"
     rows = [
-        [str(e.broker), e.dimension, *map(_percent, (e.before, e.after, e.without))]
+        [
+            str(e.broker),
+            e.dimension,
+            *(deviation_text(d, 1) for d in (e.before, e.after, e.without)),
+        ]
         for e in worth.effects
     ]
     headers = ["broker", "goal", "now", "after the plan", "without the move"]
     return "\n".join(lines) + "\n\n" + table(headers, rows)
-
-
-def _ids(brokers: Sequence[BrokerId]) -> str:
-    return ",".join(map(str, brokers))
-
-
-def _percent(deviation: float) -> str:
-    return deviation_text(deviation, 1)
 
 
 # ---- moves that are not made

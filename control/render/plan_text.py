@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from control.cli.output import Form
 from control.cli.output_types import PlanAnswer
 from control.render.forecast_text import plan_lines
-from control.render.text import json_text, measure_text, table
+from control.render.text import ids_text, json_text, measure_text, table
 from model.plan.plan import BrokerChange, Move, Plan
 from model.plan.remaining import repaired_words
 from model.snapshot.topic_skew import BrokerSkew, TopicSkew
@@ -106,7 +106,7 @@ def _moves_text(moves: Sequence[Move]) -> str:
     rows = [
         [
             str(m.id),
-            f"{_list(m.replicas_before)} -> {_list(m.replicas_after)}",
+            f"{ids_text(m.replicas_before)} -> {ids_text(m.replicas_after)}",
             bytes_text(m.bytes_to_copy),
             f"{m.gain:.4g}",
             m.reason,
@@ -114,10 +114,6 @@ def _moves_text(moves: Sequence[Move]) -> str:
         for m in moves
     ]
     return table(["partition", "brokers", "to copy", "gain", "reason"], rows)
-
-
-def _list(brokers: Sequence[int]) -> str:
-    return ",".join(map(str, brokers))
 
 
 # ---- spread of a topic

@@ -1,6 +1,6 @@
 """The report of a run as people read it."""
 
-from control.render.text import measure_text, table
+from control.render.text import ids_text, measure_text, table
 from model.plan.remaining import deferred_words, remaining_words
 from model.run import BrokerBalance, MoveReport, RunReport
 from model.units import bytes_text, count_text, deviation_text, seconds_text
@@ -35,7 +35,7 @@ def _moves(report: RunReport) -> str:
     rows = [
         [
             f"{m.topic}-{m.partition}",
-            f"{_list(m.replicas_before)} -> {_list(m.replicas_after)}",
+            f"{ids_text(m.replicas_before)} -> {ids_text(m.replicas_after)}",
             m.state.value,
             "-" if m.duration_s is None else seconds_text(m.duration_s),
             _stall(m),
@@ -100,7 +100,3 @@ def _remaining(report: RunReport) -> str:
     ]
     lines = "".join(f"warning: {w}\n" for w in warnings)
     return f"\n{lines}" if lines else ""
-
-
-def _list(brokers: tuple[int, ...]) -> str:
-    return ",".join(map(str, brokers))

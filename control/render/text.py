@@ -1,6 +1,6 @@
 """Building blocks of text output: tables, JSON, times and loads with units."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,11 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _is_figure(cell: str) -> bool:
     return cell[:1].lstrip("+-").isdigit() or cell[1:2].isdigit()
+
+
+def ids_text(brokers: Iterable[int]) -> str:
+    """Broker ids as `1,2,3`."""
+    return ",".join(map(str, brokers))
 
 
 def time_text(at_ms: int) -> str:

@@ -7,7 +7,7 @@ from typing import Final, Self
 from control.cli.output import Form
 from control.cli.output_types import ClaimAnswer, ReassignmentAnswer, VerifyAnswer
 from control.render.text import json_text, table
-from model.evaluate import Evaluation, evaluate
+from model.evaluate import evaluate
 from model.goals.goals import Goals
 from model.plan.plan import Move, Plan
 from model.printable import printable
@@ -46,15 +46,8 @@ def claims_text(plan: Plan, found: Sequence[ClaimAnswer], output: Form) -> str:
 class JudgedMoves:
     """Someone's moves beside plimsoll's plan and bound."""
 
-    moves: tuple[Move, ...]
-    before: Evaluation
-    after: Evaluation
-    plimsoll_objective: float | None
-    """F of plimsoll's plan; None where there is none."""
-    bound: float
-    """A proved lower bound of F over all plans that the goals allow."""
-    method: str
-    """What proved the bound."""
+    answer: ReassignmentAnswer
+    deviation_before: float
 
     @classmethod
     def of(
@@ -66,59 +59,44 @@ class JudgedMoves:
         bound: float,
         method: str,
     ) -> Self:
-        """The moves, evaluated by these goals."""
-        return cls(
-            moves=moves,
-            before=evaluate(snapshot, goals, ()),
-            after=evaluate(snapshot, goals, moves),
-            plimsoll_objective=plimsoll_objective,
+        """The moves, evaluated by these goals.
+
+        plimsoll_objective: F of plimsoll's plan; None where there is none. bound: a proved
+        lower bound of F over all plans that the goals allow. method: what proved it.
+        """
+        before, after = evaluate(snapshot, goals, ()), evaluate(snapshot, goals, moves)
+        possible, gain = before.objective - bound, before.objective - after.objective
+        answer = ReassignmentAnswer.of(
+            after,
+            changes=len(moves),
+            objective_before=before.objective,
             bound=bound,
-            method=method,
+            bound_by=method,
+            gap=max(0.0, after.objective - bound),
+            gained_share=gain / possible if possible > 0 else 0.0,
+            plimsoll_objective=plimsoll_objective,
         )
-
-    @property
-    def gap(self) -> float:
-        """F of the moves less the bound."""
-        return max(0.0, self.after.objective - self.bound)
-
-    @property
-    def gained(self) -> float:
-        """Reduction of F as a share of the largest reduction the bound allows."""
-        possible = self.before.objective - self.bound
-        gain = self.before.objective - self.after.objective
-        return gain / possible if possible > 0 else 0.0
+        return cls(answer=answer, deviation_before=before.deviation)
 
 
 def judged_moves_text(judged: JudgedMoves, output: Form) -> str:
     """Score, bound and broken rules of the moves, as lines or JSON."""
+    found = judged.answer
     if output is Form.JSON:
-        return json_text(_answer(judged))
-    after, before = judged.after, judged.before
+        return json_text(found)
     lines = [
-        f"{count_text(len(judged.moves), 'change')}: imbalance "
-        f"{before.objective:.6g} -> {after.objective:.6g} (deviation "
-        f"{before.deviation:.6g} -> {after.deviation:.6g}, cost of the moves "
-        f"{after.prices:.6g})",
-        f"bound {judged.bound:.6g} by {judged.method}; gap {judged.gap:.3g}; "
-        f"{percent_text(judged.gained)} of the possible improvement",
+        f"{count_text(found.changes, 'change')}: imbalance "
+        f"{found.objective_before:.6g} -> {found.objective:.6g} (deviation "
+        f"{judged.deviation_before:.6g} -> {found.deviation:.6g}, cost of the moves "
+        f"{found.prices:.6g})",
+        f"bound {found.bound:.6g} by {found.bound_by}; gap {found.gap:.3g}; "
+        f"{percent_text(found.gained_share)} of the possible improvement",
     ]
-    if judged.plimsoll_objective is not None:
-        lines.append(f"plimsoll's plan: imbalance {judged.plimsoll_objective:.6g}")
-    broken = after.violations
-    if not broken:
-        return "\n".join([*lines, "no rule is broken"]) + "\n"
-    lines.append(f"{count_text(len(broken), 'rule')} broken:")
-    return "\n".join([*lines, *(f"  {v.rule}: {v.words}" for v in broken)]) + "\n"
-
-
-def _answer(judged: JudgedMoves) -> ReassignmentAnswer:
-    return ReassignmentAnswer.of(
-        judged.after,
-        changes=len(judged.moves),
-        objective_before=judged.before.objective,
-        bound=judged.bound,
-        bound_by=judged.method,
-        gap=judged.gap,
-        gained_share=judged.gained,
-        plimsoll_objective=judged.plimsoll_objective,
-    )
+    if found.plimsoll_objective is not None:
+        lines.append(f"plimsoll's plan: imbalance {found.plimsoll_objective:.6g}")
+    if found.violations:
+        lines.append(f"{count_text(len(found.violations), 'rule')} broken:")
+        lines += [f"  {v.rule}: {v.words}" for v in found.violations]
+    else:
+        lines.append("no rule is broken")
+    return "\n".join(lines) + "\n"

@@ -72,7 +72,7 @@ def verify(
     if reassignment is not None:
         judged = _reassignment(settings, wanted, origin, plan_file, reassignment, election)
         sys.stdout.write(judged_moves_text(judged, output))
-        return Exit.REFUSED if judged.after.violations else Exit.DONE
+        return Exit.REFUSED if judged.answer.violations else Exit.DONE
     if election is not None:
         raise ConfigError(
             "--election needs --reassignment FILE, the reassignment that it follows; name that too"
@@ -166,9 +166,8 @@ def _beside_own_plan(
 
 def _beside_plan(plan_file: Path, snapshot: "Snapshot", moves: "tuple[Move, ...]") -> "JudgedMoves":
     """Someone's moves beside a plan file, whose bound is recomputed where possible."""
-    from control.cli.plan_claims import hash_claim, snapshot_claim
+    from control.cli.plan_claims import hash_claim, proved_bound, snapshot_claim
     from control.render.verification import JudgedMoves
-    from model.bound.bound import price_bound
     from model.files import read_document
     from model.plan.plan import KIND, plan_of_document
 
@@ -179,9 +178,7 @@ def _beside_plan(plan_file: Path, snapshot: "Snapshot", moves: "tuple[Move, ...]
             raise ConfigError(
                 f"{plan_file} cannot be compared with this reassignment: {claim.words}"
             )
-    prices = {b.id: b.bound_prices for b in plan.brokers}
-    bound = price_bound(snapshot, plan.goals, prices, plan.repaired)
-    method = "the plan's prices, recomputed"
+    bound, method = proved_bound(plan, snapshot), "the plan's prices, recomputed"
     if bound < plan.bound:
         bound, method = plan.bound, f"{plan.bound_method}, as the plan claims"
     return JudgedMoves.of(snapshot, plan.goals, moves, plan.objective, bound, method)
