@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from control.cli.exit_codes import guarded
+from control.cli.invocation import with_settings
 from control.cli.options import CLUSTER, COMMON, EXECUTION, OUTPUT, Ascii, Theme
 
 OWN: Final = "Options"
@@ -129,15 +131,8 @@ class LazyCommands(Mapping[str, Any]):
             help=entry.summary,
             hidden=name != entry.name,
             context_settings=CONTEXT,
-        )(_runnable(getattr(module, function)))
+        )(guarded(with_settings(getattr(module, function))))
         return typer.main.get_command(one)
-
-
-def _runnable(function: Any) -> Any:
-    from control.cli.exit_codes import guarded
-    from control.cli.invocation import with_settings
-
-    return guarded(with_settings(function))
 
 
 def _group(entry: CommandEntry) -> Any:
@@ -205,10 +200,7 @@ def pass_options(context: typer.Context) -> None:
 
     An option after the name takes precedence.
 
-    Raises
-    ------
-    typer.BadParameter
-        The command has no such option.
+    Raises typer.BadParameter where the command has no such option.
     """
     above: Any = context.command
     name = context.invoked_subcommand or ""

@@ -19,7 +19,7 @@ from model.goals.rack_placement import PlacementRule
 from model.goals.topic_placement import placement_warnings, with_topic_placements
 from model.plan.unplaceable import placeless_warnings, with_placeless_deferred
 from model.plan.warnings import goal_warning, rack_warning, racks_unknown
-from model.snapshot.capacities import Capacities, capacity_notes, with_capacities
+from model.snapshot.capacities import capacity_notes, with_capacities
 from model.snapshot.file import read_snapshot
 from model.snapshot.snapshot import Snapshot, StorageKind
 
@@ -41,7 +41,9 @@ def snapshot_of(settings: Settings, origin: Origin) -> Snapshot:
         )
         snapshot = read_cluster(files)
     else:
-        snapshot = _live(settings, given)
+        with compose.observer(settings, capacities=given) as collector:
+            snapshot = collector.wait()
+        snapshot = with_recent_moves(snapshot, settings.goals, compose.recent_moves(settings))
     if given and not origin.is_live:
         snapshot = with_capacities(snapshot, given)
     for words in capacity_notes(snapshot, given):
@@ -54,13 +56,6 @@ def _storage(name: str | None) -> StorageKind | None:
     if name is not None and name not in kinds:
         raise ConfigError(f"--storage: unknown kind {name!r}{nearest(name, kinds)}")
     return None if name is None else StorageKind(name)
-
-
-def _live(settings: Settings, given: Capacities | None) -> Snapshot:
-    with compose.observer(settings, capacities=given) as collector:
-        snapshot = collector.wait()
-    read = compose.recent_moves(settings)
-    return with_recent_moves(snapshot, settings.goals, read)
 
 
 def goals_of(settings: Settings, file: Path | None, origin: Origin) -> Goals:

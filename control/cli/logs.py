@@ -24,10 +24,7 @@ def configure(*, verbose: bool, file: Path | None) -> None:
     stderr gets warnings, or everything if verbose; a screen removes the handler of
     stderr while it is shown.
 
-    Raises
-    ------
-    ConfigError
-        The file cannot be written.
+    Raises ConfigError where the file cannot be written.
     """
     # Without a handler, logging prints messages of libraries to the terminal.
     logging.getLogger().addHandler(logging.NullHandler())

@@ -17,18 +17,20 @@ SVG: Final = "SVG"
 def check_file(path: Path | None, kind: str) -> None:
     """Refuse a file that cannot be written or replaced by a `kind` file.
 
-    Raises
-    ------
-    ConfigError
-        It is a folder or a device, its folder is missing or not writable, or it exists
-        and is of another kind.
+    Raises ConfigError where it is a folder or a device, its folder is missing or not writable,
+    or it exists and is of another kind.
     """
     if path is None:
         return
     if path.exists() and not path.is_file():
         what = "a folder" if path.is_dir() else "not a regular file"
         raise ConfigError(f"cannot write {path}: it is {what}; name a file")
-    _check_parent(path)
+    folder = path.absolute().parent
+    if not folder.exists():
+        raise ConfigError(f"cannot write {path}: there is no folder {path.parent}")
+    if not folder.is_dir():
+        raise ConfigError(f"cannot write {path}: {path.parent} is not a folder")
+    _check_writable(folder, path)
     if path.exists() and path.stat().st_size and not _is(path, kind):
         raise ConfigError(
             f"{path} exists and is not a {kind} file; name another file, or remove it"
@@ -43,15 +45,6 @@ def check_folder(path: Path | None) -> None:
     if not there.is_dir():
         raise ConfigError(f"cannot write to {path}: {there} is not a folder")
     _check_writable(there, path)
-
-
-def _check_parent(path: Path) -> None:
-    folder = path.absolute().parent
-    if not folder.exists():
-        raise ConfigError(f"cannot write {path}: there is no folder {path.parent}")
-    if not folder.is_dir():
-        raise ConfigError(f"cannot write {path}: {path.parent} is not a folder")
-    _check_writable(folder, path)
 
 
 def _check_writable(folder: Path, path: Path) -> None:

@@ -14,7 +14,7 @@ from control.cli.output import Form
 from control.cli.output_types import RequestsAnswer
 from control.render.plan_text import forecast_text, plan_text
 from control.render.run_report import run_text
-from control.render.text import json_text
+from control.render.text import answer_text, json_text
 from control.settings.auto_limits import EAGER
 from control.settings.settings import Settings
 from executor.run.operator_control import Steering
@@ -42,10 +42,7 @@ def execute(
 ) -> int:
     """Ask, execute the plan and print its report; the exit code.
 
-    Raises
-    ------
-    GuardrailRefused
-        The question was not confirmed, or a check before the run failed.
+    Raises GuardrailRefused without confirmation, or where a check before the run fails.
     """
     journal_dir = compose.journal_dir(settings)
     if options.dry_run:
@@ -105,10 +102,7 @@ def print_report(report: RunReport, output: Form) -> int:
     """Print a run's report; its exit code, even if stdout cannot be written."""
     code = Exit.DONE if report.state is RunState.DONE else Exit.INCOMPLETE
     try:
-        if output is Form.JSON:
-            sys.stdout.write(json_text(report))
-        else:
-            sys.stdout.write(run_text(report))
+        sys.stdout.write(answer_text(report, run_text, output))
         sys.stdout.flush()
     except OSError as exc:
         output_lost(exc)

@@ -4,7 +4,7 @@ from typing import Any
 
 from control.cli.output import Form
 from control.cli.output_types import AssignAnswer
-from control.render.text import ids_text, json_text, table
+from control.render.text import ids_text, json_text, range_text, table
 from model.snapshot.snapshot import Snapshot
 from model.units import count_text
 from solver.new_topic.assign_topic import STOPPED
@@ -75,15 +75,11 @@ def _text(snapshot: Snapshot, placing: TopicAssignment) -> str:
 
 
 def _even_words(what: str, even: Evenness) -> str:
-    found = f"{what} per broker: {_range(even.least, even.most)}"
+    found = f"{what} per broker: {range_text(even.least, even.most)}"
     if even.proved:
         return f"{found}; proved optimal"
-    best = _range(even.greatest_lowest, even.least_highest)
+    best = range_text(even.greatest_lowest, even.least_highest)
     return f"{found}; proved limit {best}"
-
-
-def _range(least: int, most: int) -> str:
-    return str(least) if least == most else f"{least} to {most}"
 
 
 def _brokers(snapshot: Snapshot, placing: TopicAssignment) -> str:

@@ -31,25 +31,12 @@ def frontier_text(frontier: Frontier) -> str:
 
 def _table(frontier: Frontier) -> str:
     rows = [
-        [str(at + 1), *_cells(point), _named(marks(frontier, at))]
+        [str(at + 1), *_cells(point), f"({', '.join(names)})" if names else ""]
         for at, point in enumerate(frontier.points)
+        for names in [marks(frontier, at)]
     ]
-    headers = [
-        "point",
-        "moves",
-        "leaders",
-        "to copy",
-        "cost",
-        "imbalance",
-        "proved bound",
-        "cost of a move",
-        "",
-    ]
-    return table(headers, rows)
-
-
-def _named(words: list[str]) -> str:
-    return f"({', '.join(words)})" if words else ""
+    shown = ("moves", "leaders", "to copy", "cost", "imbalance", "proved bound", "cost of a move")
+    return table(["point", *shown, ""], rows)
 
 
 def _cells(point: FrontierPoint) -> list[str]:

@@ -17,10 +17,7 @@ from model.snapshot.what_if import WhatIf
 def folder_of(text: str) -> Path:
     """The folder named by a text; `~` is the user's home folder.
 
-    Raises
-    ------
-    ConfigError
-        The text is not a valid path.
+    Raises ConfigError where the text is not a valid path.
     """
     try:
         return path_of(text)
@@ -31,10 +28,7 @@ def folder_of(text: str) -> Path:
 def write_files(folder: Path, plan: Plan) -> None:
     """Write the plan and its rollback, each also as Kafka reassignment JSON.
 
-    Raises
-    ------
-    ConfigError
-        The folder already has a plan, or cannot be created or written.
+    Raises ConfigError where the folder already has a plan, or cannot be created or written.
     """
     _refuse_taken(folder / "plan.json")
     write_reassignment_json(folder, plan)

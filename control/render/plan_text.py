@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from control.cli.output import Form
 from control.cli.output_types import PlanAnswer
 from control.render.forecast_text import plan_lines
-from control.render.text import ids_text, json_text, measure_text, table
+from control.render.text import ids_text, json_text, measure_text, range_text, table
 from model.plan.plan import BrokerChange, Move, Plan
 from model.plan.remaining import repaired_words
 from model.snapshot.topic_skew import BrokerSkew, TopicSkew
@@ -135,8 +135,8 @@ def skew_text(before: TopicSkew, after: TopicSkew) -> str:
     ]
     lines = [
         f"topic {before.topic}, {count_text(before.partitions, 'partition')}: the "
-        f"optimum is {_range(before.optimum)} replicas and "
-        f"{_range(before.leader_optimum)} leaders per broker",
+        f"optimum is {range_text(*before.optimum)} replicas and "
+        f"{range_text(*before.leader_optimum)} leaders per broker",
         ", ".join(shares),
     ]
     later = {b.id: b for b in after.brokers}
@@ -160,11 +160,6 @@ def _skew_cells(broker: BrokerSkew | None, count: str, skewed: str) -> list[str]
         return ["0"]
     words = " skewed" if getattr(broker, skewed) else ""
     return [f"{getattr(broker, count)}{words}"]
-
-
-def _range(bounds: tuple[int, int]) -> str:
-    low, high = bounds
-    return str(low) if low == high else f"{low} to {high}"
 
 
 # ---- a run

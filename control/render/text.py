@@ -1,9 +1,9 @@
 """Building blocks of text output: tables, JSON, times and loads with units."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -13,12 +13,19 @@ from model.printable import printable
 from model.snapshot.snapshot import Count, Resource
 from model.units import bytes_text, cores_text, rate_text
 
+A = TypeVar("A", bound=BaseModel)
+
 
 def json_text(document: BaseModel | Mapping[str, Any]) -> str:
     """Indented JSON with sorted keys and a newline at the end."""
     if isinstance(document, BaseModel):
         document = document.model_dump(mode="json")
     return json_of(document, indent=2, sort_keys=True) + "\n"
+
+
+def answer_text(answer: A, text: Callable[[A], str], output: Form) -> str:
+    """An answer as JSON, or as `text` writes it."""
+    return json_text(answer) if output is Form.JSON else text(answer)
 
 
 def file_text(path: Path, output: Form) -> str:
@@ -48,6 +55,11 @@ def _is_figure(cell: str) -> bool:
 def ids_text(brokers: Iterable[int]) -> str:
     """Broker ids as `1,2,3`."""
     return ",".join(map(str, brokers))
+
+
+def range_text(least: int, most: int) -> str:
+    """Two counts as `1 to 2`, or one where they are equal."""
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def time_text(at_ms: int) -> str:

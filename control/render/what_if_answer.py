@@ -5,7 +5,7 @@ from model.snapshot.what_if import FewestBrokers, WhatIf
 from model.units import count_text
 
 
-def answer_text(answer: WhatIf) -> str:
+def what_if_text(answer: WhatIf) -> str:
     """The scenario, what it would lose, and the plan for it."""
     lines = [f"what if: {answer.words}; hypothetical, so this plan cannot be applied"]
     if answer.lost:

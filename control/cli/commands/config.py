@@ -12,7 +12,7 @@ def show(*, setting_flags: dict[str, Any], output: Output = Form.TABLE) -> int:
     """Print the settings as the other commands would use them; create nothing."""
     from control.cli import logs
     from control.render.settings_table import settings_answer, settings_text
-    from control.render.text import json_text
+    from control.render.text import answer_text
 
     given = setting_flags
     logs.configure(verbose=given["verbose"], file=given["log_file"])
@@ -24,8 +24,5 @@ def show(*, setting_flags: dict[str, Any], output: Output = Form.TABLE) -> int:
         "screen.theme": given["theme"],
     }
     answer = settings_answer(flags, config=given["config"], profile=given["profile"])
-    if output is Form.JSON:
-        sys.stdout.write(json_text(answer))
-    else:
-        sys.stdout.write(settings_text(answer))
+    sys.stdout.write(answer_text(answer, settings_text, output))
     return Exit.DONE

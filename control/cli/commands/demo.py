@@ -114,7 +114,7 @@ def local_demo(settings: "Settings", order: "DemoOptions", *, quiet_s: float, ou
     from control.demo.local_demo import demo
     from control.demo.report import report_text
     from control.loop.view import Mode
-    from control.render.text import json_text
+    from control.render.text import answer_text
 
     with (
         # SIGTERM and a closed terminal end the demo as Ctrl-C does.
@@ -133,10 +133,7 @@ def local_demo(settings: "Settings", order: "DemoOptions", *, quiet_s: float, ou
     if report is None:
         _print("no plan was executed, so there is no report")
         return Exit.INCOMPLETE
-    if output is Form.JSON:
-        sys.stdout.write(json_text(report))
-    else:
-        sys.stdout.write(report_text(report))
+    sys.stdout.write(answer_text(report, report_text, output))
     return Exit.DONE if report.good else Exit.INCOMPLETE
 
 

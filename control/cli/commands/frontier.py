@@ -47,7 +47,7 @@ def frontier(
     from control.cli.progress_line import FRONTIER, shown
     from control.render.frontier_svg import frontier_svg
     from control.render.frontier_table import frontier_text
-    from control.render.text import json_text
+    from control.render.text import answer_text
     from model.files import write_document
     from model.plan.frontier import KIND
 
@@ -69,7 +69,7 @@ def frontier(
         write_document(out, found.model_dump(mode="json"))
     if svg is not None:
         _write(svg, frontier_svg(found))
-    sys.stdout.write(json_text(found) if output is Form.JSON else frontier_text(found))
+    sys.stdout.write(answer_text(found, frontier_text, output))
     if stopped:
         return Exit.INCOMPLETE
     return Exit.DONE if found.points else Exit.INFEASIBLE

@@ -55,12 +55,8 @@ def run(
 ) -> int:
     """Keep the cluster balanced until stopped, or once.
 
-    Raises
-    ------
-    ConfigError
-        `--auto` without limits.
-    GuardrailRefused
-        `--auto` without `--allow-changes`.
+    Raises ConfigError for `--auto` without limits, GuardrailRefused for `--auto` without
+    `--allow-changes`.
     """
     from control import compose
     from control.cli import plan_execution as execution

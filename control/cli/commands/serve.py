@@ -42,11 +42,8 @@ def serve(
 ) -> int:
     """Serve the screen until interrupted; each window runs a plimsoll of its own.
 
-    Raises
-    ------
-    ConfigError
-        textual-serve is missing, the port is taken, or the arguments do not open a
-        screen, or open one that may change a cluster.
+    Raises ConfigError where textual-serve is missing, the port is taken, or the arguments do
+    not open a screen, or open one that may change a cluster.
     """
     shown = [*(arguments or []), *(["--ascii"] if ascii_only else [])]
     shown += ["--theme", theme] if theme is not None else []

@@ -60,10 +60,7 @@ def verify(
 
     Exits with 5 where a claim does not hold or a rule is broken.
 
-    Raises
-    ------
-    ConfigError
-        A file cannot be used, or there is nothing to check.
+    Raises ConfigError where a file cannot be used, or there is nothing to check.
     """
     from control.cli.input_source import goals_of
     from control.render.verification import broken_claims, claims_text, judged_moves_text

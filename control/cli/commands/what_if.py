@@ -52,8 +52,8 @@ def what_if(
     from control.cli.input_source import check_racks, goals_of, snapshot_of
     from control.cli.output_files import check_file
     from control.planning.scenario_flags import ScenarioFlags
-    from control.render.text import json_text
-    from control.render.what_if_answer import answer_text
+    from control.render.text import answer_text
+    from control.render.what_if_answer import what_if_text
     from model.files import write_document
     from model.snapshot.what_if import KIND
 
@@ -71,7 +71,7 @@ def what_if(
     answer = _answer(snapshot, scenario, wanted, settings.solve, fewest=fewest_brokers)
     if out is not None:
         write_document(out, answer.model_dump(mode="json"))
-    sys.stdout.write(json_text(answer) if output is Form.JSON else answer_text(answer))
+    sys.stdout.write(answer_text(answer, what_if_text, output))
     return exit_of_plan(answer.status) or Exit.DONE
 
 
