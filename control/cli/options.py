@@ -52,6 +52,12 @@ cluster_option: Final = partial(typer.Option, rich_help_panel=CLUSTER)
 execution_option: Final = partial(typer.Option, rich_help_panel=EXECUTION)
 output_option: Final = partial(typer.Option, rich_help_panel=OUTPUT)
 common_option: Final = partial(typer.Option, rich_help_panel=COMMON)
+cluster_file: Final = partial(cluster_option, metavar="FILE")
+output_file: Final = partial(output_option, metavar="FILE")
+common_file: Final = partial(common_option, metavar="FILE")
+
+run_argument: Final = partial(typer.Argument, metavar="RUN", autocompletion=completion.run_ids)
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file.")]
 
 # ---- the cluster
 
@@ -65,34 +71,24 @@ Bootstrap = Annotated[
     ),
 ]
 CommandConfig = Annotated[
-    Path | None,
-    cluster_option(
-        "--command-config", metavar="FILE", help="Kafka's client.properties (TLS, SASL)."
-    ),
+    Path | None, cluster_file("--command-config", help="Kafka's client.properties (TLS, SASL).")
 ]
 SnapshotFile = Annotated[
     Path | None,
-    cluster_option(
-        "--snapshot", metavar="FILE", help="Read a recorded snapshot instead of a live cluster."
-    ),
+    cluster_file("--snapshot", help="Read a recorded snapshot instead of a live cluster."),
 ]
 Describe = Annotated[
     Path | None,
-    cluster_option(
-        "--from",
-        metavar="FILE",
-        help="Read the output of kafka-topics --describe instead of a live cluster.",
+    cluster_file(
+        "--from", help="Read the output of kafka-topics --describe instead of a live cluster."
     ),
 ]
 Loads = Annotated[
-    Path | None,
-    cluster_option("--loads", metavar="FILE", help="With --from: loads per partition (CSV)."),
+    Path | None, cluster_file("--loads", help="With --from: loads per partition (CSV).")
 ]
 Brokers = Annotated[
     Path | None,
-    cluster_option(
-        "--brokers", metavar="FILE", help="With --from: broker ids, racks and states (CSV, JSON)."
-    ),
+    cluster_file("--brokers", help="With --from: broker ids, racks and states (CSV, JSON)."),
 ]
 Storage = Annotated[
     str | None,
@@ -104,8 +100,7 @@ Storage = Annotated[
     ),
 ]
 Capacity = Annotated[
-    Path | None,
-    cluster_option("--capacity", metavar="FILE", help="Cruise Control's capacity file (JSON)."),
+    Path | None, cluster_file("--capacity", help="Cruise Control's capacity file (JSON).")
 ]
 
 # ---- goals
@@ -164,17 +159,12 @@ Yes = Annotated[bool, execution_option("--yes", help="Do not ask for confirmatio
 
 Output = Annotated[Form, output_option("--output", "-o", help="Format of stdout.")]
 RecordScreen = Annotated[
-    Path | None,
-    output_option(
-        "--record", metavar="FILE", help="Record the screen (.jsonl, .jsonl.gz) for --play."
-    ),
+    Path | None, output_file("--record", help="Record the screen (.jsonl, .jsonl.gz) for --play.")
 ]
 
 # ---- settings, logging and appearance
 
-Config = Annotated[
-    Path | None, common_option("--config", metavar="FILE", help="Configuration file (TOML).")
-]
+Config = Annotated[Path | None, common_file("--config", help="Configuration file (TOML).")]
 Profile = Annotated[
     str | None,
     common_option(
@@ -205,7 +195,6 @@ Theme = Annotated[
     ),
 ]
 LogFile = Annotated[
-    Path | None,
-    common_option("--log-file", metavar="FILE", help="Append log lines to this file, as JSON."),
+    Path | None, common_file("--log-file", help="Append log lines to this file, as JSON.")
 ]
 Verbose = Annotated[bool, common_option("--verbose", "-v", help="Log more, and show tracebacks.")]

@@ -2,13 +2,10 @@
 
 import contextlib
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from control.cli.exit_codes import Exit
-from control.cli.options import Output
+from control.cli.options import Output, PlanFile
 from control.cli.output import Form
 from model.errors import ConfigError
 
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def apply(
-    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file.")],
+    plan_file: PlanFile,
     *,
     settings: "Settings",
     execution: "ExecutionOptions",

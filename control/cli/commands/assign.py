@@ -1,13 +1,14 @@
 """`plimsoll assign`: brokers for the partitions of a new topic."""
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from control.cli.exit_codes import Exit
-from control.cli.options import GoalsFile, Output, output_option, parsed
+from control.cli.options import GoalsFile, Output, output_file, parsed
 from control.cli.output import Form
 from model.units import rate_of
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 def _rate(text: str) -> float:
     return 0.0 if text.strip() == "0" else float(rate_of(text))
+
+
+_rate_option: Final = partial(typer.Option, metavar="RATE", parser=parsed(_rate))
 
 
 def assign(
@@ -31,28 +35,16 @@ def assign(
     ],
     net_in: Annotated[
         float | None,
-        typer.Option(
-            metavar="RATE",
-            parser=parsed(_rate),
-            help="Expected rate into each partition: bytes/s, 2MB/s, 2MiB/s.",
-        ),
+        _rate_option(help="Expected rate into each partition: bytes/s, 2MB/s, 2MiB/s."),
     ] = None,
     net_out: Annotated[
-        float | None,
-        typer.Option(
-            metavar="RATE",
-            parser=parsed(_rate),
-            help="Expected rate from each partition to its consumers.",
-        ),
+        float | None, _rate_option(help="Expected rate from each partition to its consumers.")
     ] = None,
     settings: "Settings",
     origin: "Origin",
     goals: GoalsFile = None,
     out: Annotated[
-        Path | None,
-        output_option(
-            metavar="FILE", help="Write the assignment here, as Kafka reassignment JSON."
-        ),
+        Path | None, output_file(help="Write the assignment here, as Kafka reassignment JSON.")
     ] = None,
     output: Output = Form.TABLE,
 ) -> int:

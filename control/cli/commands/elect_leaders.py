@@ -10,7 +10,7 @@ import typer
 
 from control.cli.console import operator
 from control.cli.exit_codes import Exit
-from control.cli.options import AllowChanges, DryRun, Output, Yes, output_option
+from control.cli.options import AllowChanges, DryRun, Output, Yes, output_file
 from control.cli.output import Form
 from model.errors import ConfigError, GuardrailRefused
 from model.ids import PartitionId
@@ -37,7 +37,7 @@ def elect_leaders(
         ),
     ] = None,
     out: Annotated[
-        Path | None, output_option(metavar="FILE", help="Write that JSON here instead of electing.")
+        Path | None, output_file(help="Write that JSON here instead of electing.")
     ] = None,
     allow_changes: AllowChanges = False,
     dry_run: DryRun = False,

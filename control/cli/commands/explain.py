@@ -1,13 +1,12 @@
 """`plimsoll explain`: why a plan makes a move, and why it does not make another."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from control.cli.exit_codes import Exit
-from control.cli.options import Output
+from control.cli.options import Output, PlanFile
 from control.cli.output import Form
 from model.errors import ConfigError, GuardrailRefused, PlanOutdated
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def explain(
-    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file.")],
+    plan_file: PlanFile,
     move: Annotated[
         str | None,
         typer.Argument(

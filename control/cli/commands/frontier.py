@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from control.cli.exit_codes import Exit
-from control.cli.options import GoalsFile, Output, output_option
+from control.cli.options import GoalsFile, Output, output_file
 from control.cli.output import Form
 from model.errors import ConfigError
 
@@ -27,12 +27,9 @@ def frontier(
     origin: "Origin",
     goals: GoalsFile = None,
     out: Annotated[
-        Path | None,
-        output_option(metavar="FILE", help="Write the frontier here (.json, .json.gz)."),
+        Path | None, output_file(help="Write the frontier here (.json, .json.gz).")
     ] = None,
-    svg: Annotated[
-        Path | None, output_option(metavar="FILE", help="Draw the frontier here (.svg).")
-    ] = None,
+    svg: Annotated[Path | None, output_file(help="Draw the frontier here (.svg).")] = None,
     output: Output = Form.TABLE,
 ) -> int:
     """Trace the frontier around the plan; print, draw or write it."""

@@ -4,11 +4,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from control.cli.completion import run_ids
 from control.cli.exit_codes import Exit
-from control.cli.options import Output
+from control.cli.options import Output, run_argument
 from control.cli.output import Form
 
 if TYPE_CHECKING:
@@ -20,11 +17,7 @@ if TYPE_CHECKING:
 def verify(
     run: Annotated[
         str | None,
-        typer.Argument(
-            metavar="RUN",
-            autocompletion=run_ids,
-            help="The run, or the first characters of its id. By default all runs.",
-        ),
+        run_argument(help="The run, or the first characters of its id. By default all runs."),
     ] = None,
     *,
     settings: "Settings",
@@ -40,14 +33,7 @@ def verify(
 
 
 def repair(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN",
-            autocompletion=run_ids,
-            help="The run, or the first characters of its id.",
-        ),
-    ],
+    run: Annotated[str, run_argument(help="The run, or the first characters of its id.")],
     *,
     settings: "Settings",
     output: Output = Form.TABLE,

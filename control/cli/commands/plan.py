@@ -8,7 +8,7 @@ import typer
 
 from control.cli.completion import topic_names
 from control.cli.exit_codes import Exit, exit_of_plan
-from control.cli.options import GoalsFile, Output, output_option
+from control.cli.options import GoalsFile, Output, output_file, output_option
 from control.cli.output import Form
 
 if TYPE_CHECKING:
@@ -36,9 +36,7 @@ def plan(
         bool,
         typer.Option("--leaders-only", help="Change leaders only: no replica moves, no copying."),
     ] = False,
-    out: Annotated[
-        Path | None, output_option(metavar="FILE", help="Write the plan here (.json, .json.gz).")
-    ] = None,
+    out: Annotated[Path | None, output_file(help="Write the plan here (.json, .json.gz).")] = None,
     reassignment_json: Annotated[
         Path | None,
         output_option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from control.cli.exit_codes import Exit
-from control.cli.options import Output, output_option
+from control.cli.options import Output, output_file
 from control.cli.output import Form
 from model.units import count_text
 
@@ -21,9 +21,7 @@ def replay(
     local_settings: "Settings",
     out: Annotated[
         Path | None,
-        output_option(
-            metavar="FILE", help="Write the snapshot here (.json, .json.gz) instead of printing it."
-        ),
+        output_file(help="Write the snapshot here (.json, .json.gz) instead of printing it."),
     ] = None,
     output: Output = Form.TABLE,
 ) -> int:

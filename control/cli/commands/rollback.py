@@ -4,11 +4,8 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from control.cli.completion import run_ids
 from control.cli.exit_codes import Exit
-from control.cli.options import Output
+from control.cli.options import Output, run_argument
 from control.cli.output import Form
 
 if TYPE_CHECKING:
@@ -19,10 +16,8 @@ if TYPE_CHECKING:
 def rollback(
     run: Annotated[
         str | None,
-        typer.Argument(
-            metavar="RUN",
-            autocompletion=run_ids,
-            help="The run, or the first characters of its id. By default the most recent run.",
+        run_argument(
+            help="The run, or the first characters of its id. By default the most recent run."
         ),
     ] = None,
     *,

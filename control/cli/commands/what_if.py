@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from control.cli.exit_codes import Exit, exit_of_plan
-from control.cli.options import GoalsFile, Output, output_option
+from control.cli.options import GoalsFile, Output, output_file
 from control.cli.output import Form
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def what_if(
     origin: "Origin",
     goals: GoalsFile = None,
     out: Annotated[
-        Path | None, output_option(metavar="FILE", help="Write the answer here (.json, .json.gz).")
+        Path | None, output_file(help="Write the answer here (.json, .json.gz).")
     ] = None,
     output: Output = Form.TABLE,
 ) -> int:
