@@ -27,44 +27,26 @@ class Form(StrEnum):
     JSON = "json"
 
 
-class Narration:
-    """stderr whose errors are ignored, so that losing it does not end the command.
-
-    A run continues, with its throttle and journal, when the terminal is closed, the
-    reader of a pipe exits, or the disk behind a redirection is full.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Write the text; returns its length, even if it is lost."""
-        with contextlib.suppress(OSError):
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Flush the stream; an error is ignored."""
-        with contextlib.suppress(OSError):
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
 class SafeStream:
     """A text stream whose unprintable characters are written as escapes.
 
     Lines end with a line feed; a carriage return is escaped, too.
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, *ignored: type[OSError]) -> None:
+        """ignored: errors of the stream that are not raised."""
+        self._stream, self._ignored = stream, ignored
 
     def write(self, text: str) -> int:
-        """Write the text, escaped; returns its length before escaping."""
-        self._stream.write(self._safe(text))
+        """Write the text, escaped; returns its length before escaping, even if it is lost."""
+        with contextlib.suppress(*self._ignored):
+            self._stream.write(self._safe(text))
         return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        with contextlib.suppress(*self._ignored):
+            self._stream.flush()
 
     def writelines(self, lines: Iterator[str]) -> None:
         """Write each, escaped."""
@@ -74,7 +56,7 @@ class SafeStream:
     @property
     def rich_proxied_file(self) -> "SafeStream":
         """The stream for Rich, which draws with control sequences."""
-        return DrawnStream(self._stream)
+        return DrawnStream(self._stream, *self._ignored)
 
     def _safe(self, text: str) -> str:
         return printable(text, keep="\n")
@@ -108,7 +90,12 @@ def drawn(stream: TextIO) -> TextIO:
 
 @contextlib.contextmanager
 def safe_streams() -> Iterator[None]:
-    """A context in which stdout and stderr accept printable text only."""
+    """A context in which stdout and stderr accept printable text only.
+
+    Losing stderr does not end a command: a run continues, with its throttle and journal,
+    when the terminal is closed, the reader of a pipe exits, or the disk behind a
+    redirection is full.
+    """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             # The parent process closed it.
@@ -117,10 +104,9 @@ def safe_streams() -> Iterator[None]:
         if isinstance(stream, io.TextIOWrapper):
             # A locale that cannot encode a name must not end the command.
             stream.reconfigure(errors="backslashreplace")
-    narration = cast("TextIO", Narration(sys.stderr))
     with (
         contextlib.redirect_stdout(cast("TextIO", SafeStream(sys.stdout))),
-        contextlib.redirect_stderr(cast("TextIO", SafeStream(narration))),
+        contextlib.redirect_stderr(cast("TextIO", SafeStream(sys.stderr, OSError))),
     ):
         yield
 

@@ -1,9 +1,7 @@
 """Metric sources of a cluster and the loads they provide, as text and as JSON."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from control.cli.output_types import InfoAnswer, LoadSource
 from control.render.cluster_status import capacity_cell
@@ -19,40 +17,41 @@ if TYPE_CHECKING:
     from collector.reports.reporters import ReporterState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Info:
-    """Metric sources, loads and capacities that were detected on a cluster."""
+def info_answer(
+    snapshot: Snapshot,
+    vectors: "pa.Table",
+    reporters: "Sequence[ReporterState]",
+    polled: "Sequence[PollState]",
+    *,
+    silent: Sequence[int],
+    now_ms: int,
+    **others: Any,
+) -> InfoAnswer:
+    """The output of `info -o json`; unknown values are absent.
 
-    snapshot: Snapshot
-    vectors: "pa.Table"
-    """Load vectors, with the source of each figure."""
-    reporters: "Sequence[ReporterState]"
-    polled: "Sequence[PollState]"
-    silent: Sequence[int]
-    """Ids of brokers that do not answer the probe."""
-    passed_over: Mapping[str, int]
-    """Reports that the newest load vectors could not use, by reason."""
-    without_cores: Sequence[int]
-    """Brokers that report CPU as a share of an unknown number of cores."""
-    folder: Path | None
-    spark_master: str
-    notes: Sequence[str]
-    now_ms: int
-
-
-def info_answer(info: Info) -> InfoAnswer:
-    """The output of `info -o json`; unknown values are absent."""
+    vectors: load vectors, with the source of each figure. silent: ids of brokers that do
+    not answer the probe. others: further fields of the answer.
+    """
     from collector.reports.provenance import origins, why
 
-    header = info.snapshot.header
+    header = snapshot.header
+    alive = [b.id for b in header.brokers if b.state is not BrokerState.DEAD]
     topics = [str(t.name) for t in header.topics if not t.internal]
+    probe = LoadSource.of(
+        name="probe",
+        found=True,
+        readable=True,
+        why_not="",
+        partitions=vectors.num_rows,
+        silent_brokers=silent,
+        **_age(now_ms, header.taken_at_ms),
+    )
     return InfoAnswer.of(
-        info,
         cluster_id=header.cluster_id,
         sources=[
-            _probe(info),
-            *(_reporter(info, found) for found in info.reporters),
-            *(_polled(info, found) for found in info.polled),
+            probe,
+            *(_reporter(found, now_ms) for found in reporters),
+            *(_polled(found, alive, now_ms) for found in polled),
         ],
         quantities=[
             {
@@ -62,28 +61,14 @@ def info_answer(info: Info) -> InfoAnswer:
                     for name, count in counts.items()
                 ],
             }
-            for quantity, counts in origins(info.vectors, topics).items()
+            for quantity, counts in origins(vectors, topics).items()
         ],
-        reports_passed_over=info.passed_over,
-        brokers_without_cores=info.without_cores,
         brokers=header.brokers,
+        **others,
     )
 
 
-def _probe(info: Info) -> LoadSource:
-    """The agentless probe, which is always available."""
-    return LoadSource.of(
-        name="probe",
-        found=True,
-        readable=True,
-        why_not="",
-        partitions=info.vectors.num_rows,
-        silent_brokers=info.silent,
-        **_age(info, info.snapshot.header.taken_at_ms),
-    )
-
-
-def _reporter(info: Info, found: "ReporterState") -> LoadSource:
+def _reporter(found: "ReporterState", now_ms: int) -> LoadSource:
     return LoadSource.of(
         found,
         name=found.source,
@@ -91,12 +76,11 @@ def _reporter(info: Info, found: "ReporterState") -> LoadSource:
         why_not=found.why,
         silent_brokers=found.silent,
         clocks_ahead_s={str(b): round(s, 1) for b, s in found.clocks_s.items()},
-        **_age(info, found.newest_ms),
+        **_age(now_ms, found.newest_ms),
     )
 
 
-def _polled(info: Info, found: "PollState") -> LoadSource:
-    alive = [b.id for b in info.snapshot.header.brokers if b.state is not BrokerState.DEAD]
+def _polled(found: "PollState", alive: Sequence[int], now_ms: int) -> LoadSource:
     return LoadSource.of(
         name=found.source,
         place=found.place,
@@ -104,24 +88,21 @@ def _polled(info: Info, found: "PollState") -> LoadSource:
         readable=found.read_at_ms is not None,
         why_not=" ".join(found.failures),
         silent_brokers=[b for b in alive if b not in found.brokers],
-        **_age(info, found.read_at_ms),
+        **_age(now_ms, found.read_at_ms),
     )
 
 
-def _age(info: Info, newest_ms: int | None) -> dict[str, float]:
-    if newest_ms is None:
-        return {}
-    return {"newest_age_s": round((info.now_ms - newest_ms) / 1000, 1)}
+def _age(now_ms: int, newest_ms: int | None) -> dict[str, float]:
+    return {} if newest_ms is None else {"newest_age_s": round((now_ms - newest_ms) / 1000, 1)}
 
 
-def info_text(info: Info) -> str:
+def info_text(answer: InfoAnswer, snapshot: Snapshot) -> str:
     """The sources, quantities and brokers as tables."""
-    answer = info_answer(info)
-    brokers = info.snapshot.header.brokers
+    brokers = snapshot.header.brokers
     parts = [
         f"cluster {printable(answer.cluster_id)}, "
         f"{count_text(len(brokers), 'broker')}, "
-        f"{count_text(len(info.snapshot), 'partition')}\n"
+        f"{count_text(len(snapshot), 'partition')}\n"
         f"history in {answer.folder}; Spark at {answer.spark_master}\n",
         table(
             ["source", "where", "state"],
@@ -129,7 +110,7 @@ def info_text(info: Info) -> str:
         ),
         table(["quantity", "source", "partitions", "reason"], _quantity_rows(answer)),
         _brokers(brokers),
-        "".join(f"{words}\n" for words in _remarks(info)),
+        "".join(f"{words}\n" for words in _remarks(answer)),
     ]
     return "\n".join(filter(None, parts))
 
@@ -173,13 +154,13 @@ def _brokers(brokers: Sequence[Broker]) -> str:
     return table(["broker", "rack", "state", *heads], rows)
 
 
-def _remarks(info: Info) -> list[str]:
-    remarks = list(info.notes)
-    if info.passed_over:
-        counts = ", ".join(f"{n:,} {why}" for why, n in info.passed_over.items())
+def _remarks(answer: InfoAnswer) -> list[str]:
+    remarks = list(answer.notes)
+    if answer.reports_passed_over:
+        counts = ", ".join(f"{n:,} {why}" for why, n in answer.reports_passed_over.items())
         remarks.append(f"reports ignored: {counts}")
-    if info.without_cores:
-        brokers = ", ".join(map(str, info.without_cores))
+    if answer.brokers_without_cores:
+        brokers = ", ".join(map(str, answer.brokers_without_cores))
         remarks.append(
             f"broker {brokers} reports CPU as a share of its cores; set the number of "
             "cores in [capacities] or in the capacity file"

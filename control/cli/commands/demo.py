@@ -23,6 +23,7 @@ from model.units import bytes_text, span_of
 if TYPE_CHECKING:
     from clients.jvm.jars import JarProgress
     from control.demo.local_demo import Demo, DemoOptions
+    from control.demo.simulated_demo import SimulatedDemoOptions
     from control.loop.loop import Loop
     from control.loop.view import LoopView
     from control.settings.settings import Settings
@@ -77,20 +78,17 @@ def demo(
     """
     _check_options(simulated=simulated, brokers=brokers, port=port, plain=plain)
     settings = with_overrides(local_settings, throttle=throttle)
-    headless = headless or not can_show_screen()
-    if simulated:
-        return simulated_demo(
-            settings,
-            headless=headless,
-            brokers=brokers or SIMULATED_BROKERS,
-            seed=seed,
-            output=output,
-            record=record,
-        )
-    from control.demo.local_demo import DemoOptions
     from control.loop.view import Mode
 
-    mode = Mode.AUTO if headless else Mode.APPROVE
+    mode = Mode.AUTO if headless or not can_show_screen() else Mode.APPROVE
+    if simulated:
+        from control.demo.simulated_demo import SimulatedDemoOptions
+
+        count = brokers or SIMULATED_BROKERS
+        asked = SimulatedDemoOptions(mode=mode, brokers=count, seed=seed, now_s=time.time())
+        return simulated_demo(settings, asked, output=output, record=record)
+    from control.demo.local_demo import DemoOptions
+
     order = DemoOptions(mode=mode, seed=seed, port=port, plain=plain)
     return local_demo(settings, order, quiet_s=quiet_s, output=output)
 
@@ -200,28 +198,19 @@ def _end() -> None:
 
 
 def simulated_demo(
-    settings: "Settings",
-    *,
-    headless: bool,
-    brokers: int,
-    seed: int,
-    output: Form,
-    record: Path | None,
+    settings: "Settings", order: "SimulatedDemoOptions", *, output: Form, record: Path | None
 ) -> int:
     """Show a simulated cluster until the user quits.
 
-    With `headless` a policy approves a plan, and its run is reported.
+    In automatic mode a policy approves a plan, and its run is reported.
     """
     from control import compose
     from control.cli import logs
-    from control.demo.simulated_demo import SimulatedDemoOptions, simulated
+    from control.demo.simulated_demo import simulated
     from control.loop.view import Mode
 
-    order = SimulatedDemoOptions(
-        mode=Mode.AUTO if headless else Mode.APPROVE, brokers=brokers, seed=seed, now_s=time.time()
-    )
     with simulated(settings, order) as loop, recorded(loop, record):
-        if headless:
+        if order.mode is Mode.AUTO:
             return _one_run(loop, output)
         logs.silence_stderr()
         logs.pass_warnings(loop.warn)

@@ -23,7 +23,7 @@ def info(*, settings: "Settings", capacity: Capacity = None, output: Output = Fo
     """Print once which sources were detected and which load comes from which."""
     from control import compose
     from control.render.cluster_status import silence_text
-    from control.render.metric_sources import Info, info_answer, info_text
+    from control.render.metric_sources import info_answer, info_text
     from control.render.text import json_text
     from control.settings.capacity_table import capacities_of
     from model.snapshot.capacities import capacity_notes
@@ -32,20 +32,21 @@ def info(*, settings: "Settings", capacity: Capacity = None, output: Output = Fo
     given = capacities_of(settings.capacities, settings.capacity_file)
     with compose.observer(settings, capacities=given) as collector:
         snapshot = _settled(collector)
-        found = Info(
-            snapshot=snapshot,
-            vectors=collector.vectors,
-            reporters=collector.reporters.states(),
-            polled=collector.reporters.poll_states(),
-            passed_over=collector.reporters.passed_over,
-            without_cores=collector.reporters.without_cores,
+        reporters = collector.reporters
+        answer = info_answer(
+            snapshot,
+            collector.vectors,
+            reporters.states(),
+            reporters.poll_states(),
+            silent=[silence.broker for silence in collector.silent],
+            now_ms=int(1000 * time.time()),
             folder=collector.folder,
             spark_master=collector.spark_master or settings.spark_master,
-            silent=[silence.broker for silence in collector.silent],
+            reports_passed_over=reporters.passed_over,
+            brokers_without_cores=reporters.without_cores,
             notes=[*capacity_notes(snapshot, given), *map(silence_text, collector.silent)],
-            now_ms=int(1000 * time.time()),
         )
-    text = info_text(found) if output is Form.TABLE else json_text(info_answer(found))
+    text = info_text(answer, snapshot) if output is Form.TABLE else json_text(answer)
     sys.stdout.write(text)
     return Exit.DONE
 

@@ -15,7 +15,6 @@ from control.cli.output import Form
 from control.cli.output_types import ANSWERS, FORMER_ANSWERS
 from control.cli.plan_execution import requests_text
 from control.render.cluster_status import cluster_text
-from control.render.metric_sources import info_answer
 from control.render.text import json_text
 from executor.run.elections import LeaderElection, LeaderElections
 from model.exchange.json_schemas import FILES, schema_of
@@ -106,7 +105,7 @@ def test_the_status_is_one_document_or_one_line(in_one_line: bool) -> None:
 
 
 def test_info_lists_every_kind_of_source() -> None:
-    result = info_answer(info(reporter(left_out={"late": 2}, clocks_s={1: 2.5})))
+    result = info(reporter(left_out={"late": 2}, clocks_s={1: 2.5}))
     checked(json_text(result), "info-output")
 
 
