@@ -9,8 +9,8 @@ import pytest
 from collector.recorded_state import read_recording
 from model.snapshot.file import read_snapshot, write_snapshot
 from model.snapshot.snapshot import StorageKind
-from tests.control.cli.test_main import plimsoll
 from tests.support import cli_offline
+from tests.support.cli_offline import in_process
 from tests.support.paths import FIXTURES
 
 SNAPSHOTS = ("tutorial.json", "demo.json", "replicated.json.gz")
@@ -66,6 +66,6 @@ def test_a_state_is_planned_from_its_snapshot(
 ) -> None:
     cli_offline.enter(monkeypatch, tmp_path)
     path = FIXTURES / name / "snapshot.json"
-    run = plimsoll("plan", "--snapshot", str(path), "--detailed-exitcode")
+    run = in_process("plan", "--snapshot", str(path), "--detailed-exitcode")
     assert run.returncode == 10, run.stderr
     assert run.stdout.startswith("optimal: ")

@@ -17,7 +17,8 @@ from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName
-from tests.support.cli_on_cluster import RUN_S, Running, Shell, leaders_per_broker, wait_until
+from tests.support.cli_offline import RUN_S
+from tests.support.cli_on_cluster import Running, Shell, leaders_per_broker, wait_until
 from tests.support.executor.plan_builders import ids
 from tests.support.executor.topic_records import fill
 from tests.support.kafka_marks import FAILING_BROKERS

@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.cli_on_cluster import PLIMSOLL, Shell
+from tests.support.cli_offline import PLIMSOLL
+from tests.support.cli_on_cluster import Shell
 
 
 def started(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:

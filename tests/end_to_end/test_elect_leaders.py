@@ -60,20 +60,19 @@ def reassign(bootstrap: str, topic: str, lists: dict[int, list[int]]) -> None:
         admin.reassign({PartitionId(name, p): ids(b) for p, b in lists.items()})
 
 
-def led_by_one(cluster: LocalCluster, topic: str) -> None:
+@pytest.fixture
+def shell(local_cluster: LocalCluster, topic: str, tmp_path: Path) -> Shell:
     """Broker 1 leads three partitions; 2 and 3 are preferred for the first two."""
-    cluster.create_topic(topic, [[1, 2], [1, 3], [1, 2]])
-    reassign(cluster.bootstrap, topic, {0: [2, 1], 1: [3, 1]})
-    wait_until(lambda: views(cluster.bootstrap, topic)[1].replicas == ids([3, 1]))
-    assert leaders(cluster.bootstrap, topic) == [1, 1, 1]
+    bootstrap = local_cluster.bootstrap
+    local_cluster.create_topic(topic, [[1, 2], [1, 3], [1, 2]])
+    reassign(bootstrap, topic, {0: [2, 1], 1: [3, 1]})
+    wait_until(lambda: views(bootstrap, topic)[1].replicas == ids([3, 1]))
+    assert leaders(bootstrap, topic) == [1, 1, 1]
+    return Shell(tmp_path, bootstrap)
 
 
 @pytest.mark.kafka
-def test_preferred_leaders_are_elected_only_with_consent(
-    local_cluster: LocalCluster, topic: str, tmp_path: Path
-) -> None:
-    led_by_one(local_cluster, topic)
-    shell = Shell(tmp_path, local_cluster.bootstrap)
+def test_preferred_leaders_are_elected_only_with_consent(shell: Shell, topic: str) -> None:
     refused = shell.plimsoll("elect-leaders", "--topic", topic)
     assert refused.returncode == 5
     assert "add --allow-changes to elect" in refused.stderr
@@ -101,14 +100,10 @@ def test_preferred_leaders_are_elected_only_with_consent(
 
 
 @pytest.mark.kafka
-def test_kafkas_own_tool_accepts_the_election_file(
-    local_cluster: LocalCluster, topic: str, tmp_path: Path
-) -> None:
-    led_by_one(local_cluster, topic)
-    shell = Shell(tmp_path, local_cluster.bootstrap)
+def test_kafkas_own_tool_accepts_the_election_file(shell: Shell, topic: str) -> None:
     written = shell.plimsoll("elect-leaders", "--topic", topic, "--out", "election.json")
     assert written.returncode == 0, written.stderr
-    file = tmp_path / "election.json"
+    file = shell.folder / "election.json"
     rows = [{"topic": topic, "partition": number} for number in (0, 1)]
     assert json.loads(file.read_text()) == {"partitions": rows}
     assert leaders(shell.bootstrap, topic) == [1, 1, 1]
@@ -120,13 +115,11 @@ def test_kafkas_own_tool_accepts_the_election_file(
 
 @pytest.mark.kafka
 def test_only_the_partitions_of_a_file_are_elected(
-    local_cluster: LocalCluster, topic: str, tmp_path: Path
+    local_cluster: LocalCluster, shell: Shell, topic: str
 ) -> None:
-    led_by_one(local_cluster, topic)
-    shell = Shell(tmp_path, local_cluster.bootstrap)
     rows = [{"topic": topic, "partition": number} for number in (1, 2)]
     document = {"version": 1, "partitions": rows}
-    (tmp_path / "e.json").write_text(json.dumps(document, indent=2))
+    (shell.folder / "e.json").write_text(json.dumps(document, indent=2))
     process = shell.plimsoll("elect-leaders", "--from", "e.json", *CHANGE, "-o", "json")
     assert process.returncode == 0, process.stderr
     answer = json.loads(process.stdout)
@@ -147,12 +140,10 @@ def test_only_the_partitions_of_a_file_are_elected(
     ],
 )
 def test_a_partition_that_does_not_exist_is_named_and_none_is_elected(
-    local_cluster: LocalCluster, topic: str, tmp_path: Path, rows: str, message: str
+    shell: Shell, topic: str, rows: str, message: str
 ) -> None:
-    led_by_one(local_cluster, topic)
-    shell = Shell(tmp_path, local_cluster.bootstrap)
     text = f'{{"partitions":[{{"topic":"{topic}","partition":0}},{rows}]}}'
-    (tmp_path / "e.json").write_text(text.replace("TOPIC", topic))
+    (shell.folder / "e.json").write_text(text.replace("TOPIC", topic))
     refused = shell.plimsoll("elect-leaders", "--from", "e.json", *CHANGE)
     assert refused.returncode == 2
     assert message.replace("TOPIC", topic) in refused.stderr

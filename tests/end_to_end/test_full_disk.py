@@ -13,7 +13,8 @@ from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import BrokerId, TopicName
 from model.plan.plan import write_plan
-from tests.support.cli_on_cluster import PLIMSOLL, RUN_S, Shell, placement, wait_until
+from tests.support.cli_offline import PLIMSOLL, RUN_S
+from tests.support.cli_on_cluster import Shell, placement, wait_until
 from tests.support.executor.plan_builders import plan_for
 
 PARTITIONS = 32

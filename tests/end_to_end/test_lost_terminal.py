@@ -11,7 +11,8 @@ from executor.client.kafka_admin import KafkaAdmin
 from lab.local_cluster.local_cluster import LocalCluster
 from model.plan.plan import write_plan
 from tests.end_to_end.test_resume import wait_until_nothing_is_set
-from tests.support.cli_on_cluster import HANG_S, PLIMSOLL, Shell, placement, wait_until
+from tests.support.cli_offline import PLIMSOLL
+from tests.support.cli_on_cluster import HANG_S, Shell, placement, wait_until
 from tests.support.executor.plan_builders import plan_for
 from tests.support.executor.topic_records import fill
 from tests.support.tui.terminals import started_in_terminal

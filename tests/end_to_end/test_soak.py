@@ -48,13 +48,6 @@ def topic() -> str:
     return f"soak-{uuid.uuid4().hex[:6]}"
 
 
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    started = Processes(tmp_path / "load")
-    yield started
-    started.close()
-
-
 @pytest.mark.kafka
 @pytest.mark.parametrize("records", [*range(1, 24, 2), 30])
 def test_a_run_that_is_killed_after_so_many_records_is_resumed_on_kafka(

@@ -2,7 +2,6 @@
 
 import json
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,15 +21,15 @@ def topic() -> str:
     return f"tutorial-{uuid.uuid4().hex[:6]}"
 
 
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    started = Processes(tmp_path / "load")
-    yield started
-    started.close()
-
-
-def balance_cluster(shell: Shell, load: Load, topic: str) -> None:
+def balance_cluster(
+    cluster: LocalCluster | AutoMQCluster, processes: Processes, folder: Path, topic: str
+) -> None:
     """Plan, then `run --auto --once`; check the proof, the moves and the records."""
+    cluster.create_topic(topic, [[2]] * 8)
+    order = LoadOrder(topic=topic, bytes_per_s=BYTES_PER_S, weights=EIGHT)
+    load = Load(processes, cluster.bootstrap, order)
+    load.start()
+    shell = Shell(folder, cluster.bootstrap)
     planned = shell.plimsoll("plan", "-o", "json", "--out", "plan.json")
     assert planned.returncode == 0, planned.stderr
     assert json.loads(planned.stdout)["status"] == "optimal"
@@ -52,14 +51,7 @@ def balance_cluster(shell: Shell, load: Load, topic: str) -> None:
 def test_equal_partitions_are_balanced_on_kafka(
     new_cluster: LocalCluster, processes: Processes, tmp_path: Path, topic: str
 ) -> None:
-    new_cluster.create_topic(topic, [[2]] * 8)
-    load = Load(
-        processes,
-        new_cluster.bootstrap,
-        LoadOrder(topic=topic, bytes_per_s=BYTES_PER_S, weights=EIGHT),
-    )
-    load.start()
-    balance_cluster(Shell(tmp_path, new_cluster.bootstrap), load, topic)
+    balance_cluster(new_cluster, processes, tmp_path, topic)
 
 
 @pytest.mark.automq
@@ -67,11 +59,4 @@ def test_equal_partitions_are_balanced_on_kafka(
 def test_equal_partitions_are_balanced_on_automq_without_its_balancer(
     automq_cluster: AutoMQCluster, processes: Processes, tmp_path: Path, topic: str
 ) -> None:
-    automq_cluster.create_topic(topic, [[2]] * 8)
-    load = Load(
-        processes,
-        automq_cluster.bootstrap,
-        LoadOrder(topic=topic, bytes_per_s=BYTES_PER_S, weights=EIGHT),
-    )
-    load.start()
-    balance_cluster(Shell(tmp_path, automq_cluster.bootstrap), load, topic)
+    balance_cluster(automq_cluster, processes, tmp_path, topic)

@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from control.cli.main import app
 
 PLIMSOLL = Path(sys.executable).with_name("plimsoll")
 RUN_S = 900.0
@@ -43,3 +46,18 @@ def plimsoll(folder: Path, *arguments: str, **environment: str) -> subprocess.Co
         timeout=RUN_S,
         stdin=subprocess.DEVNULL,
     )
+
+
+def in_process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, which has loaded its libraries already."""
+    run = CliRunner().invoke(app, arguments)
+    return subprocess.CompletedProcess(arguments, run.exit_code, run.stdout, run.stderr)
+
+
+def refused(run: subprocess.CompletedProcess[str], code: int, message: str) -> None:
+    """Assert one sentence on stderr, nothing on stdout, and no traceback."""
+    assert run.returncode == code, run.stderr
+    assert message in run.stderr
+    assert run.stdout == ""
+    assert "Traceback" not in run.stderr
+    assert len(run.stderr.splitlines()) == 1

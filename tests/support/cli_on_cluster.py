@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,9 +13,8 @@ from typing import Any
 
 from kafka import KafkaAdminClient
 
-PLIMSOLL = Path(sys.executable).with_name("plimsoll")
-RUN_S = 900.0
-"""Limit for a hanging test; a plan takes 45 s of CPU if it must compile first."""
+from tests.support.cli_offline import PLIMSOLL, RUN_S
+
 HANG_S = 300.0
 """Limit for a wait of a few seconds, also on a busy machine."""
 

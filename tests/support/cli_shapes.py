@@ -10,17 +10,26 @@ from control.cli.main import app
 Schema = Mapping[str, Any]
 
 
+GROUP: Any = typer.main.get_command(app)
+
+
 def commands() -> dict[str, dict[str, str]]:
     """The options of each command, hidden ones included: `value` or `flag`."""
-    root: Any = typer.main.get_command(app)
-    above = typer.Context(root, **root.context_settings)
-    return {n: _options(command, above) for n, command in _commands(root, "plimsoll")}
+    above = typer.Context(GROUP, **GROUP.context_settings)
+    every = [((), GROUP), *below()]
+    return {" ".join(("plimsoll", *path)): _options(command, above) for path, command in every}
 
 
-def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
-    yield name, command
-    for own in getattr(command, "commands", ()):
-        yield from _commands(command.commands[own], f"{name} {own}")
+def below(group: Any = GROUP, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command of a group, with the names that lead to it; groups come first."""
+    for name, command in getattr(group, "commands", {}).items():
+        yield (*path, name), command
+        yield from below(command, (*path, name))
+
+
+def leaves() -> dict[tuple[str, ...], Any]:
+    """The commands that can be run, by the names that lead to them."""
+    return {path: command for path, command in below() if not hasattr(command, "commands")}
 
 
 def _options(command: Any, above: typer.Context) -> dict[str, str]:

@@ -4,7 +4,6 @@ import functools
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +16,11 @@ from control.cli.main import app
 from model.plan.plan import read_plan
 from model.snapshot.file import write_snapshot
 from tests.support import cli_offline
+from tests.support.cli_shapes import GROUP, leaves
 from tests.support.control.loop_parts import MB, cluster
 from tests.support.paths import ROOT
 
-GROUP: Any = typer.main.get_command(app)
 CHANGING = {"apply", "rollback", "cleanup", "elect-leaders", "elect", "run"}
-
-
-def commands(group: Any = GROUP) -> Iterator[tuple[str, Any]]:
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from commands(command)
-        else:
-            yield name, command
 
 
 @pytest.fixture
@@ -120,15 +111,7 @@ def test_display_options_are_accepted_before_and_after_the_command(
     assert seen == [" ".join(looks)]
 
 
-def paths(group: Any = GROUP, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from paths(command, (*above, name))
-        else:
-            yield (*above, name)
-
-
-@pytest.mark.parametrize("path", list(paths()), ids=" ".join)
+@pytest.mark.parametrize("path", leaves(), ids=" ".join)
 def test_display_options_are_accepted_wherever_they_appear(path: tuple[str, ...]) -> None:
     for place in range(len(path) + 1):
         looks = ("--ascii", "--theme", "nord")
@@ -166,8 +149,8 @@ def test_read_only_is_accepted_before_a_command_that_never_changes_anything() ->
 
 def test_only_commands_that_change_a_cluster_have_the_option_to() -> None:
     offered = {
-        name
-        for name, command in commands()
+        path[-1]
+        for path, command in leaves().items()
         for param in command.params
         if "--allow-changes" in param.opts
     }
@@ -175,7 +158,7 @@ def test_only_commands_that_change_a_cluster_have_the_option_to() -> None:
 
 
 def test_every_option_has_a_help_sentence() -> None:
-    for name, command in [("", GROUP), *commands()]:
+    for name, command in [((), GROUP), *leaves().items()]:
         for param in command.params:
             if param.param_type_name == "option" and not param.hidden:
                 sentence = (param.help or "").partition("  [")[0]

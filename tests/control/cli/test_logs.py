@@ -1,19 +1,12 @@
 """Warnings while a screen owns the terminal."""
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 
 from control.cli import logs
 
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    root = logging.getLogger("plimsoll")
-    before = root.handlers[:], root.level, root.propagate
-    yield
-    root.handlers[:], root.level, root.propagate = before
+pytestmark = pytest.mark.usefixtures("_own_logs")
 
 
 def _passed_warnings() -> list[str]:

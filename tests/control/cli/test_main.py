@@ -4,33 +4,21 @@ import json
 import shutil
 import socket
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from clients.jvm.jars import default_cache_dir
 from control.cli.exit_codes import Exit
-from control.cli.main import app
 from model.exchange.json_schemas import FILES
 from model.snapshot.file import write_snapshot
-from tests.support import cli_offline
+from tests.support.cli_offline import PLIMSOLL, RUN_S, enter, in_process, plimsoll, refused
 from tests.support.cluster_files import write_cluster_files
 from tests.support.control.loop_parts import MB, cluster
 from tests.support.paths import ROOT
 
 FROM = ("plan", "--from", "describe.txt", "--loads", "loads.csv")
 SCHEMAS = ROOT / "docs" / "schemas"
-
-
-@dataclass(frozen=True)
-class Ran:
-    """The result of a command."""
-
-    returncode: int
-    stdout: str
-    stderr: str
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +29,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_snapshot(folder / "level.json.gz", cluster([1, 2, 3], [MB] * 3))
     write_snapshot(folder / "empty.json", cluster([], []))
     write_cluster_files(folder)
-    process(folder, "plan", "--snapshot", "uneven.json", "--out", "p.json")
+    plimsoll(folder, "plan", "--snapshot", "uneven.json", "--out", "p.json")
     return folder
 
 
@@ -50,33 +38,12 @@ def here(planned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     """A copy of the folder for one test, as the current folder."""
     folder = tmp_path / "here"
     shutil.copytree(planned, folder)
-    cli_offline.enter(monkeypatch, folder)
+    enter(monkeypatch, folder)
     return folder
 
 
-def plimsoll(*arguments: str) -> Ran:
-    """A command in this process, which has loaded its libraries already."""
-    result = CliRunner().invoke(app, arguments)
-    return Ran(result.exit_code, result.stdout, result.stderr)
-
-
-def process(folder: Path, *arguments: str, **environment: str) -> Ran:
-    """A command in a separate process."""
-    run = cli_offline.plimsoll(folder, *arguments, **environment)
-    return Ran(run.returncode, run.stdout, run.stderr)
-
-
-def refused(run: Ran, code: int, message: str) -> None:
-    """Assert one sentence on stderr, nothing on stdout, and no traceback."""
-    assert run.returncode == code, run.stderr
-    assert message in run.stderr
-    assert run.stdout == ""
-    assert "Traceback" not in run.stderr
-    assert len(run.stderr.splitlines()) == 1
-
-
 def test_help_names_every_command_and_every_exit_code(here: Path) -> None:
-    run = plimsoll("--help")
+    run = in_process("--help")
     assert run.returncode == 0
     message = "status plan verify explain frontier what-if assign schema apply run demo"
     message += " record replay generate elect-leaders"
@@ -85,7 +52,7 @@ def test_help_names_every_command_and_every_exit_code(here: Path) -> None:
 
 
 def test_a_plan_of_a_snapshot_goes_to_stdout(here: Path) -> None:
-    run = plimsoll("plan", "--snapshot", "uneven.json")
+    run = in_process("plan", "--snapshot", "uneven.json")
     assert run.returncode == 0
     assert run.stdout.startswith("optimal: 5 moves, imbalance 12 -> ")
     assert run.stderr == ""
@@ -93,26 +60,26 @@ def test_a_plan_of_a_snapshot_goes_to_stdout(here: Path) -> None:
 
 def test_the_detailed_exit_code_is_10_if_moves_are_proposed(here: Path) -> None:
     ask = ("plan", "--detailed-exitcode", "--snapshot")
-    assert plimsoll(*ask, "uneven.json").returncode == 10
-    assert plimsoll(*ask, "level.json.gz").returncode == 0
+    assert in_process(*ask, "uneven.json").returncode == 10
+    assert in_process(*ask, "level.json.gz").returncode == 0
 
 
 def test_equal_snapshots_give_equal_plan_files(here: Path) -> None:
     """One of them was made in another process."""
-    run = plimsoll("plan", "--snapshot", "uneven.json", "--out", "again.json")
+    run = in_process("plan", "--snapshot", "uneven.json", "--out", "again.json")
     assert run.returncode == 0
     assert (here / "again.json").read_bytes() == (here / "p.json").read_bytes()
 
 
 def test_json_on_stdout_is_the_plan(here: Path) -> None:
-    run = plimsoll("plan", "--snapshot", "uneven.json", "-o", "json")
+    run = in_process("plan", "--snapshot", "uneven.json", "-o", "json")
     document = json.loads(run.stdout)
     assert document["status"] == "optimal"
     assert len(document["plan"]["moves"]) == 5
 
 
 def test_the_kafka_reassignment_json_has_its_rollback(here: Path) -> None:
-    plimsoll("plan", "--snapshot", "uneven.json", "--stock", "stock")
+    in_process("plan", "--snapshot", "uneven.json", "--stock", "stock")
     moves = json.loads((here / "stock" / "reassignment.json").read_text())
     back = json.loads((here / "stock" / "rollback.json").read_text())
     assert moves["version"] == back["version"] == 1
@@ -122,16 +89,16 @@ def test_the_kafka_reassignment_json_has_its_rollback(here: Path) -> None:
 
 def test_reassignment_json_is_the_same_under_its_old_option(here: Path) -> None:
     for option, folder in (("--reassignment-json", "new"), ("--stock", "old")):
-        run = plimsoll("plan", "--snapshot", "uneven.json", option, folder)
+        run = in_process("plan", "--snapshot", "uneven.json", option, folder)
         assert run.returncode == 0, run.stderr
     for name in ("reassignment.json", "rollback.json", "election.json", "topics.json"):
         new, old = (here / folder / name for folder in ("new", "old"))
         assert new.read_bytes() == old.read_bytes()
-    assert "--stock" not in plimsoll("plan", "--help").stdout
+    assert "--stock" not in in_process("plan", "--help").stdout
 
 
 def test_an_empty_cluster_is_balanced(here: Path) -> None:
-    run = plimsoll("plan", "--snapshot", "empty.json")
+    run = in_process("plan", "--snapshot", "empty.json")
     assert run.returncode == 0
     assert run.stdout.startswith("level already")
 
@@ -139,7 +106,7 @@ def test_an_empty_cluster_is_balanced(here: Path) -> None:
 @pytest.mark.parametrize("command", ["status", "plan", "run"])
 def test_an_unreachable_cluster_is_named(here: Path, command: str) -> None:
     once = ["--once"] if command == "run" else []
-    run = plimsoll(command, *once, "-b", "127.0.0.1:1")
+    run = in_process(command, *once, "-b", "127.0.0.1:1")
     assert run.returncode == 3, run.stderr
     assert "127.0.0.1:1" in run.stderr
     assert "Traceback" not in run.stderr
@@ -147,7 +114,7 @@ def test_an_unreachable_cluster_is_named(here: Path, command: str) -> None:
 
 def test_apply_to_an_unreachable_cluster_changes_nothing(here: Path) -> None:
     ask = ("apply", "p.json", "-b", "127.0.0.1:1", "--allow-changes", "--yes")
-    refused(plimsoll(*ask), 3, "127.0.0.1:1")
+    refused(in_process(*ask), 3, "127.0.0.1:1")
     assert not list((here / "state" / "journal").glob("*.json*"))
 
 
@@ -162,20 +129,20 @@ def test_a_run_is_neither_resumed_nor_rolled_back_without_its_cluster(
     here: Path, ask: tuple[str, ...], way_out: str
 ) -> None:
     here_alone = (*ask, "-b", "127.0.0.1:1")
-    refused(plimsoll(*here_alone), 5, way_out)
-    refused(plimsoll(*here_alone, "--allow-changes"), 3, "127.0.0.1:1")
+    refused(in_process(*here_alone), 5, way_out)
+    refused(in_process(*here_alone, "--allow-changes"), 3, "127.0.0.1:1")
 
 
 def test_no_leader_is_elected_without_consent_or_without_its_cluster(here: Path) -> None:
     elect = ("elect-leaders", "-b", "127.0.0.1:1")
-    refused(plimsoll(*elect), 5, "add --allow-changes to elect")
-    refused(plimsoll(*elect, "--allow-changes", "--yes"), 3, "127.0.0.1:1")
-    refused(plimsoll(*elect, "--out", "e.json"), 3, "127.0.0.1:1")
+    refused(in_process(*elect), 5, "add --allow-changes to elect")
+    refused(in_process(*elect, "--allow-changes", "--yes"), 3, "127.0.0.1:1")
+    refused(in_process(*elect, "--out", "e.json"), 3, "127.0.0.1:1")
     assert not (here / "e.json").exists()
 
 
 def test_apply_is_read_only_by_default(here: Path) -> None:
-    run = plimsoll("apply", "p.json", "-b", "127.0.0.1:1")
+    run = in_process("apply", "p.json", "-b", "127.0.0.1:1")
     refused(run, 5, "add --allow-changes")
 
 
@@ -185,7 +152,7 @@ def test_a_plan_altered_by_a_byte_is_refused(here: Path, share: float) -> None:
     places = [i for i in range(int(share * len(data)), len(data)) if data[i] in b"12"]
     data[places[0]] ^= 3
     (here / "p.json").write_bytes(data)
-    run = plimsoll("apply", "p.json", "-b", "127.0.0.1:1", "--allow-changes")
+    run = in_process("apply", "p.json", "-b", "127.0.0.1:1", "--allow-changes")
     refused(run, 2, "p.json was altered after it was made")
 
 
@@ -193,7 +160,7 @@ def test_a_snapshot_of_a_newer_schema_is_refused(here: Path) -> None:
     document = json.loads((here / "uneven.json").read_text())
     document["schema_version"] = "2.0"
     (here / "new.json").write_text(json.dumps(document))
-    run = plimsoll("plan", "--snapshot", "new.json")
+    run = in_process("plan", "--snapshot", "new.json")
     refused(run, 2, "new.json has schema version 2.0; this plimsoll reads")
 
 
@@ -235,28 +202,28 @@ def test_a_snapshot_of_a_newer_schema_is_refused(here: Path) -> None:
     ],
 )
 def test_unusable_arguments_are_named(here: Path, arguments: tuple[str, ...], message: str) -> None:
-    refused(plimsoll(*arguments), 2, message)
+    refused(in_process(*arguments), 2, message)
 
 
 def test_an_excluded_topic_cannot_be_the_only_one_to_move(here: Path) -> None:
     (here / "goals.toml").write_text('excluded_topics = ["ord.*"]\n')
-    run = plimsoll(*FROM, "--goals", "goals.toml", "--topic", "orders")
+    run = in_process(*FROM, "--goals", "goals.toml", "--topic", "orders")
     refused(run, 2, "the goals exclude topic orders")
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_a_schema_is_printed_as_published(here: Path, name: str) -> None:
-    assert plimsoll("schema", name).stdout == (SCHEMAS / f"{name}.json").read_text()
+    assert in_process("schema", name).stdout == (SCHEMAS / f"{name}.json").read_text()
 
 
 def test_auto_needs_consent_to_change_the_cluster(here: Path) -> None:
-    run = plimsoll("run", "--auto", "--limits", "eager", "-b", "127.0.0.1:1")
+    run = in_process("run", "--auto", "--limits", "eager", "-b", "127.0.0.1:1")
     refused(run, 5, "add --allow-changes")
 
 
 def test_an_unknown_key_is_named_with_file_line_and_the_nearest(here: Path) -> None:
     (here / "plimsoll.toml").write_text("\nwindow_sec = 3\n")
-    run = plimsoll("plan", "--snapshot", "uneven.json")
+    run = in_process("plan", "--snapshot", "uneven.json")
     refused(run, 2, "plimsoll.toml, line 2: unknown key 'window_sec'; did you mean")
 
 
@@ -264,19 +231,19 @@ def test_an_unknown_key_is_named_with_file_line_and_the_nearest(here: Path) -> N
 def test_two_sources_of_capacities_are_named(here: Path, command: str) -> None:
     (here / "own.toml").write_text("[capacities.default]\ncpu = 4\n")
     given = ("-b", "127.0.0.1:1", "--capacity", "c.json", "--config", "own.toml")
-    run = plimsoll(command, *given)
+    run = in_process(command, *given)
     refused(run, 2, "both c.json and [capacities] of the settings give broker")
 
 
 def test_a_capacity_of_the_wrong_unit_is_named(here: Path) -> None:
     (here / "plimsoll.toml").write_text('[capacities.brokers.3]\ndisk = "1TB/s"\n')
-    run = plimsoll("plan", "--snapshot", "uneven.json")
+    run = in_process("plan", "--snapshot", "uneven.json")
     refused(run, 2, "capacities.brokers.3.disk: '1TB/s' is not a size; use")
 
 
 def test_the_demo_without_a_network_names_the_remedy(here: Path) -> None:
     dead = "http://127.0.0.1:1"
-    run = process(here, "demo", "--headless", https_proxy=dead, HTTPS_PROXY=dead)
+    run = plimsoll(here, "demo", "--headless", https_proxy=dead, HTTPS_PROXY=dead)
     refused(run, 3, "PLIMSOLL_CACHE_DIR")
 
 
@@ -285,34 +252,30 @@ def test_the_demo_on_a_taken_port_names_it(planned: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         there = {"PLIMSOLL_CACHE_DIR": str(default_cache_dir())}
-        run = process(planned, "demo", "--headless", "--port", str(port), **there)
+        run = plimsoll(planned, "demo", "--headless", "--port", str(port), **there)
     assert run.returncode == 2, run.stderr
     assert str(port) in run.stderr
     assert "Traceback" not in run.stderr
 
 
 def test_an_invalid_spark_master_is_rejected_with_the_valid_ones(here: Path) -> None:
-    run = plimsoll("status", "--spark-master", "sc://a:15002")
+    run = in_process("status", "--spark-master", "sc://a:15002")
     assert run.returncode == 2
     assert "is not a Spark master; use local[*], spark://HOST:PORT, yarn" in run.stderr
 
 
 def test_a_read_only_cleanup_names_an_option_that_exists() -> None:
-    result = CliRunner().invoke(app, ["cleanup", "-b", "127.0.0.1:1"])
-    assert result.exit_code == Exit.REFUSED
+    result = in_process("cleanup", "-b", "127.0.0.1:1")
+    assert result.returncode == Exit.REFUSED
     assert "--allow-changes" in result.stderr
     assert "--dry-run" not in result.stderr
 
 
 def with_stdout(where: str, folder: Path, command: str) -> tuple[int, str]:
     """Exit code and stderr of a command whose stdout a shell redirects."""
-    script = f"exec '{cli_offline.PLIMSOLL}' {command} {where}"
+    script = f"exec '{PLIMSOLL}' {command} {where}"
     run = subprocess.run(
-        ["/bin/sh", "-c", script],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=cli_offline.RUN_S,
+        ["/bin/sh", "-c", script], cwd=folder, capture_output=True, text=True, timeout=RUN_S
     )
     return run.returncode, run.stderr
 

@@ -1,7 +1,7 @@
 """Messages of a run on stderr."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,14 +56,6 @@ def test_the_remaining_time_is_printed_when_it_has_halved_or_grown(
         "about 5 min 00 s left",
         "about 1 min 40 s left",
     ]
-
-
-@pytest.fixture
-def _own_logs() -> Iterator[None]:
-    root = logging.getLogger("plimsoll")
-    before = root.handlers[:], root.level, root.propagate
-    yield
-    root.handlers[:], root.level, root.propagate = before
 
 
 RIVAL = "Cruise Control is running."

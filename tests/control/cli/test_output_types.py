@@ -2,12 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from control.cli.main import app
@@ -24,9 +22,9 @@ from model.snapshot.file import write_snapshot
 from tests.control.cli.commands.test_info import info, reporter
 from tests.model.exchange.test_goals_file import SCHEMAS
 from tests.support import cli_offline
+from tests.support.cli_shapes import leaves
 from tests.support.control.loop_parts import MB, cluster
 
-GROUP: Any = typer.main.get_command(app)
 FROM = ("--snapshot", "s.json")
 TIGHT = ("--config", "tight.toml")
 """A search budget that ends a search early."""
@@ -178,18 +176,10 @@ def test_an_error_leaves_stdout_empty(here: Path) -> None:
         assert run.stderr.startswith("plimsoll: ")
 
 
-def commands(group: Any, trail: str = "") -> Iterator[tuple[str, Any]]:
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from commands(command, f"{trail}{name} ")
-        else:
-            yield trail + name, command
-
-
 def test_every_command_accepts_json() -> None:
     without = {
-        name
-        for name, command in commands(GROUP)
+        path
+        for path, command in leaves().items()
         if not any("--output" in param.opts for param in command.params)
     }
     assert without == set()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.control.cli.test_main import Ran, process, refused
+from tests.support.cli_offline import plimsoll, refused
 
 AWAY = ("--bootstrap-server", "127.0.0.1:1")
 
@@ -29,17 +29,17 @@ def test_unusable_arguments_are_rejected_and_nothing_is_written(
 ) -> None:
     (tmp_path / "taken").mkdir()
     (tmp_path / "short").write_text("abc")
-    run = process(tmp_path, *arguments)
+    run = plimsoll(tmp_path, *arguments)
     if "--for" in arguments:
         assert (run.returncode, run.stdout) == (2, "")
         assert message in " ".join(run.stderr.split())
     else:
-        refused(Ran(run.returncode, run.stdout, run.stderr), 2, message)
+        refused(run, 2, message)
     assert {p.name for p in tmp_path.iterdir()} <= {"taken", "short", "state"}
     assert list((tmp_path / "taken").iterdir()) == []
 
 
 def test_an_unreachable_cluster_leaves_no_recording(tmp_path: Path) -> None:
-    run = process(tmp_path, "record", *AWAY, "--out", "found")
+    run = plimsoll(tmp_path, "record", *AWAY, "--out", "found")
     refused(run, 3, "127.0.0.1:1")
     assert {p.name for p in tmp_path.iterdir()} <= {"state"}

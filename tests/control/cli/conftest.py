@@ -1,0 +1,15 @@
+"""Fixtures of the command line's tests."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def _own_logs() -> Iterator[None]:
+    """Restore the loggers' handlers afterwards."""
+    root = logging.getLogger("plimsoll")
+    before = root.handlers[:], root.level, root.propagate
+    yield
+    root.handlers[:], root.level, root.propagate = before
