@@ -46,8 +46,8 @@ class CommandEntry:
     """Its help; the first sentence is the line in the list of commands."""
     heading: str = "Commands"
     _: KW_ONLY
-    aliases: tuple[str, ...] = ()
-    """Former names, which still work but are not listed."""
+    alias: str | None = None
+    """A former name, which still works but is not listed."""
     commands: "tuple[CommandEntry, ...]" = ()
     """The commands of a group; empty for a command."""
 
@@ -105,7 +105,7 @@ class LazyCommands(Mapping[str, Any]):
     """Commands by name, former names included."""
 
     def __init__(self, entries: tuple[CommandEntry, ...], module: str = "") -> None:
-        self._named = {n: e for e in entries for n in (e.name, *e.aliases)}
+        self._named = {n: e for e in entries for n in (e.name, e.alias) if n}
         self._module = module
         self._load = functools.cache(self._loaded)
 

@@ -18,86 +18,65 @@ from control.cli.output import safe_streams
 
 EXIT_CODES: Final = (__doc__ or "").partition("else. ")[2]
 
-OBSERVE: Final = "Observe"
-PLAN: Final = "Plan"
-CHANGE: Final = "Change the cluster"
-MORE: Final = "More"
+SUMMARIES: Final = {
+    "Observe": {
+        "status": "Show brokers, their loads and how balanced they are.",
+        "info": "Show which metric sources were detected and which one each load comes from.",
+        "record": "Record what is measured on a cluster, for replay.",
+        "replay": "Recompute the loads of a recorded state, as if it were live.",
+    },
+    "Plan": {
+        "plan": "Make a plan and prove how good it is. Changes nothing.",
+        "verify": "Check a plan, or any reassignment, with code independent of the planner.",
+        "explain": "Explain why the plan makes a move, or does not make it.",
+        "frontier": "Show how much balance each number of moves buys. Changes nothing.",
+        "what-if": "Plan for a hypothetical cluster. Changes nothing.",
+        "assign": "Assign the partitions of a new topic to brokers. Changes nothing.",
+    },
+    "Change the cluster": {
+        "run": "Observe, plan, approve and apply in a loop that keeps the cluster balanced.",
+        "apply": "Execute exactly this plan.",
+        "rollback": "Restore the assignment from before a run.",
+        "elect-leaders": "Elect preferred leaders where another replica leads.",
+        "cleanup": "Restore settings that interrupted runs have left changed.",
+    },
+    "More": {
+        "schema": "Print the JSON schema of a file or of a command's output.",
+        "generate": "Generate a synthetic cluster: a recorded state and a load history.",
+        "demo": "Start a local Kafka cluster, skew it, balance it, and report.",
+        "serve": "Serve the screen to browsers on this machine, read-only.",
+        "journal": "Check and repair the journals of runs.",
+        "config": "Show how plimsoll is configured.",
+    },
+}
+"""The help of each command, by heading and name."""
 
-COMMANDS: Final = (
-    CommandEntry("status", "Show brokers, their loads and how balanced they are.", OBSERVE),
-    CommandEntry(
-        "info",
-        "Show which metric sources were detected and which one each load comes from.",
-        OBSERVE,
-    ),
-    CommandEntry("record", "Record what is measured on a cluster, for replay.", OBSERVE),
-    CommandEntry("replay", "Recompute the loads of a recorded state, as if it were live.", OBSERVE),
-    CommandEntry("plan", "Make a plan and prove how good it is. Changes nothing.", PLAN),
-    CommandEntry(
-        "verify", "Check a plan, or any reassignment, with code independent of the planner.", PLAN
-    ),
-    CommandEntry("explain", "Explain why the plan makes a move, or does not make it.", PLAN),
-    CommandEntry(
-        "frontier", "Show how much balance each number of moves buys. Changes nothing.", PLAN
-    ),
-    CommandEntry("what-if", "Plan for a hypothetical cluster. Changes nothing.", PLAN),
-    CommandEntry(
-        "assign",
-        "Assign the partitions of a new topic to brokers. Changes nothing.",
-        PLAN,
-        aliases=("place",),
-    ),
-    CommandEntry(
-        "run", "Observe, plan, approve and apply in a loop that keeps the cluster balanced.", CHANGE
-    ),
-    CommandEntry("apply", "Execute exactly this plan.", CHANGE),
-    CommandEntry("rollback", "Restore the assignment from before a run.", CHANGE),
-    CommandEntry(
-        "elect-leaders",
-        "Elect preferred leaders where another replica leads.",
-        CHANGE,
-        aliases=("elect",),
-    ),
-    CommandEntry("cleanup", "Restore settings that interrupted runs have left changed.", CHANGE),
-    CommandEntry("schema", "Print the JSON schema of a file or of a command's output.", MORE),
-    CommandEntry(
-        "generate",
-        "Generate a synthetic cluster: a recorded state and a load history.",
-        MORE,
-        aliases=("synthesise",),
-    ),
-    CommandEntry("demo", "Start a local Kafka cluster, skew it, balance it, and report.", MORE),
-    CommandEntry("serve", "Serve the screen to browsers on this machine, read-only.", MORE),
-    CommandEntry(
-        "journal",
-        "Check and repair the journals of runs.",
-        MORE,
-        commands=(
-            CommandEntry(
-                "verify",
-                "Report damaged journals and plans, line by line. Exits with 2 if there are any.",
-            ),
-            CommandEntry(
-                "repair",
-                "Keep the intact records of a damaged journal. The original stays beside it.",
-            ),
-        ),
-    ),
-    CommandEntry(
-        "config",
-        "Show how plimsoll is configured.",
-        MORE,
-        commands=(
-            CommandEntry("show", "Show every setting with its value and where it comes from."),
-        ),
-    ),
-)
+FORMER_NAMES: Final = {"assign": "place", "elect-leaders": "elect", "generate": "synthesise"}
+
+GROUPS: Final = {
+    "journal": {
+        "verify": "Report damaged journals and plans, line by line. Exits with 2 if there are any.",
+        "repair": "Keep the intact records of a damaged journal. The original stays beside it.",
+    },
+    "config": {"show": "Show every setting with its value and where it comes from."},
+}
+"""The commands of commands that are groups."""
 
 
 class _Plimsoll(CommandGroup):
     """The commands of plimsoll."""
 
-    entries = COMMANDS
+    entries = tuple(
+        CommandEntry(
+            name,
+            summary,
+            heading,
+            alias=FORMER_NAMES.get(name),
+            commands=tuple(CommandEntry(*row) for row in GROUPS.get(name, {}).items()),
+        )
+        for heading, summaries in SUMMARIES.items()
+        for name, summary in summaries.items()
+    )
 
 
 app = typer.Typer(
