@@ -67,7 +67,7 @@ class LoopNarrator:
 
     def __init__(self, output: Form) -> None:
         self._output = output
-        self._phase: tuple[Phase, str] | None = None
+        self._phase: Phase | None = None
         self._narrator: tuple[str, RunNarrator] | None = None
 
     def __call__(self, view: LoopView) -> None:
@@ -75,8 +75,8 @@ class LoopNarrator:
             if self._narrator is None or self._narrator[0] != view.run.run_id:
                 self._narrator = (view.run.run_id, RunNarrator())
             self._narrator[1](view.run)
-        if self._phase is None or view.phase is not self._phase[0]:
-            self._phase = (view.phase, view.message)
+        if view.phase is not self._phase:
+            self._phase = view.phase
             # The command prints the error that ends the loop, with the same sentence.
             if view.phase is not Phase.FAILED or self._output is Form.JSON:
                 sys.stderr.write(self._line(view) + "\n")
