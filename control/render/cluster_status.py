@@ -7,17 +7,16 @@ from collector.brokers.fan_out import Silence
 from control.cli.output import Form, json_of
 from control.cli.output_types import LoadedBroker, StatusAnswer
 from control.render.forecast_text import forecast_lines
-from control.render.text import json_text, load_text, table, time_text
+from control.render.text import json_text, load_cell, load_text, table, time_text
 from model.evaluate import Evaluation, evaluate
 from model.goals.goals import Goals
 from model.goals.topic_placement import placement_warnings, with_topic_placements
-from model.ids import BrokerId
 from model.plan.outages import outage_notes
 from model.plan.remaining import OverLimit, present_words
 from model.printable import printable
 from model.snapshot.capacities import Capacities, capacity_notes
 from model.snapshot.snapshot import Broker, Resource, Snapshot
-from model.units import count_text, deviation_text, percent_text, seconds_text
+from model.units import count_text, percent_text, seconds_text
 
 
 def cluster_text(
@@ -148,20 +147,12 @@ def status_text(snapshot: Snapshot, evaluation: Evaluation, now_ms: int) -> str:
             str(b.id),
             b.rack or "-",
             b.state.value,
-            *(
-                f"{load_text(r, evaluation.loads[b.id][r])}" + _deviation(evaluation, r, b.id)
-                for r in resources
-            ),
+            *(load_cell(r, b.load, b.deviation) for r in resources),
         ]
-        for b in header.brokers
+        for b in (_broker(broker, evaluation) for broker in header.brokers)
     ]
     names = [r.value for r in resources]
     return "\n".join(lines) + "\n\n" + table(["broker", "rack", "state", *names], rows)
-
-
-def _deviation(evaluation: Evaluation, resource: Resource, broker: BrokerId) -> str:
-    deviation = evaluation.deviations.get(resource, {}).get(broker)
-    return "" if deviation is None else f" ({deviation_text(deviation)})"
 
 
 # ---- capacities

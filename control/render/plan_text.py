@@ -1,23 +1,16 @@
 """A plan, a topic's spread and the estimate of a run as text and JSON."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from control.cli.output import Form
 from control.cli.output_types import PlanAnswer
 from control.render.forecast_text import plan_lines
-from control.render.text import ids_text, json_text, measure_text, range_text, table
+from control.render.text import ids_text, json_text, load_cell, range_text, table
 from model.plan.plan import BrokerChange, Move, Plan
 from model.plan.remaining import repaired_words
 from model.snapshot.topic_skew import BrokerSkew, TopicSkew
-from model.units import (
-    bytes_text,
-    count_text,
-    deviation_text,
-    percent_text,
-    rate_text,
-    seconds_text,
-)
+from model.units import bytes_text, count_text, percent_text, rate_text, seconds_text
 
 if TYPE_CHECKING:
     from control.planning.topic_mode import SkewChange
@@ -49,6 +42,7 @@ def plan_text(plan: Plan, summary: str) -> str:
     gap = f"{plan.gap:.3g} ({percent_text(plan.gap_share)} of the possible improvement)"
     by = "" if plan.bound_method == "none" else f" by {plan.bound_method}"
     ended = f"; {plan.limited_by}" if plan.limited_by else ""
+    leaders_only = f"{plan.leaders_only_words}; plan --leaders-only plans such changes only"
     lines = [
         summary,
         f"imbalance {plan.objective_before:.6g} -> {plan.objective:.6g}; proved bound "
@@ -56,18 +50,13 @@ def plan_text(plan: Plan, summary: str) -> str:
         f"{count_text(len(plan.moves), 'move')}, {bytes_text(plan.bytes_to_copy)} to "
         f"copy, {count_text(plan.leader_changes, 'leader change')}; a move costs "
         f"{plan.move_price:.3g}; plan {plan.hash[:12]}",
-        *_leaders_only(plan),
+        *([leaders_only] if plan.leaders_only_words else []),
         *(f"warning: {words}" for words in plan.warnings),
         *plan_lines(plan),
         *repaired_words(plan.over_limit, plan.rack_violations),
     ]
     text = "\n".join(lines) + "\n\n" + _brokers_text(plan)
     return text + ("\n" + _moves_text(plan.moves) if plan.moves else "")
-
-
-def _leaders_only(plan: Plan) -> Iterator[str]:
-    if plan.leaders_only_words:
-        yield f"{plan.leaders_only_words}; plan --leaders-only plans such changes only"
 
 
 def _brokers_text(plan: Plan) -> str:
@@ -88,17 +77,9 @@ def _brokers_text(plan: Plan) -> str:
 
 
 def _now_and_after(broker: BrokerChange, dimension: str) -> tuple[str, str]:
-    def cell(loads: dict[str, float], deviations: dict[str, float]) -> str:
-        parts = []
-        if dimension in loads:
-            parts.append(measure_text(dimension, loads[dimension]))
-        if dimension in deviations:
-            parts.append(f"({deviation_text(deviations[dimension])})")
-        return " ".join(parts) or "-"
-
     return (
-        cell(broker.before, broker.deviation_before),
-        cell(broker.after, broker.deviation_after),
+        load_cell(dimension, broker.before, broker.deviation_before),
+        load_cell(dimension, broker.after, broker.deviation_after),
     )
 
 

@@ -1,9 +1,9 @@
 """The report of a run as people read it."""
 
-from control.render.text import ids_text, measure_text, table
+from control.render.text import ids_text, load_cell, table
 from model.plan.remaining import deferred_words, remaining_words
 from model.run import BrokerBalance, MoveReport, RunReport
-from model.units import bytes_text, count_text, deviation_text, seconds_text
+from model.units import bytes_text, count_text, seconds_text
 
 
 def run_text(report: RunReport) -> str:
@@ -78,12 +78,7 @@ def _balance(report: RunReport) -> str:
 
 def _loads(broker: BrokerBalance, dimension: str) -> tuple[str, str, str]:
     def cell(loads: dict[str, float], deviations: dict[str, float]) -> str:
-        if dimension not in loads:
-            return "-"
-        text = measure_text(dimension, loads[dimension])
-        if dimension in deviations:
-            text += f" ({deviation_text(deviations[dimension])})"
-        return text
+        return load_cell(dimension, loads, deviations) if dimension in loads else "-"
 
     return (
         cell(broker.before, broker.deviation_before),

@@ -11,7 +11,7 @@ from control.cli.output import Form, json_of
 from model.cpu import is_cpu
 from model.printable import printable
 from model.snapshot.snapshot import Count, Resource
-from model.units import bytes_text, cores_text, rate_text
+from model.units import bytes_text, cores_text, deviation_text, rate_text
 
 A = TypeVar("A", bound=BaseModel)
 
@@ -67,13 +67,8 @@ def time_text(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def load_text(resource: Resource, value: float) -> str:
-    """A load with its unit."""
-    return measure_text(resource.value, value)
-
-
-def measure_text(dimension: str, value: float) -> str:
-    """A load of a plan's dimension (`net_in`, `disk@Mon 08`), with its unit."""
+def load_text(dimension: str, value: float) -> str:
+    """A load of a resource or of a plan's dimension (`disk@Mon 08`), with its unit."""
     measure = dimension.partition("@")[0]
     if measure == Resource.DISK:
         return bytes_text(value)
@@ -82,3 +77,13 @@ def measure_text(dimension: str, value: float) -> str:
     if is_cpu(dimension):
         return cores_text(value)
     return f"{value:.4g}" if value < 9999.5 else f"{value:,.0f}"
+
+
+def load_cell(dimension: str, loads: Mapping[str, float], deviations: Mapping[str, float]) -> str:
+    """A load with its deviation from the average, as far as known: `3.00 MB/s (+200 %)`."""
+    parts = []
+    if dimension in loads:
+        parts.append(load_text(dimension, loads[dimension]))
+    if dimension in deviations:
+        parts.append(f"({deviation_text(deviations[dimension])})")
+    return " ".join(parts) or "-"

@@ -4,7 +4,7 @@ import pytest
 
 from control.cli.output_types import SkewAnswer
 from control.render.plan_text import skew_text
-from control.render.text import measure_text
+from control.render.text import load_text
 from model.snapshot.topic_skew import topic_skew
 from tests.support.model.clusters import TOPIC, brokers, move, snapshot
 
@@ -51,4 +51,4 @@ def test_programs_get_the_same_figures() -> None:
     ],
 )
 def test_a_figure_has_the_unit_of_its_dimension(dimension: str, message: str) -> None:
-    assert measure_text(dimension, 1_500_000.0) == message
+    assert load_text(dimension, 1_500_000.0) == message
