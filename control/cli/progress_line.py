@@ -8,7 +8,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, Generic, Self, TypeVar
+from concurrent.futures import Future, wait
+from typing import Final, Self, TypeVar
 
 from control.cli.console import handling
 from control.cli.output import drawn
@@ -41,10 +42,7 @@ def shown(call: Callable[[SolveObserver], T], *, kept: str | None = None) -> T:
     kept: noun phrase for the result of a stopped search; None if there is none.
     """
     if not sys.stderr.isatty():
-        alone = _Call(lambda: call(SolveObserver()))
-        while not alone.wait(_STEP_S):
-            pass
-        return alone.take()
+        return _started(lambda: call(SolveObserver())).result()
     follower = SolveProgress(0)
 
     def on_ctrl_c() -> None:
@@ -53,40 +51,26 @@ def shown(call: Callable[[SolveObserver], T], *, kept: str | None = None) -> T:
         if again or kept is None:
             raise KeyboardInterrupt
 
-    running = _Call(lambda: call(follower))
+    running = _started(lambda: call(follower))
     with _Line(kept) as line, handling({signal.SIGINT: on_ctrl_c}):
-        while not running.wait(_STEP_S):
+        while not wait([running], _STEP_S).done:
             line.show(follower.now)
-    return running.take()
+    return running.result()
 
 
-class _Call(Generic[T]):
-    """A call in a thread of its own, since only the main thread receives signals."""
+def _started(call: Callable[[], T]) -> Future[T]:
+    """Start a call in a thread of its own, since only the main thread receives signals."""
+    future: Future[T] = Future()
 
-    def __init__(self, call: Callable[[], T]) -> None:
-        self._call = call
-        self._found: list[T] = []
-        self._error: BaseException | None = None
-        # A daemon thread, so that interrupting need not wait for the solver.
-        self._thread = threading.Thread(target=self._run, name="solve", daemon=True)
-        self._thread.start()
-
-    def wait(self, seconds: float) -> bool:
-        """Whether the call ended, after waiting at most so many seconds."""
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
-
-    def take(self) -> T:
-        """The result of an ended call; raises its exception."""
-        if self._error is not None:
-            raise self._error
-        return self._found[0]
-
-    def _run(self) -> None:
+    def run() -> None:
         try:
-            self._found.append(self._call())
+            future.set_result(call())
         except BaseException as exc:  # noqa: BLE001  # raised where it is waited for
-            self._error = exc
+            future.set_exception(exc)
+
+    # A daemon thread, so that interrupting need not wait for the solver.
+    threading.Thread(target=run, name="solve", daemon=True).start()
+    return future
 
 
 class _Line(logging.Handler):

@@ -9,6 +9,7 @@ from control.cli.options import AllowChanges, Output
 from control.cli.output import Form
 
 if TYPE_CHECKING:
+    from control.cli.output_types import CleanupAnswer
     from control.settings.settings import Settings
 
 
@@ -19,15 +20,17 @@ def cleanup(
     from control import compose
     from control.cli.output_types import CleanupAnswer
     from control.cli.plan_execution import refuse_read_only, restored_settings
-    from control.render.text import json_text
+    from control.render.text import answer_text
 
     compose.bootstrap_of(settings)
     refuse_read_only(allow_changes, "restore the settings that interrupted runs have left changed")
     with contextlib.closing(compose.executor(settings)) as executor:
         restored, remaining = restored_settings(executor, settings)
-    if output is Form.JSON:
-        sys.stdout.write(json_text(CleanupAnswer.of(done=restored, left=remaining)))
-    else:
-        for sentence in (*restored, *remaining) or ["no run has left settings changed"]:
-            sys.stdout.write(f"{sentence}\n")
+    answer = CleanupAnswer.of(done=restored, left=remaining)
+    sys.stdout.write(answer_text(answer, _text, output))
     return Exit.INCOMPLETE if remaining else Exit.DONE
+
+
+def _text(answer: "CleanupAnswer") -> str:
+    sentences = (*answer.done, *answer.left) or ("no run has left settings changed",)
+    return "".join(f"{sentence}\n" for sentence in sentences)

@@ -12,6 +12,7 @@ from control.cli.output import Form
 from model.units import count_text, span_of
 
 if TYPE_CHECKING:
+    from control.cli.output_types import GenerateAnswer
     from lab.synthetic.shape import ClusterShape
 
 _DEFAULT: Final = 3
@@ -68,7 +69,7 @@ def generate(
 ) -> int:
     """Write a synthetic cluster and summarise it."""
     from control.cli.output_types import GenerateAnswer
-    from control.render.text import json_text
+    from control.render.text import answer_text
     from lab.synthetic.load_curves import Rhythm
     from lab.synthetic.observe import Order
     from lab.synthetic.write import write_synthetic
@@ -93,13 +94,20 @@ def generate(
         step_ms=round(1000 * step),
     )
     snapshot = write_synthetic(out, order)
-    counts = {"brokers": len(snapshot.header.brokers), "partitions": len(snapshot), "days": days}
-    if output is Form.JSON:
-        sys.stdout.write(json_text(GenerateAnswer.of(folder=out, **counts)))
-    else:
-        summary = ", ".join(count_text(n, name[:-1]) for name, n in counts.items())
-        sys.stdout.write(f"{out}: {summary} of history\n")
+    answer = GenerateAnswer.of(
+        folder=out, brokers=len(snapshot.header.brokers), partitions=len(snapshot), days=days
+    )
+    sys.stdout.write(answer_text(answer, _text, output))
     return Exit.DONE
+
+
+def _text(answer: "GenerateAnswer") -> str:
+    counts = [
+        count_text(answer.brokers, "broker"),
+        count_text(answer.partitions, "partition"),
+        count_text(answer.days, "day"),
+    ]
+    return f"{answer.folder}: {', '.join(counts)} of history\n"
 
 
 def shape_of(*, brokers: int, racks: int | None, rf: int | None, **other: Any) -> "ClusterShape":

@@ -16,6 +16,7 @@ from model.units import count_text, seconds_text, span_of
 
 if TYPE_CHECKING:
     from collector.collector import Collector
+    from control.cli.output_types import RecordAnswer
     from control.settings.settings import Settings
     from model.snapshot.snapshot import Snapshot
 
@@ -59,7 +60,7 @@ def record(
     from control import compose
     from control.cli.output_types import RecordAnswer
     from control.planning.validate import with_recent_moves
-    from control.render.text import json_text
+    from control.render.text import answer_text
 
     if anonymise_key is not None and not anonymise:
         raise ConfigError("--anonymise-key needs --anonymise; add it")
@@ -79,22 +80,22 @@ def record(
         read = compose.recent_moves(settings)
         snapshot = with_recent_moves(snapshot, settings.goals, read)
         state = recorder.finish(snapshot, collector.window)
-    duration_s = (state.ended_ms - state.begun_ms) / 1000
-    if output is Form.JSON:
-        answer = RecordAnswer(
-            folder=str(out),
-            duration_s=duration_s,
-            partitions=len(snapshot),
-            batches=recorder.batches,
-        )
-        sys.stdout.write(json_text(answer))
-        return Exit.DONE
-    seconds = seconds_text(duration_s)
-    sys.stdout.write(
-        f"{out}: {seconds} of {count_text(len(snapshot), 'partition')} in "
-        f"{count_text(recorder.batches, 'batch', 'batches')}\n"
+    answer = RecordAnswer(
+        folder=str(out),
+        duration_s=(state.ended_ms - state.begun_ms) / 1000,
+        partitions=len(snapshot),
+        batches=recorder.batches,
     )
+    sys.stdout.write(answer_text(answer, _text, output))
     return Exit.DONE
+
+
+def _text(answer: "RecordAnswer") -> str:
+    return (
+        f"{answer.folder}: {seconds_text(answer.duration_s)} of "
+        f"{count_text(answer.partitions, 'partition')} in "
+        f"{count_text(answer.batches, 'batch', 'batches')}\n"
+    )
 
 
 def _observed(collector: "Collector", span_s: float) -> "Snapshot":
