@@ -26,23 +26,23 @@ MOST_GAINS: Final = 2_000_000
 def hash_claim(document: dict[str, Any]) -> ClaimAnswer:
     """Whether the file's hash (SHA-256) is that of its content."""
     claimed, found = str(document.get("hash")), plan_hash(document)
-    if claimed == found:
-        return ClaimAnswer(name="hash", holds=True, words=f"not altered, {found[:12]}")
-    words = f"the file was altered: it says {claimed[:12]}, its content has {found[:12]}"
-    return ClaimAnswer(name="hash", holds=False, words=words)
+    words = f"not altered, {found[:12]}"
+    if claimed != found:
+        words = f"the file was altered: it says {claimed[:12]}, its content has {found[:12]}"
+    return ClaimAnswer(name="hash", holds=claimed == found, words=words)
 
 
 def snapshot_claim(plan: Plan, snapshot: Snapshot) -> ClaimAnswer:
     """Whether the snapshot is the cluster state that the plan was made for."""
-    if plan.snapshot_fingerprint == snapshot.fingerprint:
-        words = f"the one the plan was made for, {snapshot.fingerprint[:12]}"
-        return ClaimAnswer(name="snapshot", holds=True, words=words)
-    words = (
-        f"the plan is for {plan.snapshot_fingerprint[:12]} of cluster "
-        f"{plan.cluster_id}, this is {snapshot.fingerprint[:12]} of "
-        f"{snapshot.header.cluster_id}: brokers or assignment differ"
-    )
-    return ClaimAnswer(name="snapshot", holds=False, words=words)
+    holds = plan.snapshot_fingerprint == snapshot.fingerprint
+    words = f"the one the plan was made for, {snapshot.fingerprint[:12]}"
+    if not holds:
+        words = (
+            f"the plan is for {plan.snapshot_fingerprint[:12]} of cluster "
+            f"{plan.cluster_id}, this is {snapshot.fingerprint[:12]} of "
+            f"{snapshot.header.cluster_id}: brokers or assignment differ"
+        )
+    return ClaimAnswer(name="snapshot", holds=holds, words=words)
 
 
 def claims(plan: Plan, snapshot: Snapshot) -> Iterator[ClaimAnswer]:

@@ -9,7 +9,7 @@ from control.cli.options import Output, run_argument
 from control.cli.output import Form
 
 if TYPE_CHECKING:
-    from control.cli.output_types import JournalSummary
+    from control.cli.output_types import JournalAnswer, JournalSummary
     from control.settings.settings import Settings
     from executor.journal.journal_repair import JournalCheck
 
@@ -54,42 +54,10 @@ def repair(
 
 def _print(found: "Sequence[JournalCheck]", output: Form) -> None:
     from control.cli.output_types import JournalAnswer
-    from control.render.text import json_text, table
+    from control.render.text import answer_text
 
-    if output is Form.JSON:
-        sys.stdout.write(json_text(JournalAnswer.of(journals=map(_summary, found))))
-        return
-    headers = ["run", "cluster", "records", "state"]
-    sys.stdout.write(table(headers, [_row(v) for v in found]))
-    for verdict in found:
-        for problem in _problems(verdict):
-            sys.stdout.write(f"{verdict.run_id}: {problem}\n")
-
-
-def _row(verdict: "JournalCheck") -> list[str]:
-    return [
-        verdict.run_id,
-        verdict.cluster_id or "unknown",
-        f"{len(verdict.content.intact):,}",
-        _state(verdict),
-    ]
-
-
-def _state(verdict: "JournalCheck") -> str:
-    if verdict.is_damaged:
-        return "damaged"
-    if verdict.content.repaired:
-        return "repaired"
-    if verdict.content.torn_bytes:
-        return "cut off at the end"
-    return "intact" if verdict.content.intact else "no records"
-
-
-def _problems(verdict: "JournalCheck") -> list[str]:
-    losses = verdict.content.repaired if not verdict.is_damaged else ()
-    damage = map(str, (*verdict.content.damage, *losses))
-    plan = [verdict.plan_problem] if verdict.plan_problem else []
-    return [*damage, *plan, *verdict.may_be_set]
+    answer = JournalAnswer.of(journals=map(_summary, found))
+    sys.stdout.write(answer_text(answer, _text, output))
 
 
 def _summary(verdict: "JournalCheck") -> "JournalSummary":
@@ -105,3 +73,30 @@ def _summary(verdict: "JournalCheck") -> "JournalSummary":
         repaired=content.repaired,
         plan_problem=verdict.plan_problem or None,
     )
+
+
+def _state(verdict: "JournalCheck") -> str:
+    if verdict.is_damaged:
+        return "damaged"
+    if verdict.content.repaired:
+        return "repaired"
+    if verdict.content.torn_bytes:
+        return "cut off at the end"
+    return "intact" if verdict.content.intact else "no records"
+
+
+def _text(answer: "JournalAnswer") -> str:
+    from control.render.text import table
+
+    rows = [
+        [j.run_id, j.cluster_id or "unknown", f"{j.records:,}", j.state] for j in answer.journals
+    ]
+    problems = (f"{j.run_id}: {words}\n" for j in answer.journals for words in _problems(j))
+    return table(["run", "cluster", "records", "state"], rows) + "".join(problems)
+
+
+def _problems(journal: "JournalSummary") -> list[str]:
+    losses = journal.repaired if journal.state != "damaged" else ()
+    lines = [f"line {one.line} {one.problem}" for one in (*journal.damage, *losses)]
+    plan = [journal.plan_problem] if journal.plan_problem else []
+    return [*lines, *plan, *journal.may_be_set]
