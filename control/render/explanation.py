@@ -208,7 +208,8 @@ def _one(case: Case, number: int, output: Form) -> str:
     lines = [
         f"move {number} of {len(case.plan.moves)}: {worth.partition} from {brokers}",
         worth.reason,
-        f"without it F would rise by {worth.gain:.4g}, net of its cost of {worth.price:.4g}",
+        f"without it the imbalance score would rise by {worth.gain:.4g}, net of its cost of "
+        f"{worth.price:.4g}",
     ]
     if not worth.effects:
         return "\n".join(lines) + "\n"

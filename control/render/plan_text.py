@@ -90,7 +90,7 @@ def _moves_text(moves: Sequence[Move]) -> str:
             f"{ids_text(m.replicas_before)} -> {ids_text(m.replicas_after)}",
             bytes_text(m.bytes_to_copy),
             f"{m.gain:.4g}",
-            m.reason,
+            m.reason_text,
         ]
         for m in moves
     ]

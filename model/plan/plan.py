@@ -1,5 +1,6 @@
 """A plan: moves with their reasons, the proof, and the hash that is approved."""
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
@@ -45,6 +46,10 @@ class PlanStatus(StrEnum):
     STOPPED = "stopped"
 
 
+_LEVEL: Final = re.compile(r"\b(over|under|at) its level\b")
+_AVERAGE: Final = {"over": "above average", "under": "below average", "at": "at the average"}
+
+
 class Move(FileModel):
     """One partition from its replica list to another, and why."""
 
@@ -62,7 +67,8 @@ class Move(FileModel):
     gain: float
     """What F would rise by without this move, others kept."""
     reason: str
-    """The broker relieved and the resource served, in words."""
+    """The broker relieved and the resource served. Plans of all schemas call the average a
+    broker's level; `reason_text` does not."""
     log_dirs_before: tuple[str, ...] = ()
     """Log directory of each replica before the move, in the order of
     `replicas_before`, `any` where it is not known; empty where `log_dirs_after` is.
@@ -80,6 +86,11 @@ class Move(FileModel):
     def id(self) -> PartitionId:
         """The topic and number of the partition."""
         return PartitionId(self.topic, self.partition)
+
+    @property
+    def reason_text(self) -> str:
+        """The reason as it is shown: `relieves broker 2 (net_in 200 % above average); ...`."""
+        return _LEVEL.sub(lambda of: _AVERAGE[of[1]], self.reason)
 
     @property
     def added(self) -> tuple[BrokerId, ...]:

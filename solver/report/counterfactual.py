@@ -88,7 +88,7 @@ def move_values(problem: Problem, plan: Plan, numbers: Sequence[int]) -> Iterato
             price=float(change_costs(problem, placement, [row])[0]),
             relieved=problem.brokers[found.source] if found else None,
             goal=problem.keys[found.goal] if found else None,
-            reason=move.reason,
+            reason=move.reason_text,
             effects=tuple(
                 DeviationEffect(
                     broker=problem.brokers[b],
@@ -215,11 +215,11 @@ def _answer(
     parts = f"{even:+.3g} from imbalance, {price:+.3g} from the cost of moves"
     how = f"allowed{_in_place(proposal, change)}"
     if cost > 0:
-        yield f"{how}, and F would rise by {cost:.3g}: {parts}"
+        yield f"{how}, and the imbalance score would rise by {cost:.3g}: {parts}"
     else:
         yield (
-            f"{how}, and F would not rise ({cost:+.3g}: {parts}); the plan is within "
-            f"{plan.gap:.3g} of the proved bound"
+            f"{how}, and the imbalance score would not rise ({cost:+.3g}: {parts}); the plan "
+            f"is within {plan.gap:.3g} of the proved bound"
         )
     yield from _shifts(proposal, change, now, found)
     yield from _others(proposal, change)

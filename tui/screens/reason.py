@@ -41,7 +41,7 @@ class ReasonScreen(ModalScreen[None]):
                 + (cost_line(move, shown) if shown is not None else ""),
                 markup=False,
             )
-            yield Static(move.reason, id="reason", markup=False)
+            yield Static(move.reason_text, id="reason", markup=False)
             if shown is not None and (lost := removal_table(move, shown)):
                 yield Static(lost, id="without", markup=False)
             yield Label("escape closes", classes="hint")

@@ -94,7 +94,7 @@ def test_a_move_not_worth_its_cost_reports_gain_and_cost() -> None:
     assert result.cost == pytest.approx(result.price + _even(result))
     expensive = asked(snapshot, goals(9.0), 0, 2)
     assert expensive.price == pytest.approx(9.45)
-    assert expensive.words[0].startswith("allowed, and F would rise by")
+    assert expensive.words[0].startswith("allowed, and the imbalance score would rise by")
     assert "+9.45 from the cost of moves" in expensive.words[0]
 
 

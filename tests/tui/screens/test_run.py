@@ -191,7 +191,7 @@ def test_a_note_replaces_the_reason() -> None:
     dropped = replace(progress().moves[2], state=MoveState.DROPPED, note="leader changed meanwhile")
     (row,) = _rows(_table(_of(replace(progress(), moves=(dropped,)))))
     assert (row["state"], row["done"]) == ("skipped", "-")
-    assert row["note"].startswith("leader changed")
+    assert row["reason"].startswith("leader changed")
 
 
 def test_a_pure_leader_change_names_the_leaders() -> None:

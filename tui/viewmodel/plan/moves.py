@@ -71,7 +71,7 @@ def _row(move: Move, columns: tuple[Column, ...]) -> Row:
             right(bytes_text(move.bytes_to_copy), size.width),
             cell(_leader(move)),
             right(f"{move.gain:.3g}", gain.width),
-            cell(shorten_words(move.reason, reason.width)),
+            cell(shorten_words(move.reason_text, reason.width)),
         ),
         values=(
             str(move.id),
@@ -79,7 +79,7 @@ def _row(move: Move, columns: tuple[Column, ...]) -> Row:
             -1 if move.bytes_to_copy is None else move.bytes_to_copy,
             _leader(move),
             move.gain,
-            move.reason,
+            move.reason_text,
         ),
     )
 
@@ -98,7 +98,7 @@ def move_lines(move: Move | None, shown: Shown, width: int) -> tuple[Cell, ...]:
     if move is None:
         words = "Select a move to see its reason."
         return (cell(words, Role.MUTED),)
-    lines = [*wrap(move.reason, width), f"gain {move.gain:.4g}; enter shows its cost"]
+    lines = [*wrap(move.reason_text, width), f"gain {move.gain:.4g}; enter shows its cost"]
     lost = removal_table(move, shown).splitlines()
     return tuple(cell(line) for line in [*lines, *([""] if lost else []), *lost])
 

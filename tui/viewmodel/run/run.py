@@ -281,7 +281,7 @@ def _table(moves: Sequence[MoveProgress], at_ms: int, width: int) -> Table:
 
 
 def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
-    """Fit the brokers, limit the partitions, give the rest to the note."""
+    """Fit the brokers, limit the partitions, give the rest to the reason."""
     if width >= ROOMY:
         middle = [
             Column("brokers", "from → to", 15),
@@ -306,7 +306,7 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
     name_width = max(len("partition"), longest) + 1
     first = Column("partition", "partition", min(name_width, max(16, width // 4)))
     left = width - first.width - sum(c.width for c in middle)
-    return (first, *middle, Column("note", "note", max(12, left)))
+    return (first, *middle, Column("reason", "reason", max(12, left)))
 
 
 def _row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
@@ -318,7 +318,7 @@ def _row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
         "done": _done(item, width["done"]),
         "bytes": right(bytes_text(item.move.bytes_to_copy), width["bytes"]),
         "time": right(_time(item, at_ms), width["time"]),
-        "note": _note(item, width["note"]),
+        "reason": _move_reason(item, width["reason"]),
     }
     if "rate" in width:
         rate = rate_of_move(item, at_ms)
@@ -346,8 +346,8 @@ def _done(item: MoveProgress, width: int) -> Cell:
     return (*drawn, Span(f" {number}"))
 
 
-def _note(item: MoveProgress, width: int) -> Cell:
-    words = item.note or item.move.reason
+def _move_reason(item: MoveProgress, width: int) -> Cell:
+    words = item.note or item.move.reason_text
     return cell(shorten_words(words, width), Role.UNDER if item.note else Role.PLAIN)
 
 

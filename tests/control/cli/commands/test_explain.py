@@ -59,7 +59,7 @@ def test_the_whole_plan_has_one_line_per_move(explain: Explain, plan: Plan) -> N
     for number, move in enumerate(plan.moves, 1):
         line = next(x for x in lines if str(move.id) in x)
         assert line.split()[:2] == [str(number), str(move.id)]
-        assert line.endswith(move.reason)
+        assert line.endswith(move.reason_text)
 
 
 def test_the_remaining_imbalance_is_split_among_its_causes(explain: Explain) -> None:
@@ -81,7 +81,7 @@ def test_a_move_is_found_by_number_and_by_partition(explain: Explain, plan: Plan
 
 def test_a_move_shows_what_is_lost_without_it(explain: Explain) -> None:
     text = explain("1")
-    assert "without it F would rise by" in text
+    assert "without it the imbalance score would rise by" in text
     (row,) = [r for r in text.splitlines() if r.split()[:2] == ["2", "net_in"]]
     now, after, without = (float(row.split()[i]) for i in (2, 4, 6))
     assert now == 200.0
@@ -91,7 +91,9 @@ def test_a_move_shows_what_is_lost_without_it(explain: Explain) -> None:
 def test_a_move_that_is_not_made_is_shown_with_its_cost(explain: Explain, plan: Plan) -> None:
     stays = next(i for i in range(8) if f"orders-{i}" not in _moved(plan))
     text = explain(f"orders-{stays}", to=1)
-    assert text.startswith(f"why not orders-{stays} to broker 1?\n  allowed, and F would")
+    assert text.startswith(
+        f"why not orders-{stays} to broker 1?\n  allowed, and the imbalance score would"
+    )
     result = document(explain(f"orders-{stays}", to=1, output=Form.JSON))
     assert result["not_made"][0]["cost"] > 0
 
