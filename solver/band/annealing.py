@@ -8,15 +8,14 @@ import numpy as np
 from model.snapshot.snapshot import Floats, Ints
 from solver.band.candidates import BandCandidates
 from solver.band.load_prices import BandDual
+from solver.kernels.arithmetic import exponential_quantiles
 from solver.kernels.band_annealing import anneal_band, evaluate_start, new_band_scratch
 from solver.kernels.move_deltas import new_state
-from solver.kernels.neighbourhood_annealing import exponential_quantiles
 from solver.problem.placement import (
     NOTHING,
     Placement,
     deviation_cost,
     deviations,
-    is_allowed,
     loads_of,
     objective,
 )
@@ -91,7 +90,7 @@ class BandAnnealing:
         steps = min(STEPS, left, effort * len(pairs[0]))
         heat = search.problem.costs.move * _cooling(hot, cold)
         at = self._anneal(at, pairs, (most, self._level), heat, steps)
-        placement = self._allowed(at)
+        placement = self._dual.allowed(at)
         if placement is not None:
             search.offer(placement)
         return at
@@ -113,7 +112,7 @@ class BandAnnealing:
         steps = round(min(STEPS, most, EFFORT * len(pairs[0])))
         heat = price * imbalance / dual.home.size * _cooling(*EVEN_TEMPERATURES)
         at = self._anneal(self.best(), pairs, (dual.most, level), heat, steps)
-        placement = self._allowed(at)
+        placement = self._dual.allowed(at)
         if placement is None or self._imbalance(placement) >= imbalance:
             return
         value = objective(search.problem, placement)
@@ -179,12 +178,6 @@ class BandAnnealing:
         relative = deviations(problem, loads_of(problem, placement))
         found = problem.weight * relative**2
         return math.fsum(found.ravel().tolist())
-
-    def _allowed(self, at: Ints) -> Placement | None:
-        problem = self._search.problem
-        leader = np.where(self._dual.columns.free, at[:, 0], problem.leader)
-        placement = Placement(replicas=at.astype(np.int64), leader=leader.astype(np.int64))
-        return placement if is_allowed(problem, placement) else None
 
 
 def _cooling(hot: float, cold: float) -> Floats:

@@ -1,7 +1,5 @@
 """Choices that can be part of a plan better than the incumbent."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from model.snapshot.snapshot import Bools, Floats, Ints
@@ -10,15 +8,16 @@ from solver.cpsat.variables import Choices
 from solver.problem.placement import Placement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BandCandidates:
-    """Pairs of row and broker, with their reduced costs."""
+    """Pairs of row and broker, with their reduced costs in units of F.
 
-    dual: BandDual
-    holds: Floats
-    """(n, B) as in `BandDual.reduced_costs`."""
-    leads: Floats
-    """(n, B) as in `BandDual.reduced_costs`."""
+    `prices` are (B, K) dual prices of deviation.
+    """
+
+    def __init__(self, dual: BandDual, prices: Floats) -> None:
+        self.dual = dual
+        self._holds, self._leads = dual.reduced_costs(prices)
+        self._free = dual.problem.may.fixed_reason == 0
 
     def reach(self, pairs: int) -> float:
         """Return the reduced cost, in units of F, up to which about `pairs` pairs lie.
@@ -26,7 +25,7 @@ class BandCandidates:
         Counts pairs of a row and a broker that does not hold it. Infinite where there
         are no more than `pairs` of them.
         """
-        cost = self.holds[np.isfinite(self.holds) & ~self._home]
+        cost = self._holds[np.isfinite(self._holds) & ~self.dual.problem.home]
         if len(cost) <= pairs:
             return float("inf")
         return float(np.partition(cost, pairs)[pairs])
@@ -37,13 +36,11 @@ class BandCandidates:
         A broker that follows today stands for its taking the lead, any other for a new
         replica there. Only pairs that the rules allow; `cost` is in units of F.
         """
-        follows = self._home.copy()
-        rows = np.flatnonzero(self.dual.problem.leader >= 0)
-        follows[rows, self.dual.problem.leader[rows]] = False
-        near = np.where(self._home, follows & (self.leads <= cost), self.holds <= cost)
+        problem = self.dual.problem
+        follows = problem.home & ~_on(problem.leader, problem.home.shape)
+        near = np.where(problem.home, follows & (self._leads <= cost), self._holds <= cost)
         # An infinite cost would also include pairs that no rule allows.
-        free = self.dual.problem.may.fixed_reason == 0
-        row, broker = np.nonzero(near & self.dual.problem.hold & free[:, None])
+        row, broker = np.nonzero(near & problem.hold & self._free[:, None])
         return row, broker
 
     def within(self, cost: float, known: Placement | None) -> Choices:
@@ -52,38 +49,24 @@ class BandCandidates:
         The present placement and the known one are always included.
         """
         problem = self.dual.problem
-        hold = (self.holds <= cost) | problem.home
-        led = np.zeros(hold.shape, np.bool_)
-        rows = np.flatnonzero(problem.leader >= 0)
-        led[rows, problem.leader[rows]] = True
+        hold = (self._holds <= cost) | problem.home
+        led = _on(problem.leader, hold.shape)
         if known is not None:
             hold |= known.on(len(problem.brokers))
-            led[rows, known.leader[rows]] = True
+            led |= _on(np.where(problem.leader >= 0, known.leader, -1), hold.shape)
         hold &= problem.hold
-        lead = problem.may_lead & hold & ((self.leads <= cost) | led)
+        lead = problem.may_lead & hold & ((self._leads <= cost) | led)
         single = problem.rf == 1
         hold[single] &= lead[single]
-        free = problem.may.fixed_reason == 0
-        free &= (hold.sum(axis=1) > problem.rf) | (lead.sum(axis=1) > 1) | self._forced
-        chosen = np.flatnonzero(free).tolist()
+        open_ = (hold.sum(axis=1) > problem.rf) | (lead.sum(axis=1) > 1) | (problem.may.forced > 0)
+        chosen = np.flatnonzero(self._free & open_).tolist()
         return _listed(hold, chosen), _listed(lead, chosen)
 
-    @property
-    def _home(self) -> Bools:
-        return self.dual.problem.home
 
-    @property
-    def _forced(self) -> Bools:
-        return self.dual.problem.may.forced > 0
-
-
-def find_candidates(dual: BandDual, prices: Floats) -> BandCandidates:
-    """Compute the reduced cost, in units of F, of every pair of row and broker.
-
-    `prices` are (B, K) dual prices of deviation.
-    """
-    holds, leads = dual.reduced_costs(prices)
-    return BandCandidates(dual=dual, holds=holds, leads=leads)
+def _on(broker: Ints, shape: tuple[int, ...]) -> Bools:
+    """(n, B) table with one broker of each row marked; none for -1."""
+    marked: Bools = np.arange(shape[1]) == broker[:, None]
+    return marked
 
 
 def _listed(table: Bools, rows: list[int]) -> dict[int, tuple[int, ...]]:

@@ -13,10 +13,10 @@ import math
 import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
-from solver.kernels.band import cheapest_of_all, least_with
-from solver.kernels.pricing import new_pricing_scratch
-from solver.kernels.problem_arrays import find_columns
-from solver.problem.placement import deviations, excess_price
+from solver.kernels.band import cheapest_of_all
+from solver.kernels.pricing import least_with, new_pricing_scratch
+from solver.kernels.problem_arrays import find_columns, unit_prices
+from solver.problem.placement import Placement, deviations, excess_price, is_allowed
 from solver.problem.problem import Problem, sum_loads
 
 ROUNDING = 1e-12
@@ -40,14 +40,10 @@ class BandDual:
         """(n, M) the cheapest placement of each row at the last prices."""
         self.least: Floats = np.zeros(len(self.best))
         """(n,) its cost."""
+        self.refund = math.fsum(problem.costs.refund.tolist())
+        """Refund of forced moves, in units of F; already subtracted in `value`."""
         self._scratch = new_pricing_scratch(self.columns)
         self._fixed = _fixed_deviations(problem, self.kept)
-        self._refund = math.fsum(problem.costs.refund.tolist())
-
-    @property
-    def refund(self) -> float:
-        """Refund of forced moves, in units of F; already subtracted in `value`."""
-        return self._refund
 
     def value(self, prices: Floats) -> float:
         """Compute D, the dual bound of F, at (B, K) prices; fills `best` and `least`.
@@ -55,14 +51,13 @@ class BandDual:
         A valid bound in units of F: the terms are added exactly (`math.fsum`) and their
         rounding errors subtracted. Not finite where some row has no allowed placement.
         """
-        cheapest_of_all(
-            self.columns, self.unit_prices(prices), self.best, self.least, self._scratch
-        )
+        c = self.columns
+        cheapest_of_all(c, unit_prices(c, prices), self.best, self.least, self._scratch)
         terms = [
             *self.least.tolist(),
             *(prices * self._fixed).ravel().tolist(),
             *(-self.tolerance * np.abs(prices)).ravel().tolist(),
-            -self._refund,
+            -self.refund,
         ]
         return math.fsum(terms) - ROUNDING * math.fsum(map(abs, terms))
 
@@ -71,16 +66,20 @@ class BandDual:
 
         Returns (n, B) for a replica on the broker, and (n, B) for the leader.
         """
+        c = self.columns
         shape = len(self.best), len(self.problem.brokers)
         holds, leads = np.empty(shape), np.empty(shape)
         self.value(prices)
-        least_with(self.columns, self.unit_prices(prices), holds, leads, self._scratch)
+        rows = np.arange(len(self.best))
+        least_with(c, unit_prices(c, prices), rows, holds, leads, self._scratch)
         least = self.least[:, None]
         return holds - least, leads - least
 
-    def unit_prices(self, prices: Floats) -> Floats:
-        """Convert (B, K) prices of deviation to (K, B) prices per unit of load."""
-        return np.ascontiguousarray((prices * self.columns.scale).T)
+    def allowed(self, at: Ints) -> Placement | None:
+        """Return the placement of (n, M) brokers, leader first; None if it breaks a rule."""
+        leader = np.where(self.columns.free, at[:, 0], self.problem.leader)
+        placement = Placement(replicas=at.astype(np.int64), leader=leader.astype(np.int64))
+        return placement if is_allowed(self.problem, placement) else None
 
     def certificate(self, prices: Floats) -> Floats:
         """Return (B, counted) prices: the (B, K) `prices`, and 0 for dimensions of weight 0.

@@ -19,7 +19,6 @@ from solver.band.row_placements import Placements, describe
 from solver.cpsat.model import new_solver
 from solver.cpsat.stopping import solve_stoppable
 from solver.kernels.problem_arrays import Columns
-from solver.problem.placement import Placement, is_allowed
 from solver.search.search import Search
 
 SHIFT_UNITS: Final = 10**7
@@ -67,7 +66,11 @@ class RestrictedMaster:
             raise ValueError(model.validate())
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             taken = np.array([solver.value(take) for take in takes], np.bool_)
-            self._offer(search, among.of(np.flatnonzero(taken)))
+            at = self._dual.columns.home.copy()
+            at[among.row[taken]] = among.at[taken]
+            placement = self._dual.allowed(at)
+            if placement is not None:
+                search.offer(placement)
 
     def _learn(self, best: Ints) -> None:
         row = np.flatnonzero((best != self._dual.columns.home).any(axis=1))
@@ -128,15 +131,6 @@ class RestrictedMaster:
             shift = cp_model.LinearExpr.weighted_sum(terms, factors)
             model.add_linear_constraint(shift, low, high)
         return excess, price
-
-    def _offer(self, search: Search, taken: Placements) -> None:
-        c, problem = self._dual.columns, search.problem
-        at = c.home.astype(np.int64)
-        at[taken.row] = taken.at
-        leader = np.where(c.free, at[:, 0], problem.leader)
-        placement = Placement(replicas=at, leader=leader)
-        if is_allowed(problem, placement):
-            search.offer(placement)
 
 
 def _distinct(c: Columns, row: Ints, at: Ints) -> Placements:

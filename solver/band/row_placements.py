@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
-from solver.kernels.band import price_changes, shifts
+from solver.kernels.band import describe_placements
 from solver.kernels.problem_arrays import Columns
 
 
@@ -25,10 +25,7 @@ class Placements:
     """(m, 2M, K) change of deviation there."""
 
     def cost_of_load(self, prices: Floats) -> Floats:
-        """Compute (m,) costs of the shifts, in units of F, at (B, K) prices of deviation.
-
-        Summed term by term, so the bits are the same on every processor.
-        """
+        """Compute (m,) costs of the shifts, in units of F, at (B, K) prices of deviation."""
         found = np.zeros(len(self.row))
         # Term by term: a library's sum of products differs between processors.
         for e in range(self.broker.shape[1]):
@@ -56,6 +53,5 @@ def describe(c: Columns, row: Ints, at: Ints) -> Placements:
     shape = len(row), 2 * at.shape[1]
     broker, shift = np.full(shape, -1), np.zeros((*shape, c.scale.shape[1]))
     price = np.zeros(len(row))
-    shifts(c, row, at, broker, shift)
-    price_changes(c, row, at, price)
+    describe_placements(c, row, at, price, broker, shift)
     return Placements(row=row, at=at, price=price, broker=broker, shift=shift)

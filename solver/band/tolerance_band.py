@@ -8,7 +8,7 @@ import numpy as np
 
 from solver.band.annealing import EVEN_SHARE, BandAnnealing
 from solver.band.bound_lifting import Lift, find_lift
-from solver.band.candidates import BandCandidates, find_candidates
+from solver.band.candidates import BandCandidates
 from solver.band.column_generation import ColumnGeneration, GeneratedColumns
 from solver.band.load_prices import BandDual
 from solver.band.restricted_master import RestrictedMaster
@@ -66,7 +66,7 @@ def solve_by_prices(search: Search) -> None:
     log.info("band: no plan is under %.6g, work %.3g", search.bound, search.work)
     if search.proved or search.over():
         return
-    candidates = find_candidates(dual, generated.prices)
+    candidates = BandCandidates(dual, generated.prices)
     rounds = _Rounds(search, generated, lift, candidates)
     rounds.run()
     rounds.even_out()
@@ -78,7 +78,7 @@ def _even_out(search: Search) -> None:
         dual = BandDual(search.problem)
         prices = np.zeros(dual.home.shape)
         annealing = BandAnnealing(search, dual, prices, dual.columns.home)
-        annealing.even_out(find_candidates(dual, prices), float("inf"))
+        annealing.even_out(BandCandidates(dual, prices), float("inf"))
 
 
 class _Rounds:

@@ -1,7 +1,7 @@
 """Small problems by branch and bound: better plans, and a proof if it ends in time.
 
 A row's configuration names the brokers that hold its replicas and the one that leads.
-`solver.kernels.tree_exploration` chooses one for each row, bounded by dual prices
+`solver.kernels.configuration_search` chooses one for each row, bounded by dual prices
 computed at every node. It alternates between
 
 freeing some rows around the incumbent and finding the best choice for them, or giving
@@ -27,12 +27,11 @@ from solver.bounds.cardinality import prove_by_counts
 from solver.bounds.configurations import list_configurations
 from solver.bounds.incumbent import Incumbent, found_choice, start_incumbent
 from solver.bounds.reduced_cost_fixing import SLACK
-from solver.kernels.configuration_annealing import anneal_choice
+from solver.kernels.arithmetic import exponential, logarithm
+from solver.kernels.configuration_search import EXHAUSTED, FOUND, anneal_choice
 from solver.kernels.node_bound import CUTOFF, FLOOR, new_tree
 from solver.kernels.node_bound import NODES as NODES_MADE
 from solver.kernels.problem_arrays import NO_BUDGET
-from solver.kernels.smoothing import exponential, logarithm
-from solver.kernels.tree_exploration import EXHAUSTED, FOUND
 from solver.search.local_search import LocalSearch
 
 FEWEST_FREE: Final = 4

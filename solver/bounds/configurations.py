@@ -12,8 +12,9 @@ import numpy as np
 from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.bounds.reduced_cost_fixing import open_choices
 from solver.cpsat.variables import Choices
-from solver.kernels.node_bound import Configurations, link_configurations
-from solver.kernels.problem_arrays import Columns
+from solver.kernels.compiled import linked
+from solver.kernels.node_bound import Configurations
+from solver.kernels.problem_arrays import Columns, sum_loads_at
 from solver.problem.problem import Problem
 from solver.problem.rack_rule import keeps_racks
 from solver.search.local_search import LocalSearch
@@ -44,7 +45,7 @@ class ConfigurationList:
         part = Configurations(
             start=start, at=c.at[kept], load=c.load[kept], used=c.used[kept], price=c.price[kept]
         )
-        return link_configurations(part), kept
+        return linked(part), kept
 
     def counted(self, counts: Bools, stiffness: float) -> "ConfigurationList":
         """Return the list with a count of rows as one more deviation.
@@ -59,7 +60,7 @@ class ConfigurationList:
         return ConfigurationList(
             rows=self.rows,
             brokers=self.brokers,
-            configurations=link_configurations(
+            configurations=linked(
                 Configurations(start=c.start, at=at, load=load, used=c.used + counts, price=c.price)
             ),
             fixed=np.append(self.fixed, 0.0),
@@ -94,12 +95,13 @@ def list_configurations(local: LocalSearch) -> ConfigurationList | None:
     price = np.array([price for each in listed for _, price in each])
     others = np.ones(len(c.home), np.bool_)
     others[rows] = False
-    root = np.sqrt(c.weight)
+    loads = sum_loads_at(c, np.flatnonzero(others), c.home[others])
+    fixed = np.where(c.holding[:, None], loads - 1.0, 0.0)
     return ConfigurationList(
         rows=np.array(rows, np.int64),
         brokers=brokers,
         configurations=_linked(c, np.array(rows), start, brokers, price),
-        fixed=(_fixed(c, np.flatnonzero(others)) * root).ravel(),
+        fixed=(fixed * np.sqrt(c.weight)).ravel(),
     )
 
 
@@ -150,7 +152,7 @@ def _linked(c: Columns, rows: Ints, start: Ints, brokers: Ints, price: Floats) -
     first = np.maximum(brokers, 0)[:, :, None] * dims
     at = (first + np.arange(dims)).reshape(len(row), -1)
     order = np.argsort(load == 0.0, axis=1, kind="stable")
-    return link_configurations(
+    return linked(
         Configurations(
             start=start,
             at=np.take_along_axis(at, order, axis=1),
@@ -159,14 +161,3 @@ def _linked(c: Columns, rows: Ints, start: Ints, brokers: Ints, price: Floats) -
             price=price,
         )
     )
-
-
-def _fixed(c: Columns, rows: Ints) -> Floats:
-    """(B, K) deviations from rows that stay at home."""
-    found: Floats = np.zeros(c.scale.shape)
-    for k in range(c.home.shape[1]):
-        here = rows[c.home[rows, k] >= 0]
-        load = (c.lead if k == 0 else c.follow)[here]
-        for d in range(found.shape[1]):
-            found[:, d] += np.bincount(c.home[here, k], load[:, d], len(found))
-    return np.where(c.holding[:, None], found * c.scale - 1.0, 0.0)

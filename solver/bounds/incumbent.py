@@ -8,8 +8,8 @@ import numpy as np
 from model.snapshot.snapshot import Floats, Ints
 from solver.bounds.configurations import ConfigurationList
 from solver.bounds.reduced_cost_fixing import SLACK
+from solver.kernels.configuration_search import EXHAUSTED, FOUND, explore
 from solver.kernels.node_bound import CUTOFF, EFFORT, LEVEL, Configurations, SearchTree
-from solver.kernels.tree_exploration import EXHAUSTED, FOUND, explore
 from solver.problem.placement import Placement, is_allowed
 from solver.search.local_search import LocalSearch
 
@@ -78,7 +78,7 @@ class Incumbent:
     def explore(self, c: Configurations, tree: SearchTree, nodes: int) -> int:
         """Explore a tree for up to `nodes` nodes, or until limits must be checked.
 
-        Returns the code of `solver.kernels.tree_exploration.explore`.
+        Returns the code of `solver.kernels.configuration_search.explore`.
         """
         search, before = self.local.search, int(tree.counter[EFFORT])
         effort = min(MOST_EFFORT, int(search.work_left / WORK_PER_OPERATION))

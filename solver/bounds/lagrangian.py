@@ -20,7 +20,8 @@ import numpy as np
 from model.snapshot.snapshot import Bools, Floats
 from solver.bounds.large_partitions import grow_tree
 from solver.bounds.single_replica_choices import SLACK, RowChoices, find_choices, has_choices
-from solver.kernels.broker_subproblems import Subproblems, link_subproblems, solve_brokers
+from solver.kernels.broker_subproblems import Subproblems, solve_brokers
+from solver.kernels.compiled import linked
 from solver.kernels.row_prices import BundleMaster, add_sets, new_master, solve_master
 from solver.kernels.single_broker_bnb import BrokerTree, new_tree
 from solver.search.local_search import LocalSearch
@@ -115,7 +116,7 @@ def _new_ascent(local: LocalSearch, o: RowChoices) -> Ascent:
     broker, row = np.nonzero(np.isfinite(o.cost).T)
     start = np.zeros(len(c.scale) + 1, np.int64)
     start[1:] = np.cumsum(np.bincount(broker, minlength=len(c.scale)))
-    problems = link_subproblems(
+    problems = linked(
         Subproblems(
             start=start,
             row=row.astype(np.int32),

@@ -18,8 +18,7 @@ import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
 from solver.bounds.single_replica_choices import SLACK, RowChoices, find_choices
-from solver.kernels.branching import most_split, place_cheapest, relax, restore
-from solver.kernels.child_bounds import price_children
+from solver.kernels.branching import most_split, place_cheapest, price_children, relax, restore
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.relaxed_point import Relaxed, new_relaxed
 from solver.search.dual import Relaxation
@@ -57,19 +56,6 @@ class Node:
     """Whether it, or a node above it, is a start."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """A start for the search: where rows would lie, with fitting dual prices."""
-
-    bound: float
-    rows: Ints
-    """(R,) rows of the columns."""
-    at: Ints
-    """(R,) brokers."""
-    prices: Floats
-    """(B, K) prices of deviation."""
-
-
 @dataclass(slots=True, kw_only=True)
 class LargePartitionTree:
     """The open nodes; their bounds leave out what is decided beforehand."""
@@ -85,8 +71,8 @@ class LargePartitionTree:
     """Least bound of the pruned nodes."""
     made: int = 1
     solved: int = 0
-    starts: list[Start] = field(default_factory=list)
-    """Starts found, the least bound first."""
+    starts: list[Node] = field(default_factory=list)
+    """Solved nodes whose points are starts for the search, the least bound first."""
 
 
 METHOD: Final = "giants kept whole"
@@ -174,7 +160,7 @@ def _branch(tree: LargePartitionTree, node: Node) -> list[Node]:
     row, saved = most_split(x)
     if saved < MOST_SAVED * tree.price and not node.started:
         node.started = True
-        _remember(tree, node)
+        tree.starts = sorted([*tree.starts, node], key=lambda n: n.bound)[:MOST_STARTS]
     if row < 0:
         tree.least = min(tree.least, node.bound)
         return []
@@ -227,13 +213,3 @@ def _point(x: Relaxed, prices: Floats) -> Point:
         broker=broker,
         mass=x.mass[row, broker],
     )
-
-
-def _remember(tree: LargePartitionTree, node: Node) -> None:
-    start = Start(
-        bound=node.bound,
-        rows=tree.choices.rows,
-        at=node.point.at.astype(np.int64),
-        prices=node.point.prices,
-    )
-    tree.starts = sorted([*tree.starts, start], key=lambda s: s.bound)[:MOST_STARTS]

@@ -9,10 +9,11 @@ from typing import Final
 
 import numpy as np
 
+from model.snapshot.snapshot import Bools, Ints
 from solver.cpsat.model import WORK_OF_PAIR, solve_in_rounds
 from solver.cpsat.variables import Choices, choices
-from solver.kernels.pricing import forced_costs
-from solver.problem.placement import Placement
+from solver.kernels.pricing import least_with
+from solver.kernels.problem_arrays import unit_prices
 from solver.search.local_search import LocalSearch
 
 SLACK: Final = 1e-9
@@ -43,27 +44,23 @@ def open_choices(local: LocalSearch) -> Choices:
     assert best is not None  # noqa: S101  # only called once there is one
     all_holders, all_leaders = choices(problem)
     within = (search.objective - search.price_bound) * (1 + SLACK) + SLACK
+    near_hold, near_lead = _near(local, np.array([*all_holders], np.int64), within)
     holders: dict[int, tuple[int, ...]] = {}
     leaders: dict[int, tuple[int, ...]] = {}
-    for row, held in all_holders.items():
-        least, hold, lead = _reduced_costs(local, row)
-        keep, kept = _kept(problem.replicas[row], best, row)
-        keep.update(np.flatnonzero(hold - least <= within).tolist())
-        kept.update(np.flatnonzero(lead - least <= within).tolist(), {int(problem.leader[row])})
-        holders[row] = tuple(b for b in held if b in keep or b in kept)
-        leaders[row] = tuple(b for b in all_leaders[row] if b in kept)
+    for i, (row, held) in enumerate(all_holders.items()):
+        home = problem.replicas[row].tolist()
+        leads = {int(best.leader[row]), int(problem.leader[row])}
+        leads.update(np.flatnonzero(near_lead[i]).tolist())
+        holds = leads.union(home, best.holders(row), np.flatnonzero(near_hold[i]).tolist())
+        holders[row] = tuple(b for b in held if b in holds)
+        leaders[row] = tuple(b for b in all_leaders[row] if b in leads)
     return holders, leaders
 
 
-def _kept(home: np.ndarray, best: Placement, row: int) -> tuple[set[int], set[int]]:
-    keep = {b for b in home.tolist() if b >= 0} | set(best.holders(row))
-    return keep, {int(best.leader[row])}
-
-
-def _reduced_costs(local: LocalSearch, row: int) -> tuple[float, np.ndarray, np.ndarray]:
+def _near(local: LocalSearch, rows: Ints, within: float) -> tuple[Bools, Bools]:
+    """(m, B) whether each broker as a holder, and as the leader, costs at most `within` more."""
     c, relaxation = local.columns, local.relaxation
-    brokers = len(c.scale)
-    hold, lead = np.empty(brokers), np.empty(brokers)
-    q = np.ascontiguousarray((relaxation.prices * c.scale).T)
-    least = forced_costs(c, q, row, relaxation.scratch, hold, lead)
-    return float(least), hold, lead
+    hold, lead = np.empty((len(rows), len(c.scale))), np.empty((len(rows), len(c.scale)))
+    least_with(c, unit_prices(c, relaxation.prices), rows, hold, lead, relaxation.scratch)
+    least = hold.min(axis=1, keepdims=True)
+    return hold - least <= within, lead - least <= within

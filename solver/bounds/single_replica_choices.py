@@ -7,7 +7,7 @@ import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.broker_subproblems import choice_costs
-from solver.kernels.problem_arrays import Columns
+from solver.kernels.problem_arrays import Columns, sum_loads_at
 from solver.search.dual import Relaxation
 from solver.search.search import Search
 
@@ -53,7 +53,7 @@ def find_choices(search: Search, c: Columns, r: Relaxation) -> RowChoices:
     """
     cost = np.empty((len(r.rows), len(c.scale)))
     choice_costs(c, r.rows, r.scratch, cost)
-    priced = cost + 0.0
+    priced = cost.copy()
     for d in range(len(c.weight)):
         priced += c.lead[r.rows, d][:, None] * (c.scale[:, d] * r.prices[:, d])
     refund = float(search.problem.costs.refund.sum())
@@ -64,27 +64,13 @@ def find_choices(search: Search, c: Columns, r: Relaxation) -> RowChoices:
     at: Ints = may.argmax(axis=1)
     others = np.ones(len(c.home), np.bool_)
     others[r.rows] = False
-    rest, done = np.flatnonzero(others), ~open_
-    fixed = _loads(c, rest, c.home[rest, 0]) - c.holding[:, None]
+    done = ~open_
+    fixed = sum_loads_at(c, np.flatnonzero(others), c.home[others]) - c.holding[:, None]
+    lowest = np.sort(priced[open_], axis=1)
     return RowChoices(
         rows=r.rows[open_],
         cost=cost[open_],
-        between=_between(priced[open_]),
-        fixed=fixed + _loads(c, r.rows[done], at[done]),
+        between=(lowest[:, 0] + lowest[:, 1]) / 2.0,
+        fixed=fixed + sum_loads_at(c, r.rows[done], at[done, None]),
         decided=sum(cost[done].min(axis=1).tolist()) - refund,
     )
-
-
-def _between(priced: Floats) -> Floats:
-    lowest = np.sort(priced, axis=1)
-    middle: Floats = (lowest[:, 0] + lowest[:, 1]) / 2.0
-    return middle
-
-
-def _loads(c: Columns, rows: Ints, at: Ints) -> Floats:
-    """(B, K) deviations that these rows add to the brokers they are on."""
-    found = np.empty(c.scale.shape)
-    for d in range(len(c.weight)):
-        found[:, d] = np.bincount(at, c.lead[rows, d], len(found))
-    loads: Floats = found * c.scale
-    return loads

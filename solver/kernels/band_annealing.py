@@ -5,26 +5,30 @@ a changed row home, or does both at once with two rows (Metropolis et al., 1953)
 step keeps all rules.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
-from solver.kernels.compiled import compiled, linked, reference_to
+from solver.kernels.arithmetic import below
+from solver.kernels.band import placement_price
+from solver.kernels.compiled import by_reference, compiled, linked
 from solver.kernels.move_deltas import (
     State,
     change_leader,
     fits,
     holds,
+    is_changed,
     may_lead,
     move,
     racks_hold,
     within_budgets,
 )
+from solver.kernels.pricing import at_home
 from solver.kernels.problem_arrays import Columns
-from solver.kernels.xorshift import below
 
 
+@by_reference
 class BandScratch(NamedTuple):
     """Working memory of one annealing run over n rows, B brokers and K dimensions."""
 
@@ -51,14 +55,6 @@ class BandScratch(NamedTuple):
     """(1,) uint64 state of the generator."""
 
 
-BandScratchStruct, BandScratchReference = reference_to(BandScratch)
-
-
-@compiled
-def _link_scratch(parts: Any) -> Any:
-    return BandScratchReference(*parts)
-
-
 def new_band_scratch(
     c: Columns, most: Floats, imbalance_price: Floats, tolerance: Floats, seed: int
 ) -> BandScratch:
@@ -80,7 +76,7 @@ def new_band_scratch(
         size=np.zeros(1, np.int64),
         random=np.array([2 * seed + 0x9E3779B97F4A7C15], np.uint64),
     )
-    return linked(_link_scratch, record)
+    return linked(record)
 
 
 @compiled
@@ -137,7 +133,7 @@ def evaluate_start(c: Columns, s: State, w: BandScratch) -> float:
     w.length[0] = 0
     for p in range(len(c.rf)):
         w.place[p] = -1
-        value += _price(c, s, p)
+        value += placement_price(c, p, s.at, p)
         _update_changed(c, s, w, p)
     return value
 
@@ -153,31 +149,9 @@ def _imbalance(c: Columns, s: State, w: BandScratch, b: int) -> float:
 
 
 @compiled
-def _price(c: Columns, s: State, p: int) -> float:
-    """Cost of a row where it lies."""
-    if s.at[p, 0] == c.home[p, 0] and c.rf[p] == 1:
-        return 0.0
-    price = 0.0 if s.at[p, 0] == c.home[p, 0] else c.leader_price
-    for k in range(c.rf[p]):
-        if not _at_home(c, p, s.at[p, k]):
-            price += c.price[p]
-    return price
-
-
-@compiled
-def _at_home(c: Columns, p: int, b: int) -> bool:
-    home = False
-    for k in range(c.rf[p]):
-        home |= c.home[p, k] == b
-    return home
-
-
-@compiled
 def _update_changed(c: Columns, s: State, w: BandScratch, p: int) -> None:
     """Update the list of changed rows for one row."""
-    changed = s.at[p, 0] != c.home[p, 0]
-    for k in range(c.rf[p]):
-        changed |= not _at_home(c, p, s.at[p, k])
+    changed = is_changed(c, s, p)
     if changed == (w.place[p] >= 0):
         return
     if changed:
@@ -210,11 +184,11 @@ def _try(
         if p == first:
             break
         first = p
-        before = _price(c, s, p)
+        before = placement_price(c, p, s.at, p)
         done = _go_home(c, s, w, p) if kind == 2 else _put(c, s, w, p, b)
         if not done:
             break
-        delta += _price(c, s, p) - before
+        delta += placement_price(c, p, s.at, p) - before
     return _evaluate_try(c, s, w, delta, done)
 
 
@@ -297,7 +271,7 @@ def _go_home(c: Columns, s: State, w: BandScratch, p: int) -> bool:
     if c.forced[p]:
         return False
     for k in range(rf):
-        if _at_home(c, p, s.at[p, k]):
+        if at_home(c, p, s.at[p, k]):
             continue
         for j in range(rf):
             if not holds(s, p, rf, c.home[p, j]):

@@ -1,22 +1,28 @@
-"""The relaxation of one node of a tree in which some rows are decided.
+"""The relaxation of one node of a tree in which some rows are decided, and bounds of its children.
 
 Row by row, mass moves from the most expensive broker to the cheapest by an exact line
 search, then split rows are mixed. The prices 2 w v prove a bound at any moment (weak
 duality). Starting from the parent's point this takes a few rounds.
+
+A child has a split row on one broker. The parent's prices are kept on the other brokers. The
+broker itself is relaxed again, with each other row either there or where it is cheapest
+otherwise; any prices prove a bound, and these a better one than the reduced cost.
 """
 
 import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.compiled import compiled
-from solver.kernels.conjugate_gradient import UNSPLIT, mix
-from solver.kernels.relaxed_point import Relaxed, may, price_of, quote
+from solver.kernels.relaxed_point import UNSPLIT, Relaxed, may, mix, price_of, quote
 
 CHECK_EVERY = 4
 """Pricings of all rows between two comparisons of value and bound."""
 
 STEPS = 150
 """Most conjugate directions between two pricings."""
+
+LIFTS = 4
+"""Improvements of a child's prices before it waits."""
 
 
 @compiled
@@ -26,19 +32,32 @@ def place_cheapest(x: Relaxed, prices: Floats) -> None:
     `prices` is (B, K), of deviation; sets `x.q` and `x.mass`, and considers only
     brokers where the row `may` be.
     """
-    brokers, dims = x.fixed.shape
-    for b in range(brokers):
-        for d in range(dims):
-            x.q[b, d] = prices[b, d] * x.scale[b, d]
+    _price_at(x, prices)
     x.mass[:, :] = 0.0
     for p in range(len(x.cost)):
-        at, least = -1, np.inf
-        for b in range(brokers):
-            if may(x, p, b):
-                price = price_of(x, p, b)
-                if price < least:
-                    at, least = b, price
+        at, _, _ = _cheapest_two(x, p)
         x.mass[p, at] = 1.0
+
+
+@compiled
+def _price_at(x: Relaxed, prices: Floats) -> None:
+    for b in range(len(x.fixed)):
+        for d in range(len(x.weight)):
+            x.q[b, d] = prices[b, d] * x.scale[b, d]
+
+
+@compiled
+def _cheapest_two(x: Relaxed, p: int) -> tuple[int, float, float]:
+    """A row's cheapest broker, its price, and the second lowest price."""
+    at, low, second = -1, np.inf, np.inf
+    for b in range(len(x.fixed)):
+        if may(x, p, b):
+            price = price_of(x, p, b)
+            if price < low:
+                at, low, second = b, price, low
+            elif price < second:
+                second = price
+    return at, low, second
 
 
 @compiled
@@ -192,3 +211,94 @@ def most_split(x: Relaxed) -> tuple[int, float]:
         if found > most:
             row, most = p, found
     return row, most
+
+
+@compiled
+def price_children(x: Relaxed, p: int, found: Floats) -> int:
+    """Fill found, (B,), with the least rise of the bound with row p on each broker.
+
+    The best prices are kept on the other brokers; those of the broker itself follow
+    what it would hold. Returns the approximate number of operations.
+    """
+    brokers, rows = len(x.fixed), len(x.cost)
+    _price_at(x, x.prices)
+    low, second = np.empty(rows), np.empty(rows)
+    at = np.empty(rows, np.int64)
+    for i in range(rows):
+        at[i], low[i], second[i] = _cheapest_two(x, i)
+    rest, share = np.empty(rows), np.empty(rows)
+    for b in range(brokers):
+        found[b] = np.inf
+        if not may(x, p, b):
+            continue
+        for i in range(rows):
+            rest[i] = second[i] if at[i] == b else low[i]
+            share[i] = x.mass[i, b]
+            if x.decided[i] >= 0:
+                share[i] = 1.0 if x.decided[i] == b else 0.0
+        share[p] = 1.0
+        found[b] = _lift(x, p, b, low, rest, share)
+    return (4 * LIFTS + 1) * x.cost.size * len(x.weight)
+
+
+@compiled
+def _lift(x: Relaxed, p: int, b: int, low: Floats, rest: Floats, share: Floats) -> float:
+    """Rise of the bound with row p on broker b and better prices there.
+
+    `low` and `rest` are (R,) least prices with and without broker b. `share` is (R,):
+    how much of each row to start with; it is improved row by row.
+    """
+    dims, before = len(x.weight), 0.0
+    v, e = np.empty(dims), np.empty(dims)
+    for d in range(dims):
+        e[d] = x.prices[b, d]
+        before += e[d] * x.fixed[b, d] - e[d] * e[d] / (4.0 * x.weight[d])
+        v[d] = x.fixed[b, d]
+    for i in range(len(x.cost)):
+        before += low[i]
+        for d in range(dims):
+            v[d] += share[i] * x.load[i, d] * x.scale[b, d]
+    best = 0.0
+    for k in range(LIFTS + 1):
+        best = max(best, _value_at(x, p, b, rest, e) - before)
+        if k == LIFTS:
+            break
+        for i in range(len(x.cost)):
+            if i != p and rest[i] < np.inf and may(x, i, b):
+                _fit(x, i, b, rest[i], share, v)
+        for d in range(dims):
+            e[d] = 2.0 * x.weight[d] * v[d]
+    return best
+
+
+@compiled
+def _value_at(x: Relaxed, p: int, b: int, rest: Floats, e: Floats) -> float:
+    """Value of all rows and broker b at its prices e, (K,), with row p on it."""
+    found = 0.0
+    for d in range(len(e)):
+        found += e[d] * x.fixed[b, d] - e[d] * e[d] / (4.0 * x.weight[d])
+    for i in range(len(x.cost)):
+        price = np.inf
+        if may(x, i, b):
+            price = x.cost[i, b]
+            for d in range(len(e)):
+                price += e[d] * x.scale[b, d] * x.load[i, d]
+        found += price if i == p else min(price, rest[i])
+    return found
+
+
+@compiled
+def _fit(x: Relaxed, i: int, b: int, rest: float, share: Floats, v: Floats) -> None:
+    """The optimal share of a row on broker b, if the rest costs `rest`."""
+    slope, bend = x.cost[i, b] - rest, 0.0
+    for d in range(len(v)):
+        a = x.load[i, d] * x.scale[b, d]
+        slope += 2.0 * x.weight[d] * v[d] * a
+        bend += 2.0 * x.weight[d] * a * a
+    if bend > 0.0:
+        new = min(1.0, max(0.0, share[i] - slope / bend))
+    else:
+        new = 1.0 if slope < 0.0 else 0.0
+    for d in range(len(v)):
+        v[d] += (new - share[i]) * x.load[i, d] * x.scale[b, d]
+    share[i] = new

@@ -10,12 +10,12 @@ sum_d w_d z_d^2 of the residual z = v(S) - eta / 2 w. The higher the base, the f
 flips can pay off (Geoffrion, 1974).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from model.snapshot.snapshot import Bools, Floats, Ints
-from solver.kernels.compiled import compiled, linked, reference_to
+from solver.kernels.compiled import by_reference, compiled
 from solver.kernels.pricing import PricingScratch, price_row
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.single_broker_bnb import (
@@ -43,6 +43,7 @@ MOST_ROUNDS = 30
 """Most grids in the search for a broker's prices."""
 
 
+@by_reference
 class Subproblems(NamedTuple):
     """The choices of B brokers, broker after broker; K balanced dimensions."""
 
@@ -58,19 +59,6 @@ class Subproblems(NamedTuple):
     """(B, K) deviation from what is decided."""
     weight: Floats
     """(K,) weight in F."""
-
-
-SubproblemsStruct, SubproblemsReference = reference_to(Subproblems)
-
-
-@compiled
-def _link_subproblems(parts: Any) -> Any:
-    return SubproblemsReference(*parts)
-
-
-def link_subproblems(record: Subproblems) -> Subproblems:
-    """Return the record as a reference for compiled loops."""
-    return linked(_link_subproblems, record)
 
 
 @compiled

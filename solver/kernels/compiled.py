@@ -88,38 +88,52 @@ class Reference(structref.StructRefProxy):
         return getattr(self.record, name)
 
 
-def reference_to(kind: Any) -> tuple[type, type]:
-    """Create the compiled type of a record class, and the class of its references.
+def by_reference(kind: type[F]) -> type[F]:
+    """Let compiled loops take records of a class by reference: see `linked`.
 
-    They must be assigned in the record's module as `<record>Struct` and
-    `<record>Reference`: the compiler's cache finds them by name.
+    The compiled type and the class of the references become attributes of the class, since
+    the compiler's cache finds them by name.
     """
+    record: Any = kind
+    unliteral: Any = types.unliteral
+    register: Any = structref.register
+    define: Any = structref.define_proxy
 
     def fields(_: Any, found: Any) -> Any:
         return tuple((name, unliteral(t)) for name, t in found)
 
-    unliteral: Any = types.unliteral
-    register: Any = structref.register
-    define: Any = structref.define_proxy
-    named = {"__module__": kind.__module__}
-    struct = type(
-        f"{kind.__name__}Struct", (types.StructRef,), {**named, "preprocess_fields": fields}
-    )
-    register(struct)
-    made = type(f"{kind.__name__}Reference", (Reference,), named)
-    define(made, struct, list(kind._fields))
-    return struct, made
+    def nested(name: str, base: type, **members: Any) -> Any:
+        named = {"__module__": kind.__module__, "__qualname__": f"{kind.__name__}.{name}"}
+        return type(name, (base,), {**named, **members})
+
+    record.Struct = nested("Struct", types.StructRef, preprocess_fields=fields)
+    record.Reference = reference = nested("Reference", Reference)
+    register(record.Struct)
+    define(reference, record.Struct, list(record._fields))
+
+    @compiled
+    def make(parts: Any) -> Any:
+        return reference(*parts)
+
+    record.make = make
+    return kind
 
 
-def linked(make: Any, record: F) -> F:
-    """Create a reference to a record; `make` is the compiled constructor of its kind."""
+def linked(record: F) -> F:
+    """Create a reference to a record of a class that is passed `by_reference`."""
+    kind: Any = type(record)
     parts = tuple(
         np.require(part, requirements=["C", "W"]) if isinstance(part, np.ndarray) else part
         for part in cast("Any", record)
     )
-    found = make(parts)
-    found.record, found.make = cast("Any", type(record))(*parts), make
+    found = kind.make(parts)
+    found.record = kind(*parts)
     return cast("F", found)
+
+
+def changed(reference: F, **parts: Array) -> F:
+    """Create a reference to the same record, but for these arrays."""
+    return cast("F", linked(cast("Any", reference).record._replace(**parts)))
 
 
 def twin(reference: F) -> F:
@@ -128,5 +142,4 @@ def twin(reference: F) -> F:
     Loops count their references to an array, and threads that count at the same address
     wait for each other: two threads took three times as long as one.
     """
-    one = cast("Any", reference)
-    return cast("F", linked(one.make, one.record))
+    return changed(reference)

@@ -4,11 +4,12 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from solver.kernels.compiled import Array, compiled, linked, reference_to
+from solver.kernels.compiled import Array, by_reference, compiled, linked
 from solver.kernels.pricing import at_home, change_cost
 from solver.kernels.problem_arrays import Columns
 
 
+@by_reference
 class State(NamedTuple):
     """A placement, and the sums that follow from it; changed in place."""
 
@@ -34,18 +35,9 @@ class State(NamedTuple):
     """(2, T, B) replicas and leaders of each topic; (2, 0, B) where not balanced."""
 
 
-StateStruct, StateReference = reference_to(State)
-
-
-@compiled
-def _link_state(parts: Any) -> Any:
-    return StateReference(*parts)
-
-
 def copied(state: State) -> State:
     """Return a copy of a state that shares no array with it."""
-    parts = (part.copy() for part in cast("Any", state).record)
-    return linked(_link_state, State(*parts))
+    return linked(State(*(part.copy() for part in cast("Any", state).record)))
 
 
 def adopt(state: State, other: State, rows: Array, brokers: Array) -> None:
@@ -65,21 +57,19 @@ def new_state(c: Columns, at: Array) -> State:
     """
     brokers, topics = len(c.scale), c.topic_weight.shape[1]
     most_topics = int(c.topic.max(initial=-1)) + 1
-    state = linked(
-        _link_state,
-        State(
-            at=at.copy(),
-            v=np.where(c.holding[:, None], -1.0, 0.0) + np.zeros(c.scale.shape),
-            used=np.zeros(c.limit.shape),
-            held=np.zeros(brokers, np.int64),
-            spent=np.zeros(4, np.int64),
-            topic_moves=np.zeros(most_topics, np.int64),
-            topic_changed=np.zeros(most_topics, np.int64),
-            into=np.zeros(brokers, np.int64),
-            out=np.zeros(brokers, np.int64),
-            topics=np.zeros((2, topics, brokers), np.int64),
-        ),
+    record = State(
+        at=at.copy(),
+        v=np.where(c.holding[:, None], -1.0, 0.0) + np.zeros(c.scale.shape),
+        used=np.zeros(c.limit.shape),
+        held=np.zeros(brokers, np.int64),
+        spent=np.zeros(4, np.int64),
+        topic_moves=np.zeros(most_topics, np.int64),
+        topic_changed=np.zeros(most_topics, np.int64),
+        into=np.zeros(brokers, np.int64),
+        out=np.zeros(brokers, np.int64),
+        topics=np.zeros((2, topics, brokers), np.int64),
     )
+    state = linked(record)
     _sum_up(c, state)
     return state
 
@@ -113,28 +103,46 @@ def _carry(c: Columns, s: State, p: int, k: int, b: int, sign: int) -> None:
 def _count(c: Columns, s: State, p: int, sign: int) -> None:
     """Add what row p changes to the counters of the budgets, or subtract it."""
     for k in range(c.rf[p]):
-        b = s.at[p, k]
-        if not at_home(c, p, b):
-            s.spent[0] += sign
-            s.spent[1] += sign * c.bytes_[p]
-            s.topic_moves[c.topic[p]] += sign
-            s.into[b] += sign
-        if not holds(s, p, c.rf[p], c.home[p, k]):
-            s.out[c.home[p, k]] += sign
+        s.out[c.home[p, k]] += sign
+        _count_replica(c, s, p, s.at[p, k], sign)
     if s.at[p, 0] != c.home[p, 0]:
         s.spent[2] += sign
     _count_changed(c, s, p, sign)
 
 
 @compiled
+def _count_replica(c: Columns, s: State, p: int, b: int, sign: int) -> None:
+    """Count a replica of row p on broker b: as new there, or as not having left."""
+    if at_home(c, p, b):
+        s.out[b] -= sign
+        return
+    s.spent[0] += sign
+    s.spent[1] += sign * c.bytes_[p]
+    s.topic_moves[c.topic[p]] += sign
+    s.into[b] += sign
+
+
+@compiled
 def _count_changed(c: Columns, s: State, p: int, sign: int) -> None:
     """Count row p as changed, or no longer, if it has a new replica or leader."""
-    changed = s.at[p, 0] != c.home[p, 0]
-    for k in range(c.rf[p]):
-        changed |= not at_home(c, p, s.at[p, k])
-    if changed:
+    if is_changed(c, s, p):
         s.spent[3] += sign
         s.topic_changed[c.topic[p]] += sign
+
+
+@compiled
+def is_changed(c: Columns, s: State, p: int) -> bool:
+    """Return whether row p has a new replica or another leader in this state."""
+    return s.at[p, 0] != c.home[p, 0] or has_moved(c, s, p)
+
+
+@compiled
+def has_moved(c: Columns, s: State, p: int) -> bool:
+    """Return whether row p has a replica on a broker without one in the snapshot."""
+    for k in range(c.rf[p]):
+        if not at_home(c, p, s.at[p, k]):
+            return True
+    return False
 
 
 @compiled
@@ -185,7 +193,15 @@ def may_lead(c: Columns, p: int, b: int) -> bool:
 
 
 @compiled
-def topic_delta(c: Columns, s: State, t: int, which: int, i: int, j: int) -> float:
+def may_move(c: Columns, s: State, p: int, k: int, b: int) -> bool:
+    """Return whether the replica in slot k of row p may move to broker b, as in `may_take`."""
+    if holds(s, p, c.rf[p], b) or not may_take(c, p, b):
+        return False
+    return k > 0 or may_lead(c, p, b)
+
+
+@compiled
+def _topic_delta(c: Columns, s: State, t: int, which: int, i: int, j: int) -> float:
     """Compute the change of topic t's cost when one of its replicas moves from i to j.
 
     In units of F. `which` is 0 for replicas and 1 for leaders.
@@ -204,17 +220,17 @@ def topic_delta(c: Columns, s: State, t: int, which: int, i: int, j: int) -> flo
 
 
 @compiled
-def shift_delta(c: Columns, s: State, loads: Array, less: Array, p: int, i: int, j: int) -> float:
-    """Compute the change of the squares when load `loads[p] - less[p]` moves from i to j.
+def _shift_delta(c: Columns, s: State, d: int, load: float, i: int, j: int) -> float:
+    """Change of the squares of dimension d when a load moves from broker i to broker j."""
+    x, y = -load * c.scale[i, d], load * c.scale[j, d]
+    return c.weight[d] * (x * (2 * s.v[i, d] + x) + y * (2 * s.v[j, d] + y))
 
-    In units of F; `loads` and `less` are (n, K).
-    """
-    change = 0.0
-    for d in range(s.v.shape[1]):
-        a = loads[p, d] - less[p, d]
-        x, y = -a * c.scale[i, d], a * c.scale[j, d]
-        change += c.weight[d] * (x * (2 * s.v[i, d] + x) + y * (2 * s.v[j, d] + y))
-    return change
+
+@compiled
+def _leader_changes(c: Columns, p: int, i: int, j: int) -> int:
+    """By how much the number of leader changes grows if j leads row p instead of i."""
+    h = c.home[p, 0]
+    return (1 if j != h else 0) - (1 if i != h else 0)
 
 
 @compiled
@@ -227,20 +243,17 @@ def move_delta(c: Columns, s: State, p: int, k: int, j: int) -> float:
     loads = c.lead if k == 0 else c.follow
     change = 0.0
     for d in range(s.v.shape[1]):
-        a = loads[p, d]
-        x, y = -a * c.scale[i, d], a * c.scale[j, d]
-        change += c.weight[d] * (x * (2 * s.v[i, d] + x) + y * (2 * s.v[j, d] + y))
+        change += _shift_delta(c, s, d, loads[p, d], i, j)
     if not at_home(c, p, j):
         change += c.price[p]
     if not at_home(c, p, i):
         change -= c.price[p]
     if k == 0:
-        h = c.home[p, 0]
-        change += c.leader_price * ((j != h) * 1.0 - (i != h) * 1.0)
+        change += c.leader_price * _leader_changes(c, p, i, j)
     if s.topics.shape[1]:
-        change += topic_delta(c, s, c.topic[p], 0, i, j)
+        change += _topic_delta(c, s, c.topic[p], 0, i, j)
         if k == 0:
-            change += topic_delta(c, s, c.topic[p], 1, i, j)
+            change += _topic_delta(c, s, c.topic[p], 1, i, j)
     return change
 
 
@@ -280,23 +293,10 @@ def move(c: Columns, s: State, p: int, k: int, j: int) -> None:
     _carry(c, s, p, k, i, -1)
     _carry(c, s, p, k, j, 1)
     s.at[p, k] = j
-    if at_home(c, p, j):
-        s.out[j] -= 1
-    else:
-        s.spent[0] += 1
-        s.spent[1] += c.bytes_[p]
-        s.topic_moves[c.topic[p]] += 1
-        s.into[j] += 1
-    if at_home(c, p, i):
-        s.out[i] += 1
-    else:
-        s.spent[0] -= 1
-        s.spent[1] -= c.bytes_[p]
-        s.topic_moves[c.topic[p]] -= 1
-        s.into[i] -= 1
+    _count_replica(c, s, p, j, 1)
+    _count_replica(c, s, p, i, -1)
     if k == 0:
-        h = c.home[p, 0]
-        s.spent[2] += (1 if j != h else 0) - (1 if i != h else 0)
+        s.spent[2] += _leader_changes(c, p, i, j)
     _count_changed(c, s, p, 1)
 
 
@@ -307,11 +307,12 @@ def lead_delta(c: Columns, s: State, p: int, k: int) -> float:
     Rules are not checked.
     """
     i, j = s.at[p, 0], s.at[p, k]
-    change = shift_delta(c, s, c.lead, c.follow, p, i, j)
-    h = c.home[p, 0]
-    change += c.leader_price * ((j != h) * 1.0 - (i != h) * 1.0)
+    change = 0.0
+    for d in range(s.v.shape[1]):
+        change += _shift_delta(c, s, d, c.lead[p, d] - c.follow[p, d], i, j)
+    change += c.leader_price * _leader_changes(c, p, i, j)
     if s.topics.shape[1]:
-        change += topic_delta(c, s, c.topic[p], 1, i, j)
+        change += _topic_delta(c, s, c.topic[p], 1, i, j)
     return change
 
 
@@ -325,8 +326,7 @@ def change_leader(c: Columns, s: State, p: int, k: int) -> None:
     s.at[p, 0], s.at[p, k] = j, i
     _carry(c, s, p, 0, j, 1)
     _carry(c, s, p, k, i, 1)
-    h = c.home[p, 0]
-    s.spent[2] += (1 if j != h else 0) - (1 if i != h else 0)
+    s.spent[2] += _leader_changes(c, p, i, j)
     _count_changed(c, s, p, 1)
 
 
@@ -364,12 +364,8 @@ def racks_hold(c: Columns, s: State, p: int) -> bool:
     if mode == 0:
         return True
     rf = c.rf[p]
-    if mode != 3 and not c.forced[p]:
-        moved = False
-        for k in range(rf):
-            moved |= not at_home(c, p, s.at[p, k])
-        if not moved:
-            return True
+    if mode != 3 and not c.forced[p] and not has_moved(c, s, p):
+        return True
     if mode == 1:
         racks = 0
         for k in range(rf):

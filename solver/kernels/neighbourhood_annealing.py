@@ -6,11 +6,12 @@ end, so a run never makes a placement worse. Metropolis et al., 1953; Kirkpatric
 al., 1983; large neighbourhood search: Shaw, 1998.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from solver.kernels.compiled import Array, compiled, linked, reference_to
+from solver.kernels.arithmetic import below, draw, exponential_quantiles
+from solver.kernels.compiled import Array, by_reference, compiled, linked
 from solver.kernels.move_deltas import (
     State,
     change_leader,
@@ -26,8 +27,6 @@ from solver.kernels.move_deltas import (
 )
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.reduced_cost_candidates import HOLD, LEAD, Candidates
-from solver.kernels.smoothing import logarithm
-from solver.kernels.xorshift import below, draw
 
 NOISE = 4096
 
@@ -35,6 +34,7 @@ MANY = 1_000
 """Items of one subset up to which each gets the full effort."""
 
 
+@by_reference
 class AnnealingScratch(NamedTuple):
     """Working memory of one run over m candidate rows and a subset of the B brokers."""
 
@@ -68,27 +68,6 @@ class AnnealingScratch(NamedTuple):
     """(NOISE,) quantiles of the exponential distribution."""
 
 
-AnnealingScratchStruct, AnnealingScratchReference = reference_to(AnnealingScratch)
-
-
-@compiled
-def _link_scratch(parts: Any) -> Any:
-    return AnnealingScratchReference(*parts)
-
-
-@compiled
-def exponential_quantiles(count: int) -> Array:
-    """Return (count,) quantiles of the exponential distribution: -ln u at midpoints.
-
-    u runs over the midpoints of `count` equal parts of (0, 1). Drawn at random, they
-    are the thresholds of annealing, without a logarithm per step.
-    """
-    found = np.empty(count)
-    for i in range(count):
-        found[i] = logarithm(count / (i + 0.5))
-    return found
-
-
 def new_annealing_scratch(c: Columns, x: Candidates, brokers: int) -> AnnealingScratch:
     """Allocate working memory for annealing subsets of up to `brokers` brokers.
 
@@ -96,25 +75,23 @@ def new_annealing_scratch(c: Columns, x: Candidates, brokers: int) -> AnnealingS
     """
     most, rows = c.home.shape[1], max(1, len(x.row))
     items = rows * most
-    return linked(
-        _link_scratch,
-        AnnealingScratch(
-            sub=np.full(len(c.scale), -1, np.int64),
-            item_row=np.empty(items, np.int64),
-            item_slot=np.empty(items, np.int64),
-            at=np.empty(items, np.int64),
-            lists=np.empty((brokers, items), np.int32),
-            length=np.zeros(brokers, np.int64),
-            item_of=np.full((rows, most), -1, np.int64),
-            open_to=np.empty((rows, brokers), np.int32),
-            opens=np.zeros(rows, np.int64),
-            best=np.empty((rows, most), np.int64),
-            changed=np.empty(rows, np.int64),
-            epoch=np.zeros(rows, np.int64),
-            now=np.zeros(16, np.int64),
-            noise=exponential_quantiles(NOISE),
-        ),
+    record = AnnealingScratch(
+        sub=np.full(len(c.scale), -1, np.int64),
+        item_row=np.empty(items, np.int64),
+        item_slot=np.empty(items, np.int64),
+        at=np.empty(items, np.int64),
+        lists=np.empty((brokers, items), np.int32),
+        length=np.zeros(brokers, np.int64),
+        item_of=np.full((rows, most), -1, np.int64),
+        open_to=np.empty((rows, brokers), np.int32),
+        opens=np.zeros(rows, np.int64),
+        best=np.empty((rows, most), np.int64),
+        changed=np.empty(rows, np.int64),
+        epoch=np.zeros(rows, np.int64),
+        now=np.zeros(16, np.int64),
+        noise=exponential_quantiles(NOISE),
     )
+    return linked(record)
 
 
 @compiled

@@ -8,16 +8,16 @@ D(pi) = v_0 . pi - |pi|^2 / 4 + sum_p min over i of (price_i + pi . load_i)
 
 is below the value of every choice, since |v|^2 >= pi . v - |pi|^2 / 4 for any v. The
 prices come from Newton's method on the smoothed D (`solver.kernels.smoothing`). The
-tree of `solver.kernels.tree_exploration` is stored here: each of its nodes is bounded
+tree of `solver.kernels.configuration_search` is stored here: each of its nodes is bounded
 this way.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from solver.kernels.compiled import Array, compiled, linked, reference_to
-from solver.kernels.smoothing import exponential, logarithm
+from solver.kernels.arithmetic import exponential, logarithm
+from solver.kernels.compiled import Array, by_reference, compiled, linked
 
 FARTHEST = 30.0
 """Temperatures above the cheapest beyond which a configuration has no mass."""
@@ -43,6 +43,7 @@ CUTOFF, FLOOR, VALUE = 0, 1, 2
 """Places in `SearchTree.figure`."""
 
 
+@by_reference
 class Configurations(NamedTuple):
     """N configurations of R rows, row after row; J deviations of weight 1."""
 
@@ -58,6 +59,7 @@ class Configurations(NamedTuple):
     """(N,) cost of the change."""
 
 
+@by_reference
 class SearchTree(NamedTuple):
     """The nodes from the root to the present one, at most L = R + 1."""
 
@@ -111,25 +113,6 @@ class SearchTree(NamedTuple):
     """(3,) cutoff, least bound that was cut off, value found."""
 
 
-ConfigurationsStruct, ConfigurationsReference = reference_to(Configurations)
-SearchTreeStruct, SearchTreeReference = reference_to(SearchTree)
-
-
-@compiled
-def _link_configurations(parts: Any) -> Any:
-    return ConfigurationsReference(*parts)
-
-
-@compiled
-def _link_tree(parts: Any) -> Any:
-    return SearchTreeReference(*parts)
-
-
-def link_configurations(record: Configurations) -> Configurations:
-    """Return the record as a reference for compiled loops."""
-    return linked(_link_configurations, record)
-
-
 def new_tree(c: Configurations, v: Array, pi: Array) -> SearchTree:
     """Create a tree with the root alone.
 
@@ -168,7 +151,7 @@ def new_tree(c: Configurations, v: Array, pi: Array) -> SearchTree:
     tree.start[0] = c.start
     tree.known[0] = np.arange(most)
     tree.v[0], tree.pi[0] = v, pi
-    return linked(_link_tree, tree)
+    return linked(tree)
 
 
 @compiled

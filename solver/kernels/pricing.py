@@ -5,16 +5,17 @@ followers are the bases of a truncated partition matroid, so the greedy choice i
 cheapest (Edmonds, 1971), and for another leader at most one element is exchanged.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from solver.kernels.compiled import Array, compiled, linked, reference_to
+from solver.kernels.compiled import Array, by_reference, compiled, linked
 from solver.kernels.problem_arrays import Columns
 
 INFINITE = np.inf
 
 
+@by_reference
 class PricingScratch(NamedTuple):
     """Working memory for pricing one row over B brokers in Q racks."""
 
@@ -30,27 +31,17 @@ class PricingScratch(NamedTuple):
     """(Q,) replicas chosen in each rack."""
 
 
-PricingScratchStruct, PricingScratchReference = reference_to(PricingScratch)
-
-
-@compiled
-def _link_scratch(parts: Any) -> Any:
-    return PricingScratchReference(*parts)
-
-
 def new_pricing_scratch(c: Columns) -> PricingScratch:
     """Allocate working memory for pricing one row at a time."""
     brokers, most, racks = len(c.scale), c.home.shape[1], c.usable.shape[1]
-    return linked(
-        _link_scratch,
-        PricingScratch(
-            follow=np.empty(brokers),
-            lead=np.empty(brokers),
-            best=np.empty(most, np.int64),
-            chosen=np.empty(most, np.int64),
-            in_rack=np.zeros(racks, np.int64),
-        ),
+    record = PricingScratch(
+        follow=np.empty(brokers),
+        lead=np.empty(brokers),
+        best=np.empty(most, np.int64),
+        chosen=np.empty(most, np.int64),
+        in_rack=np.zeros(racks, np.int64),
     )
+    return linked(record)
 
 
 @compiled
@@ -103,16 +94,13 @@ def price_row(c: Columns, q: Array, p: int, discount: float, r: PricingScratch) 
     g = c.group[p]
     new = discounted(c.price[p], discount)
     change = discounted(c.leader_price, discount)
-    single = c.rf[p] == 1
-    for b in range(brokers):
-        r.lead[b] = new + change
+    r.lead[:] = new + change
     for d in range(q.shape[0]):
         a = c.lead[p, d]
         for b in range(brokers):
             r.lead[b] += a * q[d, b]
-    if not single:
-        for b in range(brokers):
-            r.follow[b] = new
+    if c.rf[p] > 1:
+        r.follow[:] = new
         for d in range(q.shape[0]):
             a = c.follow[p, d]
             if a != 0.0:
@@ -169,8 +157,8 @@ def cheapest(c: Columns, p: int, r: PricingScratch) -> float:
 @compiled
 def _cheapest_set(c: Columns, p: int, r: PricingScratch) -> float:
     rf, g = c.rf[p], c.group[p]
-    cost, full = _greedy(c, p, r)
-    if not full:
+    cost = greedy(c, p, r)
+    if cost == INFINITE:
         # `chosen` is incomplete here: it still has brokers of earlier rows.
         return _or_home(c, p, r, INFINITE)
     least, leader, without = INFINITE, -1, -1
@@ -184,23 +172,32 @@ def _cheapest_set(c: Columns, p: int, r: PricingScratch) -> float:
         if total < least:
             least, leader, without = total, b, out
     if leader >= 0:
-        r.best[0] = leader
-        at = 1
-        for k in range(rf):
-            if k != without:
-                r.best[at] = r.chosen[k]
-                at += 1
+        _lead_by(r, rf, r.chosen, without, leader)
     return _or_home(c, p, r, least)
 
 
 @compiled
-def _greedy(c: Columns, p: int, r: PricingScratch) -> tuple[float, bool]:
-    """Choose the rf cheapest followers within the caps per rack; cost, and whether complete."""
-    rf, g = c.rf[p], c.group[p]
-    for q in range(len(r.in_rack)):
-        r.in_rack[q] = 0
-    cost = 0.0
+def _lead_by(r: PricingScratch, rf: int, at: Array, without: int, leader: int) -> None:
+    """Store a leader in `r.best`, and the brokers `at`, (rf,), but for one position."""
+    r.best[0] = leader
+    place = 1
     for k in range(rf):
+        if k != without:
+            r.best[place] = at[k]
+            place += 1
+
+
+@compiled
+def greedy(c: Columns, p: int, r: PricingScratch) -> float:
+    """Choose the cheapest followers of the priced row p within the caps per rack.
+
+    Fills `r.chosen`, in ascending order of their costs, and returns the sum of these in units
+    of F; infinite, and `r.chosen` incomplete, where there are too few brokers.
+    """
+    g = c.group[p]
+    r.in_rack[:] = 0
+    cost = 0.0
+    for k in range(c.rf[p]):
         at = -1
         for b in range(len(r.follow)):
             if r.follow[b] == INFINITE or (at >= 0 and r.follow[b] >= r.follow[at]):
@@ -213,11 +210,11 @@ def _greedy(c: Columns, p: int, r: PricingScratch) -> tuple[float, bool]:
             if not taken:
                 at = b
         if at < 0:
-            return INFINITE, False
+            return INFINITE
         r.chosen[k] = at
         r.in_rack[c.rack[at]] += 1
         cost += r.follow[at]
-    return cost, True
+    return cost
 
 
 @compiled
@@ -250,12 +247,7 @@ def _or_home(c: Columns, p: int, r: PricingScratch, least: float) -> float:
         if total < least:
             least, leader = total, k
     if leader >= 0:
-        r.best[0] = c.home[p, leader]
-        at = 1
-        for k in range(rf):
-            if k != leader:
-                r.best[at] = c.home[p, k]
-                at += 1
+        _lead_by(r, rf, c.home[p], leader, c.home[p, leader])
     return least
 
 
@@ -292,36 +284,104 @@ def stays_cheapest(c: Columns, q: Array, lowest: Array, p: int, discount: float)
 
 
 @compiled
-def forced_costs(
-    c: Columns, q: Array, p: int, r: PricingScratch, hold: Array, lead: Array
-) -> float:
-    """Compute the least cost of row p with each broker in its set, and as its leader.
+def stay_cost(c: Columns, q: Array, p: int) -> float:
+    """Compute the cost of row p's loads where they are, at prices q, (K, B), in units of F."""
+    total = 0.0
+    for k in range(c.rf[p]):
+        b = c.home[p, k]
+        for d in range(q.shape[0]):
+            total += (c.lead[p, d] if k == 0 else c.follow[p, d]) * q[d, b]
+    return total
 
-    Fills `hold` and `lead`, (B,) each, and returns the least cost overall. A broker is forced in
-    by a reward that outweighs everything else, which keeps the greedy choice exact.
+
+@compiled
+def least_with(
+    c: Columns, q: Array, rows: Array, holds: Array, leads: Array, r: PricingScratch
+) -> None:
+    """Find the least cost of rows with a given broker in them, at prices q, (K, B).
+
+    `rows` is (m,). Fills `holds`, (m, B) with a replica on the broker, and `leads`, (m, B)
+    with the broker as the leader, in units of F; infinite for rows that may not change and
+    where nothing is allowed. Including a broker exchanges at most one other of the greedy
+    choice, as another leader does.
     """
-    brokers = q.shape[1]
-    reward = 1.0
-    price_row(c, q, p, 0.0, r)
-    least = cheapest(c, p, r)
-    for b in range(brokers):
-        if r.lead[b] < INFINITE:
-            reward += abs(r.lead[b])
-        if r.follow[b] < INFINITE and c.rf[p] > 1:
-            reward += abs(r.follow[b])
-    for b in range(brokers):
-        lead[b] = INFINITE
-        hold[b] = INFINITE
-        held, led = r.follow[b], r.lead[b]
-        if led < INFINITE:
-            r.lead[b] = led - reward
-            lead[b] = cheapest(c, p, r) + reward
-            r.lead[b] = led
+    chosen = np.zeros(c.home.shape[1], np.int64)
+    holds[:, :] = INFINITE
+    leads[:, :] = INFINITE
+    for i in range(len(rows)):
+        p = rows[i]
+        if not c.free[p]:
+            continue
+        price_row(c, q, p, 0.0, r)
         if c.rf[p] == 1:
-            hold[b] = lead[b]
-        elif held < INFINITE:
-            r.follow[b] = held - reward
-            r.lead[b] = led - reward
-            hold[b] = cheapest(c, p, r) + reward
-            r.follow[b], r.lead[b] = held, led
-    return least
+            holds[i, :] = r.lead
+            leads[i, :] = r.lead
+            continue
+        total = greedy(c, p, r)
+        if total < INFINITE:
+            for b in range(len(r.lead)):
+                holds[i, b], leads[i, b] = _with_broker(c, p, b, total, chosen, r)
+        _with_home(c, p, holds[i], leads[i], r)
+
+
+@compiled
+def _with_broker(
+    c: Columns, p: int, b: int, total: float, chosen: Array, r: PricingScratch
+) -> tuple[float, float]:
+    """Least cost with broker b, and with b as the leader; the greedy choice costs `total`."""
+    k = _leaves(c, p, b, r.chosen, -1, r)
+    if r.follow[b] == INFINITE or k < 0:
+        return INFINITE, INFINITE
+    without = total - r.follow[r.chosen[k]]
+    led = without + r.lead[b]
+    chosen[:] = r.chosen
+    chosen[k] = b
+    return min(led, _with_leader(c, p, chosen, without + r.follow[b], b, r)), led
+
+
+@compiled
+def _with_leader(
+    c: Columns, p: int, chosen: Array, total: float, kept: int, r: PricingScratch
+) -> float:
+    """Cost with the best leader, in exchange for a follower other than `kept` if not chosen."""
+    cost = INFINITE
+    for b in range(len(r.lead)):
+        if r.lead[b] < INFINITE:
+            k = _leaves(c, p, b, chosen, kept, r)
+            if k >= 0:
+                cost = min(cost, total - r.follow[chosen[k]] + r.lead[b])
+    return cost
+
+
+@compiled
+def _leaves(c: Columns, p: int, b: int, chosen: Array, kept: int, r: PricingScratch) -> int:
+    """Which of the chosen makes room for broker b; b itself if it is one of them."""
+    rack, same = c.rack[b], 0
+    for k in range(c.rf[p]):
+        if chosen[k] == b:
+            return k
+        same += c.rack[chosen[k]] == rack
+    full = same >= c.most[c.group[p], rack]
+    found = -1
+    for k in range(c.rf[p]):
+        if chosen[k] == kept or (full and c.rack[chosen[k]] != rack):
+            continue
+        if found < 0 or r.follow[chosen[k]] > r.follow[chosen[found]]:
+            found = k
+    return found
+
+
+@compiled
+def _with_home(c: Columns, p: int, holds: Array, leads: Array, r: PricingScratch) -> None:
+    """The same for replicas that stay, which the racks need not allow."""
+    if c.forced[p]:
+        return
+    total, gain = 0.0, INFINITE
+    for k in range(c.rf[p]):
+        b = c.home[p, k]
+        total += r.follow[b]
+        gain = min(gain, r.lead[b] - r.follow[b])
+    for k in range(c.rf[p]):
+        b = c.home[p, k]
+        holds[b] = min(holds[b], total + gain)
+        leads[b] = min(leads[b], total + r.lead[b] - r.follow[b])

@@ -1,18 +1,20 @@
 """A problem as the flat arrays that compiled loops take."""
 
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from solver.kernels.compiled import Array, compiled, linked, reference_to
+from model.snapshot.snapshot import Count
+from solver.kernels.compiled import Array, by_reference, linked
 from solver.problem.co_location import RackMode
-from solver.problem.placement import topic_totals
+from solver.problem.placement import Placement, topic_totals
 from solver.problem.problem import CAPACITY_SLACK, Problem
 
 NO_BUDGET: Final = np.iinfo(np.int64).max
 """Stands for a budget without a limit."""
 
 
+@by_reference
 class Columns(NamedTuple):
     """Arrays over n rows, B brokers, K balanced and C limited dimensions, M replicas at most.
 
@@ -93,14 +95,6 @@ class Columns(NamedTuple):
     """(B,) brokers that may keep load."""
 
 
-ColumnsStruct, ColumnsReference = reference_to(Columns)
-
-
-@compiled
-def _link_columns(parts: Any) -> Any:
-    return ColumnsReference(*parts)
-
-
 def find_columns(problem: Problem) -> Columns:
     """Build the arrays that compiled loops take from a problem; rows keep their order.
 
@@ -111,59 +105,69 @@ def find_columns(problem: Problem) -> Columns:
     home, stays = _leader_first(problem)
     unit = _units(problem)
     led = problem.leader >= 0
-    lead = problem.lead
-    if not led.all():
-        lead = np.where(led[:, None], lead, problem.follow)
+    lead = np.where(led[:, None], problem.lead, problem.follow)
     kept = np.flatnonzero(problem.weight > 0)
     column, unit = problem.column[kept], unit[kept]
     limited = np.flatnonzero(np.isfinite(problem.allowed).any(axis=0))
     barred_start, barred = _barred(problem)
-    return linked(
-        _link_columns,
-        Columns(
-            home=home,
-            rf=problem.rf.astype(np.int64),
-            lead=lead[:, column] * unit,
-            follow=problem.follow[:, column] * unit,
-            scale=problem.slope[:, kept] / unit,
-            weight=problem.weight[kept],
-            price=problem.costs.replica,
-            leader_price=problem.costs.leader,
-            free=may.fixed_reason == 0,
-            led=led,
-            stays=stays,
-            forced=(may.forced > 0) & (may.fixed_reason == 0),
-            group=spreading.group.astype(np.int64),
-            allow=spreading.allow & may.alive,
-            may_lead=spreading.lead & may.alive,
-            leads_on=stays[:, 0] & spreading.lead[spreading.group, home[:, 0]],
-            mode=spreading.mode,
-            distinct=spreading.distinct,
-            wanted=spreading.wanted,
-            most=_most_in_rack(problem),
-            rack=spreading.rack.astype(np.int64),
-            usable=_takers(problem),
-            barred_start=barred_start,
-            barred=barred,
-            limit_lead=np.ascontiguousarray(lead[:, limited]),
-            limit_follow=np.ascontiguousarray(problem.follow[:, limited]),
-            limit=problem.allowed[:, limited] * (1 + CAPACITY_SLACK / 2),
-            most_replicas=problem.allowed_replicas,
-            budgets=_budgets(problem),
-            bytes_=problem.copied_bytes,
-            topic=problem.snapshot.partitions.topic.astype(np.int64),
-            topic_weight=_topic_weights(problem),
-            topic_level=_topic_levels(problem),
-            holding=may.holding,
-        ),
+    usable = _usable(problem)
+    topic_weight, topic_level = _topics(problem)
+    record = Columns(
+        home=home,
+        rf=problem.rf.astype(np.int64),
+        lead=lead[:, column] * unit,
+        follow=problem.follow[:, column] * unit,
+        scale=problem.slope[:, kept] / unit,
+        weight=problem.weight[kept],
+        price=problem.costs.replica,
+        leader_price=problem.costs.leader,
+        free=may.fixed_reason == 0,
+        led=led,
+        stays=stays,
+        forced=(may.forced > 0) & (may.fixed_reason == 0),
+        group=spreading.group.astype(np.int64),
+        allow=spreading.allow & may.alive,
+        may_lead=spreading.lead & may.alive,
+        leads_on=stays[:, 0] & spreading.lead[spreading.group, home[:, 0]],
+        mode=spreading.mode,
+        distinct=spreading.distinct,
+        wanted=spreading.wanted,
+        most=_most_in_rack(problem, usable),
+        rack=spreading.rack.astype(np.int64),
+        usable=usable,
+        barred_start=barred_start,
+        barred=barred,
+        limit_lead=np.ascontiguousarray(lead[:, limited]),
+        limit_follow=np.ascontiguousarray(problem.follow[:, limited]),
+        limit=problem.allowed[:, limited] * (1 + CAPACITY_SLACK / 2),
+        most_replicas=problem.allowed_replicas,
+        budgets=_budgets(problem),
+        bytes_=problem.copied_bytes,
+        topic=problem.snapshot.partitions.topic.astype(np.int64),
+        topic_weight=topic_weight,
+        topic_level=topic_level,
+        holding=may.holding,
     )
+    return linked(record)
 
 
-def relinked(c: Columns, **changes: Array) -> Columns:
-    """Return the columns with some arrays replaced, such as relaxed limits."""
-    record = cast("Any", c).record
-    changed: Columns = record._replace(**changes)
-    return linked(_link_columns, changed)
+def unit_prices(c: Columns, pi: Array) -> Array:
+    """Convert (B, K) prices of deviation to (K, B) prices per unit of load."""
+    return np.ascontiguousarray((pi * c.scale).T)
+
+
+def sum_loads_at(c: Columns, rows: Array, at: Array) -> Array:
+    """Add up the loads, (B, K) as shares of the mean, of rows on the brokers `at`.
+
+    `rows` is (m,) and `at` (m, M), leader first; -1 fills.
+    """
+    found: Array = np.zeros(c.scale.shape)
+    for k in range(at.shape[1]):
+        here = at[:, k] >= 0
+        load = (c.lead if k == 0 else c.follow)[rows[here]]
+        for d in range(found.shape[1]):
+            found[:, d] += np.bincount(at[here, k], load[:, d], len(found))
+    return found * c.scale
 
 
 def _units(problem: Problem) -> Array:
@@ -175,12 +179,8 @@ def _units(problem: Problem) -> Array:
 
 def _leader_first(problem: Problem) -> tuple[Array, Array]:
     """(n, M) brokers, leader first, others ascending, and which of them may stay."""
-    replicas, leader = problem.replicas, problem.leader[:, None]
-    rank = np.where(replicas == leader, -1, replicas)
-    # The filler -1 must not be taken for the leader of a row without one.
-    rank = np.where(replicas >= 0, rank, np.iinfo(np.int64).max)
-    order = np.argsort(rank, axis=1, kind="stable")
-    home = np.take_along_axis(replicas, order, axis=1).astype(np.int64)
+    order = _order(problem.replicas, problem.leader)
+    home = np.take_along_axis(problem.replicas, order, axis=1).astype(np.int64)
     go = np.take_along_axis(problem.may.must_go, order, axis=1)
     return np.ascontiguousarray(home), np.ascontiguousarray(~go)
 
@@ -190,44 +190,60 @@ def leader_first(c: Columns, replicas: Array, leader: Array) -> Array:
 
     `replicas` is (n, M) in any order and `leader` is (n,), both broker positions.
     """
-    rank = np.where(replicas >= 0, replicas, np.iinfo(np.int64).max)
-    rank = np.where(replicas == leader[:, None], -1, rank)
-    order = np.argsort(rank, axis=1, kind="stable")
-    at = np.take_along_axis(replicas, order, axis=1)
+    at = np.take_along_axis(replicas, _order(replicas, leader), axis=1)
     return np.where(c.free[:, None], at, c.home).astype(np.int64)
 
 
-def _most_in_rack(problem: Problem) -> Array:
+def placement_of(problem: Problem, at: Array) -> Placement:
+    """Convert (n, M) brokers, leader first, to a placement of the problem.
+
+    Rows that may not change are as in the snapshot.
+    """
+    free = problem.may.fixed_reason == 0
+    return Placement(
+        replicas=np.where(free[:, None], at, problem.replicas).astype(np.int64),
+        leader=np.where(free, at[:, 0], problem.leader).astype(np.int64),
+    )
+
+
+def _order(replicas: Array, leader: Array) -> Array:
+    """(n, M) positions of the replicas, the leader's first, the others by broker, then fillers."""
+    rank = np.where(replicas == leader[:, None], -1, replicas)
+    # The filler -1 must not be taken for the leader of a row without one.
+    rank = np.where(replicas >= 0, rank, np.iinfo(np.int64).max)
+    return np.argsort(rank, axis=1, kind="stable")
+
+
+def _most_in_rack(problem: Problem, usable: Array) -> Array:
     spreading = problem.may.spreading
     most = np.full(spreading.wanted.shape, np.iinfo(np.int32).max, np.int64)
     rf = np.zeros(len(spreading.mode), np.int64)
     rf[spreading.group] = problem.rf
-    takers = _takers(problem)
     for g, mode in enumerate(spreading.mode.tolist()):
         if mode == RackMode.EXACT:
             most[g] = spreading.wanted[g]
         elif mode == RackMode.EVEN:
-            most[g] = [_most_if_even(takers[g], q, rf[g]) for q in range(len(most[g]))]
+            most[g] = [_most_if_even(usable[g], q, rf[g]) for q in range(len(most[g]))]
         elif mode == RackMode.SPREAD:
             most[g] = rf[g] - spreading.distinct[g] + 1
     return most
 
 
-def _most_if_even(takers: Array, rack: int, rf: int) -> int:
+def _most_if_even(usable: Array, rack: int, rf: int) -> int:
     """Most replicas of rf that one rack can hold if no other rack with a free broker
     holds two fewer."""
-    others = np.delete(takers, rack)
+    others = np.delete(usable, rack)
     fits = [m for m in range(1, rf + 1) if m + np.minimum(others, m - 1).sum() <= rf]
     return max(fits)
 
 
-def _takers(problem: Problem) -> Array:
+def _usable(problem: Problem) -> Array:
     """(G, Q) number of brokers in each rack that may get a replica."""
     spreading = problem.may.spreading
-    takers = np.zeros(spreading.wanted.shape, np.int64)
+    usable = np.zeros(spreading.wanted.shape, np.int64)
     for b in np.flatnonzero(problem.may.alive).tolist():
-        takers[:, spreading.rack[b]] += spreading.allow[:, b]
-    return takers
+        usable[:, spreading.rack[b]] += spreading.allow[:, b]
+    return usable
 
 
 def _barred(problem: Problem) -> tuple[Array, Array]:
@@ -254,24 +270,14 @@ def _budgets(problem: Problem) -> Array:
     return np.array([NO_BUDGET if v is None else v for v in limits], np.int64)
 
 
-def _topic_levels(problem: Problem) -> Array:
+def _topics(problem: Problem) -> tuple[Array, Array]:
+    """(2, T) weight, and mean count per broker, of each topic's replicas and leaders."""
     topics = len(problem.snapshot.header.topics) if problem.topic_share else 0
-    level = np.ones((2, topics))
+    weights, level = np.zeros((2, topics)), np.ones((2, topics))
     brokers = max(1, int(problem.may.holding.sum()))
-    for measure, _ in problem.topic_share:
-        total = topic_totals(problem, measure)
-        level[_which(measure)] = np.maximum(total, 1.0) / brokers
-    return level
-
-
-def _topic_weights(problem: Problem) -> Array:
-    topics = len(problem.snapshot.header.topics) if problem.topic_share else 0
-    weights = np.zeros((2, topics))
     for measure, weight in problem.topic_share:
         total = topic_totals(problem, measure)
-        weights[_which(measure)] += weight * total / max(1.0, float(total.sum()))
-    return weights
-
-
-def _which(measure: str) -> int:
-    return 0 if measure == "topic_replicas" else 1
+        which = 0 if measure == Count.TOPIC_REPLICAS else 1
+        weights[which] += weight * total / max(1.0, float(total.sum()))
+        level[which] = np.maximum(total, 1.0) / brokers
+    return weights, level

@@ -5,11 +5,11 @@ configuration that includes it, minus that of its cheapest configuration overall
 change with a large reduced cost is hardly ever part of a good plan.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from solver.kernels.compiled import Array, compiled, linked, reference_to
+from solver.kernels.compiled import Array, by_reference, compiled, linked
 from solver.kernels.move_deltas import may_lead, may_take
 from solver.kernels.pricing import (
     PricingScratch,
@@ -27,6 +27,7 @@ LEAD: Final = 2
 """Bit of a broker that may lead."""
 
 
+@by_reference
 class Candidates(NamedTuple):
     """Changes to be tried: m rows, and the brokers that each may use."""
 
@@ -36,17 +37,9 @@ class Candidates(NamedTuple):
     """(m, B) uint8: `HOLD`, `LEAD` or both."""
 
 
-CandidatesStruct, CandidatesReference = reference_to(Candidates)
-
-
-@compiled
-def _link_candidates(parts: Any) -> Any:
-    return CandidatesReference(*parts)
-
-
 def new_candidates(row: Array, may: Array) -> Candidates:
     """Build candidates from `row`, (m,) rows, and `may`, (m, B): where each may move."""
-    return linked(_link_candidates, Candidates(row=row, may=may))
+    return linked(Candidates(row=row, may=may))
 
 
 @compiled

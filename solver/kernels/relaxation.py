@@ -8,17 +8,17 @@ search (Lacoste-Julien and Jaggi, 2015). Rows that stay whole at home need no me
 Any pi gives a valid bound of F (weak duality), the best one at the optimum.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from solver.kernels.compiled import Array, compiled, linked, reference_to
+from solver.kernels.compiled import Array, by_reference, compiled, linked
 from solver.kernels.pricing import (
     PricingScratch,
-    change_cost,
     cheapest,
     lowest_prices,
     price_row,
+    stay_cost,
     stays_cheapest,
 )
 from solver.kernels.problem_arrays import Columns
@@ -29,6 +29,7 @@ ROUNDING = 1e-12
 """Share of the summed magnitudes that float arithmetic may have added."""
 
 
+@by_reference
 class Masses(NamedTuple):
     """How rows are split: linked lists of nodes, one per configuration with mass."""
 
@@ -44,28 +45,18 @@ class Masses(NamedTuple):
     """(1,) first node of the list of unused ones."""
 
 
-MassesStruct, MassesReference = reference_to(Masses)
-
-
-@compiled
-def _link_masses(parts: Any) -> Any:
-    return MassesReference(*parts)
-
-
 def new_masses(c: Columns, room: int) -> Masses:
     """Create masses with all rows whole at home, and space for `room` configurations."""
     following = np.arange(1, room + 1, dtype=np.int64)
     following[-1] = NONE
-    return linked(
-        _link_masses,
-        Masses(
-            head=np.full(len(c.home), NONE, np.int64),
-            next=following,
-            at=np.full((room, c.home.shape[1]), -1, np.int64),
-            mass=np.zeros(room),
-            unused=np.zeros(1, np.int64),
-        ),
+    record = Masses(
+        head=np.full(len(c.home), NONE, np.int64),
+        next=following,
+        at=np.full((room, c.home.shape[1]), -1, np.int64),
+        mass=np.zeros(room),
+        unused=np.zeros(1, np.int64),
     )
+    return linked(record)
 
 
 @compiled
@@ -127,16 +118,33 @@ def _reprice(c: Columns, v: Array, q: Array, lowest: Array, at: Array, rf: int) 
 
 
 @compiled
+def _shift(
+    c: Columns, v: Array, q: Array, lowest: Array, p: int, old: Array, new: Array, mass: float
+) -> None:
+    """Move mass of row p from one configuration to another; update deviations and prices."""
+    _add(c, v, p, old, -mass)
+    _add(c, v, p, new, mass)
+    _reprice(c, v, q, lowest, old, c.rf[p])
+    _reprice(c, v, q, lowest, new, c.rf[p])
+
+
+@compiled
+def _slot(at: Array, rf: int, b: int) -> int:
+    """Slot of broker b in a configuration, -1 for none."""
+    for k in range(rf):
+        if at[k] == b:
+            return k
+    return NONE
+
+
+@compiled
 def _curvature(c: Columns, p: int, old: Array, new: Array) -> float:
     """Half the second derivative of F along the exchange of two configurations."""
     rf = c.rf[p]
     total = 0.0
     for k in range(rf):
         b = new[k]
-        was = NONE
-        for j in range(rf):
-            if old[j] == b:
-                was = j
+        was = _slot(old, rf, b)
         for d in range(c.lead.shape[1]):
             a = c.lead[p, d] if k == 0 else c.follow[p, d]
             if was == 0:
@@ -147,10 +155,7 @@ def _curvature(c: Columns, p: int, old: Array, new: Array) -> float:
             total += c.weight[d] * x * x
     for j in range(rf):
         b = old[j]
-        stays = False
-        for k in range(rf):
-            stays |= new[k] == b
-        if not stays:
+        if _slot(new, rf, b) == NONE:
             for d in range(c.lead.shape[1]):
                 a = c.lead[p, d] if j == 0 else c.follow[p, d]
                 x = a * c.scale[b, d]
@@ -171,10 +176,7 @@ def place_forced_rows(c: Columns, m: Masses, v: Array, q: Array, r: PricingScrat
             if cheapest(c, p, r) == np.inf:
                 return False
             _new_node(m, p, r.best, 1.0, c.rf[p])
-            _add(c, v, p, c.home[p], -1.0)
-            _add(c, v, p, r.best, 1.0)
-            _reprice(c, v, q, lowest, c.home[p], c.rf[p])
-            _reprice(c, v, q, lowest, r.best, c.rf[p])
+            _shift(c, v, q, lowest, p, c.home[p], r.best, 1.0)
     return True
 
 
@@ -219,48 +221,25 @@ def _exchange(
         if not _new_node(m, p, r.best, 0.0, rf):
             return
         same = m.head[p]
-    _shift(c, m, v, q, lowest, p, worst, same, dearest - best)
+    bend = 2.0 * _curvature(c, p, m.at[worst], m.at[same])
+    gain, mass = dearest - best, m.mass[worst]
+    if bend > 0.0 and gain / bend < mass:
+        mass = gain / bend
+    _shift(c, v, q, lowest, p, m.at[worst], m.at[same], mass)
+    m.mass[same] += mass
+    m.mass[worst] -= mass
 
 
 @compiled
 def _forget_if_whole(c: Columns, m: Masses, p: int) -> None:
-    """Remove the nodes of a row that is whole at home again."""
-    node = m.head[p]
+    """Remove the only node of a row if it is home again."""
+    node, rf = m.head[p], c.rf[p]
     if c.forced[p] or m.at[node, 0] != c.home[p, 0]:
         return
-    for k in range(1, c.rf[p]):
-        here = False
-        for j in range(1, c.rf[p]):
-            here |= m.at[node, j] == c.home[p, k]
-        if not here:
+    for k in range(1, rf):
+        if _slot(m.at[node], rf, c.home[p, k]) == NONE:
             return
     _drop_node(m, p, node)
-
-
-@compiled
-def _shift(
-    c: Columns,
-    m: Masses,
-    v: Array,
-    q: Array,
-    lowest: Array,
-    p: int,
-    worst: int,
-    best: int,
-    gain: float,
-) -> None:
-    """Move mass between two configurations as far as that pays."""
-    rf = c.rf[p]
-    bend = 2.0 * _curvature(c, p, m.at[worst], m.at[best])
-    step = m.mass[worst]
-    if bend > 0.0 and gain / bend < step:
-        step = gain / bend
-    _add(c, v, p, m.at[worst], -step)
-    _add(c, v, p, m.at[best], step)
-    m.mass[best] += step
-    m.mass[worst] -= step
-    _reprice(c, v, q, lowest, m.at[worst], rf)
-    _reprice(c, v, q, lowest, m.at[best], rf)
 
 
 @compiled
@@ -278,21 +257,6 @@ def drop_empty(c: Columns, m: Masses, rows: Array) -> None:
         if m.head[p] != NONE and m.next[m.head[p]] == NONE:
             m.mass[m.head[p]] = 1.0
             _forget_if_whole(c, m, p)
-
-
-@compiled
-def relaxed_prices(c: Columns, m: Masses) -> float:
-    """Compute the cost of the relaxed placement's changes, in units of F.
-
-    Each configuration's cost is weighted with its mass; the refund is not subtracted.
-    """
-    total = 0.0
-    for p in range(len(m.head)):
-        node = m.head[p]
-        while node != NONE:
-            total += m.mass[node] * change_cost(c, p, m.at[node])
-            node = m.next[node]
-    return total
 
 
 @compiled
@@ -335,16 +299,6 @@ def price_all(
 
 
 @compiled
-def _stay_cost(c: Columns, q: Array, p: int) -> float:
-    total = 0.0
-    for k in range(c.rf[p]):
-        b = c.home[p, k]
-        for d in range(q.shape[0]):
-            total += (c.lead[p, d] if k == 0 else c.follow[p, d]) * q[d, b]
-    return total
-
-
-@compiled
 def dual_value(c: Columns, pi: Array, r: PricingScratch) -> float:
     """Compute the bound that prices pi, (B, K), prove, before the refund is subtracted.
 
@@ -369,7 +323,7 @@ def dual_value(c: Columns, pi: Array, r: PricingScratch) -> float:
             total, lost = _added(total, lost, cheapest(c, p, r))
             size += c.rf[p] * c.price[p] + c.leader_price
         else:
-            total, lost = _added(total, lost, _stay_cost(c, q, p))
+            total, lost = _added(total, lost, stay_cost(c, q, p))
         for d in range(dims):
             size += (c.lead[p, d] + (c.rf[p] - 1) * c.follow[p, d]) * dearest[d]
     return total + lost - ROUNDING * size

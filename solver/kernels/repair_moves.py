@@ -4,12 +4,21 @@ A broker's excess is its load over each limit as a share of the limit, summed ov
 limited dimensions and the number of replicas.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from solver.kernels.compiled import Array, compiled, linked, reference_to
-from solver.kernels.move_deltas import State, holds, may_lead, may_take, move, move_delta, reassign
+from solver.kernels.compiled import Array, by_reference, compiled, linked
+from solver.kernels.move_deltas import (
+    State,
+    holds,
+    may_lead,
+    may_move,
+    may_take,
+    move,
+    move_delta,
+    reassign,
+)
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.rounding import allowed_now
 
@@ -20,6 +29,7 @@ GAIN: Final = 1e-9
 """Reductions of the excess below this do not count."""
 
 
+@by_reference
 class Limits(NamedTuple):
     """Limits of B brokers in C dimensions, and the best change found so far."""
 
@@ -35,30 +45,20 @@ class Limits(NamedTuple):
     """(1,) configurations and pairs tried so far."""
 
 
-LimitsStruct, LimitsReference = reference_to(Limits)
-
-
-@compiled
-def _link_limits(parts: Any) -> Any:
-    return LimitsReference(*parts)
-
-
 def new_limits(cap: Array, replicas: Array, most: int) -> Limits:
     """Create limits with nothing found yet.
 
     `cap` is (B, C) loads, `replicas` (B,) counts, and `most` the largest replication
     factor.
     """
-    return linked(
-        _link_limits,
-        Limits(
-            cap=cap,
-            replicas=replicas,
-            change=np.zeros(2),
-            at=np.zeros(most, np.int64),
-            tried=np.zeros(1, np.int64),
-        ),
+    record = Limits(
+        cap=cap,
+        replicas=replicas,
+        change=np.zeros(2),
+        at=np.zeros(most, np.int64),
+        tried=np.zeros(1, np.int64),
     )
+    return linked(record)
 
 
 @compiled
@@ -222,14 +222,7 @@ def _exchangeable(
     c: Columns, s: State, m: Limits, b: int, p: int, slot: int, q: int, other: int
 ) -> bool:
     """Whether rows may be exchanged, and broker b sheds load it has too much of."""
-    t = s.at[q, other]
-    if holds(s, p, c.rf[p], t) or holds(s, q, c.rf[q], b):
-        return False
-    if not may_take(c, p, t) or not may_take(c, q, b):
-        return False
-    if slot == 0 and not may_lead(c, p, t):
-        return False
-    if other == 0 and not may_lead(c, q, b):
+    if not may_move(c, s, p, slot, s.at[q, other]) or not may_move(c, s, q, other, b):
         return False
     for d in range(s.used.shape[1]):
         mine = c.limit_lead[p, d] if slot == 0 else c.limit_follow[p, d]
@@ -276,9 +269,7 @@ def spread(c: Columns, s: State, p: int) -> bool:
         back = s.at[p, k]
         loads = c.lead if k == 0 else c.follow
         for j in range(len(s.held)):
-            if holds(s, p, c.rf[p], j) or not may_take(c, p, j):
-                continue
-            if k == 0 and not may_lead(c, p, j):
+            if not may_move(c, s, p, k, j):
                 continue
             rise = 0.0
             for d in range(s.v.shape[1]):
@@ -305,11 +296,7 @@ def single_move_pays(c: Columns, s: State, gain: float) -> bool:
         for k in range(c.rf[p]):
             back = s.at[p, k]
             for j in range(len(s.held)):
-                if holds(s, p, c.rf[p], j) or not may_take(c, p, j):
-                    continue
-                if k == 0 and not may_lead(c, p, j):
-                    continue
-                if move_delta(c, s, p, k, j) >= -gain:
+                if not may_move(c, s, p, k, j) or move_delta(c, s, p, k, j) >= -gain:
                     continue
                 move(c, s, p, k, j)
                 pays = allowed_now(c, s, p)

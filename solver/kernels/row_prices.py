@@ -7,13 +7,13 @@ Kiwiel, 1990), with one model per broker. Solved in the dual, where each broker 
 its sets: weight moves from its most expensive set to its cheapest, by an exact step.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.kernels.broker_subproblems import Subproblems
-from solver.kernels.compiled import compiled, linked, reference_to
+from solver.kernels.compiled import by_reference, compiled, linked
 
 SWEEPS = 300
 """Most rounds over all brokers in one solution."""
@@ -22,6 +22,7 @@ MOST_EFFORT = 200_000_000
 """Operations after which no further round begins."""
 
 
+@by_reference
 class BundleMaster(NamedTuple):
     """Up to C sets of each of B brokers, of up to L rows each."""
 
@@ -41,32 +42,22 @@ class BundleMaster(NamedTuple):
     """(B,) number of sets known."""
 
 
-BundleMasterStruct, BundleMasterReference = reference_to(BundleMaster)
-
-
-@compiled
-def _link_master(parts: Any) -> Any:
-    return BundleMasterReference(*parts)
-
-
 def new_master(brokers: int, sets: int, length: int) -> BundleMaster:
     """Create an empty master problem of the bundle method.
 
     Has space for `sets` sets of rows per broker, each of up to `length` rows.
     """
     shape = (brokers, sets)
-    return linked(
-        _link_master,
-        BundleMaster(
-            row=np.zeros((*shape, length), np.int32),
-            length=np.zeros(shape, np.int64),
-            value=np.zeros(shape),
-            weight=np.zeros(shape),
-            cost=np.zeros(shape),
-            idle=np.zeros(shape, np.int64),
-            used=np.zeros(brokers, np.int64),
-        ),
+    record = BundleMaster(
+        row=np.zeros((*shape, length), np.int32),
+        length=np.zeros(shape, np.int64),
+        value=np.zeros(shape),
+        weight=np.zeros(shape),
+        cost=np.zeros(shape),
+        idle=np.zeros(shape, np.int64),
+        used=np.zeros(brokers, np.int64),
     )
+    return linked(record)
 
 
 @compiled
@@ -154,27 +145,22 @@ def _mix(m: BundleMaster, b: int, t: float, mu: Floats, mark: Ints) -> float:
     if low == high or m.cost[b, high] <= m.cost[b, low]:
         return over
     differ = 0
-    for i in range(m.length[b, low]):
-        mark[m.row[b, low, i]] += 1
-    for i in range(m.length[b, high]):
-        mark[m.row[b, high, i]] -= 1
-    for i in range(m.length[b, low]):
-        differ += mark[m.row[b, low, i]] != 0
-    for i in range(m.length[b, high]):
-        differ += mark[m.row[b, high, i]] != 0
+    for j in (low, high):
+        for i in range(m.length[b, j]):
+            mark[m.row[b, j, i]] += 1 if j == low else -1
+    for j in (low, high):
+        for i in range(m.length[b, j]):
+            differ += mark[m.row[b, j, i]] != 0
     step = m.weight[b, high]
     if differ > 0:
         step = min(step, (m.cost[b, high] - m.cost[b, low]) / (t * differ))
     m.weight[b, high] -= step
     m.weight[b, low] += step
-    for i in range(m.length[b, low]):
-        p = m.row[b, low, i]
-        mu[p] -= t * step * mark[p]
-        mark[p] = 0
-    for i in range(m.length[b, high]):
-        p = m.row[b, high, i]
-        mu[p] -= t * step * mark[p]
-        mark[p] = 0
+    for j in (low, high):
+        for i in range(m.length[b, j]):
+            p = m.row[b, j, i]
+            mu[p] -= t * step * mark[p]
+            mark[p] = 0
     return over
 
 

@@ -9,12 +9,12 @@ is a bound of a node. It is evaluated at a fixed grid of prices, whose sums over
 undecided flips are computed once (Land and Doig, 1960).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from model.snapshot.snapshot import Bools, Floats, Ints
-from solver.kernels.compiled import compiled, linked, reference_to
+from solver.kernels.compiled import by_reference, compiled, linked
 
 DIVE_EVERY = 64
 """Nodes between two dives to a complete set."""
@@ -26,6 +26,7 @@ LEAST_GAIN = 1e-13
 ROUNDING = 1e-15
 
 
+@by_reference
 class BrokerTree(NamedTuple):
     """Working memory for one broker's search: I choices, N nodes, G prices of the grid."""
 
@@ -63,14 +64,6 @@ class BrokerTree(NamedTuple):
     """(N,) whether the last flip decided was made."""
 
 
-BrokerTreeStruct, BrokerTreeReference = reference_to(BrokerTree)
-
-
-@compiled
-def _link_tree(parts: Any) -> Any:
-    return BrokerTreeReference(*parts)
-
-
 def new_tree(start: Ints, direction: Floats, nodes: int) -> BrokerTree:
     """Allocate memory for the largest broker, and for `nodes` nodes to be branched on.
 
@@ -79,27 +72,25 @@ def new_tree(start: Ints, direction: Floats, nodes: int) -> BrokerTree:
     most = int(np.diff(start).max(initial=1))
     count, dims = direction.shape
     room = 2 * nodes + 64 * most + 4
-    return linked(
-        _link_tree,
-        BrokerTree(
-            reduced=np.zeros(most),
-            choice=np.zeros(most, np.int64),
-            flip=np.zeros(most),
-            shift=np.zeros((most, dims)),
-            flipped=np.zeros(most, np.bool_),
-            direction=direction,
-            price=np.zeros((count, dims)),
-            square=np.zeros(count),
-            rest=np.zeros((most + 1, count)),
-            key=np.zeros(room),
-            open_=np.zeros(room, np.int64),
-            depth=np.zeros(room, np.int64),
-            cost=np.zeros(room),
-            z=np.zeros((room, dims)),
-            parent=np.zeros(room, np.int64),
-            made=np.zeros(room, np.bool_),
-        ),
+    record = BrokerTree(
+        reduced=np.zeros(most),
+        choice=np.zeros(most, np.int64),
+        flip=np.zeros(most),
+        shift=np.zeros((most, dims)),
+        flipped=np.zeros(most, np.bool_),
+        direction=direction,
+        price=np.zeros((count, dims)),
+        square=np.zeros(count),
+        rest=np.zeros((most + 1, count)),
+        key=np.zeros(room),
+        open_=np.zeros(room, np.int64),
+        depth=np.zeros(room, np.int64),
+        cost=np.zeros(room),
+        z=np.zeros((room, dims)),
+        parent=np.zeros(room, np.int64),
+        made=np.zeros(room, np.bool_),
     )
+    return linked(record)
 
 
 @compiled

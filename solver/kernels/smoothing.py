@@ -7,20 +7,18 @@ maximiser converges to the dual prices of the relaxation (Nesterov, 2005). Few r
 near a change, so an evaluation involves few configurations. L-BFGS: Nocedal, 1980.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from solver.kernels.compiled import Array, compiled, linked, reference_to
+from solver.kernels.arithmetic import exponential, logarithm
+from solver.kernels.compiled import Array, by_reference, compiled, linked
 from solver.kernels.pricing import change_cost
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.relaxation import NONE, Masses
 
-LN2_HIGH = 6.93147180369123816490e-01
-LN2_LOW = 1.90821492927058770002e-10
-LOG2_E = 1.4426950408889634
 
-
+@by_reference
 class Options(NamedTuple):
     """Configurations of the rows that may be split, row after row."""
 
@@ -36,65 +34,19 @@ class Options(NamedTuple):
     """(options,) cost of the change."""
 
 
-OptionsStruct, OptionsReference = reference_to(Options)
-
-
-@compiled
-def _link_options(parts: Any) -> Any:
-    return OptionsReference(*parts)
-
-
 def new_options(rows: int, count: int, most: int, dims: int) -> Options:
     """Allocate space for `count` configurations of `rows` rows.
 
     Each has up to `most` replicas, with loads in `dims` dimensions.
     """
-    return linked(
-        _link_options,
-        Options(
-            start=np.zeros(rows + 1, np.int64),
-            node=np.zeros(count, np.int64),
-            broker=np.full((count, most), -1, np.int64),
-            load=np.zeros((count, most, dims)),
-            cost=np.zeros(count),
-        ),
+    record = Options(
+        start=np.zeros(rows + 1, np.int64),
+        node=np.zeros(count, np.int64),
+        broker=np.full((count, most), -1, np.int64),
+        load=np.zeros((count, most, dims)),
+        cost=np.zeros(count),
     )
-
-
-@compiled
-def exponential(x: float) -> float:
-    """Compute e^x for x <= 0 to 1e-15, by arithmetic alone; 0 below -700."""
-    if x < -700.0:
-        return 0.0
-    n = np.floor(x * LOG2_E + 0.5)
-    f = (x - n * LN2_HIGH) - n * LN2_LOW
-    total = 1.0
-    for k in range(14, 0, -1):
-        total = 1.0 + f / k * total
-    half = 1.0
-    base = 0.5
-    steps = int(-n)
-    while steps > 0:
-        if steps & 1:
-            half *= base
-        base *= base
-        steps >>= 1
-    return total * half if n <= 0 else total * 2.0
-
-
-@compiled
-def logarithm(x: float) -> float:
-    """Compute ln x for x >= 1 by arithmetic alone, the same bits on every processor."""
-    n = 0
-    while x > 1.4142135623730951:
-        x *= 0.5
-        n += 1
-    z = (x - 1.0) / (x + 1.0)
-    square = z * z
-    total = 0.0
-    for k in range(23, 0, -2):
-        total = total * square + 1.0 / k
-    return n * LN2_HIGH + n * LN2_LOW + 2.0 * z * total
+    return linked(record)
 
 
 @compiled

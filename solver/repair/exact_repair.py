@@ -1,22 +1,19 @@
 """The best repair of a small cluster by CP-SAT: most racks, then least excess."""
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from ortools.sat.python import cp_model
 
-from model.goals.goals import SolveLimits
 from model.snapshot.snapshot import Bools
+from solver.budget import Budget
 from solver.cpsat.constraints import ALWAYS, LIMITS
 from solver.cpsat.model import WORK_OF_PAIR, new_solver, pairs
 from solver.cpsat.stopping import solve_stoppable
 from solver.cpsat.variables import Variables, make_variables
 from solver.problem.placement import Placement, is_allowed
 from solver.problem.problem import Problem
-from solver.search.observer import SolveObserver
-from solver.search.search import Search
 
 LARGEST: Final = 2.0**61
 """Largest objective value; CP-SAT refuses more than 2^62."""
@@ -28,34 +25,19 @@ MOST: Final = 2**10
 """Multiple of a limit at which one partition's load is capped."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExactRepair:
-    """The placement found by the exact model, and whether it is proved to be best."""
-
-    placement: Placement | None
-    proved: bool
-    """No allowed placement repairs more."""
-    work: float
-    """Work units spent."""
-
-
 def repair_exactly(
-    problem: Problem,
-    broken: Bools,
-    known: Placement | None,
-    limits: SolveLimits,
-    observer: SolveObserver,
-    work: float,
-) -> ExactRepair:
-    """Look for a placement that repairs more than the known one, within `work` units.
+    problem: Problem, broken: Bools, known: Placement | None, budget: Budget
+) -> tuple[Placement | None, bool]:
+    """Look for a placement that repairs more than the known one, within the budget.
 
-    `broken` is (n,): rows whose racks to repair. No model is built where the work would
-    not suffice for building it, or where an excess is so many limits that 64-bit
+    `broken` is (n,): rows whose racks to repair. Returns the better placement, or else the
+    known one, and whether no allowed placement repairs more. No model is built where the work
+    would not suffice for building it, or where an excess is so many limits that 64-bit
     integers cannot hold it. Raises ValueError if CP-SAT rejects the model as invalid.
     """
-    done = WORK_OF_PAIR * pairs(problem)
-    if done >= work or not _representable(problem, broken):
-        return ExactRepair(placement=known, proved=False, work=0.0)
+    building = WORK_OF_PAIR * pairs(problem)
+    if building >= budget.work_left or not _representable(problem, broken):
+        return known, False
     variables = make_variables(problem, cp_model.CpModel())
     for rule in (*ALWAYS, *LIMITS):
         rule.post(problem, variables)
@@ -66,20 +48,18 @@ def repair_exactly(
     variables.model.minimize(heavy * sum(shared) + sum(variable for variable, _ in excess))
     if known is not None:
         variables.hint(known)
-    solver = new_solver(limits, work - done)
-    limits = limits.model_copy(update={"work": work - done})
-    search = Search(problem=problem, limits=limits, observer=observer)
-    status = solve_stoppable(search, solver, variables.model)
-    done += search.work
+    part = budget.part(budget.work_left - building)
+    solver = new_solver(part.limits, part.limits.work)
+    status = solve_stoppable(part, solver, variables.model)
+    budget.work += building + part.work
     if status == cp_model.MODEL_INVALID:
         raise ValueError(variables.model.validate())
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return ExactRepair(placement=known, proved=False, work=done)
+        return known, False
     found = variables.placement(problem, solver.value)
     if not is_allowed(problem, found):
-        return ExactRepair(placement=known, proved=False, work=done)
-    proved = status == cp_model.OPTIMAL and not _capped(problem)
-    return ExactRepair(placement=found, proved=proved, work=done)
+        return known, False
+    return found, status == cp_model.OPTIMAL and not _capped(problem)
 
 
 def _representable(problem: Problem, broken: Bools) -> bool:

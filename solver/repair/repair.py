@@ -14,10 +14,18 @@ import numpy as np
 
 from model.goals.goals import SolveLimits
 from model.snapshot.snapshot import Bools, Floats, Ints
+from solver.budget import Budget
 from solver.cpsat.model import pairs
+from solver.kernels.compiled import changed
 from solver.kernels.move_deltas import State, new_state, reassign
 from solver.kernels.pricing import PricingScratch, new_pricing_scratch
-from solver.kernels.problem_arrays import NO_BUDGET, Columns, find_columns, leader_first, relinked
+from solver.kernels.problem_arrays import (
+    NO_BUDGET,
+    Columns,
+    find_columns,
+    leader_first,
+    placement_of,
+)
 from solver.kernels.repair_moves import (
     Limits,
     excess_of,
@@ -96,15 +104,15 @@ def find_repair(problem: Problem, limits: SolveLimits, observer: SolveObserver) 
     broken = repairable(problem)
     if not is_broken(problem):
         return Repair(problem=problem)
-    task = _RepairSearch(problem, broken, limits.work * SHARE, observer)
+    budget = Budget(limits=_with_work(limits, limits.work * SHARE), observer=observer)
+    task = _RepairSearch(problem, broken, budget)
     found = task.run()
     proved = found is not None and _is_complete(problem, broken, found)
-    if not proved and pairs(problem) <= EXACT_PAIRS and not task.ended:
-        exact = repair_exactly(problem, broken, found, limits, observer, task.left)
-        found, proved, task.work = exact.placement, exact.proved, task.work + exact.work
+    if not proved and pairs(problem) <= EXACT_PAIRS and not budget.over():
+        found, proved = repair_exactly(problem, broken, found, budget)
     if found is None:
         why = dict.fromkeys(np.flatnonzero(broken).tolist(), REASONS_UNREPAIRED["work"])
-        return Repair(problem=problem, proved=False, unrepaired=why, work=task.work)
+        return Repair(problem=problem, proved=False, unrepaired=why, work=budget.work)
     kept = _keeping_repairs(problem, broken, found)
     if not is_allowed(kept, found):
         raise AssertionError("a repair breaks a rule")
@@ -113,7 +121,7 @@ def find_repair(problem: Problem, limits: SolveLimits, observer: SolveObserver) 
         problem=kept,
         proved=proved or _is_proved_by_sums(problem, broken, found),
         unrepaired=dict(zip(left.tolist(), task.reasons(found, left), strict=True)),
-        work=task.work,
+        work=budget.work,
     )
 
 
@@ -178,23 +186,8 @@ def _is_proved_by_sums(problem: Problem, broken: Bools, found: Placement) -> boo
 class _RepairSearch:
     """A greedy search for a repair: one change at a time, then exchanges."""
 
-    def __init__(
-        self, problem: Problem, broken: Bools, work: float, observer: SolveObserver
-    ) -> None:
-        self._problem, self._broken, self._most = problem, broken, work
-        self._observer = observer
-        self.work, self.stopped = 0.0, False
-
-    @property
-    def left(self) -> float:
-        """Work units that may still be spent."""
-        return max(0.0, self._most - self.work)
-
-    @property
-    def ended(self) -> bool:
-        """Whether to stop now: on request, or because the budget is exhausted."""
-        self.stopped = self.stopped or self._observer.stops()
-        return self.stopped or self.left <= 0
+    def __init__(self, problem: Problem, broken: Bools, budget: Budget) -> None:
+        self._problem, self._broken, self._budget = problem, broken, budget
 
     def run(self) -> Placement | None:
         """Return the placement found; None where a forced row has no place."""
@@ -205,24 +198,24 @@ class _RepairSearch:
         scratch = new_pricing_scratch(c)
         for start in range(0, len(forced), ROWS_AT_ONCE):
             rows = forced[start : start + ROWS_AT_ONCE]
-            if self.ended or not place_forced(c, state, rows, scratch):
+            if self._budget.over() or not place_forced(c, state, rows, scratch):
                 return None
         state = self._racks(state)
         state = self._limits(state)
         state = self._racks(state)
-        return _placement(problem, state)
+        return placement_of(problem, state.at)
 
     def _racks(self, state: State) -> State:
         """Repair the rows that still share racks."""
         problem = self._problem
-        here = sharing(problem, _placement(problem, state).replicas)
+        here = sharing(problem, placement_of(problem, state.at).replicas)
         rows = np.flatnonzero(self._broken & here)
         if not len(rows):
             return state
         c = find_columns(_forced_to_change(problem, rows))
         state, scratch = new_state(c, state.at), new_pricing_scratch(c)
         for row in _order(c, rows).tolist():
-            if self.ended:
+            if self._budget.over():
                 break
             self._repair_row(c, state, row, scratch)
         return state
@@ -230,11 +223,11 @@ class _RepairSearch:
     def _limits(self, state: State) -> State:
         """Take load off the brokers over a limit, the worst first."""
         problem = self._problem
-        here = sharing(problem, _placement(problem, state).replicas)
+        here = sharing(problem, placement_of(problem, state.at).replicas)
         c = find_columns(_forced_to_change(problem, np.flatnonzero(self._broken & ~here)))
         state, m = new_state(c, state.at), _limits_of(problem, c)
         rest = [b for b in range(len(c.scale)) if excess_of(state, m, b) > ROUNDING]
-        while rest and not self.ended:
+        while rest and not self._budget.over():
             rest.sort(key=lambda b: (-excess_of(state, m, b), b))
             if not self._relieved(c, state, m, rest[0]):
                 rest.pop(0)
@@ -253,12 +246,12 @@ class _RepairSearch:
             found = self._exchanged(c, state, m, b, rows)
             row = 0 if found else -1
         tried = int(m.tried[0]) - before + len(rows)
-        self.work += WORK_PER_TRY * tried
+        self._budget.work += WORK_PER_TRY * tried
         return row >= 0
 
     def _exchanged(self, c: Columns, state: State, m: Limits, b: int, rows: Ints) -> bool:
         others = np.argwhere((state.at >= 0) & (state.at != b) & c.free[:, None])
-        tries = min(MOST_PAIRS, round(self.left / WORK_PER_TRY))
+        tries = min(MOST_PAIRS, round(self._budget.work_left / WORK_PER_TRY))
         pair = exchange(c, state, m, b, rows, others.astype(np.int64), tries)
         if pair < 0:
             return False
@@ -271,16 +264,18 @@ class _RepairSearch:
         """Yield why each row that may move still shares racks."""
         if not len(rows):
             return
-        self._most = self.work + EXPLAINING_SHARE * self._most
+        budget = self._budget
+        most = budget.work + EXPLAINING_SHARE * budget.limits.work
+        budget.limits = _with_work(budget.limits, most)
         problem = _forced_to_change(self._problem, rows)
         c = find_columns(problem)
         at = leader_first(c, found.replicas, found.leader)
         relaxed = {
-            name: (changed, new_state(changed, at), new_pricing_scratch(changed))
-            for name, changed in _relaxed_columns(c)
+            name: (columns, new_state(columns, at), new_pricing_scratch(columns))
+            for name, columns in _relaxed_columns(c)
         }
         for i, row in enumerate(rows.tolist()):
-            words = "work" if self.ended or i >= MOST_EXPLAINED else "brokers"
+            words = "work" if self._budget.over() or i >= MOST_EXPLAINED else "brokers"
             if words == "brokers":
                 able = (
                     n
@@ -301,7 +296,7 @@ class _RepairSearch:
 
     def _repair_row(self, c: Columns, state: State, row: int, scratch: PricingScratch) -> bool:
         """Move one replica of a row, or else as many as needed; return success."""
-        self.work += WORK_PER_TRY * c.scale.shape[0] * c.home.shape[1]
+        self._budget.work += WORK_PER_TRY * c.scale.shape[0] * c.home.shape[1]
         rows = np.array([row], np.int64)
         return bool(spread(c, state, row) or place_forced(c, state, rows, scratch))
 
@@ -320,8 +315,8 @@ def ruled_out(problem: Problem, placement: Placement) -> str:
         "limits": "limits of capacity or replicas rule out the moves that would pay",
         "both": "limits and budgets together rule out the moves that would pay",
     }
-    for name, changed in _relaxed_columns(c):
-        if single_move_pays(changed, new_state(changed, at), NOTHING):
+    for name, relaxed in _relaxed_columns(c):
+        if single_move_pays(relaxed, new_state(relaxed, at), NOTHING):
             # A move that pays with all constraints was missed, not ruled out.
             return words.get(name, "")
     return ""
@@ -333,9 +328,13 @@ def _relaxed_columns(c: Columns) -> Iterator[tuple[str, Columns]]:
     most = np.full_like(c.most_replicas, NO_BUDGET)
     anything = {"limit": np.full_like(c.limit, np.inf), "most_replicas": most}
     yield "work", c
-    yield "budgets", relinked(c, budgets=free)
-    yield "limits", relinked(c, **anything)
-    yield "both", relinked(c, budgets=free, **anything)
+    yield "budgets", changed(c, budgets=free)
+    yield "limits", changed(c, **anything)
+    yield "both", changed(c, budgets=free, **anything)
+
+
+def _with_work(limits: SolveLimits, work: float) -> SolveLimits:
+    return limits.model_copy(update={"work": work})
 
 
 def _order(c: Columns, rows: Ints) -> Ints:
@@ -357,12 +356,3 @@ def _limits_of(problem: Problem, c: Columns) -> Limits:
     most = np.where(problem.may.holding, float(problem.goals.replicas_per_broker), np.inf)
     cap: Floats = np.ascontiguousarray(problem.limit[:, limited])
     return new_limits(cap, most, c.home.shape[1])
-
-
-def _placement(problem: Problem, state: State) -> Placement:
-    """The placement of a state of all rows."""
-    free = problem.may.fixed_reason == 0
-    return Placement(
-        replicas=np.where(free[:, None], state.at, problem.replicas).astype(np.int64),
-        leader=np.where(free, state.at[:, 0], problem.leader).astype(np.int64),
-    )

@@ -14,7 +14,7 @@ import numpy as np
 from model.files import rounded
 from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.pricing import PricingScratch, new_pricing_scratch
-from solver.kernels.problem_arrays import Columns
+from solver.kernels.problem_arrays import Columns, sum_loads_at, unit_prices
 from solver.kernels.relaxation import (
     Masses,
     drop_empty,
@@ -22,7 +22,6 @@ from solver.kernels.relaxation import (
     new_masses,
     place_forced_rows,
     price_all,
-    relaxed_prices,
     sweep,
 )
 from solver.kernels.smoothing import Options, ascend, count_options, fill_options, new_options
@@ -79,13 +78,6 @@ class Relaxation:
     """Work units spent."""
     impossible: bool = False
     """A row that must move has nowhere to go."""
-
-    @property
-    def value(self) -> float:
-        """F of the relaxed placement, before the refund is subtracted."""
-        c = self.columns
-        squares = float((self.v**2 * c.weight)[c.holding].sum())
-        return squares + relaxed_prices(c, self.masses)
 
 
 def new_relaxation(
@@ -174,26 +166,13 @@ def _solve_restricted(r: Relaxation, pi: Floats, t: float) -> None:
     fill_options(c, m, split, options)
     mass = np.zeros(count)
     small = 1e-3 * r.price * t
-    unsplit = _unsplit_loads(r, split)
+    whole = np.ones(len(c.home), np.bool_)
+    whole[split] = False
+    unsplit = sum_loads_at(c, np.flatnonzero(whole), c.home[whole])
     made = ascend(c, options, unsplit, t, pi, mass, MOST_EVALUATIONS, small)
     r.work += made * count * most * dims * WORK_PER_OPTION
     m.mass[options.node] = mass
     r.v[:] = _deviations(c, options, mass, unsplit)
-
-
-def _unsplit_loads(r: Relaxation, split: Ints) -> Floats:
-    """(B, K) loads, as shares of the mean, of all rows that stay whole at home."""
-    c = r.columns
-    whole = np.ones(len(c.home), np.bool_)
-    whole[split] = False
-    found: Floats = np.zeros(c.scale.shape)
-    for k in range(c.home.shape[1]):
-        at = c.home[:, k]
-        rows = np.flatnonzero(whole & (at >= 0))
-        load = (c.lead if k == 0 else c.follow)[rows]
-        for d in range(found.shape[1]):
-            found[:, d] += np.bincount(at[rows], load[:, d], len(found))
-    return found * c.scale
 
 
 def _deviations(c: Columns, o: Options, mass: Floats, unsplit: Floats) -> Floats:
@@ -222,8 +201,3 @@ def prove_bound(r: Relaxation, pi: Floats) -> None:
 
 def _spend(r: Relaxation, priced: int) -> None:
     r.work += priced * len(r.v) * (r.v.shape[1] + 2) * WORK_PER_PRICE
-
-
-def unit_prices(c: Columns, pi: Floats) -> Floats:
-    """Convert (B, K) prices of deviation to (K, B) prices per unit of load."""
-    return np.ascontiguousarray((pi * c.scale).T)

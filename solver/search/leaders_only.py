@@ -6,13 +6,11 @@ import numpy as np
 
 from model.files import rounded
 from model.plan.plan import LeadersOnly
-from model.snapshot.snapshot import Ints
 from solver.kernels.leader_changes import largest_gain, sweep_leaders
 from solver.kernels.move_deltas import new_state
-from solver.kernels.problem_arrays import find_columns
+from solver.kernels.problem_arrays import find_columns, placement_of
 from solver.problem.placement import Placement, objective, usage
 from solver.problem.problem import Problem, compile_problem
-from solver.search.local_search import placement_of
 
 THRESHOLD_RATIO: Final = 0.5
 """Ratio of two successive thresholds, so that profitable changes come first."""
@@ -46,13 +44,8 @@ def plan_leaders_only(problem: Problem, planned: Placement) -> LeadersOnly | Non
 
 def _moves_replicas(problem: Problem, planned: Placement) -> bool:
     """Whether a replica moves to another broker; the order of a list does not count."""
-    before, after = (_sorted_replicas(problem.replicas), _sorted_replicas(planned.replicas))
+    before, after = (np.sort(r, axis=1) for r in (problem.replicas, planned.replicas))
     return not np.array_equal(before, after)
-
-
-def _sorted_replicas(replicas: Ints) -> Ints:
-    ordered: Ints = np.sort(replicas, axis=1)
-    return ordered
 
 
 def _descend(problem: Problem) -> Placement:
@@ -64,4 +57,4 @@ def _descend(problem: Problem) -> Placement:
         changed = sweep_leaders(c, state, threshold)
         if not changed and threshold <= LAST_THRESHOLD * c.leader_price:
             break
-    return placement_of(problem, c, state)
+    return placement_of(problem, state.at)

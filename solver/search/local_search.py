@@ -12,17 +12,16 @@ import numpy as np
 from solver.bounds.large_partitions import LargePartitionTree, grow_tree, plant_tree
 from solver.bounds.single_replica_choices import has_choices
 from solver.kernels.move_deltas import State, copied, new_state, objective
-from solver.kernels.problem_arrays import Columns, find_columns, leader_first
+from solver.kernels.problem_arrays import Columns, find_columns, leader_first, placement_of
 from solver.kernels.rounding import (
     mark_nearly_whole,
     place_forced,
     place_single_replicas,
     round_relaxed,
 )
-from solver.problem.placement import NOTHING, Placement, is_allowed
-from solver.problem.problem import Problem
+from solver.problem.placement import NOTHING, is_allowed
 from solver.search.dual import Relaxation, new_relaxation, solve_relaxation, warm_up
-from solver.search.neighbourhoods import Arm, Draw, Neighbourhoods, largest_first
+from solver.search.neighbourhoods import Arm, Neighbourhoods, largest_first
 from solver.search.search import Search
 
 WARM_SHARE: Final = 2.0
@@ -211,17 +210,18 @@ def _branch_on_large(local: LocalSearch, work: float) -> None:
     grow_tree(local.tree, TREE_SHARE * work)
     plain, found = local.state, [(local.state, r.prices)]
     middle = (search.bound + search.objective) / 2 - local.tree.choices.decided
+    rows = local.tree.choices.rows
+    order = np.argsort(-c.lead[rows].max(axis=1, initial=0.0), kind="stable")
     for start in (s for s in local.tree.starts if s.bound < middle):
         if search.over():
             break
         local.state = copied(plain)
-        local.around.follow(start.prices)
-        size = c.lead[start.rows].max(axis=1, initial=0.0)
-        order = np.argsort(-size, kind="stable")
+        local.around.follow(start.point.prices)
+        at = start.point.at[order].astype(np.int64)
         for _ in range(2):
-            place_single_replicas(c, local.state, start.rows[order], start.at[order])
+            place_single_replicas(c, local.state, rows[order], at)
         _anneal_briefly(local, ARMS + LARGE_PARTITION_ARMS, START_SHARE * work)
-        found.append((local.state, start.prices))
+        found.append((local.state, start.point.prices))
     local.state, prices = min(found, key=lambda f: objective(c, f[0]))
     local.around.follow(prices)
     offer(local)
@@ -259,20 +259,9 @@ def _better_start(local: LocalSearch, one: State, other: State) -> State:
 def offer(local: LocalSearch) -> None:
     """Offer the state's placement to the search if it is allowed."""
     problem = local.search.problem
-    placement = placement_of(problem, local.columns, local.state)
+    placement = placement_of(problem, local.state.at)
     if is_allowed(problem, placement):
         local.search.offer(placement)
-
-
-def placement_of(problem: Problem, c: Columns, s: State) -> Placement:
-    """Convert a state to a placement of the problem.
-
-    Rows that may not change are as in the snapshot.
-    """
-    free = c.free[:, None]
-    replicas = np.where(free, s.at, problem.replicas).astype(np.int64)
-    leader = np.where(c.free, s.at[:, 0], problem.leader).astype(np.int64)
-    return Placement(replicas=replicas, leader=leader)
 
 
 def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
@@ -326,7 +315,6 @@ def _anneal_once(local: LocalSearch, arm: Arm, effort: int, turn: int) -> float:
     """Anneal all neighbourhoods of one draw; return the change of F."""
     search = local.search
     most = int(search.work_left / WORK_PER_STEP)
-    draw = Draw(effort=effort, turn=turn, most=most, stops=search.stops)
-    change, steps = local.around.anneal(local.state, arm, draw)
+    change, steps = local.around.anneal(local.state, arm, effort, turn, most, search.stops)
     search.work += steps * WORK_PER_STEP
     return change

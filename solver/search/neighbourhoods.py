@@ -16,14 +16,14 @@ from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.compiled import twin
 from solver.kernels.move_deltas import State, adopt, copied
 from solver.kernels.neighbourhood_annealing import AnnealingScratch, anneal, new_annealing_scratch
-from solver.kernels.problem_arrays import NO_BUDGET, Columns
+from solver.kernels.problem_arrays import NO_BUDGET, Columns, unit_prices
 from solver.kernels.reduced_cost_candidates import (
     Candidates,
     find_candidates,
     large_rows,
     new_candidates,
 )
-from solver.search.dual import Relaxation, unit_prices
+from solver.search.dual import Relaxation
 
 THREADS: Final = cpu_count() or 1
 """Neighbourhoods annealed at the same time; the plan does not depend on it."""
@@ -64,20 +64,6 @@ class Arm:
     """Initial temperature, in costs of a move."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draw:
-    """One draw of neighbourhoods, and how long they are annealed."""
-
-    effort: int
-    """Steps per item."""
-    turn: int
-    """Number of the replica that decides to which neighbourhood a row belongs."""
-    most: int
-    """Steps in all neighbourhoods together."""
-    stops: Callable[[], bool]
-    """Asked before each neighbourhood whether to leave the remaining ones unchanged."""
-
-
 @dataclass(slots=True, kw_only=True)
 class ArmWorkspace:
     """An arm's candidates, and working memory for each concurrent annealing."""
@@ -103,23 +89,26 @@ class Neighbourhoods:
         """Find candidates at the dual prices `guide`, (B, K), from now on."""
         self.guide, self.ready = guide, {}
 
-    def anneal(self, state: State, arm: Arm, draw: Draw) -> tuple[float, int]:
+    def anneal(
+        self, state: State, arm: Arm, effort: int, turn: int, most: int, stops: Callable[[], bool]
+    ) -> tuple[float, int]:
         """Anneal disjoint neighbourhoods that cover all brokers.
 
-        Neighbourhoods share no broker, and a row belongs to the one that holds its
-        replica number `draw.turn`; so they do not interact, and their order does not
-        matter. Each thread works on its own state, so that none waits for another's
-        cache. Returns the change of F and the number of steps.
+        Neighbourhoods share no broker, and a row belongs to the one that holds its replica
+        number `turn`; so they do not interact, and their order does not matter. Each thread
+        works on its own state, so that none waits for another's cache. Takes `effort` steps
+        per item, but at most `most` in all; `stops` is asked before each neighbourhood whether
+        to leave the remaining ones unchanged. Returns the change of F and the number of steps.
         """
         c, ready = self.columns, self._ready(arm)
         brokers = self.rng.permutation(np.flatnonzero(c.holding))
         groups = max(1, len(brokers) // arm.brokers)
         subsets = [brokers[g::groups].astype(np.int64) for g in range(groups)]
         seeds = self.rng.integers(1, 2**63, groups, dtype=np.uint64)
-        mine = _split_candidates(c, state, ready.candidates, subsets, draw.turn)
+        mine = _split_candidates(c, state, ready.candidates, subsets, turn)
         heat = (arm.hot * self.relaxation.price, LAST_TEMPERATURE * self.relaxation.price)
         done = np.zeros((groups, 2))
-        most = max(1, min(MOST_STEPS, draw.most // groups))
+        each = max(1, min(MOST_STEPS, most // groups))
 
         def run(s: State, batch: range) -> None:
             random, room = np.zeros(CACHE_LINE, np.uint64), ready.spaces.get()
@@ -127,9 +116,9 @@ class Neighbourhoods:
             for g in batch:
                 random[0] = seeds[g]
                 among = (mine[g], subsets[g])
-                if draw.stops():
+                if stops():
                     break
-                done[g] = anneal(own, s, x, *among, draw.effort, most, *heat, random, room)
+                done[g] = anneal(own, s, x, *among, effort, each, *heat, random, room)
             ready.spaces.put(room)
 
         threads = min(THREADS, groups) if _no_shared_totals(c) else 1

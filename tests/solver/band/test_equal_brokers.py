@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
 from model.snapshot.snapshot import Resource, Snapshot
 from solver.band.annealing import BandAnnealing
-from solver.band.candidates import find_candidates
+from solver.band.candidates import BandCandidates
 from solver.band.column_generation import ColumnGeneration
 from solver.band.load_prices import BandDual
 from solver.band.restricted_master import RestrictedMaster
 from solver.band.row_placements import describe
 from solver.cpsat.model import solve_exactly
-from solver.kernels.xorshift import below
 from solver.problem.placement import (
     Placement,
     change_cost,
@@ -68,7 +67,7 @@ def test_evening_out_keeps_the_rules_and_never_costs_more(snapshot: Snapshot, go
     dual = BandDual(search.problem)
     prices = np.zeros(dual.home.shape)
     annealing = BandAnnealing(search, dual, prices, dual.columns.home)
-    annealing.even_out(find_candidates(dual, prices), math.inf)
+    annealing.even_out(BandCandidates(dual, prices), math.inf)
     assert search.best is not None
     assert search.objective <= cost + 1e-9 * max(1.0, cost)
     assert uneven(search) <= spread
@@ -80,7 +79,7 @@ def test_among_equally_cheap_plans_a_more_even_one_is_chosen() -> None:
     search = begun(synthetic(10, 500, seed=3), GOALS)
     dual = BandDual(search.problem)
     generated = ColumnGeneration(search, dual).run()
-    candidates = find_candidates(dual, generated.prices)
+    candidates = BandCandidates(dual, generated.prices)
     annealing = BandAnnealing(search, dual, generated.prices, generated.rounded)
     annealing.run(candidates, 0.03 * search.problem.costs.move)
     cost, spread = search.objective, uneven(search)
@@ -94,7 +93,7 @@ def test_the_restricted_master_finds_what_annealing_misses() -> None:
     search = begun(synthetic(12, 600, rf=3, seed=3), GOALS)
     dual = BandDual(search.problem)
     generated = ColumnGeneration(search, dual).run()
-    candidates = find_candidates(dual, generated.prices)
+    candidates = BandCandidates(dual, generated.prices)
     annealing = BandAnnealing(search, dual, generated.prices, generated.rounded)
     reach = 0.1 * search.problem.costs.move
     annealing.run(candidates, reach)
@@ -137,12 +136,3 @@ def test_a_placement_shifts_and_costs_what_a_plan_of_it_does(
     np.testing.assert_allclose(dual.home + shift, now, atol=1e-9)
     before, after = change_cost(problem, home), change_cost(problem, moved)
     assert result.price[0] == pytest.approx(after - before)
-
-
-def test_random_numbers_are_uniform_and_reproducible() -> None:
-    state = np.array([1], np.uint64)
-    drawn = [below(state, 10) for _ in range(10_000)]
-    again = np.array([1], np.uint64)
-    assert drawn == [below(again, 10) for _ in range(10_000)]
-    assert sorted(set(drawn)) == list(range(10))
-    assert max(np.bincount(drawn)) < 1_200

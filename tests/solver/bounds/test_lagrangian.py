@@ -11,7 +11,8 @@ from benchmarks.instances import build, goals_of
 from model.goals.goals import Goals
 from model.snapshot.snapshot import Snapshot
 from solver.bounds.lagrangian import directions, improve_bound
-from solver.kernels.broker_subproblems import Subproblems, link_subproblems, solve_brokers
+from solver.kernels.broker_subproblems import Subproblems, solve_brokers
+from solver.kernels.compiled import linked
 from solver.kernels.single_broker_bnb import new_tree
 from solver.search.observer import SolveObserver
 from solver.search.search import Search
@@ -67,7 +68,7 @@ def test_a_single_broker_subproblem_is_solved_exactly(
         for many in range(choices + 1)
         for chosen in itertools.combinations(range(choices), many)
     ]
-    problems = link_subproblems(
+    problems = linked(
         Subproblems(
             start=np.array([0, choices]),
             row=np.arange(choices, dtype=np.int32),

@@ -12,8 +12,7 @@ from benchmarks.shapes import Shape, shape_of
 from model.snapshot.snapshot import Floats, Snapshot
 from solver.bounds.large_partitions import LargePartitionTree, grow_tree, plant_tree
 from solver.bounds.single_replica_choices import has_choices
-from solver.kernels.branching import place_cheapest, relax
-from solver.kernels.child_bounds import price_children
+from solver.kernels.branching import place_cheapest, price_children, relax
 from solver.kernels.relaxed_point import Relaxed, new_relaxed
 from tests.support.solver.exact_oracle import Row, broker, cluster, goals, least
 from tests.support.solver.single_replica_clusters import (

@@ -8,11 +8,11 @@ from typing import Any
 
 import numba
 
+from solver.kernels.arithmetic import exponential
 from solver.kernels.compiled import sources_version
-from solver.kernels.smoothing import exponential
 from tests.support.paths import ROOT
 
-LOOP = "from solver.kernels.smoothing import exponential; print(exponential(0.0))"
+LOOP = "from solver.kernels.arithmetic import exponential; print(exponential(0.0))"
 
 
 def run(**environment: str) -> subprocess.CompletedProcess[str]:

@@ -1,5 +1,6 @@
-"""Depth-first branch and bound over whole rows, bounded by dual prices at every node.
+"""The best choice of configurations, one for each of a few rows.
 
+By annealing, which changes one to three rows at a time; and by depth-first branch and bound.
 With configuration i of a row instead of its cheapest one, the bound of
 `solver.kernels.node_bound` rises by their difference in cost: configurations that then
 reach the cutoff are left out below the node. The row that the smoothed masses split
@@ -7,7 +8,10 @@ most is branched on, its cheapest configuration first, and the prices start at t
 parent's; so depth-first search needs only one node per row in memory.
 """
 
-from solver.kernels.compiled import compiled
+import numpy as np
+
+from solver.kernels.arithmetic import below, draw, exponential
+from solver.kernels.compiled import Array, compiled
 from solver.kernels.node_bound import (
     CUTOFF,
     EFFORT,
@@ -21,12 +25,93 @@ from solver.kernels.node_bound import (
     bound_node,
 )
 
+UNIT = 1.0 / 2.0**31
+
+MOST = 3
+"""Most rows changed at a time."""
+
 EXHAUSTED = 0
 INTERRUPTED = 1
 FOUND = 2
 
 TIE = 1e-3
 """Weight of a row's size, relative to how split it is."""
+
+
+@compiled
+def _exchange(c: Configurations, v: Array, old: int, new: int) -> float:
+    """Change a row's configuration; return the change of F."""
+    change = c.price[new] - c.price[old]
+    for z in range(c.used[old]):
+        j, x = c.at[old, z], c.load[old, z]
+        change -= (2.0 * v[j] - x) * x
+        v[j] -= x
+    for z in range(c.used[new]):
+        j, x = c.at[new, z], c.load[new, z]
+        change += (2.0 * v[j] + x) * x
+        v[j] += x
+    return change
+
+
+@compiled
+def _value_of(c: Configurations, fixed: Array, chosen: Array, v: Array) -> float:
+    """F of `chosen`, (R,) indices of configurations; v, (J,), gets its deviations."""
+    v[:] = fixed
+    total = 0.0
+    for r in range(len(chosen)):
+        i = chosen[r]
+        total += c.price[i]
+        for z in range(c.used[i]):
+            v[c.at[i, z]] += c.load[i, z]
+    for j in range(len(v)):
+        total += v[j] * v[j]
+    return total
+
+
+@compiled
+def anneal_choice(
+    c: Configurations,
+    fixed: Array,
+    start: Array,
+    may: Array,
+    chosen: Array,
+    steps: int,
+    hot: float,
+    cooling: float,
+    random: Array,
+) -> float:
+    """Anneal from a choice, (R,); leave the best one found there, and return its F.
+
+    `fixed` is (J,) deviations from all other rows; `start`, (R + 1,), and `may`, (A,),
+    list the configurations that each row may take. `hot` is the first temperature in
+    units of F, and `cooling` its factor per step. `random` is (1,) uint64 and is
+    advanced.
+    """
+    v = np.empty(len(fixed))
+    value = _value_of(c, fixed, chosen, v)
+    now, least = chosen.copy(), value
+    rows, before = np.empty(MOST, np.int64), np.empty(MOST, np.int64)
+    t = hot
+    for _ in range(steps):
+        t *= cooling
+        change = 0.0
+        many = 1 + below(random, MOST)
+        for k in range(many):
+            r = below(random, len(now))
+            i = may[start[r] + below(random, start[r + 1] - start[r])]
+            rows[k], before[k] = r, now[r]
+            change += _exchange(c, v, now[r], i)
+            now[r] = i
+        if change <= 0.0 or exponential(-change / t) > draw(random) * UNIT:
+            value += change
+            if value < least:
+                least = value
+                chosen[:] = now
+        else:
+            for k in range(many - 1, -1, -1):
+                _exchange(c, v, now[rows[k]], before[k])
+                now[rows[k]] = before[k]
+    return _value_of(c, fixed, chosen, v)
 
 
 @compiled
@@ -103,21 +188,21 @@ def _list_children(t: SearchTree, level: int, bound: float) -> None:
 def _descend(c: Configurations, t: SearchTree, level: int) -> None:
     """Make the node of the next child."""
     i, r = t.child[level, t.tried[level]], t.branch[level]
-    below = level + 1
+    deeper = level + 1
     t.tried[level] += 1
-    t.v[below], t.pi[below] = t.v[level], t.pi[level]
-    t.decided[below], t.chosen[below] = t.decided[level], t.chosen[level]
-    _decide(c, t, below, t.rows[level, r], i)
+    t.v[deeper], t.pi[deeper] = t.v[level], t.pi[level]
+    t.decided[deeper], t.chosen[deeper] = t.decided[level], t.chosen[level]
+    _decide(c, t, deeper, t.rows[level, r], i)
     kept, rows = 0, 0
     for k in range(t.open[level]):
         if k != r:
-            t.rows[below, rows], t.start[below, rows] = t.rows[level, k], kept
+            t.rows[deeper, rows], t.start[deeper, rows] = t.rows[level, k], kept
             for s in range(t.start[level, k], t.start[level, k + 1]):
-                t.known[below, kept] = t.known[level, s]
+                t.known[deeper, kept] = t.known[level, s]
                 kept += 1
             rows += 1
-    t.start[below, rows], t.open[below] = kept, rows
-    t.counter[LEVEL], t.counter[FRESH] = below, 1
+    t.start[deeper, rows], t.open[deeper] = kept, rows
+    t.counter[LEVEL], t.counter[FRESH] = deeper, 1
 
 
 @compiled
