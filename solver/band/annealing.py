@@ -120,7 +120,7 @@ class BandAnnealing:
             search.best, search.objective = placement, value
 
     def best(self) -> Ints:
-        """Return (n, M) int32 brokers of the incumbent, leader first; the start if there is none.
+        """Return (n, M) brokers of the incumbent, leader first; the start if there is none.
 
         Rows that may not change are as in the columns' `home`.
         """
@@ -130,9 +130,8 @@ class BandAnnealing:
         leads = placement.replicas == placement.leader[:, None]
         order = np.argsort(~leads, axis=1, kind="stable")
         found = np.take_along_axis(placement.replicas, order, axis=1)
-        return np.where(self._dual.columns.free[:, None], found, self._dual.columns.home).astype(
-            np.int32
-        )
+        c = self._dual.columns
+        return np.where(c.free[:, None], found, c.home)
 
     def _anneal(
         self,

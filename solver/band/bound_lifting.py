@@ -65,12 +65,12 @@ def find_lift(dual: BandDual, prices: Floats) -> Lift:
         for most, price in zip(dual.most.tolist(), steepest.tolist(), strict=True)
         if price > 0
     ]
-    step = price_step(dual.problem)
+    step = _price_step(dual.problem)
     return Lift(step=step, slack=max(1.0, min(slack, default=1.0) * (1 - SAME_PRICE)))
 
 
-def price_step(problem: Problem) -> float:
-    """Return a step of which every plan's cost of moves is a multiple; 0 if none is known.
+def _price_step(problem: Problem) -> float:
+    """A step of which every plan's cost of moves is a multiple; 0 if none is known.
 
     With one replica per row, a move changes the leader too.
     """

@@ -164,7 +164,7 @@ class ColumnGeneration:
 
     def _solve(self) -> LinearSolution | None:
         """The optimum; None where the solver fails, so that what is proved has to do."""
-        rows = max(1, len(self._program.must_move) + len(self._program.low))
+        rows = max(1, self._program.size)
         most = int(self._search.work_left / (WORK_OF_STEP * rows))
         try:
             solution = self._program.solve(most, self._search.stops)

@@ -8,7 +8,7 @@ Columns are added, and it is solved again from where it was (GLOP, primal simple
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -34,46 +34,38 @@ SLICE: Final = 1_000
 """Simplex steps between two checks of the limits."""
 
 
-@dataclass(slots=True, kw_only=True)
 class BandProgram:
-    """A program of m sums to be kept in bands, and n rows to be placed."""
+    """A program of m sums to be kept in bands, and n rows to be placed.
 
-    low: Floats
-    """(m,) least shift of each sum."""
-    high: Floats
-    """(m,) greatest shift of each sum."""
-    excess_price: Floats
-    """(m,) price of one unit outside."""
-    must_move: Bools
-    """(n,) rows that may not stay at home."""
-    iterations: int = 0
-    """Simplex steps so far."""
-    _solver: Any = None
-    _solved: bool = False
-    _bands: list[Any] = field(default_factory=list)
-    _rows: list[Any] = field(default_factory=list)
-    _excess: list[Any] = field(default_factory=list)
-    _columns: list[Any] = field(default_factory=list)
+    `low` and `high` are (m,) limits of each sum's shift, `excess_price` is (m,) prices of one
+    unit outside, and `must_move` (n,): rows that may not stay at home.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(self, low: Floats, high: Floats, excess_price: Floats, must_move: Bools) -> None:
+        self.size = len(low) + len(must_move)
+        """Number of constraints."""
+        self.iterations = 0
+        """Simplex steps so far."""
         self._solver = pywraplp.Solver.CreateSolver("GLOP")
         self._solver.SetSolverSpecificParametersAsString(
             "use_preprocessing: false use_scaling: false use_dual_simplex: false "
             f"max_number_of_iterations: {SLICE}"
         )
-        objective = self._solver.Objective()
-        bounds = zip(self.low.tolist(), self.high.tolist(), self.excess_price.tolist(), strict=True)
-        for low, high, price in bounds:
-            band = self._solver.RowConstraint(low, high, "")
-            self._bands.append(band)
+        self._solved = False
+        self._excess: list[Any] = []
+        self._columns: list[Any] = []
+        limits = zip(low.tolist(), high.tolist(), strict=True)
+        self._bands = [self._solver.RowConstraint(*limit, "") for limit in limits]
+        for band in self._bands:
             for sign in (1.0, -1.0):
                 excess = self._solver.NumVar(0.0, pywraplp.Solver.infinity(), "")
                 band.SetCoefficient(excess, sign)
-                objective.SetCoefficient(excess, price)
                 self._excess.append(excess)
-        for must in self.must_move.tolist():
-            self._rows.append(self._solver.RowConstraint(float(must), 1.0, ""))
-        objective.SetMinimization()
+        self._rows = [
+            self._solver.RowConstraint(float(must), 1.0, "") for must in must_move.tolist()
+        ]
+        self.price_excess(excess_price)
+        self._solver.Objective().SetMinimization()
 
     def add(self, row: Ints, price: Floats, band: Ints, shift: Floats) -> None:
         """Add c placements of rows as columns.
@@ -98,7 +90,7 @@ class BandProgram:
         for excess, cost in zip(self._excess, np.repeat(price, 2).tolist(), strict=True):
             objective.SetCoefficient(excess, cost)
 
-    def solve(self, most: int = SLICE, stops: Callable[[], bool] = lambda: False) -> LinearSolution:
+    def solve(self, most: int, stops: Callable[[], bool]) -> LinearSolution:
         """Solve over all columns.
 
         `most` limits the simplex steps, rounded up to a slice; `stops` is asked after

@@ -7,18 +7,21 @@ among placements of small reduced cost, and those of known plans, where annealin
 
 import math
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
 from ortools.sat.python import cp_model
 
-from model.snapshot.snapshot import Floats, Ints
+from model.snapshot.snapshot import Ints
 from solver.band.column_generation import LEAST_REDUCED_COST, GeneratedColumns
 from solver.band.load_prices import BandDual
 from solver.band.row_placements import Placements, describe
 from solver.cpsat.model import new_solver
 from solver.cpsat.stopping import solve_stoppable
-from solver.kernels.problem_arrays import Columns
+from solver.kernels.band import stay_costs
+from solver.kernels.problem_arrays import Columns, unit_prices
 from solver.search.search import Search
 
 SHIFT_UNITS: Final = 10**7
@@ -43,7 +46,8 @@ class RestrictedMaster:
         self._elastic = generated.excess > LEAST_REDUCED_COST
         self._known = _distinct(dual.columns, generated.row, generated.at)
         dual.value(generated.prices)
-        self._over = _home_costs(dual, generated.prices) - dual.least
+        home = stay_costs(dual.columns, unit_prices(dual.columns, generated.prices))
+        self._over = home - dual.least
         """(n,) by how much staying costs more than the cheapest placement."""
 
     def run(self, search: Search, best: Ints, reach: float, work: float) -> None:
@@ -73,10 +77,11 @@ class RestrictedMaster:
                 search.offer(placement)
 
     def _learn(self, best: Ints) -> None:
-        row = np.flatnonzero((best != self._dual.columns.home).any(axis=1))
-        row = np.concatenate([self._known.row, row])
-        at = np.concatenate([self._known.at, best[row[len(self._known.row) :]]])
-        self._known = _distinct(self._dual.columns, row, at)
+        known, c = self._known, self._dual.columns
+        row = np.flatnonzero((best != c.home).any(axis=1))
+        self._known = _distinct(
+            c, np.concatenate([known.row, row]), np.concatenate([known.at, best[row]])
+        )
 
     def _among(self, best: Ints, reach: float) -> Placements:
         known = self._known
@@ -95,7 +100,9 @@ class RestrictedMaster:
         c = self._dual.columns
         moves = (self._over > reach) & (best != c.home).any(axis=1)
         must = c.forced | moves
-        for row, own in _by_row(among.row, takes):
+        of_row = zip(among.row.tolist(), takes, strict=True)
+        for row, pairs in groupby(of_row, key=itemgetter(0)):
+            own = [take for _, take in pairs]
             if must[row]:
                 model.add_exactly_one(own)
             else:
@@ -145,26 +152,6 @@ def _ordered(at: Ints) -> Ints:
     follow = np.where(at[:, 1:] < 0, most, at[:, 1:].astype(np.int64))
     follow.sort(axis=1)
     return np.column_stack([at[:, 0], np.where(follow == most, -1, follow)])
-
-
-def _home_costs(dual: BandDual, prices: Floats) -> Floats:
-    """(n,) cost of each row's loads where they are."""
-    c = dual.columns
-    found = np.zeros(len(c.rf))
-    for k in range(c.home.shape[1]):
-        load = c.lead if k == 0 else c.follow
-        for d in range(len(dual.tolerance)):
-            unit = prices[:, d] * c.scale[:, d]
-            cost = load[:, d] * unit[c.home[:, k]]
-            found += np.where(k < c.rf, cost, 0.0)
-    return found
-
-
-def _by_row(row: Ints, takes: list[Any]) -> Iterator[tuple[int, list[Any]]]:
-    own: dict[int, list[Any]] = {}
-    for p, take in zip(row.tolist(), takes, strict=True):
-        own.setdefault(p, []).append(take)
-    return iter(sorted(own.items()))
 
 
 def _shifted(among: Placements) -> Iterator[tuple[int, int, Ints, list[int]]]:

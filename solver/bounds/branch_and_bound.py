@@ -80,12 +80,14 @@ def branch_and_bound(local: LocalSearch) -> bool:
     topic matter, which its bound ignores, where many rows are equal, or where there are
     too many configurations.
     """
-    if not _suits(local):
+    search = local.search
+    budgets = bool((local.columns.budgets != NO_BUDGET).any())
+    if budgets or search.problem.topic_share or search.best is None:
         return False
     listed = list_configurations(local)
     if listed is None:
         return False
-    b, search = start_incumbent(local, listed), local.search
+    b = start_incumbent(local, listed)
     _raise_cutoffs(b, search.work + FIRST_SHARE * search.work_left)
     prove_by_counts(b, search.work + COUNTING_SHARE * search.work_left)
     _anneal(b, search.work + ANNEALING_SHARE * search.work_left)
@@ -95,12 +97,6 @@ def branch_and_bound(local: LocalSearch) -> bool:
         if not _raise_cutoffs(b, search.work + share * search.work_left) and idle:
             break
     return True
-
-
-def _suits(local: LocalSearch) -> bool:
-    problem, search = local.search.problem, local.search
-    plain = bool((local.columns.budgets == NO_BUDGET).all())
-    return plain and not problem.topic_share and search.best is not None
 
 
 def _anneal(b: Incumbent, end: float) -> None:
@@ -183,22 +179,15 @@ def _neighbourhood(b: Incumbent, free: Ints) -> bool:
 
 def _raise_cutoffs(b: Incumbent, end: float) -> bool:
     """Prove that no plan is under ever higher cutoffs; return whether all searches completed."""
-    search = b.local.search
+    search, c = b.local.search, b.listed.configurations
     bound = search.bound
     for share in RAISES:
         cutoff = min(b.goal, bound + share * (b.goal - bound))
         if cutoff <= search.bound:
             continue
-        if not _exhaust_below(b, cutoff, end):
+        tree = new_tree(c, b.listed.fixed, b.prices)
+        tree.figure[CUTOFF] = cutoff
+        if not b.exhaust(c, tree, end):
             return False
-    return True
-
-
-def _exhaust_below(b: Incumbent, cutoff: float, end: float) -> bool:
-    """Find every better plan under a cutoff; return whether the search completed."""
-    tree = new_tree(b.listed.configurations, b.listed.fixed, b.prices)
-    tree.figure[CUTOFF] = cutoff
-    if not b.exhaust(b.listed.configurations, tree, end):
-        return False
-    b.prove(float(tree.figure[FLOOR]))
+        b.prove(float(tree.figure[FLOOR]))
     return True

@@ -8,13 +8,10 @@ rows. Prices that prove a bound for k prove it for all larger numbers too if the
 of the number itself is at most 0, for all smaller ones if it is at least 0.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from model.snapshot.snapshot import Bools
-from solver.bounds.configurations import ConfigurationList
 from solver.bounds.incumbent import WORK_PER_OPERATION, Incumbent
 from solver.kernels.node_bound import CUTOFF, EFFORT, FLOOR, SearchTree, bound_node, new_tree
 
@@ -38,12 +35,10 @@ def prove_by_counts(best: Incumbent, end: float) -> None:
     search = best.local.search
     if search.proved or search.stopped:
         return
-    counts = _Counts.of(best)
+    counts = _Counts(best)
     first = counts.lowest()
-    if (
-        min(counts.root(first - PROMISING_DISTANCE), counts.root(first + PROMISING_DISTANCE))
-        < best.goal
-    ):
+    near = (counts.root(first + far) for far in (-PROMISING_DISTANCE, PROMISING_DISTANCE))
+    if min(near) < best.goal:
         return
     floor = counts.floor((first, 1), end)
     if floor is not None:
@@ -52,22 +47,15 @@ def prove_by_counts(best: Incumbent, end: float) -> None:
             best.prove(min(floor, below))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Counts:
     """Trees of R rows, by how many of them take a costly configuration."""
 
-    best: Incumbent
-    listed: ConfigurationList
-    costly: Bools
-    stiffness: float
-
-    @classmethod
-    def of(cls, best: Incumbent) -> "_Counts":
+    def __init__(self, best: Incumbent) -> None:
         price = best.local.relaxation.price
-        costly = best.listed.configurations.price >= COSTLY * price
-        stiffness = float(np.sqrt(STIFFNESS * price))
-        listed = best.listed.counted(costly, stiffness)
-        return cls(best=best, listed=listed, costly=costly, stiffness=stiffness)
+        self.best = best
+        self.costly = best.listed.configurations.price >= COSTLY * price
+        self.stiffness = float(np.sqrt(STIFFNESS * price))
+        self.listed = best.listed.counted(self.costly, self.stiffness)
 
     def lowest(self) -> int:
         """The number with the least bound at its root, searched from the incumbent's."""

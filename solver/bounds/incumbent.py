@@ -67,11 +67,13 @@ class Incumbent:
         """
         search = self.local.search
         search.work += WORK_PER_OFFER
-        placement = self._placement(chosen)
-        if not is_allowed(search.problem, placement):
-            return
-        before = search.objective
-        search.offer(placement)
+        problem, before = search.problem, search.objective
+        replicas, leader = problem.replicas.copy(), problem.leader.copy()
+        at = self.listed.brokers[chosen]
+        replicas[self.listed.rows], leader[self.listed.rows] = at, at[:, 0]
+        placement = Placement(replicas=replicas, leader=leader)
+        if is_allowed(problem, placement):
+            search.offer(placement)
         if search.objective < before:
             self.chosen = chosen
 
@@ -108,14 +110,6 @@ class Incumbent:
         """
         search = self.local.search
         search.prove(min(floor, search.objective) - SLACK, METHOD)
-
-    def _placement(self, chosen: Ints) -> Placement:
-        problem = self.local.search.problem
-        replicas, leader = problem.replicas.copy(), problem.leader.copy()
-        at = self.listed.brokers[chosen]
-        replicas[self.listed.rows] = at
-        leader[self.listed.rows] = at[:, 0]
-        return Placement(replicas=replicas, leader=leader)
 
 
 def start_incumbent(local: LocalSearch, listed: ConfigurationList) -> Incumbent:

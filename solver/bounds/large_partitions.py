@@ -139,15 +139,11 @@ def grow_tree(tree: LargePartitionTree, work: float) -> None:
                 if child is not node:
                     heappush(tree.waiting, (child.bound, tree.made, child))
                     tree.made += 1
-        _prove(tree)
+        open_ = tree.waiting[0][0] if tree.waiting else np.inf
+        proved = min(open_, tree.least) + tree.choices.decided - SLACK
+        search.prove(min(proved, search.objective), METHOD)
         if search.proved:
             return
-
-
-def _prove(tree: LargePartitionTree) -> None:
-    open_ = tree.waiting[0][0] if tree.waiting else np.inf
-    proved = min(open_, tree.least) + tree.choices.decided - SLACK
-    tree.search.prove(min(proved, tree.search.objective), METHOD)
 
 
 def _branch(tree: LargePartitionTree, node: Node) -> list[Node]:

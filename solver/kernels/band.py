@@ -1,5 +1,7 @@
 """Placements of rows into the tolerance band: the cheapest ones, and what any of them changes."""
 
+import numpy as np
+
 from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.compiled import compiled
 from solver.kernels.pricing import (
@@ -77,3 +79,12 @@ def placement_price(c: Columns, p: int, at: Ints, i: int) -> float:
         if not at_home(c, p, at[i, k]):
             price += c.price[p]
     return price
+
+
+@compiled
+def stay_costs(c: Columns, q: Floats) -> Floats:
+    """Compute (n,) costs of the rows' loads where they are, at prices q, (K, B), in units of F."""
+    found = np.empty(len(c.rf))
+    for p in range(len(found)):
+        found[p] = stay_cost(c, q, p)
+    return found

@@ -126,22 +126,22 @@ def _reduce(p: Subproblems, mu: Floats, eta: Floats, b: int, t: BrokerTree) -> f
 
 
 @compiled
-def _residual(p: Subproblems, eta: Floats, b: int, t: BrokerTree, z: Floats) -> None:
+def _residual(p: Subproblems, eta: Floats, b: int, t: BrokerTree) -> Floats:
     """Residual, (K,), of the set that the signs of the reduced costs choose."""
-    first = p.start[b]
+    first, z = p.start[b], np.empty(len(p.weight))
     for d in range(len(z)):
         z[d] = p.fixed[b, d] - eta[b, d] / (2.0 * p.weight[d])
     for i in range(p.start[b + 1] - first):
         if t.reduced[i] < 0.0:
             for d in range(len(z)):
                 z[d] += p.load[first + i, d]
+    return z
 
 
 @compiled
 def _improve(p: Subproblems, eta: Floats, b: int, held: Bools, t: BrokerTree) -> tuple[float, int]:
     """Find a good set for a broker; return its value over the base, and the operations."""
-    z = np.empty(len(p.weight))
-    _residual(p, eta, b, t, z)
+    z = _residual(p, eta, b, t)
     best = _start(p, b, held, t, z)
     many = _gather(p, b, t, best, by_size=False)
     best, singles = descend(p.weight, t, many, z, best)
@@ -166,18 +166,30 @@ def _prove(
 
     `best` is the value of the set in `held`, which is replaced by a better one.
     """
-    root = np.empty(len(p.weight))
-    _residual(p, eta, b, t, root)
-    first, count = p.start[b], p.start[b + 1] - p.start[b]
-    for i in range(count):
-        t.flipped[i] = held[first + i] != (t.reduced[i] < 0.0)
+    root = _residual(p, eta, b, t)
+    _read(p, b, held, t)
     many = _gather(p, b, t, best, by_size=True)
     scale_grid(p.weight, best, t)
     sum_rests(t, many)
     least, best, done = branch(p.weight, t, many, root, best, within, nodes)
     _write(p, b, held, t)
     grid = len(t.square) * len(root)
+    count = p.start[b + 1] - p.start[b]
     return least, best, grid * (many + 2 * done) + 4 * len(root) * count
+
+
+@compiled
+def _sign(t: BrokerTree, i: int) -> float:
+    """1 where flip i adds the load of choice i, -1 where it takes it away."""
+    return -1.0 if t.reduced[i] < 0.0 else 1.0
+
+
+@compiled
+def _read(p: Subproblems, b: int, held: Bools, t: BrokerTree) -> None:
+    """Set the flips that make the given set from that of the signs."""
+    first = p.start[b]
+    for i in range(p.start[b + 1] - first):
+        t.flipped[i] = held[first + i] != (t.reduced[i] < 0.0)
 
 
 @compiled
@@ -193,20 +205,17 @@ def _start(p: Subproblems, b: int, held: Bools, t: BrokerTree, z: Floats) -> flo
     first, count = p.start[b], p.start[b + 1] - p.start[b]
     plain, value = squares(p.weight, z), 0.0
     warm = z.copy()
+    _read(p, b, held, t)
     for i in range(count):
-        t.flipped[i] = held[first + i] != (t.reduced[i] < 0.0)
         if t.flipped[i]:
-            sign = -1.0 if t.reduced[i] < 0.0 else 1.0
             value += abs(t.reduced[i])
             for d in range(len(z)):
-                warm[d] += sign * p.load[first + i, d]
+                warm[d] += _sign(t, i) * p.load[first + i, d]
     value += squares(p.weight, warm)
     if value < plain:
-        for d in range(len(z)):
-            z[d] = warm[d]
+        z[:] = warm
         return value
-    for i in range(count):
-        t.flipped[i] = False
+    t.flipped[:count] = False
     return plain
 
 
@@ -230,9 +239,8 @@ def _gather(p: Subproblems, b: int, t: BrokerTree, value: float, by_size: bool) 
         i = found[order[k]]
         t.choice[k] = i
         t.flip[k] = abs(t.reduced[i])
-        sign = -1.0 if t.reduced[i] < 0.0 else 1.0
         for d in range(dims):
-            t.shift[k, d] = sign * p.load[first + i, d]
+            t.shift[k, d] = _sign(t, i) * p.load[first + i, d]
     return many
 
 
@@ -245,8 +253,7 @@ def _centre(p: Subproblems, eta: Floats, b: int, t: BrokerTree, value: float) ->
     """
     dims, grid = len(p.weight), len(t.square)
     many = _gather(p, b, t, value, by_size=False)
-    root, here, price = np.empty(dims), np.zeros(dims), np.empty(dims)
-    _residual(p, eta, b, t, root)
+    root, here, price = _residual(p, eta, b, t), np.zeros(dims), np.empty(dims)
     best, scale, rounds = 0.0, value, 0
     while scale > FINEST * value and rounds < MOST_ROUNDS:
         rounds += 1

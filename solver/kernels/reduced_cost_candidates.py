@@ -68,8 +68,7 @@ def find_candidates(
         price_row(c, q, p, 0.0, r)
         least = cheapest(c, p, r)
         bits = may[found]
-        for b in range(brokers):
-            bits[b] = 0
+        bits[:] = 0
         if c.rf[p] == 1:
             choices = 0
             for b in range(brokers):

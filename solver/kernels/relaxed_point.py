@@ -95,25 +95,11 @@ def quote(x: Relaxed, b: int) -> None:
 
 
 @compiled
-def _list_split(x: Relaxed) -> tuple[Ints, Ints]:
-    """Places of split rows: (M,) rows one after the other, and (M,) brokers."""
-    room = 0
-    for p in range(len(x.cost)):
-        for b in range(len(x.fixed)):
-            room += x.mass[p, b] > 0.0
-    row, broker, many = np.empty(room, np.int64), np.empty(room, np.int64), 0
-    for p in range(len(x.cost)):
-        for b in range(len(x.fixed)):
-            if x.mass[p, b] > 0.0:
-                row[many], broker[many] = p, b
-                many += 1
-    many = _drop_whole(x, row, broker, many)
-    return row[:many].copy(), broker[:many].copy()
-
-
-@compiled
 def _drop_whole(x: Relaxed, row: Ints, broker: Ints, many: int) -> int:
-    """Remove empty places, and rows that are whole, from the list; return its new length."""
+    """Remove empty places, and rows that are whole, from the list; return its new length.
+
+    `row` and `broker` list the places of split rows, row after row.
+    """
     kept, first = 0, 0
     while first < many:
         p, last, start = row[first], first, kept
@@ -198,8 +184,8 @@ def mix(x: Relaxed, small: float, steps: int) -> int:
     Ends after `steps` steps, or where one gains less than `small`. Returns the
     approximate number of operations.
     """
-    row, broker = _list_split(x)
-    many, before, effort = len(row), 0.0, x.cost.size
+    row, broker = np.nonzero(x.mass > 0.0)
+    many, before, effort = _drop_whole(x, row, broker, len(row)), 0.0, x.cost.size
     slope, direction, v = np.empty(many), np.zeros(many), np.empty(x.fixed.shape)
     for _ in range(steps):
         if many == 0:

@@ -105,17 +105,17 @@ def _to_cheapest(c: Columns, s: State, p: int, q: Array, r: PricingScratch) -> b
 
 
 @compiled
-def round_relaxed(c: Columns, m: Masses, s: State, order: Array, whole: Array) -> None:
+def round_relaxed(c: Columns, m: Masses, s: State, order: Array) -> None:
     """Move each row to the best of the configurations that it is split over.
 
-    `whole` is (n,): rows that lie in one configuration alone go there first, if that is
-    allowed; the others go where F is lowest after that.
+    `order` lists the rows. Those with over 0.9 of their mass in one configuration go there
+    first, if that is allowed; the others go where F is lowest after that.
     """
     held = np.empty(2 * c.home.shape[1], np.int64)
     for stage in range(2):
         for i in range(len(order)):
             p = order[i]
-            if m.head[p] == NONE or whole[p] != (stage == 0):
+            if m.head[p] == NONE or _is_nearly_whole(m, p) != (stage == 0):
                 continue
             back = s.at[p].copy()
             best = s.at[p].copy()
@@ -132,7 +132,6 @@ def round_relaxed(c: Columns, m: Masses, s: State, order: Array, whole: Array) -
             if not c.forced[p] and stage == 1:
                 here += _switch_cost(c, s, p, c.home[p], held)
                 if here < least and allowed_now(c, s, p):
-                    least = here
                     best[:] = s.at[p]
             reassign(c, s, p, best)
             if not allowed_now(c, s, p):
@@ -140,17 +139,13 @@ def round_relaxed(c: Columns, m: Masses, s: State, order: Array, whole: Array) -
 
 
 @compiled
-def mark_nearly_whole(m: Masses, rows: Array, whole: Array) -> None:
-    """Mark in `whole`, (n,), the rows with over 0.9 of their mass in one configuration.
-
-    `rows` are the rows to check; others are left as they are.
-    """
-    for i in range(len(rows)):
-        node = m.head[rows[i]]
-        while node != NONE:
-            if m.mass[node] > 0.9:
-                whole[rows[i]] = True
-            node = m.next[node]
+def _is_nearly_whole(m: Masses, p: int) -> bool:
+    node = m.head[p]
+    while node != NONE:
+        if m.mass[node] > 0.9:
+            return True
+        node = m.next[node]
+    return False
 
 
 @compiled

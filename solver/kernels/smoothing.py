@@ -34,24 +34,23 @@ class Options(NamedTuple):
     """(options,) cost of the change."""
 
 
-def new_options(rows: int, count: int, most: int, dims: int) -> Options:
-    """Allocate space for `count` configurations of `rows` rows.
-
-    Each has up to `most` replicas, with loads in `dims` dimensions.
-    """
+def list_options(c: Columns, m: Masses, rows: Array) -> Options:
+    """List the configurations of these rows, with their loads and costs; none of whole rows."""
+    count, most, dims = _count_options(m, rows), c.home.shape[1], c.lead.shape[1]
     record = Options(
-        start=np.zeros(rows + 1, np.int64),
+        start=np.zeros(len(rows) + 1, np.int64),
         node=np.zeros(count, np.int64),
         broker=np.full((count, most), -1, np.int64),
         load=np.zeros((count, most, dims)),
         cost=np.zeros(count),
     )
-    return linked(record)
+    options = linked(record)
+    _fill_options(c, m, rows, options)
+    return options
 
 
 @compiled
-def count_options(m: Masses, rows: Array) -> int:
-    """Return the number of configurations with mass of these rows; 0 for whole rows."""
+def _count_options(m: Masses, rows: Array) -> int:
     found = 0
     for i in range(len(rows)):
         node = m.head[rows[i]]
@@ -62,11 +61,7 @@ def count_options(m: Masses, rows: Array) -> int:
 
 
 @compiled
-def fill_options(c: Columns, m: Masses, rows: Array, o: Options) -> None:
-    """List the configurations of these rows in `o`, with their loads and costs.
-
-    `o` must have been allocated for `count_options` of them.
-    """
+def _fill_options(c: Columns, m: Masses, rows: Array, o: Options) -> None:
     at = 0
     for i in range(len(rows)):
         p = rows[i]

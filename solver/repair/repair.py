@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from model.goals.goals import SolveLimits
-from model.snapshot.snapshot import Bools, Floats, Ints
+from model.snapshot.snapshot import Bools, Ints
 from solver.budget import Budget
 from solver.cpsat.model import pairs
 from solver.kernels.compiled import changed
@@ -225,7 +225,10 @@ class _RepairSearch:
         problem = self._problem
         here = sharing(problem, placement_of(problem, state.at).replicas)
         c = find_columns(_forced_to_change(problem, np.flatnonzero(self._broken & ~here)))
-        state, m = new_state(c, state.at), _limits_of(problem, c)
+        limited = np.flatnonzero(np.isfinite(problem.allowed).any(axis=0))
+        most = np.where(problem.may.holding, float(problem.goals.replicas_per_broker), np.inf)
+        m = new_limits(problem.limit[:, limited], most, c.home.shape[1])
+        state = new_state(c, state.at)
         rest = [b for b in range(len(c.scale)) if excess_of(state, m, b) > ROUNDING]
         while rest and not self._budget.over():
             rest.sort(key=lambda b: (-excess_of(state, m, b), b))
@@ -242,12 +245,10 @@ class _RepairSearch:
         row = relieve(c, state, m, b, rows)
         if row >= 0:
             reassign(c, state, row, m.at.copy())
-        else:
-            found = self._exchanged(c, state, m, b, rows)
-            row = 0 if found else -1
+        done = row >= 0 or self._exchanged(c, state, m, b, rows)
         tried = int(m.tried[0]) - before + len(rows)
         self._budget.work += WORK_PER_TRY * tried
-        return row >= 0
+        return done
 
     def _exchanged(self, c: Columns, state: State, m: Limits, b: int, rows: Ints) -> bool:
         others = np.argwhere((state.at >= 0) & (state.at != b) & c.free[:, None])
@@ -271,23 +272,17 @@ class _RepairSearch:
         c = find_columns(problem)
         at = leader_first(c, found.replicas, found.leader)
         relaxed = {
-            name: (columns, new_state(columns, at), new_pricing_scratch(columns))
-            for name, columns in _relaxed_columns(c)
+            name: (x, new_state(x, at), new_pricing_scratch(x)) for name, x in _relaxed_columns(c)
         }
         for i, row in enumerate(rows.tolist()):
-            words = "work" if self._budget.over() or i >= MOST_EXPLAINED else "brokers"
-            if words == "brokers":
-                able = (
-                    n
-                    for n, relaxed_columns in relaxed.items()
-                    if self._can_repair(relaxed_columns, row)
-                )
-                words = next(able, words)
-            yield REASONS_UNREPAIRED[words]
+            reason = "work"
+            if not budget.over() and i < MOST_EXPLAINED:
+                able = (name for name, x in relaxed.items() if self._can_repair(*x, row))
+                reason = next(able, "brokers")
+            yield REASONS_UNREPAIRED[reason]
 
-    def _can_repair(self, relaxed_columns: tuple[Columns, State, PricingScratch], row: int) -> bool:
+    def _can_repair(self, c: Columns, state: State, scratch: PricingScratch, row: int) -> bool:
         """Whether a row can be repaired; its placement is restored."""
-        c, state, scratch = relaxed_columns
         back = state.at[row].copy()
         could = self._repair_row(c, state, row, scratch)
         if could:
@@ -349,10 +344,3 @@ def _forced_to_change(problem: Problem, rows: Ints) -> Problem:
     forced = problem.may.forced.copy()
     forced[rows] = np.maximum(forced[rows], 1)
     return replace(problem, may=replace(problem.may, forced=forced))
-
-
-def _limits_of(problem: Problem, c: Columns) -> Limits:
-    limited = np.flatnonzero(np.isfinite(problem.allowed).any(axis=0))
-    most = np.where(problem.may.holding, float(problem.goals.replicas_per_broker), np.inf)
-    cap: Floats = np.ascontiguousarray(problem.limit[:, limited])
-    return new_limits(cap, most, c.home.shape[1])

@@ -24,7 +24,7 @@ from solver.kernels.relaxation import (
     price_all,
     sweep,
 )
-from solver.kernels.smoothing import Options, ascend, count_options, fill_options, new_options
+from solver.kernels.smoothing import Options, ascend, list_options
 
 EXTRA_NODES: Final = 65_536
 """Nodes beyond four per row: large partitions are split over hundreds of brokers."""
@@ -140,7 +140,9 @@ def warm_up(r: Relaxation, work: float = float("inf")) -> None:
 def _at_temperature(r: Relaxation, pi: Floats, t: float, end: float) -> None:
     """Generate columns at one temperature, keeping the best bound."""
     for _ in range(MOST_ROUNDS):
-        made = _price_rows(r, pi, min(3.0 * t, 0.1 * r.price))
+        q, near = unit_prices(r.columns, pi), min(3.0 * t, 0.1 * r.price)
+        made, priced = price_all(r.columns, r.masses, q, r.rows, near, r.scratch)
+        _spend(r, priced + len(r.rows) // 20)
         _solve_restricted(r, pi, t)
         if made <= len(r.rows) // 500 or r.work >= end or r.stops():
             break
@@ -148,29 +150,18 @@ def _at_temperature(r: Relaxation, pi: Floats, t: float, end: float) -> None:
     drop_empty(r.columns, r.masses, r.rows)
 
 
-def _price_rows(r: Relaxation, pi: Floats, near: float) -> int:
-    """Price all rows, adding the configurations of small reduced cost; return how many."""
-    q = unit_prices(r.columns, pi)
-    made, priced = price_all(r.columns, r.masses, q, r.rows, near, r.scratch)
-    _spend(r, priced + len(r.rows) // 20)
-    return int(made)
-
-
 def _solve_restricted(r: Relaxation, pi: Floats, t: float) -> None:
     """Optimise the prices over the known configurations: the restricted master problem."""
     c, m = r.columns, r.masses
     split = r.rows[m.head[r.rows] >= 0]
-    count = count_options(m, split)
-    most, dims = c.home.shape[1], c.lead.shape[1]
-    options = new_options(len(split), count, most, dims)
-    fill_options(c, m, split, options)
-    mass = np.zeros(count)
+    options = list_options(c, m, split)
+    mass = np.zeros(len(options.cost))
     small = 1e-3 * r.price * t
     whole = np.ones(len(c.home), np.bool_)
     whole[split] = False
     unsplit = sum_loads_at(c, np.flatnonzero(whole), c.home[whole])
     made = ascend(c, options, unsplit, t, pi, mass, MOST_EVALUATIONS, small)
-    r.work += made * count * most * dims * WORK_PER_OPTION
+    r.work += made * options.load.size * WORK_PER_OPTION
     m.mass[options.node] = mass
     r.v[:] = _deviations(c, options, mass, unsplit)
 

@@ -13,12 +13,7 @@ from solver.bounds.large_partitions import LargePartitionTree, grow_tree, plant_
 from solver.bounds.single_replica_choices import has_choices
 from solver.kernels.move_deltas import State, copied, new_state, objective
 from solver.kernels.problem_arrays import Columns, find_columns, leader_first, placement_of
-from solver.kernels.rounding import (
-    mark_nearly_whole,
-    place_forced,
-    place_single_replicas,
-    round_relaxed,
-)
+from solver.kernels.rounding import place_forced, place_single_replicas, round_relaxed
 from solver.problem.placement import NOTHING, is_allowed
 from solver.search.dual import Relaxation, new_relaxation, solve_relaxation, warm_up
 from solver.search.neighbourhoods import Arm, Neighbourhoods, largest_first
@@ -189,9 +184,7 @@ def _round_relaxed(local: LocalSearch, home: State) -> None:
     c, relaxation = local.columns, local.relaxation
     state = copied(home)
     split = np.flatnonzero(relaxation.masses.head >= 0)
-    whole = np.zeros(len(c.home), np.bool_)
-    mark_nearly_whole(relaxation.masses, split, whole)
-    round_relaxed(c, relaxation.masses, state, largest_first(c, split), whole)
+    round_relaxed(c, relaxation.masses, state, largest_first(c, split))
     none = local.search.best is None
     if none or objective(c, state) < objective(c, local.state):
         local.state = state

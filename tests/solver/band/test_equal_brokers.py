@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
-from model.snapshot.snapshot import Resource, Snapshot
+from model.goals.goals import Goals, ObjectiveKind
+from model.snapshot.snapshot import Snapshot
 from solver.band.annealing import BandAnnealing
 from solver.band.candidates import BandCandidates
 from solver.band.column_generation import ColumnGeneration
@@ -26,27 +26,14 @@ from solver.problem.placement import (
     objective,
 )
 from solver.problem.problem import compile_problem
-from solver.search.observer import SolveObserver
 from solver.search.search import Search
+from tests.support.solver.begun_search import banded, begun
 from tests.support.solver.random_problems import clusters, random_goals
 from tests.support.solver.zipf_clusters import synthetic
 
 pytestmark = pytest.mark.search
 
-GOALS = Goals(
-    objective=ObjectiveKind.BAND,
-    balance=tuple(
-        Goal(resource=r, floor=0.0, tolerance=0.09) for r in (Resource.NET_IN, Resource.NET_OUT)
-    ),
-)
-
-
-def begun(snapshot: Snapshot, goals: Goals) -> Search:
-    problem = compile_problem(snapshot, goals)
-    search = Search(problem=problem, limits=SolveLimits(work=2.0), observer=SolveObserver())
-    if not problem.may.forced.any():
-        search.offer(Placement.home(problem))
-    return search
+GOALS = banded()
 
 
 def uneven(search: Search) -> float:

@@ -6,41 +6,20 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from model.evaluate import evaluate
-from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
-from model.snapshot.snapshot import Resource, Snapshot
+from model.goals.goals import Goals, ObjectiveKind, SolveLimits
+from model.snapshot.snapshot import Snapshot
 from solver.band.bound_lifting import Lift
 from solver.band.load_prices import BandDual
 from solver.band.tolerance_band import solve_by_prices
-from solver.problem.placement import Placement, is_allowed
+from solver.problem.placement import is_allowed
 from solver.problem.problem import compile_problem
-from solver.search.observer import SolveObserver
-from solver.search.search import Search
 from solver.solve import solve
+from tests.support.solver.begun_search import banded, begun
 from tests.support.solver.exact_oracle import least
 from tests.support.solver.random_problems import clusters, random_goals
 from tests.support.solver.zipf_clusters import synthetic
 
 pytestmark = pytest.mark.search
-
-LIMITS = SolveLimits(work=2.0)
-
-
-def banded(tolerance: float = 0.09) -> Goals:
-    return Goals(
-        objective=ObjectiveKind.BAND,
-        balance=tuple(
-            Goal(resource=r, floor=0.0, tolerance=tolerance)
-            for r in (Resource.NET_IN, Resource.NET_OUT)
-        ),
-    )
-
-
-def begun(snapshot: Snapshot, goals: Goals, limits: SolveLimits = LIMITS) -> Search:
-    problem = compile_problem(snapshot, goals)
-    search = Search(problem=problem, limits=limits, observer=SolveObserver())
-    if not problem.may.forced.any():
-        search.offer(Placement.home(problem))
-    return search
 
 
 @settings(max_examples=40, deadline=None)

@@ -16,12 +16,9 @@ from solver.bounds.branch_and_bound import branch_and_bound
 from solver.bounds.cardinality import prove_by_counts
 from solver.bounds.configurations import list_configurations
 from solver.bounds.incumbent import METHOD, start_incumbent
-from solver.problem.placement import Placement
-from solver.problem.problem import compile_problem
 from solver.search.local_search import LocalSearch, search_locally
-from solver.search.observer import SolveObserver
-from solver.search.search import Search
 from solver.solve import solve
+from tests.support.solver.begun_search import begun
 from tests.support.solver.exact_oracle import Row, broker, cluster, goals, least
 
 pytestmark = pytest.mark.search
@@ -38,12 +35,7 @@ ROWS = st.lists(
 
 
 def searched(snapshot: Snapshot, given_goals: Goals) -> LocalSearch | None:
-    problem = compile_problem(snapshot, given_goals)
-    limits = SolveLimits(work=3.0)
-    search = Search(problem=problem, limits=limits, observer=SolveObserver())
-    if not problem.may.forced.any():
-        search.offer(Placement.home(problem))
-    return search_locally(search, 0.1)
+    return search_locally(begun(snapshot, given_goals, 3.0), 0.1)
 
 
 @settings(max_examples=15, deadline=None)

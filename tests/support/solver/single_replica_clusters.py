@@ -1,15 +1,14 @@
 """Small clusters of partitions with one replica, and searches over them."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from benchmarks.shapes import Shape, shape_of
-from model.goals.goals import Goals, SolveLimits
+from model.goals.goals import Goals
 from model.snapshot.snapshot import BrokerState, Snapshot
-from solver.problem.placement import Placement
-from solver.problem.problem import compile_problem
 from solver.search.local_search import LocalSearch, search_locally
-from solver.search.observer import SolveObserver
-from solver.search.search import Search
+from tests.support.solver.begun_search import begun
 from tests.support.solver.exact_oracle import Row, broker, cluster
 
 STATES = [*[BrokerState.ALIVE] * 4, BrokerState.NEW, BrokerState.DRAINING]
@@ -31,24 +30,9 @@ def single_replica_clusters(
 
 def searched(snapshot: Snapshot, given_goals: Goals, work: float = 1.0) -> LocalSearch | None:
     """A local search; None if there is nothing to search."""
-    problem = compile_problem(snapshot, given_goals)
-    limits = SolveLimits(work=60.0)
-    search = Search(problem=problem, limits=limits, observer=SolveObserver())
-    if not problem.may.forced.any():
-        search.offer(Placement.home(problem))
-    return search_locally(search, work)
+    return search_locally(begun(snapshot, given_goals, 60.0), work)
 
 
 def small_shape(name: str) -> Shape:
     """The named shape with 5 brokers and 100 partitions."""
-    shape = shape_of(name)
-    return Shape(
-        name=name,
-        brokers=5,
-        partitions=100,
-        giants=shape.giants,
-        young=shape.young,
-        drain=shape.drain,
-        near_level=shape.near_level,
-        unequal=shape.unequal,
-    )
+    return replace(shape_of(name), brokers=5, partitions=100)
