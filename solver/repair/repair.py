@@ -67,8 +67,8 @@ MOST_EXPLAINED: Final = 1_000
 
 REASONS_UNREPAIRED: Final = {
     "budgets": "the budgets of the plan leave no move for it",
-    "limits": "no broker in another rack has scratch below its limits",
-    "both": "no broker in another rack has scratch within limits and budgets",
+    "limits": "no broker in another rack has room below its limits",
+    "both": "no broker in another rack has room within limits and budgets",
     "brokers": "no broker in another rack may take it",
     "work": "the search budget was exhausted before it was repaired",
 }
