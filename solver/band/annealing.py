@@ -8,7 +8,6 @@ import numpy as np
 from model.snapshot.snapshot import Floats, Ints
 from solver.band.candidates import BandCandidates
 from solver.band.load_prices import BandDual
-from solver.kernels.arithmetic import exponential_quantiles
 from solver.kernels.band_annealing import anneal_band, evaluate_start, new_band_scratch
 from solver.kernels.move_deltas import new_state
 from solver.problem.placement import (
@@ -48,7 +47,6 @@ EVEN_TEMPERATURES: Final = (1.0, 1e-3)
 """Its first and last temperature, relative to the mean cost of a broker in a dimension."""
 EVEN_PRICE: Final = 1e-3
 """Weight of all imbalance, in costs of a move: less than any move saves."""
-NOISE: Final = 4096
 
 
 class BandAnnealing:
@@ -56,10 +54,10 @@ class BandAnnealing:
 
     def __init__(self, search: Search, dual: BandDual, prices: Floats, start: Ints) -> None:
         self._search, self._dual, self._at = search, dual, start
-        self._noise = exponential_quantiles(NOISE)
         steepest = np.abs(prices).max(axis=0, initial=0.0)
         self._steepest = np.maximum(steepest, max(1e-9, steepest.max(initial=0.0) / 10))
         self._level = np.zeros(len(dual.tolerance))
+        self._work_of_try = WORK_OF_TRY * float(1 + dual.columns.home.shape[1])
         self._runs = 0
 
     def run(self, candidates: BandCandidates, reach: float) -> None:
@@ -76,7 +74,9 @@ class BandAnnealing:
             if self._search.over():
                 return
             at = self._phase(at, pairs, phase, EFFORT)
-        if self._has_excess and not self._search.over():
+        best, problem = self._search.best, self._search.problem
+        excess = best is not None and deviation_cost(problem, loads_of(problem, best)) > NOTHING
+        if excess and not self._search.over():
             far, effort = EXCESS_REPAIR
             pairs = candidates.pairs(max(reach, far * price))
             self._phase(self.best(), pairs, PHASES[-1], effort)
@@ -142,34 +142,19 @@ class BandAnnealing:
         steps: int,
     ) -> Ints:
         search, c = self._search, self._dual.columns
-        best = at.copy()
-        start = np.searchsorted(pairs[0], np.arange(len(c.rf) + 1))
         seed = 1_000 * search.limits.seed + self._runs
-        memory = new_band_scratch(c, *deviation_prices, self._dual.tolerance, seed)
+        run = pairs, deviation_prices, self._dual.tolerance, heat, seed
+        memory, state = new_band_scratch(c, at, *run), new_state(c, at)
         gain = LEAST_GAIN * search.problem.costs.move
-        state = new_state(c, at)
         value = least = evaluate_start(c, state, memory)
         self._runs += 1
         for first in range(0, steps if len(pairs[0]) else 0, SLICE):
             if search.stops():
                 break
             part = first, min(steps, first + SLICE), steps
-            value, least = anneal_band(
-                c, state, memory, *pairs, start, part, heat, self._noise, gain, best, value, least
-            )
+            value, least = anneal_band(c, state, memory, part, gain, value, least)
             search.work += (part[1] - first) * self._work_of_try
-        return best
-
-    @property
-    def _has_excess(self) -> bool:
-        problem, best = self._search.problem, self._search.best
-        if best is None:
-            return False
-        return deviation_cost(problem, loads_of(problem, best)) > NOTHING
-
-    @property
-    def _work_of_try(self) -> float:
-        return WORK_OF_TRY * float(1 + self._dual.columns.home.shape[1])
+        return memory.best
 
     def _imbalance(self, placement: Placement) -> float:
         """Sum of weight x squared deviation: the first part of `variance`."""

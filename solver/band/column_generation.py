@@ -10,6 +10,7 @@ from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.band.load_prices import BandDual
 from solver.band.lp import BandProgram, LinearSolution
 from solver.band.row_placements import Placements, describe
+from solver.kernels.problem_arrays import prices_in_file
 from solver.search.search import Search
 
 log = logging.getLogger("plimsoll.solver")
@@ -78,7 +79,6 @@ class ColumnGeneration:
         self._row: list[Ints] = []
         self._at: list[Ints] = []
         self._known: set[tuple[int, bytes]] = set()
-        self._steps = 0
 
     def run(self) -> GeneratedColumns:
         """Generate columns until nothing is gained, or until its share of the work is done.
@@ -109,7 +109,8 @@ class ColumnGeneration:
             best.excess = solution.excess
             if search.stops() or search.work_left <= enough:
                 break
-            if self._is_close(solution, best):
+            value = solution.objective - dual.refund
+            if value - best.bound <= CLOSE * max(1.0, abs(value)):
                 if not self._raise_price(solution):
                     break
             elif not added and row_prices is not None:
@@ -119,7 +120,7 @@ class ColumnGeneration:
         best.rounded = self._rounded()
         if self._row:
             best.row, best.at = np.concatenate(self._row), np.concatenate(self._at)
-        search.prove_by_prices(best.bound, dual.certificate(best.prices))
+        search.prove_by_prices(best.bound, prices_in_file(search.problem, best.prices))
         return best
 
     def _try(self, best: GeneratedColumns, prices: Floats) -> None:
@@ -142,16 +143,11 @@ class ColumnGeneration:
         order = np.argsort(reduced, kind="stable")
         order = order[reduced[order] < -LEAST_REDUCED_COST][:MOST_NEW]
         new = new.of(order)
-        unknown = [i for i, p in enumerate(new.row.tolist()) if self._is_new(p, new.at[i])]
+        keys = [(p, at.tobytes()) for p, at in zip(new.row.tolist(), new.at, strict=True)]
+        unknown = [i for i, key in enumerate(keys) if key not in self._known]
+        self._known.update(keys)
         self._post(new.of(np.array(unknown, np.int64)))
         return len(unknown)
-
-    def _is_new(self, row: int, at: Ints) -> bool:
-        key = row, at.tobytes()
-        if key in self._known:
-            return False
-        self._known.add(key)
-        return True
 
     def _post(self, new: Placements) -> None:
         self._row.append(new.row)
@@ -166,14 +162,14 @@ class ColumnGeneration:
         """The optimum; None where the solver fails, so that what is proved has to do."""
         rows = max(1, self._program.size)
         most = int(self._search.work_left / (WORK_OF_STEP * rows))
+        before = self._program.iterations
         try:
             solution = self._program.solve(most, self._search.stops)
         except ArithmeticError as exc:
             if not self._search.over():
                 log.warning("the band's bound is not the best: %s", exc)
             return None
-        steps = self._program.iterations - self._steps
-        self._steps = self._program.iterations
+        steps = self._program.iterations - before
         self._search.work += WORK_OF_STEP * (steps + 1) * rows
         return solution
 
@@ -189,10 +185,6 @@ class ColumnGeneration:
             if part > most[p]:
                 found[p], most[p] = at[i], part
         return found
-
-    def _is_close(self, solution: LinearSolution, best: GeneratedColumns) -> bool:
-        value = solution.objective - self._dual.refund
-        return value - best.bound <= CLOSE * max(1.0, abs(value))
 
     def _raise_price(self, solution: LinearSolution) -> bool:
         """Raise the price of excess if there is some; return whether that was possible."""

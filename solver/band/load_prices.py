@@ -81,15 +81,6 @@ class BandDual:
         placement = Placement(replicas=at.astype(np.int64), leader=leader.astype(np.int64))
         return placement if is_allowed(self.problem, placement) else None
 
-    def certificate(self, prices: Floats) -> Floats:
-        """Return (B, counted) prices: the (B, K) `prices`, and 0 for dimensions of weight 0.
-
-        A plan file has prices for every balanced dimension.
-        """
-        found = np.zeros(self.problem.slope.shape)
-        found[:, self.kept] = prices
-        return found
-
 
 def _fixed_deviations(problem: Problem, kept: Ints) -> Floats:
     """(B, K) deviations from only the rows that may not change; 0 if not balanced."""

@@ -149,12 +149,6 @@ class _Rounds:
         value = self._search.objective
         return max(0.0, self._lift.needed(value) - self._generated.bound)
 
-    @property
-    def _cost_limit(self) -> float:
-        share, moves = MOST_OVER_BOUND
-        price = self._search.problem.costs.move
-        return self._search.bound * (1 + share) + moves * price
-
     def _model(self, size: int) -> None:
         search, needed = self._search, self._needed()
         if WORK_OF_PAIR * size > search.work_left:
@@ -162,7 +156,9 @@ class _Rounds:
         reach = min(self._candidates.reach(size), needed)
         work = search.work_left * (1.0 if reach >= needed else MODEL_SHARE)
         known = self._candidates.within(reach, search.best)
-        model = ExactModel(search.problem, min(search.objective, self._cost_limit), known)
+        share, moves = MOST_OVER_BOUND
+        limit = search.bound * (1 + share) + moves * search.problem.costs.move
+        model = ExactModel(search.problem, min(search.objective, limit), known)
         proved = model.solve_part(search, work)
         # Choices left out have a reduced cost above `reach`.
         outside = self._lift.of(self._generated.bound + reach)

@@ -25,7 +25,7 @@ import numpy as np
 from model.snapshot.snapshot import Floats, Ints
 from solver.bounds.cardinality import prove_by_counts
 from solver.bounds.configurations import list_configurations
-from solver.bounds.incumbent import Incumbent, found_choice, start_incumbent
+from solver.bounds.incumbent import Incumbent, found_choice
 from solver.bounds.reduced_cost_fixing import SLACK
 from solver.kernels.arithmetic import exponential, logarithm
 from solver.kernels.configuration_search import EXHAUSTED, FOUND, anneal_choice
@@ -87,7 +87,7 @@ def branch_and_bound(local: LocalSearch) -> bool:
     listed = list_configurations(local)
     if listed is None:
         return False
-    b = start_incumbent(local, listed)
+    b = Incumbent(local, listed)
     _raise_cutoffs(b, search.work + FIRST_SHARE * search.work_left)
     prove_by_counts(b, search.work + COUNTING_SHARE * search.work_left)
     _anneal(b, search.work + ANNEALING_SHARE * search.work_left)

@@ -1,6 +1,5 @@
 """The incumbent as a choice of configurations, and the trees searched for a better one."""
 
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -33,18 +32,23 @@ FIRST_FREE: Final = 10
 """Rows set free at first; more when the search among them completes, otherwise fewer."""
 
 
-@dataclass(slots=True, kw_only=True)
 class Incumbent:
-    """Configurations of the open rows, and the best known choice of them."""
+    """The search's best plan as a choice of configurations, one of each open row.
 
-    local: LocalSearch
-    listed: ConfigurationList
-    prices: Floats
-    """(J,) dual prices to start from."""
-    chosen: Ints
-    """(R,) configurations of the incumbent."""
-    free: int = FIRST_FREE
-    rng: np.random.Generator = field(default_factory=np.random.default_rng)
+    The search must have a plan, and `listed` must have its configurations.
+    """
+
+    def __init__(self, local: LocalSearch, listed: ConfigurationList) -> None:
+        best = local.search.best
+        assert best is not None  # noqa: S101  # asked for at the entrance
+        self.local, self.listed = local, listed
+        self.prices: Floats = (local.relaxation.prices / np.sqrt(local.columns.weight)).ravel()
+        """(J,) dual prices to start from."""
+        self.chosen = _choice(listed, best)
+        """(R,) configurations of the incumbent."""
+        self.free = FIRST_FREE
+        """Rows to set free next."""
+        self.rng = np.random.default_rng(local.search.limits.seed)
 
     @property
     def heat(self) -> float:
@@ -110,23 +114,6 @@ class Incumbent:
         """
         search = self.local.search
         search.prove(min(floor, search.objective) - SLACK, METHOD)
-
-
-def start_incumbent(local: LocalSearch, listed: ConfigurationList) -> Incumbent:
-    """Convert the search's best plan to a choice of configurations.
-
-    The search must have a plan, and `listed` must have its configurations.
-    """
-    best = local.search.best
-    assert best is not None  # noqa: S101  # asked for at the entrance
-    root = np.sqrt(local.columns.weight)
-    return Incumbent(
-        local=local,
-        listed=listed,
-        prices=(local.relaxation.prices / root).ravel(),
-        chosen=_choice(listed, best),
-        rng=np.random.default_rng(local.search.limits.seed),
-    )
 
 
 def found_choice(tree: SearchTree) -> Ints:

@@ -11,19 +11,17 @@ over brokers, but a broker's choice is whole: this is the bound of Dantzig and W
 uses are left out.
 """
 
-from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Final
 
 import numpy as np
 
 from model.snapshot.snapshot import Bools, Floats
-from solver.bounds.large_partitions import grow_tree
 from solver.bounds.single_replica_choices import SLACK, RowChoices, find_choices, has_choices
 from solver.kernels.broker_subproblems import Subproblems, solve_brokers
 from solver.kernels.compiled import linked
-from solver.kernels.row_prices import BundleMaster, add_sets, new_master, solve_master
-from solver.kernels.single_broker_bnb import BrokerTree, new_tree
+from solver.kernels.row_prices import add_sets, new_master, solve_master
+from solver.kernels.single_broker_bnb import new_tree
 from solver.search.local_search import LocalSearch
 
 METHOD: Final = "brokers kept whole"
@@ -62,33 +60,6 @@ MOST_NULL_STEPS: Final = 60
 """Rejected steps in a row after which the ascent ends."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Ascent:
-    """The brokers' subproblems over I choices, and the state of the multipliers."""
-
-    local: LocalSearch
-    problems: Subproblems
-    tree: BrokerTree
-    master: BundleMaster
-    decided: float
-    mu: Floats
-    """(R,) multipliers to be tried."""
-    eta: Floats
-    """(B, K) dual prices of the deviations."""
-    held: Bools
-    """(I,) the brokers' last solutions."""
-    centre: Floats
-    """(R,) the best multipliers so far."""
-    reach: float
-    """Weight of the proximal term."""
-    value: float = -np.inf
-    """Bound at the centre."""
-    model: float = np.inf
-    """Upper model of the bound at `mu`, from the sets known."""
-    nodes: int = FEW_NODES
-    null_steps: int = 0
-
-
 def improve_bound(local: LocalSearch, work: float) -> None:
     """Prove a better bound for rows with one replica, within `work` work units.
 
@@ -100,49 +71,14 @@ def improve_bound(local: LocalSearch, work: float) -> None:
         return
     end = search.work + work
     if local.tree is not None:
-        grow_tree(local.tree, work * LARGE_PARTITION_SHARE)
+        local.tree.grow(work * LARGE_PARTITION_SHARE)
     if search.stopped or search.proved:
         return
     found = find_choices(search, c, r)
     if not len(found.rows):
         search.prove(search.objective, METHOD)
         return
-    _ascend(_new_ascent(local, found), end)
-
-
-def _new_ascent(local: LocalSearch, o: RowChoices) -> Ascent:
-    """The brokers' subproblems, with the incumbent's sets in the master problem."""
-    c, search = local.columns, local.search
-    broker, row = np.nonzero(np.isfinite(o.cost).T)
-    start = np.zeros(len(c.scale) + 1, np.int64)
-    start[1:] = np.cumsum(np.bincount(broker, minlength=len(c.scale)))
-    problems = linked(
-        Subproblems(
-            start=start,
-            row=row.astype(np.int32),
-            cost=o.cost[row, broker],
-            load=c.lead[o.rows[row]] * c.scale[broker],
-            fixed=o.fixed,
-            weight=c.weight,
-        )
-    )
-    longest = 4 * (len(o.rows) // len(c.scale)) + 100
-    master = new_master(len(c.scale), KEPT_SETS, longest)
-    assert search.best is not None  # noqa: S101  # asked for at the entrance
-    held = search.best.leader[o.rows[row]] == broker
-    add_sets(master, problems, held)
-    return Ascent(
-        local=local,
-        problems=problems,
-        tree=new_tree(problems.start, directions(len(c.weight)), MOST_NODES),
-        master=master,
-        decided=o.decided,
-        mu=o.between,
-        eta=local.relaxation.prices.copy(),
-        held=held,
-        centre=o.between.copy(),
-        reach=FIRST_REACH * local.relaxation.price,
-    )
+    _Ascent(local, found).run(end)
 
 
 def directions(dims: int) -> Floats:
@@ -168,59 +104,103 @@ def _unit(dims: int, parts: dict[int, int]) -> Floats:
     return found
 
 
-def _ascend(a: Ascent, end: float) -> None:
-    """Try multipliers until the model promises no more, or the work limit is reached."""
-    search, small = a.local.search, ACCURACY * a.local.relaxation.price
-    while a.null_steps < MOST_NULL_STEPS and not search.over(end):
-        found = _evaluate(a, small)
-        if found is None:
-            return
-        bound, open_ = found
-        search.prove(min(bound - SLACK, search.objective), METHOD)
-        if search.proved:
-            return
-        _take_or_reject(a, bound, open_)
-        promised = 0.0 if np.isinf(a.model) else 0.02 * (a.model - a.value)
-        model, effort = solve_master(a.master, a.centre, a.reach, a.mu, max(small, promised))
-        search.work += effort * WORK_PER_OPERATION
-        a.model = model + a.decided
-        if a.model - a.value < 3.0 * small:
-            return
+class _Ascent:
+    """The brokers' subproblems over I choices, and the state of the multipliers.
 
-
-def _evaluate(a: Ascent, small: float) -> tuple[float, float] | None:
-    """The bound at `mu`, and how far the sets found may be from the best ones.
-
-    None where the search budget ends before all brokers are solved.
+    The master problem begins with the incumbent's sets.
     """
-    search, brokers = a.local.search, len(a.problems.start) - 1
-    value = open_ = 0.0
-    step = max(1, MOST_BRANCHED // a.nodes)
-    for first in range(0, brokers, step):
-        if search.over():
-            return None
-        end = min(brokers, first + step)
-        at = a.problems, first, end, a.mu, a.eta, a.held
-        more, apart, effort = solve_brokers(*at, small, a.nodes, a.tree)
-        value, open_ = value + more, open_ + apart
-        search.work += effort * WORK_PER_OPERATION
-    add_sets(a.master, a.problems, a.held)
-    return a.decided + sum(a.mu.tolist()) + value, open_
 
+    def __init__(self, local: LocalSearch, o: RowChoices) -> None:
+        c, search = local.columns, local.search
+        assert search.best is not None  # noqa: S101  # asked for at the entrance
+        broker, row = np.nonzero(np.isfinite(o.cost).T)
+        start = np.zeros(len(c.scale) + 1, np.int64)
+        start[1:] = np.cumsum(np.bincount(broker, minlength=len(c.scale)))
+        self._local = local
+        self._problems = linked(
+            Subproblems(
+                start=start,
+                row=row.astype(np.int32),
+                cost=o.cost[row, broker],
+                load=c.lead[o.rows[row]] * c.scale[broker],
+                fixed=o.fixed,
+                weight=c.weight,
+            )
+        )
+        longest = 4 * (len(o.rows) // len(c.scale)) + 100
+        self._master = new_master(len(c.scale), KEPT_SETS, longest)
+        self._held: Bools = search.best.leader[o.rows[row]] == broker
+        """(I,) the brokers' last solutions."""
+        add_sets(self._master, self._problems, self._held)
+        self._tree = new_tree(start, directions(len(c.weight)), MOST_NODES)
+        self._decided = o.decided
+        self._mu = o.between
+        """(R,) multipliers to be tried."""
+        self._eta = local.relaxation.prices.copy()
+        """(B, K) dual prices of the deviations."""
+        self._centre = o.between.copy()
+        """(R,) the best multipliers so far."""
+        self._reach = FIRST_REACH * local.relaxation.price
+        """Weight of the proximal term."""
+        self._value = -np.inf
+        """Bound at the centre."""
+        self._model = np.inf
+        """Upper model of the bound at `_mu`, from the sets known."""
+        self._nodes, self._null_steps = FEW_NODES, 0
 
-def _take_or_reject(a: Ascent, bound: float, open_: float) -> None:
-    """Take the step or reject it; adapt the next step's length and accuracy."""
-    promised = a.model - a.value
-    first = np.isinf(a.value)
-    if first or bound - a.value >= SERIOUS_STEP * promised:
-        if not first and bound - a.value >= 0.5 * promised:
-            a.reach *= 1.6
-        a.centre, a.value, a.null_steps = a.mu.copy(), bound, 0
-        return
-    a.null_steps += 1
-    if bound < a.value - promised:
-        a.reach *= 0.6
-    if open_ > 0.5 * promised:
-        a.nodes = min(2 * a.nodes, MOST_NODES)
-        if bound > a.value - 0.3 * promised:
-            a.reach = min(1.5 * a.reach, a.local.relaxation.price)
+    def run(self, end: float) -> None:
+        """Try multipliers until the model promises no more, or the work limit is reached."""
+        search, small = self._local.search, ACCURACY * self._local.relaxation.price
+        while self._null_steps < MOST_NULL_STEPS and not search.over(end):
+            found = self._evaluate(small)
+            if found is None:
+                return
+            bound, open_ = found
+            search.prove(min(bound - SLACK, search.objective), METHOD)
+            if search.proved:
+                return
+            self._take_or_reject(bound, open_)
+            promised = 0.0 if np.isinf(self._model) else 0.02 * (self._model - self._value)
+            model, effort = solve_master(
+                self._master, self._centre, self._reach, self._mu, max(small, promised)
+            )
+            search.work += effort * WORK_PER_OPERATION
+            self._model = model + self._decided
+            if self._model - self._value < 3.0 * small:
+                return
+
+    def _evaluate(self, small: float) -> tuple[float, float] | None:
+        """The bound at `mu`, and how far the sets found may be from the best ones.
+
+        None where the search budget ends before all brokers are solved.
+        """
+        search, brokers = self._local.search, len(self._problems.start) - 1
+        value = open_ = 0.0
+        step = max(1, MOST_BRANCHED // self._nodes)
+        for first in range(0, brokers, step):
+            if search.over():
+                return None
+            end = min(brokers, first + step)
+            at = self._problems, first, end, self._mu, self._eta, self._held
+            more, apart, effort = solve_brokers(*at, small, self._nodes, self._tree)
+            value, open_ = value + more, open_ + apart
+            search.work += effort * WORK_PER_OPERATION
+        add_sets(self._master, self._problems, self._held)
+        return self._decided + sum(self._mu.tolist()) + value, open_
+
+    def _take_or_reject(self, bound: float, open_: float) -> None:
+        """Take the step or reject it; adapt the next step's length and accuracy."""
+        promised = self._model - self._value
+        first = np.isinf(self._value)
+        if first or bound - self._value >= SERIOUS_STEP * promised:
+            if not first and bound - self._value >= 0.5 * promised:
+                self._reach *= 1.6
+            self._centre, self._value, self._null_steps = self._mu.copy(), bound, 0
+            return
+        self._null_steps += 1
+        if bound < self._value - promised:
+            self._reach *= 0.6
+        if open_ > 0.5 * promised:
+            self._nodes = min(2 * self._nodes, MOST_NODES)
+            if bound > self._value - 0.3 * promised:
+                self._reach = min(1.5 * self._reach, self._local.relaxation.price)

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
-from solver.kernels.broker_subproblems import choice_costs
+from solver.kernels.pricing import least_with
 from solver.kernels.problem_arrays import Columns, sum_loads_at
 from solver.search.dual import Relaxation
 from solver.search.search import Search
@@ -51,8 +51,8 @@ def find_choices(search: Search, c: Columns, r: Relaxation) -> RowChoices:
     A broker is left out where its cost at the relaxation's prices exceeds the row's
     least by more than the gap, so no better plan can use it.
     """
-    cost = np.empty((len(r.rows), len(c.scale)))
-    choice_costs(c, r.rows, r.scratch, cost)
+    cost, same = (np.empty((len(r.rows), len(c.scale))) for _ in range(2))
+    least_with(c, np.zeros(c.scale.T.shape), r.rows, same, cost, r.scratch)
     priced = cost.copy()
     for d in range(len(c.weight)):
         priced += c.lead[r.rows, d][:, None] * (c.scale[:, d] * r.prices[:, d])

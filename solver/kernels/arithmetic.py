@@ -10,6 +10,9 @@ LN2_HIGH = 6.93147180369123816490e-01
 LN2_LOW = 1.90821492927058770002e-10
 LOG2_E = 1.4426950408889634
 
+NOISE = 4096
+"""Number of quantiles that annealing draws from; a power of 2."""
+
 
 @compiled
 def draw(state: Array) -> int:
@@ -69,13 +72,13 @@ def logarithm(x: float) -> float:
 
 
 @compiled
-def exponential_quantiles(count: int) -> Array:
-    """Return (count,) quantiles of the exponential distribution: -ln u at midpoints.
+def exponential_quantiles() -> Array:
+    """Return (NOISE,) quantiles of the exponential distribution: -ln u at midpoints.
 
-    u runs over the midpoints of `count` equal parts of (0, 1). Drawn at random, they
-    are the thresholds of annealing, without a logarithm per step.
+    u runs over the midpoints of equal parts of (0, 1). Drawn at random, they are the
+    thresholds of annealing, without a logarithm per step.
     """
-    found = np.empty(count)
-    for i in range(count):
-        found[i] = logarithm(count / (i + 0.5))
+    found = np.empty(NOISE)
+    for i in range(NOISE):
+        found[i] = logarithm(NOISE / (i + 0.5))
     return found

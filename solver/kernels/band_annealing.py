@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
-from solver.kernels.arithmetic import below
+from solver.kernels.arithmetic import NOISE, below, exponential_quantiles
 from solver.kernels.band import placement_price
 from solver.kernels.compiled import by_reference, compiled, linked
 from solver.kernels.move_deltas import (
@@ -53,21 +53,40 @@ class BandScratch(NamedTuple):
     """(1,) entries of `log`."""
     random: Ints
     """(1,) uint64 state of the generator."""
+    row: Ints
+    """(m,) rows of the pairs that a step may combine, in ascending order."""
+    broker: Ints
+    """(m,) brokers of the pairs."""
+    start: Ints
+    """(n + 1,) first pair of each row."""
+    heat: Floats
+    """(stages,) temperatures for equal parts of the steps."""
+    noise: Floats
+    """(NOISE,) quantiles of the exponential distribution."""
+    best: Ints
+    """(n, M) the cheapest placement seen, leader first."""
 
 
 def new_band_scratch(
-    c: Columns, most: Floats, imbalance_price: Floats, tolerance: Floats, seed: int
+    c: Columns,
+    at: Ints,
+    pairs: tuple[Ints, Ints],
+    deviation_prices: tuple[Floats, Floats],
+    tolerance: Floats,
+    heat: Floats,
+    seed: int,
 ) -> BandScratch:
-    """Allocate working memory for columns of this size.
+    """Allocate working memory for a run from `at`, (n, M) brokers, leader first.
 
-    `most`, `imbalance_price` and `tolerance` are (K,); `seed` starts the random
-    numbers.
+    `pairs` are (m,) rows, ascending, and (m,) brokers that a step may combine.
+    `deviation_prices` are (K,) of one mean load outside the band and of a squared deviation,
+    `tolerance` is (K,), `heat` (stages,) temperatures, and `seed` starts the random numbers.
     """
     n = len(c.rf)
     record = BandScratch(
         cost=np.zeros(len(c.scale)),
-        most=most,
-        imbalance_price=imbalance_price,
+        most=deviation_prices[0],
+        imbalance_price=deviation_prices[1],
         tolerance=tolerance,
         changed=np.zeros(n, np.int64),
         place=np.full(n, -1, np.int64),
@@ -75,6 +94,12 @@ def new_band_scratch(
         log=np.zeros((8 * c.home.shape[1], 3), np.int64),
         size=np.zeros(1, np.int64),
         random=np.array([2 * seed + 0x9E3779B97F4A7C15], np.uint64),
+        row=pairs[0],
+        broker=pairs[1],
+        start=np.searchsorted(pairs[0], np.arange(n + 1)),
+        heat=heat,
+        noise=exponential_quantiles(),
+        best=at.copy(),
     )
     return linked(record)
 
@@ -84,37 +109,27 @@ def anneal_band(
     c: Columns,
     s: State,
     w: BandScratch,
-    row: Ints,
-    broker: Ints,
-    start: Ints,
     part: tuple[int, int, int],
-    heat: Floats,
-    noise: Floats,
     least_gain: float,
-    best: Ints,
     value: float,
     least: float,
 ) -> tuple[float, float]:
-    """Anneal, and fill `best`, (n, M), with the cheapest placement seen.
+    """Anneal, keeping the cheapest placement seen in `w.best`.
 
-    `row` and `broker` are (m,) pairs that a step may combine, by row, and `start` is (n
-    + 1,) where the pairs of each row begin. `part` holds the first step, the one before
-    which to pause, and the total. `heat` is (stages,) temperatures for equal parts of
-    the steps, `noise` quantiles of the exponential distribution, and `least_gain` the
-    least improvement of a new best. `value` and `least` are the costs of the state and
-    of `best`, from `evaluate_start` or the previous part; they are returned after these
-    steps.
+    `part` holds the first step, the one before which to pause, and the total; `least_gain` is
+    the least improvement of a new best. `value` and `least` are the costs of the state and of
+    `w.best`, from `evaluate_start` or the previous part; they are returned after these steps.
     """
     first, end, steps = part
     for step in range(first, end):
-        delta, gained = _try(c, s, w, row, broker, start)
-        hot = heat[step * len(heat) // steps]
-        if gained and delta <= hot * noise[below(w.random, len(noise))]:
+        delta, gained = _try(c, s, w)
+        hot = w.heat[step * len(w.heat) // steps]
+        if gained and delta <= hot * w.noise[below(w.random, NOISE)]:
             _commit(c, s, w)
             value += delta
             if value < least - least_gain:
                 least = value
-                best[:] = s.at
+                w.best[:] = s.at
         else:
             _undo(c, s, w)
     return value, least
@@ -167,20 +182,18 @@ def _update_changed(c: Columns, s: State, w: BandScratch, p: int) -> None:
 
 
 @compiled
-def _try(
-    c: Columns, s: State, w: BandScratch, row: Ints, broker: Ints, start: Ints
-) -> tuple[float, bool]:
+def _try(c: Columns, s: State, w: BandScratch) -> tuple[float, bool]:
     """Take one or two random steps; return the change of cost, and whether it is allowed."""
     w.size[0] = 0
     done, delta, first = True, 0.0, -1
     for _ in range(1 + below(w.random, 2)):
         kind = below(w.random, 4) if w.length[0] > 0 else 0
         if kind < 2:
-            at = below(w.random, len(row))
-            p, b = row[at], broker[at]
+            at = below(w.random, len(w.row))
+            p, b = w.row[at], w.broker[at]
         else:
             p = w.changed[below(w.random, w.length[0])]
-            b = _random_broker(c, w, p, broker, start)
+            b = _random_broker(c, w, p)
         if p == first:
             break
         first = p
@@ -193,11 +206,11 @@ def _try(
 
 
 @compiled
-def _random_broker(c: Columns, w: BandScratch, p: int, broker: Ints, start: Ints) -> int:
+def _random_broker(c: Columns, w: BandScratch, p: int) -> int:
     """One of the brokers that a row may use, including those of its home."""
-    listed = start[p + 1] - start[p]
+    listed = w.start[p + 1] - w.start[p]
     at = below(w.random, listed + c.rf[p])
-    found: int = broker[start[p] + at] if at < listed else c.home[p, at - listed]
+    found: int = w.broker[w.start[p] + at] if at < listed else c.home[p, at - listed]
     return found
 
 

@@ -16,8 +16,6 @@ import numpy as np
 
 from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.kernels.compiled import by_reference, compiled
-from solver.kernels.pricing import PricingScratch, price_row
-from solver.kernels.problem_arrays import Columns
 from solver.kernels.single_broker_bnb import (
     LEAST_GAIN,
     BrokerTree,
@@ -59,19 +57,6 @@ class Subproblems(NamedTuple):
     """(B, K) deviation from what is decided."""
     weight: Floats
     """(K,) weight in F."""
-
-
-@compiled
-def choice_costs(c: Columns, rows: Ints, r: PricingScratch, cost: Floats) -> None:
-    """Fill `cost`, (rows, B), with the cost of each row's change to each broker.
-
-    In units of F, and infinite where the broker may not take the row. For rows with one replica.
-    """
-    free = np.zeros((c.lead.shape[1], len(c.scale)))
-    for i in range(len(rows)):
-        price_row(c, free, rows[i], 0.0, r)
-        for b in range(len(c.scale)):
-            cost[i, b] = r.lead[b]
 
 
 @compiled

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.kernels.arithmetic import below, draw, exponential_quantiles
+from solver.kernels.arithmetic import NOISE, below, draw, exponential_quantiles
 from solver.kernels.compiled import Array, by_reference, compiled, linked
 from solver.kernels.move_deltas import (
     State,
@@ -27,8 +27,6 @@ from solver.kernels.move_deltas import (
 )
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.reduced_cost_candidates import HOLD, LEAD, Candidates
-
-NOISE = 4096
 
 MANY = 1_000
 """Items of one subset up to which each gets the full effort."""
@@ -66,6 +64,10 @@ class AnnealingScratch(NamedTuple):
     """Number of the present best state, and length of `changed`; padded to a cache line."""
     noise: Array
     """(NOISE,) quantiles of the exponential distribution."""
+    subset: Array
+    """(brokers in a subset,) the brokers."""
+    random: Array
+    """State of the random numbers, uint64; padded to a cache line."""
 
 
 def new_annealing_scratch(c: Columns, x: Candidates, brokers: int) -> AnnealingScratch:
@@ -89,7 +91,9 @@ def new_annealing_scratch(c: Columns, x: Candidates, brokers: int) -> AnnealingS
         changed=np.empty(rows, np.int64),
         epoch=np.zeros(rows, np.int64),
         now=np.zeros(16, np.int64),
-        noise=exponential_quantiles(NOISE),
+        noise=exponential_quantiles(),
+        subset=np.zeros(brokers, np.int64),
+        random=np.zeros(16, np.uint64),
     )
     return linked(record)
 
@@ -101,6 +105,7 @@ def _gather(
     """List the replicas on the subset that may go elsewhere in it."""
     for z in range(len(subset)):
         w.sub[subset[z]] = z
+        w.subset[z] = subset[z]
         w.length[z] = 0
     items = 0
     for r in range(len(mine)):
@@ -159,20 +164,22 @@ def anneal(
     most: int,
     hot: float,
     cold: float,
-    random: Array,
+    seed: int,
     w: AnnealingScratch,
 ) -> tuple[float, int]:
     """Anneal on one subset of brokers, `effort` steps per item but at most `most`.
 
     `mine` are the candidates that may change, which no concurrent subset shares. With
     over `MANY` items each gets a tenth of the effort: most are far from a change, and
-    another subset gains more. The temperature falls from `hot` to `cold`, in units of
-    F. Returns the change of F, at most 0, and the number of steps.
+    another subset gains more. The temperature falls from `hot` to `cold`, in units of F.
+    `seed`, uint64 and not 0, starts the random numbers. Returns the change of F, at most 0,
+    and the number of steps.
     """
     items = _gather(c, s, x, mine, subset, w)
     steps = min(most, effort * items // (10 if items > MANY else 1))
     now, best = 0.0, 0.0
     w.now[0], w.now[1] = 0, 0
+    w.random[0] = seed
     t = hot
     every = max(1, steps // 64)
     cooling = cold / hot
@@ -182,12 +189,12 @@ def anneal(
     for step in range(steps):
         if step % every == every - 1:
             t *= cooling
-        limit = t * w.noise[draw(random) & (NOISE - 1)]
-        item = below(random, items)
-        if c.rf[x.row[w.item_row[item]]] > 1 and draw(random) & 3 == 0:
-            now += _try_leader(c, s, x, item, limit, random, w)
+        limit = t * w.noise[draw(w.random) & (NOISE - 1)]
+        item = below(w.random, items)
+        if c.rf[x.row[w.item_row[item]]] > 1 and draw(w.random) & 3 == 0:
+            now += _try_leader(c, s, x, item, limit, w)
         else:
-            now += _try_move(c, s, x, subset, item, limit, random, w)
+            now += _try_move(c, s, x, item, limit, w)
         if now < best - 1e-13:
             best = now
             w.now[0] += 1
@@ -213,13 +220,13 @@ def _keep(c: Columns, s: State, x: Candidates, i: int, w: AnnealingScratch) -> N
 
 @compiled
 def _try_leader(
-    c: Columns, s: State, x: Candidates, item: int, limit: float, random: Array, w: AnnealingScratch
+    c: Columns, s: State, x: Candidates, item: int, limit: float, w: AnnealingScratch
 ) -> float:
     """Change the leader if that costs up to `limit`; return the change of F."""
     i, k = w.item_row[item], w.item_slot[item]
     p = x.row[i]
     if k == 0:
-        k = 1 + below(random, c.rf[p] - 1)
+        k = 1 + below(w.random, c.rf[p] - 1)
     old, new = s.at[p, 0], s.at[p, k]
     if w.item_of[i, 0] < 0 or w.item_of[i, k] < 0 or not x.may[i, new] & LEAD:
         return 0.0
@@ -246,27 +253,20 @@ def _swap_items(w: AnnealingScratch, i: int, k: int, old: int, new: int) -> None
 
 @compiled
 def _try_move(
-    c: Columns,
-    s: State,
-    x: Candidates,
-    subset: Array,
-    item: int,
-    limit: float,
-    random: Array,
-    w: AnnealingScratch,
+    c: Columns, s: State, x: Candidates, item: int, limit: float, w: AnnealingScratch
 ) -> float:
     """Move a replica, or exchange two, if that costs up to `limit`; return the change of F."""
     i, k = w.item_row[item], w.item_slot[item]
     p = x.row[i]
     source = s.at[p, k]
-    z = w.open_to[i, below(random, w.opens[i])]
-    target = subset[z]
+    z = w.open_to[i, below(w.random, w.opens[i])]
+    target = w.subset[z]
     if not _open_to(c, s, x, i, k, target):
         return 0.0
     change = move_delta(c, s, p, k, target)
-    if w.length[z] > 0 and below(random, 10) < 6:
-        other = w.lists[z, below(random, w.length[z])]
-        return _try_chain(c, s, x, subset, item, other, change, limit, random, w)
+    if w.length[z] > 0 and below(w.random, 10) < 6:
+        other = w.lists[z, below(w.random, w.length[z])]
+        return _try_chain(c, s, x, item, other, change, limit, w)
     if change > limit:
         return 0.0
     _keep(c, s, x, i, w)
@@ -284,12 +284,10 @@ def _try_chain(
     c: Columns,
     s: State,
     x: Candidates,
-    subset: Array,
     item: int,
     other: int,
     change: float,
     limit: float,
-    random: Array,
     w: AnnealingScratch,
 ) -> float:
     """Move an item to the broker of another one, which moves on.
@@ -305,7 +303,7 @@ def _try_chain(
     source, target = s.at[p, k], s.at[q, k2]
     last = source
     if not _open_to(c, s, x, i2, k2, source):
-        last = subset[w.open_to[i2, below(random, w.opens[i2])]]
+        last = w.subset[w.open_to[i2, below(w.random, w.opens[i2])]]
         if not _open_to(c, s, x, i2, k2, last):
             return 0.0
     change += move_delta(c, s, q, k2, last)

@@ -102,7 +102,9 @@ def find_columns(problem: Problem) -> Columns:
     problem's where a weight is 0.
     """
     may, spreading = problem.may, problem.may.spreading
-    home, stays = _leader_first(problem)
+    order = _order(problem.replicas, problem.leader)
+    home = np.take_along_axis(problem.replicas, order, axis=1).astype(np.int64)
+    stays = ~np.take_along_axis(problem.may.must_go, order, axis=1)
     unit = _units(problem)
     led = problem.leader >= 0
     lead = np.where(led[:, None], problem.lead, problem.follow)
@@ -156,6 +158,16 @@ def unit_prices(c: Columns, pi: Array) -> Array:
     return np.ascontiguousarray((pi * c.scale).T)
 
 
+def prices_in_file(problem: Problem, pi: Array) -> Array:
+    """Return (B, counted) prices as a plan file has them, from (B, K) prices of deviation.
+
+    They are 0 for dimensions of weight 0, which the columns leave out.
+    """
+    found: Array = np.zeros(problem.slope.shape)
+    found[:, problem.weight > 0] = pi
+    return found
+
+
 def sum_loads_at(c: Columns, rows: Array, at: Array) -> Array:
     """Add up the loads, (B, K) as shares of the mean, of rows on the brokers `at`.
 
@@ -175,14 +187,6 @@ def _units(problem: Problem) -> Array:
     held = problem.slope[problem.may.holding]
     unit: Array = held.sum(axis=0) / max(1, len(held))
     return np.where(unit > 0, unit, 1.0)
-
-
-def _leader_first(problem: Problem) -> tuple[Array, Array]:
-    """(n, M) brokers, leader first, others ascending, and which of them may stay."""
-    order = _order(problem.replicas, problem.leader)
-    home = np.take_along_axis(problem.replicas, order, axis=1).astype(np.int64)
-    go = np.take_along_axis(problem.may.must_go, order, axis=1)
-    return np.ascontiguousarray(home), np.ascontiguousarray(~go)
 
 
 def leader_first(c: Columns, replicas: Array, leader: Array) -> Array:

@@ -206,23 +206,23 @@ def _exchange(
             return
         if not _new_node(m, p, c.home[p], 1.0, rf):
             return
-    worst, dearest, same = NONE, -np.inf, NONE
+    worst, highest, same = NONE, -np.inf, NONE
     node = m.head[p]
     while node != NONE:
         cost = cost_of(r, m.at[node], rf)
-        if cost > dearest:
-            worst, dearest = node, cost
+        if cost > highest:
+            worst, highest = node, cost
         if cost - best <= 0.0:
             same = node
         node = m.next[node]
-    if dearest - best <= 1e-15:
+    if highest - best <= 1e-15:
         return
     if same == NONE:
         if not _new_node(m, p, r.best, 0.0, rf):
             return
         same = m.head[p]
     bend = 2.0 * _curvature(c, p, m.at[worst], m.at[same])
-    gain, mass = dearest - best, m.mass[worst]
+    gain, mass = highest - best, m.mass[worst]
     if bend > 0.0 and gain / bend < mass:
         mass = gain / bend
     _shift(c, v, q, lowest, p, m.at[worst], m.at[same], mass)
@@ -306,12 +306,12 @@ def dual_value(c: Columns, pi: Array, r: PricingScratch) -> float:
     """
     brokers, dims = pi.shape
     q = np.empty((dims, brokers))
-    dearest = np.zeros(dims)
+    highest = np.zeros(dims)
     total, lost, size = 0.0, 0.0, 0.0
     for b in range(brokers):
         for d in range(dims):
             q[d, b] = pi[b, d] * c.scale[b, d]
-            dearest[d] = max(dearest[d], abs(q[d, b]))
+            highest[d] = max(highest[d], abs(q[d, b]))
             if c.holding[b]:
                 square = pi[b, d] * pi[b, d] / (4.0 * c.weight[d])
                 total, lost = _added(total, lost, -square - pi[b, d])
@@ -325,7 +325,7 @@ def dual_value(c: Columns, pi: Array, r: PricingScratch) -> float:
         else:
             total, lost = _added(total, lost, stay_cost(c, q, p))
         for d in range(dims):
-            size += (c.lead[p, d] + (c.rf[p] - 1) * c.follow[p, d]) * dearest[d]
+            size += (c.lead[p, d] + (c.rf[p] - 1) * c.follow[p, d]) * highest[d]
     return total + lost - ROUNDING * size
 
 

@@ -218,17 +218,15 @@ def ascend(
             _put(step, 1.0, grad)
             slope = _dot(grad, step)
         size = 1.0
-        accepted = False
         for _ in range(30):
             _put(trial, 1.0, pi)
             _add(trial, -size, step)
             found = smooth_dual(c, o, unsplit, t, trial, new_grad, mass)
             evaluations += 1
             if found <= value - 1e-4 * size * slope:
-                accepted = True
                 break
             size *= 0.4
-        if not accepted:
+        else:
             break
         j = made % memory
         _put(ss[j], -size, step)

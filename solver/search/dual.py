@@ -6,17 +6,15 @@ restricted problem. The two alternate while the smoothing is lowered.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from model.files import rounded
 from model.snapshot.snapshot import Floats, Ints
-from solver.kernels.pricing import PricingScratch, new_pricing_scratch
+from solver.kernels.pricing import new_pricing_scratch
 from solver.kernels.problem_arrays import Columns, sum_loads_at, unit_prices
 from solver.kernels.relaxation import (
-    Masses,
     drop_empty,
     dual_value,
     new_masses,
@@ -51,59 +49,38 @@ WORK_PER_OPTION: Final = 1.5e-8
 """Work units for one configuration in one evaluation of the smoothed dual."""
 
 
-@dataclass(slots=True, kw_only=True)
 class Relaxation:
-    """The Lagrangian relaxation during its solution; updated in place."""
+    """The Lagrangian relaxation during its solution; updated in place.
 
-    columns: Columns
-    """The compiled rows and brokers."""
-    masses: Masses
-    """Which configurations each row is split over, and in what shares."""
-    v: Floats
-    """(B, K) deviations of the relaxed placement."""
-    rows: Ints
-    """(m,) rows that may change."""
-    price: float
-    """Median cost of a new replica, leaving out free ones such as empty logs."""
-    rng: np.random.Generator
-    """Random order of the sweeps, from the seed."""
-    scratch: PricingScratch
-    stops: Callable[[], bool] = lambda: False
-    """Whether the observer asks to stop."""
-    bound: float = -np.inf
-    """Best bound of F so far, before the refund of forced moves is subtracted."""
-    prices: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    """(B, K) dual prices that prove the bound."""
-    work: float = 0.0
-    """Work units spent."""
-    impossible: bool = False
-    """A row that must move has nowhere to go."""
-
-
-def new_relaxation(
-    columns: Columns, v: Floats, seed: int, stops: Callable[[], bool] = lambda: False
-) -> Relaxation:
-    """Start a relaxation with every row at home.
-
-    `v` is (B, K), the deviations there. `impossible` is set if a forced row has no
-    place.
+    Starts with every row at home: `v` is (B, K), the deviations there. `seed` decides the
+    random order of the sweeps, and `stops` is whether the observer asks to stop.
     """
-    c = columns
-    rows = np.flatnonzero(c.free & (c.lead.any(axis=1) | c.forced))
-    prices = c.price[rows][c.price[rows] > 0.0]
-    found = Relaxation(
-        columns=c,
-        masses=new_masses(c, 4 * len(rows) + EXTRA_NODES),
-        v=v.copy(),
-        rows=rows,
-        price=float(np.sort(prices)[len(prices) // 2]) if len(prices) else 1.0,
-        rng=np.random.default_rng(seed),
-        scratch=new_pricing_scratch(c),
-        stops=stops,
-    )
-    q = unit_prices(c, 2.0 * c.weight * found.v)
-    found.impossible = not place_forced_rows(c, found.masses, found.v, q, found.scratch)
-    return found
+
+    def __init__(
+        self, columns: Columns, v: Floats, seed: int, stops: Callable[[], bool] = lambda: False
+    ) -> None:
+        c = columns
+        self.columns, self.stops = c, stops
+        self.v: Floats = v.copy()
+        """(B, K) deviations of the relaxed placement."""
+        self.rows: Ints = np.flatnonzero(c.free & (c.lead.any(axis=1) | c.forced))
+        """(m,) rows that may change."""
+        prices = np.sort(c.price[self.rows][c.price[self.rows] > 0.0])
+        self.price = float(prices[len(prices) // 2]) if len(prices) else 1.0
+        """Median cost of a new replica, leaving out free ones such as empty logs."""
+        self.masses = new_masses(c, 4 * len(self.rows) + EXTRA_NODES)
+        """Which configurations each row is split over, and in what shares."""
+        self.rng = np.random.default_rng(seed)
+        self.scratch = new_pricing_scratch(c)
+        self.bound = -np.inf
+        """Best bound of F so far, before the refund of forced moves is subtracted."""
+        self.prices: Floats = np.zeros((0, 0))
+        """(B, K) dual prices that prove the bound."""
+        self.work = 0.0
+        """Work units spent."""
+        q = unit_prices(c, 2.0 * c.weight * self.v)
+        self.impossible = not place_forced_rows(c, self.masses, self.v, q, self.scratch)
+        """A row that must move has nowhere to go."""
 
 
 def solve_relaxation(r: Relaxation, work: float) -> None:

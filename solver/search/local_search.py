@@ -4,18 +4,23 @@ Dual prices come first, since they show which changes can matter. The relaxed pl
 rounded, then annealed on a few brokers at a time until the search budget is exhausted.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from solver.bounds.large_partitions import LargePartitionTree, grow_tree, plant_tree
+from solver.bounds.large_partitions import LargePartitionTree
 from solver.bounds.single_replica_choices import has_choices
 from solver.kernels.move_deltas import State, copied, new_state, objective
-from solver.kernels.problem_arrays import Columns, find_columns, leader_first, placement_of
+from solver.kernels.problem_arrays import (
+    Columns,
+    find_columns,
+    leader_first,
+    placement_of,
+    prices_in_file,
+)
 from solver.kernels.rounding import place_forced, place_single_replicas, round_relaxed
 from solver.problem.placement import NOTHING, is_allowed
-from solver.search.dual import Relaxation, new_relaxation, solve_relaxation, warm_up
+from solver.search.dual import Relaxation, solve_relaxation, warm_up
 from solver.search.neighbourhoods import Arm, Neighbourhoods, largest_first
 from solver.search.search import Search
 
@@ -90,20 +95,23 @@ START_SHARE: Final = 0.05
 """Share of the search budget for annealing each start that it finds."""
 
 
-@dataclass(slots=True, kw_only=True)
 class LocalSearch:
     """One local search: the columns, the relaxation and the best state."""
 
-    search: Search
-    """The incumbent, the bound and the search budget."""
-    columns: Columns
-    relaxation: Relaxation
-    state: State
-    """The best placement so far, with its loads."""
-    around: Neighbourhoods
-    """The neighbourhoods it is annealed in."""
-    tree: LargePartitionTree | None = None
-    """Branch and bound on large partitions; None without any."""
+    def __init__(self, search: Search) -> None:
+        problem, seed = search.problem, search.limits.seed
+        self.search = search
+        """The incumbent, the bound and the search budget."""
+        self.columns = c = find_columns(problem)
+        home = new_state(c, c.home)
+        start = problem.start
+        self.state = home if start is None else new_state(c, leader_first(c, *start))
+        """The best placement so far, with its loads."""
+        self.relaxation = Relaxation(c, home.v, seed, search.stops)
+        self.around = Neighbourhoods(self.relaxation, seed)
+        """The neighbourhoods it is annealed in."""
+        self.tree: LargePartitionTree | None = None
+        """Branch and bound on large partitions; None without any."""
 
 
 def search_locally(search: Search, work: float) -> LocalSearch | None:
@@ -113,22 +121,7 @@ def search_locally(search: Search, work: float) -> LocalSearch | None:
     Lagrangian relaxation. Returns the search as it ended; None where no start was found
     that keeps every rule.
     """
-    problem = search.problem
-    columns = find_columns(problem)
-    home = new_state(columns, columns.home)
-    start = home
-    if problem.start is not None:
-        start = new_state(columns, leader_first(columns, *problem.start))
-    relaxation = new_relaxation(columns, home.v, search.limits.seed, search.stops)
-    local = LocalSearch(
-        search=search,
-        columns=columns,
-        relaxation=relaxation,
-        state=start,
-        around=Neighbourhoods(
-            columns=columns, relaxation=relaxation, rng=np.random.default_rng(search.limits.seed)
-        ),
-    )
+    local = LocalSearch(search)
     with local.around.threads:
         return local if _search_within(local, work) else None
 
@@ -170,12 +163,11 @@ def _evacuate_forced(local: LocalSearch) -> bool:
 
 
 def _solve_dual(local: LocalSearch, work: float) -> None:
-    search, relaxation, c = local.search, local.relaxation, local.columns
+    search, relaxation = local.search, local.relaxation
     solve_relaxation(relaxation, work * DUAL_SHARE)
     search.work += relaxation.work
     refund = float(search.problem.costs.refund.sum())
-    prices = np.zeros((len(c.scale), len(search.problem.weight)))
-    prices[:, search.problem.weight > 0] = relaxation.prices
+    prices = prices_in_file(search.problem, relaxation.prices)
     search.prove_by_prices(relaxation.bound - refund, prices)
 
 
@@ -199,8 +191,8 @@ def _branch_on_large(local: LocalSearch, work: float) -> None:
     c, r, search = local.columns, local.relaxation, local.search
     if not has_choices(c, r):
         return
-    local.tree = plant_tree(search, c, r)
-    grow_tree(local.tree, TREE_SHARE * work)
+    local.tree = LargePartitionTree(search, c, r)
+    local.tree.grow(TREE_SHARE * work)
     plain, found = local.state, [(local.state, r.prices)]
     middle = (search.bound + search.objective) / 2 - local.tree.choices.decided
     rows = local.tree.choices.rows
@@ -308,6 +300,6 @@ def _anneal_once(local: LocalSearch, arm: Arm, effort: int, turn: int) -> float:
     """Anneal all neighbourhoods of one draw; return the change of F."""
     search = local.search
     most = int(search.work_left / WORK_PER_STEP)
-    change, steps = local.around.anneal(local.state, arm, effort, turn, most, search.stops)
+    change, steps = local.around.anneal(local.state, arm, effort, turn, most)
     search.work += steps * WORK_PER_STEP
     return change

@@ -3,9 +3,8 @@
 Large neighbourhood search: Shaw, 1998.
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import cpu_count
 from queue import SimpleQueue
 from typing import Final
@@ -36,9 +35,6 @@ LEADER_REDUCED_COST: Final = 0.03
 
 LAST_TEMPERATURE: Final = 0.03
 """Final temperature, in costs of a move."""
-
-CACHE_LINE: Final = 16
-"""Words of 8 bytes, twice a cache line: what threads write must not lie closer."""
 
 MOST_CANDIDATE_PAIRS: Final = 50_000_000
 """Pairs of row and broker for which candidates are kept, one byte each."""
@@ -72,56 +68,55 @@ class ArmWorkspace:
     spaces: SimpleQueue[AnnealingScratch]
 
 
-@dataclass(slots=True, kw_only=True)
 class Neighbourhoods:
     """What neighbourhoods are drawn from, with caches of the candidates."""
 
-    columns: Columns
-    relaxation: Relaxation
-    rng: np.random.Generator
-    threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS))
-    guide: Floats | None = None
-    """(B, K) dual prices that candidates are found at; None for the relaxation's."""
-    ready: dict[tuple[float | None, int], ArmWorkspace] = field(default_factory=dict)
-    """Workspaces by reduced cost and number of brokers of an arm."""
+    def __init__(self, relaxation: Relaxation, seed: int) -> None:
+        self.threads = ThreadPoolExecutor(THREADS)
+        self._relaxation, self._rng = relaxation, np.random.default_rng(seed)
+        self._guide: Floats | None = None
+        """(B, K) dual prices that candidates are found at; None for the relaxation's."""
+        self._workspaces: dict[tuple[float | None, int], ArmWorkspace] = {}
+        """By reduced cost and number of brokers of an arm."""
 
     def follow(self, guide: Floats) -> None:
         """Find candidates at the dual prices `guide`, (B, K), from now on."""
-        self.guide, self.ready = guide, {}
+        self._guide, self._workspaces = guide, {}
 
     def anneal(
-        self, state: State, arm: Arm, effort: int, turn: int, most: int, stops: Callable[[], bool]
+        self, state: State, arm: Arm, effort: int, turn: int, most: int
     ) -> tuple[float, int]:
         """Anneal disjoint neighbourhoods that cover all brokers.
 
         Neighbourhoods share no broker, and a row belongs to the one that holds its replica
         number `turn`; so they do not interact, and their order does not matter. Each thread
         works on its own state, so that none waits for another's cache. Takes `effort` steps
-        per item, but at most `most` in all; `stops` is asked before each neighbourhood whether
-        to leave the remaining ones unchanged. Returns the change of F and the number of steps.
+        per item, but at most `most` in all, and leaves the remaining neighbourhoods unchanged
+        when the observer asks to stop. Returns the change of F and the number of steps.
         """
-        c, ready = self.columns, self._ready(arm)
-        brokers = self.rng.permutation(np.flatnonzero(c.holding))
+        r, c, ready = self._relaxation, self._relaxation.columns, self._ready(arm)
+        brokers = self._rng.permutation(np.flatnonzero(c.holding))
         groups = max(1, len(brokers) // arm.brokers)
         subsets = [brokers[g::groups].astype(np.int64) for g in range(groups)]
-        seeds = self.rng.integers(1, 2**63, groups, dtype=np.uint64)
+        seeds = self._rng.integers(1, 2**63, groups, dtype=np.uint64)
         mine = _split_candidates(c, state, ready.candidates, subsets, turn)
-        heat = (arm.hot * self.relaxation.price, LAST_TEMPERATURE * self.relaxation.price)
+        heat = arm.hot * r.price, LAST_TEMPERATURE * r.price
         done = np.zeros((groups, 2))
         each = max(1, min(MOST_STEPS, most // groups))
 
         def run(s: State, batch: range) -> None:
-            random, room = np.zeros(CACHE_LINE, np.uint64), ready.spaces.get()
+            scratch = ready.spaces.get()
             own, x = twin(c), twin(ready.candidates)
             for g in batch:
-                random[0] = seeds[g]
-                among = (mine[g], subsets[g])
-                if stops():
+                if r.stops():
                     break
-                done[g] = anneal(own, s, x, *among, effort, each, *heat, random, room)
-            ready.spaces.put(room)
+                among = mine[g], subsets[g]
+                done[g] = anneal(own, s, x, *among, effort, each, *heat, seeds[g], scratch)
+            ready.spaces.put(scratch)
 
-        threads = min(THREADS, groups) if _no_shared_totals(c) else 1
+        # Budgets and topic totals couple the neighbourhoods.
+        coupled = (c.budgets != NO_BUDGET).any() or c.topic_weight.size
+        threads = 1 if coupled else min(THREADS, groups)
         batches = [range(t, groups, threads) for t in range(threads)]
         if threads == 1:
             run(state, batches[0])
@@ -138,19 +133,19 @@ class Neighbourhoods:
     def _ready(self, arm: Arm) -> ArmWorkspace:
         """Return an arm's workspace; arms that differ only in temperature share one."""
         key = arm.reduced_cost, arm.brokers
-        found = self.ready.get(key)
+        found = self._workspaces.get(key)
         if found is None:
             candidates = self._candidates(arm.reduced_cost)
             spaces: SimpleQueue[AnnealingScratch] = SimpleQueue()
             for _ in range(THREADS):
-                largest = min(2 * arm.brokers, len(self.columns.scale))
-                spaces.put(new_annealing_scratch(self.columns, candidates, largest))
-            found = self.ready[key] = ArmWorkspace(candidates=candidates, spaces=spaces)
+                largest = min(2 * arm.brokers, len(self._relaxation.columns.scale))
+                spaces.put(new_annealing_scratch(self._relaxation.columns, candidates, largest))
+            found = self._workspaces[key] = ArmWorkspace(candidates=candidates, spaces=spaces)
         return found
 
     def _candidates(self, reduced_cost: float | None) -> Candidates:
         """Find changes of small reduced cost, or all changes of large rows."""
-        c, r = self.columns, self.relaxation
+        r, c = self._relaxation, self._relaxation.columns
         rows = r.rows
         if reduced_cost is None:
             rows = largest_first(c, rows)[:MOST_LARGE_ROWS]
@@ -163,7 +158,7 @@ class Neighbourhoods:
             within = reduced_cost * r.price
             single = c.home.shape[1] == 1
             leading = within if single else min(within, LEADER_REDUCED_COST * r.price)
-            q = unit_prices(c, r.prices if self.guide is None else self.guide)
+            q = unit_prices(c, r.prices if self._guide is None else self._guide)
             found = find_candidates(c, q, rows, within, leading, r.scratch, row, may)
         return new_candidates(row[:found].copy(), may[:found].copy())
 
@@ -188,8 +183,3 @@ def _split_candidates(
     order = np.argsort(lies, kind="stable")
     ends = np.searchsorted(lies[order], np.arange(-1, len(subsets)), side="right")
     return [order[ends[g] : ends[g + 1]] for g in range(len(subsets))]
-
-
-def _no_shared_totals(c: Columns) -> bool:
-    """Whether no budget and no topic total couples the neighbourhoods."""
-    return bool((c.budgets == NO_BUDGET).all()) and not c.topic_weight.size

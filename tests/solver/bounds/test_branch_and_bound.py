@@ -15,7 +15,7 @@ from model.snapshot.snapshot import BrokerState, Snapshot, StorageKind
 from solver.bounds.branch_and_bound import branch_and_bound
 from solver.bounds.cardinality import prove_by_counts
 from solver.bounds.configurations import list_configurations
-from solver.bounds.incumbent import METHOD, start_incumbent
+from solver.bounds.incumbent import METHOD, Incumbent
 from solver.search.local_search import LocalSearch, search_locally
 from solver.solve import solve
 from tests.support.solver.begun_search import begun
@@ -78,7 +78,7 @@ def test_numbers_of_moves_prove_no_more_than_all_placements_do(
     if local is None or best is None or listed is None:
         return
     search = local.search
-    prove_by_counts(start_incumbent(local, listed), search.work + 1.0)
+    prove_by_counts(Incumbent(local, listed), search.work + 1.0)
     assert search.bound <= best + 1e-9
     assert search.objective >= best - 1e-9
 

@@ -14,8 +14,8 @@ from solver.bounds.lagrangian import directions, improve_bound
 from solver.kernels.broker_subproblems import Subproblems, solve_brokers
 from solver.kernels.compiled import linked
 from solver.kernels.single_broker_bnb import new_tree
-from solver.search.observer import SolveObserver
 from solver.search.search import Search
+from tests.support.solver.begun_search import Stopping
 from tests.support.solver.exact_oracle import Row, broker, cluster, goals, least
 from tests.support.solver.single_replica_clusters import (
     searched,
@@ -126,10 +126,6 @@ def test_replicated_rows_are_bounded_by_prices_alone() -> None:
 
 
 def test_an_observer_that_stops_ends_the_ascent() -> None:
-    class Stopping(SolveObserver):
-        def stops(self) -> bool:
-            return True
-
     shape = small_shape("10x500")
     local = searched(build(shape, 1), goals_of(shape))
     assert local is not None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchmarks.instances import build, goals_of
 from benchmarks.shapes import Shape, shape_of
 from model.snapshot.snapshot import Floats, Snapshot
-from solver.bounds.large_partitions import LargePartitionTree, grow_tree, plant_tree
+from solver.bounds.large_partitions import LargePartitionTree
 from solver.bounds.single_replica_choices import has_choices
 from solver.kernels.branching import place_cheapest, price_children, relax
 from solver.kernels.relaxed_point import Relaxed, new_relaxed
@@ -32,7 +32,7 @@ def planted(snapshot: Snapshot, price: float) -> LargePartitionTree | None:
     local = searched(snapshot, goals(price), 0.1)
     if local is None or not has_choices(local.columns, local.relaxation):
         return None
-    return plant_tree(local.search, local.columns, local.relaxation)
+    return LargePartitionTree(local.search, local.columns, local.relaxation)
 
 
 def planted_with_optimum(snapshot: Snapshot, price: float) -> tuple[LargePartitionTree, float]:
@@ -111,7 +111,7 @@ def test_no_plan_is_below_the_bound_whenever_it_ends(
 ) -> None:
     tree, optimum = planted_with_optimum(snapshot, price)
     for _ in range(nodes):
-        grow_tree(tree, 1e-12)
+        tree.grow(1e-12)
         assert tree.search.bound <= optimum + 1e-9
 
 
@@ -125,7 +125,7 @@ def test_children_of_a_node_with_a_high_bound_inherit_no_more_than_is_proved(
     root = tree.waiting[0][2]
     root.bound = optimum - tree.choices.decided
     tree.search.objective = optimum + 1.0
-    grow_tree(tree, 1e-12)
+    tree.grow(1e-12)
     waiting = [bound for bound, _, _ in tree.waiting]
     assert min(waiting, default=0.0) + tree.choices.decided <= optimum + 1e-9
 
@@ -134,7 +134,7 @@ def test_children_of_a_node_with_a_high_bound_inherit_no_more_than_is_proved(
 @given(CLUSTERS, st.sampled_from([0.001, 0.05]))
 def test_an_exhausted_tree_proves_nearly_the_optimum(snapshot: Snapshot, price: float) -> None:
     tree, optimum = planted_with_optimum(snapshot, price)
-    grow_tree(tree, 60.0)
+    tree.grow(60.0)
     assert not tree.waiting or tree.search.proved
     assert tree.search.bound >= optimum - 0.01 * tree.search.objective - 1e-6
 
@@ -144,7 +144,7 @@ def test_a_partition_above_the_mean_load_is_not_split() -> None:
     tree = planted(cluster([broker(b) for b in (1, 2, 3)], rows), 0.001)
     assert tree is not None
     before = tree.search.price_bound
-    grow_tree(tree, 1.0)
+    tree.grow(1.0)
     assert tree.search.bound > 1.5 * before
     assert tree.search.method == "giants kept whole"
 
@@ -153,14 +153,14 @@ def large_partitions_of_ten_brokers(seed: int) -> LargePartitionTree:
     shape: Shape = shape_of("10x500-giants")
     local = searched(build(shape, seed), goals_of(shape), 1.0)
     assert local is not None
-    return plant_tree(local.search, local.columns, local.relaxation)
+    return LargePartitionTree(local.search, local.columns, local.relaxation)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_branching_on_large_partitions_closes_most_of_the_gap(seed: int) -> None:
     tree = large_partitions_of_ten_brokers(seed)
     before = tree.starts
-    grow_tree(tree, 1.0)
+    tree.grow(1.0)
     search = tree.search
     assert not before
     assert tree.starts
@@ -170,12 +170,12 @@ def test_branching_on_large_partitions_closes_most_of_the_gap(seed: int) -> None
 
 def test_branch_and_bound_is_reproducible() -> None:
     first, second = (large_partitions_of_ten_brokers(2), large_partitions_of_ten_brokers(2))
-    grow_tree(first, 0.5)
-    grow_tree(second, 0.25)
-    grow_tree(second, 0.25)
+    first.grow(0.5)
+    second.grow(0.25)
+    second.grow(0.25)
     assert first.search.bound == pytest.approx(second.search.bound, rel=0.01)
     again = large_partitions_of_ten_brokers(2)
-    grow_tree(again, 0.5)
+    again.grow(0.5)
     assert (again.search.bound, again.solved) == (first.search.bound, first.solved)
 
 
@@ -183,6 +183,6 @@ def test_small_instances_get_a_better_bound_too() -> None:
     shape = small_shape("10x500-giants")
     local = searched(build(shape, 3), goals_of(shape))
     assert local is not None
-    tree = plant_tree(local.search, local.columns, local.relaxation)
-    grow_tree(tree, 0.5)
+    tree = LargePartitionTree(local.search, local.columns, local.relaxation)
+    tree.grow(0.5)
     assert local.search.bound > local.search.price_bound + 1e-4

@@ -18,6 +18,7 @@ from solver.repair.repair import EXPLAINING_SHARE, REASONS_UNREPAIRED, SHARE, fi
 from solver.search.observer import SolveObserver
 from solver.solve import solve
 from solver.studies.trace_frontier import trace_frontier
+from tests.support.solver.begun_search import Stopping
 from tests.support.solver.exact_oracle import (
     OTHER,
     TOPIC,
@@ -273,10 +274,6 @@ def test_a_repair_takes_no_more_work_than_its_share(rows: int, brokers: int) -> 
 
 
 def test_a_stopped_repair_spends_nothing_on_reasons() -> None:
-    class Stopping(SolveObserver):
-        def stops(self) -> bool:
-            return True
-
     problem = compile_problem(unrepairable(20, 8), goals())
     result = find_repair(problem, SolveLimits(), Stopping())
     assert set(result.unrepaired.values()) == {REASONS_UNREPAIRED["work"]}

@@ -17,11 +17,11 @@ from solver.problem.placement import Placement
 from solver.problem.placement import objective as true_objective
 from solver.problem.problem import compile_problem
 from solver.search import neighbourhoods
-from solver.search.dual import Relaxation, new_relaxation, solve_relaxation
+from solver.search.dual import Relaxation, solve_relaxation
 from solver.search.local_search import search_locally
-from solver.search.observer import SolveObserver
 from solver.search.search import Search
 from solver.solve import solve
+from tests.support.solver.begun_search import Stopping
 from tests.support.solver.zipf_clusters import synthetic
 
 pytestmark = pytest.mark.search
@@ -32,11 +32,8 @@ THREE = synthetic(9, 60, rf=3, seed=4)
 
 
 def searched(snapshot: Snapshot, goals: Goals, work: float = 1.0) -> Search:
-    search = Search(
-        problem=compile_problem(snapshot, goals),
-        limits=SolveLimits(work=work, seed=3),
-        observer=SolveObserver(),
-    )
+    limits = SolveLimits(work=work, seed=3)
+    search = Search(problem=compile_problem(snapshot, goals), limits=limits)
     search_locally(search, work)
     return search
 
@@ -103,7 +100,7 @@ def relaxed_value(relaxation: Relaxation) -> float:
 def test_the_relaxation_closes_its_duality_gap(snapshot: Snapshot) -> None:
     """The dual prices are optimal when value and bound meet."""
     c = find_columns(compile_problem(snapshot, WANTED))
-    relaxation = new_relaxation(c, new_state(c, c.home).v, 0)
+    relaxation = Relaxation(c, new_state(c, c.home).v, 0)
     solve_relaxation(relaxation, 100.0)
     value = relaxed_value(relaxation)
     assert relaxation.bound <= value
@@ -157,12 +154,7 @@ def test_the_plan_does_not_depend_on_the_number_of_threads(monkeypatch: pytest.M
 
 def test_a_search_stops_at_its_observers_request() -> None:
     """The result has the best plan so far."""
-
-    class Impatient(SolveObserver):
-        def stops(self) -> bool:
-            return True
-
-    result = solve(synthetic(30, 900, seed=2), WANTED, SolveLimits(), Impatient())
+    result = solve(synthetic(30, 900, seed=2), WANTED, SolveLimits(), Stopping())
     assert result.status == "stopped"
     assert result.best is not None
     assert result.best.moves

@@ -1,9 +1,10 @@
-"""Searches that have only begun, for tests of their parts."""
+"""Searches that have only begun, for tests of their parts, and one who stops them."""
 
 from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
 from model.snapshot.snapshot import Resource, Snapshot
 from solver.problem.placement import Placement
 from solver.problem.problem import compile_problem
+from solver.search.observer import SolveObserver
 from solver.search.search import Search
 
 
@@ -25,3 +26,10 @@ def banded(tolerance: float = 0.09) -> Goals:
             for r in (Resource.NET_IN, Resource.NET_OUT)
         ),
     )
+
+
+class Stopping(SolveObserver):
+    """Asks to stop at once."""
+
+    def stops(self) -> bool:
+        return True
