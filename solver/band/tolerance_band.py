@@ -2,17 +2,19 @@
 
 import logging
 import math
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from model.snapshot.snapshot import Floats
 from solver.band.annealing import EVEN_SHARE, BandAnnealing
-from solver.band.bound_lifting import Lift, find_lift
 from solver.band.candidates import BandCandidates
 from solver.band.column_generation import ColumnGeneration, GeneratedColumns
 from solver.band.load_prices import BandDual
 from solver.band.restricted_master import RestrictedMaster
 from solver.cpsat.model import MAX_PAIRS, WORK_OF_PAIR, ExactModel, pairs, solve_exactly
+from solver.problem.problem import Problem
 from solver.search.search import Search
 
 log = logging.getLogger("plimsoll.solver")
@@ -31,6 +33,8 @@ MODEL_SHARE: Final = 0.3
 
 LEAST_TURN: Final = 1e-3
 """Share of the search budget below which a turn has nothing left to try."""
+SAME_PRICE: Final = 1e-9
+"""Costs that differ by no more than this share are equal."""
 
 
 def solve_band(search: Search) -> None:
@@ -61,7 +65,7 @@ def solve_by_prices(search: Search) -> None:
         search.infeasible = True
         return
     generated = ColumnGeneration(search, dual).run()
-    lift = find_lift(dual, generated.prices)
+    lift = _find_lift(dual, generated.prices)
     search.prove(lift.of(generated.bound))
     log.info("band: no plan is under %.6g, work %.3g", search.bound, search.work)
     if search.proved or search.over():
@@ -79,6 +83,80 @@ def _even_out(search: Search) -> None:
         prices = np.zeros(dual.home.shape)
         annealing = BandAnnealing(search, dual, prices, dual.columns.home)
         annealing.even_out(BandCandidates(dual, prices), float("inf"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lift:
+    """Raises bounds to the next possible cost of all moves together.
+
+    Let P be the cost of the moves and E that of the excess, F = P + E. Prices pi that
+    are `slack` times below their maximum even prove P + E / slack >= D. P comes in
+    steps, so either P reaches the step above D, or E has to make up the difference.
+    """
+
+    step: float
+    """Every cost is a multiple of this; 0 where that is not known."""
+    slack: float
+    """At least 1."""
+
+    def of(self, bound: float) -> float:
+        """Return the bound of F that a bound of P + E / slack proves, both in units of F.
+
+        Never below `bound`; equal to it where the step is not known.
+        """
+        if self.step <= 0.0 or math.isinf(bound):
+            return bound
+        below = math.floor(bound / self.step + SAME_PRICE) * self.step
+        if bound <= below * (1 + SAME_PRICE):
+            return bound
+        # Lowered by the possible rounding error of the steps.
+        above = (below + self.step) * (1 - SAME_PRICE / 10)
+        return max(bound, min(above, below + self.slack * (bound - below)))
+
+    def needed(self, value: float) -> float:
+        """Return the least bound of P + E / slack that proves F >= value; the inverse of `of`.
+
+        All in units of F. Equal to `value` where the step is not known.
+        """
+        if self.step <= 0.0 or math.isinf(value):
+            return value
+        below = (math.ceil(value / self.step - SAME_PRICE) - 1) * self.step
+        return min(value, below + self.step / self.slack)
+
+
+def _find_lift(dual: BandDual, prices: Floats) -> Lift:
+    """Derive the lift from the costs of moves and (B, K) dual prices of deviation.
+
+    The slack is the least ratio of the highest price that the excess allows to the
+    highest price used, over the K dimensions.
+    """
+    steepest = np.abs(prices).max(axis=0, initial=0.0)
+    slack = [
+        most / price
+        for most, price in zip(dual.most.tolist(), steepest.tolist(), strict=True)
+        if price > 0
+    ]
+    step = _price_step(dual.problem)
+    return Lift(step=step, slack=max(1.0, min(slack, default=1.0) * (1 - SAME_PRICE)))
+
+
+def _price_step(problem: Problem) -> float:
+    """A step of which every plan's cost of moves is a multiple; 0 if none is known.
+
+    With one replica per row, a move changes the leader too.
+    """
+    free = problem.may.fixed_reason == 0
+    prices, leader = problem.costs.replica[free], problem.costs.leader
+    if not len(prices) or np.ptp(prices) > SAME_PRICE * prices.max():
+        return 0.0
+    price = float(prices[0])
+    if (problem.rf[free] == 1).all() and not problem.may.forced.any():
+        return price + leader
+    if leader == 0:
+        return price
+    steps = price / leader
+    whole = abs(steps - round(steps)) <= SAME_PRICE * steps
+    return leader if whole else 0.0
 
 
 class _Rounds:

@@ -17,7 +17,13 @@ from typing import Final
 import numpy as np
 
 from model.snapshot.snapshot import Bools, Floats
-from solver.bounds.single_replica_choices import SLACK, RowChoices, find_choices, has_choices
+from solver.bounds.single_replica_choices import (
+    SLACK,
+    WORK_PER_OPERATION,
+    RowChoices,
+    find_choices,
+    has_choices,
+)
 from solver.kernels.broker_subproblems import Subproblems, solve_brokers
 from solver.kernels.compiled import linked
 from solver.kernels.row_prices import add_sets, new_master, solve_master
@@ -28,8 +34,6 @@ METHOD: Final = "brokers kept whole"
 
 LARGE_PARTITION_SHARE: Final = 0.7
 """Share of the work for branch and bound on large partitions, where there are any."""
-
-WORK_PER_OPERATION: Final = 3e-9
 
 FEW_NODES: Final = 1_000
 MOST_NODES: Final = 64_000

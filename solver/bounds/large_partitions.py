@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
-from solver.bounds.single_replica_choices import SLACK, find_choices
+from solver.bounds.single_replica_choices import SLACK, WORK_PER_OPERATION, find_choices
 from solver.kernels.branching import most_split, place_cheapest, price_children, relax, restore
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.relaxed_point import Relaxed, new_relaxed
@@ -57,8 +57,6 @@ class Node:
 
 
 METHOD: Final = "giants kept whole"
-
-WORK_PER_OPERATION: Final = 3e-9
 
 NODE_ACCURACY: Final = 0.003
 """Accuracy of a node's bound, as a share of the best F."""

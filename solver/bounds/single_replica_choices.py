@@ -14,6 +14,9 @@ from solver.search.search import Search
 MOST_CHOICES: Final = 1_000_000
 """Rows x brokers up to which a better bound than that of prices is tried."""
 
+WORK_PER_OPERATION: Final = 3e-9
+"""Work units for one operation of the bounds over these choices."""
+
 SLACK: Final = 1e-9
 """Allowance for rounding in a bound or a reduced cost."""
 

@@ -123,7 +123,7 @@ def _at_temperature(r: Relaxation, pi: Floats, t: float, end: float) -> None:
         _solve_restricted(r, pi, t)
         if made <= len(r.rows) // 500 or r.work >= end or r.stops():
             break
-    prove_bound(r, pi)
+    _prove_bound(r, pi)
     drop_empty(r.columns, r.masses, r.rows)
 
 
@@ -154,7 +154,7 @@ def _deviations(c: Columns, o: Options, mass: Floats, unsplit: Floats) -> Floats
     return np.where(c.holding[:, None], found - 1.0, 0.0)
 
 
-def prove_bound(r: Relaxation, pi: Floats) -> None:
+def _prove_bound(r: Relaxation, pi: Floats) -> None:
     """Compute the bound of F that prices, (B, K), prove; keep the best in `r`.
 
     The prices are first rounded as a plan file has them, so that anybody can check the

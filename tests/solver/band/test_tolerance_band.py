@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from model.evaluate import evaluate
 from model.goals.goals import Goals, ObjectiveKind, SolveLimits
 from model.snapshot.snapshot import Snapshot
-from solver.band.bound_lifting import Lift
 from solver.band.load_prices import BandDual
-from solver.band.tolerance_band import solve_by_prices
+from solver.band.tolerance_band import Lift, solve_by_prices
 from solver.problem.placement import is_allowed
 from solver.problem.problem import compile_problem
 from solver.solve import solve
