@@ -9,8 +9,6 @@ from model.ids import BrokerId
 from model.snapshot.snapshot import Broker, BrokerState
 from model.units import seconds_text
 
-NEVER: Final = math.inf
-"""Wait for a dead broker for ever."""
 FIRST_QUIET_S: Final = 5.0
 """Time without a change that counts as stable, after one change."""
 MOST_QUIET_S: Final = 300.0
@@ -60,12 +58,12 @@ class Membership:
             for b in sorted(holding)
             if b in self.dead_since
         ]
-        last = max((s, b) for s, b in [*left, (0.0, BrokerId(-1))] if s < NEVER)
-        if last[0] <= 0:
+        left_s, last = max(((s, b) for s, b in left if 0 < s < math.inf), default=(0.0, None))
+        if last is None:
             return ""
         return (
-            f"broker {last[1]} is dead; its replicas are moved in "
-            f"{seconds_text(math.ceil(last[0]))} unless it returns"
+            f"broker {last} is dead; its replicas are moved in "
+            f"{seconds_text(math.ceil(left_s))} unless it returns"
         )
 
     def quiet_in_s(self, now_s: float) -> float:

@@ -1,5 +1,6 @@
 """Every setting with its value and where it comes from."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,7 +11,6 @@ from pydantic_core import to_jsonable_python
 
 from control.cli.output import json_of
 from control.cli.output_types import ConfigAnswer, SettingAnswer
-from control.loop.membership import NEVER
 from control.render.text import table
 from control.settings.settings import OFF, Settings, settings_of, sources
 from control.settings.sources import FLAGS, Kind, SettingSource, Sources
@@ -57,7 +57,7 @@ def _answer(place: Place, value: Any, source: SettingSource) -> SettingAnswer:
     return SettingAnswer(
         name=".".join(place),
         # JSON has no infinity; it is written as in a configuration file.
-        value=OFF if value == NEVER else to_jsonable_python(value),
+        value=OFF if value == math.inf else to_jsonable_python(value),
         source=source.kind.value,
         place=source.place,
     )

@@ -5,6 +5,7 @@ An environment variable is `PLIMSOLL_` and the setting's name; `__` nests.
 """
 
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,7 +17,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from collector.spark.deployment import LOCAL, master_of, properties_of
-from control.loop.membership import NEVER
 from control.settings import working_folder
 from control.settings.auto_limits import AutoLimits
 from control.settings.capacity_table import CapacitySettings
@@ -63,8 +63,8 @@ def _throttle(value: Any) -> Any:
 
 def _span_or_off(value: Any) -> Any:
     """Seconds; infinity for `off`."""
-    if value in (OFF, False, NEVER):
-        return NEVER
+    if value in (OFF, False, math.inf):
+        return math.inf
     try:
         return span_of(str(value))
     except ValueError as exc:

@@ -1,6 +1,8 @@
 """How long brokers have been dead, and how stable the set of live brokers is."""
 
-from control.loop.membership import MOST_QUIET_S, NEVER, REMEMBERED_S, Membership
+import math
+
+from control.loop.membership import MOST_QUIET_S, REMEMBERED_S, Membership
 from model.ids import BrokerId
 from model.snapshot.snapshot import Broker, BrokerState
 
@@ -19,9 +21,9 @@ def test_a_dead_broker_is_given_up_after_the_threshold() -> None:
     seen = Membership().seen(DEAD, 100.0).seen(DEAD, 150.0)
     assert seen.given_up(60.0, 159.0) == frozenset()
     assert seen.given_up(60.0, 160.0) == {THREE}
-    assert seen.given_up(NEVER, 1e9) == frozenset()
+    assert seen.given_up(math.inf, 1e9) == frozenset()
     assert "in 10.0 s unless it returns" in seen.awaited({THREE}, 60.0, 150.0)
-    assert seen.awaited({THREE}, NEVER, 150.0) == ""
+    assert seen.awaited({THREE}, math.inf, 150.0) == ""
     assert seen.awaited(set(), 60.0, 150.0) == ""
 
 
