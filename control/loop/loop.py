@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Self
 from control.loop.cleanup_schedule import CleanupSchedule
 from control.loop.decision_log import DecisionLog, run_lines
 from control.loop.dependencies import LoopParts, LoopSettings
-from control.loop.phase import Status, after_decision, after_result
-from control.loop.policy import Decision, DecisionInputs, next_step
+from control.loop.policy import Decision, DecisionInputs, after_decision, after_result, next_step
 from control.loop.ports import Observer
-from control.loop.previous_runs import READ_ONLY, PreviousRuns
+from control.loop.previous_runs import PreviousRuns
 from control.loop.rebalancer_watch import RebalancerWatch
 from control.loop.run_thread import RunEvents, Runner
 from control.loop.state import LoopState
@@ -68,7 +67,8 @@ WATCH_RETRY_S = 60.0
 class Loop(Closing):
     """Observe one cluster and keep it balanced until `close`.
 
-    The lock guards the state. It is taken before that of `proposals`, never after.
+    The lock guards the state. It is taken before that of `proposals`, never after. The
+    parts get functions to call, and neither the loop nor its lock.
     """
 
     def __init__(self, settings: LoopSettings, parts: LoopParts) -> None:
@@ -94,11 +94,24 @@ class Loop(Closing):
         )
         self._cleanups = CleanupSchedule(settings.journal_dir)
         self._watcher = threading.Thread(target=self._main, name="loop", daemon=True)
-        self._runner = self._make_runner()
+        self._runner = Runner(
+            parts.executor,
+            RunEvents(
+                progressed=self._run_progressed,
+                ended=self._run_ended,
+                failed=self._run_failed,
+                cleaned_up=self._cleaned_up,
+            ),
+            journal_dir=settings.journal_dir,
+            moves_in_flight=settings.limits.moves_in_flight,
+            operator=settings.operator,
+        )
         self.previous_runs = PreviousRuns(
             self._runner, settings.journal_dir, begin=self._begin_run, warn=self.warn
         )
-        self._rebalancers = self._make_rebalancer_watch()
+        self._rebalancers = RebalancerWatch(
+            self._runner.rebalancers, self._found_rebalancers, parts.steady
+        )
         self._subscribers: list[Callable[[LoopView], None]] = [self.previous_runs]
 
     def __enter__(self) -> Self:
@@ -115,8 +128,7 @@ class Loop(Closing):
             self._watcher.join()
         # After the watcher, which could start another solve.
         self.proposals.close()
-        if self._runner is not None:
-            self._runner.join()
+        self._runner.join()
 
     def subscribe(self, subscriber: Callable[[LoopView], None]) -> None:
         """Call `subscriber` with each new view, from any thread of the loop."""
@@ -167,7 +179,7 @@ class Loop(Closing):
     @property
     def running(self) -> bool:
         """Whether a run or a cleanup is in progress."""
-        return self._runner is not None and self._runner.running
+        return self._runner.running
 
     def approve(self, plan_hash: str, by: str) -> None:
         """Start executing the plan with this hash; return at once.
@@ -182,7 +194,7 @@ class Loop(Closing):
         """
         with self._changed:
             plan, proposed = self.proposals.shown
-            runner = self._allowed()
+            self._runner.check_allowed()
             self._refuse_while_running()
             if plan is None or plan.hash != plan_hash:
                 raise GuardrailRefused(
@@ -197,7 +209,7 @@ class Loop(Closing):
                 raise PlanOutdated(f"the cluster changed since this plan: {changes}")
             self.note(f"plan {plan.hash[:12]} approved by {by}")
             message = f"executing plan {plan.hash[:12]}"
-            self._begin_run(message, lambda: runner.start(plan, by))
+            self._begin_run(message, lambda: self._runner.start(plan, by))
 
     def preview(self, plan: Plan) -> "Forecast":
         """Estimate what a plan will take; asks the cluster.
@@ -209,12 +221,7 @@ class Loop(Closing):
         PlimsollError
             A check before the run fails.
         """
-        return self._allowed().preview(plan)
-
-    def _allowed(self) -> Runner:
-        if self._runner is None:
-            raise GuardrailRefused(READ_ONLY)
-        return self._runner
+        return self._runner.preview(plan)
 
     def _refuse_while_running(self) -> None:
         if self.running:
@@ -236,7 +243,7 @@ class Loop(Closing):
     @property
     def steering(self) -> Steering:
         """Operator control of the run in progress; without effect if there is none."""
-        return Steering() if self._runner is None else self._runner.steering
+        return self._runner.steering
 
     def wait(self, until: Callable[[LoopView], bool], timeout_s: float) -> bool:
         """Block until `until` accepts a view; False on failure or timeout."""
@@ -251,30 +258,6 @@ class Loop(Closing):
 
     # ---- the loop's thread
 
-    def _make_runner(self) -> Runner | None:
-        connect = self._parts.executor
-        if connect is None:
-            return None
-        return Runner(
-            connect,
-            RunEvents(
-                progressed=self._run_progressed,
-                ended=self._run_ended,
-                failed=self._run_failed,
-                cleaned_up=self._cleaned_up,
-            ),
-            journal_dir=self.settings.journal_dir,
-            moves_in_flight=self.settings.limits.moves_in_flight,
-            operator=self.settings.operator,
-        )
-
-    def _make_rebalancer_watch(self) -> RebalancerWatch | None:
-        if self._runner is None:
-            return None
-        return RebalancerWatch(
-            self._runner.rebalancers, self._found_rebalancers, self._parts.steady
-        )
-
     def _found_rebalancers(self, found: tuple[str, ...]) -> None:
         """Warn of each competing rebalancer once, however often it is found."""
         with self._changed:
@@ -287,11 +270,10 @@ class Loop(Closing):
 
     def _search_rebalancers(self) -> None:
         plan = self.proposals.plan
-        if self._rebalancers is None or plan is None or self.running:
+        if plan is None or not plan.moves or self._parts.executor is None or self.running:
             return
-        if self._state.snapshot is not None and plan.moves:
-            shared = any(move.storage is StorageKind.SHARED for move in plan.moves)
-            self._rebalancers.search(plan.hash, shared)
+        shared = any(move.storage is StorageKind.SHARED for move in plan.moves)
+        self._rebalancers.search(plan.hash, shared)
 
     def _main(self) -> None:
         while not self._closing.is_set():
@@ -301,7 +283,7 @@ class Loop(Closing):
                 if not self._state.brokers and not self.settings.patient:
                     self._fail(exc)
                     return
-                self._wait_to_retry(exc)
+                self._wait_to_retry(exc, RETRY_S)
             except PlimsollError as exc:
                 # Only an operator can fix a first connection; later errors may pass.
                 if not self._state.brokers or self.settings.mode is not Mode.AUTO:
@@ -313,9 +295,8 @@ class Loop(Closing):
                 self._fail(PlimsollError(f"internal error: {exc!r}"))
                 return
 
-    def _wait_to_retry(self, exc: PlimsollError, wait_s: float | None = None) -> None:
+    def _wait_to_retry(self, exc: PlimsollError, wait_s: float) -> None:
         with self._changed:
-            wait_s = RETRY_S if wait_s is None else wait_s
             state, now_ms = self._state, self._now_ms()
             attempt = state.retry.attempt + 1 if state.retry is not None else 2
             state.retry = Retry(attempt=attempt, since_ms=now_ms, wait_s=wait_s)
@@ -370,7 +351,7 @@ class Loop(Closing):
 
     def _enter_watched(self, seen: Snapshot | None) -> None:
         """Enter the phase of a reachable cluster, with or without loads."""
-        if self._runner is not None and self._runner.moving:
+        if self._runner.moving:
             if self._state.phase is Phase.UNREACHABLE:
                 self._enter(Phase.RUNNING, "the cluster is reachable again")
         elif seen is None:
@@ -400,8 +381,9 @@ class Loop(Closing):
                 # No loads have been measured since the connection was lost.
                 return
             if result is not None:
-                self._enter_status(after_result(result))
-            if result is not None or self.proposals.solving:
+                self._enter(*after_result(result))
+                return
+            if self.proposals.solving:
                 return
             step, reason = next_step(self._decision_inputs(state.snapshot))
             plan, result = self.proposals.plan, self.proposals.result
@@ -420,7 +402,7 @@ class Loop(Closing):
             if step is Decision.REST:
                 unknown = load_warning(state.snapshot, self.settings.goals)
                 reason = "; ".join(filter(None, (reason, unknown)))
-            self._enter_status(after_decision(step, reason, state.evaluation, result))
+            self._enter(*after_decision(step, reason, state.evaluation, result))
 
     def _cleans_up(self, plan: Plan | None) -> bool:
         """Start restoring settings that previous runs left, if that is due.
@@ -428,8 +410,7 @@ class Loop(Closing):
         plan: the plan to execute afterwards. Returns whether a cleanup has started.
         """
         seen, now_s = self._state.snapshot, self._parts.steady()
-        auto = self.settings.mode is Mode.AUTO
-        if not auto or self._runner is None or seen is None:
+        if self.settings.mode is not Mode.AUTO or seen is None:
             return False
         plan_hash = plan.hash if plan is not None else ""
         due = self._cleanups.due(seen.header.cluster_id, now_s, plan_hash)
@@ -518,7 +499,9 @@ class Loop(Closing):
             limits=self.settings.limits,
             loads_from_s=state.loads_from_s,
             needs=state.needs,
-            awaited=self._awaited(snapshot),
+            awaited=state.membership.awaited(
+                {b.id for b in dead_brokers(snapshot)}, self.settings.dead_broker_after_s, now_s
+            ),
             needed_since_s=state.needed_since_s,
             was_level=state.was_level,
             ended_at_s=state.ended_at_s,
@@ -530,17 +513,6 @@ class Loop(Closing):
             retry=self._retry(),
             plan_wanted=self.proposals.wanted,
         )
-
-    def _awaited(self, snapshot: Snapshot) -> str:
-        """Sentence on the dead broker that `--auto` still waits for; else empty."""
-        return self._state.membership.awaited(
-            {b.id for b in dead_brokers(snapshot)},
-            self.settings.dead_broker_after_s,
-            self._parts.steady(),
-        )
-
-    def _enter_status(self, status: Status) -> None:
-        self._enter(status.phase, status.message, level=status.level)
 
     # ---- events of runs, from their thread
 
@@ -556,25 +528,19 @@ class Loop(Closing):
     def _run_ended(self, report: RunReport) -> None:
         """Record the report, and let loads settle."""
         self._note_steering()
-        done = sum(move.state is MoveState.DONE for move in report.moves)
-        moves = count_text(len(report.moves), "move")
-        made = moves if done == len(report.moves) else f"{done} of {moves}"
-        message = f"run {report.run_id} {report.state}: {made}"
-        if report.reason:
-            message += f"; {report.reason}"
+        message, complete = _ended_text(report), report.state is RunState.DONE
         with self._changed:
-            self._state.reports.append(report)
+            state, now_s = self._state, self._parts.steady()
+            state.reports.append(report)
             self._forget_plan()
-            done = report.state is RunState.DONE
-            if not done:
-                self._cleanups.run_failed(self._parts.steady())
-            self._enter(Phase.SETTLING, message, level="info" if done else "warning")
-            state = self._state
-            if done:
+            if complete:
                 state.failures, state.failure = state.failures.reset(), None
-            elif self.settings.mode is Mode.AUTO:
-                state.failure = ExecutionStopped(message)
-                state.failures = state.failures.again(self._parts.steady())
+            else:
+                self._cleanups.run_failed(now_s)
+                if self.settings.mode is Mode.AUTO:
+                    state.failure = ExecutionStopped(message)
+                    state.failures = state.failures.again(now_s)
+            self._enter(Phase.SETTLING, message, "info" if complete else "warning")
 
     def _run_failed(self, error: PlimsollError) -> None:
         """Report why the run could not start or continue, and drop its plan."""
@@ -620,7 +586,7 @@ class Loop(Closing):
             state.ended_at_s = self._parts.steady()
             state.needed_since_s, state.was_level = None, False
 
-    def _enter(self, phase: Phase, message: str, *, level: str = "info") -> None:
+    def _enter(self, phase: Phase, message: str, level: str = "info") -> None:
         with self._changed:
             if phase is not self._state.phase:
                 self.note(f"{phase}: {message}", level=level, narrated=True)
@@ -669,6 +635,15 @@ def _window_s(snapshot: Snapshot) -> float:
 def _span_s(snapshot: Snapshot) -> float:
     """Seconds that loads are averaged over before they can require another solve."""
     return AVERAGED_WINDOWS * _window_s(snapshot)
+
+
+def _ended_text(report: RunReport) -> str:
+    """How a run ended, as one line: `run R stopped: 3 of 5 moves; a broker is dead`."""
+    done = sum(move.state is MoveState.DONE for move in report.moves)
+    moves = count_text(len(report.moves), "move")
+    made = moves if done == len(report.moves) else f"{done} of {moves}"
+    reason = f"; {report.reason}" if report.reason else ""
+    return f"run {report.run_id} {report.state}: {made}{reason}"
 
 
 def _retry_words(error: PlimsollError, left_s: float) -> str:

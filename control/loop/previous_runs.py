@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 from control.loop.run_thread import Runner
 from control.loop.view import LoopView
-from model.errors import ConfigError, GuardrailRefused, PlimsollError
+from model.errors import ConfigError, PlimsollError
 from model.plan.plan import Plan
 from model.run import RunState
 
 if TYPE_CHECKING:
     from executor.journal.journal_replay import Replay
     from executor.journal.run_history import PastRun
-
-READ_ONLY = "plimsoll is read-only; start it with --allow-changes"
 
 
 class PreviousRuns:
@@ -28,7 +26,7 @@ class PreviousRuns:
 
     def __init__(
         self,
-        runner: Runner | None,
+        runner: Runner,
         journal_dir: Path,
         *,
         begin: Callable[[str, Callable[[], None]], None],
@@ -36,7 +34,6 @@ class PreviousRuns:
     ) -> None:
         """Set up without reading a journal yet.
 
-        runner: None when plimsoll is read-only.
         begin: starts a run with a message for the log; raises GuardrailRefused while
         another one is in progress.
         warn: writes a warning to the loop's log.
@@ -100,8 +97,9 @@ class PreviousRuns:
         GuardrailRefused
             plimsoll is read-only, or a run is in progress.
         """
-        runner = self._allowed()
-        self._begin(f"resuming the most recent run, requested by {by}", lambda: runner.resume(by))
+        self._runner.check_allowed()
+        message = f"resuming the most recent run, requested by {by}"
+        self._begin(message, lambda: self._runner.resume(by))
         self.interrupted = None
 
     def plan_rollback(self, run_id: str) -> tuple[Plan, list[str]]:
@@ -116,9 +114,9 @@ class PreviousRuns:
         PlimsollError
             The executor cannot plan it; the log says why, too.
         """
-        runner = self._allowed()
+        self._runner.check_allowed()
         try:
-            return runner.plan_rollback(run_id)
+            return self._runner.plan_rollback(run_id)
         except PlimsollError as exc:
             # A screen shows the error for a few seconds only.
             self._warn(f"run {run_id} cannot be rolled back now: {exc}")
@@ -132,13 +130,8 @@ class PreviousRuns:
         GuardrailRefused
             plimsoll is read-only, or a run is in progress.
         """
-        runner = self._allowed()
+        self._runner.check_allowed()
         # The plan names the run that it undoes.
         message = f"rolling back {plan.limited_by}: plan {plan.hash[:12]} approved by {by}"
-        self._begin(message, lambda: runner.roll_back(plan, by))
+        self._begin(message, lambda: self._runner.roll_back(plan, by))
         self.interrupted = None
-
-    def _allowed(self) -> Runner:
-        if self._runner is None:
-            raise GuardrailRefused(READ_ONLY)
-        return self._runner

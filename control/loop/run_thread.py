@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from control.loop.ports import PlanExecutor
 from control.planning.background_call import outcome
 from executor.run.operator_control import Steering
-from model.errors import PlimsollError
+from model.errors import GuardrailRefused, PlimsollError
 from model.plan.plan import Plan
 from model.run import RunProgress, RunReport
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("plimsoll.control")
 
 T = TypeVar("T")
+
+
+def _read_only() -> PlanExecutor:
+    raise GuardrailRefused("plimsoll is read-only; start it with --allow-changes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,16 +49,20 @@ class Runner:
 
     def __init__(
         self,
-        connect: Callable[[], PlanExecutor],
+        connect: Callable[[], PlanExecutor] | None,
         events: RunEvents,
         *,
         journal_dir: Path,
         moves_in_flight: int,
         operator: str = "",
     ) -> None:
-        """operator: user name logged for pauses, aborts and throttle changes."""
+        """Set up without connecting yet.
+
+        connect: None when plimsoll is read-only. operator: user name logged for pauses,
+        aborts and throttle changes.
+        """
         self._operator = operator
-        self._connect = connect
+        self._connect = connect or _read_only
         self._events = events
         self._journal_dir = journal_dir
         self._moves_in_flight = moves_in_flight
@@ -72,6 +80,11 @@ class Runner:
     def moving(self) -> bool:
         """Whether a run of moves is in progress, not a cleanup."""
         return self.running and not self._cleaning
+
+    def check_allowed(self) -> None:
+        """Raise GuardrailRefused when plimsoll is read-only."""
+        if self._connect is _read_only:
+            _read_only()
 
     def start(self, plan: Plan, by: str) -> None:
         """Start executing a plan that `by` approved; return at once."""

@@ -9,6 +9,7 @@ import pytest
 from control.loop.previous_runs import PreviousRuns
 from control.loop.run_thread import RunEvents, Runner
 from control.loop.view import LoopView
+from executor.executor import Executor
 from executor.journal.lock import sole_writer
 from executor.timing import RunLimits
 from model.errors import ConfigError, GuardrailRefused, PlimsollError
@@ -53,8 +54,12 @@ class FakeLoop:
             cleaned_up=lambda _done, _error: None,
         )
 
-    def previous_runs(self, runner: Runner | None, folder: Path) -> PreviousRuns:
-        return PreviousRuns(runner, folder, begin=self.begin, warn=self.warnings.append)
+    def previous_runs(
+        self, connect: Callable[[], Executor] | None, folder: Path
+    ) -> tuple[PreviousRuns, Runner]:
+        runner = Runner(connect, self.events, journal_dir=folder, moves_in_flight=4)
+        previous = PreviousRuns(runner, folder, begin=self.begin, warn=self.warnings.append)
+        return previous, runner
 
 
 def _site(folder: Path) -> SimulatedRun:
@@ -73,8 +78,7 @@ def _interrupted(folder: Path) -> SimulatedRun:
 
 
 def _previous(at: SimulatedRun, loop: FakeLoop) -> tuple[PreviousRuns, Runner]:
-    runner = Runner(at.executor, loop.events, journal_dir=at.folder, moves_in_flight=4)
-    return loop.previous_runs(runner, at.folder), runner
+    return loop.previous_runs(at.executor, at.folder)
 
 
 def _joined(runner: Runner, loop: FakeLoop) -> RunReport:
@@ -182,7 +186,7 @@ def test_no_run_begins_while_another_is_in_progress(tmp_path: Path) -> None:
 
 def test_read_only_allows_only_listing(tmp_path: Path) -> None:
     at, loop = _interrupted(tmp_path), FakeLoop()
-    previous = loop.previous_runs(None, at.folder)
+    previous, _ = loop.previous_runs(None, at.folder)
     previous(loop.view)
     assert previous.interrupted is not None
     (run,) = previous.runs()
