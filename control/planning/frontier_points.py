@@ -20,7 +20,7 @@ def checked(
     a plan is invalid.
     """
     for answer in answers:
-        if answer is not None and answer.best is not None:
+        if answer is not None:
             refuse_broken(snapshot, answer.best)
     return TracedFrontier(frontier=frontier, snapshot=snapshot, answers=answers)
 

@@ -38,16 +38,16 @@ MOST_UNDONE: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadePlan:
-    """A plan, the requests it was made for, and its snapshot."""
+    """A plan, the result that it is from, its snapshot, and the requests it follows."""
 
-    asks: PlanOverrides
+    plan: Plan
     result: Result
     snapshot: Snapshot
+    asks: PlanOverrides
 
     def outdated_in(self, newest: Snapshot) -> bool:
         """Whether the cluster has changed in a way that the plan depends on."""
-        plan = self.result.best
-        return plan is None or bool(changes(self.snapshot, newest, plan))
+        return bool(changes(self.snapshot, newest, self.plan))
 
 
 FIRST_SOLVE_S: Final = 5.0
@@ -84,17 +84,14 @@ class Proposals:
         self._clock, self._steady, self._wake = clock, steady, wake
         self._warn, self._acted = warn, acted
         self._lock = threading.RLock()
-        self.plan: Plan | None = None
-        """The plan that can be approved."""
         self.result: Result | None = None
+        """Result of the last solve."""
         self._solves = Backoff(first_s=FIRST_SOLVE_S, most_s=MOST_SOLVE_S)
         """Solves since the last useful one."""
         self.wanted = False
         """The operator requested a new plan."""
-        self._made_for: Snapshot | None = None
-        """Snapshot that the plan was made for."""
-        self._made_as = NOTHING
-        """Requests that the plan was made for."""
+        self._made: MadePlan | None = None
+        """The plan that can be approved."""
         self._earlier: deque[MadePlan] = deque(maxlen=MOST_UNDONE)
         """Plans for `undo`, oldest first."""
         self._newest: Snapshot | None = None
@@ -166,13 +163,13 @@ class Proposals:
         During a what-if that is its own; else those of plan and frontier.
         """
         with self._lock:
-            real = [task.stop for task in (self._solve, self._trace) if task]
-            supposed = [self._what_if_task.stop] if self._what_if_task else []
-            stops = real if self._what_if is None else supposed
-            if stops:
+            real = self._solve, self._trace
+            shown = real if self._what_if is None else (self._what_if_task,)
+            tasks = [task for task in shown if task is not None]
+            if tasks:
                 self._acted("use the best plan so far")
-            for stop in stops:
-                stop()
+            for task in tasks:
+                task.stop()
 
     def trace(self) -> None:
         """Start tracing the frontier of the newest snapshot; ConfigError as `ask`."""
@@ -222,12 +219,11 @@ class Proposals:
         with self._lock:
             if self._what_if_task is not None:
                 self._what_if_task.stop()
+            shown, self._what_if_task, self._what_if = self._what_if, None, None
             if scenario is None:
-                if self._what_if is not None:
+                if shown is not None:
                     self._acted("end the what-if")
-                self._what_if_task = self._what_if = None
                 return
-            self._what_if_task = self._what_if = None
             before = self._known()
             after = suppose(before, scenario)
             goals = with_topic_placements(self._asks.goals or self._goals, after)
@@ -242,6 +238,12 @@ class Proposals:
             )
 
     # ---- calls of the loop
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan that can be approved."""
+        made = self._made
+        return made.plan if made is not None else None
 
     @property
     def shown(self) -> tuple[Plan | None, PlanningView]:
@@ -262,20 +264,20 @@ class Proposals:
     @property
     def awaited(self) -> bool:
         """Whether the requests have changed since the plan was made."""
-        return self.plan is not None and self._asks != self._made_as
+        return self._made is not None and self._asks != self._made.asks
 
     def see(self, snapshot: Snapshot) -> None:
         """Set the newest snapshot, and compare the plan with it."""
         with self._lock:
             self._newest = snapshot
-            if self.plan is None or self._made_for is None:
+            if self._made is None:
                 return
             # Comparing all partitions with every snapshot during a run would be slow.
             if (compared := basis(snapshot)) != self._compared:
                 self._compared = compared
-                self._changes = changes(self._made_for, snapshot, self.plan)
+                self._changes = changes(self._made.snapshot, snapshot, self._made.plan)
 
-    def begin(self, adapt: Callable[[Snapshot, Goals], Goals] = lambda _, goals: goals) -> None:
+    def begin(self, adapt: Callable[[Snapshot, Goals], Goals]) -> None:
         """Start a solve for the newest snapshot.
 
         adapt: turns the requested goals into those of the solve; must not take the
@@ -322,7 +324,7 @@ class Proposals:
         """
         with self._lock:
             self.give_up()
-            self.plan, self.wanted, self._changes = None, False, ()
+            self._made, self.wanted, self._changes = None, False, ()
             self._asks = self._asks.after_a_run()
             self._earlier.clear()
             self._end_trace()
@@ -356,16 +358,18 @@ class Proposals:
 
     def _passed(self, snapshot: Snapshot, goals: Goals, progress: SolveProgress) -> Result:
         result = self._planner(snapshot, goals, self._limits, progress)
-        if result.best is not None:
-            refuse_broken(snapshot, result.best)
+        refuse_broken(snapshot, result.best)
         return result
 
     def _keep(self, result: Result, snapshot: Snapshot) -> None:
-        self.result, self.plan, self._made_for = result, result.best, snapshot
+        made = None
+        if result.best is not None:
+            made = MadePlan(plan=result.best, result=result, snapshot=snapshot, asks=self._asks)
+        # Assigned once, since other threads read the plan without the lock.
+        self.result, self._made = result, made
         self._changes, self._compared = (), None
         # The cluster may have changed during the solve.
         self.see(self._known())
-        self._made_as = self._asks
         self._point_at_plan()
 
     def _point_at_plan(self) -> None:
@@ -376,18 +380,10 @@ class Proposals:
         if not made.outdated_in(self._curve.snapshot):
             self._traced = with_plan(self._curve, made.result)
 
-    @property
-    def _made(self) -> MadePlan | None:
-        """The plan with its requests and snapshot; None if there is no plan."""
-        if self.plan is None or self.result is None or self._made_for is None:
-            return None
-        return MadePlan(asks=self._made_as, result=self.result, snapshot=self._made_for)
-
     def _remember(self) -> None:
         """Keep the plan for `undo`, unless it is older than the current requests."""
-        made = self._made
-        if made is not None and not self.awaited:
-            self._earlier.append(made)
+        if self._made is not None and not self.awaited:
+            self._earlier.append(self._made)
 
     def _before_asking(self, asks: PlanOverrides) -> MadePlan | None:
         """Remove and return the newest kept plan made for `asks`."""
@@ -418,8 +414,7 @@ class Proposals:
             answer = self._aside("the what-if", thought)
             what_if = self._what_if
             if what_if is not None:
-                kept = replace(what_if, answer=answer) if answer is not None else None
-                self._what_if = kept
+                self._what_if = replace(what_if, answer=answer) if answer is not None else None
 
     def _aside(self, what: str, task: SolveTask[T]) -> T | None:
         try:
@@ -453,10 +448,7 @@ def _without_removed(made: MadePlan, goals: Goals) -> Result | None:
     """The plan without the removed moves; None if that would break a rule."""
     from solver.report.remove_moves import without_removed_moves
 
-    plan = made.result.best
-    if plan is None:
-        return None
-    edited = without_removed_moves(made.snapshot, goals, plan.limits, plan)
-    if edited is not None and edited.best is not None:
+    edited = without_removed_moves(made.snapshot, goals, made.plan.limits, made.plan)
+    if edited is not None:
         refuse_broken(made.snapshot, edited.best)
     return edited

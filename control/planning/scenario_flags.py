@@ -52,8 +52,7 @@ def judged(supposed: Snapshot, scenario: Scenario, result: Result, lost: int) ->
     supposed: the cluster after the scenario; lost: partitions left without a replica.
     Raises PlimsollError if the plan is invalid.
     """
-    if result.best is not None:
-        refuse_broken(supposed, result.best)
+    refuse_broken(supposed, result.best)
     return WhatIf(
         scenario=scenario,
         words=scenario.words(),

@@ -39,14 +39,16 @@ def spread_words(evaluation: Evaluation) -> str:
     return "largest deviation from the average: " + ", ".join(worst)
 
 
-def refuse_broken(snapshot: Snapshot, plan: Plan) -> None:
-    """Check a plan with the independent evaluator; call this before showing it.
+def refuse_broken(snapshot: Snapshot, plan: Plan | None) -> None:
+    """Check a plan, if there is one, with the independent evaluator before showing it.
 
     Raises
     ------
     PlimsollError
         The plan violates a rule, or states a wrong objective, limit or rack violation.
     """
+    if plan is None:
+        return
     proposal = Proposal.of_moves(snapshot, plan.goals, plan.moves)
     verdict = evaluate_proposal(proposal)
     faults = [v.words for v in verdict.violations] + list(misstated(plan, proposal))
