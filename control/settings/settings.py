@@ -20,7 +20,7 @@ from collector.spark.deployment import LOCAL, master_of, properties_of
 from control.settings import working_folder
 from control.settings.auto_limits import AutoLimits
 from control.settings.capacity_table import CapacitySettings
-from control.settings.environment import Environment, Trail, variables
+from control.settings.environment import Environment, Trail, inner_of, names_at, variables
 from control.settings.history_tables import ForecastTable, HistoryTable
 from control.settings.prometheus_settings import PrometheusSettings
 from control.settings.screen_settings import Keys, ScreenSettings
@@ -31,7 +31,7 @@ from model.errors import ConfigError
 from model.exchange.text_files import read_text
 from model.exchange.toml_lines import line_of
 from model.exchange.validation_messages import closest, faults_of
-from model.files import FileModel, old_names_of
+from model.files import FileModel
 from model.goals.goals import Goals, SolveLimits
 from model.paths import UserPath
 from model.quantities import as_span
@@ -47,18 +47,12 @@ def _from_json(model: type[T]) -> BeforeValidator:
     """Validate a table by JSON's rules, in which a list may become a tuple."""
 
     def convert(value: Any) -> Any:
-        return value if isinstance(value, model) else _strict(model, value)
+        if isinstance(value, model):
+            return value
+        # TOML has dates, which JSON writes as text.
+        return model.model_validate_json(json.dumps(value, default=str))
 
     return BeforeValidator(convert)
-
-
-def _strict(model: type[T], value: Any) -> T:
-    # TOML has dates, which JSON writes as text.
-    return model.model_validate_json(json.dumps(value, default=str))
-
-
-def _throttle(value: Any) -> Any:
-    return throttle_of(str(value))
 
 
 def _span_or_off(value: Any) -> Any:
@@ -128,7 +122,9 @@ class Settings(BaseSettings):
         "__CruiseControlMetrics"
     )
     """Topic of Cruise Control's metrics reporter (`cruise.control.metrics.topic`)."""
-    throttle: Annotated[int | Literal["auto"], BeforeValidator(_throttle)] | None = None
+    throttle: (
+        Annotated[int | Literal["auto"], BeforeValidator(lambda v: throttle_of(str(v)))] | None
+    ) = None
     """Limit of replication traffic into, and out of, each broker: bytes/s, or `50MB/s`;
     `auto` adapts to the bandwidth that clients leave free."""
     auto_throttle: Annotated[AutoThrottleSettings, _from_json(AutoThrottleSettings)] = (
@@ -192,8 +188,7 @@ def load(
 def sources(config: Path | None, profile: str | None) -> Sources:
     """Values of the environment and a file. Raises ConfigError as `load` does."""
     given = variables(Settings)
-    named = config or os.environ.get("PLIMSOLL_CONFIG")
-    path = Path(named) if named else _usual_file()
+    path, named = _file(config)
     profile = profile or os.environ.get("PLIMSOLL_PROFILE")
     sources = _file_sources(path, profile, given)
     implicit = not named and path == working_folder.FILE
@@ -207,8 +202,7 @@ def profiles_of(config: Path | None) -> tuple[str, ...]:
 
     Raises ConfigError if that file is not readable or not valid TOML.
     """
-    named = config or os.environ.get("PLIMSOLL_CONFIG")
-    path = Path(named) if named else _usual_file()
+    path, _ = _file(config)
     if path is None:
         return ()
     text = read_text(path, MOST_TYPED_BYTES)
@@ -232,11 +226,15 @@ def _faults(sources: Sources, exc: ValidationError) -> Iterator[str]:
         yield f"{sources.near(place)}: {words}".removeprefix(": ")
 
 
-def _usual_file() -> Path | None:
+def _file(config: Path | None) -> tuple[Path | None, bool]:
+    """The configuration file, and whether it was named rather than found."""
+    named = config or os.environ.get("PLIMSOLL_CONFIG")
+    if named:
+        return Path(named), True
     own = Path(user_config_dir("plimsoll"), "plimsoll.toml")
     if working_folder.FILE.exists() and not (own.exists() and own.samefile(working_folder.FILE)):
-        return working_folder.FILE
-    return own if own.exists() else None
+        return working_folder.FILE, False
+    return (own if own.exists() else None), False
 
 
 def _file_sources(path: Path | None, profile: str | None, given: Mapping[Trail, str]) -> Sources:
@@ -277,25 +275,11 @@ def _refuse_unknown_keys(
         )
 
 
-def _unknown(
-    model: type[BaseModel], table: Mapping[str, Any], trail: tuple[str, ...] = ()
-) -> Iterator[tuple[str, ...]]:
+def _unknown(place: Any, table: Mapping[str, Any], above: Trail = ()) -> Iterator[Trail]:
+    """Keys that name no setting; those of tables such as `limits` are free."""
     for key, value in table.items():
-        new, *_ = old_names_of(model).get(key, (key,))
-        field = model.model_fields.get(new)
-        if field is None:
-            yield (*trail, key)
-            continue
-        inner = _model_of(field.annotation)
-        if inner is not None and isinstance(value, dict):
-            yield from _unknown(inner, value, (*trail, key))
-
-
-def _model_of(annotation: Any) -> type[BaseModel] | None:
-    """The model behind a field, through `| None` and `Annotated`; None for others."""
-    inner = getattr(annotation, "__args__", ())
-    # `Annotated` has what it annotates as its origin.
-    candidates = (annotation, *(getattr(a, "__origin__", a) for a in inner))
-    if getattr(annotation, "__origin__", None) in (dict, tuple, list):
-        return None
-    return next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
+        inner = inner_of(place, key)
+        if inner is None:
+            yield (*above, key)
+        elif isinstance(value, dict) and names_at(inner):
+            yield from _unknown(inner, value, (*above, key))
