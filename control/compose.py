@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from clients.client_properties import read_client_properties
 from clients.connection import OPEN, Connection
@@ -28,7 +28,6 @@ from model.units import AUTO
 if TYPE_CHECKING:
     from collector.collector import Collector
     from collector.recorded_state import Recorder, Recording
-    from collector.reports.reporters import Polled
     from collector.spark.deployment import SparkSite
     from collector.state_replay import Replayed
     from executor.executor import Executor
@@ -93,6 +92,8 @@ def observer(
     from collector.collector_settings import CollectorSettings
     from collector.reports.metric_topics import metric_topics
 
+    # A replay has only samples, and must give the same loads.
+    reported = recorder is None
     return Collector(
         _connection_for_use(settings),
         CollectorSettings(
@@ -103,12 +104,11 @@ def observer(
             window_s=settings.window_s,
             samples_topic=settings.samples_topic if allow_changes else None,
             creating=partial(_creating, settings),
-            # A replay has only samples, and must give the same loads.
-            metric_topics=metric_topics(settings.cruise_control_topic) if recorder is None else (),
-            polled=_polled(settings) if recorder is None else (),
+            metric_topics=metric_topics(settings.cruise_control_topic) if reported else (),
+            polled=(poller_of(settings.prometheus),) if reported and settings.prometheus else (),
             capacities=capacities or capacities_of(settings.capacities, settings.capacity_file),
             history=history_settings(settings.history, settings.forecast),
-            apart=recorder is not None,
+            apart=not reported,
         ),
         on_batch=recorder.add if recorder is not None else None,
     )
@@ -137,10 +137,6 @@ def _spark_site(settings: Settings) -> "SparkSite":
         properties=settings.spark,
         shared_state=settings.spark_shared_state,
     )
-
-
-def _polled(settings: Settings) -> "tuple[Polled, ...]":
-    return (poller_of(settings.prometheus),) if settings.prometheus else ()
 
 
 def pseudonyms(settings: Settings, key_file: Path | None) -> "Pseudonyms":
@@ -248,17 +244,12 @@ def loop(
     return found
 
 
-class FrontEnd(Protocol):
-    """A screen; found by its entry point, so that control does not import it."""
+def front_end() -> Callable[[Loop], None]:
+    """Load the screen by its entry point, so that control does not import it.
 
-    def __call__(self, loop: Loop) -> None:
-        """Show the loop until the user leaves."""
-        ...
-
-
-def front_end(name: str = "tui") -> FrontEnd:
-    """Load the front end registered under this name."""
+    Returns a function that shows a loop until the user leaves.
+    """
     from importlib.metadata import entry_points
 
-    (found,) = entry_points(group="plimsoll.front_ends", name=name)
-    return cast("FrontEnd", found.load())
+    (found,) = entry_points(group="plimsoll.front_ends", name="tui")
+    return cast("Callable[[Loop], None]", found.load())

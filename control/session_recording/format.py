@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, Final, Literal, get_type_hints
+from typing import IO, Any, Final, Literal, TypeVar, get_type_hints
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -26,6 +26,8 @@ from model.run import MoveProgress, RunProgress, RunReport
 from model.snapshot.file import SnapshotDocument
 from model.snapshot.snapshot import Snapshot
 from model.stop_rules import StopRules
+
+T = TypeVar("T", LoopView, RunProgress, MoveProgress)
 
 KIND: Final = "plimsoll.screen"
 MAJOR: Final = 1
@@ -123,7 +125,7 @@ class RecordingWriter:
             after_s=round(after_s, 3),
             at_ms=view.at_ms,
             running=running,
-            view=_differing(last, view),
+            view=_changed(last, view, *_OWN),
             log=dumped("log", _added(last, view)),
             report=report,
             **_snapshot(last, view),
@@ -157,12 +159,14 @@ def opened(path: Path, mode: str) -> IO[str]:
         raise ConfigError(f"cannot {does} the recording {path}: {exc.strerror}") from exc
 
 
-def _differing(last: LoopView | None, view: LoopView) -> dict[str, Any]:
-    names = [f.name for f in fields(LoopView) if f.name not in _OWN]
+def _changed(last: T | None, now: T, *apart: str) -> dict[str, Any]:
+    """Fields that differ, by name and without those `apart`; all if there is no `last`."""
+    owner = type(now)
     return {
-        name: dumped(f"LoopView.{name}", getattr(view, name))
-        for name in names
-        if last is None or getattr(last, name) != getattr(view, name)
+        field.name: dumped(f"{owner.__name__}.{field.name}", getattr(now, field.name))
+        for field in fields(owner)
+        if field.name not in apart
+        and (last is None or getattr(last, field.name) != getattr(now, field.name))
     }
 
 
@@ -180,8 +184,7 @@ def _snapshot(last: LoopView | None, view: LoopView) -> dict[str, Any]:
     if now is None or now is before:
         return {}
     if before is not None and _only_loads_differ(before, now):
-        loads = columns_to_file(now.partitions.loads, now.header.resources)
-        rows = loads.tolist()
+        rows = columns_to_file(now.partitions.loads, now.header.resources).tolist()
         return {
             "loads": [[_short(value) for value in row] for row in rows],
             "taken_at_ms": now.header.taken_at_ms,
@@ -209,16 +212,7 @@ def _run(last: LoopView | None, view: LoopView) -> dict[str, Any]:
         return {}
     if before is None or before.run_id != now.run_id:
         return {"run": dumped("run", now)}
-    changes = {
-        f.name: dumped(f"RunProgress.{f.name}", getattr(now, f.name))
-        for f in fields(RunProgress)
-        if f.name != "moves" and getattr(now, f.name) != getattr(before, f.name)
-    }
     pairs = enumerate(zip(before.moves, now.moves, strict=True))
-    moves = {str(n): _move(new) for n, (old, new) in pairs if old != new}
+    moves = {str(n): _changed(None, new, "move") for n, (old, new) in pairs if old != new}
+    changes = _changed(before, now, "moves")
     return {"run_changes": changes | ({"moves": moves} if moves else {})}
-
-
-def _move(of: MoveProgress) -> dict[str, Any]:
-    names = [f.name for f in fields(MoveProgress) if f.name != "move"]
-    return {n: dumped(f"MoveProgress.{n}", getattr(of, n)) for n in names}

@@ -34,7 +34,8 @@ class Playback(Loop):
 
     def __init__(self, path: Path, looks: Settings, *, speed: float) -> None:
         header, self._views = read_recording(path)
-        super().__init__(_settings(header, looks), _parts(self))
+        super().__init__(_settings(header, looks), _PARTS)
+        self.clock = lambda: self.view.at_ms / 1000
         first = next(self._views, None)
         if first is None:
             raise ConfigError(f"the recording {path} has no views")
@@ -115,17 +116,6 @@ def _settings(header: RecordingHeader, looks: Settings) -> LoopSettings:
     )
 
 
-def _parts(playback: Playback) -> LoopParts:
-    """Parts that refuse to observe, plan or change anything."""
-    return LoopParts(
-        observer=_no_observer,
-        planner=_no_planner,
-        executor=None,
-        recent_moves=lambda _cluster, _since: (),
-        clock=lambda: playback.view.at_ms / 1000,
-    )
-
-
 def _no_observer() -> Observer:
     raise ConfigError("a recording cannot observe a cluster")
 
@@ -134,3 +124,12 @@ def _no_planner(
     snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver | None = None
 ) -> Result:
     raise ConfigError("a recording cannot make plans")
+
+
+_PARTS: Final = LoopParts(
+    observer=_no_observer,
+    planner=_no_planner,
+    executor=None,
+    recent_moves=lambda _cluster, _since: (),
+)
+"""Parts that refuse to observe, plan or change anything."""

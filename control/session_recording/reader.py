@@ -18,7 +18,7 @@ from model.evaluate import evaluate
 from model.files import major_of
 from model.goals.goals import Goals
 from model.goals.topic_placement import with_topic_placements
-from model.run import RunProgress, RunReport
+from model.run import MoveProgress, RunProgress, RunReport
 from model.snapshot.snapshot import Floats, Snapshot
 
 
@@ -112,7 +112,7 @@ def _header(path: Path, line: str) -> RecordingHeader:
 
 def _after(last: LoopView | None, frame: Frame, goals: Goals) -> LoopView:
     """Apply a frame to the view before; raises an error if it does not fit."""
-    values = {n: loaded(f"LoopView.{n}", v) for n, v in frame.view.items()}
+    values = _loaded_fields(LoopView, frame.view)
     if last is None:
         last = _first(values)
     snapshot = _snapshot_after(last.snapshot, frame)
@@ -174,7 +174,10 @@ def _run_after(last: RunProgress | None, frame: Frame) -> RunProgress | None:
     changes = dict(frame.run_changes)
     moves = list(last.moves)
     for position, values in changes.pop("moves", {}).items():
-        known = {n: loaded(f"MoveProgress.{n}", v) for n, v in values.items()}
-        moves[int(position)] = replace(moves[int(position)], **known)
-    values = {n: loaded(f"RunProgress.{n}", v) for n, v in changes.items()}
-    return replace(last, **values, moves=tuple(moves))
+        changed = _loaded_fields(MoveProgress, values)
+        moves[int(position)] = replace(moves[int(position)], **changed)
+    return replace(last, **_loaded_fields(RunProgress, changes), moves=tuple(moves))
+
+
+def _loaded_fields(owner: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: loaded(f"{owner.__name__}.{name}", value) for name, value in values.items()}
