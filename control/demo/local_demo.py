@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from clients.jvm.jars import SPARK_KAFKA_PINS, JarProgress, fetch, read_pins
 from control import compose
@@ -130,7 +129,7 @@ class Demo:
             brokers_ready_s=self._times.since_start("ready") or 0.0,
             planned_s=self._times.since_start("planned") or 0.0,
             level_s=self._times.since_start("level"),
-            contact_to_plan_s=self._times.between("contact", "planned"),
+            contact_to_plan_s=self._times.at_s["planned"] - self._times.at_s["contact"],
             run=run,
             later_moves=sum(len(r.moves) for r in runs[1:]),
             quiet_s=now_s - self._times.at_s.get("level", now_s),
@@ -199,13 +198,12 @@ def _on_cluster(settings: Settings, cluster: LocalCluster, order: DemoOptions) -
     # Spark's JVM inherits it, so that the reaper finds it. Without that, a JVM whose
     # parent is killed while it starts would never exit.
     os.environ[MARK] = str(cluster.folder)
-    state_dir: Path = cluster.folder / "state"
     return settings.model_copy(
         update={
             "bootstrap_server": cluster.bootstrap,
             "client_properties": None,
             "name": NAME,
-            "state_dir": state_dir,
+            "state_dir": cluster.folder / "state",
             "tier": None if order.plain else _tier(cluster),
             "capacity_file": None,
             "capacities": CapacitySettings(),
@@ -252,10 +250,6 @@ class _Times:
     def since_start(self, what: str) -> float | None:
         """Seconds from the start to a step; None if it was not reached."""
         return self.at_s[what] - self.at_s["start"] if what in self.at_s else None
-
-    def between(self, first: str, then: str) -> float:
-        """Seconds between two steps that were reached."""
-        return self.at_s[then] - self.at_s[first]
 
 
 def _worst(view: LoopView) -> float:

@@ -102,12 +102,8 @@ def limits_named(name: str, configured: dict[str, AutoLimits]) -> AutoLimits:
 def tightened(goals: Goals, limits: AutoLimits) -> Goals:
     """The goals, each budget lowered to the limit if that is tighter."""
     own = goals.budgets.model_dump()
-    given = limits.budgets.model_dump()
-    both = {
-        name: min(v for v in (own.get(name), given.get(name)) if v is not None)
-        for name in own.keys() | given.keys()
-    }
-    return goals.model_copy(update={"budgets": Budgets(**both)})
+    tighter = {n: min(v, own.get(n, v)) for n, v in limits.budgets.model_dump().items()}
+    return goals.model_copy(update={"budgets": Budgets(**(own | tighter))})
 
 
 def refusals(plan: Plan, limits: AutoLimits, *, repairs: bool = False) -> tuple[str, ...]:
@@ -121,7 +117,7 @@ def refusals(plan: Plan, limits: AutoLimits, *, repairs: bool = False) -> tuple[
         for name, limit in limits.budgets.model_dump().items()
         if spent[name] > limit
     ]
-    if plan.bytes_to_copy is None and "bytes" in limits.budgets.model_dump():
+    if plan.bytes_to_copy is None:
         words.append(
             "the plan copies partitions of unknown size, and the limits have bytes = "
             f"{limits.bytes:,}"

@@ -40,10 +40,6 @@ class SettingSource:
     place: str = ""
     """The flag, the variable, or the file and its line."""
 
-    def words(self) -> str:
-        """As text, for tables and messages."""
-        return f"{self.kind} {self.place}".rstrip()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
