@@ -33,13 +33,6 @@ cpu = 0.5
 """
 
 
-@pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-    monkeypatch.delenv("PLIMSOLL_CONFIG", raising=False)
-
-
 def given(text: str) -> Capacities | None:
     """Capacities from a configuration file with this text."""
     path = Path("plimsoll.toml")

@@ -13,13 +13,9 @@ from model.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-    for name in ("CONFIG", "PROFILE", "BOOTSTRAP_SERVER", "CLIENT_PROPERTIES"):
-        monkeypatch.delenv(f"PLIMSOLL_{name}", raising=False)
-    Path("a.properties").write_text("bootstrap.servers=a:1\nclient.id=mine\n")
-    Path("b.properties").write_text("bootstrap.servers=b:1\n")
+def _files(tmp_path: Path) -> None:
+    (tmp_path / "a.properties").write_text("bootstrap.servers=a:1\nclient.id=mine\n")
+    (tmp_path / "b.properties").write_text("bootstrap.servers=b:1\n")
 
 
 def test_servers_of_the_file_are_used_unless_others_are_given() -> None:

@@ -16,14 +16,6 @@ from tests.support.collector.http_pages import Page, pages, query_of, vector
 SERVER = 'preset = "strimzi"\nurl = "http://p:9090"\nbroker_label = "id"\n'
 
 
-@pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-    for name in ("PLIMSOLL_CONFIG", "PLIMSOLL_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-
-
 def settings_of(text: str) -> PrometheusSettings:
     path = Path("prometheus.toml")
     path.write_text(f"[prometheus]\n{text}\n")

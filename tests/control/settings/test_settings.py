@@ -15,16 +15,8 @@ from model.snapshot.snapshot import Resource
 from model.stop_rules import Reaction
 
 
-@pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-    for name in ("PLIMSOLL_CONFIG", "PLIMSOLL_PROFILE", "PLIMSOLL_TIMEOUT_S"):
-        monkeypatch.delenv(name, raising=False)
-
-
 def written(text: str) -> Path:
-    path = Path("none", "plimsoll", "plimsoll.toml")
+    path = Path("config", "plimsoll", "plimsoll.toml")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path

@@ -29,14 +29,6 @@ HARMFUL = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    for name in ("CONFIG", "PROFILE", "CLIENT_PROPERTIES", "BOOTSTRAP_SERVER"):
-        monkeypatch.delenv(f"PLIMSOLL_{name}", raising=False)
-
-
 def written(text: str) -> None:
     Path("plimsoll.toml").write_text(text)
 
