@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from control.loop.cleanup_schedule import FIRST_S, CleanupSchedule
-from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.dependencies import LoopParts
 from control.loop.loop import Loop
 from control.loop.view import LoopView, Mode
 from control.planning.planner import planner
@@ -23,6 +23,7 @@ from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId
 from model.run import MoveState, RunState
 from model.stop_rules import Reaction, StopRules
+from tests.support.control.loop_parts import loop_settings
 from tests.support.executor.plan_builders import CLUSTER_ID
 from tests.support.executor.simulated_runs import Killed
 from tests.support.executor.simulated_runs import SimulatedRun as ExecutionSite
@@ -68,14 +69,12 @@ class SimulatedRun:
 @contextmanager
 def looping(folder: Path) -> Iterator[SimulatedRun]:
     world = DemoClusterOptions(brokers=8, seed=7, now_s=1_700_000_000.0)
-    settings = LoopSettings(
-        bootstrap="simulated",
-        name=None,
+    settings = loop_settings(
+        folder,
         mode=Mode.AUTO,
         goals=Goals(cooldown={}),
         solve=SolveLimits(work=1.0),
         limits=EAGER.model_copy(update={"moves_in_flight": 6, "min_gain": 0.0}),
-        journal_dir=folder,
         tick_s=0.05,
     )
     with LiveCluster(world, speed=60.0) as live:

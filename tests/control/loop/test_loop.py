@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import RETRY_S, Loop
 from control.loop.view import LoopView, Mode, Phase, Retry
 from control.planning.planner import Planner
@@ -33,15 +32,17 @@ from solver.report.result import Result
 from solver.search.observer import SolveObserver
 from solver.solve import solve
 from tests.support.control.loop_parts import (
-    EASY,
     MB,
     START_MS,
-    WORK,
     CannedObserver,
     RecordingExecutor,
     cluster,
     constrained,
+    loop_parts,
+    loop_settings,
     one_of_twelve_dead,
+    with_header,
+    with_state,
 )
 from tests.support.paths import CASES
 from tests.support.tui.terminals import LONG_S
@@ -101,23 +102,17 @@ def build(tmp_path: Path) -> Build:
         observer = CannedObserver(list(snapshots))
         executor = RecordingExecutor(on_execute)
         clock = Clock()
-        settings = LoopSettings(
-            bootstrap="127.0.0.1:1",
-            name=None,
+        settings = loop_settings(
+            tmp_path,
             mode=mode,
-            goals=EASY,
-            solve=WORK,
             limits=limits.model_copy(update={"confirm": confirm_s, "pause": 0.0}),
-            journal_dir=tmp_path,
             patient=patient,
-            tick_s=0.01,
             dead_broker_after_s=dead_broker_after_s,
         )
-        parts = LoopParts(
-            observer=lambda: observer,
+        parts = loop_parts(
+            observer,
+            None if mode is Mode.READ_ONLY else executor,
             planner=planner,
-            executor=None if mode is Mode.READ_ONLY else lambda: executor,
-            recent_moves=lambda _cluster, _since: (),
             clock=clock,
             steady=clock.steady,
         )
@@ -128,6 +123,14 @@ def build(tmp_path: Path) -> Build:
 
 def in_phase(phase: Phase) -> Callable[[LoopView], bool]:
     return lambda view: view.phase is phase
+
+
+def offered(loop: Loop) -> Plan:
+    """The plan, once it is ready."""
+    assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
+    plan = loop.view.plan
+    assert plan is not None
+    return plan
 
 
 def test_a_balanced_cluster_is_left_alone(build: Build) -> None:
@@ -184,9 +187,7 @@ def test_loads_from_before_a_run_confirm_nothing_however_the_clock_is_set(
 ) -> None:
     bench = build(UNEVEN)
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
-        assert loop.view.plan is not None
-        loop.approve(loop.view.plan.hash, by="an operator")
+        loop.approve(offered(loop).hash, by="an operator")
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
         bench.clock.set_by_s = set_by_s
         bench.clock.now_s += 1
@@ -274,9 +275,7 @@ def test_a_plan_other_than_the_newest_is_refused(build: Build) -> None:
 def test_read_only_has_no_executor_to_approve_for(build: Build) -> None:
     bench = build(UNEVEN, mode=Mode.READ_ONLY)
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
-        plan = loop.view.plan
-        assert plan is not None
+        plan = offered(loop)
         with pytest.raises(GuardrailRefused, match="--allow-changes"):
             loop.approve(plan.hash, by="an operator")
 
@@ -287,9 +286,7 @@ def test_a_run_refused_by_the_executor_is_reported_and_replanned(build: Build) -
 
     bench = build(UNEVEN, on_execute=drifted)
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
-        plan = loop.view.plan
-        assert plan is not None
+        plan = offered(loop)
         loop.approve(plan.hash, by="an operator")
         message = "orders-7 is on [3]"
         assert loop.wait(lambda view: any(message in line.text for line in view.log), LONG_S)
@@ -313,9 +310,7 @@ def test_a_run_that_did_not_start_keeps_its_reason(build: Build) -> None:
 
     bench.executor.on_execute = refuse
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
-        plan = loop.view.plan
-        assert plan is not None
+        plan = offered(loop)
         loop.approve(plan.hash, by="an operator")
         assert loop.wait(in_phase(Phase.SETTLING), LONG_S)
         run = loop.view.run
@@ -571,10 +566,7 @@ def test_a_flapping_broker_makes_one_plan_and_few_log_lines(build: Build) -> Non
     def flapped(*, taken_at_ms: int) -> Snapshot:
         seen = cluster([2] * 8, [MB] * 8, taken_at_ms=taken_at_ms)
         flaps = int(taken_at_ms / 1000) % 2 == 1
-        state = BrokerState.DEAD if flaps else BrokerState.ALIVE
-        *others, last = seen.header.brokers
-        brokers = (*others, last.model_copy(update={"state": state}))
-        return dataclasses.replace(seen, header=seen.header.model_copy(update={"brokers": brokers}))
+        return with_state(seen, 3, BrokerState.DEAD if flaps else BrokerState.ALIVE)
 
     with bench.loop as loop:
         assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
@@ -604,8 +596,7 @@ def test_a_repair_larger_than_the_limits_takes_several_runs(build: Build) -> Non
             r if r.leader in r.replicas else dataclasses.replace(r, leader=r.replicas[0])
             for r in rows
         ]
-        loads = seen.partitions.loads
-        return Snapshot(seen.header, partitions_from_rows(seen.header.topics, rows, loads))
+        return with_rows(seen, rows)
 
     with bench.loop as loop:
         for run in range(1, 4):
@@ -623,11 +614,8 @@ def test_conservative_limits_balance_an_uneven_cluster_in_several_runs(build: Bu
     placed = {row.id: row for row in m6().rows()}
 
     def moved(*, taken_at_ms: int) -> Snapshot:
-        seen = m6()
-        header = seen.header.model_copy(update={"taken_at_ms": taken_at_ms})
-        loads = seen.partitions.loads
-        rows = [placed[seen.id(i)] for i in range(len(seen))]
-        return Snapshot(header, partitions_from_rows(header.topics, rows, loads))
+        seen = with_header(m6(), taken_at_ms=taken_at_ms)
+        return with_rows(seen, [placed[seen.id(i)] for i in range(len(seen))])
 
     bench = build(m6(), mode=Mode.AUTO, limits=CONSERVATIVE)
     plans = bench.executor.plans
@@ -683,16 +671,18 @@ def test_replicas_that_fit_no_live_broker_do_not_prevent_balancing_the_others(bu
 def one_of_three_dead(homes: list[int], *, taken_at_ms: int = START_MS) -> Snapshot:
     """Partitions of RF 1, then three of RF 3; broker 3 is dead."""
     seen = cluster([*homes, 1, 1, 2], [MB] * (len(homes) + 3), taken_at_ms=taken_at_ms)
-    *live, last = seen.header.brokers
-    dead = last.model_copy(update={"state": BrokerState.DEAD})
-    header = seen.header.model_copy(update={"brokers": (*live, dead)})
-    three = tuple(b.id for b in header.brokers)
+    three = tuple(b.id for b in seen.header.brokers)
     rows = [
         row if number < len(homes) else dataclasses.replace(row, replicas=three)
         for number, row in enumerate(seen.rows())
     ]
-    loads = seen.partitions.loads
-    return Snapshot(header, partitions_from_rows(header.topics, rows, loads))
+    return with_rows(with_state(seen, 3, BrokerState.DEAD), rows)
+
+
+def with_rows(snapshot: Snapshot, rows: list[PartitionRow]) -> Snapshot:
+    """The same loads of partitions that are placed otherwise."""
+    columns = partitions_from_rows(snapshot.header.topics, rows, snapshot.partitions.loads)
+    return Snapshot(snapshot.header, columns)
 
 
 MOST_RUNS = 8

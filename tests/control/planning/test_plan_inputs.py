@@ -12,7 +12,16 @@ from control.planning.plan_needs import PlanNeed, Reason
 from model.evaluate import evaluate
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState, RecentMove, Snapshot
-from tests.support.control.loop_parts import EASY, MB, ORDERS, START_MS, cluster, constrained
+from tests.support.control.loop_parts import (
+    EASY,
+    MB,
+    ORDERS,
+    START_MS,
+    cluster,
+    constrained,
+    with_header,
+    with_state,
+)
 
 HOMES = [2] * 4 + [1, 3]
 UNEVEN = PlanNeed(reason=Reason.OUT_OF_TOLERANCE, message="out of tolerance")
@@ -28,25 +37,10 @@ def inputs(snapshot: Snapshot, *needs: PlanNeed) -> Inputs:
     return Inputs.of(snapshot, EASY, evaluation, needs or (UNEVEN,))
 
 
-def with_header(**changes: object) -> Snapshot:
-    header = BEFORE.header.model_copy(update=changes)
-    return Snapshot(header, BEFORE.partitions)
-
-
-def cordoned() -> Snapshot:
-    state = {"state": BrokerState.CORDONED}
-    brokers = tuple(b.model_copy(update=state) if b.id == 3 else b for b in BEFORE.header.brokers)
-    return with_header(brokers=brokers)
-
-
-def placed() -> Snapshot:
-    return constrained(BEFORE, a=1)
-
-
 def moved(age_s: int) -> Snapshot:
     at_ms = START_MS - 1000 * age_s
     move = RecentMove(topic=ORDERS, partition=0, left=(BrokerId(1),), at_ms=at_ms)
-    return with_header(recent_moves=(move,))
+    return with_header(BEFORE, recent_moves=(move,))
 
 
 def differs(now: Snapshot, *needs: PlanNeed, before: Snapshot = BEFORE, looks: int = 40) -> bool:
@@ -64,8 +58,8 @@ def differs(now: Snapshot, *needs: PlanNeed, before: Snapshot = BEFORE, looks: i
         lambda: cluster([1, *HOMES[1:]], [MB] * 6),
         lambda: cluster(HOMES, [*[MB] * 4, 3 * MB, MB]),
         lambda: cluster(HOMES, [1.5 * MB] * 6),
-        cordoned,
-        placed,
+        lambda: with_state(BEFORE, 3, BrokerState.CORDONED),
+        lambda: constrained(BEFORE, a=1),
         lambda: moved(60),
     ],
     ids=["placement", "one load", "all loads", "cordoned", "placed", "cooldown"],

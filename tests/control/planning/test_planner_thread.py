@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import Loop
-from control.loop.view import LoopView, Mode, Phase
+from control.loop.view import LoopView, Phase
 from control.planning.frontier_points import point_of
 from control.planning.plan_overrides import PlanOverrides
+from control.planning.plan_view import TracedFrontier, WhatIfView
 from control.planning.snapshot_changes import changes
 from control.session_recording.recorder import ScreenRecorder
-from control.settings.auto_limits import EAGER
 from model.errors import ConfigError, GuardrailRefused, PlanOutdated, PlimsollError
 from model.goals.goals import Goals, Pin, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
@@ -36,6 +35,10 @@ from tests.support.control.loop_parts import (
     RecordingExecutor,
     cluster,
     constrained,
+    loop_parts,
+    loop_settings,
+    placed_by,
+    with_state,
 )
 from tests.support.solver.exact_oracle import Row, broker
 from tests.support.solver.exact_oracle import cluster as small
@@ -48,6 +51,11 @@ MANY_S = 300.0
 
 def of_orders(number: int) -> PartitionId:
     return PartitionId(ORDERS, number)
+
+
+def pin(partition: int, broker: int) -> Pin:
+    """A partition of the topic pinned to a broker."""
+    return Pin(topics=Names(exact=(ORDERS,)), partitions=(partition,), brokers=(BrokerId(broker),))
 
 
 @dataclass
@@ -97,6 +105,26 @@ class Bench:
     def _is_pending(self) -> bool:
         return self.loop.proposals.wanted or self.loop.proposals.solving
 
+    def trace(self) -> TracedFrontier:
+        """The frontier, once it is traced."""
+        self.loop.proposals.trace()
+        assert self.loop.wait(lambda view: view.proposed.traced is not None, MANY_S)
+        traced = self.loop.view.proposed.traced
+        assert traced is not None
+        return traced
+
+    def what_if(self) -> WhatIfView:
+        """The what-if in progress, once it has an answer."""
+
+        def is_answered(view: LoopView) -> bool:
+            supposed = view.proposed.supposed
+            return supposed is not None and supposed.answer is not None
+
+        assert self.loop.wait(is_answered, MANY_S)
+        supposed = self.loop.view.proposed.supposed
+        assert supposed is not None
+        return supposed
+
     def ask(self, asks: PlanOverrides) -> Plan:
         self.loop.proposals.ask(asks)
         return self.ready(asks)
@@ -106,23 +134,8 @@ class Bench:
 def looping(snapshot: Snapshot, folder: Path, solve: SolveLimits = WORK) -> Iterator[Bench]:
     observer, executor = CannedObserver([snapshot]), RecordingExecutor()
     planner = HeldPlanner()
-    settings = LoopSettings(
-        bootstrap="127.0.0.1:1",
-        name="demo",
-        mode=Mode.APPROVE,
-        goals=EASY,
-        solve=solve,
-        limits=EAGER,
-        journal_dir=folder,
-        tick_s=0.01,
-    )
-    parts = LoopParts(
-        observer=lambda: observer,
-        planner=planner,
-        executor=lambda: executor,
-        recent_moves=lambda _cluster, _since: (),
-    )
-    with Loop(settings, parts) as loop:
+    settings = loop_settings(folder, solve=solve)
+    with Loop(settings, loop_parts(observer, executor, planner=planner)) as loop:
         yield Bench(loop, observer, executor, planner)
 
 
@@ -147,8 +160,7 @@ def test_a_removed_move_is_not_in_the_next_plan_which_is_marked(bench: Bench) ->
 def test_while_another_plan_is_awaited_the_previous_one_cannot_be_approved(bench: Bench) -> None:
     before = bench.ready()
     bench.planner.held = True
-    pin = Pin(topics=Names(exact=(ORDERS,)), partitions=(3,), brokers=(BrokerId(3),))
-    bench.loop.proposals.ask(PlanOverrides().pinning(pin))
+    bench.loop.proposals.ask(PlanOverrides().pinning(pin(3, 3)))
     assert [bench.loop.view.proposed.awaited] == [True]
     with pytest.raises(GuardrailRefused, match="another plan has been requested"):
         bench.loop.approve(before.hash, by="ann")
@@ -203,12 +215,9 @@ def test_undo_restores_exactly_the_previous_plan(bench: Bench) -> None:
 def test_undo_restores_the_plan_from_before_a_request_that_was_not_answered(bench: Bench) -> None:
     before = bench.ready()
     bench.planner.held = True
-    pins = [
-        Pin(topics=Names(exact=(ORDERS,)), partitions=(p,), brokers=(BrokerId(3),)) for p in (3, 4)
-    ]
-    first = PlanOverrides().pinning(pins[0])
+    first = PlanOverrides().pinning(pin(3, 3))
     bench.loop.proposals.ask(first)
-    bench.loop.proposals.ask(first.pinning(pins[1]))
+    bench.loop.proposals.ask(first.pinning(pin(4, 3)))
     bench.loop.proposals.undo()
     assert bench.loop.view.proposed.asks == first
     bench.loop.proposals.undo()
@@ -218,8 +227,7 @@ def test_undo_restores_the_plan_from_before_a_request_that_was_not_answered(benc
 
 def test_undo_keeps_the_frontier_whose_point_was_picked_and_no_other(bench: Bench) -> None:
     before = bench.ready()
-    bench.loop.proposals.trace()
-    assert bench.loop.wait(lambda v: v.proposed.traced is not None, MANY_S)
+    bench.trace()
     bench.loop.proposals.choose(1)
     bench.loop.proposals.undo()
     view = bench.loop.view
@@ -227,8 +235,7 @@ def test_undo_keeps_the_frontier_whose_point_was_picked_and_no_other(bench: Benc
     assert view.proposed.traced is not None
     assert point_of(view.proposed.traced, before) is not None
     bench.ask(PlanOverrides().dropping(before.moves[0].id))
-    bench.loop.proposals.trace()
-    assert bench.loop.wait(lambda v: v.proposed.traced is not None, MANY_S)
+    bench.trace()
     bench.loop.proposals.undo()
     assert bench.loop.view.proposed.traced is None
 
@@ -257,15 +264,13 @@ def test_the_log_names_who_requested_each_edit(bench: Bench) -> None:
     bench.ask(bench.loop.view.proposed.asks.dropping(pid))
     bench.loop.proposals.undo()
     bench.ready()
-    pin = Pin(topics=Names(exact=(ORDERS,)), partitions=(0,), brokers=(BrokerId(1),))
-    bench.ask(bench.loop.view.proposed.asks.pinning(pin))
+    bench.ask(bench.loop.view.proposed.asks.pinning(pin(0, 1)))
     bench.ask(bench.loop.view.proposed.asks.with_goals(Goals(move_price=1e-9)))
     bench.loop.plan_again()
     bench.loop.proposals.suppose(Scenario(remove=(BrokerId(3),)))
     bench.loop.proposals.suppose(None)
     bench.ready()
-    bench.loop.proposals.trace()
-    assert bench.loop.wait(lambda v: v.proposed.traced is not None, MANY_S)
+    bench.trace()
     bench.loop.proposals.choose(1)
     who = bench.loop.settings.operator
     messages = [x.text for x in bench.loop.view.log if x.text.startswith(f"{who}: ")]
@@ -287,8 +292,7 @@ def test_the_log_names_who_requested_each_edit(bench: Bench) -> None:
 
 def test_a_pinned_partition_goes_where_it_is_pinned(bench: Bench) -> None:
     bench.ready()
-    pin = Pin(topics=Names(exact=(ORDERS,)), partitions=(3,), brokers=(BrokerId(3),))
-    plan = bench.ask(PlanOverrides().pinning(pin))
+    plan = bench.ask(PlanOverrides().pinning(pin(3, 3)))
     (move,) = (m for m in plan.moves if m.id == of_orders(3))
     assert move.replicas_after == (3,)
     assert bench.loop.view.proposed.asks.words() == ("orders-3 on broker 3",)
@@ -296,7 +300,7 @@ def test_a_pinned_partition_goes_where_it_is_pinned(bench: Bench) -> None:
 
 def test_a_topics_own_placement_binds_plans_and_their_warnings(tmp_path: Path) -> None:
     value = '{"version": 1, "replicas": [{"count": 1, "constraints": {"rack": "c"}}]}'
-    with looping(configured(value), tmp_path) as bench:
+    with looping(placed_by(UNEVEN, value), tmp_path) as bench:
         plan = bench.ready()
         assert {m.replicas_after for m in plan.moves} == {(3,)}
         assert len(plan.moves) == 8
@@ -306,24 +310,14 @@ def test_a_topics_own_placement_binds_plans_and_their_warnings(tmp_path: Path) -
         assert bench.loop.wait(lambda v: v.proposed.supposed is not None, MANY_S)
         assert bench.loop.wait(lambda _: len(bench.planner.asked) > 1, MANY_S)
         assert all(goals.placements == (rule,) for _, goals in bench.planner.asked)
-    with looping(configured("no JSON"), tmp_path) as bench:
+    with looping(placed_by(UNEVEN, "no JSON"), tmp_path) as bench:
         plan = bench.ready()
         assert not plan.goals.placements
         assert any("of topic orders is ignored" in message for message in plan.warnings)
 
 
-def configured(value: str) -> Snapshot:
-    (topic,) = UNEVEN.header.topics
-    topics = (topic.model_copy(update={"placement": value}),)
-    header = UNEVEN.header.model_copy(update={"topics": topics})
-    return Snapshot(header, UNEVEN.partitions)
-
-
 def test_a_second_pin_of_a_partition_replaces_the_first() -> None:
-    pins = [
-        Pin(topics=Names(exact=(ORDERS,)), partitions=(3,), brokers=(BrokerId(b),)) for b in (1, 3)
-    ]
-    assert PlanOverrides().pinning(pins[0]).pinning(pins[1]).pins == (pins[1],)
+    assert PlanOverrides().pinning(pin(3, 1)).pinning(pin(3, 3)).pins == (pin(3, 3),)
 
 
 def test_edited_goals_are_those_of_the_plan(bench: Bench) -> None:
@@ -337,15 +331,6 @@ def test_a_plan_for_one_topic_balances_its_counts(bench: Bench) -> None:
     plan = bench.ask(PlanOverrides(topics=(ORDERS,)))
     balanced = {goal.resource for goal in plan.goals.balance}
     assert {Count.TOPIC_REPLICAS, Count.TOPIC_LEADERS} <= balanced
-
-
-def draining() -> Snapshot:
-    brokers = tuple(
-        b.model_copy(update={"state": BrokerState.DRAINING}) if b.id == 2 else b
-        for b in UNEVEN.header.brokers
-    )
-    header = UNEVEN.header.model_copy(update={"brokers": brokers})
-    return Snapshot(header, UNEVEN.partitions)
 
 
 @pytest.mark.parametrize(
@@ -365,7 +350,7 @@ def draining() -> Snapshot:
 def test_an_impossible_request_is_refused_with_a_reason(
     tmp_path: Path, asks: PlanOverrides, message: str
 ) -> None:
-    with looping(draining(), tmp_path) as bench:
+    with looping(with_state(UNEVEN, 2, BrokerState.DRAINING), tmp_path) as bench:
         plan = bench.ready()
         with pytest.raises(ConfigError, match=message):
             bench.loop.proposals.ask(asks)
@@ -426,14 +411,6 @@ def test_a_plan_of_another_placement_is_refused_with_what_changed(bench: Bench) 
     assert bench.executor.plans == []
 
 
-def with_state(state: BrokerState, broker: int = 3) -> Snapshot:
-    seen = UNEVEN.header
-    brokers = tuple(
-        b.model_copy(update={"state": state}) if b.id == broker else b for b in seen.brokers
-    )
-    return replace(UNEVEN, header=seen.model_copy(update={"brokers": brokers}))
-
-
 @pytest.mark.parametrize(
     "state", [BrokerState.CORDONED, BrokerState.EXCLUDED, BrokerState.DRAINING]
 )
@@ -441,7 +418,7 @@ def test_a_broker_taken_out_of_service_outdates_a_plan(bench: Bench, state: Brok
     """Placement and fingerprint are unchanged."""
     plan = bench.ready()
     bench.planner.held = True
-    changed = with_state(state)
+    changed = with_state(UNEVEN, 3, state)
     assert changed.fingerprint == UNEVEN.fingerprint
     bench.observer.snapshots[:] = [changed]
     message = f"broker 3 is {state}, it was in service"
@@ -463,7 +440,7 @@ def test_a_broker_that_is_cordoned_while_the_solver_works_outdates_the_plan(benc
     bench.planner.waits.clear()
     bench.loop.proposals.want()
     assert bench.planner.waits.wait(MANY_S)
-    changed = with_state(BrokerState.CORDONED)
+    changed = with_state(UNEVEN, 3, BrokerState.CORDONED)
     bench.observer.snapshots[:] = [changed]
     assert bench.loop.wait(lambda view: view.snapshot is changed, MANY_S)
     bench.planner.held = False
@@ -475,7 +452,7 @@ def test_a_broker_that_is_cordoned_while_the_solver_works_outdates_the_plan(benc
 def test_a_broker_that_is_no_longer_new_does_not_outdate_a_plan() -> None:
     plan = solve(UNEVEN, EASY, WORK).best
     assert plan is not None
-    assert changes(UNEVEN, with_state(BrokerState.NEW), plan) == ()
+    assert changes(UNEVEN, with_state(UNEVEN, 3, BrokerState.NEW), plan) == ()
 
 
 def test_other_placement_constraints_outdate_a_plan(bench: Bench) -> None:
@@ -491,18 +468,11 @@ def test_other_placement_constraints_outdate_a_plan(bench: Bench) -> None:
     )
 
 
-def traced(bench: Bench) -> tuple[Plan | None, ...]:
-    bench.loop.proposals.trace()
-    assert bench.loop.wait(lambda view: view.proposed.traced is not None, MANY_S)
-    result = bench.loop.view.proposed.traced
-    assert result is not None
-    return tuple(answer.best if answer else None for answer in result.answers)
-
-
 def test_a_point_of_the_frontier_becomes_the_plan_by_its_own_hash(bench: Bench) -> None:
     asked = bench.ready()
-    plans = traced(bench)
-    point, fewer = next((i, p) for i, p in enumerate(plans) if p is not None)
+    answers = bench.trace().answers
+    point, fewer = next((i, r.best) for i, r in enumerate(answers) if r is not None)
+    assert fewer is not None
     assert fewer.hash != asked.hash
     bench.loop.proposals.choose(point)
     assert bench.ready().hash == fewer.hash
@@ -538,8 +508,7 @@ def test_tracing_a_frontier_can_be_stopped_with_its_points_so_far(tmp_path: Path
 
 def test_the_cluster_as_it_is_and_an_outdated_point_cannot_be_chosen(bench: Bench) -> None:
     bench.ready()
-    plans = traced(bench)
-    assert plans[0] is None
+    assert bench.trace().answers[0] is None
     with pytest.raises(ConfigError, match="the current placement"):
         bench.loop.proposals.choose(0)
     bench.observer.snapshots[:] = [cluster([2] * 7 + [1], [MB] * 8)]
@@ -560,14 +529,7 @@ def test_a_what_if_is_planned_and_can_never_be_approved(
 ) -> None:
     real = bench.ready()
     bench.loop.proposals.suppose(scenario())
-
-    def answered(view: LoopView) -> bool:
-        supposed = view.proposed.supposed
-        return supposed is not None and supposed.answer is not None
-
-    assert bench.loop.wait(answered, MANY_S)
-    supposed = bench.loop.view.proposed.supposed
-    assert supposed is not None
+    supposed = bench.what_if()
     assert supposed.answer is not None
     assert supposed.answer.plan is not None
     assert supposed.words == scenario().words()
@@ -591,12 +553,7 @@ def test_the_best_what_if_so_far_can_be_used_while_the_real_solve_continues(benc
 
     assert bench.loop.wait(both_solve, MANY_S)
     bench.loop.proposals.use_best()
-
-    def answered(view: LoopView) -> bool:
-        supposed = view.proposed.supposed
-        return supposed is not None and supposed.answer is not None
-
-    assert bench.loop.wait(answered, MANY_S)
+    bench.what_if()
     solving = bench.loop.view.proposed.solving
     assert solving is not None
     assert not solving.stopping
@@ -669,10 +626,7 @@ def test_one_point_of_the_frontier_is_always_the_plan(tmp_path: Path, seed: int)
         plan = bench.ready()
         for asks in (PlanOverrides(), PlanOverrides().dropping(plan.moves[0].id)):
             plan = bench.ask(asks)
-            bench.loop.proposals.trace()
-            assert bench.loop.wait(lambda v: v.proposed.traced is not None, MANY_S)
-            result = bench.loop.view.proposed.traced
-            assert result is not None
+            result = bench.trace()
             at = point_of(result, plan)
             assert at is not None
             points = result.frontier.points

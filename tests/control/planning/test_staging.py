@@ -9,7 +9,7 @@ from model.goals.topic_placement import with_topic_placements
 from model.ids import BrokerId
 from model.plan.plan import PlanStatus
 from model.plan.unplaceable import placeless
-from model.snapshot.snapshot import BrokerState, Snapshot
+from model.snapshot.snapshot import BrokerState
 from solver.solve import solve
 from tests.support.control.loop_parts import (
     EASY,
@@ -18,6 +18,7 @@ from tests.support.control.loop_parts import (
     cluster,
     constrained,
     one_of_twelve_dead,
+    with_state,
 )
 
 LAST = BrokerId(11)
@@ -83,7 +84,4 @@ def test_partitions_whose_rack_has_too_few_live_brokers_cannot_be_placed() -> No
     snapshot = constrained(cluster([1, 2], [MB] * 2), a=1)
     goals = with_topic_placements(EASY, snapshot)
     assert placeless(snapshot, goals) == frozenset()
-    first, *others = snapshot.header.brokers
-    dead = first.model_copy(update={"state": BrokerState.DEAD})
-    header = snapshot.header.model_copy(update={"brokers": (dead, *others)})
-    assert placeless(Snapshot(header, snapshot.partitions), goals) == {0, 1}
+    assert placeless(with_state(snapshot, 1, BrokerState.DEAD), goals) == {0, 1}

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from control.loop.decision_log import CapacityNotes
-from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import Loop
 from control.loop.view import Mode
 from control.render.cluster_status import capacity_text, status_answer
-from control.settings.auto_limits import EAGER
 from control.settings.capacity_table import capacities_of
 from control.settings.settings import Settings, load
 from model.errors import ConfigError
@@ -19,7 +17,15 @@ from model.evaluate import evaluate
 from model.ids import BrokerId
 from model.snapshot.capacities import Capacities
 from model.snapshot.snapshot import Broker, CapacitySource, Resource, Snapshot
-from tests.support.control.loop_parts import EASY, MB, WORK, CannedObserver, cluster
+from tests.support.control.loop_parts import (
+    EASY,
+    MB,
+    CannedObserver,
+    cluster,
+    loop_parts,
+    loop_settings,
+    with_header,
+)
 
 TABLE = """
 [capacities.default]
@@ -61,8 +67,7 @@ def sized(*capacity: dict[Resource, float]) -> Snapshot:
         )
         for b, known in zip(state.header.brokers, capacity, strict=True)
     )
-    header = state.header.model_copy(update={"brokers": brokers})
-    return dataclasses.replace(state, header=header)
+    return with_header(state, brokers=brokers)
 
 
 def test_a_table_gives_every_broker_its_capacity() -> None:
@@ -168,22 +173,8 @@ def test_status_has_capacities_for_programs() -> None:
 def test_the_log_names_missing_capacities_once(tmp_path: Path) -> None:
     """And again after a change in between."""
     partial, whole = sized({Resource.NET_IN: 4e6}, {}, {}), sized({}, {}, {})
-    order = LoopSettings(
-        bootstrap="x:1",
-        name=None,
-        mode=Mode.READ_ONLY,
-        goals=EASY,
-        solve=WORK,
-        limits=EAGER,
-        journal_dir=tmp_path,
-    )
-    parts = LoopParts(
-        observer=lambda: CannedObserver([partial]),
-        planner=lambda *_: pytest.fail("nothing is planned"),
-        executor=None,
-        recent_moves=lambda *_: (),
-    )
-    loop = Loop(order, parts)
+    parts = loop_parts(CannedObserver([partial]), None)
+    loop = Loop(loop_settings(tmp_path, mode=Mode.READ_ONLY), parts)
     teller = CapacityNotes(loop.warn, None)
     for snapshot in (partial, partial, dataclasses.replace(partial), whole, partial):
         teller(dataclasses.replace(loop.view, snapshot=snapshot))

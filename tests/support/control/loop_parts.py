@@ -3,86 +3,87 @@
 import itertools
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from executor.run.operator_control import Steering
+from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.view import Mode
+from control.settings.auto_limits import EAGER
 from executor.schedule.estimate import Forecast, forecast
 from executor.schedule.throughput import Pace
 from executor.timing import RunLimits
 from model.errors import PlimsollError
 from model.goals.goals import Goals, SolveLimits
-from model.ids import BrokerId, PartitionId, TopicName
+from model.ids import BrokerId
 from model.plan.plan import Plan
 from model.run import MoveReport, MoveState, RunProgress, RunReport, RunState
 from model.snapshot.replication import Replication
-from model.snapshot.snapshot import (
-    Broker,
-    BrokerState,
-    PartitionRow,
-    Resource,
-    Snapshot,
-    SnapshotHeader,
-    Source,
-    StorageKind,
-    Topic,
-    partitions_from_rows,
-)
+from model.snapshot.snapshot import Broker, BrokerState, Snapshot, Source
+from solver.solve import solve
+from tests.support.model import clusters
 
+START_MS = clusters.TAKEN_AT_MS
+ORDERS = clusters.TOPIC
 MB = 1_000_000.0
-START_MS = 1_700_000_000_000
-ORDERS = TopicName("orders")
+EASY = Goals()
+WORK = SolveLimits(work=2.0)
 
 
 def cluster(
     homes: Sequence[int], loads: Sequence[float], *, taken_at_ms: int = START_MS
 ) -> Snapshot:
     """Three brokers 1, 2, 3 and one topic of RF 1; loads in and out in bytes/s."""
-    topic = Topic(name=ORDERS, topic_id="t1", storage=StorageKind.SHARED)
-    header = SnapshotHeader(
-        cluster_id="cluster-one",
-        taken_at_ms=taken_at_ms,
-        brokers=tuple(
-            Broker(id=BrokerId(i), rack=r) for i, r in zip((1, 2, 3), "abc", strict=True)
-        ),
-        topics=(topic,),
-        resources=(Resource.NET_IN, Resource.NET_OUT),
-        sources=(
-            Source(
-                name="probe",
-                newest_sample_ms=taken_at_ms,
-                window_s=15.0,
-                samples=100,
-                measured_share=1.0,
-            ),
-        ),
+    places = [(home,) for home in homes]
+    return _sampled(clusters.brokers(3, "abc"), places, loads, taken_at_ms)
+
+
+def _sampled(
+    brokers: Sequence[Broker],
+    places: Sequence[tuple[int, ...]],
+    loads: Sequence[float],
+    taken_at_ms: int,
+    leaders: Sequence[int] | None = None,
+) -> Snapshot:
+    """One topic on shared storage whose loads the probe has measured."""
+    state = clusters.snapshot(
+        brokers,
+        places,
+        [(load, load) for load in loads],
+        leaders=leaders,
+        local_bytes=[0] * len(places),
+        size_bytes=[1000] * len(places),
     )
-    rows = [
-        PartitionRow(
-            id=PartitionId(ORDERS, i),
-            topic_id="t1",
-            storage=topic.storage,
-            internal=False,
-            replicas=(BrokerId(home),),
-            leader=BrokerId(home),
-            size_bytes=1000,
-            local_bytes=0,
-        )
-        for i, home in enumerate(homes)
-    ]
-    both = np.array([[load, load] for load in loads]).reshape(-1, 2)
-    return Snapshot(header, partitions_from_rows((topic,), rows, both))
+    source = Source(
+        name="probe", newest_sample_ms=taken_at_ms, window_s=15.0, samples=100, measured_share=1.0
+    )
+    return with_header(state, cluster_id="cluster-one", taken_at_ms=taken_at_ms, sources=(source,))
+
+
+def with_header(snapshot: Snapshot, **changes: object) -> Snapshot:
+    """The same with other values of these fields of its header."""
+    return replace(snapshot, header=snapshot.header.model_copy(update=changes))
+
+
+def with_state(snapshot: Snapshot, broker: int, state: BrokerState) -> Snapshot:
+    """The same with one broker in this state."""
+    brokers = tuple(
+        b.model_copy(update={"state": state}) if b.id == broker else b
+        for b in snapshot.header.brokers
+    )
+    return with_header(snapshot, brokers=brokers)
 
 
 def constrained(snapshot: Snapshot, **replicas: int) -> Snapshot:
     """The same with placement constraints in its topics' configs: replicas per rack."""
     counts = [{"count": n, "constraints": {"rack": r}} for r, n in replicas.items()]
-    value = json.dumps({"version": 1, "replicas": counts}) if counts else ""
+    return placed_by(snapshot, json.dumps({"version": 1, "replicas": counts}) if counts else "")
+
+
+def placed_by(snapshot: Snapshot, value: str) -> Snapshot:
+    """The same with this value of its topics' placement constraints."""
     topics = tuple(t.model_copy(update={"placement": value}) for t in snapshot.header.topics)
-    header = snapshot.header.model_copy(update={"topics": topics})
-    return Snapshot(header, snapshot.partitions)
+    return with_header(snapshot, topics=topics)
 
 
 def one_of_twelve_dead(
@@ -96,27 +97,38 @@ def one_of_twelve_dead(
     last = 11
     pairs = list(itertools.permutations(range(last + 1), 2))
     dead = state is BrokerState.DEAD
-    rows = [
-        PartitionRow(
-            id=PartitionId(ORDERS, i),
-            topic_id="t1",
-            storage=StorageKind.SHARED,
-            internal=False,
-            replicas=(BrokerId(a), BrokerId(b)),
-            leader=BrokerId(b if a == last and dead else a),
-            size_bytes=1000,
-            local_bytes=0,
-        )
-        for i, (a, b) in enumerate(pairs)
-    ]
-    seen = cluster([], [], taken_at_ms=taken_at_ms)
-    brokers = tuple(
-        Broker(id=BrokerId(i), state=state if i == last else BrokerState.ALIVE)
-        for i in range(last + 1)
-    )
-    header = seen.header.model_copy(update={"brokers": brokers})
-    loads = np.full((len(rows), 2), MB)
-    return Snapshot(header, partitions_from_rows(header.topics, rows, loads))
+    leaders = [b if a == last and dead else a for a, b in pairs]
+    brokers = [Broker(id=BrokerId(i)) for i in range(last + 1)]
+    loads = [MB] * len(pairs)
+    return with_state(_sampled(brokers, pairs, loads, taken_at_ms, leaders), last, state)
+
+
+def loop_settings(folder: Path, **changes: Any) -> LoopSettings:
+    """Settings of a loop whose plans an operator approves; other values as given."""
+    usual: dict[str, Any] = {
+        "bootstrap": "127.0.0.1:1",
+        "name": None,
+        "mode": Mode.APPROVE,
+        "goals": EASY,
+        "solve": WORK,
+        "limits": EAGER,
+        "journal_dir": folder,
+        "tick_s": 0.01,
+    }
+    return LoopSettings(**(usual | changes))
+
+
+def loop_parts(
+    observer: "CannedObserver", executor: "RecordingExecutor | None", **changes: Any
+) -> LoopParts:
+    """Parts of a loop with this observer and executor; other ones as given."""
+    usual: dict[str, Any] = {
+        "observer": lambda: observer,
+        "planner": solve,
+        "executor": None if executor is None else lambda: executor,
+        "recent_moves": lambda _cluster, _since: (),
+    }
+    return LoopParts(**(usual | changes))
 
 
 @dataclass
@@ -166,13 +178,7 @@ class RecordingExecutor:
     rivals: tuple[str, ...] = ()
 
     def execute(
-        self,
-        plan: Plan,
-        *,
-        journal_dir: Path,
-        moves_in_flight: int,
-        observe: Callable[[RunProgress], None],
-        steering: Steering,
+        self, plan: Plan, *, observe: Callable[[RunProgress], None], **_order: Any
     ) -> RunReport:
         self.plans.append(plan)
         self.on_execute(plan)
@@ -198,14 +204,7 @@ class RecordingExecutor:
             ),
         )
 
-    def resume(
-        self,
-        *,
-        journal_dir: Path,
-        moves_in_flight: int,
-        observe: Callable[[RunProgress], None],
-        steering: Steering,
-    ) -> RunReport:
+    def resume(self, **_order: Any) -> RunReport:
         raise AssertionError("there is no run to resume")
 
     def plan_rollback(self, journal_dir: Path, run_id: str | None) -> tuple[Plan, list[str]]:
@@ -227,7 +226,3 @@ class RecordingExecutor:
 
     def close(self) -> None:
         pass
-
-
-EASY = Goals()
-WORK = SolveLimits(work=2.0)
