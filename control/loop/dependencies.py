@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 from control.cli.console import operator
 from control.loop.ports import Observer, PlanExecutor
@@ -16,8 +16,6 @@ from executor.timing import steady_s
 from model.goals.goals import Goals, SolveLimits
 from model.snapshot.snapshot import RecentMove
 from model.stop_rules import StopRules
-
-_RULES: Final = StopRules()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +40,7 @@ class LoopSettings:
     for ever. Plans for an operator do not wait."""
     throttle: int | Literal["auto"] | None = None
     """Throttle of each broker and direction at the start of a run, bytes/s."""
-    stop_rules: StopRules = _RULES
+    stop_rules: StopRules = field(default_factory=StopRules)
     screen: ScreenSettings = field(default_factory=ScreenSettings)
     keys: Mapping[str, str] = field(default_factory=dict)
     """Keys of the screen by action id."""

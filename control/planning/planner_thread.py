@@ -145,9 +145,7 @@ class Proposals:
                 self._asks = asks
                 self.want()
                 return
-            self.give_up()
-            self.wanted, self._asks = False, made.asks
-            self._keep(made.result, made.snapshot)
+            self._replace_plan(made.asks, made.result, made.snapshot)
         self._wake()
 
     def want(self) -> None:
@@ -206,12 +204,9 @@ class Proposals:
                     "the cluster changed since the frontier was traced; trace it again"
                 )
             self._remember()
-            self.give_up()
-            self.wanted = False
             asks = self._asks.cut_at(traced.frontier.points[point])
             self._acted(asks.beyond(self._asks))
-            self._asks = asks
-            self._keep(result, traced.snapshot)
+            self._replace_plan(asks, result, traced.snapshot)
         self._wake()
 
     def suppose(self, scenario: Scenario | None) -> None:
@@ -360,6 +355,12 @@ class Proposals:
         result = self._planner(snapshot, goals, self._limits, progress)
         refuse_broken(snapshot, result.best)
         return result
+
+    def _replace_plan(self, asks: PlanOverrides, result: Result, snapshot: Snapshot) -> None:
+        """Use a plan that exists already, instead of that of a solve in progress."""
+        self.give_up()
+        self.wanted, self._asks = False, asks
+        self._keep(result, snapshot)
 
     def _keep(self, result: Result, snapshot: Snapshot) -> None:
         made = None

@@ -1,7 +1,6 @@
 """What-if scenarios as typed, and their results; nothing changes the cluster."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from control.planning.validate import refuse_broken
 from model.errors import ConfigError
@@ -12,38 +11,35 @@ from model.snapshot.what_if import AddedBrokers, Scenario, Traffic, WhatIf
 from solver.report.result import Result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScenarioFlags:
-    """The what-if options as typed."""
+def scenario_of(
+    *,
+    add_broker: Iterable[str],
+    remove_broker: Iterable[int],
+    traffic: Iterable[str],
+    lose_rack: Iterable[str],
+    fewest_brokers: bool,
+) -> Scenario:
+    """Parse the what-if options as typed.
 
-    add_broker: Sequence[str] = ()
-    """`COUNT[:RACK]` each."""
-    remove_broker: Sequence[int] = ()
-    traffic: Sequence[str] = ()
-    """`FACTOR[:PATTERN]` each."""
-    lose_rack: Sequence[str] = ()
-    fewest_brokers: bool = False
+    add_broker: `COUNT[:RACK]` each; traffic: `FACTOR[:PATTERN]` each.
 
-    def scenario(self) -> Scenario:
-        """Parse the options into a scenario.
-
-        Raises
-        ------
-        ConfigError
-            An option is not valid, or there is none.
-        """
-        scenario = Scenario(
-            add=tuple(added_brokers(text) for text in self.add_broker),
-            remove=tuple(sorted({BrokerId(b) for b in self.remove_broker})),
-            traffic=tuple(traffic_times(text) for text in self.traffic),
-            lose_racks=tuple(sorted(set(self.lose_rack))),
+    Raises
+    ------
+    ConfigError
+        An option is not valid, or there is none.
+    """
+    scenario = Scenario(
+        add=tuple(map(added_brokers, add_broker)),
+        remove=tuple(sorted({BrokerId(b) for b in remove_broker})),
+        traffic=tuple(map(traffic_times, traffic)),
+        lose_racks=tuple(sorted(set(lose_rack))),
+    )
+    if scenario == Scenario() and not fewest_brokers:
+        raise ConfigError(
+            "no what-if scenario is given; add --add-broker, --remove-broker, "
+            "--traffic, --lose-rack or --fewest-brokers"
         )
-        if scenario == Scenario() and not self.fewest_brokers:
-            raise ConfigError(
-                "no what-if scenario is given; add --add-broker, --remove-broker, "
-                "--traffic, --lose-rack or --fewest-brokers"
-            )
-        return scenario
+    return scenario
 
 
 def judged(supposed: Snapshot, scenario: Scenario, result: Result, lost: int) -> WhatIf:

@@ -86,7 +86,7 @@ def adapters() -> Mapping[str, TypeAdapter[Any]]:
         hints = get_type_hints(owner)
         for field in fields(owner):
             key = f"{owner.__name__}.{field.name}"
-            if field.name not in ("snapshot", "evaluation", "run", "log"):
+            if field.name not in _OWN:
                 found[key] = TypeAdapter(hints[field.name])
     return found
 

@@ -3,22 +3,18 @@
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NoReturn, Self
 
 from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import Loop
-from control.loop.ports import Observer
 from control.loop.view import LogLine, LoopView, Mode
 from control.session_recording.format import RecordingHeader
 from control.session_recording.reader import RecordedView, read_recording
 from control.settings.auto_limits import EAGER
 from control.settings.settings import Settings
 from model.errors import ConfigError, PlimsollError
-from model.goals.goals import Goals, SolveLimits
+from model.goals.goals import SolveLimits
 from model.run import RunReport
-from model.snapshot.snapshot import Snapshot
-from solver.report.result import Result
-from solver.search.observer import SolveObserver
 
 NOWHERE: Final = Path("/nonexistent")
 """A recording has no journals."""
@@ -116,20 +112,11 @@ def _settings(header: RecordingHeader, looks: Settings) -> LoopSettings:
     )
 
 
-def _no_observer() -> Observer:
-    raise ConfigError("a recording cannot observe a cluster")
-
-
-def _no_planner(
-    snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver | None = None
-) -> Result:
-    raise ConfigError("a recording cannot make plans")
+def _no_part(*_: object) -> NoReturn:
+    raise ConfigError("a recording cannot observe a cluster or make plans")
 
 
 _PARTS: Final = LoopParts(
-    observer=_no_observer,
-    planner=_no_planner,
-    executor=None,
-    recent_moves=lambda _cluster, _since: (),
+    observer=_no_part, planner=_no_part, executor=None, recent_moves=lambda _cluster, _since: ()
 )
 """Parts that refuse to observe, plan or change anything."""

@@ -29,7 +29,8 @@ class ScreenRecorder(Closing):
     ) -> None:
         self._loop = loop
         self._clock = clock
-        self._writer = RecordingWriter(path, _header(loop))
+        header = RecordingHeader.model_validate(loop.settings, from_attributes=True)
+        self._writer = RecordingWriter(path, header)
         self._lock = threading.Lock()
         self._began_s = clock()
         self._wrote_at_s = float("-inf")
@@ -80,14 +81,3 @@ class ScreenRecorder(Closing):
         self._writer.add(
             view, after_s=self._wrote_at_s - self._began_s, running=running, report=report
         )
-
-
-def _header(loop: Loop) -> RecordingHeader:
-    settings = loop.settings
-    return RecordingHeader(
-        bootstrap=settings.bootstrap,
-        name=settings.name,
-        goals=settings.goals,
-        throttle=settings.throttle,
-        stop_rules=settings.stop_rules,
-    )

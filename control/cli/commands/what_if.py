@@ -51,19 +51,19 @@ def what_if(
     """Plan for the cluster after the given changes; print or write the answer."""
     from control.cli.input_source import check_racks, goals_of, snapshot_of
     from control.cli.output_files import check_file
-    from control.planning.scenario_flags import ScenarioFlags
+    from control.planning.scenario_flags import scenario_of
     from control.render.text import answer_text
     from control.render.what_if_answer import what_if_text
     from model.files import write_document
     from model.snapshot.what_if import KIND
 
-    scenario = ScenarioFlags(
+    scenario = scenario_of(
         add_broker=add_broker or (),
         remove_broker=remove_broker or (),
         traffic=traffic or (),
         lose_rack=lose_rack or (),
         fewest_brokers=fewest_brokers,
-    ).scenario()
+    )
     check_file(out, KIND)
     wanted = goals_of(settings, goals, origin)
     snapshot = snapshot_of(settings, origin)
