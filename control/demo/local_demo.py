@@ -47,7 +47,7 @@ PLAIN = {
 TWO_BY_TWO = EAGER.model_copy(update={"moves_in_flight": 2})
 """Limits of a plain demo: some moves wait, so that a pause has an effect."""
 
-LEVEL_S = 180.0
+MOST_WAIT_S = 180.0
 """How long the headless demo waits for the cluster to be balanced."""
 
 
@@ -75,23 +75,23 @@ class Demo:
         self._plain = plain
         self._cluster, self._load, self._times = cluster, load, times
 
-    def wait_level(self) -> None:
+    def wait_until_balanced(self) -> None:
         """Block until a run has ended and the cluster is balanced.
 
         Raises
         ------
         ExecutionStopped
-            The cluster was not balanced within `LEVEL_S`.
+            The cluster was not balanced within `MOST_WAIT_S`.
         PlimsollError
             The error that ended the loop.
         """
 
-        def level(view: LoopView) -> bool:
+        def is_balanced(view: LoopView) -> bool:
             return view.phase is Phase.BALANCED and bool(self.loop.reports)
 
-        if not self.loop.wait(level, LEVEL_S):
+        if not self.loop.wait(is_balanced, MOST_WAIT_S):
             raise self._trouble or ExecutionStopped(
-                f"the cluster was not balanced after {LEVEL_S:.0f} s; last state: "
+                f"the cluster was not balanced after {MOST_WAIT_S:.0f} s; last state: "
                 f"{self.loop.view.phase}: {self.loop.view.message}"
             )
 
@@ -128,11 +128,11 @@ class Demo:
             plan_status=plan.status,
             brokers_ready_s=self._times.since_start("ready") or 0.0,
             planned_s=self._times.since_start("planned") or 0.0,
-            level_s=self._times.since_start("level"),
+            level_s=self._times.since_start("balanced"),
             contact_to_plan_s=self._times.at_s["planned"] - self._times.at_s["contact"],
             run=run,
             later_moves=sum(len(r.moves) for r in runs[1:]),
-            quiet_s=now_s - self._times.at_s.get("level", now_s),
+            quiet_s=now_s - self._times.at_s.get("balanced", now_s),
             longest_stall_s=stall.duration_s if stall else 0.0,
             acknowledged=load.acknowledged_records,
             read=load.read_records,
@@ -243,7 +243,7 @@ class _Times:
                 self.note("planned", at_s)
                 self.plan = self.plan if ran else view.plan
             if ran and view.phase is Phase.BALANCED:
-                self.note("level", at_s)
+                self.note("balanced", at_s)
 
         loop.subscribe(see)
 

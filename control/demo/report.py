@@ -8,7 +8,7 @@ from model.run import RunReport, RunState
 from model.snapshot.snapshot import Resource
 from model.units import bytes_text, count_text, percent_text, seconds_text
 
-LEVEL_SHARE = 0.10
+MOST_DEVIATION = 0.10
 """Deviation from the average that the demo's load allows."""
 
 
@@ -56,7 +56,7 @@ class DemoReport(FileModel):
     def good(self) -> bool:
         """Balanced, no record lost or duplicated, and no further moves."""
         return (
-            self.level_within <= LEVEL_SHARE
+            self.level_within <= MOST_DEVIATION
             and self.run.state is RunState.DONE
             and self.acknowledged == self.read
             and not (self.lost or self.duplicated or self.later_moves)

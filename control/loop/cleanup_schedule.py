@@ -39,13 +39,13 @@ class CleanupSchedule:
         wait = plan_hash == self._tried_for if plan_hash else self._attempts.left_s(now_s) > 0
         if wait:
             return False
-        self._possible = self._exist(cluster_id)
+        self._possible = self._is_anything_left(cluster_id)
         if self._possible:
             self._attempts = self._attempts.again(now_s)
             self._tried_for = plan_hash
         return self._possible
 
-    def _exist(self, cluster_id: str) -> bool:
+    def _is_anything_left(self, cluster_id: str) -> bool:
         from executor.journal.run_history import left_set
 
         try:

@@ -367,7 +367,7 @@ class Loop(Closing):
             snapshot, goals, evaluation, given_up=state.membership.given_up(after_s, now_s)
         )
         if not state.needs:
-            state.needed_since_s, state.was_level = None, True
+            state.needed_since_s, state.was_balanced = None, True
         elif state.needed_since_s is None:
             state.needed_since_s = now_s
 
@@ -503,7 +503,7 @@ class Loop(Closing):
                 {b.id for b in dead_brokers(snapshot)}, self.settings.dead_broker_after_s, now_s
             ),
             needed_since_s=state.needed_since_s,
-            was_level=state.was_level,
+            was_balanced=state.was_balanced,
             ended_at_s=state.ended_at_s,
             plan=plan,
             outdated=bool(proposed.changes),
@@ -584,7 +584,7 @@ class Loop(Closing):
         state.answered = None
         if ended:
             state.ended_at_s = self._parts.steady()
-            state.needed_since_s, state.was_level = None, False
+            state.needed_since_s, state.was_balanced = None, False
 
     def _enter(self, phase: Phase, message: str, level: str = "info") -> None:
         with self._changed:

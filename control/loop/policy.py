@@ -51,7 +51,7 @@ class DecisionInputs:
     """None while no plan is needed."""
     awaited: str
     """Sentence on a dead broker that may still return; empty if there is none."""
-    was_level: bool
+    was_balanced: bool
     """The cluster was balanced before that, so the load has shifted."""
     ended_at_s: float | None
     """End of the last run, None if there was none."""
@@ -148,7 +148,7 @@ def _unconfirmed(facts: DecisionInputs, needed_since_s: float) -> str:
     """Why loads do not yet show reliably that a plan is needed; empty if they do."""
     needed_s = facts.now_s - needed_since_s
     mixed_s = needed_since_s - facts.loads_from_s
-    if facts.was_level and mixed_s > 0:
+    if facts.was_balanced and mixed_s > 0:
         # A plan for a mixture of old and new loads would need a second one soon.
         return f"the load has shifted; waiting {mixed_s:.0f} s for loads since then"
     confirm_s = facts.limits.confirm

@@ -97,10 +97,8 @@ class PreviousRuns:
         GuardrailRefused
             plimsoll is read-only, or a run is in progress.
         """
-        self._runner.check_allowed()
         message = f"resuming the most recent run, requested by {by}"
-        self._begin(message, lambda: self._runner.resume(by))
-        self.interrupted = None
+        self._start(message, lambda: self._runner.resume(by))
 
     def plan_rollback(self, run_id: str) -> tuple[Plan, list[str]]:
         """Return the plan that undoes a run, and what it cannot undo, in words.
@@ -130,8 +128,11 @@ class PreviousRuns:
         GuardrailRefused
             plimsoll is read-only, or a run is in progress.
         """
-        self._runner.check_allowed()
         # The plan names the run that it undoes.
         message = f"rolling back {plan.limited_by}: plan {plan.hash[:12]} approved by {by}"
-        self._begin(message, lambda: self._runner.roll_back(plan, by))
+        self._start(message, lambda: self._runner.roll_back(plan, by))
+
+    def _start(self, message: str, start: Callable[[], None]) -> None:
+        self._runner.check_allowed()
+        self._begin(message, start)
         self.interrupted = None

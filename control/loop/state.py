@@ -42,7 +42,7 @@ class LoopState:
     needs: tuple[PlanNeed, ...] = ()
     """Why the cluster needs a plan."""
     needed_since_s: float | None = None
-    was_level: bool = False
+    was_balanced: bool = False
     answered: SolvedInputs | None = None
     """Inputs of the planner's newest result."""
     failures: Backoff = field(

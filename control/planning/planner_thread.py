@@ -303,7 +303,7 @@ class Proposals:
             The solve failed, or its plan is invalid and was discarded.
         """
         with self._lock:
-            self._take_asides()
+            self._take_frontier_and_what_if()
             if self._solve is None or self._solve.now is not None:
                 return None
             solved, self._solve = self._solve.take(), None
@@ -401,23 +401,19 @@ class Proposals:
             return None
         return None if made.outdated_in(newest) else made
 
-    def _take_asides(self) -> None:
-        """Take the frontier and the what-if, if they have ended.
-
-        A failure is logged; it does not affect the plan or the loop.
-        """
+    def _take_frontier_and_what_if(self) -> None:
+        """Take their results if they have ended; a failure is logged and ends nothing else."""
         if self._trace is not None and self._trace.now is None:
             trace, self._trace = self._trace, None
-            self._curve = self._aside("the frontier", trace)
+            self._curve = self._taken("the frontier", trace)
             self._point_at_plan()
         if self._what_if_task is not None and self._what_if_task.now is None:
-            thought, self._what_if_task = self._what_if_task, None
-            answer = self._aside("the what-if", thought)
-            what_if = self._what_if
+            task, self._what_if_task = self._what_if_task, None
+            answer, what_if = self._taken("the what-if", task), self._what_if
             if what_if is not None:
                 self._what_if = replace(what_if, answer=answer) if answer is not None else None
 
-    def _aside(self, what: str, task: SolveTask[T]) -> T | None:
+    def _taken(self, what: str, task: SolveTask[T]) -> T | None:
         try:
             return task.take()
         except PlimsollError as exc:

@@ -13,7 +13,6 @@ from model.paths import UserPath
 from model.quantities import as_span
 
 if TYPE_CHECKING:
-    from collector.reports.http import Access
     from collector.reports.poller import Poller
 
 Figure = Literal[
@@ -24,11 +23,11 @@ Figure = Literal[
 def _address(url: str) -> str:
     try:
         parts = urlsplit(url)
-        well = parts.scheme in ("http", "https") and bool(parts.hostname)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
         _ = parts.port
     except ValueError:
-        well = False
-    if not well or not url.isascii() or not url.isprintable() or " " in url:
+        valid = False
+    if not valid or not url.isascii() or not url.isprintable() or " " in url:
         raise ValueError("not a valid address; use http://HOST:PORT or https://HOST:PORT")
     if parts.username is not None:
         raise ValueError("an address cannot contain a login; set username and password_file")
@@ -146,13 +145,15 @@ def poller_of(settings: PrometheusSettings) -> "Poller":
         The CA file or a secret file cannot be read.
     """
     from collector.reports.exporters import Exporters, ExporterSettings
-    from collector.reports.http import MetricsClient
+    from collector.reports.http import Access, MetricsClient
     from collector.reports.poller import Poller
     from collector.reports.prometheus import PrometheusServer, ServerSettings
     from collector.reports.selectors import figures
 
     own = {str(figure): named for figure, named in settings.metrics.items()}
-    chosen, web = figures(settings.preset, own), MetricsClient(_access(settings))
+    same = {"timeout_s", "username", "password", "password_file", "token", "token_file"}
+    access = Access(authorities=settings.ca_file, **settings.model_dump(include=same))
+    chosen, web = figures(settings.preset, own), MetricsClient(access)
     if settings.url is None or settings.broker_label is None:
         exporters = ExporterSettings(
             urls=settings.endpoints, figures=chosen, rate_window_s=settings.rate_window_s
@@ -167,17 +168,3 @@ def poller_of(settings: PrometheusSettings) -> "Poller":
         rate_window_s=settings.rate_window_s,
     )
     return Poller(PrometheusServer(server, web), settings.interval_s)
-
-
-def _access(settings: PrometheusSettings) -> "Access":
-    from collector.reports.http import Access
-
-    return Access(
-        timeout_s=settings.timeout_s,
-        authorities=settings.ca_file,
-        username=settings.username,
-        password=settings.password,
-        password_file=settings.password_file,
-        token=settings.token,
-        token_file=settings.token_file,
-    )

@@ -139,7 +139,7 @@ def _balance(running: "Demo", quiet_s: float, output: Form) -> None:
     from control.cli.narration import narrate
 
     narrate(running.loop, output)
-    running.wait_level()
+    running.wait_until_balanced()
     _print(f"balanced; checking for {quiet_s:.0f} s that nothing moves")
     running.watch_quiet(quiet_s, lambda _left: None)
 

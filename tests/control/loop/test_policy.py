@@ -35,7 +35,7 @@ CALM = DecisionInputs(
     needs=(UNEVENNESS,),
     needed_since_s=NOW - EAGER.confirm,
     awaited="",
-    was_level=False,
+    was_balanced=False,
     ended_at_s=None,
     plan=None,
     outdated=False,
@@ -67,8 +67,8 @@ def test_auto_waits_until_an_imbalance_has_persisted() -> None:
 def test_a_shifted_load_is_not_planned_from_a_mixture_of_old_and_new() -> None:
     """The window of the loads must begin after the shift was seen."""
     shifted_s = NOW - 14
-    assert step(was_level=True, needed_since_s=shifted_s) is Decision.CONFIRM
-    assert step(was_level=True, needed_since_s=shifted_s - 1) is Decision.PLAN
+    assert step(was_balanced=True, needed_since_s=shifted_s) is Decision.CONFIRM
+    assert step(was_balanced=True, needed_since_s=shifted_s - 1) is Decision.PLAN
 
 
 def test_a_request_of_the_operator_does_not_wait_for_confirmation() -> None:

@@ -175,8 +175,8 @@ def test_the_log_names_missing_capacities_once(tmp_path: Path) -> None:
     partial, whole = sized({Resource.NET_IN: 4e6}, {}, {}), sized({}, {}, {})
     parts = loop_parts(CannedObserver([partial]), None)
     loop = Loop(loop_settings(tmp_path, mode=Mode.READ_ONLY), parts)
-    teller = CapacityNotes(loop.warn, None)
+    notes = CapacityNotes(loop.warn, None)
     for snapshot in (partial, partial, dataclasses.replace(partial), whole, partial):
-        teller(dataclasses.replace(loop.view, snapshot=snapshot))
+        notes(dataclasses.replace(loop.view, snapshot=snapshot))
     messages = [line for line in loop.view.log if line.text.startswith("net_in: no cap")]
     assert [line.level for line in messages] == ["warning"] * 2
