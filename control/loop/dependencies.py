@@ -1,21 +1,28 @@
-"""Settings of the loop, and the parts it drives."""
+"""Settings of the loop, the parts it drives, and the interfaces of these."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from control.cli.console import operator
-from control.loop.ports import Observer, PlanExecutor
 from control.loop.view import Mode
 from control.planning.planner import Planner
 from control.settings.auto_limits import AutoLimits
 from control.settings.screen_settings import ScreenSettings
+from executor.run.operator_control import Steering
 from executor.timing import steady_s
+from model.errors import PlimsollError
 from model.goals.goals import Goals, SolveLimits
-from model.snapshot.snapshot import RecentMove
+from model.plan.plan import Plan
+from model.run import RunProgress, RunReport
+from model.snapshot.replication import Replication
+from model.snapshot.snapshot import Broker, RecentMove, Snapshot
 from model.stop_rules import StopRules
+
+if TYPE_CHECKING:
+    from executor.schedule.estimate import Forecast
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +51,91 @@ class LoopSettings:
     screen: ScreenSettings = field(default_factory=ScreenSettings)
     keys: Mapping[str, str] = field(default_factory=dict)
     """Keys of the screen by action id."""
+
+
+class Observer(Protocol):
+    """Observe one cluster in the background."""
+
+    def start(self) -> None:
+        """Start observing; return at once."""
+
+    def brokers(self) -> tuple[Broker, ...]:
+        """Brokers in the metadata; empty before the first response."""
+        ...
+
+    def replication(self) -> Replication | None:
+        """Under-replicated and offline partitions; None before the first response."""
+        ...
+
+    def snapshot(self) -> Snapshot | None:
+        """Newest snapshot; None before loads are known."""
+        ...
+
+    @property
+    def failure(self) -> PlimsollError | None:
+        """Error that ended the observation; None while it continues."""
+        ...
+
+    def close(self) -> None:
+        """Stop observing and release all resources."""
+
+
+class PlanExecutor(Protocol):
+    """Execute plans on the cluster; every method may raise PlimsollError."""
+
+    def execute(
+        self,
+        plan: Plan,
+        *,
+        journal_dir: Path,
+        moves_in_flight: int,
+        observe: Callable[[RunProgress], None],
+        steering: Steering,
+    ) -> RunReport:
+        """Execute exactly this plan; `steering` may end it early."""
+        ...
+
+    def resume(
+        self,
+        *,
+        journal_dir: Path,
+        moves_in_flight: int,
+        observe: Callable[[RunProgress], None],
+        steering: Steering,
+    ) -> RunReport:
+        """Resume the most recent run on the cluster."""
+        ...
+
+    def plan_rollback(self, journal_dir: Path, run_id: str | None) -> tuple[Plan, list[str]]:
+        """Return the plan that undoes a run, and what it cannot undo, in words."""
+        ...
+
+    def clean_up(self, journal_dir: Path, *, idle: bool = False) -> list[str]:
+        """Restore settings that runs left on the cluster; return one line for each.
+
+        idle: only while no partition is being moved.
+        """
+        ...
+
+    def forecast(
+        self, plan: Plan, journal_dir: Path, moves_in_flight: int | None = None
+    ) -> "Forecast":
+        """Estimate duration and traffic of a plan."""
+        ...
+
+    def rebalancers(self, *, shared: bool) -> tuple[str, ...]:
+        """Competing rebalancers, one sentence each.
+
+        shared: whether the plan moves partitions on shared storage.
+        """
+        ...
+
+    def dry_run(self, plan: Plan, journal_dir: Path | None = None) -> Sequence[str]:
+        """Check the plan as before a run, and list the requests it would send."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Self
 
 from control.loop.cleanup_schedule import CleanupSchedule
 from control.loop.decision_log import DecisionLog, run_lines
-from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.dependencies import LoopParts, LoopSettings, Observer
 from control.loop.policy import Decision, DecisionInputs, after_decision, after_result, next_step
-from control.loop.ports import Observer
 from control.loop.previous_runs import PreviousRuns
 from control.loop.rebalancer_watch import RebalancerWatch
 from control.loop.run_thread import RunEvents, Runner

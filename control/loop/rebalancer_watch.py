@@ -11,9 +11,6 @@ EVERY_S: Final = 60.0
 """Time between two searches while the same plan is offered."""
 _log = logging.getLogger("plimsoll.control")
 
-Rebalancers = tuple[str, ...]
-"""One sentence for each competing rebalancer."""
-
 
 class RebalancerWatch:
     """Search when a plan becomes ready, then every `EVERY_S`.
@@ -23,14 +20,15 @@ class RebalancerWatch:
 
     def __init__(
         self,
-        find: Callable[[bool], Rebalancers],
-        report: Callable[[Rebalancers], None],
+        find: Callable[[bool], tuple[str, ...]],
+        report: Callable[[tuple[str, ...]], None],
         steady: Callable[[], float],
     ) -> None:
         """Set up without searching yet.
 
-        find: asks the cluster; True where AutoMQ's own balancer competes. report: called with
-        the result from the thread of the search. steady: seconds of a clock that is never set.
+        find: asks the cluster for competing rebalancers, one sentence each; True where AutoMQ's
+        own balancer competes. report: called with them from the thread of the search. steady:
+        seconds of a clock that is never set.
         """
         self._find, self._report, self._steady = find, report, steady
         self._plan_hash = ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from control.loop.ports import PlanExecutor
+from control.loop.dependencies import PlanExecutor
 from control.planning.background_call import outcome
 from executor.run.operator_control import Steering
 from model.errors import GuardrailRefused, PlimsollError

@@ -214,16 +214,13 @@ def settings_of(sources: Sources, flags: Mapping[str, Any]) -> Settings:
     try:
         settings = Settings(**sources.values)
     except ValidationError as exc:
-        raise ConfigError("; ".join(_faults(sources, exc))) from exc
+        faults = faults_of(Settings, exc, sources.has)
+        named = [f"{sources.near(place)}: {words}".removeprefix(": ") for place, words in faults]
+        raise ConfigError("; ".join(named)) from exc
     typed = {k: v for k, v in flags.items() if v is not None}
     given = {"client_properties": settings.client_properties}
     working_folder.check_login(sources, given | typed)
     return settings.model_copy(update=typed)
-
-
-def _faults(sources: Sources, exc: ValidationError) -> Iterator[str]:
-    for place, words in faults_of(Settings, exc, sources.has):
-        yield f"{sources.near(place)}: {words}".removeprefix(": ")
 
 
 def _file(config: Path | None) -> tuple[Path | None, bool]:
