@@ -22,7 +22,6 @@ from control.settings.prometheus_settings import poller_of
 from control.settings.settings import Settings
 from model.errors import ClusterUnreachable, ConfigError, RightsMissing
 from model.snapshot.capacities import Capacities
-from model.snapshot.snapshot import RecentMove
 from model.units import AUTO
 
 if TYPE_CHECKING:
@@ -203,13 +202,6 @@ def executor(settings: Settings) -> "Executor":
     )
 
 
-def recent_moves(settings: Settings) -> Callable[[str, int], tuple[RecentMove, ...]]:
-    """Reader of the journal: moves by cluster id and start, ms since the epoch."""
-    from executor.journal.run_history import recent_moves as read
-
-    return lambda cluster_id, since_ms: read(journal_dir(settings), cluster_id, since_ms)
-
-
 def loop(
     settings: Settings, *, mode: Mode, limits: AutoLimits = EAGER, patient: bool = False
 ) -> Loop:
@@ -237,7 +229,6 @@ def loop(
             observer=lambda: observer(settings, allow_changes=allowed, capacities=given),
             planner=planner,
             executor=(lambda: executor(settings)) if allowed else None,
-            recent_moves=recent_moves(settings),
         ),
     )
     found.subscribe(CapacityNotes(found.warn, given))

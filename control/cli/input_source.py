@@ -43,7 +43,7 @@ def snapshot_of(settings: Settings, origin: Origin) -> Snapshot:
     else:
         with compose.observer(settings, capacities=given) as collector:
             snapshot = collector.wait()
-        snapshot = with_recent_moves(snapshot, settings.goals, compose.recent_moves(settings))
+        snapshot = with_recent_moves(snapshot, settings.goals, compose.journal_dir(settings))
     if given and not origin.is_live:
         snapshot = with_capacities(snapshot, given)
     for words in capacity_notes(snapshot, given):

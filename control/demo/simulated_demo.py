@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from control.compose import journal_dir, recent_moves
+from control.compose import journal_dir
 from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import Loop
 from control.loop.view import Mode
@@ -60,7 +60,14 @@ def simulated(settings: Settings, order: SimulatedDemoOptions) -> Iterator[Loop]
         LiveCluster(world, speed=order.speed) as live,
     ):
         own = _own(settings, order, Path(folder))
-        with Loop(_settings(own, order), _parts(own, live)) as loop:
+        parts = LoopParts(
+            observer=lambda: LiveObserver(live),
+            planner=planner,
+            executor=lambda: _executor(own, live),
+            clock=live.now_s,
+            steady=live.now_s,
+        )
+        with Loop(_settings(own, order), parts) as loop:
             yield loop
 
 
@@ -102,17 +109,6 @@ def _settings(own: Settings, order: SimulatedDemoOptions) -> LoopSettings:
         stop_rules=own.stop_rules,
         screen=own.screen,
         keys=own.keys,
-    )
-
-
-def _parts(own: Settings, live: LiveCluster) -> LoopParts:
-    return LoopParts(
-        observer=lambda: LiveObserver(live),
-        planner=planner,
-        executor=lambda: _executor(own, live),
-        recent_moves=recent_moves(own),
-        clock=live.now_s,
-        steady=live.now_s,
     )
 
 

@@ -18,7 +18,7 @@ from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import Plan
 from model.run import RunProgress, RunReport
 from model.snapshot.replication import Replication
-from model.snapshot.snapshot import Broker, RecentMove, Snapshot
+from model.snapshot.snapshot import Broker, Snapshot
 from model.stop_rules import StopRules
 
 if TYPE_CHECKING:
@@ -147,8 +147,6 @@ class LoopParts:
     planner: Planner
     executor: Callable[[], PlanExecutor] | None
     """Connect the only object that changes the cluster; None when read-only."""
-    recent_moves: Callable[[str, int], tuple[RecentMove, ...]]
-    """Moves in the journal by cluster id and start (ms since the epoch)."""
     clock: Callable[[], float] = time.time
     """Seconds since the epoch; for timestamps only, since this clock may be set."""
     steady: Callable[[], float] = steady_s

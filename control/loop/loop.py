@@ -338,7 +338,7 @@ class Loop(Closing):
                 return
             state.seen, now_s = seen, self._parts.steady()
             state.loads_from_s = now_s - self._reach_s(seen)
-            state.snapshot = with_recent_moves(seen, self.settings.goals, self._parts.recent_moves)
+            state.snapshot = with_recent_moves(seen, self.settings.goals, self.settings.journal_dir)
             self.proposals.see(state.snapshot)
             goals = with_topic_placements(self.settings.goals, state.snapshot)
             state.evaluation = evaluate(state.snapshot, goals, ())

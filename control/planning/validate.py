@@ -1,6 +1,6 @@
 """Check snapshots and plans before anyone acts on them."""
 
-from collections.abc import Callable
+from pathlib import Path
 
 from model.errors import PlimsollError
 from model.evaluate import Evaluation, evaluate_proposal
@@ -8,21 +8,19 @@ from model.goals.goals import Goals
 from model.plan.plan import Plan
 from model.plan.proposal import Proposal
 from model.plan.violations import misstated
-from model.snapshot.snapshot import RecentMove, Snapshot
+from model.snapshot.snapshot import Snapshot
 from model.units import percent_text
 
 
-def with_recent_moves(
-    snapshot: Snapshot, goals: Goals, read: Callable[[str, int], tuple[RecentMove, ...]]
-) -> Snapshot:
-    """Add the moves in the journal whose cooldown may still be running.
+def with_recent_moves(snapshot: Snapshot, goals: Goals, journal_dir: Path) -> Snapshot:
+    """Add the moves in the journals whose cooldown may still be running."""
+    from executor.journal.run_history import recent_moves
 
-    read: moves by cluster id and start, milliseconds since the epoch.
-    """
     windows = goals.cooldown.values()
     longest_s = max((max(c.rest_s, c.return_window_s) for c in windows), default=0.0)
     header = snapshot.header
-    moves = read(header.cluster_id, header.taken_at_ms - int(1000 * longest_s))
+    since_ms = header.taken_at_ms - int(1000 * longest_s)
+    moves = recent_moves(journal_dir, header.cluster_id, since_ms)
     if not moves:
         return snapshot
     return Snapshot(header.model_copy(update={"recent_moves": moves}), snapshot.partitions)

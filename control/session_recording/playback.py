@@ -116,7 +116,5 @@ def _no_part(*_: object) -> NoReturn:
     raise ConfigError("a recording cannot observe a cluster or make plans")
 
 
-_PARTS: Final = LoopParts(
-    observer=_no_part, planner=_no_part, executor=None, recent_moves=lambda _cluster, _since: ()
-)
+_PARTS: Final = LoopParts(observer=_no_part, planner=_no_part, executor=None)
 """Parts that refuse to observe, plan or change anything."""

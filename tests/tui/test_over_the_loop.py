@@ -43,10 +43,7 @@ def _loop(executor: RecordingExecutor, journal_dir: Path) -> Loop:
             tick_s=0.2,
         ),
         LoopParts(
-            observer=lambda: CannedObserver(snapshots),
-            planner=solve,
-            executor=lambda: executor,
-            recent_moves=lambda _cluster, _since: (),
+            observer=lambda: CannedObserver(snapshots), planner=solve, executor=lambda: executor
         ),
     )
 

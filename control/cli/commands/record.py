@@ -77,8 +77,7 @@ def record(
             )
         # The last batch: no other can arrive now.
         snapshot = collector.snapshot() or snapshot
-        read = compose.recent_moves(settings)
-        snapshot = with_recent_moves(snapshot, settings.goals, read)
+        snapshot = with_recent_moves(snapshot, settings.goals, compose.journal_dir(settings))
         state = recorder.finish(snapshot, collector.window)
     answer = RecordAnswer(
         folder=str(out),

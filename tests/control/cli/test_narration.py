@@ -100,7 +100,6 @@ def test_each_event_of_a_loop_without_a_screen_is_printed_once(
         observer=lambda: CannedObserver([uneven]),
         planner=solve,
         executor=PausedExecutor,
-        recent_moves=lambda _cluster, _since: (),
         clock=lambda: START_MS / 1000,
         steady=lambda: 0.0,
     )

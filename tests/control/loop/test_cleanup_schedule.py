@@ -14,7 +14,7 @@ from control.loop.view import LoopView, Mode
 from control.planning.planner import planner
 from control.settings.auto_limits import EAGER
 from executor.executor import Executor
-from executor.journal.run_history import left_set, recent_moves
+from executor.journal.run_history import left_set
 from executor.timing import RunLimits
 from lab.simulated_cluster.demo_cluster import DemoClusterOptions
 from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
@@ -82,7 +82,6 @@ def looping(folder: Path) -> Iterator[SimulatedRun]:
             observer=lambda: LiveObserver(live, every_s=0.2),
             planner=planner,
             executor=lambda: Executor(live.admin(), timing=live.timing, limits=LIMITS),
-            recent_moves=lambda cluster, since: recent_moves(folder, cluster, since),
             clock=live.now_s,
             steady=live.now_s,
         )

@@ -126,7 +126,6 @@ def loop_parts(
         "observer": lambda: observer,
         "planner": solve,
         "executor": None if executor is None else lambda: executor,
-        "recent_moves": lambda _cluster, _since: (),
     }
     return LoopParts(**(usual | changes))
 
