@@ -50,8 +50,7 @@ class AutoLimits(FileModel):
     @property
     def budgets(self) -> Budgets:
         """Those limits that the planner enforces, under the same names."""
-        own = set(Budgets.model_fields) & set(type(self).model_fields)
-        return Budgets(**{name: getattr(self, name) for name in own})
+        return Budgets(**self.model_dump(include=set(Budgets.model_fields)))
 
 
 CONSERVATIVE = AutoLimits(

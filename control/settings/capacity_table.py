@@ -30,13 +30,7 @@ class CapacityTable(FileModel):
 
     def known(self) -> dict[Resource, float]:
         """Known capacities in the units of a snapshot: bytes/s, bytes and cores."""
-        found = {
-            Resource.NET_IN: self.net_in,
-            Resource.NET_OUT: self.net_out,
-            Resource.DISK: self.disk,
-            Resource.CPU: self.cpu,
-        }
-        return {r: float(value) for r, value in found.items() if value is not None}
+        return {Resource(name): float(value) for name, value in self if value is not None}
 
 
 class CapacitySettings(FileModel):
