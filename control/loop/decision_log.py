@@ -69,12 +69,13 @@ class CapacityNotes:
 
 def run_lines(before: RunProgress | None, after: RunProgress) -> Iterator[tuple[str, str]]:
     """Level and text of a line for each change of a run and its moves."""
-    same = before is not None and before.run_id == after.run_id
-    if not same or before is None or before.state is not after.state:
+    if before is not None and before.run_id != after.run_id:
+        before = None
+    if before is None or before.state is not after.state:
         reason = f": {after.reason}" if after.reason else ""
         level = "warning" if after.state in WARNED else "info"
         yield level, f"run {after.run_id} {after.state}{reason}"
-    known = {m.move.id: m.state for m in before.moves} if same and before else {}
+    known = {m.move.id: m.state for m in before.moves} if before else {}
     for item in after.moves:
         if item.state is not known.get(item.move.id, MoveState.PLANNED):
             yield _move_line(item)

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from control.planning.plan_needs import PlanNeed, Reason
-from control.planning.snapshot_changes import placements
+from control.planning.snapshot_changes import basis
 from model.evaluate import Evaluation
 from model.goals.goals import Goals
-from model.ids import BrokerId, PartitionId, TopicName
+from model.ids import BrokerId, PartitionId
 from model.snapshot.snapshot import Snapshot
 
 Figure = tuple[str, BrokerId | None]
@@ -34,12 +34,8 @@ OVER: Final = "over "
 class Inputs:
     """A cluster as the planner sees it, less the noise of its loads."""
 
-    fingerprint: str
-    """Fingerprint of brokers and placement."""
-    states: tuple[tuple[BrokerId, str], ...]
-    """States of brokers; the fingerprint covers only dead ones."""
-    placements: tuple[tuple[TopicName, str], ...]
-    """Placement constraints in the topics' configs."""
+    cluster: tuple[object, ...]
+    """Brokers, placement and placement constraints, as `snapshot_changes.basis` has them."""
     reasons: frozenset[Reason]
     """Why a plan is needed."""
     resting: frozenset[tuple[PartitionId, bool]]
@@ -53,18 +49,11 @@ class Inputs:
     ) -> "Inputs":
         """Collect the inputs of a snapshot and its evaluation without moves."""
         return cls(
-            fingerprint=snapshot.fingerprint,
-            states=tuple((b.id, b.state.value) for b in snapshot.header.brokers),
-            placements=tuple(placements(snapshot).items()),
+            cluster=basis(snapshot),
             reasons=frozenset(need.reason for need in needs),
             resting=_resting(snapshot, goals),
             loads=loads_of(evaluation),
         )
-
-    @property
-    def placed(self) -> tuple[object, ...]:
-        """All inputs but the loads and the reasons that follow from them."""
-        return self.fingerprint, self.states, self.placements, self.resting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +106,11 @@ class SolvedInputs:
 
     def differs(self, now: Inputs, span_s: float, goals: Goals) -> bool:
         """Whether the planner might find another result by now."""
+        old = self.inputs
+        if now.cluster != old.cluster or now.resting != old.resting:
+            return True
         # Reasons that depend on loads may flicker; each one is solved for once.
-        if now.placed != self.inputs.placed or now.reasons - self.inputs.reasons:
+        if now.reasons - old.reasons:
             return True
         return self.seen_at_s - self.at_s >= span_s and self.has_shifted(goals)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from model.ids import PartitionId, TopicName
+from model.ids import PartitionId
 from model.plan.plan import Plan
 from model.snapshot.snapshot import TAKING, BrokerState, Snapshot
 from model.units import count_text
@@ -25,13 +25,10 @@ def changes(before: Snapshot, after: Snapshot, plan: Plan) -> tuple[str, ...]:
 
 def basis(snapshot: Snapshot) -> tuple[object, ...]:
     """Key of the state that `changes` compares; equal keys give equal changes."""
-    states = tuple(b.state for b in snapshot.header.brokers)
-    return snapshot.fingerprint, states, tuple(sorted(placements(snapshot).items()))
-
-
-def placements(snapshot: Snapshot) -> dict[TopicName, str]:
-    """Placement constraints in the topics' configs, by topic."""
-    return {t.name: t.placement for t in snapshot.header.topics if t.placement}
+    # The fingerprint tells live and dead brokers apart, but no further states.
+    states = tuple((b.id, b.state) for b in snapshot.header.brokers)
+    constraints = sorted((t.name, t.placement) for t in snapshot.header.topics if t.placement)
+    return snapshot.fingerprint, states, tuple(constraints)
 
 
 def _brokers(before: Snapshot, after: Snapshot) -> Iterator[str]:
