@@ -331,8 +331,8 @@ class Loop(Closing):
         with self._changed:
             state = self._state
             state.brokers, state.replication = brokers, observer.replication()
-            state.retry = None if brokers else state.retry
             if brokers:
+                state.retry = None
                 self._enter_watched(seen)
             if seen is None or seen is state.seen:
                 return

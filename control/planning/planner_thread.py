@@ -244,7 +244,19 @@ class Proposals:
     def shown(self) -> tuple[Plan | None, PlanningView]:
         """The plan, and what the screen shows beside it, at one moment."""
         with self._lock:
-            return self.plan, self._view
+            supposed = self._what_if
+            if supposed is not None and self._what_if_task is not None:
+                supposed = replace(supposed, solving=self._what_if_task.now)
+            return self.plan, PlanningView(
+                asks=self._asks,
+                awaited=self._awaited,
+                solving=self._solve.now if self._solve else None,
+                result=self.result,
+                changes=self._changes,
+                tracing=self._trace.now if self._trace else None,
+                traced=self._traced,
+                supposed=supposed,
+            )
 
     @property
     def solve_in_s(self) -> float:
@@ -255,11 +267,6 @@ class Proposals:
     def solving(self) -> bool:
         """Whether a solve is in progress, or its result waits to be taken."""
         return self._solve is not None
-
-    @property
-    def awaited(self) -> bool:
-        """Whether the requests have changed since the plan was made."""
-        return self._made is not None and self._asks != self._made.asks
 
     def see(self, snapshot: Snapshot) -> None:
         """Set the newest snapshot, and compare the plan with it."""
@@ -290,7 +297,9 @@ class Proposals:
                 edited = None if made is None else _without_removed(made, goals)
                 if made is not None and edited is not None:
                     return edited, made.snapshot
-                return self._passed(snapshot, goals, progress), snapshot
+                result = self._planner(snapshot, goals, self._limits, progress)
+                refuse_broken(snapshot, result.best)
+                return result, snapshot
 
             self._solve = self._begin(solve)
 
@@ -336,25 +345,9 @@ class Proposals:
             task.join()
 
     @property
-    def _view(self) -> PlanningView:
-        supposed = self._what_if
-        if supposed is not None and self._what_if_task is not None:
-            supposed = replace(supposed, solving=self._what_if_task.now)
-        return PlanningView(
-            asks=self._asks,
-            awaited=self.awaited,
-            solving=self._solve.now if self._solve else None,
-            result=self.result,
-            changes=self._changes,
-            tracing=self._trace.now if self._trace else None,
-            traced=self._traced,
-            supposed=supposed,
-        )
-
-    def _passed(self, snapshot: Snapshot, goals: Goals, progress: SolveProgress) -> Result:
-        result = self._planner(snapshot, goals, self._limits, progress)
-        refuse_broken(snapshot, result.best)
-        return result
+    def _awaited(self) -> bool:
+        """Whether the requests have changed since the plan was made."""
+        return self._made is not None and self._asks != self._made.asks
 
     def _replace_plan(self, asks: PlanOverrides, result: Result, snapshot: Snapshot) -> None:
         """Use a plan that exists already, instead of that of a solve in progress."""
@@ -383,7 +376,7 @@ class Proposals:
 
     def _remember(self) -> None:
         """Keep the plan for `undo`, unless it is older than the current requests."""
-        if self._made is not None and not self.awaited:
+        if self._made is not None and not self._awaited:
             self._earlier.append(self._made)
 
     def _before_asking(self, asks: PlanOverrides) -> MadePlan | None:
