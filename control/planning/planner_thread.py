@@ -315,7 +315,9 @@ class Proposals:
             self._take_frontier_and_what_if()
             if self._solve is None or self._solve.now is not None:
                 return None
-            solved, self._solve = self._solve.take(), None
+            # Removed first: a solve that failed must not fail again at the next call.
+            task, self._solve = self._solve, None
+            solved = task.take()
             if self._given_up or solved is None:
                 return None
             self._keep(*solved)

@@ -559,6 +559,24 @@ def test_a_failed_run_does_not_end_auto_and_is_retried_with_growing_delays(
     assert waits == sorted(waits)
 
 
+def test_auto_plans_again_after_a_failed_solve(build: Build) -> None:
+    faults = [PlimsollError("the model is wrong")]
+
+    def planner(
+        snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
+    ) -> Result:
+        if faults:
+            raise faults.pop()
+        return solve(snapshot, goals, limits, observer)
+
+    bench = build(UNEVEN, mode=Mode.AUTO, planner=planner)
+    with bench.loop as loop:
+        assert loop.wait(lambda view: "is wrong; retrying in 10" in view.message, LONG_S)
+        bench.clock.now_s += 60
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+        assert loop.failure is None
+
+
 def test_a_flapping_broker_makes_one_plan_and_few_log_lines(build: Build) -> None:
     planner = CountingPlanner()
     bench = build(UNEVEN, planner=planner)
