@@ -19,6 +19,7 @@ from lab.load.load_generator import DEMO_WEIGHTS, Load, LoadOrder
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan, kafka_pins, s3_pins
 from lab.local_cluster.reaper import MARK
 from model.errors import ExecutionStopped, PlimsollError
+from model.evaluate import Evaluation
 from model.ids import TopicName
 from model.plan.plan import Plan
 from model.snapshot.snapshot import Resource
@@ -117,22 +118,24 @@ class Demo:
         load = self._load.finish()
         if not runs or plan is None:
             return None
-        run = runs[0]
+        if view.evaluation is None:
+            raise PlimsollError("no load was measured")
+        run, at_s = runs[0], self._times.at_s
         stall = self._load.longest_stall(run.started_at_ms)
         return DemoReport(
-            level_within=_worst(view),
-            brokers=_brokers(plan, view),
+            level_within=_largest_deviation(view.evaluation),
+            brokers=_brokers(plan, view.evaluation),
             objective_before=plan.objective_before,
             objective=plan.objective,
             bound=plan.bound,
             plan_status=plan.status,
-            brokers_ready_s=self._times.since_start("ready") or 0.0,
-            planned_s=self._times.since_start("planned") or 0.0,
-            level_s=self._times.since_start("balanced"),
-            contact_to_plan_s=self._times.at_s["planned"] - self._times.at_s["contact"],
+            brokers_ready_s=at_s["ready"] - at_s["start"],
+            planned_s=at_s["planned"] - at_s["start"],
+            level_s=at_s["balanced"] - at_s["start"] if "balanced" in at_s else None,
+            contact_to_plan_s=at_s["planned"] - at_s["contact"],
             run=run,
             later_moves=sum(len(r.moves) for r in runs[1:]),
-            quiet_s=now_s - self._times.at_s.get("balanced", now_s),
+            quiet_s=now_s - at_s.get("balanced", now_s),
             longest_stall_s=stall.duration_s if stall else 0.0,
             acknowledged=load.acknowledged_records,
             read=load.read_records,
@@ -247,27 +250,20 @@ class _Times:
 
         loop.subscribe(see)
 
-    def since_start(self, what: str) -> float | None:
-        """Seconds from the start to a step; None if it was not reached."""
-        return self.at_s[what] - self.at_s["start"] if what in self.at_s else None
 
-
-def _worst(view: LoopView) -> float:
-    if view.evaluation is None:
-        raise PlimsollError("no load was measured")
-    deviations = view.evaluation.deviations.values()
+def _largest_deviation(evaluation: Evaluation) -> float:
+    deviations = evaluation.deviations.values()
     return max((abs(v) for by in deviations for v in by.values()), default=0.0)
 
 
-def _brokers(plan: Plan, view: LoopView) -> tuple[BrokerLine, ...]:
-    after = view.evaluation.loads if view.evaluation else {}
+def _brokers(plan: Plan, evaluation: Evaluation) -> tuple[BrokerLine, ...]:
     resources = (Resource.NET_IN, Resource.NET_OUT)
     return tuple(
         BrokerLine(
             id=b.id,
             rack=b.rack,
             before={r: b.before[r] for r in resources},
-            after={r: after.get(b.id, b.after)[r] for r in resources},
+            after={r: evaluation.loads.get(b.id, b.after)[r] for r in resources},
         )
         for b in plan.brokers
     )
