@@ -37,8 +37,11 @@ class PlanNeed:
     reason: Reason
     message: str
     """A sentence without a full stop: `broker 3 is dead and holds 22 replicas`."""
-    repairs: bool = False
-    """`--auto` acts without waiting for `confirm`, whatever the plan gains."""
+
+    @property
+    def repairs(self) -> bool:
+        """Whether `--auto` acts without waiting for `confirm`, whatever the plan gains."""
+        return self.reason is not Reason.OUT_OF_TOLERANCE
 
 
 def plan_needs(
@@ -67,7 +70,7 @@ def plan_needs(
 def _dead(snapshot: Snapshot, given_up: Collection[BrokerId]) -> Iterator[PlanNeed]:
     for broker in dead_brokers(snapshot):
         if broker.movable and broker.id in given_up:
-            yield PlanNeed(reason=Reason.DEAD_BROKER, message=broker.words(), repairs=True)
+            yield PlanNeed(reason=Reason.DEAD_BROKER, message=broker.words())
 
 
 def _misplaced(snapshot: Snapshot, goals: Goals) -> Iterator[PlanNeed]:
@@ -79,7 +82,7 @@ def _misplaced(snapshot: Snapshot, goals: Goals) -> Iterator[PlanNeed]:
     if found:
         which = count_text(found, "partition")
         message = f"pins or placement constraints are violated by {which}"
-        yield PlanNeed(reason=Reason.MISPLACED, message=message, repairs=True)
+        yield PlanNeed(reason=Reason.MISPLACED, message=message)
 
 
 def _rack_violations(evaluation: Evaluation) -> Iterator[PlanNeed]:
@@ -87,13 +90,13 @@ def _rack_violations(evaluation: Evaluation) -> Iterator[PlanNeed]:
     found = sum(not v.reason for v in evaluation.rack_violations)
     if found:
         message = f"{count_text(found, 'rack violation')} can be repaired"
-        yield PlanNeed(reason=Reason.RACK_VIOLATION, message=message, repairs=True)
+        yield PlanNeed(reason=Reason.RACK_VIOLATION, message=message)
 
 
 def _over_limits(evaluation: Evaluation) -> Iterator[PlanNeed]:
     message = "; ".join(present_words(evaluation.over_limit, ()))
     if message:
-        yield PlanNeed(reason=Reason.OVER_LIMIT, message=message, repairs=True)
+        yield PlanNeed(reason=Reason.OVER_LIMIT, message=message)
 
 
 def _out_of_tolerance(goals: Goals, evaluation: Evaluation) -> Iterator[PlanNeed]:

@@ -125,12 +125,12 @@ def test_auto_is_idle_if_the_best_plan_gains_too_little_and_names_the_limit() ->
     what, reason = next_step(facts)
     assert what is Decision.REFUSE
     assert "less than min_gain (99.9 %)" in reason
-    repair = PlanNeed(reason=Reason.DEAD_BROKER, message="broker 3 is dead", repairs=True)
+    repair = PlanNeed(reason=Reason.DEAD_BROKER, message="broker 3 is dead")
     assert step(plan=PLAN, limits=limits, needs=(repair,)) is Decision.APPROVE
 
 
 def test_a_repair_needs_no_confirmation_but_waits_for_the_pause() -> None:
-    repair = PlanNeed(reason=Reason.DEAD_BROKER, message="broker 3 is dead", repairs=True)
+    repair = PlanNeed(reason=Reason.DEAD_BROKER, message="broker 3 is dead")
     limits = EAGER.model_copy(update={"pause": 100.0})
     assert step(needs=(repair,), needed_since_s=NOW) is Decision.PLAN
     paused = step(needs=(repair,), needed_since_s=NOW, ended_at_s=NOW - 99, limits=limits)

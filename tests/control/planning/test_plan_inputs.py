@@ -26,7 +26,7 @@ from tests.support.control.loop_parts import (
 HOMES = [2] * 4 + [1, 3]
 UNEVEN = PlanNeed(reason=Reason.OUT_OF_TOLERANCE, message="out of tolerance")
 DEAD = PlanNeed(reason=Reason.DEAD_BROKER, message="broker 3 is dead")
-OVER_LIMIT = PlanNeed(reason=Reason.OVER_LIMIT, message="over its limit", repairs=True)
+OVER_LIMIT = PlanNeed(reason=Reason.OVER_LIMIT, message="over its limit")
 WINDOW_S = 15.0
 SPAN_S = WINDOW_S * AVERAGED_WINDOWS
 BEFORE = cluster(HOMES, [MB] * 6)
