@@ -23,8 +23,6 @@ from model.stop_rules import Reaction
 if TYPE_CHECKING:
     from executor.executor import Executor
 
-NAME: Final = "demo"
-BOOTSTRAP: Final = "simulated"
 SPEED: Final = 6.0
 """Simulated seconds per second: an hour passes in ten minutes."""
 WORK: Final = 2.0
@@ -35,6 +33,8 @@ PER_BROKER_BYTES_PER_S: Final = 2_000_000
 throttle below the produced rate is refused."""
 POLL_S: Final = 1.0
 """Time between two polls of in-flight moves, by the simulated clock."""
+NAME: Final = "demo"
+BOOTSTRAP: Final = "simulated"
 
 
 @dataclass(frozen=True, kw_only=True)

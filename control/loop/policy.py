@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import StrEnum, auto
 from typing import NamedTuple
 
 from control.loop.view import Mode, Phase
@@ -18,21 +18,21 @@ from solver.report.result import Result
 class Decision(StrEnum):
     """The loop's next step."""
 
-    SETTLE = "settle"
+    SETTLE = auto()
     """Wait until loads cover only the time after the last run."""
-    REST = "rest"
+    REST = auto()
     """Balanced: nothing to do."""
-    CONFIRM = "confirm"
+    CONFIRM = auto()
     """Out of tolerance, but not for long enough yet for `--auto` to act."""
-    PLAN = "plan"
-    HOLD = "hold"
+    PLAN = auto()
+    HOLD = auto()
     """The last solve found no moves; its result is kept until its inputs change."""
-    RETRY = "retry"
+    RETRY = auto()
     """`--auto` waits after a failure."""
-    OFFER = "offer"
+    OFFER = auto()
     """Show the plan and wait for the operator."""
-    APPROVE = "approve"
-    REFUSE = "refuse"
+    APPROVE = auto()
+    REFUSE = auto()
     """The plan is outside the limits of `--auto`."""
 
 

@@ -6,7 +6,7 @@ To add a reason, add a member to `Reason`, in order of urgency, and a line to
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import StrEnum, auto
 
 import numpy as np
 
@@ -23,11 +23,11 @@ from model.units import count_text
 class Reason(StrEnum):
     """Kinds of reasons, most urgent first."""
 
-    DEAD_BROKER = "dead broker"
-    MISPLACED = "outside its constraints"
-    RACK_VIOLATION = "rack violation"
-    OVER_LIMIT = "over a limit"
-    OUT_OF_TOLERANCE = "out of tolerance"
+    DEAD_BROKER = auto()
+    MISPLACED = auto()
+    RACK_VIOLATION = auto()
+    OVER_LIMIT = auto()
+    OUT_OF_TOLERANCE = auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
