@@ -53,12 +53,9 @@ class Membership:
 
         Empty if none is waited for, or all of them for ever.
         """
-        left = [
-            (self.dead_since[b] + after_s - now_s, b)
-            for b in sorted(holding)
-            if b in self.dead_since
-        ]
-        left_s, last = max(((s, b) for s, b in left if 0 < s < math.inf), default=(0.0, None))
+        since = ((self.dead_since[b], b) for b in holding if b in self.dead_since)
+        left = ((at_s + after_s - now_s, b) for at_s, b in since)
+        left_s, last = max((w for w in left if 0 < w[0] < math.inf), default=(0.0, None))
         if last is None:
             return ""
         return (

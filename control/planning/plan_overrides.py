@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Final
 
 from control.planning.topic_mode import goals_for
@@ -129,11 +130,8 @@ def _whose(pin: Pin) -> tuple[object, ...]:
 
 
 def _stays(partitions: Iterable[PartitionId]) -> Iterator[Stay]:
-    by_topic: dict[TopicName, set[int]] = {}
-    for topic, number in partitions:
-        by_topic.setdefault(topic, set()).add(number)
-    for topic, numbers in sorted(by_topic.items()):
-        yield Stay(topic=topic, partitions=tuple(sorted(numbers)))
+    for topic, group in groupby(sorted(set(partitions)), key=lambda p: p.topic):
+        yield Stay(topic=topic, partitions=tuple(p.partition for p in group))
 
 
 def _refuse_forced(snapshot: Snapshot, goals: Goals, stay: Iterable[PartitionId]) -> None:

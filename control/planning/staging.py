@@ -49,11 +49,11 @@ class _RemainingBudgets:
     def __init__(self, proposal: Proposal) -> None:
         self._snapshot, self._new = proposal.snapshot, proposal.forced.replicas
         self._budgets = proposal.goals.budgets
-        states = {b.id: b.state for b in self._snapshot.header.brokers}
-        self._leaving = {b for b, state in states.items() if state in LEAVING}
-        self._taking = sum(state in TAKING for state in states.values())
+        brokers = self._snapshot.header.brokers
+        self._leaving = {b.id for b in brokers if b.state in LEAVING}
+        self._taking = sum(b.state in TAKING for b in brokers)
         self._domains = proposal.domains
-        self._at = {b.id: at for at, b in enumerate(self._snapshot.header.brokers)}
+        self._at = {b.id: at for at, b in enumerate(brokers)}
         self._spent = Counter[str]()
 
     def take(self, row: int) -> bool:
