@@ -4,13 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Protocol
 
-from executor.client.responses import (
-    ClusterView,
-    LogDirView,
-    OngoingReassignment,
-    PartitionResponse,
-    PartitionView,
-)
+from executor.client.responses import ClusterView, LogDirView, PartitionResponse, PartitionView
 from model.ids import BrokerId, PartitionId, TopicName
 
 
@@ -55,8 +49,8 @@ class ClusterAdmin(Protocol):
         """Current placement of these partitions, or of all; missing partitions are absent."""
         ...
 
-    def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
-        """All reassignments in progress (KIP-455)."""
+    def reassignments(self) -> dict[PartitionId, tuple[BrokerId, ...]]:
+        """The target replica list of each reassignment in progress (KIP-455)."""
         ...
 
     def reassign(

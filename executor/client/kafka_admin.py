@@ -23,13 +23,7 @@ from executor.client.kafka_calls import (
     unmentioned,
     views_of,
 )
-from executor.client.responses import (
-    ClusterView,
-    LogDirView,
-    OngoingReassignment,
-    PartitionResponse,
-    PartitionView,
-)
+from executor.client.responses import ClusterView, LogDirView, PartitionResponse, PartitionView
 from model.closing import Closing
 from model.errors import ClusterUnreachable, ExecutionStopped
 from model.ids import BrokerId, PartitionId, TopicName
@@ -104,15 +98,13 @@ class KafkaAdmin(Closing):
         found = {view.id: view for topic in topics for view in views_of(topic)}
         return found if ids is None else {i: found[i] for i in ids if i in found}
 
-    def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
+    def reassignments(self) -> dict[PartitionId, tuple[BrokerId, ...]]:
         listed = self._ask(
             "list reassignments", _DESCRIBE, lambda client: client.list_partition_reassignments()
         )
         return {
-            PartitionId(tp.topic, tp.partition): OngoingReassignment(
-                target=tuple(
-                    BrokerId(b) for b in found["replicas"] if b not in found["removing_replicas"]
-                )
+            PartitionId(tp.topic, tp.partition): tuple(
+                BrokerId(b) for b in found["replicas"] if b not in found["removing_replicas"]
             )
             for tp, found in listed.items()
         }

@@ -40,14 +40,6 @@ class PartitionView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OngoingReassignment:
-    """A reassignment in progress."""
-
-    target: tuple[BrokerId, ...]
-    """The replica list at its end."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirView:
     """One log directory of a broker."""
 

@@ -4,26 +4,26 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from executor.client.responses import OngoingReassignment, PartitionView
+from executor.client.responses import PartitionView
 from executor.platforms.platform import MoveStage, ObservedMove
 from executor.platforms.replica_log_dirs import changed_dirs
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import Move
 
+Replicas = tuple[BrokerId, ...]
 
-def progress_of(
-    move: Move, view: PartitionView | None, listed: OngoingReassignment | None
-) -> ObservedMove:
-    """Return the stage of a started move.
+
+def progress_of(move: Move, view: PartitionView | None, target: Replicas | None) -> ObservedMove:
+    """Return the stage of a started move; `target` is that of a reassignment in progress.
 
     `view` may lag behind the controller, whose list of reassignments does not.
     """
     if view is None or view.topic_id != move.topic_id:
         return _lost(f"{move.id} no longer exists")
     lists = (move.replicas_before, *steps(move))
-    if listed is not None:
-        if set(listed.target) not in map(set, lists[1:]):
-            return _lost(f"someone else moves {move.id} to {text(listed.target)}")
+    if target is not None:
+        if set(target) not in map(set, lists[1:]):
+            return _lost(f"someone else moves {move.id} to {text(target)}")
         return ObservedMove(stage=MoveStage.MOVING, view=view)
     stage = _stage(move, view, lists)
     if stage is MoveStage.LOST:
@@ -33,7 +33,7 @@ def progress_of(
     return ObservedMove(stage=stage, view=view)
 
 
-def steps(move: Move) -> tuple[tuple[BrokerId, ...], ...]:
+def steps(move: Move) -> tuple[Replicas, ...]:
     """Return the replica lists to request in turn, ending with the plan's.
 
     Each exchanges one replica: with all at once, a partition would temporarily have
@@ -52,7 +52,7 @@ def steps(move: Move) -> tuple[tuple[BrokerId, ...], ...]:
     return (*lists[:-1], move.replicas_after)
 
 
-def _stage(move: Move, view: PartitionView, lists: Sequence[tuple[BrokerId, ...]]) -> MoveStage:
+def _stage(move: Move, view: PartitionView, lists: Sequence[Replicas]) -> MoveStage:
     if view.replicas == move.replicas_after:
         return _last_steps(move, view)
     if view.replicas == move.replicas_before:
@@ -72,18 +72,18 @@ def _last_steps(move: Move, view: PartitionView) -> MoveStage:
     return MoveStage.DONE if view.leader == move.leader_after else MoveStage.ARRIVED
 
 
-def is_step(move: Move, listed: OngoingReassignment) -> bool:
+def is_step(move: Move, target: Replicas) -> bool:
     """Whether a reassignment in progress is a step of the move."""
-    return set(listed.target) in map(set, steps(move))
+    return set(target) in map(set, steps(move))
 
 
-def step_before(move: Move, listed: OngoingReassignment) -> tuple[BrokerId, ...]:
+def step_before(move: Move, target: Replicas) -> Replicas:
     """The replica list from which the step in progress started."""
-    ahead = [set(to) for to in steps(move)].index(set(listed.target))
+    ahead = [set(to) for to in steps(move)].index(set(target))
     return (move.replicas_before, *steps(move))[ahead]
 
 
-def in_order(move: Move, view: PartitionView) -> tuple[BrokerId, ...] | None:
+def in_order(move: Move, view: PartitionView) -> Replicas | None:
     """The previous list whose order a cancel has changed; None where it has not."""
     lists = (move.replicas_before, *steps(move))
     if view.replicas in lists:
@@ -118,7 +118,7 @@ def offline(moves: Iterable[Move], views: Mapping[PartitionId, PartitionView]) -
     return None
 
 
-def foreign(moves: Iterable[Move], listed: Mapping[PartitionId, OngoingReassignment]) -> str | None:
+def foreign(moves: Iterable[Move], listed: Iterable[PartitionId]) -> str | None:
     """Name a reassignment outside the plan; None if there is none."""
     others = sorted(set(listed) - {move.id for move in moves})
     if not others:
@@ -150,18 +150,16 @@ class ReplicaSteps:
 
     _places: dict[PartitionId, _Place] = field(default_factory=dict)
 
-    def see(
-        self, move: Move, view: PartitionView | None, listed: OngoingReassignment | None
-    ) -> None:
+    def see(self, move: Move, view: PartitionView | None, target: Replicas | None) -> None:
         """Take one poll of a move into account."""
         place, lists = self._of(move), (move.replicas_before, *steps(move))
         if view is not None and view.replicas in lists:
             place.reached = max(place.reached, lists.index(view.replicas))
         for number, replicas in enumerate(lists[1:], start=1):
-            if listed is not None and set(listed.target) == set(replicas):
+            if target is not None and set(target) == set(replicas):
                 place.asked = max(place.asked, number)
 
-    def next(self, move: Move) -> tuple[BrokerId, ...] | None:
+    def next(self, move: Move) -> Replicas | None:
         """The list to request; None once the last one is reached."""
         place, lists = self._of(move), (move.replicas_before, *steps(move))
         if place.reached == len(lists) - 1:

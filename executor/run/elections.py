@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from executor.client.cluster_admin import ClusterAdmin
-from executor.client.responses import OngoingReassignment, PartitionView
+from executor.client.responses import PartitionView
 from executor.platforms.move_progress import text
 from executor.timing import Timing
 from model.errors import ConfigError
@@ -160,15 +160,15 @@ def _election(
     pid: PartitionId,
     view: PartitionView | None,
     alive: Collection[BrokerId],
-    listed: OngoingReassignment | None,
+    target: tuple[BrokerId, ...] | None,
 ) -> LeaderElection:
     if view is None:
         gone = "it no longer exists"
         return LeaderElection(id=pid, leader=NO_BROKER, preferred=NO_BROKER, obstacle=gone)
     preferred = view.replicas[0]
     first, obstacle = f"broker {preferred}, the first of its replicas,", ""
-    if listed is not None:
-        obstacle = f"it is being moved to {text(listed.target)}"
+    if target is not None:
+        obstacle = f"it is being moved to {text(target)}"
     elif preferred not in alive:
         obstacle = f"{first} is dead or fenced"
     elif preferred not in view.in_sync:

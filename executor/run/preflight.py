@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from executor.client.cluster_admin import ClusterAdmin
-from executor.client.responses import ClusterView, LogDirView, OngoingReassignment, PartitionView
+from executor.client.responses import ClusterView, LogDirView, PartitionView
 from executor.platforms import move_progress
 from executor.platforms.detect import storage_kinds
 from executor.run import log_dir_checks
@@ -25,7 +25,7 @@ class Observed:
     cluster: ClusterView
     partitions: Mapping[PartitionId, PartitionView]
     storage: Mapping[TopicName, StorageKind]
-    reassignments: Mapping[PartitionId, OngoingReassignment]
+    reassignments: Mapping[PartitionId, tuple[BrokerId, ...]]
     log_dirs: Mapping[BrokerId, Sequence[LogDirView]]
     """By live broker of moves that name directories."""
     cordoned: Collection[BrokerId] = ()
@@ -84,9 +84,8 @@ def check(plan: Plan, seen: Observed, ours: Mapping[PartitionId, str] | None = N
 
 def _targets_in_progress(plan: Plan, seen: Observed) -> dict[PartitionId, str]:
     """The target, in words, of partitions that are being moved already."""
-    listed = seen.reassignments.items()
     return log_dir_checks.receiving_dirs(plan.moves, seen.log_dirs) | {
-        pid: move_progress.text(found.target) for pid, found in listed
+        pid: move_progress.text(target) for pid, target in seen.reassignments.items()
     }
 
 

@@ -5,13 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from executor.client.cluster_admin import OffsetKind
-from executor.client.responses import (
-    ClusterView,
-    LogDirView,
-    OngoingReassignment,
-    PartitionResponse,
-    PartitionView,
-)
+from executor.client.responses import ClusterView, LogDirView, PartitionResponse, PartitionView
 from lab.simulated_cluster.cluster import SimulatedCluster
 from lab.simulated_cluster.cluster_state import SimulatedPartition
 from lab.simulated_cluster.dynamic_configs import alter, append, of_keys, subtract
@@ -93,14 +87,12 @@ class SimulatedAdmin:
         """Placement in the metadata of a broker; by default of all partitions."""
         return self._read("partitions", lambda: self._cluster.shown(ids))
 
-    def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
+    def reassignments(self) -> dict[PartitionId, tuple[BrokerId, ...]]:
         """Reassignments in progress."""
         return self._read(
             "reassignments",
             lambda: {
-                p.id: OngoingReassignment(target=tuple(p.target))
-                for p in self._cluster.partitions.values()
-                if p.is_moving
+                p.id: tuple(p.target) for p in self._cluster.partitions.values() if p.is_moving
             },
         )
 

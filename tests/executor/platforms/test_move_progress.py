@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from executor.client.responses import OngoingReassignment, PartitionView
+from executor.client.responses import PartitionView
 from executor.platforms.move_progress import foreign, progress_of, steps
 from executor.platforms.platform import MoveStage
 from tests.support.executor.plan_builders import ids, move, view
@@ -35,12 +35,12 @@ def test_metadata_decide_without_a_listed_reassignment(
 
 
 def test_a_listed_reassignment_is_in_progress_whatever_metadata_show() -> None:
-    listed = OngoingReassignment(target=ids([3, 2]))
+    listed = ids([3, 2])
     assert progress_of(MOVE, view(MOVE), listed).stage is MoveStage.MOVING
 
 
 def test_a_reassignment_to_another_target_is_foreign() -> None:
-    seen = progress_of(MOVE, view(MOVE), OngoingReassignment(target=ids([4, 2])))
+    seen = progress_of(MOVE, view(MOVE), ids([4, 2]))
     assert seen.stage is MoveStage.LOST
     assert seen.reason == "someone else moves orders-7 to [4, 2]"
 
@@ -52,7 +52,7 @@ def test_a_leader_change_needs_only_an_election() -> None:
 
 def test_only_reassignments_outside_the_plan_are_foreign() -> None:
     ours, theirs = MOVE.id, move(9).id
-    listed = {ours: OngoingReassignment(target=()), theirs: OngoingReassignment(target=())}
+    listed = {ours: (), theirs: ()}
     assert foreign([MOVE], {ours: listed[ours]}) is None
     assert foreign([MOVE], listed) == "someone else is moving orders-9"
 
@@ -99,5 +99,4 @@ def test_between_two_steps_it_is_halfway(result: PartitionView, stage: MoveStage
 def test_a_reassignment_to_a_step_is_ours_and_another_one_is_foreign() -> None:
     ours, theirs = ids([1, 5, 3]), ids([1, 2, 6])
     for target, stage in ((ours, MoveStage.MOVING), (theirs, MoveStage.LOST)):
-        listed = OngoingReassignment(target=target)
-        assert progress_of(THREE, view(THREE), listed).stage is stage
+        assert progress_of(THREE, view(THREE), target).stage is stage

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from executor.client.cluster_admin import ClusterAdmin
-from executor.client.responses import LogDirView, OngoingReassignment, PartitionView, ResponseStatus
+from executor.client.responses import LogDirView, PartitionView, ResponseStatus
 from executor.platforms.move_progress import progress_of as placed
 from executor.platforms.platform import MoveStage, ObservedMove
 from executor.platforms.replica_log_dirs import (
@@ -119,8 +119,7 @@ def test_directories_show_whether_a_move_has_begun(
 
 
 def test_a_listed_reassignment_overrides_the_directories() -> None:
-    target = OngoingReassignment(target=GOES.replicas_after)
-    now = placed(GOES, view(GOES, (3, 2, 1), in_sync=(1, 2)), target)
+    now = placed(GOES, view(GOES, (3, 2, 1), in_sync=(1, 2)), GOES.replicas_after)
     assert progress_of(GOES, now, {THREE: shown("a")}).stage is MoveStage.MOVING
 
 
@@ -169,7 +168,7 @@ class CaughtBetween:
     def __init__(self) -> None:
         self._looks = [shown("a"), shown("b")]
 
-    def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
+    def reassignments(self) -> dict[PartitionId, tuple[BrokerId, ...]]:
         return {}
 
     def partitions(self, ids: Collection[PartitionId]) -> dict[PartitionId, PartitionView]:

@@ -3,7 +3,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from executor.client.responses import OngoingReassignment
 from executor.platforms.move_progress import ReplicaSteps, steps
 from tests.support.executor.plan_builders import move, view
 
@@ -21,7 +20,7 @@ def test_each_list_is_requested_after_the_previous_one_is_reached() -> None:
 def test_a_listed_reassignment_counts_as_requested() -> None:
     """Requested by an interrupted process; the polled broker does not show it yet."""
     seen = ReplicaSteps()
-    seen.see(MOVE, view(MOVE), OngoingReassignment(target=LISTS[2]))
+    seen.see(MOVE, view(MOVE), LISTS[2])
     assert seen.next(MOVE) == LISTS[2]
 
 

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from executor.client.cluster_admin import ClusterAdmin
-from executor.client.responses import ClusterView, OngoingReassignment, PartitionView
+from executor.client.responses import ClusterView, PartitionView
 from executor.executor import Executor
 from executor.journal.lock import sole_writer
 from executor.run.elections import LeaderElections, find_elections, hold_elections
@@ -27,7 +27,7 @@ class FakeLeaders:
     def __init__(self, time: FakeTime, *views: PartitionView) -> None:
         self._time = time
         self.views = {view.id: view for view in views}
-        self.listed: dict[PartitionId, OngoingReassignment] = {}
+        self.listed: dict[PartitionId, tuple[BrokerId, ...]] = {}
         self.asked: list[list[PartitionId]] = []
         self.deaf: set[PartitionId] = set()
 
@@ -43,7 +43,7 @@ class FakeLeaders:
     def partitions(self, ids: Collection[PartitionId]) -> dict[PartitionId, PartitionView]:
         return {pid: self.views[pid] for pid in ids if pid in self.views}
 
-    def reassignments(self) -> dict[PartitionId, OngoingReassignment]:
+    def reassignments(self) -> dict[PartitionId, tuple[BrokerId, ...]]:
         return self.listed
 
     def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
@@ -142,7 +142,7 @@ def test_a_partition_without_any_leader_is_left_alone_too(time: FakeTime) -> Non
 
 def test_a_partition_being_moved_is_named_and_left_alone(time: FakeTime) -> None:
     fake = FakeLeaders(time, partition(0, (1, 2), 2), partition(1, (1, 2), 2))
-    fake.listed[PartitionId(ORDERS, 0)] = OngoingReassignment(target=ids([3, 1]))
+    fake.listed[PartitionId(ORDERS, 0)] = ids([3, 1])
     (left,) = find(fake).impossible
     assert (str(left.id), left.obstacle) == ("orders-0", "it is being moved to [3, 1]")
     hold(fake, time)
@@ -154,7 +154,7 @@ def test_partitions_changed_since_the_check_are_not_elected(time: FakeTime) -> N
     result = find(fake)
     fake.views[PartitionId(ORDERS, 0)] = partition(0, (1, 2))
     fake.views[PartitionId(ORDERS, 1)] = partition(1, (1, 2), 2, in_sync=(2,))
-    fake.listed[PartitionId(ORDERS, 2)] = OngoingReassignment(target=ids([3]))
+    fake.listed[PartitionId(ORDERS, 2)] = ids([3])
     del fake.views[PartitionId(ORDERS, 3)]
     possible = [e.id for e in result.possible]
     failed = hold_elections(cast("ClusterAdmin", fake), time.timing, possible)

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from executor.client.responses import OngoingReassignment, PartitionView
+from executor.client.responses import PartitionView
 from executor.run.preflight import Observed, check
 from model.errors import GuardrailRefused, PlanOutdated
 from model.snapshot.snapshot import StorageKind
@@ -69,7 +69,7 @@ def test_brokers_that_came_or_went_are_named(alive: tuple[int, ...], message: st
 
 
 def with_reassignment() -> Observed:
-    listed = {move(3).id: OngoingReassignment(target=ids([9]))}
+    listed = {move(3).id: ids([9])}
     return dataclasses.replace(observed(PLAN), reassignments=listed)
 
 
