@@ -102,8 +102,11 @@ class ClusterAdmin(Protocol):
         """Effective settings by topic."""
         ...
 
-    def own_broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
-        """Settings overridden on the broker itself; others are absent."""
+    def own_broker_configs(self, broker: BrokerId | None, keys: Sequence[str]) -> dict[str, str]:
+        """Settings overridden on the broker itself; others are absent.
+
+        None stands for the cluster-wide default of all brokers.
+        """
         ...
 
     def own_topic_configs(
@@ -112,15 +115,10 @@ class ClusterAdmin(Protocol):
         """Settings overridden on the topics themselves; others are absent."""
         ...
 
-    def alter_broker_configs(self, broker: BrokerId, values: Mapping[str, str | None]) -> None:
-        """Set a broker's own settings; None deletes the override."""
-
-    def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
-        """Cluster-wide default settings; settings not overridden there are absent."""
-        ...
-
-    def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
-        """Set cluster-wide defaults; None deletes the override."""
+    def alter_broker_configs(
+        self, broker: BrokerId | None, values: Mapping[str, str | None]
+    ) -> None:
+        """Set a broker's own settings, or the cluster-wide default; None deletes the override."""
 
     def alter_topic_configs(self, topic: TopicName, values: Mapping[str, str | None]) -> None:
         """Set a topic's settings; None deletes the override."""
@@ -130,9 +128,6 @@ class ClusterAdmin(Protocol):
 
     def subtract_topic_configs(self, topic: TopicName, lists: Mapping[str, Sequence[str]]) -> None:
         """Remove entries from list settings; others stay."""
-
-    def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
-        """Delete overrides of a topic, so that the defaults apply."""
 
 
 def local_bytes(

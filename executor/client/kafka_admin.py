@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from clients.admin_connection import AdminConnection, ClusterDefault
+from clients.admin_connection import AdminConnection, ClusterDefault, send_request
 from clients.connection import OPEN, ClientProperties, Connection
 from clients.driver_errors import authorized, raise_unauthorized
 from executor.client.cluster_admin import OffsetKind
@@ -18,7 +18,6 @@ from executor.client.kafka_calls import (
     offsets_request,
     reassignment,
     set_or_delete,
-    to_broker,
     to_controller,
     unmentioned,
     views_of,
@@ -155,7 +154,7 @@ class KafkaAdmin(Closing):
     ) -> dict[PartitionId, int]:
         request = offsets_request(ids, int(kind))
         response = self._ask(
-            "list offsets", _DESCRIBE, lambda client: to_broker(client, request, leader)
+            "list offsets", _DESCRIBE, lambda client: send_request(client, request, leader)
         )
         return {
             PartitionId(topic.name, part.partition_index): part.offset
@@ -173,9 +172,10 @@ class KafkaAdmin(Closing):
         found = self._configs("TOPIC", topics, keys)
         return {TopicName(name): values for name, values in found.items()}
 
-    def own_broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
-        found = self._configs("BROKER", [str(broker)], keys, "modified")
-        return found.get(str(broker), {})
+    def own_broker_configs(self, broker: BrokerId | None, keys: Sequence[str]) -> dict[str, str]:
+        name = self._resource(broker)
+        which = "all" if broker is None else "modified"
+        return self._configs("BROKER", [name], keys, which).get(name, {})
 
     def own_topic_configs(
         self, topics: Sequence[TopicName], keys: Sequence[str]
@@ -183,16 +183,10 @@ class KafkaAdmin(Closing):
         found = self._configs("TOPIC", topics, keys, "modified")
         return {TopicName(name): values for name, values in found.items()}
 
-    def alter_broker_configs(self, broker: BrokerId, values: Mapping[str, str | None]) -> None:
-        self._alter("BROKER", str(broker), set_or_delete(values))
-
-    def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
-        name = ClusterDefault(min(self.cluster().alive))
-        return self._configs("BROKER", [name], keys).get(name, {})
-
-    def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
-        name = ClusterDefault(min(self.cluster().alive))
-        self._alter("BROKER", name, set_or_delete(values))
+    def alter_broker_configs(
+        self, broker: BrokerId | None, values: Mapping[str, str | None]
+    ) -> None:
+        self._alter("BROKER", self._resource(broker), set_or_delete(values))
 
     def alter_topic_configs(self, topic: TopicName, values: Mapping[str, str | None]) -> None:
         self._alter("TOPIC", topic, set_or_delete(values))
@@ -203,8 +197,8 @@ class KafkaAdmin(Closing):
     def subtract_topic_configs(self, topic: TopicName, lists: Mapping[str, Sequence[str]]) -> None:
         self._alter("TOPIC", topic, joined("SUBTRACT", lists))
 
-    def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
-        self._alter("TOPIC", topic, dict.fromkeys(keys, ("DELETE", None)))
+    def _resource(self, broker: BrokerId | None) -> str:
+        return ClusterDefault(min(self.cluster().alive)) if broker is None else str(broker)
 
     def _alter(self, kind: str, name: str, entries: Mapping[str, tuple[str, str | None]]) -> None:
         from kafka.admin import ConfigResource, ConfigResourceType

@@ -30,17 +30,13 @@ def reassignment(
             topic_class(
                 name=name,
                 partitions=[
-                    part_class(partition_index=p, replicas=_listed(targets[PartitionId(name, p)]))
+                    part_class(partition_index=p, replicas=targets[PartitionId(name, p)])
                     for p in numbers
                 ],
             )
             for name, numbers in by_topic(targets).items()
         ],
     )
-
-
-def _listed(brokers: Sequence[BrokerId] | None) -> list[BrokerId] | None:
-    return None if brokers is None else list(brokers)
 
 
 def offsets_request(ids: Iterable[PartitionId], kind: int) -> object:
@@ -79,16 +75,6 @@ def to_controller(client: "KafkaAdminClient", request: object) -> Any:
     if issubclass(error, AuthorizationError):
         raise error(response.error_message)
     return response
-
-
-def to_broker(client: "KafkaAdminClient", request: object, broker: int) -> Any:
-    """Send one request to one broker."""
-    manager = client._manager  # noqa: SLF001 - there is no public way to one broker
-
-    async def send() -> Any:
-        return await manager.send(request, node_id=broker)
-
-    return manager.run(send)
 
 
 def controller_epoch(client: "KafkaAdminClient") -> int | None:

@@ -19,7 +19,6 @@ _READS: Final = frozenset(
         "topic_configs",
         "own_broker_configs",
         "own_topic_configs",
-        "default_broker_configs",
     }
 )
 

@@ -71,11 +71,10 @@ def _suspects_of(admin: ClusterAdmin, past: PastRun) -> Iterator[str]:
     tiered = [move for move in moves if move.storage is StorageKind.TIERED]
     yield from _of_topics(admin, past, tiered, (SEGMENT, LOCAL))
     if any(move.storage is StorageKind.SHARED for move in past.plan.moves):
-        everywhere = admin.default_broker_configs(THRESHOLDS)
-        yield from _suspect(past, "broker", None, _raised(everywhere))
-        for broker in sorted(alive):
-            own = admin.own_broker_configs(broker, THRESHOLDS)
-            yield from _suspect(past, "broker", broker, _raised(own))
+        for name in (None, *sorted(alive)):
+            own = admin.own_broker_configs(name, THRESHOLDS)
+            raised = {key: value for key, value in own.items() if value == str(NEVER)}
+            yield from _suspect(past, "broker", name, raised)
 
 
 def _of_topics(
@@ -85,11 +84,6 @@ def _of_topics(
     found = admin.own_topic_configs(topics, keys) if topics else {}
     for topic, values in found.items():
         yield from _suspect(past, "topic", topic, values)
-
-
-def _raised(values: Mapping[str, str]) -> dict[str, str]:
-    """Thresholds with the value that runs set."""
-    return {key: value for key, value in values.items() if value == str(NEVER)}
 
 
 def _suspect(past: PastRun, kind: str, name: object, values: Mapping[str, str]) -> Iterator[str]:

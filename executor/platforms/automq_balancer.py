@@ -98,8 +98,7 @@ class AutoMQBalancer:
             return None
         before: dict[BrokerId | None, Values] = {None: _to_raise(self._read(None, THRESHOLDS))}
         for one in sorted(self._admin.cluster().alive):
-            own = self._admin.own_broker_configs(one, THRESHOLDS)
-            if values := _to_raise(own):
+            if values := _to_raise(self._admin.own_broker_configs(one, THRESHOLDS)):
                 before[one] = values
         for broker, values in (held.before if held else {}).items():
             now = self._read(broker, list(values))
@@ -113,7 +112,7 @@ class AutoMQBalancer:
         Raises ExecutionStopped where one does not.
         """
         for broker, values in planned.before.items():
-            self._write(broker, dict.fromkeys(values, str(NEVER)))
+            self._admin.alter_broker_configs(broker, dict.fromkeys(values, str(NEVER)))
         acts: str | None = None
 
         def is_quiet() -> bool:
@@ -144,7 +143,7 @@ class AutoMQBalancer:
         changed = {k for k, old in before.items() if now[k] not in (old, str(NEVER))}
         # Also where the old value shows: a broker may lag behind the controller.
         ours = {key: old for key, old in before.items() if key not in changed}
-        self._write(broker, ours)
+        self._admin.alter_broker_configs(broker, ours)
         self._timing.settles(lambda: self._read(broker, list(ours)) == ours)
         return [
             f"someone else has set {key} of {_whose(broker)} to "
@@ -153,18 +152,8 @@ class AutoMQBalancer:
         ]
 
     def _read(self, broker: BrokerId | None, keys: Sequence[str]) -> Values:
-        found = (
-            self._admin.default_broker_configs(keys)
-            if broker is None
-            else self._admin.own_broker_configs(broker, keys)
-        )
+        found = self._admin.own_broker_configs(broker, keys)
         return {key: found.get(key) for key in keys}
-
-    def _write(self, broker: BrokerId | None, values: Values) -> None:
-        if broker is None:
-            self._admin.alter_default_broker_configs(values)
-        else:
-            self._admin.alter_broker_configs(broker, values)
 
 
 def _is_out_of_reach(value: str | None) -> bool:

@@ -257,7 +257,7 @@ class ClusterThrottle:
         # set before; the polled broker may not show that yet.
         left = self._left(topic, lists)
         empty = [key for key in lists if not left.get(key)]
-        self._admin.delete_topic_configs(topic, empty)
+        self._admin.alter_topic_configs(topic, dict.fromkeys(empty))
 
     def _settles(self, broker: BrokerId, rates: Mapping[str, int]) -> bool:
         try:

@@ -178,7 +178,7 @@ class SimulatedAdmin:
             },
         )
 
-    def own_broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
+    def own_broker_configs(self, broker: BrokerId | None, keys: Sequence[str]) -> dict[str, str]:
         """Dynamic settings."""
         return self._read("own_broker_configs", lambda: of_keys(self._of_broker(broker), keys))
 
@@ -192,19 +192,11 @@ class SimulatedAdmin:
             lambda: {topic: of_keys(own.get(topic, {}), keys) for topic in topics},
         )
 
-    def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
-        """Dynamic settings of all brokers."""
-        own = self._cluster.default_configs
-        return self._read("default_broker_configs", lambda: of_keys(own, keys))
-
-    def alter_broker_configs(self, broker: BrokerId, values: Mapping[str, str | None]) -> None:
+    def alter_broker_configs(
+        self, broker: BrokerId | None, values: Mapping[str, str | None]
+    ) -> None:
         """Set values, or delete them with None."""
         self._change("alter_broker_configs", lambda: alter(self._of_broker(broker), values))
-
-    def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
-        """Set values for all brokers, or delete them with None."""
-        own = self._cluster.default_configs
-        self._change("alter_default_broker_configs", lambda: alter(own, values))
 
     def alter_topic_configs(self, topic: TopicName, values: Mapping[str, str | None]) -> None:
         """Set values, or delete them with None."""
@@ -225,20 +217,10 @@ class SimulatedAdmin:
         """Remove entries from list settings."""
         self._change("subtract_topic_configs", lambda: subtract(self._of_topic(topic), lists))
 
-    def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
-        """Delete settings."""
-
-        def ask() -> None:
-            own = self._of_topic(topic)
-            for key in keys:
-                own.pop(key, None)
-            if not own:
-                del self._cluster.topic_configs[topic]
-
-        self._change("delete_topic_configs", ask)
-
-    def _of_broker(self, broker: BrokerId) -> dict[str, str]:
-        """Settings of a broker, which only that broker returns."""
+    def _of_broker(self, broker: BrokerId | None) -> dict[str, str]:
+        """Settings of a broker, which only that broker returns; None is the cluster-wide default."""
+        if broker is None:
+            return self._cluster.default_configs
         self._refuse_dead(broker)
         return self._cluster.brokers[broker].configs
 

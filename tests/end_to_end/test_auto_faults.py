@@ -142,7 +142,7 @@ def test_auto_waits_for_the_end_of_a_foreign_reassignment(site: Site) -> None:
         assert site.shell.runs() == []
         for broker in ids([1, 2, 3]):
             site.admin.alter_broker_configs(broker, dict.fromkeys(RATES))
-        site.admin.delete_topic_configs(site.topic, list(every))
+        site.admin.alter_topic_configs(site.topic, dict.fromkeys(every))
         running.wait_for(lambda text: times(text, "balanced") == 1)
         assert site.is_balanced()
         wait_until(site.is_clean, RUN_S)

@@ -373,7 +373,7 @@ def test_settings_without_a_record_are_named_with_their_remedy(
         admin.alter_topic_configs(TOPIC, {key: value})
     else:
         key, value, entity = THRESHOLDS[0], str(NEVER), "brokers --entity-default"
-        admin.alter_default_broker_configs({key: value})
+        admin.alter_broker_configs(None, {key: value})
     removes = f"kafka-configs.sh --alter --entity-type {entity} --delete-config {key}"
     reported = at.executor().left(tmp_path)
     assert [message for message in reported if removes in message and f"{key} = {value}" in message]

@@ -3,7 +3,7 @@
 import copy
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -263,8 +263,8 @@ def test_a_broker_that_does_not_answer_is_named_and_restored_by_cleanup(
     bench = bench_in(tmp_path)
     change = bench.configs.alter_broker_configs
 
-    def silent(broker: BrokerId, values: dict[str, str | None]) -> None:
-        if bench.platform.sent:
+    def silent(broker: BrokerId | None, values: dict[str, str | None]) -> None:
+        if bench.platform.sent and broker is not None:
             raise ClusterUnreachable("no answer")
         change(broker, values)
 
@@ -280,6 +280,17 @@ def test_a_broker_that_does_not_answer_is_named_and_restored_by_cleanup(
     assert settings_of(bench) == (TOGETHER, OWN)
 
 
+def keep_own_settings(bench: FakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let only cluster-wide defaults be changed."""
+    alter = bench.configs.alter_broker_configs
+
+    def alter_default(broker: BrokerId | None, values: Mapping[str, str | None]) -> None:
+        if broker is None:
+            alter(broker, values)
+
+    monkeypatch.setattr(bench.configs, "alter_broker_configs", alter_default)
+
+
 def test_a_threshold_applied_after_the_last_poll_still_fails_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,7 +304,7 @@ def test_a_threshold_applied_after_the_last_poll_still_fails_the_run(
             return dict.fromkeys(THRESHOLDS, RAISED)
         return shown(broker, keys)
 
-    monkeypatch.setattr(bench.configs, "alter_broker_configs", lambda *_: None)
+    keep_own_settings(bench, monkeypatch)
     monkeypatch.setattr(bench.configs, "broker_configs", late)
     with pytest.raises(ExecutionStopped, match="is on at broker 2 although"):
         bench.run()
@@ -303,7 +314,7 @@ def test_a_threshold_that_is_not_accepted_stops_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = bench_in(tmp_path)
-    monkeypatch.setattr(bench.configs, "alter_broker_configs", lambda *_: None)
+    keep_own_settings(bench, monkeypatch)
     with pytest.raises(ExecutionStopped, match="is on at broker 2 although"):
         bench.run()
     assert not bench.platform.sent

@@ -39,8 +39,7 @@ def bootstrap(automq_cluster: AutoMQCluster) -> str:
 
 def all_set(admin: ClusterAdmin) -> Set:
     """The cluster-wide defaults, then each broker's own settings."""
-    own = (admin.own_broker_configs(node, KEYS) for node in NODES)
-    return admin.default_broker_configs(KEYS), *own
+    return tuple(admin.own_broker_configs(node, KEYS) for node in (None, *NODES))
 
 
 @pytest.fixture
@@ -48,11 +47,11 @@ def turned_on(admin: ClusterAdmin) -> Iterator[Set]:
     """The balancer is on, with its own settings in two places."""
     assert all_set(admin) == ({}, {}, {}, {})
     expected: Set = (TOGETHER, {}, OWN, {})
-    admin.alter_default_broker_configs(TOGETHER)
+    admin.alter_broker_configs(None, TOGETHER)
     admin.alter_broker_configs(NODE, OWN)
     wait_until(lambda: all_set(admin) == expected)
     yield expected
-    admin.alter_default_broker_configs(dict.fromkeys(KEYS))
+    admin.alter_broker_configs(None, dict.fromkeys(KEYS))
     for node in NODES:
         admin.alter_broker_configs(node, dict.fromkeys(KEYS))
     wait_until(lambda: all_set(admin) == ({}, {}, {}, {}))
@@ -73,12 +72,12 @@ def planned(cluster: AutoMQCluster, partitions: int) -> Plan:
 
 def test_a_cluster_wide_default_is_set_read_and_removed(admin: ClusterAdmin) -> None:
     """kafka-python cannot name the default resource; a special name is used instead."""
-    assert admin.default_broker_configs(THRESHOLDS) == {}
-    admin.alter_default_broker_configs({IN: "123456", OUT: None})
+    assert admin.own_broker_configs(None, THRESHOLDS) == {}
+    admin.alter_broker_configs(None, {IN: "123456", OUT: None})
     wait_until(lambda: all_set(admin) == ({IN: "123456"}, {}, {}, {}))
     in_force = [admin.broker_configs(node, [IN]) for node in NODES]
     assert in_force == [{IN: "123456"}] * 3
-    admin.alter_default_broker_configs({IN: None})
+    admin.alter_broker_configs(None, {IN: None})
     wait_until(lambda: all_set(admin) == ({}, {}, {}, {}))
 
 
@@ -130,7 +129,7 @@ def test_a_balancer_turned_on_during_a_run_ends_it(
 
     def turn_on(progress: RunProgress) -> None:
         if progress.count(MoveState.DONE) == 1:
-            admin.alter_default_broker_configs({IN: "99000000"})
+            admin.alter_broker_configs(None, {IN: "99000000"})
 
     report = execute(consenting, plan, tmp_path, turn_on, in_flight=1)
     assert report.state is RunState.FAILED

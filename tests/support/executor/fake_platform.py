@@ -179,28 +179,25 @@ class FakeConfigs:
     def cluster(self) -> ClusterView:
         return ClusterView(cluster_id=CLUSTER_ID, alive=frozenset(ids([1, 2, 3])))
 
-    def own_broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
-        return of_keys(self.brokers.get(broker, {}), keys)
+    def own_broker_configs(self, broker: BrokerId | None, keys: Sequence[str]) -> dict[str, str]:
+        return of_keys(self.together if broker is None else self.brokers.get(broker, {}), keys)
 
     def broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
         return of_keys(self.together | self.brokers.get(broker, {}), keys)
-
-    def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
-        return of_keys(self.together, keys)
-
-    def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
-        self._answer()
-        self.on_change()
-        alter(self.together, values)
 
     def own_topic_configs(
         self, topics: Sequence[TopicName], keys: Sequence[str]
     ) -> dict[TopicName, dict[str, str]]:
         return {topic: of_keys(self.topics.get(topic, {}), keys) for topic in topics}
 
-    def alter_broker_configs(self, broker: BrokerId, values: Mapping[str, str | None]) -> None:
+    def alter_broker_configs(
+        self, broker: BrokerId | None, values: Mapping[str, str | None]
+    ) -> None:
         self._answer()
         self.on_change()
+        if broker is None:
+            alter(self.together, values)
+            return
         alter(self.brokers.setdefault(broker, {}), values)
         if not self.brokers[broker]:
             del self.brokers[broker]
@@ -213,9 +210,9 @@ class FakeConfigs:
         self._answer()
         subtract(self.topics.setdefault(topic, {}), lists)
 
-    def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
+    def alter_topic_configs(self, topic: TopicName, values: Mapping[str, str | None]) -> None:
         self._answer()
-        alter(self.topics.setdefault(topic, {}), dict.fromkeys(keys))
+        alter(self.topics.setdefault(topic, {}), values)
         if not self.topics[topic]:
             del self.topics[topic]
 
