@@ -18,7 +18,7 @@ from executor.platforms import move_progress
 from executor.platforms.automq_balancer import NEVER, THRESHOLDS, AutoMQBalancer
 from executor.platforms.automq_wal import AutoMQWal, WalUploads
 from executor.platforms.move_progress import dead_target, offline
-from executor.platforms.platform import MoveFinding, MoveStage, ObservedMove, Preparation
+from executor.platforms.platform import MoveFinding, MoveStage, ObservedMove
 from executor.timing import Timing
 from model.errors import GuardrailRefused
 from model.ids import PartitionId
@@ -71,13 +71,13 @@ class AutoMQ:
 
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
-    ) -> Mapping[PartitionId, Preparation]:
+    ) -> Mapping[PartitionId, MoveFinding]:
         """Get ready to watch uploads; the move itself uploads what the source still holds."""
         del stop
         self._balancer_seen_at_s = float("-inf")
         if self._uploads is not None:
             self._uploads.prepare()
-        return {move.id: Preparation() for move in moves}
+        return {move.id: MoveFinding() for move in moves}
 
     def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
         """Reassign; the answer comes with the commit, before the target opens the partition."""

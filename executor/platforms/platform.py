@@ -63,22 +63,12 @@ class ObservedMove:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preparation:
-    """What preparing a move did and found."""
+class MoveFinding:
+    """What was found before or after a move."""
 
     note: str = ""
     """For people; empty if there is nothing to report."""
     detail: Mapping[str, Any] = field(default_factory=dict)
-    """For the journal; JSON values only."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveFinding:
-    """What was found after a move."""
-
-    note: str
-    """For people."""
-    detail: Mapping[str, Any]
     """For the journal; JSON values only."""
 
 
@@ -98,7 +88,7 @@ class Platform(Protocol):
 
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
-    ) -> Mapping[PartitionId, Preparation]:
+    ) -> Mapping[PartitionId, MoveFinding]:
         """Make the moves cheap, in bounded time; ends early once `stop` is set."""
         ...
 

@@ -3,12 +3,12 @@
 import base64
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from clients.driver_errors import s3_failures
 from clients.s3 import S3Settings, client_of, listed
+from executor.platforms.platform import MoveFinding
 from model.ids import PartitionId
 from model.units import bytes_text, count_text
 
@@ -19,23 +19,6 @@ _NONE: Final = (
     "S3 has none of its segments under the names that LocalTieredStorage and Aiven's "
     "plug-in give them"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TierListing:
-    """The segments found for one partition."""
-
-    note: str
-    """For people."""
-    segments: int | None = None
-    """None where the listing failed."""
-    size_bytes: int | None = None
-    """Total bytes of the objects, which a plug-in may have compressed."""
-
-    @property
-    def detail(self) -> dict[str, Any]:
-        """For the journal."""
-        return {"tier_segments": self.segments, "tier_bytes": self.size_bytes}
 
 
 class RemoteTier:
@@ -49,20 +32,22 @@ class RemoteTier:
     def __init__(self, settings: S3Settings) -> None:
         self._settings = settings
 
-    def listing(self, pid: PartitionId, topic_id: str) -> TierListing:
-        """Return count and bytes of the partition's segments; errors as words."""
+    def listing(self, pid: PartitionId, topic_id: str) -> MoveFinding:
+        """Return count (`tier_segments`) and bytes (`tier_bytes`) of the partition's segments.
+
+        A plug-in may have compressed the objects. Both are None where the tier cannot be read;
+        the note says why.
+        """
         sizes: list[int] = []
         try:
             for folder in self.folders(pid, topic_id):
                 sizes = sizes or list(self._segments(folder))
         except s3_failures() as exc:
-            return TierListing(note=f"the tier cannot be read through S3 ({exc})")
+            return _finding(f"the tier cannot be read through S3 ({exc})", None, None)
         if not sizes:
-            return TierListing(note=_NONE, segments=0, size_bytes=0)
+            return _finding(_NONE, 0, 0)
         seen = f"{count_text(len(sizes), 'segment')}, {bytes_text(sum(sizes))}"
-        return TierListing(
-            note=f"in the tier, seen through S3: {seen}", segments=len(sizes), size_bytes=sum(sizes)
-        )
+        return _finding(f"in the tier, seen through S3: {seen}", len(sizes), sum(sizes))
 
     def folders(self, pid: PartitionId, topic_id: str) -> tuple[str, str]:
         """The possible key prefixes of one partition's objects."""
@@ -77,6 +62,10 @@ class RemoteTier:
     @cached_property
     def _client(self) -> "S3Client":
         return client_of(self._settings)
+
+
+def _finding(note: str, segments: int | None, size_bytes: int | None) -> MoveFinding:
+    return MoveFinding(note=note, detail={"tier_segments": segments, "tier_bytes": size_bytes})
 
 
 def kafka_text(topic_id: str) -> str:

@@ -14,7 +14,7 @@ from executor.health.health_rules import BrokenStopRule, broken_for_plan
 from executor.platforms import move_progress
 from executor.platforms import replica_log_dirs as log_dirs
 from executor.platforms.move_progress import ReplicaSteps, dead_target, foreign, offline
-from executor.platforms.platform import MoveFinding, MoveStage, ObservedMove, Preparation
+from executor.platforms.platform import MoveFinding, MoveStage, ObservedMove
 from executor.platforms.remote_tier import RemoteTier
 from executor.platforms.tiered_segments import SEGMENT, SegmentSettings
 from executor.platforms.tiered_tail import (
@@ -68,10 +68,10 @@ class ReplicatedKafka:
 
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
-    ) -> Mapping[PartitionId, Preparation]:
+    ) -> Mapping[PartitionId, MoveFinding]:
         """Prepare nothing: these moves cannot be made cheaper."""
         del stop
-        return {move.id: Preparation() for move in moves}
+        return {move.id: MoveFinding() for move in moves}
 
     def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
         """Assign directories at the brokers, then request the next replica list of each.
@@ -221,7 +221,7 @@ class TieredKafka(ReplicatedKafka):
 
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
-    ) -> Mapping[PartitionId, Preparation]:
+    ) -> Mapping[PartitionId, MoveFinding]:
         """Wait for short tails; a move whose tail stays long gets a note."""
         copying = [move for move in moves if move.added]
         reader = TailReader(self._admin, copying)
@@ -235,7 +235,7 @@ class TieredKafka(ReplicatedKafka):
         return {
             move.id: self._prepared(move, waited[move.id], offers.get(move.topic))
             if move.id in waited
-            else Preparation()
+            else MoveFinding()
             for move in moves
         }
 
@@ -259,7 +259,7 @@ class TieredKafka(ReplicatedKafka):
             for topic, values in settings.items()
         }
 
-    def _prepared(self, move: Move, waited: AwaitedTail, offer: int | None) -> Preparation:
+    def _prepared(self, move: Move, waited: AwaitedTail, offer: int | None) -> MoveFinding:
         tail = waited.tail
         notes = [_what_is_copied(waited)]
         if offer is not None and offer < tail.bytes_to_copy:
@@ -274,12 +274,12 @@ class TieredKafka(ReplicatedKafka):
         if seen is not None:
             notes.append(seen.note)
             detail |= seen.detail
-        if tail.last_tiered >= 0 and not (seen and seen.segments):
+        if tail.last_tiered >= 0 and not (seen and seen.detail["tier_segments"]):
             notes.append(
                 "only the leader reports that the tier has it up to offset "
                 f"{tail.last_tiered} (ListOffsets -5)"
             )
-        return Preparation(note="; ".join(notes), detail=detail)
+        return MoveFinding(note="; ".join(notes), detail=detail)
 
 
 def _what_is_copied(waited: AwaitedTail) -> str:

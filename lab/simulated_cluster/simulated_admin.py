@@ -218,7 +218,7 @@ class SimulatedAdmin:
         self._change("subtract_topic_configs", lambda: subtract(self._of_topic(topic), lists))
 
     def _of_broker(self, broker: BrokerId | None) -> dict[str, str]:
-        """Settings of a broker, which only that broker returns; None is the cluster-wide default."""
+        """Settings that only this broker returns; of all brokers for None."""
         if broker is None:
             return self._cluster.default_configs
         self._refuse_dead(broker)

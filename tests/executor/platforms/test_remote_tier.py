@@ -54,7 +54,7 @@ def test_a_topic_id_is_formatted_as_kafka_does() -> None:
 @pytest.mark.usefixtures("bucket")
 def test_only_this_partitions_segments_are_counted(endpoint: str) -> None:
     seen = RemoteTier(settings(endpoint)).listing(ORDERS_7, TOPIC_ID)
-    assert (seen.segments, seen.size_bytes) == (2, 1500)
+    assert seen.detail == {"tier_segments": 2, "tier_bytes": 1500}
     assert seen.note == "in the tier, seen through S3: 2 segments, 1.50 kB"
 
 
@@ -63,7 +63,7 @@ def test_segments_that_aivens_plug_in_has_uploaded_are_counted(endpoint: str) ->
     """`<prefix><topic>-<topic id>/<partition>/<base offset>-<segment id>.log`."""
     orders_8 = PartitionId(TopicName("orders"), 8)
     seen = RemoteTier(settings(endpoint)).listing(orders_8, TOPIC_ID)
-    assert (seen.segments, seen.size_bytes) == (2, 66)
+    assert seen.detail == {"tier_segments": 2, "tier_bytes": 66}
     assert "in the tier, seen through S3: 2 segments" in seen.note
 
 
@@ -71,20 +71,20 @@ def test_segments_that_aivens_plug_in_has_uploaded_are_counted(endpoint: str) ->
 def test_both_naming_schemes_are_named_if_nothing_is_found(endpoint: str) -> None:
     orders_9 = PartitionId(TopicName("orders"), 9)
     seen = RemoteTier(settings(endpoint)).listing(orders_9, TOPIC_ID)
-    assert seen.segments == 0
+    assert seen.detail["tier_segments"] == 0
     assert "names that LocalTieredStorage and Aiven's plug-in give them" in seen.note
 
 
 @pytest.mark.usefixtures("bucket")
 def test_the_prefix_precedes_the_key(endpoint: str) -> None:
     seen = RemoteTier(settings(endpoint, "far/away/")).listing(ORDERS_7, TOPIC_ID)
-    assert (seen.segments, seen.size_bytes) == (1, 3)
+    assert seen.detail == {"tier_segments": 1, "tier_bytes": 3}
 
 
 @pytest.mark.parametrize("endpoint", [f"http://{HOST}:1", "nowhere"])
 def test_an_unreadable_tier_is_a_note_and_not_an_error(endpoint: str) -> None:
     seen = RemoteTier(settings(endpoint)).listing(ORDERS_7, TOPIC_ID)
-    assert seen.segments is None
+    assert seen.detail["tier_segments"] is None
     assert "cannot be read through S3" in seen.note
 
 

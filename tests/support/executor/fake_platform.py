@@ -7,7 +7,7 @@ from enum import Enum
 
 from executor.client.responses import ClusterView, PartitionResponse
 from executor.health.health_rules import BrokenStopRule, broken_for_plan
-from executor.platforms.platform import MoveFinding, MoveStage, ObservedMove, Preparation
+from executor.platforms.platform import MoveFinding, MoveStage, ObservedMove
 from executor.timing import Timing
 from lab.simulated_cluster.dynamic_configs import alter, append, of_keys, subtract
 from model.errors import ClusterUnreachable
@@ -85,9 +85,9 @@ class FakePlatform:
 
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
-    ) -> Mapping[PartitionId, Preparation]:
+    ) -> Mapping[PartitionId, MoveFinding]:
         del stop
-        return {m.id: Preparation(note="ready", detail={"n": 1}) for m in moves}
+        return {m.id: MoveFinding(note="ready", detail={"n": 1}) for m in moves}
 
     def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
         self._answer()
