@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from executor.schedule.admission import NO_LIMIT
-from executor.schedule.order import Schedule, schedule, urgent_of
+from executor.schedule.order import schedule, urgent_of
 from executor.schedule.simulate import Peak
 from executor.schedule.task import NO_SIZES, ScheduleConstraints, Sizes, tasks_of
 from executor.schedule.throughput import Pace
@@ -46,10 +46,7 @@ def forecast(
     constraints = ScheduleConstraints(
         limits=limits, speed=pace.speed(limits), free_bytes=free_bytes, urgent=urgent_of(plan)
     )
-    return _forecast_of(schedule(tasks_of(plan.moves, sizes), constraints), free_bytes, pace)
-
-
-def _forecast_of(found: Schedule, free_bytes: Mapping[BrokerId, int], pace: Pace) -> Forecast:
+    found = schedule(tasks_of(plan.moves, sizes), constraints)
     timeline = found.timeline
     return Forecast(
         seconds=timeline.seconds,

@@ -13,7 +13,7 @@ from ortools.sat.python import cp_model
 
 from executor.schedule.admission import brokers_of, bytes_per_replica
 from executor.schedule.concurrency import Concurrency
-from executor.schedule.task import Copy, CopyResource, MoveTask, ScheduleConstraints
+from executor.schedule.task import CopyResource, MoveTask, ScheduleConstraints
 from model.ids import BrokerId, PartitionId
 
 _WORK: Final = 1.0
@@ -100,12 +100,12 @@ class _Model:
         busy: dict[CopyResource, list[cp_model.IntervalVar]] = defaultdict(list)
         speed = self._constraints.speed
         for task in self._tasks:
-            before_s = 0.0
-            for one in task.legs:
-                self._occupy(busy, task, one, before_s)
-                before_s += one.size / speed.network
-            for one in task.inside:
-                self._occupy(busy, task, one, 0.0)
+            for resource, begin_s, lasts_s in task.spans(speed):
+                begin = self._begin[task.move.id] + int(begin_s * self._per_s)
+                lasts = int(lasts_s * self._per_s)
+                name = f"{resource[1].value}[{task.move.id},{resource[0]}]"
+                interval = self._model.new_fixed_size_interval_var(begin, lasts, name)
+                busy[resource].append(interval)
         for intervals in busy.values():
             self._model.add_no_overlap(intervals)
 
@@ -155,20 +155,6 @@ class _Model:
         self._end[pid] = begin + lasts
         self._interval[pid] = self._model.new_fixed_size_interval_var(begin, lasts, f"move[{name}]")
         self._model.add(self._makespan >= begin + lasts)
-
-    def _occupy(
-        self,
-        busy: dict[CopyResource, list[cp_model.IntervalVar]],
-        task: MoveTask,
-        one: Copy,
-        before_s: float,
-    ) -> None:
-        pid, per_s = task.move.id, self._per_s
-        for resource in one.resources:
-            lasts = int(one.size / self._constraints.speed.of(resource) * per_s)
-            begin = self._begin[pid] + int(before_s * per_s)
-            name = f"{resource[1].value}[{pid},{resource[0]}]"
-            busy[resource].append(self._model.new_fixed_size_interval_var(begin, lasts, name))
 
     def _cap(self, intervals: Sequence[cp_model.IntervalVar], most: int) -> None:
         if len(intervals) > most:

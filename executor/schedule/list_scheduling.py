@@ -34,7 +34,11 @@ class _Greedy:
     ) -> None:
         self._tasks, self._constraints, self._slack = tasks, constraints, slack
         self._alone_s = [task.alone_s(constraints.speed) for task in tasks]
-        self._spans = [list(_spans(task, constraints)) for task in tasks]
+        self._spans = [
+            [(resource, begin_s, begin_s + lasts_s) for resource, begin_s, lasts_s in spans]
+            for spans in (task.spans(constraints.speed) for task in tasks)
+        ]
+        """The resources of each move, and when it occupies and frees each, in seconds."""
         self._taken: dict[CopyResource, list[tuple[float, float]]] = defaultdict(list)
         """Start and end of the present and future copies on each resource."""
         self._needs = [_needs(task, constraints) for task in tasks]
@@ -95,21 +99,6 @@ class _Greedy:
         gain = move.gain / max(alone_s, 1e-6)
         is_late = self._now_s + queue_s >= self._late_s
         return is_urgent, is_late, queue_s if is_late else gain, gain
-
-
-def _spans(
-    task: MoveTask, constraints: ScheduleConstraints
-) -> Iterator[tuple[CopyResource, float, float]]:
-    """Seconds from its start at which a move occupies and frees each resource."""
-    begin_s = 0.0
-    for one in task.legs:
-        end_s = begin_s + one.size / constraints.speed.network
-        for resource in one.resources:
-            yield resource, begin_s, end_s
-        begin_s = end_s
-    for one in task.inside:
-        for resource in one.resources:
-            yield resource, 0.0, one.size / constraints.speed.of(resource)
 
 
 def _needs(

@@ -1,7 +1,7 @@
 """Simulation of a schedule: when each move starts and ends, and each broker's load."""
 
 import copy
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -175,16 +175,13 @@ class _Simulation:
 
     def advance(self) -> bool:
         """Advance to the next end of a copy or move; return whether a move ended."""
-        flows = dict(self._flows())
-        resources = {resource for _, of in flows.values() for resource in of}
-        rates = fair_rates(
-            {key: of for key, (_, of) in flows.items()},
-            {resource: self._speed.of(resource) for resource in resources},
-        )
-        self._note_rates(rates, flows)
-        ends = [flows[key][0].size / rate for key, rate in rates.items()]
+        flows = {left: left.copy.resources for left in self._flows()}
+        resources = {resource for of in flows.values() for resource in of}
+        rates = fair_rates(flows, {resource: self._speed.of(resource) for resource in resources})
+        self._note_rates(rates)
+        ends = [left.size / rate for left, rate in rates.items()]
         ends += [r.seconds_left for r in self.running if not r.copies]
-        self._pass(min(ends), rates, flows)
+        self._pass(min(ends), rates)
         return self._end()
 
     def timeline(self) -> Timeline:
@@ -199,42 +196,32 @@ class _Simulation:
     def _tally(self, broker: BrokerId) -> _Tally:
         return self._tallies.setdefault(broker, _Tally())
 
-    def _flows(self) -> Iterator[tuple[int, tuple[_Left, tuple[CopyResource, ...]]]]:
-        """Copies in progress."""
+    def _flows(self) -> Iterator[_Left]:
+        """Copies in progress: one of each move between brokers, one within each broker."""
         taken = set()
         for now in self.running:
-            if now.legs:
-                yield id(now.legs[0]), (now.legs[0], now.legs[0].copy.resources)
+            yield from now.legs[:1]
             for left in now.inside:
                 if left.copy.target not in taken:
                     taken.add(left.copy.target)
-                    yield id(left), (left, left.copy.resources)
+                    yield left
 
-    def _note_rates(
-        self,
-        rates: Mapping[int, float],
-        flows: Mapping[int, tuple[_Left, tuple[CopyResource, ...]]],
-    ) -> None:
-        through: Counter[CopyResource] = Counter()
-        for key, rate in rates.items():
-            for resource in flows[key][1]:
-                through[resource] += rate  # type: ignore[assignment]  # typed for counts
+    def _note_rates(self, rates: Mapping[_Left, float]) -> None:
+        through: defaultdict[CopyResource, float] = defaultdict(float)
+        for left, rate in rates.items():
+            for resource in left.copy.resources:
+                through[resource] += rate
         for (broker, way), rate in through.items():
             fastest = self._tally(broker).fastest
             fastest[way] = max(fastest.get(way, 0.0), rate)
 
-    def _pass(
-        self,
-        step_s: float,
-        rates: Mapping[int, float],
-        flows: Mapping[int, tuple[_Left, tuple[CopyResource, ...]]],
-    ) -> None:
+    def _pass(self, step_s: float, rates: Mapping[_Left, float]) -> None:
         self._now_s += step_s
         for now in self.running:
             if not now.copies:
                 now.seconds_left -= step_s
-        for key, rate in rates.items():
-            flows[key][0].size -= step_s * rate
+        for left, rate in rates.items():
+            left.size -= step_s * rate
 
     def _end(self) -> bool:
         """Remove what has ended; return whether a move has."""

@@ -96,6 +96,21 @@ class MoveTask:
             for resource in copy.resources:
                 yield resource, copy.size
 
+    def spans(self, speed: CopySpeed) -> Iterator[tuple[CopyResource, float, float]]:
+        """Each resource, with the seconds from the start of the move to its copy, and of the copy.
+
+        Copies between brokers run one after the other, each at full speed; those within a
+        broker begin at once.
+        """
+        begin_s = 0.0
+        for leg in self.legs:
+            for resource in leg.resources:
+                yield resource, begin_s, leg.size / speed.network
+            begin_s += leg.size / speed.network
+        for copy in self.inside:
+            for resource in copy.resources:
+                yield resource, 0.0, copy.size / speed.inside
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleConstraints:
