@@ -4,6 +4,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,7 @@ from clients.s3 import S3Settings
 from executor.client.cluster_admin import ClusterAdmin
 from executor.client.kafka_admin import KafkaAdmin, slowest_change_s
 from executor.client.leased_admin import leased
-from executor.health import competing_rebalancers as other_rebalancers
+from executor.health import competing_rebalancers
 from executor.health.monitor import ClusterMonitor
 from executor.journal.archive import Archive, archive_of
 from executor.journal.journal_access import JournalAccess
@@ -22,17 +23,17 @@ from executor.journal.run_journal import RunJournal
 from executor.platforms.automq_balancer import AutoMQBalancer
 from executor.platforms.automq_wal import AutoMQWal
 from executor.platforms.detect import platforms
-from executor.platforms.platform import ObservedMove, Platform
+from executor.platforms.platform import Platform
 from executor.platforms.remote_tier import RemoteTier
-from executor.run import preflight
 from executor.run.elections import LeaderElection, LeaderElections, find_elections, hold_elections
 from executor.run.execution import Execution
 from executor.run.log_dir_checks import inside_bytes
 from executor.run.move_state_machine import SETTLE_S
 from executor.run.operator_control import Steering
 from executor.run.overrides import ClusterOverrides
-from executor.run.plan_evaluation import refuse_broken, refuse_overfilled, unjudged
+from executor.run.plan_evaluation import judge, refuse_overfilled
 from executor.run.rollback_plan import (
+    observed,
     plan_rollback,
     refuse_undoing_rollback,
     rolled_back,
@@ -40,12 +41,10 @@ from executor.run.rollback_plan import (
 )
 from executor.run.run_context import RunContext
 from executor.run.run_outcome import with_balance, with_remaining
-from executor.run.settings_cleanup import SettingsCleanup
 from executor.schedule.admission import in_order
 from executor.schedule.disk_headroom import DiskHeadroom
 from executor.schedule.estimate import Forecast, forecast
 from executor.schedule.eta import EtaEstimator
-from executor.schedule.task import Sizes
 from executor.schedule.throughput import Pace
 from executor.timing import RunLimits, Timing
 from model.closing import Closing
@@ -85,7 +84,6 @@ class Executor(Closing):
         self._timing = timing
         self._journals = JournalAccess(timing, archive)
         self._overrides = ClusterOverrides(self._admin, limits, timing)
-        self._cleanup = SettingsCleanup(self._journals, self._overrides)
         self._warned: set[str] = set()
         """Warnings already given: before approval and by the run they are the same."""
 
@@ -166,12 +164,7 @@ class Executor(Closing):
 
     def _plan_rollback(self, past: PastRun) -> tuple[Plan, list[str]]:
         self._let_settle(past)
-        sent = [
-            move for move in past.plan.moves if past.has_losses or past.moves[move.id].issued_at_ms
-        ]
-        found: dict[PartitionId, ObservedMove] = {}
-        for kind, platform in self._platforms().items():
-            found |= platform.progress([m for m in sent if m.storage is kind])
+        found = observed(past, self._platforms())
         alive = self._admin.cluster().alive
         plan, left = plan_rollback(past, found, alive, self._timing.now_ms())
         return plan, [*past.warnings, *left]
@@ -190,9 +183,8 @@ class Executor(Closing):
         past: PastRun | None = None,
     ) -> RunReport:
         """One run, and its rollback where a stop rule demands that."""
-        resumed = past is not None
-        opened = self._journals.opened
-        with opened(options.journal_dir, plan, run_id, resumed=resumed) as journal:
+        opened = self._journals.opened(options.journal_dir, plan, run_id, resumed=past is not None)
+        with opened as journal:
             execution = Execution(self._context(plan, journal, options, limits, past))
             report = execution.run()
         report = with_remaining(with_balance(report, plan, self._admin), plan)
@@ -218,7 +210,7 @@ class Executor(Closing):
             if past is not None and not undoes:
                 refuse_overfilled(past.remaining_plan)
             rest = plan.model_copy(update={"moves": tuple(moves)})
-            self._check(rest, by_kind, ours, in_progress, undoes=undoes)
+            self._warn(judge(admin, rest, by_kind, ours, in_progress, undoes=undoes))
             rates.check(moves)
 
         pace = self._pace(options.journal_dir, plan.cluster_id)
@@ -235,7 +227,7 @@ class Executor(Closing):
             overrides=self._overrides.of_run(journal, rates, steering, past),
             headroom=DiskHeadroom(admin, limits, timing).of,
             monitor=ClusterMonitor(admin, plan.moves, limits, timing, monitored),
-            eta=EtaEstimator(plan, limits, pace, timing, self._inside_bytes),
+            eta=EtaEstimator(plan, limits, pace, timing, partial(inside_bytes, admin)),
             past=past,
         )
 
@@ -270,7 +262,7 @@ class Executor(Closing):
             return
         # A throttle may be in force for moves in progress; the checks refuse the plan.
         if undoes or not self._admin.reassignments():
-            self._warn(self._cleanup.clean_up(journal_dir, cluster_id))
+            self._warn(self._overrides.clean_up(self._journals, journal_dir, cluster_id))
         if not undoes:
             self._warn(remains(journal_dir, cluster_id))
 
@@ -285,7 +277,7 @@ class Executor(Closing):
         with self._journals.sole_writer(journal_dir, cluster_id):
             if idle and (moving := self._admin.reassignments()):
                 raise GuardrailRefused(f"{min(moving)} is still being moved")
-            return self._cleanup.clean_up(journal_dir, cluster_id)
+            return self._overrides.clean_up(self._journals, journal_dir, cluster_id)
 
     def left(self, journal_dir: Path) -> list[str]:
         """Settings in force that ended runs have set or may have set, in words."""
@@ -310,14 +302,11 @@ class Executor(Closing):
         limits = _with(self._limits, moves_in_flight)
         pace = self._pace(journal_dir, plan.cluster_id)
         headroom = DiskHeadroom(self._admin, limits, self._timing).of(plan.moves)
-        return forecast(plan, limits, pace, headroom, self._inside_bytes(plan.moves))
+        return forecast(plan, limits, pace, headroom, inside_bytes(self._admin, plan.moves))
 
     def _pace(self, journal_dir: Path, cluster_id: str) -> Pace:
         runs = past_runs(journal_dir, cluster_id)
         return Pace.of([list(past.moves.values()) for past in runs])
-
-    def _inside_bytes(self, moves: Sequence[Move]) -> Sizes:
-        return inside_bytes(self._admin, moves)
 
     def elections(
         self, topics: Collection[str] | None = None, ids: Collection[PartitionId] | None = None
@@ -333,19 +322,9 @@ class Executor(Closing):
         Each request is journalled before it is sent. Raises GuardrailRefused while a
         run is in progress, and otherwise as the cluster's calls and the journal do.
         """
-        action = self._journals.action("elect", journal_dir, requested.cluster_id, by)
-        with action as journal:
-
-            def announce(elections: Sequence[LeaderElection]) -> None:
-                documents = [election.document() for election in elections]
-                journal.write(JournalEvent.ELECTING, elections=documents)
-
-            ids = [election.id for election in requested.possible]
-            failed = hold_elections(self._admin, self._timing, ids, announce)
-            documents = [election.document() for election in failed]
-            note = f"{len(ids) - len(failed)} of {len(ids)} elected"
-            journal.write(JournalEvent.NOTED, note=note, not_elected=documents)
-            return failed
+        ids = [election.id for election in requested.possible]
+        with self._journals.action("elect", journal_dir, requested.cluster_id, by) as journal:
+            return hold_elections(self._admin, self._timing, ids, journal)
 
     @contextlib.contextmanager
     def creating_topic(
@@ -374,7 +353,7 @@ class Executor(Closing):
         balancer moves. Changes nothing. Raises ClusterUnreachable or RightsMissing.
         """
         try:
-            found = list(other_rebalancers.check(self._admin, self._admin.cluster()))
+            found = list(competing_rebalancers.check(self._admin, self._admin.cluster()))
         except GuardrailRefused as exc:
             found = [str(exc)]
         if shared and not self._limits.suspend_balancer:
@@ -391,7 +370,7 @@ class Executor(Closing):
         undoes = journal_dir is not None and rolls_back(plan, journal_dir)
         if not undoes:
             refuse_overfilled(plan)
-        self._check(plan, by_kind, {}, frozenset(), undoes=undoes)
+        self._warn(judge(self._admin, plan, by_kind, {}, (), undoes=undoes))
         self._overrides.rates(plan, self._limits).check(plan.moves)
         moves = in_order(plan.moves)
         return [
@@ -407,25 +386,6 @@ class Executor(Closing):
         return platforms(
             self._admin, timing=self._timing, limits=self._limits, tier=self._tier, wal=self._wal
         )
-
-    def _check(
-        self,
-        plan: Plan,
-        by_kind: Mapping[StorageKind, Platform],
-        ours: Mapping[PartitionId, str],
-        in_progress: Collection[PartitionId],
-        *,
-        undoes: bool,
-    ) -> None:
-        seen = preflight.observe(self._admin, plan)
-        listed = {p: r for p, r in seen.reassignments.items() if p not in in_progress}
-        preflight.check(plan, replace(seen, reassignments=listed), ours)
-        if not undoes:
-            refuse_broken(plan, seen)
-            self._warn(unjudged(plan))
-        self._warn(other_rebalancers.check(self._admin, seen.cluster))
-        for kind in {move.storage for move in plan.moves}:
-            by_kind[kind].check([m for m in plan.moves if m.storage is kind])
 
 
 def _with(limits: RunLimits, moves_in_flight: int | None) -> RunLimits:

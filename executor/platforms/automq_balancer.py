@@ -190,7 +190,7 @@ class RunBalancer:
         """Thresholds raised now, by this run or the one being resumed."""
 
     @property
-    def is_suspended(self) -> bool:
+    def is_set(self) -> bool:
         """Whether thresholds are raised and not restored."""
         return self._held is not None
 

@@ -234,7 +234,7 @@ class RunSegmentSettings:
         self._theirs: list[str] = []
 
     @property
-    def are_lowered(self) -> bool:
+    def is_set(self) -> bool:
         """Whether settings are lowered and not restored."""
         return self._held is not None
 

@@ -4,17 +4,19 @@ The preferred leader is the first of the replica list. Kafka elects it only whil
 in sync; plimsoll never requests an unclean election.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from executor.client.cluster_admin import ClusterAdmin
 from executor.client.responses import PartitionView
+from executor.journal.run_journal import RunJournal
 from executor.platforms.move_progress import text
 from executor.timing import Timing
 from model.errors import ConfigError
 from model.exchange.text_files import nearest
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
+from model.run import JournalEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,20 +100,17 @@ def find_elections(
 
 
 def hold_elections(
-    admin: ClusterAdmin,
-    timing: Timing,
-    ids: Collection[PartitionId],
-    announce: Callable[[Sequence[LeaderElection]], None] = lambda _: None,
+    admin: ClusterAdmin, timing: Timing, ids: Collection[PartitionId], journal: RunJournal
 ) -> tuple[LeaderElection, ...]:
     """Elect the preferred leaders; return the elections without success.
 
     Skips partitions that no longer need or allow one. Returns when all preferred replicas lead,
-    or after 10 s. `announce` is called before each request with its elections.
+    or after 10 s. Each request is journalled before it is sent, and the outcome at the end.
     """
     possible = [e for e in _needed(admin, ids, admin.partitions(ids)) if not e.obstacle]
     for first in range(0, len(possible), _BATCH):
         batch = possible[first : first + _BATCH]
-        announce(batch)
+        journal.write(JournalEvent.ELECTING, elections=[e.document() for e in batch])
         admin.elect_preferred([election.id for election in batch])
     end_s = timing.steady_s() + _WAIT_S
     while True:
@@ -119,10 +118,13 @@ def hold_elections(
         if all(e.obstacle for e in open_now) or timing.steady_s() >= end_s:
             break
         timing.pause(_PAUSE_S)
-    return tuple(
+    failed = tuple(
         e if e.obstacle else replace(e, obstacle=f"not elected within {_WAIT_S:.0f} s")
         for e in open_now
     )
+    note = f"{len(ids) - len(failed)} of {len(ids)} elected"
+    journal.write(JournalEvent.NOTED, note=note, not_elected=[e.document() for e in failed])
+    return failed
 
 
 def _partitions_of(

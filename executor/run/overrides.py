@@ -1,18 +1,22 @@
 """Settings that a run overrides on a cluster, and restores after it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
 
 from executor.client.cluster_admin import ClusterAdmin
-from executor.journal.run_history import PastRun
+from executor.journal.journal_access import JournalAccess
+from executor.journal.run_history import PastRun, left_set
 from executor.journal.run_journal import RunJournal
 from executor.platforms.automq_balancer import AutoMQBalancer, RunBalancer
 from executor.platforms.tiered_segments import RunSegmentSettings, SegmentSettings
 from executor.run.operator_control import Steering
-from executor.throttle.quota import ClusterThrottle
+from executor.throttle.quota import ClusterThrottle, ThrottleSettings
 from executor.throttle.rates import RunRates, consumed_of
 from executor.throttle.run_throttle import RunThrottle
 from executor.timing import RunLimits, Timing
+from model.errors import PlimsollError
 from model.plan.plan import Move, Plan
 
 
@@ -27,7 +31,7 @@ class RunOverrides:
     @property
     def remain(self) -> bool:
         """Whether any of them is set and not restored."""
-        return any((self.throttle.is_set, self.balancer.is_suspended, self.segments.are_lowered))
+        return any((self.throttle.is_set, self.balancer.is_set, self.segments.is_set))
 
     def lift(self) -> str:
         """Restore all of them; return what is left or not ours, in words."""
@@ -91,20 +95,47 @@ class ClusterOverrides:
             ),
         )
 
-    def restore(self, journal: RunJournal, past: PastRun) -> Iterator[str]:
+    def clean_up(self, journals: JournalAccess, journal_dir: Path, cluster_id: str) -> list[str]:
+        """Restore what the journals say is still set, by the newest run first; say what was done.
+
+        What a run found set may be what an older run has left.
+        """
+        done = []
+        newer: list[ThrottleSettings] = []
+        """Some of these may be in force in place of what an older run has set."""
+        for past in reversed(left_set(journal_dir, cluster_id)):
+            if past.throttled is not None:
+                held = reduce(ThrottleSettings.with_newer, reversed(newer), past.throttled)
+                newer.append(past.throttled)
+                past = replace(past, throttled=held)
+            restored = "; ".join(self._restored(journals, journal_dir, past))
+            done += [f"run {past.run_id}: {restored}"] if restored else []
+            done += [f"run {past.run_id}: {warning}" for warning in past.warnings]
+        return done
+
+    def _restored(self, journals: JournalAccess, journal_dir: Path, past: PastRun) -> Iterator[str]:
+        """What was done for one run, in words; an error does not stop the others."""
+        try:
+            with journals.opened(journal_dir, past.plan, past.run_id, resumed=True) as journal:
+                yield from self._restore(journal, past)
+            if journal.problem:
+                yield (
+                    f"its journal cannot record that ({journal.problem}); make "
+                    f"{journal.path} writable and repeat plimsoll cleanup"
+                )
+        except PlimsollError as exc:
+            yield str(exc)
+
+    def _restore(self, journal: RunJournal, past: PastRun) -> Iterator[str]:
         """Restore what an interrupted run has left set; yield what was done."""
         rates = self.rates(past.plan, self.limits)
         of = self.of_run(journal, rates, Steering(), past)
-        if past.throttled is not None:
-            left = of.throttle.end()
-            yield left if of.throttle.is_set else _but("its throttle is gone", left)
-        if past.suspended_balancer is not None:
-            left, done = of.balancer.end(), "AutoMQ's own balancer is restored"
-            yield left if of.balancer.is_suspended else _but(done, left)
-        if past.lowered_segments is not None:
-            left, done = of.segments.end(), "its topics' segments are as before"
-            yield left if of.segments.are_lowered else _but(done, left)
-
-
-def _but(done: str, left: str) -> str:
-    return f"{done}, but {left}" if left else done
+        for held, override, done in (
+            (past.throttled, of.throttle, "its throttle is gone"),
+            (past.suspended_balancer, of.balancer, "AutoMQ's own balancer is restored"),
+            (past.lowered_segments, of.segments, "its topics' segments are as before"),
+        ):
+            if held is not None:
+                left = override.end()
+                gone = f"{done}, but {left}" if left else done
+                yield left if override.is_set else gone

@@ -6,15 +6,20 @@ loads while a plan is executed.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from executor.client.cluster_admin import ClusterAdmin
 from executor.client.responses import PartitionView
+from executor.health import competing_rebalancers
+from executor.platforms.platform import Platform
+from executor.run import preflight
 from executor.run.preflight import Observed
 from model.errors import GuardrailRefused
-from model.ids import BrokerId
+from model.ids import BrokerId, PartitionId
 from model.plan.plan import BrokerChange, Move, Plan
 from model.plan.proposal import HOLDING, Proposal
 from model.plan.remaining import over_words
@@ -37,6 +42,33 @@ _NAMED: Final = 5
 
 _NEAR: Final = 1e-6
 """Relative rounding error of sums of figures with nine digits."""
+
+
+def judge(
+    admin: ClusterAdmin,
+    plan: Plan,
+    platforms: Mapping[StorageKind, Platform],
+    ours: Mapping[PartitionId, str],
+    in_progress: Collection[PartitionId],
+    *,
+    undoes: bool,
+) -> Iterator[str]:
+    """Check a plan against its cluster and its own goals; yield warnings.
+
+    `ours` is as for `preflight.check`. Reassignments of partitions `in_progress` are those of
+    the run being resumed. `undoes`: whether the plan rolls back a run, which exempts it from
+    the goals. Raises as `preflight.check`, `refuse_broken` and `Platform.check` do, and
+    GuardrailRefused where another rebalancer would undo the moves.
+    """
+    seen = preflight.observe(admin, plan)
+    listed = {p: to for p, to in seen.reassignments.items() if p not in in_progress}
+    preflight.check(plan, replace(seen, reassignments=listed), ours)
+    if not undoes:
+        refuse_broken(plan, seen)
+        yield from unjudged(plan)
+    yield from competing_rebalancers.check(admin, seen.cluster)
+    for kind in {move.storage for move in plan.moves}:
+        platforms[kind].check([m for m in plan.moves if m.storage is kind])
 
 
 def refuse_broken(plan: Plan, seen: Observed) -> None:

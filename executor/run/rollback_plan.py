@@ -8,7 +8,7 @@ from typing import Final
 from executor.client.responses import PartitionView
 from executor.journal.run_history import PastRun, past_run
 from executor.platforms.move_progress import text
-from executor.platforms.platform import MoveStage, ObservedMove
+from executor.platforms.platform import MoveStage, ObservedMove, Platform
 from executor.run.operator_control import Steering
 from executor.run.run_outcome import balance, view_of
 from executor.timing import Timing
@@ -26,6 +26,7 @@ _CALM_S: Final = 60.0
 _CALM_WITHIN_S: Final = 180.0
 """Seconds after which AutoMQ lets every partition return."""
 _RETRY_S: Final = 1.0
+Observed = dict[PartitionId, ObservedMove]
 
 _RESTORES: Final = "what run "
 """The start of `limited_by` in the plan of a rollback."""
@@ -65,6 +66,15 @@ def plan_rollback(
         if not _changes_nothing(undoing):
             back.append(undoing)
     return _plan_of(past, tuple(reversed(back)), found, alive), left
+
+
+def observed(past: PastRun, platforms: Mapping[StorageKind, Platform]) -> Observed:
+    """The present state of each move that was sent, or may have been."""
+    sent = [m for m in past.plan.moves if past.has_losses or past.moves[m.id].issued_at_ms]
+    found: Observed = {}
+    for kind, platform in platforms.items():
+        found |= platform.progress([move for move in sent if move.storage is kind])
+    return found
 
 
 def refuse_undoing_rollback(past: PastRun) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -10,7 +11,8 @@ from executor.client.cluster_admin import ClusterAdmin
 from executor.client.responses import ClusterView, PartitionView
 from executor.executor import Executor
 from executor.journal.lock import sole_writer
-from executor.run.elections import LeaderElections, find_elections, hold_elections
+from executor.journal.run_journal import RunJournal
+from executor.run.elections import LeaderElection, LeaderElections, find_elections, hold_elections
 from model.errors import ConfigError, GuardrailRefused
 from model.ids import BrokerId, PartitionId, TopicName
 from tests.support.executor.fake_platform import FakeTime
@@ -86,10 +88,16 @@ def find(fake: FakeLeaders, *topics: str) -> LeaderElections:
 def hold(fake: FakeLeaders, time: FakeTime) -> dict[str, str]:
     """Partitions that were not elected, and the reasons."""
     result = find(fake)
-    failed = hold_elections(
-        cast("ClusterAdmin", fake), time.timing, [e.id for e in result.possible]
-    )
+    failed = hold_all(fake, time, [e.id for e in result.possible])
     return {str(e.id): e.obstacle for e in failed}
+
+
+def hold_all(
+    fake: FakeLeaders, time: FakeTime, ids: Collection[PartitionId]
+) -> tuple[LeaderElection, ...]:
+    """Hold elections without recording them."""
+    journal = Mock(spec_set=RunJournal)
+    return hold_elections(cast("ClusterAdmin", fake), time.timing, ids, journal)
 
 
 def test_a_preferred_replica_that_leads_is_not_elected(time: FakeTime) -> None:
@@ -157,7 +165,7 @@ def test_partitions_changed_since_the_check_are_not_elected(time: FakeTime) -> N
     fake.listed[PartitionId(ORDERS, 2)] = ids([3])
     del fake.views[PartitionId(ORDERS, 3)]
     possible = [e.id for e in result.possible]
-    failed = hold_elections(cast("ClusterAdmin", fake), time.timing, possible)
+    failed = hold_all(fake, time, possible)
     assert len(possible) == 4
     assert fake.asked == []
     assert {e.id.partition: e.obstacle for e in failed} == {
