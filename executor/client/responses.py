@@ -1,6 +1,6 @@
 """What a cluster reports, and its responses to requests, as values."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Self
@@ -54,6 +54,15 @@ class LogDirView:
     """Whether its disk has failed."""
     cordoned: bool
     """Whether it takes no new replicas (KIP-1066)."""
+
+
+def by_leader(views: Iterable[PartitionView]) -> dict[BrokerId, list[PartitionId]]:
+    """Partitions by leader, without those that have none."""
+    found: dict[BrokerId, list[PartitionId]] = {}
+    for view in views:
+        if view.is_led:
+            found.setdefault(view.leader, []).append(view.id)
+    return found
 
 
 class ResponseStatus(Enum):

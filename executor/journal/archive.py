@@ -82,8 +82,8 @@ class Archive:
 
     def __init__(self, bucket: Bucket, lease: Lease, timing: Timing) -> None:
         self.lease = lease
-        self._bucket = bucket
-        self._timing = timing
+        self.bucket = bucket
+        self.timing = timing
 
     @contextlib.contextmanager
     def sole_writer(self, journal_dir: Path, cluster_id: str, stop: Event) -> Iterator[None]:
@@ -128,9 +128,7 @@ class Archive:
         here = whole_lines(path) if path.exists() else b""
         there = sum(piece.size for piece in pieces)
         return _ArchivedRun(
-            bucket=self._bucket,
-            lease=self.lease,
-            timing=self._timing,
+            archive=self,
             folder=f"{folder}{run_id}/",
             plan=canonical(plan.model_dump(mode="json"))
             if isinstance(plan, Plan) and not pieces
@@ -141,8 +139,8 @@ class Archive:
 
     def _recent(self, folder: str, run_id: str | None) -> Mapping[str, list[_Piece]]:
         """Pieces by run, oldest first: the newest run and all of the last day."""
-        names = self._bucket.folders(folder)
-        day_ago = datetime.fromtimestamp(self._timing.now_s() - _RECENT_S, UTC)
+        names = self.bucket.folders(folder)
+        day_ago = datetime.fromtimestamp(self.timing.now_s() - _RECENT_S, UTC)
         recent = [n for n in names if _stamp(n) >= f"{day_ago:%Y%m%dT%H%M%S}"]
         requested = [*recent[:1], *([run_id] if run_id else ())]
         for newest in reversed([n for n in names if not is_action(n)]):
@@ -153,7 +151,7 @@ class Archive:
 
     def _pieces(self, folder: str, first_run: str) -> dict[str, list[_Piece]]:
         found: dict[str, list[_Piece]] = defaultdict(list)
-        for name, size in self._bucket.sizes(folder, first_run).items():
+        for name, size in self.bucket.sizes(folder, first_run).items():
             run_id, _, piece = name.partition("/")
             number = piece.removesuffix(_SUFFIX)
             if piece != number and number.isdecimal():
@@ -187,13 +185,13 @@ class Archive:
             return False
         *before, last = pieces
         begin = sum(piece.size for piece in before)
-        found = self._bucket.get(last.key) if len(here) >= begin + last.size else None
+        found = self.bucket.get(last.key) if len(here) >= begin + last.size else None
         return found is not None and here[begin:].startswith(found.body)
 
     def _read(self, run_id: str, pieces: Sequence[_Piece]) -> bytes:
         lines: list[bytes] = []
         for piece in pieces:
-            found = self._bucket.get(piece.key)
+            found = self.bucket.get(piece.key)
             new = found.body.splitlines(keepends=True) if found else []
             if piece.first != len(lines) or not new:
                 raise self._changed(piece, f"does not begin with record {len(lines)}")
@@ -207,15 +205,15 @@ class Archive:
 
     def _changed(self, piece: _Piece, problem: str) -> ConfigError:
         return ConfigError(
-            f"{self._bucket.where(piece.key)} {problem}. Someone has changed the "
+            f"{self.bucket.where(piece.key)} {problem}. Someone has changed the "
             "archive: restore its objects, or move the run out of it."
         )
 
     def _plan_bytes(self, folder: str, run_id: str) -> bytes:
         key = f"{folder}{run_id}/{_PLAN}"
-        found = self._bucket.get(key)
+        found = self.bucket.get(key)
         if found is None:
-            raise ConfigError(f"{self._bucket.where(key)} is missing; restore it.")
+            raise ConfigError(f"{self.bucket.where(key)} is missing; restore it.")
         return found.body
 
 
@@ -223,9 +221,7 @@ class Archive:
 class _ArchivedRun:
     """Uploads the journal of one run."""
 
-    bucket: Bucket
-    lease: Lease
-    timing: Timing
+    archive: Archive
     folder: str
     plan: bytes | None
     """None once it is known to be archived."""
@@ -259,14 +255,14 @@ class _ArchivedRun:
     def _archive(self, *, patient: bool) -> None:
         while True:
             # This ends the wait, too: the lease cannot be renewed without the bucket.
-            self.lease.need()
+            self.archive.lease.need()
             try:
                 return self._put_all()
             except ArchiveUnreachable as exc:
                 if not patient:
                     raise self._barred(exc) from exc
                 _log.debug("%s", exc)
-                self.timing.pause(_AGAIN_S)
+                self.archive.timing.pause(_AGAIN_S)
             except WriterBarred:
                 raise
             except PlimsollError as exc:
@@ -285,9 +281,9 @@ class _ArchivedRun:
 
     def _put(self, name: str, body: bytes) -> None:
         key = self.folder + name
-        if self.bucket.put_new(key, body) is None:
+        if self.archive.bucket.put_new(key, body) is None:
             raise WriterBarred(
-                f"another process has written {self.bucket.where(key)}, so nothing "
+                f"another process has written {self.archive.bucket.where(key)}, so nothing "
                 "further is sent; continue from there with plimsoll run --resume"
             )
 

@@ -1,6 +1,6 @@
 """Sentences about settings that earlier runs have left in force."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,11 +29,8 @@ def left_settings(journal_dir: Path, cluster_id: str) -> list[str]:
     found = left_set(journal_dir, cluster_id)
     if changing and found and found[-1].state is RunState.INTERRUPTED:
         found.pop()
-    return [
-        *(left_by(past) for past in found if past.left_set),
-        *(warning for past in found if past.has_lost_settings for warning in past.warnings),
-        *unreadable(journal_dir, cluster_id),
-    ]
+    lost = [warning for past in found if past.has_lost_settings for warning in past.warnings]
+    return [*_left_by(found), *lost, *unreadable(journal_dir, cluster_id)]
 
 
 def remains(journal_dir: Path, cluster_id: str) -> list[str]:
@@ -41,11 +38,7 @@ def remains(journal_dir: Path, cluster_id: str) -> list[str]:
 
     Settings whose record is missing are not included.
     """
-    found = left_set(journal_dir, cluster_id)
-    return [
-        *(left_by(past) for past in found if past.left_set),
-        *unreadable(journal_dir, cluster_id),
-    ]
+    return [*_left_by(left_set(journal_dir, cluster_id)), *unreadable(journal_dir, cluster_id)]
 
 
 def suspects(admin: ClusterAdmin, journal_dir: Path, cluster_id: str) -> list[str]:
@@ -65,8 +58,7 @@ def _suspects_of(admin: ClusterAdmin, past: PastRun) -> Iterator[str]:
     brokers = {b for m in moves for b in (*m.replicas_before, *m.replicas_after)}
     alive = admin.cluster().alive
     for broker in sorted(brokers & alive):
-        values = admin.own_broker_configs(broker, RATES)
-        yield from _suspect(past, "broker", broker, values)
+        yield from _suspect(past, "broker", broker, admin.own_broker_configs(broker, RATES))
     yield from _of_topics(admin, past, moves, (LEADERS, FOLLOWERS))
     tiered = [move for move in moves if move.storage is StorageKind.TIERED]
     yield from _of_topics(admin, past, tiered, (SEGMENT, LOCAL))
@@ -108,12 +100,14 @@ def with_left(report: RunReport, journal_dir: Path, cluster_id: str) -> RunRepor
     return report.model_copy(update={"state": RunState.FAILED, "reason": reason})
 
 
-def left_by(past: PastRun) -> str:
-    """What a run has left in force, as a sentence."""
-    return (
-        f"The run {past.run_id} has not restored all settings: "
-        f"{'; '.join(_named(past))}. Restore the previous values with {_RESTORE}."
-    )
+def _left_by(runs: Iterable[PastRun]) -> Iterator[str]:
+    """What each run has left in force, as a sentence."""
+    for past in runs:
+        if past.left_set:
+            yield (
+                f"The run {past.run_id} has not restored all settings: "
+                f"{'; '.join(_named(past))}. Restore the previous values with {_RESTORE}."
+            )
 
 
 def _named(past: PastRun) -> Iterator[str]:

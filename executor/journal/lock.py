@@ -98,33 +98,22 @@ def _has_lost_holder(folder: Path, *, but: Path) -> bool:
     Not detected while another lock file is held.
     """
     others = (path for path in folder.glob(f"*{_SUFFIX}") if path != but)
-    return _folder_is_held(folder) and not any(map(_is_held, others))
+    return _is_held(folder, fcntl.LOCK_EX) and not any(map(_is_held, others))
 
 
-def _folder_is_held(folder: Path) -> bool:
-    """Whether another process shares the folder's lock."""
+def _is_held(path: Path, how: int = fcntl.LOCK_SH) -> bool:
+    """Whether another process holds the lock of a file or folder."""
     try:
-        handle = os.open(folder, os.O_RDONLY)
+        handle = os.open(path, os.O_RDONLY)
     except OSError:
+        # A process that cannot create the file changes nothing.
         return False
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:
         return False
     finally:
         os.close(handle)
-    return False
-
-
-def _is_held(path: Path) -> bool:
-    try:
-        with path.open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        # A process that cannot create the file changes nothing.
-        return False
     return False

@@ -7,7 +7,7 @@ from executor.journal.records import JournalContent, JournalDamage
 from executor.platforms.automq_balancer import THRESHOLDS
 from executor.platforms.tiered_segments import LOCAL, SEGMENT
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
-from model.plan.plan import Move, Plan
+from model.plan.plan import Plan
 from model.run import JournalEvent, JournalRecord, RunState
 from model.snapshot.snapshot import StorageKind
 
@@ -37,9 +37,9 @@ def lost_settings(content: JournalContent, plan: Plan) -> tuple[str, ...]:
         return ()
     lines = listed({loss.line for loss in content.damage if loss.loses})
     return tuple(
-        f"A record that is missing (see line {lines}) may have announced {what}. It "
+        f"A record that is missing (see line {lines}) may have announced {WHAT[kind]}. It "
         f"may still be set: check {where}."
-        for kind, what, where in _places(plan, content.records)
+        for kind, where in _places(plan, content.records)
         if kind in kinds
     )
 
@@ -81,10 +81,8 @@ def _settled(record: JournalRecord) -> set[JournalEvent]:
     return {back} if back else set()
 
 
-def _places(
-    plan: Plan, records: Iterable[JournalRecord]
-) -> Iterator[tuple[JournalEvent, str, str]]:
-    """The settings that these moves may involve, in words, and where."""
+def _places(plan: Plan, records: Iterable[JournalRecord]) -> Iterator[tuple[JournalEvent, str]]:
+    """The kinds of settings that these moves may involve, and where, in words."""
     copying = [move for move in plan.moves if move.added]
     tiered = [move for move in copying if move.storage is StorageKind.TIERED]
     shared = [move for move in plan.moves if move.storage is StorageKind.SHARED]
@@ -93,20 +91,17 @@ def _places(
         known = [record for record in records if record.topic is not None]
         everywhere = f"the topics {listed({r.topic for r in known})} and every broker"
         for kind in _TAKES_BACK.values():
-            yield kind, WHAT[kind], everywhere
+            yield kind, everywhere
     if copying:
-        brokers = listed({b for m in copying for b in _involved(m)})
+        brokers = listed({b for m in copying for b in (*m.replicas_before, *m.replicas_after)})
         topics = listed({move.topic for move in copying})
-        where = f"the brokers {brokers} and the topics {topics}"
-        yield JournalEvent.THROTTLED, WHAT[JournalEvent.THROTTLED], where
+        yield JournalEvent.THROTTLED, f"the brokers {brokers} and the topics {topics}"
     if tiered:
         where = f"the topics {listed({move.topic for move in tiered})}"
-        kind = JournalEvent.SEGMENTS_LOWERED
-        yield kind, WHAT[kind], where
+        yield JournalEvent.SEGMENTS_LOWERED, where
     if shared:
         where = f"the default of all brokers, and brokers {listed(plan.live_brokers)}"
-        kind = JournalEvent.BALANCER_SUSPENDED
-        yield kind, WHAT[kind], where
+        yield JournalEvent.BALANCER_SUSPENDED, where
 
 
 WHAT: Final = {
@@ -116,11 +111,8 @@ WHAT: Final = {
 }
 
 
-def _involved(move: Move) -> Iterable[int]:
-    return (*move.replicas_before, *move.replicas_after)
-
-
 def listed(names: Collection[object]) -> str:
+    """Names in order, with commas; of many only the first 20."""
     texts = [str(name) for name in sorted(names, key=_by_kind)]
     more = len(texts) - _MOST
     return ", ".join(texts[:_MOST]) + (f" and {more} more" if more > 0 else "")

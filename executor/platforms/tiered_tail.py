@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from executor.client.cluster_admin import ClusterAdmin, OffsetKind, local_bytes
-from executor.client.responses import PartitionView
+from executor.client.responses import by_leader
 from executor.timing import Timing
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move
@@ -204,13 +204,9 @@ class TailReader:
     def read(self, ids: Iterable[PartitionId] | None = None) -> dict[PartitionId, Tail]:
         """Return the current tails; partitions whose leader does not answer are absent."""
         views = self._admin.partitions(self._ids if ids is None else tuple(ids))
-        by_leader: dict[BrokerId, list[PartitionView]] = {}
-        for view in views.values():
-            if view.is_led:
-                by_leader.setdefault(view.leader, []).append(view)
         tails: dict[PartitionId, Tail] = {}
-        for leader, led in by_leader.items():
-            tails |= self._read_from(leader, [view.id for view in led])
+        for leader, led in by_leader(views.values()).items():
+            tails |= self._read_from(leader, led)
         return tails
 
     def _read_from(self, leader: BrokerId, ids: Sequence[PartitionId]) -> dict[PartitionId, Tail]:
@@ -272,12 +268,12 @@ def nothing_local(admin: ClusterAdmin, moves: Iterable[Move]) -> set[PartitionId
     A new replica that skips tiered data asks for the first offset that is not uploaded yet
     (KIP-1023). Without one it gets no answer and never gets in sync (seen with Kafka 4.3.1).
     """
-    by_leader: dict[BrokerId, list[PartitionId]] = {}
+    led: dict[BrokerId, list[PartitionId]] = {}
     for move in moves:
         if move.added and _skips(admin, move.added[0]):
-            by_leader.setdefault(move.leader_before, []).append(move.id)
+            led.setdefault(move.leader_before, []).append(move.id)
     found: set[PartitionId] = set()
-    for leader, ids in by_leader.items():
+    for leader, ids in led.items():
         first, local, end = (
             admin.offsets(leader, ids, kind)
             for kind in (OffsetKind.EARLIEST, OffsetKind.EARLIEST_LOCAL, OffsetKind.LATEST)

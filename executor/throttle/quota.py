@@ -115,7 +115,7 @@ class ClusterThrottle:
     def brokers(self, moves: Iterable[Move]) -> list[BrokerId]:
         """The live brokers between which the moves copy."""
         alive = self._admin.cluster().alive
-        return sorted({b for move in moves for b in _involved(move)} & alive)
+        return sorted({b for m in moves for b in (*m.replicas_before, *m.added)} & alive)
 
     def plan(
         self, moves: Sequence[Move], rates: Rates, held: ThrottleSettings | None = None
@@ -196,13 +196,12 @@ class ClusterThrottle:
                     lists.setdefault(key, []).extend(entries)
             self._admin.append_topic_configs(topic, lists)
 
-    def release(self, moves: Iterable[Move], held: ThrottleSettings) -> None:
-        """Remove completed moves from the lists.
+    def release(self, move: Move, held: ThrottleSettings) -> None:
+        """Remove a completed move from the lists.
 
         Replicas in sync would otherwise use up the limit of the other moves.
         """
-        for move in moves:
-            self._admin.subtract_topic_configs(move.topic, _ours(move, held))
+        self._admin.subtract_topic_configs(move.topic, _ours(move, held))
 
     def lift(self, held: ThrottleSettings) -> tuple[list[str], list[str]]:
         """Remove the throttle; this may be repeated.
@@ -270,10 +269,6 @@ class ClusterThrottle:
         shown = self._admin.own_broker_configs(broker, RATES)
         return all(shown.get(key) == str(rate) for key, rate in rates.items())
 
-    def _lists(self, topic: TopicName) -> dict[str, list[str]]:
-        shown = self._admin.own_topic_configs([topic], (LEADERS, FOLLOWERS))
-        return {k: v.split(",") if v else [] for k, v in shown.get(topic, {}).items()}
-
     def _left(self, topic: TopicName, lists: dict[str, list[str]]) -> dict[str, list[str]]:
         """The lists of a topic once a broker shows them without these entries.
 
@@ -282,16 +277,13 @@ class ClusterThrottle:
         found: dict[str, list[str]] = {}
 
         def is_without() -> bool:
+            shown = self._admin.own_topic_configs([topic], (LEADERS, FOLLOWERS))
             found.clear()
-            found.update(self._lists(topic))
+            found.update({k: v.split(",") if v else [] for k, v in shown.get(topic, {}).items()})
             return not any(e in found.get(k, ()) for k, of in lists.items() for e in of)
 
         self._timing.settles(is_without)
         return found
-
-
-def _involved(move: Move) -> set[BrokerId]:
-    return {*move.replicas_before, *move.added}
 
 
 def _entries(move: Move) -> dict[str, list[str]]:

@@ -1,19 +1,19 @@
-"""The rates of a throttle: at least what copies need, at most what is free."""
+"""The rates of a throttle: at least what copies need, at most what clients leave free."""
 
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import nlargest
 from math import ceil
 from typing import Final
 
-from executor.client.cluster_admin import ClusterAdmin
-from executor.client.responses import PartitionView
+from executor.client.cluster_admin import ClusterAdmin, OffsetKind, local_bytes
+from executor.client.responses import PartitionView, by_leader
 from executor.schedule.concurrency import Concurrency
-from executor.throttle.produce_rates import ProduceRates
 from executor.throttle.quota import FOLLOWER_RATE, LEADER_RATE, Rates, ThrottleSettings
 from executor.timing import RunLimits, Timing
-from model.errors import GuardrailRefused, PlimsollError
+from model.errors import ClusterUnreachable, GuardrailRefused, PlimsollError
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import Move, Plan
 from model.snapshot.snapshot import Resource, StorageKind
@@ -25,6 +25,8 @@ Limit = tuple[BrokerId, str]
 _MARGIN: Final = 2
 """Bandwidth of a copy in multiples of the produce rate; it must exceed 1."""
 _WAYS: Final = {LEADER_RATE: Resource.NET_OUT, FOLLOWER_RATE: Resource.NET_IN}
+_SPAN_S: Final = 2.0
+"""Seconds between two polls of leaders' logs where there was none before."""
 _log = logging.getLogger("plimsoll.executor")
 
 
@@ -60,7 +62,8 @@ def used(
 
     None where none of a broker's partitions was measured; brokers without any are absent.
     """
-    found: defaultdict[Limit, float] = defaultdict(float, _sent(consumed))
+    found: defaultdict[Limit, float] = defaultdict(float)
+    found |= {(broker, LEADER_RATE): rate for broker, rate in consumed.items()}
     measured: set[BrokerId] = set()
     for view in (v for v in views if v.id in written):
         rate = written[view.id]
@@ -76,14 +79,76 @@ def used(
     }
 
 
-def _sent(consumed: Mapping[BrokerId, float]) -> dict[Limit, float]:
-    return {(broker, LEADER_RATE): rate for broker, rate in consumed.items()}
-
-
 def consumed_of(plan: Plan) -> dict[BrokerId, float]:
     """Bytes per second to consumers by broker: the maximum over before and after."""
     key = Resource.NET_OUT
     return {b.id: max(b.before.get(key, 0), b.after.get(key, 0)) for b in plan.brokers}
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """A leader's log of one partition at one moment."""
+
+    at_s: float
+    size: int
+    first: int
+    """First offset on the leader's disk."""
+    end: int
+
+    def rate_since(self, before: "_Log") -> float:
+        """Bytes per second appended since an earlier poll.
+
+        Retention hides growth in bytes, and compaction makes records look small, so the
+        larger of the growth in bytes and in records of mean size counts.
+        """
+        records = self.end - self.first
+        each = self.size / records if records > 0 else 0.0
+        grown = (self.size - before.size, each * (self.end - before.end), 0.0)
+        return max(grown) / max(self.at_s - before.at_s, 1e-3)
+
+
+class ProduceRates:
+    """Polls leaders' logs, and derives the produce rate of each partition. One thread uses it."""
+
+    def __init__(self, admin: ClusterAdmin, timing: Timing) -> None:
+        self._admin = admin
+        self._timing = timing
+        self._seen: dict[tuple[PartitionId, BrokerId], _Log] = {}
+        self.written: dict[PartitionId, float] = {}
+        """Bytes per second from producers, of partitions seen at least twice."""
+
+    def measure(self, views: Iterable[PartitionView], *, fresh: bool = False) -> None:
+        """Poll the leaders; twice, 2 s apart, on the first call or if `fresh`.
+
+        Partitions whose leader does not answer keep their previous rates.
+        """
+        led = by_leader(views)
+        if fresh or not self._seen:
+            self._seen = {}
+            self._look(led)
+            self._timing.pause(_SPAN_S)
+        self._look(led)
+
+    def _look(self, led: Mapping[BrokerId, Sequence[PartitionId]]) -> None:
+        seen = {}
+        for leader, ids in led.items():
+            for pid, log in self._logs(leader, ids).items():
+                seen[pid, leader] = log
+                if before := self._seen.get((pid, leader)):
+                    self.written[pid] = log.rate_since(before)
+        self._seen = seen
+
+    def _logs(self, leader: BrokerId, ids: Sequence[PartitionId]) -> dict[PartitionId, _Log]:
+        try:
+            at_s = self._timing.steady_s()
+            ends = self._admin.offsets(leader, ids, OffsetKind.LATEST)
+            sizes = local_bytes(self._admin, leader, ids)
+            firsts = self._admin.offsets(leader, ids, OffsetKind.EARLIEST_LOCAL)
+        except ClusterUnreachable as exc:
+            _log.debug("the produce rate at broker %s is unknown: %s", leader, exc)
+            return {}
+        known = set(ends).intersection(sizes, firsts)
+        return {p: _Log(at_s, sizes[p], firsts[p], ends[p]) for p in known}
 
 
 class RunRates:

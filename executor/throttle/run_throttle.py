@@ -82,7 +82,7 @@ class RunThrottle:
     def release(self, move: Move) -> None:
         """Remove a completed move from the topics' lists."""
         if self._held is not None:
-            self._throttle.release([move], self._held)
+            self._throttle.release(move, self._held)
         self._open.pop(move.id, None)
 
     def adjust(self) -> None:

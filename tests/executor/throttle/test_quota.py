@@ -45,7 +45,7 @@ def test_leaders_are_limited_on_old_replicas_and_followers_on_new_ones(
     throttle.limit(MOVES[1:], throttle_settings)
     assert configs.topics == {ORDERS: {LEADERS: "1:2,1:1", FOLLOWERS: "1:3"}}
     throttle.limit(MOVES[:1], throttle_settings)
-    throttle.release(MOVES[1:], throttle_settings)
+    throttle.release(MOVES[1], throttle_settings)
     assert configs.topics == {ORDERS: {LEADERS: "0:1,0:2", FOLLOWERS: "0:3"}}
     assert throttle.lift(throttle_settings) == throttle.lift(throttle_settings) == ([], [])
     assert (configs.brokers, configs.topics) == ({}, {})
@@ -59,7 +59,8 @@ def test_settings_of_others_stay(configs: FakeConfigs, throttle: ClusterThrottle
     throttle.limit(MOVES, throttle_settings)
     assert configs.topics[ORDERS] == {LEADERS: "0:1,9:9,0:2,1:2,1:1", FOLLOWERS: "*"}
     configs.brokers[THREE][FOLLOWER_RATE] = "55"
-    throttle.release(MOVES, throttle_settings)
+    for one in MOVES:
+        throttle.release(one, throttle_settings)
     throttle.lift(ThrottleSettings.read(throttle_settings.document()))
     assert configs.brokers == {TWO: {LEADER_RATE: "77"}, THREE: {FOLLOWER_RATE: "55"}}
     assert configs.topics == {ORDERS: {LEADERS: "0:1,9:9", FOLLOWERS: "*"}}
