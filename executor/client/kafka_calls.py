@@ -186,15 +186,10 @@ def alter_log_dirs(
         pid = PartitionId(TopicName(replica.topic), replica.partition)
         if issubclass(error, AuthorizationError):
             raise error
-        accepted = issubclass(error, NoError | ReplicaNotAvailableError)
-        answers[pid] = (
-            PartitionResponse.accepted()
-            if accepted
-            else PartitionResponse.refused(_refused(error, broker))
-        )
+        if issubclass(error, NoError | ReplicaNotAvailableError):
+            answers[pid] = PartitionResponse.accepted()
+            continue
+        name = error.__name__.removesuffix("Error")
+        reason = f"broker {broker} answers {name} ({error.errno})"
+        answers[pid] = PartitionResponse.refused(reason)
     return answers
-
-
-def _refused(error: Any, broker: BrokerId) -> str:
-    name = error.__name__.removesuffix("Error")
-    return f"broker {broker} answers {name} ({error.errno})"

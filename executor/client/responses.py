@@ -95,6 +95,6 @@ class PartitionResponse:
         return cls(ResponseStatus.REFUSED, reason, by_policy)
 
     @classmethod
-    def unknown(cls, reason: str = "no answer came") -> Self:
+    def unknown(cls) -> Self:
         """Only polling the cluster shows whether the change is made."""
-        return cls(ResponseStatus.UNKNOWN, reason)
+        return cls(ResponseStatus.UNKNOWN)

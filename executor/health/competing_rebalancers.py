@@ -30,7 +30,11 @@ def check(admin: ClusterAdmin, cluster: ClusterView) -> tuple[str, ...]:
     """
     # Both settings are the same on all brokers.
     settings = admin.broker_configs(min(cluster.alive), [_CONFLUENT, _REDPANDA])
-    _refuse_confluent(settings.get(_CONFLUENT))
+    if settings.get(_CONFLUENT) == "true":
+        raise GuardrailRefused(
+            f"Confluent's Self-Balancing is on ({_CONFLUENT}=true) and would undo these moves. "
+            f"Set it to false on brokers and controllers; {_PLANS_ONLY}."
+        )
     _refuse_redpanda(settings.get(_REDPANDA), cluster)
     topics = admin.topics()
     warnings = []
@@ -48,14 +52,6 @@ def check(admin: ClusterAdmin, cluster: ClusterView) -> tuple[str, ...]:
             "later."
         )
     return tuple(warnings)
-
-
-def _refuse_confluent(enabled: str | None) -> None:
-    if enabled == "true":
-        raise GuardrailRefused(
-            f"Confluent's Self-Balancing is on ({_CONFLUENT}=true) and would undo "
-            f"these moves. Set it to false on brokers and controllers; {_PLANS_ONLY}."
-        )
 
 
 def _refuse_redpanda(mode: str | None, cluster: ClusterView) -> None:

@@ -186,34 +186,29 @@ class RunBalancer:
         self._balancer = balancer
         self._journal = journal
         self._consent = consent
-        self._held = held
+        self.held = held
         """Thresholds raised now, by this run or the one being resumed."""
-
-    @property
-    def is_set(self) -> bool:
-        """Whether thresholds are raised and not restored."""
-        return self._held is not None
 
     def begin(self, moves: Sequence[Move]) -> None:
         """Suspend the balancer for these moves, if it acts and there is consent."""
-        planned = self._balancer.plan(moves, self._held) if self._consent else None
+        planned = self._balancer.plan(moves, self.held) if self._consent else None
         if planned is None:
             return
         document = planned.document()
         self._journal.write(JournalEvent.BALANCER_SUSPENDED, before=document)
-        self._held = planned
+        self.held = planned
         self._balancer.set(planned)
 
     def end(self) -> str:
         """Restore the balancer; return what is left or not ours, in words, or ""."""
-        if self._held is None:
+        if self.held is None:
             return ""
         try:
-            left, theirs = self._balancer.restore(self._held)
+            left, theirs = self._balancer.restore(self.held)
         except PlimsollError as exc:
             left, theirs = [f"AutoMQ's own balancer is still suspended: {exc}"], []
         if left:
             return f"{'; '.join([*left, *theirs])}; plimsoll cleanup restores the rest"
-        self._held = None
+        self.held = None
         self._journal.write(JournalEvent.BALANCER_RESTORED, theirs=theirs)
         return "; ".join(theirs)

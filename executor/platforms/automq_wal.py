@@ -106,7 +106,10 @@ class WalUploads:
         """Watch the log of a completed move's source; returns at once."""
         before = self._before.get(pid)
         if before is None:
-            self._unseen[pid] = _begun_elsewhere(source)
+            self._unseen[pid] = _unknown(
+                f"whether broker {source} has uploaded its write-ahead log is unknown: another "
+                "process started the move, so the log from before it was not seen"
+            )
             return
         now_s = self._timing.steady_s()
         look = self._pool.submit(self._look, before, cluster_id, source, now_s)
@@ -161,13 +164,6 @@ def _finding_of(look: Future[MoveFinding]) -> MoveFinding:
 
 def _unseen(reason: str) -> MoveFinding:
     return _unknown(f"the write-ahead log cannot be read through S3 ({reason})")
-
-
-def _begun_elsewhere(source: BrokerId) -> MoveFinding:
-    return _unknown(
-        f"whether broker {source} has uploaded its write-ahead log is unknown: "
-        "another process started the move, so the log from before it was not seen"
-    )
 
 
 def _unknown(note: str) -> MoveFinding:

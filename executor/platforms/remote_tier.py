@@ -2,7 +2,6 @@
 
 import base64
 import uuid
-from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -41,7 +40,8 @@ class RemoteTier:
         sizes: list[int] = []
         try:
             for folder in self.folders(pid, topic_id):
-                sizes = sizes or list(self._segments(folder))
+                found = listed(self._client, self._settings.bucket, folder)
+                sizes = sizes or [size for key, size in found if key.endswith(".log")]
         except s3_failures() as exc:
             return _finding(f"the tier cannot be read through S3 ({exc})", None, None)
         if not sizes:
@@ -53,11 +53,6 @@ class RemoteTier:
         """The possible key prefixes of one partition's objects."""
         prefix, name = self._settings.prefix, kafka_text(topic_id)
         return f"{prefix}{pid}-{name}/", f"{prefix}{pid.topic}-{name}/{pid.partition}/"
-
-    def _segments(self, prefix: str) -> Iterator[int]:
-        for key, size in listed(self._client, self._settings.bucket, prefix):
-            if key.endswith(".log"):
-                yield size
 
     @cached_property
     def _client(self) -> "S3Client":

@@ -62,7 +62,7 @@ class ReplicatedKafka:
             f"{move_progress.text(old)} -> {move_progress.text(new)}"
             for old, new in pairwise(lists)
         )
-        if not self._needs_election(move):
+        if len(move.replicas_after) == 1 or move.leader_after == move.leader_before:
             return changes
         return (*changes, f"ElectLeaders preferred {move.id}: {move.leader_after}")
 
@@ -120,7 +120,8 @@ class ReplicatedKafka:
     ) -> Mapping[PartitionId, ObservedMove]:
         found = self._look(moves, with_bytes)
         # A broker may be polled just while it switches to a copied directory.
-        ambiguous = [m for m in moves if m.log_dirs_after and _is_not_begun(found[m.id])]
+        unbegun = [m for m in moves if found[m.id].stage is MoveStage.NOT_BEGUN]
+        ambiguous = [m for m in unbegun if m.log_dirs_after]
         return found | self._look(ambiguous, ambiguous) if ambiguous else found
 
     def _look(
@@ -162,10 +163,6 @@ class ReplicatedKafka:
         """Return nothing."""
         return {}
 
-    @staticmethod
-    def _needs_election(move: Move) -> bool:
-        return len(move.replicas_after) > 1 and move.leader_after != move.leader_before
-
     def _log_dirs(
         self, moves: Sequence[Move], views: Mapping[PartitionId, PartitionView]
     ) -> dict[BrokerId, Sequence[LogDirView]]:
@@ -189,10 +186,6 @@ class ReplicatedKafka:
             # Metadata show whether the move continues; the next poll may show the rest.
             _log.debug("log directories of broker %s are unknown: %s", broker, exc)
             return ()
-
-
-def _is_not_begun(found: ObservedMove) -> bool:
-    return found.stage is MoveStage.NOT_BEGUN
 
 
 class TieredKafka(ReplicatedKafka):

@@ -142,8 +142,9 @@ class SegmentSettings:
             lower = {key: v for key, v in values.items() if seen[key] == before[key]}
             self._admin.alter_topic_configs(topic, lower)
             if not self._shows(topic, lower):
+                refused = " and ".join(f"{key} = {value}" for key, value in lower.items())
                 raise ExecutionStopped(
-                    f"topic {topic} does not accept {_text(lower)}; nothing was moved"
+                    f"topic {topic} does not accept {refused}; nothing was moved"
                 )
 
     def restore(
@@ -205,10 +206,6 @@ def _least_segment(configs: Mapping[str, str], fetched: int) -> int:
     return max(_LEAST_SEGMENT, int(configs.get(_LARGEST_BATCH, 0)), fetched)
 
 
-def _text(values: Mapping[str, str]) -> str:
-    return " and ".join(f"{key} = {value}" for key, value in values.items())
-
-
 class RunSegmentSettings:
     """Lower segment settings during one run, journalled before each change.
 
@@ -227,47 +224,42 @@ class RunSegmentSettings:
         self._segments = segments
         self._journal = journal
         self._consent = consent
-        self._held = held
+        self.held = held
         """Settings lowered now, by this run or the one being resumed."""
         self._open: dict[TopicName, set[PartitionId]] = {}
         """Moves that have not ended, by topic."""
         self._theirs: list[str] = []
 
-    @property
-    def is_set(self) -> bool:
-        """Whether settings are lowered and not restored."""
-        return self._held is not None
-
     def begin(self, moves: Sequence[Move]) -> None:
         """Lower the settings for these moves, if there is consent."""
         for move in moves:
             self._open.setdefault(move.topic, set()).add(move.id)
-        planned = self._segments.plan(moves, self._held) if self._consent else None
+        planned = self._segments.plan(moves, self.held) if self._consent else None
         if planned is None or not planned.now:
             return
         self._journal.write(JournalEvent.SEGMENTS_LOWERED, **planned.document())
-        self._held = planned
+        self.held = planned
         self._segments.set(planned)
 
     def release(self, move: Move) -> None:
         """Count a completed move; restore its topic's settings after the topic's last one."""
         waiting = self._open.get(move.topic, set())
         waiting.discard(move.id)
-        if self._held and move.topic in self._held.now and not waiting:
-            self._restore(self._held, [move.topic])
+        if self.held and move.topic in self.held.now and not waiting:
+            self._restore(self.held, [move.topic])
 
     def end(self) -> str:
         """Restore all settings; return what is left or not ours, in words, or ""."""
-        if self._held is None:
+        if self.held is None:
             return ""
         try:
-            left = list(self._restore(self._held, list(self._held.now)))
+            left = list(self._restore(self.held, list(self.held.now)))
         except PlimsollError as exc:
             left = [f"segment.bytes is still lowered: {exc}"]
         if left:
             remaining = "; ".join([*left, *self._theirs])
             return f"{remaining}; plimsoll cleanup restores the rest"
-        self._held = None
+        self.held = None
         self._journal.write(JournalEvent.SEGMENTS_RESTORED, theirs=self._theirs)
         return "; ".join(self._theirs)
 

@@ -31,7 +31,8 @@ class RunOverrides:
     @property
     def remain(self) -> bool:
         """Whether any of them is set and not restored."""
-        return any((self.throttle.is_set, self.balancer.is_set, self.segments.is_set))
+        every = (self.throttle, self.balancer, self.segments)
+        return any(override.held is not None for override in every)
 
     def lift(self) -> str:
         """Restore all of them; return what is left or not ours, in words."""
@@ -138,4 +139,4 @@ class ClusterOverrides:
             if held is not None:
                 left = override.end()
                 gone = f"{done}, but {left}" if left else done
-                yield left if override.is_set else gone
+                yield gone if override.held is None else left

@@ -69,7 +69,7 @@ def check(plan: Plan, seen: Observed, ours: Mapping[PartitionId, str] | None = N
             "again."
         )
     log_dir_checks.refuse_unclear(plan.moves)
-    _refuse_moving(_targets_in_progress(plan, seen), ours or {})
+    _refuse_moving(plan, seen, ours or {})
     drift = [*_broker_drift(plan, seen.cluster.alive), *_placement_drift(plan, seen)]
     if drift:
         more = f"; and {len(drift) - _NAMED} more" if len(drift) > _NAMED else ""
@@ -82,14 +82,10 @@ def check(plan: Plan, seen: Observed, ours: Mapping[PartitionId, str] | None = N
     log_dir_checks.refuse_unfit(plan.moves, seen.log_dirs)
 
 
-def _targets_in_progress(plan: Plan, seen: Observed) -> dict[PartitionId, str]:
-    """The target, in words, of partitions that are being moved already."""
-    return log_dir_checks.receiving_dirs(plan.moves, seen.log_dirs) | {
-        pid: move_progress.text(target) for pid, target in seen.reassignments.items()
-    }
-
-
-def _refuse_moving(moving: Mapping[PartitionId, str], ours: Mapping[PartitionId, str]) -> None:
+def _refuse_moving(plan: Plan, seen: Observed, ours: Mapping[PartitionId, str]) -> None:
+    """Raise GuardrailRefused where a partition is being moved already."""
+    moving = log_dir_checks.receiving_dirs(plan.moves, seen.log_dirs)
+    moving |= {pid: move_progress.text(target) for pid, target in seen.reassignments.items()}
     for pid in sorted(moving):
         if pid in ours:
             raise GuardrailRefused(

@@ -87,7 +87,9 @@ class RunGate:
             self.barred = True
             self.halt(self._journal.failure)
         if self._steering.aborting and (waiting or in_flight):
-            self._abort()
+            if self.halted == STOPPED:
+                self.halted = ""
+            self.halt(ABORTED)
         elif self._steering.stopping.is_set() and waiting:
             self.halt(STOPPED)
         now_s = self._timing.steady_s()
@@ -145,11 +147,6 @@ class RunGate:
             self.halted = reason
             self.rolls_back = how is Reaction.ROLL_BACK
             self._events.append(Stopping(reason))
-
-    def _abort(self) -> None:
-        if self.halted == STOPPED:
-            self.halted = ""
-        self.halt(ABORTED)
 
     @contextmanager
     def asking(self) -> Iterator[None]:

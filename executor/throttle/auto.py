@@ -35,7 +35,7 @@ class AutoThrottle:
         `way` is NET_IN or NET_OUT; `used` is what clients use there, None where
         unknown.
         """
-        capacity = self._capacity(broker, way)
+        capacity = self.capacity.get(broker, self.capacity.get(ANY_BROKER, {})).get(way)
         if capacity is None or used is None:
             return self._within(_FAIL_SAFE)
         return self._within(_SHARE * (capacity - used))
@@ -43,17 +43,9 @@ class AutoThrottle:
     @property
     def most_bytes_per_s(self) -> float:
         """Bytes per second that copies may use of the largest broker while clients are idle."""
-        known = [rate for of in self.capacity.values() for rate in _network(of)]
+        ways = (Resource.NET_IN, Resource.NET_OUT)
+        known = [of[way] for of in self.capacity.values() for way in ways if way in of]
         return self._within(_SHARE * max(known) if known else _FAIL_SAFE)
 
     def _within(self, rate: float) -> float:
         return min(max(rate, self.floor), self.ceiling or inf)
-
-    def _capacity(self, broker: BrokerId, way: Resource) -> float | None:
-        of = self.capacity.get(broker, self.capacity.get(ANY_BROKER, {}))
-        return of.get(way)
-
-
-def _network(of: Mapping[Resource, float]) -> list[float]:
-    ways = (Resource.NET_IN, Resource.NET_OUT)
-    return [rate for way, rate in of.items() if way in ways]

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final, Self
 
 from executor.client.cluster_admin import ClusterAdmin
@@ -259,15 +258,15 @@ class ClusterThrottle:
         self._admin.alter_topic_configs(topic, dict.fromkeys(empty))
 
     def _settles(self, broker: BrokerId, rates: Mapping[str, int]) -> bool:
+        def is_shown() -> bool:
+            shown = self._admin.own_broker_configs(broker, RATES)
+            return all(shown.get(key) == str(rate) for key, rate in rates.items())
+
         try:
-            return self._timing.settles(partial(self._shows, broker, rates))
+            return self._timing.settles(is_shown)
         except ClusterUnreachable as exc:
             _log.debug("the throttle of broker %s cannot be read: %s", broker, exc)
             return False
-
-    def _shows(self, broker: BrokerId, rates: Mapping[str, int]) -> bool:
-        shown = self._admin.own_broker_configs(broker, RATES)
-        return all(shown.get(key) == str(rate) for key, rate in rates.items())
 
     def _left(self, topic: TopicName, lists: dict[str, list[str]]) -> dict[str, list[str]]:
         """The lists of a topic once a broker shows them without these entries.

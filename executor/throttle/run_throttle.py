@@ -51,7 +51,8 @@ class RunThrottle:
         self._rates = rates
         self._timing = timing
         self._steering = steering
-        self._held = held
+        self.held = held
+        """What is set and not removed, by this run or the one being resumed."""
         self._open: dict[PartitionId, Move] = {}
         """Copying moves that have not ended."""
         self._begun: set[PartitionId] = set()
@@ -75,14 +76,14 @@ class RunThrottle:
     def limit(self, moves: Sequence[Move]) -> None:
         """Add moves that are about to start to the topics' lists."""
         new = [m for m in moves if m.id in self._open and m.id not in self._begun]
-        if self._held is not None and new:
-            self._throttle.limit(new, self._held)
+        if self.held is not None and new:
+            self._throttle.limit(new, self.held)
         self._begun.update(move.id for move in new)
 
     def release(self, move: Move) -> None:
         """Remove a completed move from the topics' lists."""
-        if self._held is not None:
-            self._throttle.release(move, self._held)
+        if self.held is not None:
+            self._throttle.release(move, self.held)
         self._open.pop(move.id, None)
 
     def adjust(self) -> None:
@@ -95,30 +96,30 @@ class RunThrottle:
                 self.set_rate(rate)
             self._steering.answer("; ".join(failed))
         now_s = self._timing.steady_s()
-        if self._held is None or now_s - self._looked_at_s < _EVERY_S:
+        if self.held is None or now_s - self._looked_at_s < _EVERY_S:
             return
         self._looked_at_s = now_s
         with _keeping_rates():
             if self._rates.follows:
                 self._rates.measure(list(self._open.values()))
             reason = "following what clients leave free"
-            self._apply(self._found(self._held.rates), reason)
+            self._apply(self._found(self.held.rates), reason)
 
     def raise_rate(self, move: Move) -> int | None:
         """Double the rates that a move copies under; return the highest, in bytes per second.
 
         None where there is no throttle, or it was raised less than 30 s ago.
         """
-        if self._held is None:
+        if self.held is None:
             return None
         now_s = self._timing.steady_s()
         out = [(broker, LEADER_RATE) for broker in move.replicas_before]
         into = [(broker, FOLLOWER_RATE) for broker in move.added]
         for broker, key in (*out, *into):
             since_s = now_s - self._raised_at_s.get((broker, key), float("-inf"))
-            if key in self._held.ours.get(broker, {}) and since_s >= _AGAIN_S:
+            if key in self.held.ours.get(broker, {}) and since_s >= _AGAIN_S:
                 self._raised_at_s[broker, key] = now_s
-                least = 2 * self._held.newest(broker, key)
+                least = 2 * self.held.newest(broker, key)
                 self._rates.raise_to((broker, key), least)
         rates = self._found({*move.replicas_before, *move.added})
         return self._apply(rates, f"since {move.id} falls behind")
@@ -132,28 +133,23 @@ class RunThrottle:
         if not self._open:
             return
         self._rates.choose(bytes_per_s, list(self._open.values()))
-        if self._held is not None:
-            self._apply(self._found(self._held.rates), "as asked")
+        if self.held is not None:
+            self._apply(self._found(self.held.rates), "as asked")
             return
         for failure in self._impose():
             _log.warning("%s", failure)
 
-    @property
-    def is_set(self) -> bool:
-        """Whether a throttle is set and not removed."""
-        return self._held is not None
-
     def end(self) -> str:
         """Remove the throttle; return what is left or not ours, in words, or ""."""
-        if self._held is None:
+        if self.held is None:
             return ""
-        left, theirs = self._lift(self._held)
+        left, theirs = self._lift(self.held)
         if left:
-            left, theirs = self._lift(self._held)
+            left, theirs = self._lift(self.held)
         if left:
             return f"{'; '.join([*left, *theirs])}; plimsoll cleanup removes it"
         self._journal.write(JournalEvent.UNTHROTTLED)
-        self._held = None
+        self.held = None
         return "; ".join(theirs)
 
     def _lift(self, held: ThrottleSettings) -> tuple[list[str], list[str]]:
@@ -168,7 +164,7 @@ class RunThrottle:
         moves = list(self._open.values())
         self._rates.measure_first(moves)
         rates = self._found(self._throttle.brokers(moves))
-        self._write(planned := self._throttle.plan(moves, rates, self._held))
+        self._write(planned := self._throttle.plan(moves, rates, self.held))
         self._looked_at_s = self._timing.steady_s()
         failed = self._throttle.set_rates(planned, rates)
         in_flight = [move for move in moves if move.id in self._begun]
@@ -187,13 +183,13 @@ class RunThrottle:
         return max(done, default=None)
 
     def _change(self, rates: Rates, reason: str) -> list[int]:
-        if self._held is None:
+        if self.held is None:
             return []
-        changes = self._throttle.changeable(self._held, self._different(rates))
+        changes = self._throttle.changeable(self.held, self._different(rates))
         if not changes:
             return []
-        self._write(self._held.with_rates(changes))
-        for failure in self._throttle.set_rates(self._held, changes):
+        self._write(self.held.with_rates(changes))
+        for failure in self._throttle.set_rates(self.held, changes):
             _log.warning("%s", failure)
         self._steering.record(f"throttle changed {reason}: {_rates_text(changes)}")
         for broker, of in changes.items():
@@ -202,7 +198,7 @@ class RunThrottle:
                 broker,
                 ", ".join(f"{key} {rate_text(rate)}" for key, rate in of.items()),
             )
-        ours = self._held.ours
+        ours = self.held.ours
         return [
             rate
             for broker, of in changes.items()
@@ -216,14 +212,14 @@ class RunThrottle:
         found: dict[BrokerId, dict[str, int]] = {}
         for broker, of in rates.items():
             for key, rate in of.items():
-                known = self._held.ours.get(broker, {}).get(key) if self._held else None
+                known = self.held.ours.get(broker, {}).get(key) if self.held else None
                 if known and (len(known) > 1 or abs(rate - known[-1]) > worth * known[-1]):
                     found.setdefault(broker, {})[key] = rate
         return found
 
     def _write(self, planned: ThrottleSettings) -> None:
         self._journal.write(JournalEvent.THROTTLED, **planned.document())
-        self._held = planned
+        self.held = planned
 
 
 def _rates_text(rates: Rates) -> str:
