@@ -43,8 +43,7 @@ from executor.run.run_context import RunContext
 from executor.run.run_outcome import with_balance, with_remaining
 from executor.schedule.admission import in_order
 from executor.schedule.disk_headroom import DiskHeadroom
-from executor.schedule.estimate import Forecast, forecast
-from executor.schedule.eta import EtaEstimator
+from executor.schedule.estimate import EtaEstimator, Forecast, forecast
 from executor.schedule.throughput import Pace
 from executor.timing import RunLimits, Timing
 from model.closing import Closing

@@ -26,11 +26,12 @@ _REST_FACTOR: Final = 2
 _FIRST: Final = 3
 """Requests timed at the start of a run; their median is the reference."""
 
-Room = Callable[[Sequence[Move]], Mapping[BrokerId, int]]
-
 
 class ClusterMonitor:
-    """Evaluates the stop rules; between two polls the last result holds. One thread uses it."""
+    """Evaluates the stop rules; between two polls the last result holds. One thread uses it.
+
+    `headroom` returns the free bytes of brokers that moves copy to.
+    """
 
     def __init__(
         self,
@@ -38,13 +39,13 @@ class ClusterMonitor:
         moves: Sequence[Move],
         limits: RunLimits,
         timing: Timing,
-        room: Room,
+        headroom: Callable[[Sequence[Move]], Mapping[BrokerId, int]],
     ) -> None:
         self._admin = admin
         self._moves = moves
         self._limits = limits
         self._timing = timing
-        self._room = room
+        self._headroom = headroom
         self._guards: dict[StopRule, HealthRule] = {}
         self._broken: tuple[BrokenStopRule, ...] = ()
         self._next_at_s = float("-inf")
@@ -85,7 +86,7 @@ class ClusterMonitor:
             min_in_sync=self._min_in_sync(views.values(), now_s),
             elections=self._admin.controller_elections(),
             answer_s=answer_s,
-            free_bytes=self._room(self._moves),
+            free_bytes=self._headroom(self._moves),
         )
 
     def _timed(self) -> tuple[ClusterView, float]:

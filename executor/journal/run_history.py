@@ -194,8 +194,8 @@ class PastRun:
         """Seconds from its start to its end, pauses included; if interrupted, until
         its last record.
         """
-        cut_off = self.ended_at_ms is None or self.state is RunState.INTERRUPTED
-        end_ms = self.last_at_ms if cut_off else self.ended_at_ms
+        is_open = self.ended_at_ms is None or self.state is RunState.INTERRUPTED
+        end_ms = self.last_at_ms if is_open else self.ended_at_ms
         return max(0.0, ((end_ms or 0) - self.started_at_ms) / 1000)
 
     @property

@@ -26,7 +26,6 @@ _CALM_S: Final = 60.0
 _CALM_WITHIN_S: Final = 180.0
 """Seconds after which AutoMQ lets every partition return."""
 _RETRY_S: Final = 1.0
-Observed = dict[PartitionId, ObservedMove]
 
 _RESTORES: Final = "what run "
 """The start of `limited_by` in the plan of a rollback."""
@@ -68,10 +67,12 @@ def plan_rollback(
     return _plan_of(past, tuple(reversed(back)), found, alive), left
 
 
-def observed(past: PastRun, platforms: Mapping[StorageKind, Platform]) -> Observed:
+def observed(
+    past: PastRun, platforms: Mapping[StorageKind, Platform]
+) -> dict[PartitionId, ObservedMove]:
     """The present state of each move that was sent, or may have been."""
     sent = [m for m in past.plan.moves if past.has_losses or past.moves[m.id].issued_at_ms]
-    found: Observed = {}
+    found: dict[PartitionId, ObservedMove] = {}
     for kind, platform in platforms.items():
         found |= platform.progress([move for move in sent if move.storage is kind])
     return found

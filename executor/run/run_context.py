@@ -9,7 +9,7 @@ from executor.journal.run_journal import RunJournal
 from executor.platforms.platform import Platform
 from executor.run.operator_control import Steering
 from executor.run.overrides import RunOverrides
-from executor.schedule.eta import EtaEstimator
+from executor.schedule.estimate import EtaEstimator
 from executor.timing import RunLimits, Timing
 from model.ids import BrokerId
 from model.plan.plan import Move, Plan

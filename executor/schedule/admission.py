@@ -30,9 +30,9 @@ def startable(
     moves in flight; `free_bytes` has the brokers whose free space is known.
     """
     chosen: list[Move] = []
-    room = Counter(free_bytes)
+    free = Counter(free_bytes)
     for move in running:
-        room.subtract(dict.fromkeys(move.added, bytes_per_replica(move)))
+        free.subtract(dict.fromkeys(move.added, bytes_per_replica(move)))
     busy = Counter(broker for move in running for broker in brokers_of(move))
     for move in waiting:
         in_flight = [*running, *chosen]
@@ -43,11 +43,11 @@ def startable(
         if max(busy[b] for b in brokers_of(move)) >= limits.moves_per_broker:
             continue
         needs = dict.fromkeys(move.added, bytes_per_replica(move))
-        if any(b in free_bytes and room[b] < size for b, size in needs.items()):
+        if any(b in free_bytes and free[b] < size for b, size in needs.items()):
             continue
         chosen.append(move)
         busy.update(brokers_of(move))
-        room.subtract(needs)
+        free.subtract(needs)
     return chosen
 
 
@@ -60,9 +60,9 @@ def too_big(move: Move, free_bytes: Mapping[BrokerId, int]) -> str:
     """Why a move cannot start even when nothing is in flight, in words."""
     size = bytes_per_replica(move)
     tight = [b for b in move.added if b in free_bytes and free_bytes[b] < size]
-    room = max(0, free_bytes[tight[0]])
+    free = max(0, free_bytes[tight[0]])
     return (
-        f"broker {tight[0]} has {bytes_text(room)} free beyond its reserve, and "
+        f"broker {tight[0]} has {bytes_text(free)} free beyond its reserve, and "
         f"{move.id} needs {bytes_text(size)}"
     )
 

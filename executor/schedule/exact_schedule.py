@@ -5,8 +5,8 @@ one after the other. So each move takes as long as it does alone, whenever it st
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ortools.sat.python import cp_model
@@ -24,16 +24,6 @@ _UNITS: Final = 20_000
 """Time resolution: units in which all moves could run one after the other."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExactSchedule:
-    """A schedule found by CP-SAT."""
-
-    begins: Mapping[PartitionId, float]
-    """Start of each move in seconds from the start of the run; empty if none was found."""
-    least_s: float
-    """A proved lower bound on the duration, in seconds."""
-
-
 def prove(
     tasks: Sequence[MoveTask],
     alone: Sequence[MoveTask],
@@ -47,21 +37,22 @@ def prove(
     """
     alone_s = sum(task.alone_s(constraints.speed) for task in alone)
     constraints = replace(constraints, limits=Concurrency(constraints.limits).widest)
-    separate = solve(tasks, constraints, least_s - alone_s, separate=True)
-    shared = solve(tasks, constraints, least_s - alone_s, separate=False)
+    separate, _ = _solve(tasks, constraints, least_s - alone_s, separate=True)
+    shared, shared_s = _solve(tasks, constraints, least_s - alone_s, separate=False)
     orders = [
-        sorted(tasks, key=lambda task: found.begins[task.move.id])
-        for found in (separate, shared)
-        if found.begins
+        sorted(tasks, key=lambda task: begins[task.move.id])
+        for begins in (separate, shared)
+        if begins
     ]
-    return orders, max(least_s, alone_s + shared.least_s)
+    return orders, max(least_s, alone_s + shared_s)
 
 
-def solve(
+def _solve(
     tasks: Sequence[MoveTask], constraints: ScheduleConstraints, least_s: float, *, separate: bool
-) -> ExactSchedule:
-    """The shortest schedule of a few moves, given a proved lower bound `least_s`.
+) -> tuple[dict[PartitionId, float], float]:
+    """The start of each move in the shortest schedule, and a proved bound on its duration.
 
+    Both in seconds; no starts if no schedule was found. `least_s`: a bound already known.
     Without `separate` copies, a resource carries any number of them at full speed: no
     such schedule can be executed, but its bound then holds for every way of sharing.
     Urgent moves take precedence only with `separate` copies.
@@ -130,7 +121,7 @@ class _Model:
             gone = sum(size for size in sizes if size < 0)
             self._model.add_reservoir_constraint(times, sizes, gone, free)
 
-    def solve(self, *, urgent: bool) -> ExactSchedule:
+    def solve(self, *, urgent: bool) -> tuple[dict[PartitionId, float], float]:
         """Solve with one thread and a fixed seed, so that results are reproducible."""
         objective: cp_model.LinearExprT = self._makespan
         last = self._urgent_end() if urgent else None
@@ -140,12 +131,10 @@ class _Model:
         solver = _new_solver(self._least_s)
         status = solver.solve(self._model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return ExactSchedule(begins={}, least_s=0.0)
+            return {}, 0.0
         bound = 0.0 if last is not None else solver.best_objective_bound
-        return ExactSchedule(
-            begins={pid: solver.value(begin) / self._per_s for pid, begin in self._begin.items()},
-            least_s=bound / self._per_s,
-        )
+        begins = {pid: solver.value(begin) / self._per_s for pid, begin in self._begin.items()}
+        return begins, bound / self._per_s
 
     def _add(self, task: MoveTask) -> None:
         pid, name = task.move.id, str(task.move.id)

@@ -54,16 +54,16 @@ def simulated(
     speed: CopySpeed,
     concurrency: Concurrency,
     free_bytes: Mapping[BrokerId, int] = NO_LIMIT,
-    under_way: Sequence[MoveTask] = (),
+    in_flight: Sequence[MoveTask] = (),
     copied: Mapping[PartitionId, float] = _NOTHING,
 ) -> Timeline:
     """Simulate moves in this order, as `Execution` runs them.
 
-    Copies share brokers fairly (max-min). `under_way` moves are already in flight, with
-    `copied` bytes done. `concurrency` is not changed.
+    Copies share brokers fairly (max-min). `in_flight` moves have begun already, with `copied`
+    bytes done. `concurrency` is not changed.
     """
     simulation = _Simulation(speed, copy.deepcopy(concurrency), free_bytes)
-    for task in under_way:
+    for task in in_flight:
         simulation.begin(task, copied.get(task.move.id, 0.0))
     waiting = {task.move.id: task for task in order}
     while waiting or simulation.running:
@@ -151,8 +151,8 @@ class _Simulation:
 
     def startable(self, waiting: Iterable[Move]) -> list[Move]:
         """The moves that start now."""
-        under_way = [r.task.move for r in self.running]
-        return startable(waiting, under_way, self._concurrency.limits, self.free)
+        in_flight = [r.task.move for r in self.running]
+        return startable(waiting, in_flight, self._concurrency.limits, self.free)
 
     def begin(self, task: MoveTask, copied: float = 0.0) -> None:
         """Start a move; its new replicas occupy their full size at once."""
@@ -211,9 +211,9 @@ class _Simulation:
         for left, rate in rates.items():
             for resource in left.copy.resources:
                 through[resource] += rate
-        for (broker, way), rate in through.items():
+        for (broker, direction), rate in through.items():
             fastest = self._tally(broker).fastest
-            fastest[way] = max(fastest.get(way, 0.0), rate)
+            fastest[direction] = max(fastest.get(direction, 0.0), rate)
 
     def _pass(self, step_s: float, rates: Mapping[_Left, float]) -> None:
         self._now_s += step_s

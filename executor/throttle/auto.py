@@ -29,13 +29,13 @@ class AutoThrottle:
         if self.ceiling is not None and not 1 <= self.floor <= self.ceiling:
             raise ValueError("a throttle's floor lies above its ceiling")
 
-    def rate(self, broker: BrokerId, way: Resource, used: float | None) -> float:
+    def rate(self, broker: BrokerId, direction: Resource, used: float | None) -> float:
         """Bytes per second that copies may use of a broker in one direction.
 
-        `way` is NET_IN or NET_OUT; `used` is what clients use there, None where
+        `direction` is NET_IN or NET_OUT; `used` is what clients use there, None where
         unknown.
         """
-        capacity = self.capacity.get(broker, self.capacity.get(ANY_BROKER, {})).get(way)
+        capacity = self.capacity.get(broker, self.capacity.get(ANY_BROKER, {})).get(direction)
         if capacity is None or used is None:
             return self._within(_FAIL_SAFE)
         return self._within(_SHARE * (capacity - used))
@@ -43,8 +43,8 @@ class AutoThrottle:
     @property
     def most_bytes_per_s(self) -> float:
         """Bytes per second that copies may use of the largest broker while clients are idle."""
-        ways = (Resource.NET_IN, Resource.NET_OUT)
-        known = [of[way] for of in self.capacity.values() for way in ways if way in of]
+        both = (Resource.NET_IN, Resource.NET_OUT)
+        known = [of[key] for of in self.capacity.values() for key in both if key in of]
         return self._within(_SHARE * max(known) if known else _FAIL_SAFE)
 
     def _within(self, rate: float) -> float:

@@ -24,7 +24,7 @@ Limit = tuple[BrokerId, str]
 
 _MARGIN: Final = 2
 """Bandwidth of a copy in multiples of the produce rate; it must exceed 1."""
-_WAYS: Final = {LEADER_RATE: Resource.NET_OUT, FOLLOWER_RATE: Resource.NET_IN}
+_DIRECTIONS: Final = {LEADER_RATE: Resource.NET_OUT, FOLLOWER_RATE: Resource.NET_IN}
 _SPAN_S: Final = 2.0
 """Seconds between two polls of leaders' logs where there was none before."""
 _log = logging.getLogger("plimsoll.executor")
@@ -75,7 +75,7 @@ def used(
     return {
         (broker, key): found[broker, key] if broker in measured else None
         for broker in brokers
-        for key in _WAYS
+        for key in _DIRECTIONS
     }
 
 
@@ -226,7 +226,8 @@ class RunRates:
         """Return rates by broker and setting; what moves need takes precedence over limits."""
         needs = needed(moves, self._traffic.written, self._at_once)
         return {
-            broker: {key: self._rate((broker, key), needs) for key in _WAYS} for broker in brokers
+            broker: {key: self._rate((broker, key), needs) for key in _DIRECTIONS}
+            for broker in brokers
         }
 
     def _rate(self, limit: Limit, needs: Mapping[Limit, float]) -> int:
@@ -234,7 +235,7 @@ class RunRates:
         least = self._least.get(limit, 1)
         if not self.follows:
             return max(self._given or 0, least)
-        free = self._auto.rate(broker, _WAYS[key], self._used.get(limit, 0.0))
+        free = self._auto.rate(broker, _DIRECTIONS[key], self._used.get(limit, 0.0))
         return ceil(max(free, needs.get(limit, 0.0), least))
 
     def _everything(self) -> list[PartitionId]:
@@ -261,12 +262,12 @@ class RunRates:
 
     def _words(self, limit: int, at: Limit, need: float, moves: int) -> str:
         what = "ceiling" if self.follows else "throttle"
-        way = "out of" if at[1] == LEADER_RATE else "into"
+        where = "out of" if at[1] == LEADER_RATE else "into"
         at_once = count_text(min(self._at_once, moves), "move")
         enough = rate_text(_rounded_up(need)).replace(" ", "")
         return (
             f"A {what} of {rate_text(limit)} is too low: with {at_once} at once, "
-            f"current production needs {rate_text(need)} {way} broker {at[0]}, twice "
+            f"current production needs {rate_text(need)} {where} broker {at[0]}, twice "
             f"what replicas fetch to keep up, or copies never complete. Use {enough} "
             "or more, or allow fewer moves at once."
         )

@@ -16,7 +16,7 @@ from executor.run.execution import Execution
 from executor.run.operator_control import Steering
 from executor.run.overrides import ClusterOverrides
 from executor.run.run_context import RunContext
-from executor.schedule.eta import EtaEstimator
+from executor.schedule.estimate import EtaEstimator
 from executor.schedule.throughput import Pace
 from executor.throttle.rates import RunRates
 from executor.timing import RunLimits
