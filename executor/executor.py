@@ -19,7 +19,7 @@ from executor.journal.archive import Archive, archive_of
 from executor.journal.journal_access import JournalAccess
 from executor.journal.left_settings import remains, suspects, with_left
 from executor.journal.run_history import PastRun, past_run, past_runs, unfinished
-from executor.journal.run_journal import RunJournal
+from executor.journal.run_journal import RunJournal, new_run_id
 from executor.platforms.automq_balancer import AutoMQBalancer
 from executor.platforms.automq_wal import AutoMQWal
 from executor.platforms.detect import platforms
@@ -111,7 +111,7 @@ class Executor(Closing):
         stop = steering.stopping
         with self._journals.sole_writer(journal_dir, plan.cluster_id, stop):
             self._restore_first(plan, journal_dir, undoes=undoes)
-            run_id = self._journals.new_run_id(journal_dir, plan.hash[:8])
+            run_id = new_run_id(journal_dir, self._timing.now_ms(), plan.hash[:8])
             report = self._run(plan, run_id, options, self._limits)
             if undoes:
                 report = with_left(report, journal_dir, plan.cluster_id)
@@ -239,7 +239,7 @@ class Executor(Closing):
             return self._plan_rollback(past_run(journal_dir, plan.cluster_id, report.run_id))
 
         def run_rollback(back: Plan) -> RunReport:
-            back_id = self._journals.new_run_id(journal_dir, back.hash[:8])
+            back_id = new_run_id(journal_dir, self._timing.now_ms(), back.hash[:8])
             return self._run(back, back_id, options, limits)
 
         return rolled_back(

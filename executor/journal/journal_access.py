@@ -37,10 +37,6 @@ class JournalAccess:
                 held.enter_context(self.archive.sole_writer(journal_dir, cluster_id, stop))
             yield
 
-    def new_run_id(self, journal_dir: Path, kind: str) -> str:
-        """An id that no run in the folder has."""
-        return new_run_id(journal_dir, self.timing.now_ms(), kind)
-
     @contextlib.contextmanager
     def opened(
         self, journal_dir: Path, plan: Plan | Action, run_id: str, *, resumed: bool
@@ -57,7 +53,7 @@ class JournalAccess:
     ) -> Iterator[RunJournal]:
         """Journal a change without a plan, from its start to its end or failure."""
         with self.sole_writer(journal_dir, cluster_id):
-            run_id = self.new_run_id(journal_dir, kind)
+            run_id = new_run_id(journal_dir, self.timing.now_ms(), kind)
             about = Action(cluster_id)
             with self.opened(journal_dir, about, run_id, resumed=False) as journal:
                 journal.write(JournalEvent.STARTED, by=by)

@@ -1,7 +1,7 @@
 """The stage of a move, and faults of a cluster, judged from what it reports."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from executor.client.responses import PartitionView
@@ -132,15 +132,6 @@ def text(brokers: Sequence[BrokerId]) -> str:
     return f"[{', '.join(map(str, brokers))}]"
 
 
-@dataclass(slots=True)
-class _Place:
-    """Progress of a move as positions in its lists; 0 is the list before it."""
-
-    reached: int = 0
-    asked: int = 0
-
-
-@dataclass(slots=True)
 class ReplicaSteps:
     """The next replica list to request; progress never goes backwards.
 
@@ -148,24 +139,25 @@ class ReplicaSteps:
     list after that one would undo later steps.
     """
 
-    _places: dict[PartitionId, _Place] = field(default_factory=dict)
+    def __init__(self) -> None:
+        # Positions in the lists of each move; 0 is the list before it.
+        self._reached: Counter[PartitionId] = Counter()
+        self._asked: Counter[PartitionId] = Counter()
 
     def see(self, move: Move, view: PartitionView | None, target: Replicas | None) -> None:
         """Take one poll of a move into account."""
-        place, lists = self._of(move), (move.replicas_before, *steps(move))
+        lists = (move.replicas_before, *steps(move))
         if view is not None and view.replicas in lists:
-            place.reached = max(place.reached, lists.index(view.replicas))
+            reached = lists.index(view.replicas)
+            self._reached[move.id] = max(self._reached[move.id], reached)
         for number, replicas in enumerate(lists[1:], start=1):
             if target is not None and set(target) == set(replicas):
-                place.asked = max(place.asked, number)
+                self._asked[move.id] = max(self._asked[move.id], number)
 
     def next(self, move: Move) -> Replicas | None:
         """The list to request; None once the last one is reached."""
-        place, lists = self._of(move), (move.replicas_before, *steps(move))
-        if place.reached == len(lists) - 1:
+        lists, reached = (move.replicas_before, *steps(move)), self._reached[move.id]
+        if reached == len(lists) - 1:
             return None
-        place.asked = max(place.asked, place.reached + 1)
-        return lists[place.asked]
-
-    def _of(self, move: Move) -> _Place:
-        return self._places.setdefault(move.id, _Place())
+        self._asked[move.id] = max(self._asked[move.id], reached + 1)
+        return lists[self._asked[move.id]]

@@ -187,7 +187,7 @@ class Execution:
             in_flight = self._in_flight.moves
             if not in_flight and (self._gate.halted or not self._waiting):
                 return
-            idle = self._gate.is_paused and not in_flight
+            idle = self._gate.paused and not in_flight
             self._timing.pause(limits.health_s if idle else limits.poll_s)
             with self._barring():
                 self._record(self._in_flight.poll())

@@ -7,7 +7,7 @@ from typing import Final
 
 from model.units import rate_text
 
-MOST_RECORDED: Final = 1000
+_MOST_RECORDED: Final = 1000
 """Log lines kept; nobody takes them where a run has no log."""
 
 
@@ -35,33 +35,26 @@ class Steering:
         self.by = by
         """Who approved the run, for its journal."""
         self._operator = operator or by
-        self._recorded: deque[str] = deque(maxlen=MOST_RECORDED)
+        self._recorded: deque[str] = deque(maxlen=_MOST_RECORDED)
         self.stopping = threading.Event()
         """Set to start nothing further; also by `abort`."""
-        self._paused = False
-        self._aborting = False
-        self._rates: deque[int | None] = deque()
-        self._asked: AskedRate | None = None
-
-    @property
-    def paused(self) -> bool:
+        self.paused = False
         """Whether to start no moves for now."""
-        return self._paused
-
-    @property
-    def aborting(self) -> bool:
+        self.aborting = False
         """Whether to cancel in-flight moves."""
-        return self._aborting
+        self.asked: AskedRate | None = None
+        """The most recently requested rate and its outcome."""
+        self._rates: deque[int | None] = deque()
 
     def pause(self) -> None:
         """Start no moves until `resume`; in-flight moves continue."""
         self._act("pause the run")
-        self._paused = True
+        self.paused = True
 
     def resume(self) -> None:
         """End a pause."""
         self._act("resume the run")
-        self._paused = False
+        self.paused = False
 
     def stop(self) -> None:
         """Start no further moves, and wait for in-flight ones."""
@@ -72,25 +65,20 @@ class Steering:
     def abort(self) -> None:
         """Start no further moves, and cancel in-flight ones where the platform can."""
         self._act("abort the run and cancel in-flight moves")
-        self._aborting = True
+        self.aborting = True
         self.stopping.set()
 
     def throttle(self, bytes_per_s: int | None) -> None:
         """Request another throttle rate in bytes per second; None follows clients."""
         rate = "auto" if bytes_per_s is None else rate_text(bytes_per_s)
         self._act(f"change the throttle to {rate}")
-        self._asked = AskedRate(bytes_per_s=bytes_per_s)
+        self.asked = AskedRate(bytes_per_s=bytes_per_s)
         self._rates.append(bytes_per_s)
-
-    @property
-    def asked(self) -> AskedRate | None:
-        """The most recently requested rate and its outcome."""
-        return self._asked
 
     def answer(self, reason: str) -> None:
         """Record why the newest rate is not in force; "" means that it is."""
-        if self._asked is not None:
-            self._asked = replace(self._asked, answer=reason)
+        if self.asked is not None:
+            self.asked = replace(self.asked, answer=reason)
 
     def asked_rates(self) -> list[int | None]:
         """Rates requested since the last call, in order."""

@@ -37,7 +37,7 @@ class RunGate:
         self._events: list[RunEvent] = []
         self._answered_at_s = 0.0
         self._healthy_at_s = float("-inf")
-        self._paused = ""
+        self.paused = ""
         """Why no moves are started for now; empty while the run is not paused."""
         self._paused_for: StopRule | None = None
         self._paused_at_s = 0.0
@@ -61,11 +61,6 @@ class RunGate:
     def cancels(self) -> bool:
         """Whether in-flight moves are to be cancelled."""
         return self._steering.aborting or self.rolls_back
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether no moves are started for now."""
-        return bool(self._paused)
 
     def take_events(self) -> list[RunEvent]:
         """Return what has changed since the last call, oldest first."""
@@ -102,7 +97,7 @@ class RunGate:
 
     @property
     def _is_open(self) -> bool:
-        return not (self.halted or self._paused or self._steering.paused)
+        return not (self.halted or self.paused or self._steering.paused)
 
     def _react(self, broken: Sequence[BrokenStopRule], now_s: float) -> None:
         """Apply the most severe reaction to the broken rules."""
@@ -118,9 +113,9 @@ class RunGate:
             self._pause(_PAUSED, None, now_s)
         elif holding is not None:
             self._pause(holding.reason, holding.rule, now_s)
-        elif self._paused and now_s - self._broken_at_s >= self._rules.calm_s:
+        elif self.paused and now_s - self._broken_at_s >= self._rules.calm_s:
             _log.info("the run continues")
-            self._paused = ""
+            self.paused = ""
             self._events.append(Continued())
 
     def reaction(self, broken: BrokenStopRule) -> Reaction:
@@ -131,14 +126,14 @@ class RunGate:
         return configured
 
     def _pause(self, reason: str, rule: StopRule | None, now_s: float) -> None:
-        if not self._paused or rule is not self._paused_for:
+        if not self.paused or rule is not self._paused_for:
             _log.info("the run pauses: %s", reason)
-            self._paused, self._paused_for, self._paused_at_s = reason, rule, now_s
+            self.paused, self._paused_for, self._paused_at_s = reason, rule, now_s
             self._events.append(Paused(reason))
         limit_s = self._rules.pause_limit_s
         endless = rule is None or rule is StopRule.WINDOW
         if not endless and now_s - self._paused_at_s >= limit_s:
-            self.halt(f"{self._paused}; not better after {seconds_text(limit_s)}")
+            self.halt(f"{self.paused}; not better after {seconds_text(limit_s)}")
 
     def halt(self, reason: str, how: Reaction = Reaction.STOP) -> None:
         """Start nothing further; only the first reason counts."""

@@ -96,7 +96,7 @@ STATES = {
 
 async def _show(on: Stage, state: State) -> None:
     on.loop.previous_runs.interrupted = state.interrupted
-    on.loop.steering._asked = state.asked
+    on.loop.steering.asked = state.asked
     await on.show(replace(state.view, run=state.run), running=state.is_running)
     # A growing table is laid out once more after it has its rows.
     await on.settle()

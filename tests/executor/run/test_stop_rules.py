@@ -283,21 +283,23 @@ def test_moves_wait_for_their_window_with_nothing_set(tmp_path: Path) -> None:
     assert reason == "the window for moves is closed"
 
 
-def test_a_closing_window_ends_a_run_if_configured(tmp_path: Path) -> None:
+def site_with_closing_window(tmp_path: Path, reaction: Reaction) -> SimulatedRun:
+    """A site where the window closes after few moves."""
     at = site(tmp_path)
     end = datetime.fromtimestamp(at.cluster.now_s + FEW_S, UTC)
-    rules = StopRules(window_end=end, window=Reaction.STOP)
-    at.limits = replace(at.limits, stop_rules=rules)
+    at.limits = replace(at.limits, stop_rules=StopRules(window_end=end, window=reaction))
+    return at
+
+
+def test_a_closing_window_ends_a_run_if_configured(tmp_path: Path) -> None:
+    at = site_with_closing_window(tmp_path, Reaction.STOP)
     report = at.run()
     assert (report.state, report.reason) == (RunState.STOPPED, "the window for moves is closed")
     assert states(report) == [MoveState.DONE] * 2 + [MoveState.PLANNED]
 
 
 def test_a_rollback_ignores_the_window(tmp_path: Path) -> None:
-    at = site(tmp_path)
-    end = datetime.fromtimestamp(at.cluster.now_s + FEW_S, UTC)
-    rules = StopRules(window_end=end, window=Reaction.ROLL_BACK)
-    at.limits = replace(at.limits, stop_rules=rules)
+    at = site_with_closing_window(tmp_path, Reaction.ROLL_BACK)
     report = at.run()
     assert report.rollback is not None
     assert report.rollback.state is RunState.DONE

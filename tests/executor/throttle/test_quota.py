@@ -130,16 +130,18 @@ def test_settings_from_before_two_runs_are_restored(
     assert configs.brokers == {ONE: {LEADER_RATE: "77"}, TWO: {LEADER_RATE: "55"}}
 
 
-def silence(configs: FakeConfigs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Broker 2 takes no settings."""
+def fail(
+    configs: FakeConfigs, monkeypatch: pytest.MonkeyPatch, failing: BrokerId, error: Exception
+) -> None:
+    """One broker takes no settings."""
     change = configs.alter_broker_configs
 
-    def but_two(broker: BrokerId, values: dict[str, str | None]) -> None:
-        if broker == TWO:
-            raise ClusterUnreachable("no answer")
+    def but_one(broker: BrokerId, values: dict[str, str | None]) -> None:
+        if broker == failing:
+            raise error
         change(broker, values)
 
-    monkeypatch.setattr(configs, "alter_broker_configs", but_two)
+    monkeypatch.setattr(configs, "alter_broker_configs", but_one)
 
 
 def test_a_broker_that_does_not_answer_is_named(
@@ -147,7 +149,7 @@ def test_a_broker_that_does_not_answer_is_named(
 ) -> None:
     throttle_settings = throttle.plan(MOVES, SAME)
     throttle.set_rates(throttle_settings, SAME)
-    silence(configs, monkeypatch)
+    fail(configs, monkeypatch, TWO, ClusterUnreachable("no answer"))
     left = ["broker 2 did not answer and keeps its throttle"]
     assert throttle.lift(throttle_settings) == (left, [])
     assert set(configs.brokers) == {TWO}
@@ -157,7 +159,7 @@ def test_a_silent_broker_does_not_keep_others_from_being_set(
     configs: FakeConfigs, throttle: ClusterThrottle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     throttle_settings = throttle.plan(MOVES, SAME)
-    silence(configs, monkeypatch)
+    fail(configs, monkeypatch, TWO, ClusterUnreachable("no answer"))
     (message,) = throttle.set_rates(throttle_settings, SAME)
     assert message == "broker 2 did not accept the throttle: no answer"
     assert set(configs.brokers) == {ONE, THREE}
@@ -191,14 +193,7 @@ def test_a_broker_that_refuses_does_not_keep_others_from_being_restored(
 ) -> None:
     throttle_settings = throttle.plan(MOVES, SAME)
     throttle.set_rates(throttle_settings, SAME)
-    change = configs.alter_broker_configs
-
-    def but_one(broker: BrokerId, values: dict[str, str | None]) -> None:
-        if broker == ONE:
-            raise ExecutionStopped("a policy refuses it")
-        change(broker, values)
-
-    monkeypatch.setattr(configs, "alter_broker_configs", but_one)
+    fail(configs, monkeypatch, ONE, ExecutionStopped("a policy refuses it"))
     message = "broker 1 keeps its throttle: a policy refuses it"
     assert throttle.lift(throttle_settings) == ([message], [])
     assert set(configs.brokers) == {ONE}
