@@ -87,8 +87,7 @@ class ClusterAdmin(Protocol):
     ) -> dict[PartitionId, int]:
         """Offsets of one kind from the leader of these partitions.
 
-        Partitions without an answer are absent; LATEST_TIERED is -1 while nothing is in
-        the tier.
+        Partitions without an answer are absent; LATEST_TIERED is -1 while nothing is in the tier.
         """
         ...
 

@@ -113,9 +113,8 @@ class KafkaAdmin(Closing):
     ) -> dict[PartitionId, PartitionResponse]:
         """Request replica lists, or cancel with None (KIP-455).
 
-        Returns one response per partition, UNKNOWN where none came. Brokers since 4.1
-        are told to refuse a change of the replication factor (KIP-860); the driver
-        omits that for older ones.
+        Returns one response per partition, UNKNOWN where none came. Brokers since 4.1 are told to
+        refuse a change of the replication factor (KIP-860); the driver omits that for older ones.
         """
         request = reassignment(targets, int(1000 * self._timeout_s))
         with self._client.calling("reassign partitions", _ALTER) as client:

@@ -47,9 +47,8 @@ def check(admin: ClusterAdmin, cluster: ClusterView) -> tuple[str, ...]:
         )
     if name := _first(topics, _CRUISE_TOPICS):
         warnings.append(
-            f"The topic {name} belongs to Cruise Control. Let it start no rebalance "
-            "and no self-healing during the run: its moves stop a run, and may undo it "
-            "later."
+            f"The topic {name} belongs to Cruise Control. Let it start no rebalance and no "
+            "self-healing during the run: its moves stop a run, and may undo it later."
         )
     return tuple(warnings)
 
@@ -64,11 +63,10 @@ def _refuse_redpanda(mode: str | None, cluster: ClusterView) -> None:
         )
     if cluster.cluster_id.startswith(_REDPANDA_ID):
         raise GuardrailRefused(
-            f"{cluster.cluster_id} is a Redpanda cluster, which does not report over "
-            f"Kafka's protocol whether it moves partitions by itself ({_REDPANDA}). "
-            "Make sure that this is off, write the plan with plan --reassignment-json "
-            "and execute it with kafka-reassign-partitions; plimsoll executes none "
-            "there."
+            f"{cluster.cluster_id} is a Redpanda cluster, which does not report over Kafka's "
+            f"protocol whether it moves partitions by itself ({_REDPANDA}). Make sure that this is "
+            "off, write the plan with plan --reassignment-json and execute it with "
+            "kafka-reassign-partitions; plimsoll executes none there."
         )
 
 

@@ -96,8 +96,7 @@ class Archive:
             yield
 
     def fetch(self, journal_dir: Path, cluster_id: str, run_id: str | None = None) -> None:
-        """Download runs of a cluster: the newest, those of the last day, all since
-        `run_id`.
+        """Download runs of a cluster: the newest, those of the last day, all since `run_id`.
 
         A shorter local journal is replaced. A diverging one, whose writer has lost the lease, is
         renamed: its extra records either were never acted on, or can be read from the cluster.

@@ -27,8 +27,7 @@ class JournalAccess:
     ) -> Iterator[None]:
         """Hold the lock of this machine and the lease of the archive.
 
-        `stop` ends the wait for a lease. Raises as `lock.sole_writer` and
-        `Archive.sole_writer` do.
+        `stop` ends the wait for a lease. Raises as `lock.sole_writer` and `Archive.sole_writer` do.
         """
         with contextlib.ExitStack() as held:
             held.enter_context(sole_writer(journal_dir, cluster_id))

@@ -3,13 +3,12 @@
 The object `<cluster id>/lease.json` names the holder. It is changed by conditional
 writes only, so of several processes that replace one state, a single one succeeds.
 
-Clocks of different hosts are not compared. Let D be the duration in the object. Its
-holder counts D from before its last write was sent; a process that wants to take over
-counts D (and 1 % more, since clock rates differ by less) from after it first read
-that state, and takes over only if the state is still the same then. The write came
-before the read, so the holder's time ends before the taker's does. The holder in turn
-sends no request that could outlast its time: it renews first, which fails once another
-process has taken over. No lease can prevent the remaining case: a process that is
+Clocks of different hosts are not compared. Let D be the duration in the object. Its holder counts D
+from before its last write was sent; a process that wants to take over counts D (and 1 % more, since
+clock rates differ by less) from after it first read that state, and takes over only if the state is
+still the same then. The write came before the read, so the holder's time ends before the taker's
+does. The holder in turn sends no request that could outlast its time: it renews first, which fails
+once another process has taken over. No lease can prevent the remaining case: a process that is
 suspended between its last check of the clock and the sending of one request.
 """
 
@@ -90,9 +89,8 @@ class _Held:
 class Lease:
     """The lease of one cluster at a time. One thread uses it.
 
-    `call_s`: the longest time in seconds that a request to the cluster may take. No
-    thread renews the lease: `need` does before a change, and `keep` whenever the
-    cluster is read.
+    `call_s`: the longest time in seconds that a request to the cluster may take. No thread renews
+    the lease: `need` does before a change, and `keep` whenever the cluster is read.
     """
 
     def __init__(self, bucket: Bucket, timing: Timing, *, call_s: float, holder: str) -> None:
@@ -113,10 +111,9 @@ class Lease:
     def held(self, cluster_id: str, stop: threading.Event) -> Iterator[None]:
         """Hold the lease of a cluster.
 
-        If its holder seems to have died, waits until that is certain. Raises
-        GuardrailRefused where another process holds it, ExecutionStopped where `stop`
-        is set meanwhile, ConfigError where the object or the bucket is unusable, and as
-        `Bucket` does.
+        If its holder seems to have died, waits until that is certain. Raises GuardrailRefused where
+        another process holds it, ExecutionStopped where `stop` is set meanwhile, ConfigError where
+        the object or the bucket is unusable, and as `Bucket` does.
         """
         self._lost = ""
         self._held = self._taken(f"{path_part(cluster_id)}/lease.json", stop)
@@ -250,9 +247,8 @@ class Lease:
 
     def _refusal(self, key: str, old: LeaseDocument) -> GuardrailRefused:
         return GuardrailRefused(
-            f"{old.holder} is changing the cluster: it holds the lease "
-            f"{self._bucket.where(key)} and renews it. Wait until its run has ended, "
-            "or stop it."
+            f"{old.holder} is changing the cluster: it holds the lease {self._bucket.where(key)} "
+            "and renews it. Wait until its run has ended, or stop it."
         )
 
     def _document(self, token: str, epoch: int) -> LeaseDocument:

@@ -84,10 +84,9 @@ def _suspect(past: PastRun, kind: str, name: object, values: Mapping[str, str]) 
     entity = f"--entity-name {name}" if name is not None else "--entity-default"
     for key, value in values.items():
         yield (
-            f"{who} has {key} = {value}, which the run {past.run_id} may have set: its "
-            "record is missing. If nobody else has set it, remove it with "
-            f"kafka-configs.sh --alter --entity-type {kind}s {entity} "
-            f"--delete-config {key}"
+            f"{who} has {key} = {value}, which the run {past.run_id} may have set: its record is "
+            "missing. If nobody else has set it, remove it with kafka-configs.sh --alter "
+            f"--entity-type {kind}s {entity} --delete-config {key}"
         )
 
 

@@ -48,24 +48,21 @@ class AutoMQ:
         for move in moves:
             if len(move.replicas_after) != 1:
                 raise GuardrailRefused(
-                    f"The plan puts {move.id} on "
-                    f"{move_progress.text(move.replicas_after)}, and AutoMQ keeps one "
-                    "replica of a partition. Plan again from this cluster."
+                    f"The plan puts {move.id} on {move_progress.text(move.replicas_after)}, and "
+                    "AutoMQ keeps one replica of a partition. Plan again from this cluster."
                 )
         if not self._suspend and (reason := self._balancer.acts()):
             raise GuardrailRefused(
-                f"{reason} and would work against the plan. Say --suspend-balancer "
-                f"to have {' and '.join(THRESHOLDS)} set to {NEVER} for the run and "
-                "restored after it; or set them yourself for the whole cluster "
-                "(dynamic, in force at once), and on each broker that has a value of "
-                "its own."
+                f"{reason} and would work against the plan. Say --suspend-balancer to have "
+                f"{' and '.join(THRESHOLDS)} set to {NEVER} for the run and restored after it; or "
+                "set them yourself for the whole cluster (dynamic, in force at once), and on each "
+                "broker that has a value of its own."
             )
 
     def requests(self, move: Move) -> tuple[str, ...]:
         """One reassignment request."""
         return (
-            f"AlterPartitionReassignments {move.id}: "
-            f"{move_progress.text(move.replicas_before)} -> "
+            f"AlterPartitionReassignments {move.id}: {move_progress.text(move.replicas_before)} -> "
             f"{move_progress.text(move.replicas_after)}",
         )
 

@@ -89,9 +89,8 @@ class AutoMQBalancer:
     ) -> SuspendedBalancer | None:
         """Return the thresholds to raise for these moves, with their present values.
 
-        For thresholds that `held` raised and that were not changed since, the values
-        from before. None where the balancer does not act, or no move is in shared
-        storage. Changes nothing.
+        For thresholds that `held` raised and that were not changed since, the values from before.
+        None where the balancer does not act, or no move is in shared storage. Changes nothing.
         """
         shared = any(move.storage is StorageKind.SHARED for move in moves)
         if not (shared and self.acts()):
@@ -171,8 +170,7 @@ def _whose(broker: BrokerId | None) -> str:
 class RunBalancer:
     """AutoMQ's balancer during one run, journalled before each change.
 
-    `consent`: whether the run may suspend it. `held`: what the run being resumed has
-    raised.
+    `consent`: whether the run may suspend it. `held`: what the run being resumed has raised.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import Final
 
 from executor.client.cluster_admin import ClusterAdmin
 from executor.client.responses import LogDirView, PartitionResponse, PartitionView
-from executor.health import competing_rebalancers as other_rebalancers
+from executor.health import competing_rebalancers
 from executor.health.health_rules import BrokenStopRule, broken_for_plan
 from executor.platforms import move_progress
 from executor.platforms import replica_log_dirs as log_dirs
@@ -87,7 +87,7 @@ class ReplicatedKafka:
         steps = {m.id: self._steps.next(m) for m in moves}
         lists = {p: step for p, step in steps.items() if step and p not in failed}
         answers = dict.fromkeys(steps, PartitionResponse.accepted()) | failed
-        return answers | (other_rebalancers.reassign(self._admin, lists) if lists else {})
+        return answers | (competing_rebalancers.reassign(self._admin, lists) if lists else {})
 
     def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
         """Cancel the reassignments that are ours, then restore the previous list order."""
@@ -191,10 +191,9 @@ class ReplicatedKafka:
 class TieredKafka(ReplicatedKafka):
     """Topics with remote storage: only the tail of the log is copied.
 
-    `prepare` waits until the log after the last tiered offset is short (KIP-405,
-    KIP-1023), and verifies the segments through S3 where it can.
-    `lowers_segments`: whether the run has lowered segment.bytes, which takes brokers a
-    while to apply.
+    `prepare` waits until the log after the last tiered offset is short (KIP-405, KIP-1023), and
+    verifies the segments through S3 where it can. `lowers_segments`: whether the run has lowered
+    segment.bytes, which takes brokers a while to apply.
     """
 
     def __init__(

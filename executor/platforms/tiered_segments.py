@@ -1,10 +1,9 @@
 """Lower segment.bytes and local retention of tiered topics while a run moves them.
 
-Kafka has no call that rolls a segment or deletes one from the local disk, but lower
-settings do it: `segment.bytes` rolls the active segment on the next append, and
-`local.retention.bytes` deletes segments that are in the tier. Previous values are
-journalled first, so that a later process can restore them after a crash. Settings
-changed by someone else in the meantime are kept and reported.
+Kafka has no call that rolls a segment or deletes one from the local disk, but lower settings do it:
+`segment.bytes` rolls the active segment on the next append, and `local.retention.bytes` deletes
+segments that are in the tier. Previous values are journalled first, so that a later process can
+restore them after a crash. Settings changed by someone else in the meantime are kept and reported.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -209,8 +208,7 @@ def _least_segment(configs: Mapping[str, str], fetched: int) -> int:
 class RunSegmentSettings:
     """Lower segment settings during one run, journalled before each change.
 
-    `consent`: whether the run may lower them. `held`: what the run being resumed has
-    lowered.
+    `consent`: whether the run may lower them. `held`: what the run being resumed has lowered.
     """
 
     def __init__(

@@ -100,9 +100,7 @@ class Tail:
         return self.bytes_to_copy <= SEGMENTS * self.retention.segment_bytes
 
     def may_get_short(self, within_s: float) -> bool:
-        """Whether waiting `within_s` seconds can help: the tail is long, and
-        segments will leave.
-        """
+        """Whether waiting `within_s` seconds helps: the tail is long, and segments will leave."""
         return not self.is_short and (self.skips or not self._stays_local(within_s))
 
     @property

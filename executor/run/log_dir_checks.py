@@ -133,9 +133,8 @@ def _refuse_closed(move: Move, broker: BrokerId, path: str, dirs: Sequence[LogDi
     failed = [d.path for d in dirs if d.offline] if broker in changed_dirs(move) else []
     if found[0].offline or failed:
         raise GuardrailRefused(
-            f"The log directory {path if found[0].offline else failed[0]} of broker "
-            f"{broker} is offline, so {move.id} cannot go to {path}. Bring it "
-            "back first."
+            f"The log directory {path if found[0].offline else failed[0]} of broker {broker} is "
+            f"offline, so {move.id} cannot go to {path}. Bring it back first."
         )
     if found[0].cordoned:
         raise GuardrailRefused(

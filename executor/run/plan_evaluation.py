@@ -1,8 +1,7 @@
 """Evaluate a plan's rules again, just before anything is sent.
 
-A plan file is not trusted, even if its hash fits: placements are judged by the
-cluster's metadata, amounts by the loads in the plan itself, since nothing measures
-loads while a plan is executed.
+A plan file is not trusted, even if its hash fits: placements are judged by the cluster's metadata,
+amounts by the loads in the plan itself, since nothing measures loads while a plan is executed.
 """
 
 from collections import Counter, defaultdict

@@ -65,8 +65,7 @@ def check(plan: Plan, seen: Observed, ours: Mapping[PartitionId, str] | None = N
     if seen.cluster.cluster_id != plan.cluster_id:
         raise GuardrailRefused(
             f"The plan is for the cluster {plan.cluster_id}, but this is "
-            f"{seen.cluster.cluster_id}. Set the right bootstrap servers, or plan "
-            "again."
+            f"{seen.cluster.cluster_id}. Set the right bootstrap servers, or plan again."
         )
     log_dir_checks.refuse_unclear(plan.moves)
     _refuse_moving(plan, seen, ours or {})

@@ -148,9 +148,8 @@ def _refuse_too_early(past: PastRun, move: Move, now_ms: int) -> None:
     calm_s = _CALM_S - (now_ms - _ended_ms(past.moves[move.id], now_ms)) / 1000
     if move.storage is StorageKind.SHARED and calm_s > 0:
         raise GuardrailRefused(
-            f"{move.id} left broker {text(move.replicas_before)} less than "
-            f"{_CALM_S:.0f} s ago, and AutoMQ stalls when it returns so soon. Roll "
-            f"back in {calm_s:.0f} s."
+            f"{move.id} left broker {text(move.replicas_before)} less than {_CALM_S:.0f} s ago, "
+            f"and AutoMQ stalls when it returns so soon. Roll back in {calm_s:.0f} s."
         )
 
 

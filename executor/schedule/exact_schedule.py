@@ -32,8 +32,7 @@ def prove(
 ) -> tuple[list[list[MoveTask]], float]:
     """Return candidate orders, and a lower bound in seconds for any order.
 
-    `alone`: moves that run one at a time after the others. `least_s`: a lower bound
-    already known.
+    `alone`: moves that run one at a time after the others. `least_s`: a lower bound already known.
     """
     alone_s = sum(task.alone_s(constraints.speed) for task in alone)
     constraints = replace(constraints, limits=Concurrency(constraints.limits).widest)

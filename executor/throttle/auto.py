@@ -32,8 +32,7 @@ class AutoThrottle:
     def rate(self, broker: BrokerId, direction: Resource, used: float | None) -> float:
         """Bytes per second that copies may use of a broker in one direction.
 
-        `direction` is NET_IN or NET_OUT; `used` is what clients use there, None where
-        unknown.
+        `direction` is NET_IN or NET_OUT; `used` is what clients use there, None where unknown.
         """
         capacity = self.capacity.get(broker, self.capacity.get(ANY_BROKER, {})).get(direction)
         if capacity is None or used is None:

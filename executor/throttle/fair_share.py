@@ -12,10 +12,9 @@ def fair_rates(
 ) -> dict[_Flow, float]:
     """Return max-min fair rates in bytes per second.
 
-    No rate can be raised without lowering a lower one. The limit with the least left
-    per flow is filled first (progressive filling; Bertsekas and Gallager, Data
-    Networks, 6.5.2). `flows`: the limits that each flow counts towards, at least one.
-    `free`: bytes per second of each limit.
+    No rate can be raised without lowering a lower one. The limit with the least left per flow is
+    filled first (progressive filling; Bertsekas and Gallager, Data Networks, 6.5.2). `flows`: the
+    limits that each flow counts towards, at least one. `free`: bytes per second of each limit.
     """
     left = {limit: max(0.0, rate) for limit, rate in free.items()}
     rates: dict[_Flow, float] = {}

@@ -40,9 +40,8 @@ def needed(
 ) -> dict[Limit, float]:
     """Minimum rates under which copies complete, in bytes per second.
 
-    Replicas in sync count towards a rate, so a leader needs the produce rate once per
-    replica; a new replica's broker needs it once. Of the moves at a broker, the
-    `at_once` largest count.
+    Replicas in sync count towards a rate, so a leader needs the produce rate once per replica; a
+    new replica's broker needs it once. Of the moves at a broker, the `at_once` largest count.
     """
     needs: defaultdict[Limit, list[float]] = defaultdict(list)
     for move in moves:

@@ -8,7 +8,7 @@ import pytest
 
 from executor.client.cluster_admin import ClusterAdmin
 from executor.client.responses import ClusterView, PartitionResponse
-from executor.health import competing_rebalancers as other_rebalancers
+from executor.health import competing_rebalancers
 from executor.platforms.stock_kafka import ReplicatedKafka
 from model.errors import GuardrailRefused, RightsMissing
 from model.ids import BrokerId, PartitionId, TopicName
@@ -44,7 +44,7 @@ class FakeShown:
 
 def check(shown: FakeShown, cluster_id: str = CLUSTER_ID) -> tuple[str, ...]:
     cluster = ClusterView(cluster_id=cluster_id, alive=frozenset(ids([1, 2, 3])))
-    return other_rebalancers.check(cast("ClusterAdmin", shown), cluster)
+    return competing_rebalancers.check(cast("ClusterAdmin", shown), cluster)
 
 
 def start(shown: FakeShown) -> dict[PartitionId, PartitionResponse]:
@@ -110,9 +110,8 @@ def test_a_warning_is_given_about_cruise_control(topic: str) -> None:
         ("orders-eu", "policy forbids it"),
         (
             "__amazon_msk_canary",
-            "policy forbids it; Amazon MSK's Express brokers refuse reassignments "
-            "while intelligent rebalancing is ACTIVE: pause it (UpdateRebalancing), "
-            "then plan again",
+            "policy forbids it; Amazon MSK's Express brokers refuse reassignments while "
+            "intelligent rebalancing is ACTIVE: pause it (UpdateRebalancing), then plan again",
         ),
     ],
 )

@@ -295,9 +295,8 @@ def test_a_cleanup_restores_even_if_it_cannot_be_recorded(tmp_path: Path) -> Non
     with unwritable(path):
         (message,) = at.executor().clean_up(tmp_path)
         assert message == (
-            f"run {path.stem}: its throttle is gone; its journal cannot record that "
-            f"(Operation not permitted); make {path} writable and repeat plimsoll "
-            "cleanup"
+            f"run {path.stem}: its throttle is gone; its journal cannot record that (Operation not "
+            f"permitted); make {path} writable and repeat plimsoll cleanup"
         )
         assert at.is_clean
         assert len(at.executor().left(tmp_path)) == 1

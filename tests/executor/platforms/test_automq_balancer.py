@@ -243,9 +243,8 @@ def test_settings_changed_by_someone_else_are_kept_and_reported(tmp_path: Path) 
     report = bench.run()
     assert report.state is RunState.DONE
     assert report.reason == (
-        f"someone else has set {IN} of all brokers to 9 in the meantime, which stays; "
-        f"someone else has set {OUT} of broker 2 to its default in the meantime, which "
-        "stays"
+        f"someone else has set {IN} of all brokers to 9 in the meantime, which stays; someone else "
+        f"has set {OUT} of broker 2 to its default in the meantime, which stays"
     )
     assert settings_of(bench) == ({IN: "9"}, {TWO: {"other": "1"}})
 

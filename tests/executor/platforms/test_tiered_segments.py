@@ -262,9 +262,8 @@ def test_settings_changed_by_someone_else_are_kept_and_reported(tmp_path: Path) 
     report = at.run()
     assert report.state is RunState.DONE
     assert report.reason == (
-        f"someone else has set {LOCAL} of orders to 7 in the meantime, which stays; "
-        f"someone else has set {SEGMENT} of orders to 9000000 in the meantime, which "
-        "stays"
+        f"someone else has set {LOCAL} of orders to 7 in the meantime, which stays; someone else "
+        f"has set {SEGMENT} of orders to 9000000 in the meantime, which stays"
     )
     assert own(at) == OWN | theirs
 
