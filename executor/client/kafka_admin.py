@@ -72,9 +72,7 @@ class KafkaAdmin(Closing):
         )
 
     def controller_elections(self) -> int | None:
-        """Controller elections so far (KIP-595); None before KRaft."""
-        what = "describe its controller"
-        return self._ask(what, _DESCRIBE, controller_epoch)
+        return self._ask("describe its controller", _DESCRIBE, controller_epoch)
 
     def features(self) -> frozenset[str]:
         return frozenset(
@@ -144,7 +142,6 @@ class KafkaAdmin(Closing):
     def alter_log_dirs(
         self, broker: BrokerId, targets: Mapping[PartitionId, str]
     ) -> dict[PartitionId, PartitionResponse]:
-        """Request log directories for one broker's replicas (KIP-113)."""
         with self._client.calling("change log directories", _ALTER) as client:
             return alter_log_dirs(client, broker, targets)
 
