@@ -107,12 +107,13 @@ class Executor(Closing):
         undoes = rolls_back(plan, journal_dir)
         if not undoes:
             refuse_overfilled(plan)
-        options = _RunOptions(journal_dir, moves_in_flight, observe, steering)
+        limits = _with(self._limits, moves_in_flight)
+        options = _RunOptions(journal_dir, limits, observe, steering)
         stop = steering.stopping
         with self._journals.sole_writer(journal_dir, plan.cluster_id, stop):
             self._restore_first(plan, journal_dir, undoes=undoes)
             run_id = new_run_id(journal_dir, self._timing.now_ms(), plan.hash[:8])
-            report = self._run(plan, run_id, options, self._limits)
+            report = self._run(plan, run_id, options)
             if undoes:
                 report = with_left(report, journal_dir, plan.cluster_id)
             return report
@@ -131,7 +132,8 @@ class Executor(Closing):
         must still fit it. Raises as `execute` does, and ConfigError where there is no
         run or nothing is left to resume.
         """
-        options = _RunOptions(journal_dir, moves_in_flight, observe, steering)
+        limits = _with(self._limits, moves_in_flight)
+        options = _RunOptions(journal_dir, limits, observe, steering)
         cluster_id = self._admin.cluster().cluster_id
         stop = steering.stopping
         with self._journals.sole_writer(journal_dir, cluster_id, stop):
@@ -143,7 +145,7 @@ class Executor(Closing):
             for warning in past.warnings:
                 _log.warning("%s", warning)
             self._let_settle(past)
-            return self._run(past.plan, past.run_id, options, self._limits, past)
+            return self._run(past.plan, past.run_id, options, past)
 
     def plan_rollback(self, journal_dir: Path, run_id: str | None) -> tuple[Plan, list[str]]:
         """Plan the rollback of a run, by default the most recent one.
@@ -174,31 +176,21 @@ class Executor(Closing):
         self._timing.pause(min(SETTLE_S, max(0.0, SETTLE_S - since_s)))
 
     def _run(
-        self,
-        plan: Plan,
-        run_id: str,
-        options: "_RunOptions",
-        limits: RunLimits,
-        past: PastRun | None = None,
+        self, plan: Plan, run_id: str, options: "_RunOptions", past: PastRun | None = None
     ) -> RunReport:
         """One run, and its rollback where a stop rule demands that."""
         opened = self._journals.opened(options.journal_dir, plan, run_id, resumed=past is not None)
         with opened as journal:
-            execution = Execution(self._context(plan, journal, options, limits, past))
+            execution = Execution(self._context(plan, journal, options, past))
             report = execution.run()
         report = with_remaining(with_balance(report, plan, self._admin), plan)
         return self._roll_back(report, plan, options) if execution.rolls_back else report
 
     def _context(
-        self,
-        plan: Plan,
-        journal: RunJournal,
-        options: "_RunOptions",
-        limits: RunLimits,
-        past: PastRun | None,
+        self, plan: Plan, journal: RunJournal, options: "_RunOptions", past: PastRun | None
     ) -> RunContext:
-        admin, timing, steering = self._admin, self._timing, options.steering
-        limits = _with(limits, options.moves_in_flight)
+        admin, timing = self._admin, self._timing
+        limits, steering = options.limits, options.steering
         rates = self._overrides.rates(plan, limits)
         by_kind = self._platforms()
         undoes = rolls_back(plan, options.journal_dir)
@@ -231,8 +223,8 @@ class Executor(Closing):
         )
 
     def _roll_back(self, report: RunReport, plan: Plan, options: "_RunOptions") -> RunReport:
-        rules = self._limits.stop_rules.for_rollback()
-        limits = replace(self._limits, stop_rules=rules)
+        rules = options.limits.stop_rules.for_rollback()
+        back_options = replace(options, limits=replace(options.limits, stop_rules=rules))
         journal_dir = options.journal_dir
 
         def plan_rollback() -> tuple[Plan, list[str]]:
@@ -240,7 +232,7 @@ class Executor(Closing):
 
         def run_rollback(back: Plan) -> RunReport:
             back_id = new_run_id(journal_dir, self._timing.now_ms(), back.hash[:8])
-            return self._run(back, back_id, options, limits)
+            return self._run(back, back_id, back_options)
 
         return rolled_back(
             report,
@@ -398,7 +390,7 @@ class _RunOptions:
     """How a run is executed, whatever its plan."""
 
     journal_dir: Path
-    moves_in_flight: int | None
+    limits: RunLimits
     observe: Callable[[RunProgress], None]
     steering: Steering
 
