@@ -109,8 +109,7 @@ class Executor(Closing):
             refuse_overfilled(plan)
         limits = _with(self._limits, moves_in_flight)
         options = _RunOptions(journal_dir, limits, observe, steering)
-        stop = steering.stopping
-        with self._journals.sole_writer(journal_dir, plan.cluster_id, stop):
+        with self._journals.sole_writer(journal_dir, plan.cluster_id, steering.stopping):
             self._restore_first(plan, journal_dir, undoes=undoes)
             run_id = new_run_id(journal_dir, self._timing.now_ms(), plan.hash[:8])
             report = self._run(plan, run_id, options)
@@ -135,8 +134,7 @@ class Executor(Closing):
         limits = _with(self._limits, moves_in_flight)
         options = _RunOptions(journal_dir, limits, observe, steering)
         cluster_id = self._admin.cluster().cluster_id
-        stop = steering.stopping
-        with self._journals.sole_writer(journal_dir, cluster_id, stop):
+        with self._journals.sole_writer(journal_dir, cluster_id, steering.stopping):
             past = past_run(journal_dir, cluster_id)
             if not past.is_unfinished:
                 raise ConfigError(

@@ -71,7 +71,7 @@ def progress_of(move: Move, now: ObservedMove, seen: LogDirsByBroker) -> Observe
             reason = f"someone else changes the log directory of {move.id} on broker "
             return ObservedMove(stage=MoveStage.LOST, reason=f"{reason}{broker}")
     stage = _stage(move, now, {places[b] for b in changed_dirs(move)}, {*places.values()})
-    return replace(now, stage=stage, log_dirs=_lies_in(now.view, seen))
+    return replace(now, stage=stage, log_dirs=_dirs_of(now.view, seen))
 
 
 class _Place(Enum):
@@ -89,18 +89,18 @@ class _Place(Enum):
 
 def _place(move: Move, broker: BrokerId, dirs: Sequence[LogDirView]) -> _Place:
     new = assigned_dirs(move)[broker]
-    lies, comes = dirs_holding(move.id, dirs), dirs_receiving(move.id, dirs)
-    if not lies:
+    holding, receiving = dirs_holding(move.id, dirs), dirs_receiving(move.id, dirs)
+    if not holding:
         return _Place.ABSENT
-    if comes:
-        return _Place.COPYING if comes == [new] else _Place.ELSEWHERE
-    if len(lies) > 1:
+    if receiving:
+        return _Place.COPYING if receiving == [new] else _Place.ELSEWHERE
+    if len(holding) > 1:
         # While the broker switches over, it shows both.
         return _Place.COPYING
-    if lies == [new]:
+    if holding == [new]:
         return _Place.THERE
     old = changed_dirs(move).get(broker)
-    return _Place.WAITING if old is None or lies == [old[0]] else _Place.ELSEWHERE
+    return _Place.WAITING if old is None or holding == [old[0]] else _Place.ELSEWHERE
 
 
 def _stage(move: Move, now: ObservedMove, stay: set[_Place], every: set[_Place]) -> MoveStage:
@@ -118,7 +118,7 @@ def _stage(move: Move, now: ObservedMove, stay: set[_Place], every: set[_Place])
     return now.stage
 
 
-def _lies_in(view: PartitionView, seen: LogDirsByBroker) -> tuple[str, ...]:
+def _dirs_of(view: PartitionView, seen: LogDirsByBroker) -> tuple[str, ...]:
     """The directory of each replica, `any` where unknown."""
     found = (dirs_holding(view.id, seen.get(broker, ())) for broker in view.replicas)
     return tuple(paths[0] if len(paths) == 1 else ANY_DIR for paths in found)

@@ -81,9 +81,9 @@ def drift(move: Move, seen: LogDirsByBroker) -> Iterator[str]:
     """Sentences about replicas in another directory than the plan expects."""
     planned = zip(move.replicas_before, move.log_dirs_before, strict=False)
     for broker, expected in planned:
-        lies = dirs_holding(move.id, seen.get(broker, ()))
-        if lies and expected not in (ANY_DIR, *lies):
-            yield (f"{move.id} is in {lies[0]} of broker {broker}, the plan expects {expected}")
+        found = dirs_holding(move.id, seen.get(broker, ()))
+        if found and expected not in (ANY_DIR, *found):
+            yield f"{move.id} is in {found[0]} of broker {broker}, the plan expects {expected}"
 
 
 def receiving_dirs(moves: Iterable[Move], seen: LogDirsByBroker) -> dict[PartitionId, str]:
