@@ -189,13 +189,13 @@ def _traced(snapshot: Snapshot, plan: Plan) -> TracedFrontier:
 
 
 class CannedProposals:
-    """Takes all that is asked."""
+    """Accepts every request, and does nothing."""
 
     def ask(self, asks: PlanOverrides) -> None:
         """Make no plan."""
 
     def undo(self) -> None:
-        """There is no request to undo."""
+        """No request can be undone."""
 
     def use_best(self) -> None:
         """There is no solve."""
@@ -207,7 +207,7 @@ class CannedProposals:
         """The plan stays."""
 
     def suppose(self, scenario: Scenario | None) -> None:
-        """Nothing is supposed."""
+        """No what-if is planned."""
 
 
 class CannedPast:

@@ -67,8 +67,7 @@ class Move(FileModel):
     gain: float
     """What F would rise by without this move, others kept."""
     reason: str
-    """The broker relieved and the resource served. Plans of all schemas call the average a
-    broker's level; `reason_text` does not."""
+    """The broker relieved and the resource served; `its level` is the average."""
     log_dirs_before: tuple[str, ...] = ()
     """Log directory of each replica before the move, in the order of
     `replicas_before`, `any` where it is not known; empty where `log_dirs_after` is.
@@ -89,7 +88,10 @@ class Move(FileModel):
 
     @property
     def reason_text(self) -> str:
-        """The reason as it is shown: `relieves broker 2 (net_in 200 % above average); ...`."""
+        """The reason as shown: `relieves broker 2 (net_in 200 % above average); ...`.
+
+        Files keep the older words, so that equal plans keep equal bytes.
+        """
         return _LEVEL.sub(lambda of: _AVERAGE[of[1]], self.reason)
 
     @property
