@@ -7,12 +7,13 @@ ignored; a newer major is refused.
 import gzip
 import hashlib
 import json
+import operator
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from model.bounded import check_times, parse_json, read_bytes
 from model.errors import ConfigError
@@ -29,6 +30,13 @@ class FileModel(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
+
+unless_empty: Final = Field(exclude_if=operator.not_)
+"""`Annotated[T, unless_empty]`: a field that files leave out where it is empty, so that
+documents from before the field keep their bytes and hashes."""
+
+unless_none: Final = Field(exclude_if=lambda value: value is None)
+"""The same for a field that is left out where it is None."""
 
 OldNames = Mapping[str, tuple[str, ...]]
 """The fields of a model that a key sets which is no longer the name of one."""

@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
-
-from pydantic import SerializerFunctionWrapHandler, model_serializer
+from typing import Annotated, Any
 
 from model.cpu import Loads
-from model.files import FileModel, VersionedModel
+from model.files import FileModel, VersionedModel, unless_empty
 from model.goals.goals import Stay
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move
@@ -220,19 +218,11 @@ class RunReport(FileModel):
     moves: tuple[MoveReport, ...]
     brokers: tuple[BrokerBalance, ...] = ()
     """Empty where the plan does not state the loads of its partitions."""
-    over_limit: tuple[OverLimit, ...] = ()
+    over_limit: Annotated[tuple[OverLimit, ...], unless_empty] = ()
     """Limits of the plan that remain exceeded, with the load achieved as `after`."""
-    rack_violations: tuple[RackViolation, ...] = ()
+    rack_violations: Annotated[tuple[RackViolation, ...], unless_empty] = ()
     """Rack violations of the plan that remain."""
-    deferred: tuple[Stay, ...] = ()
+    deferred: Annotated[tuple[Stay, ...], unless_empty] = ()
     """Partitions that had to move and that the plan left to a later one."""
     rollback: "RunReport | None" = None
     """Report of the rollback of this run, where a stop rule requires one."""
-
-    @model_serializer(mode="wrap")
-    def _without_empty(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        document: dict[str, Any] = whole(self)
-        for name in ("over_limit", "rack_violations", "deferred"):
-            if not document.get(name, True):
-                del document[name]
-        return document

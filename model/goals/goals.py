@@ -4,18 +4,10 @@ from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationInfo,
-    field_serializer,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, ValidationInfo, field_serializer, field_validator, model_validator
 
 from model.cpu import from_file, to_file
-from model.files import FileModel, OldNames, with_new_names
+from model.files import FileModel, OldNames, unless_empty, unless_none, with_new_names
 from model.goals.rack_placement import PlacementRule
 from model.ids import BrokerId, TopicName
 from model.names import Names
@@ -29,7 +21,7 @@ MOST: float = 1e9
 
 Share = Annotated[float, Field(gt=0, le=1)]
 Amount = Annotated[float, Field(ge=0, le=MOST)]
-Limit = Annotated[int, Field(ge=0)] | None
+Limit = Annotated[Annotated[int, Field(ge=0)] | None, unless_none]
 
 
 class ObjectiveKind(StrEnum):
@@ -112,7 +104,7 @@ class Budgets(FileModel):
 
     replica_moves: Limit = None
     """Replicas on new brokers."""
-    bytes: ByteSize | None = None
+    bytes: Annotated[ByteSize | None, unless_none] = None
     """Local bytes that new replicas copy."""
     leader_changes: Limit = None
     """Partitions that end with another leader."""
@@ -136,10 +128,6 @@ class Budgets(FileModel):
     }
 
     _renamed = model_validator(mode="before")(partial(with_new_names, names=old_names))
-
-    @model_serializer(mode="wrap")
-    def _only_set(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: limit for name, limit in whole(self).items() if limit is not None}
 
     def document_before_1_4(self) -> dict[str, int | None]:
         """As plans of an older schema have it, so that they keep their hash."""
@@ -182,7 +170,7 @@ class Goals(FileModel):
     """Most replicas that one broker may hold."""
     rack_rule: RackRule = RackRule.SPREAD
     """How the replicas of a partition are spread over racks."""
-    repair_racks: bool = True
+    repair_racks: Annotated[bool, Field(exclude_if=bool)] = True
     """Also move partitions for no other reason than that they break the rack rule."""
     cooldown: dict[StorageKind, Cooldown] = {
         StorageKind.SHARED: Cooldown(rest_s=600, return_window_s=3600),
@@ -191,9 +179,9 @@ class Goals(FileModel):
     }
     excluded_topics: Names = Names()
     """Topics that stay; their load counts. A bare list holds regular expressions."""
-    stay: tuple[Stay, ...] = ()
+    stay: Annotated[tuple[Stay, ...], unless_empty] = ()
     """Partitions that stay, unless a rule forces them to move; their load counts."""
-    deferred: tuple[Stay, ...] = ()
+    deferred: Annotated[tuple[Stay, ...], unless_empty] = ()
     """Partitions that stay even if a rule forces them to move: a later plan's."""
     pins: tuple[Pin, ...] = ()
     placements: tuple[PlacementRule, ...] = ()
@@ -219,17 +207,6 @@ class Goals(FileModel):
         # A value that went through here is no longer JSON to pydantic: a list would
         # not pass for a tuple.
         return Names.model_validate(value, strict=False)
-
-    @model_serializer(mode="wrap")
-    def _without_no_stay(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Goals written before `stay` existed keep their bytes, and plans their hash.
-        document: dict[str, Any] = whole(self)
-        for name in ("stay", "deferred"):
-            if not document[name]:
-                del document[name]
-        if document["repair_racks"]:
-            del document["repair_racks"]
-        return document
 
     def keeps(self, topic: str, partition: int) -> bool:
         """Whether `stay` or `deferred` names a partition, so that it must not move."""

@@ -5,11 +5,9 @@ lambda, the price of one move. Its balance is the rest of F.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer
-
-from model.files import FileModel, VersionedModel
+from model.files import FileModel, VersionedModel, unless_empty
 from model.goals.goals import Goals, ObjectiveKind, SolveLimits
 
 KIND: Final = "plimsoll.frontier"
@@ -82,15 +80,8 @@ class Frontier(VersionedModel):
     """The highest of the lines, and 0."""
     reasons: tuple[str, ...] = ()
     """Why there is no point, in words."""
-    limited_by: str = ""
+    limited_by: Annotated[str, unless_empty] = ""
     """What ended solves before their proof, in words; empty where nothing did."""
-
-    @model_serializer(mode="wrap")
-    def _without_no_limit(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        document: dict[str, Any] = whole(self)
-        if not document["limited_by"]:
-            del document["limited_by"]
-        return document
 
 
 def goals_at(goals: Goals, move_price: float, most_moves: int | None) -> Goals:

@@ -15,6 +15,8 @@ from model.files import (
     VersionedModel,
     digest,
     read_document,
+    unless_empty,
+    unless_none,
     validate_document,
     write_document,
 )
@@ -75,10 +77,10 @@ class Move(FileModel):
     log_dirs_after: tuple[str, ...] = ()
     """Log directory of each replica after the move, in the order of
     `replicas_after`, `any` where the broker chooses; empty where all do."""
-    leader_load: Loads = {}
+    leader_load: Annotated[Loads, unless_empty] = {}
     """What its leader loads a broker with, by dimension, as the snapshot has it now;
     empty where it is not known. Since 1.2."""
-    follower_load: Loads = {}
+    follower_load: Annotated[Loads, unless_empty] = {}
     """The same of each other replica. Since 1.2."""
 
     @property
@@ -103,15 +105,6 @@ class Move(FileModel):
     def removed(self) -> tuple[BrokerId, ...]:
         """Brokers that lose a replica, in the order of `replicas_before`."""
         return tuple(b for b in self.replicas_before if b not in self.replicas_after)
-
-    @model_serializer(mode="wrap")
-    def _without_unknown_loads(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # A plan older than 1.2 keeps its bytes, and with them its hash.
-        document: dict[str, Any] = whole(self)
-        for name in ("leader_load", "follower_load"):
-            if not document[name]:
-                del document[name]
-        return document
 
 
 def bytes_of(moves: Iterable[Move]) -> int | None:
@@ -139,16 +132,9 @@ class BrokerChange(FileModel):
     replicas_before: int
     replicas_after: int
     capacity: Annotated[
-        dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]], *in_cores
+        dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]], *in_cores, unless_empty
     ] = {}
     """By resource, where it is known. Since 1.4."""
-
-    @model_serializer(mode="wrap")
-    def _without_unknown_capacity(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        document: dict[str, Any] = whole(self)
-        if not document["capacity"]:
-            del document["capacity"]
-        return document
 
 
 class LeadersOnly(FileModel):
@@ -191,17 +177,17 @@ class Plan(VersionedModel):
     """Mean load per broker of each dimension that counts."""
     brokers: tuple[BrokerChange, ...]
     moves: tuple[Move, ...]
-    forecast: LoadForecast | None = None
+    forecast: Annotated[LoadForecast | None, unless_none] = None
     """Hours besides now that the plan was made for, and why; None where there is no
     history. Since 1.3."""
-    warnings: tuple[str, ...] = ()
+    warnings: Annotated[tuple[str, ...], unless_empty] = ()
     """What the plan was made without, such as racks; a sentence each. Since 1.4."""
-    leaders_only: LeadersOnly | None = None
+    leaders_only: Annotated[LeadersOnly | None, unless_none] = None
     """Where the plan moves replicas: how far leader changes alone would get. None where
     they would not help, or were not looked for. Since 1.4."""
-    over_limit: tuple[OverLimit, ...] = ()
+    over_limit: Annotated[tuple[OverLimit, ...], unless_empty] = ()
     """Brokers over a limit before the plan or after it. Since 1.4."""
-    rack_violations: tuple[RackViolation, ...] = ()
+    rack_violations: Annotated[tuple[RackViolation, ...], unless_empty] = ()
     """Partitions that break the rack rule before the plan. Since 1.4."""
     hash: str = ""
 
@@ -238,12 +224,9 @@ class Plan(VersionedModel):
         return sum(m.leader_before != m.leader_after for m in self.moves)
 
     @model_serializer(mode="wrap")
-    def _without_what_is_empty(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _with_old_budgets(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # Plans of earlier versions keep their bytes, and with them their hash.
         document: dict[str, Any] = whole(self)
-        for name in ("forecast", "warnings", "leaders_only", "over_limit", "rack_violations"):
-            if not document[name]:
-                del document[name]
         if minor_of(self.schema_version) < 4:
             document["goals"]["budgets"] = self.goals.budgets.document_before_1_4()
         return document

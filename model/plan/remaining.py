@@ -2,18 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Annotated, Final
 
-from pydantic import (
-    SerializerFunctionWrapHandler,
-    ValidationInfo,
-    field_serializer,
-    field_validator,
-    model_serializer,
-)
+from pydantic import ValidationInfo, field_serializer, field_validator
 
 from model.cpu import from_file, is_cpu, to_file
-from model.files import FileModel
+from model.files import FileModel, unless_none
 from model.goals.goals import Stay
 from model.ids import BrokerId, PartitionId, TopicName
 from model.units import bytes_text, cores_text, count_text, percent_text, rate_text
@@ -37,7 +31,7 @@ class OverLimit(FileModel):
     """Load after all moves."""
     limit: float
     """The highest load allowed: the goals' share of the capacity."""
-    capacity: float | None = None
+    capacity: Annotated[float | None, unless_none] = None
     """None for `replicas`, which have a limit and no capacity."""
 
     @property
@@ -55,13 +49,6 @@ class OverLimit(FileModel):
     @field_serializer("before", "after", "limit", "capacity", when_used="json")
     def _written(self, value: float | None) -> float | None:
         return None if value is None else to_file(self.dimension, value)
-
-    @model_serializer(mode="wrap")
-    def _without_capacity(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        document: dict[str, Any] = whole(self)
-        if document["capacity"] is None:
-            del document["capacity"]
-        return document
 
 
 class RackViolation(FileModel):

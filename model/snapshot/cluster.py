@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from model.cpu import in_cores
-from model.files import FileModel
+from model.files import FileModel, unless_empty
 from model.ids import BrokerId, PartitionId, TopicName
 from model.snapshot.forecast import LoadForecast
 
@@ -133,16 +133,9 @@ class Topic(FileModel):
     storage: StorageKind = StorageKind.REPLICATED
     internal: bool = False
     """Kafka's, AutoMQ's or plimsoll's own; not for users' records."""
-    placement: str = ""
+    placement: Annotated[str, unless_empty] = ""
     """The config `confluent.placement.constraints` as it stands; empty where unset or
     unknown. Since 1.4."""
-
-    @model_serializer(mode="wrap")
-    def _without_no_placement(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        document: dict[str, Any] = whole(self)
-        if not document["placement"]:
-            del document["placement"]
-        return document
 
 
 class RecentMove(FileModel):
@@ -188,16 +181,9 @@ class SnapshotHeader(FileModel):
     """Why those hours, and by what; None where there is no history. Since 1.3."""
     sources: tuple[Source, ...] = ()
     recent_moves: tuple[RecentMove, ...] = ()
-    racks_unknown: bool = False
+    racks_unknown: Annotated[bool, unless_empty] = False
     """True where no broker has a rack because the input cannot name any, as the output of
     kafka-topics --describe by itself; False where brokers say that they have none. Since 1.4."""
-
-    @model_serializer(mode="wrap")
-    def _without_known_racks(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        document: dict[str, Any] = whole(self)
-        if not document["racks_unknown"]:
-            del document["racks_unknown"]
-        return document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
