@@ -18,7 +18,7 @@ from model.plan.plan import Move
 from model.plan.proposal import HOLDING, Proposal
 from model.plan.remaining import OverLimit, RackViolation
 from model.plan.violations import over_limits, rack_violations
-from model.rules import RULES, Violation
+from model.rules import Violation, violations_of
 from model.rules.log_dirs import bytes_before, growth
 from model.snapshot.snapshot import TAKING, Broker, Floats, Measure, Resource, Snapshot
 from model.snapshot.topic_spread import topic_cost
@@ -112,7 +112,7 @@ def evaluate_proposal(proposal: Proposal) -> Evaluation:
         costs=costs,
         loads=proposal.loads_after,
         deviations=deviations,
-        violations=tuple(v for rule in RULES for v in rule.violations(proposal)),
+        violations=tuple(violations_of(proposal)),
         over_limit=over_limits(proposal),
         rack_violations=rack_violations(proposal),
     )

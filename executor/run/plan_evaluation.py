@@ -22,7 +22,7 @@ from model.ids import BrokerId, PartitionId
 from model.plan.plan import BrokerChange, Move, Plan
 from model.plan.proposal import HOLDING, Proposal
 from model.plan.remaining import over_words
-from model.rules import RULES, Violation
+from model.rules import Violation, violations_of
 from model.snapshot import snapshot
 from model.snapshot.snapshot import BrokerState, Resource, StorageKind
 from model.units import bytes_text
@@ -108,7 +108,7 @@ def _violations(plan: Plan, seen: Observed) -> Iterator[Violation]:
     # `log_dir_checks` compares directories with those of the brokers.
     moves = [m.model_copy(update={"log_dirs_after": ()}) for m in plan.moves]
     proposal = Proposal.of_moves(_snapshot(plan, seen), plan.goals, moves)
-    return (v for rule in RULES for v in rule.violations(proposal))
+    return violations_of(proposal)
 
 
 def _snapshot(plan: Plan, seen: Observed) -> snapshot.Snapshot:

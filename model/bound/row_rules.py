@@ -25,7 +25,8 @@ class RowRules:
 def row_rules(proposal: Proposal) -> RowRules:
     """Compute the rules that bind rows one by one.
 
-    Fixed rows follow `Movable` and `CooledDown`, barred brokers follow `NoReturn`.
+    As `model.rules.movable` has them: fixed rows follow `movable` and `cooled_down`, barred
+    brokers `no_return`.
     """
     resting, barred = _recent(proposal)
     pairs = np.array(sorted(set(barred)), np.int64).reshape(-1, 2)

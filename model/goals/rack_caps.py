@@ -7,9 +7,8 @@ import numpy as np
 from model.bound.domains import Domain
 from model.goals.goals import RackRule
 from model.goals.rack_placement import ReplicaPlacement
-from model.plan.forced import rack_totals
 from model.plan.proposal import Proposal
-from model.snapshot.snapshot import TAKING, Bools, Broker, BrokerState, Ints
+from model.snapshot.snapshot import TAKING, Bools, Broker, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +45,9 @@ def rack_caps(proposal: Proposal, domain: Domain, rf: int) -> RackCaps:
     anywhere = np.ones(len(brokers), np.bool_)
     if domain.placement is not None:
         return _placed(brokers, domain.placement.placement)
-    rule = proposal.goals.rack_rule
-    unnamed = [b for b in brokers if b.rack is None]
-    if rule is RackRule.OFF or any(b.state is not BrokerState.DEAD for b in unnamed):
-        count = len(brokers)
-        ones = np.ones(count, np.int64)
-        return RackCaps(rack=np.arange(count), caps=ones, may_lead=anywhere)
+    if not proposal.racks_bind:
+        ones = np.ones(len(brokers), np.int64)
+        return RackCaps(rack=np.arange(len(brokers)), caps=ones, may_lead=anywhere)
     racks = sorted({b.rack for b in brokers if b.rack is not None})
     # Dead brokers without a rack stand in one more, which binds nobody.
     found = [len(racks) if b.rack is None else racks.index(b.rack) for b in brokers]
@@ -59,7 +55,7 @@ def rack_caps(proposal: Proposal, domain: Domain, rf: int) -> RackCaps:
     taking = np.array([b.state in TAKING for b in brokers], np.bool_) & domain.allowed
     takers = np.bincount(number[taking], minlength=len(racks))
     caps = np.full(len(racks), rf - max(1, min(rf, int((takers > 0).sum()))) + 1)
-    if rule is RackRule.EVEN:
+    if proposal.goals.rack_rule is RackRule.EVEN:
         caps = _even_caps(rf, takers)
     caps = np.append(caps, rf)
     return RackCaps(rack=number, caps=caps, may_lead=anywhere)
@@ -67,7 +63,7 @@ def rack_caps(proposal: Proposal, domain: Domain, rf: int) -> RackCaps:
 
 def _placed(brokers: tuple[Broker, ...], rule: ReplicaPlacement) -> RackCaps:
     """The placement's counts; no replica in a rack that it does not name."""
-    totals = rack_totals(rule)
+    totals = rule.racks
     racks = sorted(totals)
     found = [racks.index(b.rack) if b.rack in totals else len(racks) for b in brokers]
     return RackCaps(

@@ -1,5 +1,6 @@
 """Explicit placement: how many replicas in which rack (Confluent's placement JSON)."""
 
+from collections import defaultdict
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
@@ -58,6 +59,11 @@ class ReplicaPlacement(FileModel):
         """Number of observers, which never lead, by rack."""
         return _by_rack(self.observers)
 
+    @property
+    def racks(self) -> dict[str, int]:
+        """Number of replicas and observers together, by rack."""
+        return _by_rack((*self.replicas, *self.observers))
+
 
 class PlacementRule(FileModel):
     """A placement and the topics it is for."""
@@ -67,8 +73,7 @@ class PlacementRule(FileModel):
 
 
 def _by_rack(counts: tuple[RackCount, ...]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    found: dict[str, int] = defaultdict(int)
     for entry in counts:
-        rack = entry.constraints.rack
-        found[rack] = found.get(rack, 0) + entry.count
-    return found
+        found[entry.constraints.rack] += entry.count
+    return dict(found)

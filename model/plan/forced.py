@@ -75,7 +75,7 @@ def _placed_groups(snapshot: Snapshot, domains: Domains) -> Iterator[tuple[Ints,
 def _least_new(snapshot: Snapshot, rule: ReplicaPlacement, broker: Ints, stays: Bools) -> Ints:
     """(m,) replicas that no mended placement can keep."""
     kept = np.zeros(len(broker), np.int64)
-    for rack, required in rack_totals(rule).items():
+    for rack, required in rule.racks.items():
         here = _in_rack(snapshot, rack)[broker] & stays
         kept += np.minimum(here.sum(axis=1), required)
     return np.asarray(broker.shape[1] - kept)
@@ -84,7 +84,7 @@ def _least_new(snapshot: Snapshot, rule: ReplicaPlacement, broker: Ints, stays: 
 def _breaks(snapshot: Snapshot, rule: ReplicaPlacement, rows: Ints, broker: Ints) -> Bools:
     """(m,) whether racks, order or leader are not as the rule says."""
     leading = sum(rule.replica_racks.values())
-    if broker.shape[1] != sum(rack_totals(rule).values()):
+    if broker.shape[1] != sum(rule.racks.values()):
         return np.ones(len(rows), np.bool_)
     off = np.zeros(len(rows), np.bool_)
     for part, required in (
@@ -96,14 +96,6 @@ def _breaks(snapshot: Snapshot, rule: ReplicaPlacement, rows: Ints, broker: Ints
     leader = snapshot.positions_of(snapshot.partitions.leader[rows])
     leads: Bools = (broker[:, :leading] == leader[:, None]).any(axis=1)
     return off | ~leads
-
-
-def rack_totals(rule: ReplicaPlacement) -> dict[str, int]:
-    """Number of replicas and observers together, by rack."""
-    found = dict(rule.replica_racks)
-    for rack, count in rule.observer_racks.items():
-        found[rack] = found.get(rack, 0) + count
-    return found
 
 
 def _in_rack(snapshot: Snapshot, rack: str) -> Bools:

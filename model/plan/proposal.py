@@ -1,20 +1,30 @@
 """A placement that is proposed: the changed rows of a snapshot, and broker sums."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from model.bound.domains import Domains
-from model.dimensions import Dimension, loaded_dimensions, replica_loads
+from model.dimensions import Dimension, loaded_dimensions, replica_loads, times_of
 from model.errors import InvalidCluster
-from model.goals.goals import Goals
+from model.goals.goals import Goals, RackRule
 from model.ids import BrokerId, PartitionId
 from model.plan.forced import Forced, forced_moves
 from model.plan.plan import Move
-from model.snapshot.snapshot import LEAVING, Bools, BrokerState, Floats, Ints, RecentMove, Snapshot
+from model.snapshot.snapshot import (
+    LEAVING,
+    Bools,
+    Broker,
+    BrokerState,
+    Floats,
+    Ints,
+    RecentMove,
+    Resource,
+    Snapshot,
+)
 
 HOLDING = frozenset(BrokerState) - LEAVING
 """States in which a broker may keep load; loads are balanced over these alone."""
@@ -169,6 +179,16 @@ class Proposal:
         return forced_moves(self.snapshot, self.domains, self.deferred)
 
     @cached_property
+    def racks_bind(self) -> bool:
+        """Whether the rack rule binds: it is not off, and all brokers name a rack.
+
+        As in Kafka's own assignment. Dead brokers, which may no longer be registered, need not.
+        """
+        brokers = self.snapshot.header.brokers
+        named = all(b.rack is not None or b.state is BrokerState.DEAD for b in brokers)
+        return named and bool(brokers) and self.goals.rack_rule is not RackRule.OFF
+
+    @cached_property
     def deferred(self) -> Bools:
         """(n,) True for rows left to a later plan, even if a rule forces them out."""
         named = (
@@ -191,6 +211,16 @@ class Proposal:
             age_s = (self.snapshot.header.taken_at_ms - move.at_ms) / 1000
             found[PartitionId(move.topic, move.partition)].append((move, age_s))
         return found
+
+    def limited(self) -> Iterator[tuple[Broker, Resource, str]]:
+        """Yield each holding broker with each resource whose capacity is known, and the keys of
+        the dimensions that it limits, now and in each slot."""
+        header = self.snapshot.header
+        for broker in header.brokers:
+            if broker.state in HOLDING:
+                for resource in broker.capacity:
+                    for slot in times_of(header, resource):
+                        yield broker, resource, Dimension(measure=resource, slot=slot).key
 
     def column(self, dimension: Dimension) -> int:
         """Position of a dimension in the tables; ValueError if it is in none."""

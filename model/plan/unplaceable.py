@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterator
 import numpy as np
 
 from model.bound.row_rules import row_rules
-from model.goals.goals import Goals, RackRule, Stay
+from model.goals.goals import Goals, Stay
 from model.ids import TopicName
-from model.plan.forced import rack_totals
 from model.plan.proposal import Proposal
 from model.plan.remaining import named_ids
 from model.snapshot.snapshot import LEAVING, TAKING, BrokerState, Snapshot
@@ -101,9 +100,6 @@ class _Places:
         self._taking = np.array([b.state in taking for b in brokers], np.bool_)
         self._keeping = self._taking | np.array([b.state not in LEAVING for b in brokers], np.bool_)
         self._racks = [b.rack for b in brokers]
-        self._spread = proposal.goals.rack_rule is not RackRule.OFF and all(
-            b.rack is not None or b.state is BrokerState.DEAD for b in brokers
-        )
         rules = row_rules(proposal)
         pairs = rules.barred_row.tolist(), rules.barred_broker.tolist()
         self._barred: dict[int, list[int]] = defaultdict(list)
@@ -123,8 +119,8 @@ class _Places:
         if racks.total() < len(own):
             return True
         if domain.placement is not None:
-            required = rack_totals(domain.placement.placement)
+            required = domain.placement.placement.racks
             return any(racks[rack] < count for rack, count in required.items())
         takers = np.flatnonzero(self._taking & domain.allowed).tolist()
         usable = len({self._racks[at] for at in takers})
-        return self._spread and len(racks) < min(len(own), usable)
+        return self.proposal.racks_bind and len(racks) < min(len(own), usable)

@@ -10,15 +10,14 @@ from typing import Final
 import numpy as np
 
 from model.bound.row_rules import resting_rows, row_rules
-from model.dimensions import Dimension, times_of
 from model.files import rounded
 from model.goals.goals import RackRule
 from model.ids import BrokerId
 from model.plan.plan import Plan
-from model.plan.proposal import HOLDING, Proposal, Replicas
+from model.plan.proposal import Proposal, Replicas
 from model.plan.remaining import OverLimit, RackViolation, exceeds
 from model.rules.movable import why_fixed
-from model.snapshot.snapshot import TAKING, Bools, BrokerState, Ints
+from model.snapshot.snapshot import TAKING, Bools, Ints
 
 REPLICAS: Final = "replicas"
 """The dimension of the limit on replicas per broker."""
@@ -44,7 +43,7 @@ def rack_violations(proposal: Proposal) -> tuple[RackViolation, ...]:
 
     The reason is why a partition may not move at all; it is empty for one that may.
     """
-    if not _racks_bind(proposal):
+    if not proposal.racks_bind:
         return ()
     before = _breaks(proposal, proposal.before)
     after = _breaks(proposal, proposal.after) if proposal.changes else before
@@ -95,18 +94,13 @@ def _figures(over: OverLimit) -> tuple[float, ...]:
 
 
 def _resources(proposal: Proposal) -> Iterator[OverLimit]:
-    header, goals = proposal.snapshot.header, proposal.goals
-    for broker in header.brokers:
-        if broker.state not in HOLDING:
-            continue
-        for resource, capacity in broker.capacity.items():
-            limit = goals.limit_of(resource) * capacity
-            for slot in times_of(header, resource):
-                key = Dimension(measure=resource, slot=slot).key
-                before = proposal.loads_before[broker.id][key]
-                after = proposal.loads_after[broker.id][key]
-                if exceeds(max(before, after), limit):
-                    yield _over(broker.id, key, (before, after), limit, capacity)
+    for broker, resource, key in proposal.limited():
+        capacity = broker.capacity[resource]
+        limit = proposal.goals.limit_of(resource) * capacity
+        before = proposal.loads_before[broker.id][key]
+        after = proposal.loads_after[broker.id][key]
+        if exceeds(max(before, after), limit):
+            yield _over(broker.id, key, (before, after), limit, capacity)
 
 
 def _replica_counts(proposal: Proposal) -> Iterator[OverLimit]:
@@ -129,13 +123,6 @@ def _over(
         limit=rounded(limit),
         capacity=None if capacity is None else rounded(capacity),
     )
-
-
-def _racks_bind(proposal: Proposal) -> bool:
-    brokers = proposal.snapshot.header.brokers
-    # A dead broker that is no longer registered names none.
-    named = all(b.rack is not None or b.state is BrokerState.DEAD for b in brokers)
-    return named and bool(brokers) and proposal.goals.rack_rule is not RackRule.OFF
 
 
 def _breaks(proposal: Proposal, replicas: Replicas) -> Bools:

@@ -2,51 +2,36 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from model.ids import BrokerId
 from model.plan.plan import ANY_DIR
 from model.plan.proposal import Change, Proposal
-from model.rules.rule import Violation
 from model.snapshot.snapshot import Resource, Snapshot
 from model.units import bytes_text
 
 Place = tuple[BrokerId, str]
 
 
-@dataclass(frozen=True)
-class LogDirectories:
-    """A named log directory is its broker's, is not cordoned, and is not overfilled.
+def log_directories(proposal: Proposal) -> Iterator[str]:
+    """Check that named log directories are their brokers', not cordoned and not overfilled.
 
-    Its limit is its capacity times the limit for disks; one over it may not get
-    worse. Source: KIP-113 for the assignment, KIP-1066 for cordoned directories.
+    Each replica has one, or none. A directory's limit is its capacity times the limit for disks;
+    one over it may not get worse. Source: KIP-113 for the assignment, KIP-1066 for cordoned
+    directories.
     """
-
-    name: str = "log directories"
-
-    def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Yield each directory that is unknown, cordoned or overfilled.
-
-        So does a list of directories that is not as long as the replicas.
-        """
-        sized: list[Change] = []
-        for change in proposal.changes:
-            if change.log_dirs and len(change.log_dirs) != len(change.replicas):
-                yield Violation(
-                    self.name,
-                    f"{proposal.snapshot.id(change.row)} would have "
-                    f"{len(change.log_dirs)} log directories for "
-                    f"{len(change.replicas)} replicas",
-                )
-                continue
-            sized.append(change)
-            for words in _closed(proposal.snapshot, change):
-                yield Violation(self.name, words)
-        if any(change.log_dirs for change in sized):
-            for words in _overfilled(proposal, sized):
-                yield Violation(self.name, words)
+    sized: list[Change] = []
+    for change in proposal.changes:
+        dirs, replicas = len(change.log_dirs), len(change.replicas)
+        if dirs not in (0, replicas):
+            pid = proposal.snapshot.id(change.row)
+            yield f"{pid} would have {dirs} log directories for {replicas} replicas"
+            continue
+        sized.append(change)
+        yield from _closed(proposal.snapshot, change)
+    if any(change.log_dirs for change in sized):
+        yield from _overfilled(proposal, sized)
 
 
 def _closed(snapshot: Snapshot, change: Change) -> Iterator[str]:

@@ -1,32 +1,22 @@
-"""Which partitions may be moved at all."""
+"""Which partitions may be moved at all, and not back within the return window."""
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from model.goals.goals import Goals
+from model.goals.goals import Cooldown, Goals
 from model.ids import NO_BROKER
 from model.plan.proposal import Proposal
-from model.rules.rule import Violation
-from model.snapshot.snapshot import Count, Resource, StorageKind
+from model.snapshot.snapshot import Count, RecentMove, Resource, StorageKind
 
 
-@dataclass(frozen=True)
-class Movable:
-    """Internal topics, excluded topics and partitions, and partitions without a leader
-    or a known load are not moved.
+def movable(proposal: Proposal) -> Iterator[str]:
+    """Check that nothing moves that is internal, excluded, or without a leader or a known load.
 
     On shared storage internal topics may move; they are moved last.
     """
-
-    name: str = "movable partitions"
-
-    def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Yield each changed row that may not move, with the reason."""
-        for change in proposal.changes:
-            reason = why_fixed(proposal, change.row)
-            if reason:
-                yield Violation(self.name, f"{proposal.snapshot.id(change.row)} stays: {reason}")
+    for change in proposal.changes:
+        if reason := why_fixed(proposal, change.row):
+            yield f"{proposal.snapshot.id(change.row)} stays: {reason}"
 
 
 def why_fixed(proposal: Proposal, row: int) -> str | None:
@@ -46,7 +36,12 @@ def why_fixed(proposal: Proposal, row: int) -> str | None:
         return "the goals let it stay"
     if topic.internal and topic.storage is not StorageKind.SHARED:
         return "its topic is internal"
-    return _unknown_load(proposal, row)
+    needed = needed_resources(proposal.goals)
+    loads = snapshot.partitions.loads[row].tolist()
+    for resource, load in zip(snapshot.header.resources, loads, strict=True):
+        if math.isnan(load) and resource in needed:
+            return f"its {resource} is not known yet"
+    return None
 
 
 def needed_resources(goals: Goals) -> frozenset[Resource]:
@@ -61,10 +56,35 @@ def needed_resources(goals: Goals) -> frozenset[Resource]:
     return frozenset(found)
 
 
-def _unknown_load(proposal: Proposal, row: int) -> str | None:
-    needed = needed_resources(proposal.goals)
-    loads = proposal.snapshot.partitions.loads[row].tolist()
-    for resource, load in zip(proposal.snapshot.header.resources, loads, strict=True):
-        if math.isnan(load) and resource in needed:
-            return f"its {resource} is not known yet"
-    return None
+def cooled_down(proposal: Proposal) -> Iterator[str]:
+    """Check that a partition rests for `rest_s` after a move, unless it is forced out."""
+    for change in proposal.changes:
+        if proposal.forced.rows[change.row]:
+            continue
+        rest = _cooldown(proposal, change.row).rest_s
+        for move, age_s in _moves(proposal, change.row):
+            if age_s < rest:
+                moved = f"{move.topic}-{move.partition} moved {age_s:.0f} s ago"
+                yield f"{moved} and rests for {rest:.0f} s"
+
+
+def no_return(proposal: Proposal) -> Iterator[str]:
+    """Check that no partition returns to a broker within `return_window_s`."""
+    for change in proposal.changes:
+        window = _cooldown(proposal, change.row).return_window_s
+        new = set(change.replicas) - set(proposal.snapshot.replicas(change.row))
+        for move, age_s in _moves(proposal, change.row):
+            for broker in sorted(new & set(move.left)):
+                if age_s < window:
+                    left = f"{move.topic}-{move.partition} left broker {broker} {age_s:.0f} s ago"
+                    yield f"{left} and may not return for {window:.0f} s"
+
+
+def _cooldown(proposal: Proposal, row: int) -> Cooldown:
+    topic = proposal.snapshot.partitions.topic[row]
+    storage = proposal.snapshot.header.topics[int(topic)].storage
+    return proposal.goals.rest_of(storage)
+
+
+def _moves(proposal: Proposal, row: int) -> list[tuple[RecentMove, float]]:
+    return proposal.recent.get(proposal.snapshot.id(row), [])

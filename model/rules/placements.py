@@ -1,37 +1,43 @@
-"""Explicit placement: how many replicas in which rack."""
+"""Replicas lie where pins, explicit placements and the rack rule say."""
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from model.goals.goals import RackRule
 from model.goals.rack_placement import ReplicaPlacement
 from model.plan.proposal import HOLDING, Change, Proposal
-from model.rules.rule import Violation
+from model.snapshot.snapshot import TAKING, Broker
 
 
-@dataclass(frozen=True)
-class ExplicitPlacement:
-    """Replicas and observers lie in the racks that their topic's placement names.
+def pinned(proposal: Proposal) -> Iterator[str]:
+    """Check that every replica, moved or not, lies where all pins of its partition permit it."""
+    if not proposal.goals.pins:
+        return
+    snapshot = proposal.snapshot
+    kept = np.flatnonzero(proposal.forced.outside_pins).tolist()
+    rows = [(c.row, c.replicas) for c in proposal.changes]
+    rows += [(r, snapshot.replicas(r)) for r in kept if r not in proposal.changed]
+    position = {b.id: i for i, b in enumerate(snapshot.header.brokers)}
+    for row, replicas in rows:
+        allowed = proposal.domains.of(row).allowed
+        for broker in replicas:
+            if broker in position and not allowed[position[broker]]:
+                yield f"{snapshot.id(row)} would lie on broker {broker}, outside its pins"
+
+
+def explicit_placement(proposal: Proposal) -> Iterator[str]:
+    """Check that replicas and observers, moved or not, lie in the racks of their placement.
 
     Observers stand last and do not lead. Source: Confluent's replica placement constraints.
     """
-
-    name: str = "explicit placement"
-
-    def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Yield each row that would break its placement, moved or not."""
-        for change in proposal.changes:
-            rule = proposal.domains.of(change.row).placement
-            if rule is None:
-                continue
-            for words in _faults(proposal, change, rule.placement):
-                yield Violation(self.name, words)
-        off = np.flatnonzero(proposal.forced.off_placement).tolist()
-        for row in off:
-            if row not in proposal.changed:
-                yield Violation(self.name, _left(proposal, row))
+    for change in proposal.changes:
+        if rule := proposal.domains.of(change.row).placement:
+            yield from _faults(proposal, change, rule.placement)
+    for row in np.flatnonzero(proposal.forced.off_placement).tolist():
+        if row not in proposal.changed:
+            yield _left(proposal, row)
 
 
 def _left(proposal: Proposal, row: int) -> str:
@@ -47,10 +53,9 @@ def _left(proposal: Proposal, row: int) -> str:
 def _faults(proposal: Proposal, change: Change, rule: ReplicaPlacement) -> Iterator[str]:
     pid = proposal.snapshot.id(change.row)
     leading = sum(rule.replica_racks.values())
-    required = leading + sum(rule.observer_racks.values())
+    required = sum(rule.racks.values())
     if len(change.replicas) != required:
-        given = len(change.replicas)
-        yield f"{pid} has {given} replicas; its placement asks for {required}"
+        yield f"{pid} has {len(change.replicas)} replicas; its placement asks for {required}"
         return
     racks = {b.id: b.rack for b in proposal.snapshot.header.brokers}
     for noun, part, counts in (
@@ -76,3 +81,52 @@ def _why(proposal: Proposal, rack: str) -> str:
     if any(b.rack == rack for b in brokers):
         return f"; rack {rack} has no broker that is not draining"
     return f"; no broker names the rack {rack}"
+
+
+def rack_spread(proposal: Proposal) -> Iterator[str]:
+    """Check that new replicas leave a partition in min(replicas, usable racks) racks, or even.
+
+    A usable rack has a broker that may take new replicas of the partition. The rule binds where
+    `Proposal.racks_bind`; an explicit placement replaces it.
+    """
+    if not proposal.racks_bind:
+        return
+    racks = {b.id: b.rack for b in proposal.snapshot.header.brokers}
+    check = _too_few if proposal.goals.rack_rule is RackRule.SPREAD else _uneven
+    for change in proposal.changes:
+        if proposal.domains.of(change.row).placement is not None:
+            continue
+        if set(change.replicas) == set(proposal.snapshot.replicas(change.row)):
+            continue
+        named = (racks.get(b) for b in change.replicas)
+        count = Counter(rack for rack in named if rack is not None)
+        if fault := check(change, count, _takers(proposal, change)):
+            yield f"{proposal.snapshot.id(change.row)} would lie {fault}"
+
+
+def _takers(proposal: Proposal, change: Change) -> list[Broker]:
+    """Brokers that may take a new replica of a row, as states and pins say."""
+    allowed = proposal.domains.of(change.row).allowed.tolist()
+    brokers = proposal.snapshot.header.brokers
+    pairs = zip(brokers, allowed, strict=True)
+    return [b for b, may in pairs if may and b.state in TAKING]
+
+
+def _too_few(change: Change, count: Counter[str], takers: list[Broker]) -> str | None:
+    possible = min(len(change.replicas), len({b.rack for b in takers}))
+    if len(count) >= possible:
+        return None
+    return f"in {len(count)} racks where {possible} are possible"
+
+
+def _uneven(change: Change, count: Counter[str], takers: list[Broker]) -> str | None:
+    """A rack whose takers all hold a replica has no room for more."""
+    open_racks = {b.rack for b in takers if b.id not in change.replicas}
+    for rack, most in count.most_common(1):
+        for other in sorted(r for r in open_racks if r is not None):
+            if most > count[other] + 1:
+                return (
+                    f"{most} times in rack {rack} and {count[other]} times in rack "
+                    f"{other}, which differ by more than one"
+                )
+    return None

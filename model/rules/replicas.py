@@ -1,50 +1,66 @@
-"""The replication factor is kept; no broker holds a partition twice."""
+"""As many replicas as before, on distinct brokers that may hold them."""
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import numpy as np
+
+from model.ids import NO_BROKER, BrokerId
 from model.plan.proposal import Proposal
-from model.rules.rule import Violation
+from model.snapshot.snapshot import LEAVING, TAKING
 
 
-@dataclass(frozen=True)
-class ReplicationFactorKept:
-    """A move never changes the number of replicas (KIP-860's guard)."""
-
-    name: str = "replication factor"
-
-    def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Yield each change to more or fewer replicas than before."""
-        for change in proposal.changes:
-            before, after = proposal.snapshot.replicas(change.row), change.replicas
-            if len(before) != len(after):
-                yield Violation(
-                    self.name,
-                    f"{proposal.snapshot.id(change.row)} would have {len(after)} "
-                    f"replicas, it has {len(before)}",
-                )
+def replication_factor_kept(proposal: Proposal) -> Iterator[str]:
+    """Check that moves keep the number of replicas (KIP-860's guard)."""
+    for change in proposal.changes:
+        before, after = proposal.snapshot.replicas(change.row), change.replicas
+        if len(before) != len(after):
+            pid = proposal.snapshot.id(change.row)
+            yield f"{pid} would have {len(after)} replicas, it has {len(before)}"
 
 
-@dataclass(frozen=True)
-class DistinctReplicas:
-    """A broker holds at most one replica of a partition, and one of them leads."""
+def distinct_replicas(proposal: Proposal) -> Iterator[str]:
+    """Check that a broker holds a partition at most once, and that a replica leads."""
+    for change in proposal.changes:
+        pid = proposal.snapshot.id(change.row)
+        if len(set(change.replicas)) != len(change.replicas):
+            yield f"{pid} would lie twice on a broker: {change.replicas}"
+        if change.leader not in change.replicas:
+            yield f"{pid} would be led by broker {change.leader}, which holds no replica of it"
 
-    name: str = "distinct replicas"
 
-    def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Yield each change with a broker listed twice, or with a foreign leader.
+def eligible_brokers(proposal: Proposal) -> Iterator[str]:
+    """Check that new replicas and leaders go only to brokers that may take new load."""
+    snapshot = proposal.snapshot
+    for change in proposal.changes:
+        taking = set(change.replicas) - set(snapshot.replicas(change.row))
+        if change.leader != snapshot.partitions.leader[change.row]:
+            taking.add(change.leader)
+        for broker in sorted(taking):
+            known = snapshot.broker.get(broker)
+            if known is None or known.state not in TAKING:
+                state = known.state if known else "unknown"
+                yield f"{snapshot.id(change.row)} would go to broker {broker}, which is {state}"
 
-        A foreign leader holds no replica of the partition.
-        """
-        for change in proposal.changes:
-            partition = proposal.snapshot.id(change.row)
-            if len(set(change.replicas)) != len(change.replicas):
-                yield Violation(
-                    self.name, f"{partition} would lie twice on a broker: {change.replicas}"
-                )
-            if change.leader not in change.replicas:
-                yield Violation(
-                    self.name,
-                    f"{partition} would be led by broker {change.leader}, "
-                    "which holds no replica of it",
-                )
+
+def drained_brokers_empty(proposal: Proposal) -> Iterator[str]:
+    """Check that draining and dead brokers end with nothing that can be moved.
+
+    A partition without a leader has nobody to copy it from: where its only broker
+    died it stays, and must not keep all others from being balanced. So do partitions
+    that the goals defer to a later plan.
+    """
+    stranded = _stranded(proposal)
+    for broker in proposal.snapshot.header.brokers:
+        left = proposal.replicas_after[broker.id] - stranded[broker.id]
+        if broker.state in LEAVING and left:
+            yield f"broker {broker.id} is {broker.state} and would keep {left} replicas"
+
+
+def _stranded(proposal: Proposal) -> Counter[BrokerId]:
+    """Replicas per broker of partitions that cannot move, or not in this plan."""
+    replicas = proposal.before
+    stays = (proposal.snapshot.partitions.leader == NO_BROKER) | proposal.deferred
+    lost = stays[replicas.row]
+    counts = np.bincount(replicas.broker[lost], minlength=len(proposal.brokers))
+    return Counter(dict(zip(proposal.brokers, counts.tolist(), strict=True)))

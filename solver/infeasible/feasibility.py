@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from ortools.sat.python import cp_model
 
-from model.plan.forced import rack_totals
 from solver.infeasible.assumptions import RACKS, Barriers, Requirement, RequirementKind
 from solver.problem.co_location import RackMode
 from solver.problem.problem import Problem
@@ -152,7 +151,7 @@ class Feasibility:
         """Make a placement bind a row where those before it are dropped."""
         binds = [self.keep(placement), *dropped]
         rule = self.problem.goals.placements[placement.at].placement
-        wanted, names = Counter(rack_totals(rule)), self.problem.may.spreading.racks
+        wanted, names = Counter(rule.racks), self.problem.may.spreading.racks
         for rack, count in enumerate(counts):
             posted = self.model.add(count == wanted.pop(names[rack] or "", 0))
             posted.only_enforce_if(*binds, self.keep(Requirement(RequirementKind.ROW, row)))

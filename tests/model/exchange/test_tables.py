@@ -13,7 +13,7 @@ from model.exchange.tables import read_brokers, read_loads
 from model.goals.goals import Goals
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.plan.proposal import Proposal
-from model.rules import RULES
+from model.rules import violations_of
 from model.snapshot.file import read_snapshot, write_snapshot
 from model.snapshot.snapshot import Broker, BrokerState, Resource, Snapshot, StorageKind
 from tests.model.exchange.test_describe import KAFKA_3, KAFKA_4, MOVING
@@ -177,7 +177,7 @@ def test_a_bad_broker_is_named(tmp_path: Path, name: str, content: str, message:
 def test_a_snapshot_from_files_violates_no_rule(tmp_path: Path) -> None:
     """Only dead brokers with stranded partitions are no violation."""
     proposal = Proposal(cluster(tmp_path, loads=LOADS), Goals(), ())
-    assert [v.words for rule in RULES for v in rule.violations(proposal)] == []
+    assert [v.words for v in violations_of(proposal)] == []
     assert proposal.snapshot.partitions.leader[2] == NO_BROKER
 
 

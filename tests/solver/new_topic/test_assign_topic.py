@@ -13,7 +13,7 @@ from model.errors import ConfigError
 from model.goals.goals import Goals, RackRule
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.proposal import Change, Proposal
-from model.rules import RULES
+from model.rules import violations_of
 from model.snapshot.snapshot import (
     TAKING,
     Broker,
@@ -86,7 +86,7 @@ def broken(snapshot: Snapshot, given_goals: Goals, placing: TopicAssignment) -> 
         Change(row, replicas, replicas[0]) for row, replicas in enumerate(placing.replicas)
     )
     proposal = Proposal(before, given_goals, changes)
-    return [v.words for rule in RULES for v in rule.violations(proposal)]
+    return [v.words for v in violations_of(proposal)]
 
 
 def test_replicas_and_leaders_are_even() -> None:

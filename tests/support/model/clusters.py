@@ -144,8 +144,7 @@ def propose(state: Snapshot, *changes: Change, goals: Goals = NO_FLOOR) -> Propo
 
 def words(proposal: Proposal, rule: str) -> list[str]:
     """The messages of one rule about a proposal."""
-    (result,) = (r for r in RULES if r.name == rule)
-    return [v.words for v in result.violations(proposal)]
+    return list(RULES[rule](proposal))
 
 
 def move(partition: int, before: tuple[int, ...], after: tuple[int, ...], **others: Any) -> Move:

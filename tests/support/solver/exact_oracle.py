@@ -13,7 +13,7 @@ from model.goals.goals import Goal, Goals
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Plan
 from model.plan.proposal import Change, Proposal
-from model.rules import RULES
+from model.rules import violations_of
 from model.snapshot.snapshot import (
     Broker,
     BrokerState,
@@ -189,11 +189,7 @@ def _forbidden(snapshot: Snapshot, given_goals: Goals, row: int, place: Change |
     """Whether a rule reports a violation of this very partition."""
     proposal = Proposal(snapshot, given_goals, (place,) if place else ())
     prefix = f"{snapshot.id(row)} "
-    return any(
-        violation.words.startswith(prefix)
-        for rule in RULES
-        for violation in rule.violations(proposal)
-    )
+    return any(violation.words.startswith(prefix) for violation in violations_of(proposal))
 
 
 def _places(snapshot: Snapshot, row: int, *, ordered: bool) -> Iterator[Change | None]:
