@@ -26,7 +26,6 @@ PUBLIC = (
     "ids",
     "names",
     "paths",
-    "plan.forced",
     "plan.frontier",
     "plan.outages",
     "plan.plan",

@@ -48,9 +48,7 @@ def columns_from_file(
 
     NaN stays NaN; the result is a new float64 array.
     """
-    units = [PERCENT if is_cpu(resource) else 1.0 for resource in resources]
-    converted: NDArray[np.float64] = values / np.array(units)
-    return converted
+    return np.asarray(values / _percents(resources))
 
 
 def columns_to_file(values: NDArray[np.float64], resources: tuple[str, ...]) -> NDArray[np.float64]:
@@ -58,9 +56,11 @@ def columns_to_file(values: NDArray[np.float64], resources: tuple[str, ...]) -> 
 
     NaN stays NaN; the writer rounds the figures.
     """
-    units = [PERCENT if is_cpu(resource) else 1.0 for resource in resources]
-    converted: NDArray[np.float64] = values * np.array(units)
-    return converted
+    return np.asarray(values * _percents(resources))
+
+
+def _percents(resources: tuple[str, ...]) -> NDArray[np.float64]:
+    return np.array([PERCENT if is_cpu(resource) else 1.0 for resource in resources])
 
 
 def _read(value: Any, info: ValidationInfo) -> Any:

@@ -167,18 +167,15 @@ def capacity_column(proposal: Proposal, measure: Measure) -> Floats:
 
     1 each for counts, and where the capacity of any holding broker is unknown.
     """
-    by_broker = capacities(proposal, measure)
-    return np.array([by_broker[b] for b in proposal.holding], np.float64)
+    return np.array([*capacities(proposal, measure).values()], np.float64)
 
 
 def capacities(proposal: Proposal, measure: Measure) -> dict[BrokerId, float]:
-    """Capacity of each holding broker; 1 each for counts and where any is unknown."""
+    """Capacity of each of `Proposal.holding`; 1 each for counts and where any is unknown."""
     brokers = [b for b in proposal.snapshot.header.brokers if b.state in HOLDING]
-    if not isinstance(measure, Resource):
-        return {b.id: 1.0 for b in brokers}
-    if any(measure not in b.capacity for b in brokers):
-        return {b.id: 1.0 for b in brokers}
-    return {b.id: b.capacity[measure] for b in brokers}
+    if isinstance(measure, Resource) and all(measure in b.capacity for b in brokers):
+        return {b.id: b.capacity[measure] for b in brokers}
+    return dict.fromkeys(proposal.holding, 1.0)
 
 
 def planned_price(proposal: Proposal, counted: tuple[Weighted, ...]) -> float:

@@ -14,28 +14,18 @@ _HOURS: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)
 
 
 class StopRule(StrEnum):
-    """What stops or pauses a run; the values are names of settings."""
+    """What stops or pauses a run; the values are the settings of `StopRules`, described there."""
 
     BROKER_LOST = "broker_lost"
-    """A broker that served when the run began does not any more."""
     OFFLINE = "offline"
-    """A partition lost its leader."""
     UNDER_MIN_ISR = "under_min_isr"
-    """A partition has fewer replicas in sync than its `min.insync.replicas`."""
     UNDER_REPLICATED = "under_replicated"
-    """A partition beside the plan, whole when the run began, is not any more."""
     ISR_SHRINK = "isr_shrink"
-    """One beside the plan that was not whole has still fewer replicas in sync."""
     CONTROLLER_CHANGES = "controller_changes"
-    """The controller changed twice within a minute."""
     SLOW_REQUESTS = "slow_requests"
-    """Brokers answer a small question far later than when the run began."""
     DISK = "disk"
-    """A disk that moves copy to has less free than its reserve."""
     NO_PROGRESS = "no_progress"
-    """A move that copies did not come on for long."""
     WINDOW = "window"
-    """The time in which moves may be started is over."""
     FOREIGN = "foreign"
     """Another rebalancer moves partitions; always ends a run."""
 

@@ -1,6 +1,7 @@
 """Figures as text: bytes, rates, times and shares as people read them."""
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final, Literal
 
@@ -90,6 +91,12 @@ def seconds_text(seconds: float) -> str:
 def count_text(count: int, one: str, many: str | None = None) -> str:
     """A count with its noun, the plural in `many` or with an s: `3 moves`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def listed(items: Sequence[object], most: int) -> str:
+    """The first `most` items, and how many more there are: `a, b and 1,200 more`."""
+    more = len(items) - most
+    return ", ".join(map(str, items[:most])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def rate_of(text: str) -> int:

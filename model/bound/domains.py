@@ -46,7 +46,7 @@ class Domains:
         """(n,) the number of each row's domain, and one row of each domain."""
         n = len(self.snapshot)
         code = np.zeros(n, np.int64)
-        columns: list[Ints | Bools] = [self.rows_of(pin) for pin in self.goals.pins]
+        columns: list[Ints | Bools] = [*self._pinned_rows]
         if self.goals.placements:
             columns.append(self._placement_number[self.snapshot.partitions.topic])
         for column in columns:
@@ -57,8 +57,12 @@ class Domains:
         first = np.unique(code, return_index=True)[1]
         return code, first.astype(np.int64)
 
-    def rows_of(self, pin: Pin) -> Bools:
-        """(n,) True for the rows whose topic and partition number a pin names."""
+    @cached_property
+    def _pinned_rows(self) -> tuple[Bools, ...]:
+        """(n,) for each pin, True for the rows that it is about."""
+        return tuple(map(self._rows_of, self.goals.pins))
+
+    def _rows_of(self, pin: Pin) -> Bools:
         columns = self.snapshot.partitions
         named = np.array([pin.topics.match(t.name) for t in self.snapshot.header.topics], np.bool_)
         rows: Bools = named[columns.topic]
@@ -77,18 +81,11 @@ class Domains:
         return np.array(found, np.int64)
 
     def _domain(self, row: int) -> Domain:
-        columns = self.snapshot.partitions
-        topic = self.snapshot.header.topics[int(columns.topic[row])].name
-        number = int(columns.partition[row])
-        pins = [
-            p
-            for p in self.goals.pins
-            if p.topics.match(topic) and (not p.partitions or number in p.partitions)
-        ]
+        pins = [p for p, rows in zip(self.goals.pins, self._pinned_rows, strict=True) if rows[row]]
         brokers = self.snapshot.header.brokers
         return Domain(
             allowed=np.array([all(_permits(p, b) for p in pins) for b in brokers], np.bool_),
-            placement=self.goals.placement_of(topic),
+            placement=self.goals.placement_of(self.snapshot.id(row).topic),
         )
 
 

@@ -16,6 +16,8 @@ class RowRules:
 
     fixed: Bools
     """(n,) rows that no plan may change."""
+    resting: Bools
+    """(n,) rows whose last move is more recent than their cooldown."""
     barred_row: Ints
     """(pairs,) rising; with `barred_broker`, brokers within the return window."""
     barred_broker: Ints
@@ -34,14 +36,10 @@ def row_rules(proposal: Proposal) -> RowRules:
     stays = _excluded(proposal) | _kept(proposal) | _unknown(proposal) | resting
     return RowRules(
         fixed=~led | (stays & ~proposal.forced.rows),
+        resting=resting,
         barred_row=pairs[:, 0],
         barred_broker=pairs[:, 1],
     )
-
-
-def resting_rows(proposal: Proposal) -> Bools:
-    """(n,) True for rows whose last move is more recent than their cooldown."""
-    return _recent(proposal)[0]
 
 
 def _excluded(proposal: Proposal) -> Bools:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from model.bounded import MOST_BYTES, InvalidJson, parse_json, read_bytes
 from model.errors import ConfigError
+from model.units import listed
 
 LARGEST: Final = 1e18
 """Bytes or bytes per second above this are a slip: no disk or network has them."""
@@ -147,9 +148,7 @@ def nearest(name: str, known: Collection[str]) -> str:
     found = difflib.get_close_matches(name, sorted(known), 1, 0.5)
     if found:
         return f"; did you mean {found[0]!r}?"
-    names = sorted(known)
-    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
-    return f"; known are {', '.join(names[:MOST_NAMED])}{more}"
+    return f"; known are {listed(sorted(known), MOST_NAMED)}"
 
 
 def object_at(path: Path, document: Any, place: str) -> Mapping[str, Any]:

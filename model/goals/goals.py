@@ -1,5 +1,6 @@
 """The goals of a plan: balance targets, costs of moves, and rules, as data."""
 
+from collections import Counter
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any, ClassVar
@@ -193,9 +194,8 @@ class Goals(FileModel):
     @field_validator("balance")
     @classmethod
     def _once(cls, balance: tuple[Goal, ...]) -> tuple[Goal, ...]:
-        resources = [goal.resource for goal in balance]
-        for resource in resources:
-            if resources.count(resource) > 1:
+        for resource, count in Counter(goal.resource for goal in balance).items():
+            if count > 1:
                 raise ValueError(f"{resource} is in two goals; keep one of them")
         return balance
 
@@ -227,8 +227,7 @@ class Goals(FileModel):
 
     def tolerance_of(self, resource: Measure | str) -> float | None:
         """The tolerance of a measure as a share of its average; None without a goal."""
-        found = [g.tolerance for g in self.balance if g.resource == resource]
-        return found[0] if found else None
+        return next((g.tolerance for g in self.balance if g.resource == resource), None)
 
     def rest_of(self, storage: StorageKind) -> Cooldown:
         """The cooldown of a storage kind, in seconds; zero if none is set."""

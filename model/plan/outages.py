@@ -7,7 +7,7 @@ import numpy as np
 
 from model.ids import NO_BROKER, BrokerId, PartitionId
 from model.snapshot.snapshot import Bools, BrokerState, Snapshot
-from model.units import count_text
+from model.units import count_text, listed
 
 MOST_NAMED: Final = 10
 """Unavailable partitions that are named; further ones are counted."""
@@ -62,12 +62,10 @@ def outage_notes(snapshot: Snapshot) -> tuple[str, ...]:
     At most `MOST_NAMED` partitions are named; empty where nothing is dead.
     """
     notes = [f"{b.words().capitalize()}." for b in dead_brokers(snapshot)]
-    lost = [str(partition) for partition in unavailable(snapshot)]
+    lost = unavailable(snapshot)
     if lost:
-        named = ", ".join(lost[:MOST_NAMED])
-        more = f" and {len(lost) - MOST_NAMED:,} more" if len(lost) > MOST_NAMED else ""
         notes.append(
             f"{count_text(len(lost), 'partition')} unavailable until a dead broker "
-            f"returns, which no plan can move: {named}{more}."
+            f"returns, which no plan can move: {listed(lost, MOST_NAMED)}."
         )
     return tuple(notes)

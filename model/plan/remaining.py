@@ -10,7 +10,7 @@ from model.cpu import from_file, is_cpu, to_file
 from model.files import FileModel, unless_none
 from model.goals.goals import Stay
 from model.ids import BrokerId, PartitionId, TopicName
-from model.units import bytes_text, cores_text, count_text, percent_text, rate_text
+from model.units import bytes_text, cores_text, count_text, listed, percent_text, rate_text
 
 MOST_NAMED: Final = 5
 """Partitions of one kind that are named in a sentence."""
@@ -77,15 +77,28 @@ def remaining_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -
 
     At most `MOST_LIMITS` limits are named with their figures, the rest counted.
     """
-    left = [o for o in over if o.remains]
-    for one in left[:MOST_LIMITS]:
+    sentences = [
+        f"broker {one.broker} stays over its limit of {one.dimension}: "
+        f"{_load(one, one.after)}, the limit is {_limit(one)}"
+        for one in over
+        if one.remains
+    ]
+    yield from _first(sentences, "more limits stay exceeded")
+    by_reason: dict[str, list[RackViolation]] = defaultdict(list)
+    for violation in racks:
+        if not violation.repaired:
+            by_reason[violation.reason].append(violation)
+    for reason, found in sorted(by_reason.items()):
         yield (
-            f"broker {one.broker} stays over its limit of {one.dimension}: "
-            f"{_load(one, one.after)}, the limit is {_limit(one)}"
+            f"rack violations not repaired: {count_text(len(found), 'partition')} "
+            f"({_names(found)}): {reason}"
         )
-    if len(left) > MOST_LIMITS:
-        yield f"{len(left) - MOST_LIMITS} more limits stay exceeded"
-    yield from _racks_left(racks)
+
+
+def _first(sentences: Sequence[str], rest: str) -> Iterator[str]:
+    yield from sentences[:MOST_LIMITS]
+    if len(sentences) > MOST_LIMITS:
+        yield f"{len(sentences) - MOST_LIMITS} {rest}"
 
 
 def deferred_words(deferred: Sequence[Stay]) -> Iterator[str]:
@@ -103,9 +116,7 @@ def deferred_words(deferred: Sequence[Stay]) -> Iterator[str]:
 
 def named_ids(partitions: Sequence[PartitionId]) -> str:
     """Name the first `MOST_NAMED` partitions, and count the rest."""
-    named = ", ".join(map(str, partitions[:MOST_NAMED]))
-    more = len(partitions) - MOST_NAMED
-    return f"{named} and {more:,} more" if more > 0 else named
+    return listed(partitions, MOST_NAMED)
 
 
 def repaired_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> Iterator[str]:
@@ -113,15 +124,13 @@ def repaired_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) ->
 
     At most `MOST_LIMITS` limits are named, the rest counted.
     """
-    mended = [o for o in over if not o.remains]
-    for one in mended[:MOST_LIMITS]:
-        yield (
-            f"broker {one.broker} is brought below its limit of {one.dimension}: "
-            f"{_load(one, one.before)} -> {_load(one, one.after)}, the limit is "
-            f"{_limit(one)}"
-        )
-    if len(mended) > MOST_LIMITS:
-        yield f"{len(mended) - MOST_LIMITS} more exceeded limits are repaired"
+    sentences = [
+        f"broker {one.broker} is brought below its limit of {one.dimension}: "
+        f"{_load(one, one.before)} -> {_load(one, one.after)}, the limit is {_limit(one)}"
+        for one in over
+        if not one.remains
+    ]
+    yield from _first(sentences, "more exceeded limits are repaired")
     count = sum(v.repaired for v in racks)
     if count:
         whole = f" of {len(racks)}" if count < len(racks) else ""
@@ -133,31 +142,17 @@ def present_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> 
 
     At most `MOST_LIMITS` limits are named, the rest counted.
     """
-    for one in over[:MOST_LIMITS]:
-        yield (
-            f"broker {one.broker} is over its limit of {one.dimension}: "
-            f"{_load(one, one.before)}, the limit is {_limit(one)}"
-        )
-    if len(over) > MOST_LIMITS:
-        yield f"{len(over) - MOST_LIMITS} more limits are exceeded"
+    sentences = [
+        f"broker {one.broker} is over its limit of {one.dimension}: "
+        f"{_load(one, one.before)}, the limit is {_limit(one)}"
+        for one in over
+    ]
+    yield from _first(sentences, "more limits are exceeded")
     if racks:
         movable = sum(not v.reason for v in racks)
         yield (
             f"rack violations: {count_text(len(racks), 'partition')} "
             f"({_names(racks)}), {movable} of which may be moved"
-        )
-
-
-def _racks_left(racks: Sequence[RackViolation]) -> Iterator[str]:
-    """Rack violations that remain, by reason."""
-    by_reason: dict[str, list[RackViolation]] = defaultdict(list)
-    for one in racks:
-        if not one.repaired:
-            by_reason[one.reason].append(one)
-    for reason, found in sorted(by_reason.items()):
-        yield (
-            f"rack violations not repaired: {count_text(len(found), 'partition')} "
-            f"({_names(found)}): {reason}"
         )
 
 
@@ -184,7 +179,7 @@ def load_text(dimension: str, load: float) -> str:
     measure = dimension.partition("@")[0]
     if measure == "disk":
         return bytes_text(load)
-    if measure in ("net_in", "net_out"):
+    if measure in ("net_in", "net_out", "leader_net_in"):
         return rate_text(load)
     return cores_text(load) if is_cpu(dimension) else f"{load:.4g}"
 

@@ -34,7 +34,8 @@ def with_placeless_deferred(goals: Goals, snapshot: Snapshot) -> Goals:
     rows = [
         row
         for row in placeless(snapshot, goals)
-        if not with_dead.too_few(row) and not _drains(snapshot, row)
+        if not with_dead.too_few(row)
+        and BrokerState.DRAINING not in {snapshot.broker[b].state for b in snapshot.replicas(row)}
     ]
     if not rows:
         return goals
@@ -52,22 +53,8 @@ def placeless(snapshot: Snapshot, goals: Goals) -> frozenset[int]:
     return frozenset(row for row in forced if places.too_few(row))
 
 
-def _drains(snapshot: Snapshot, row: int) -> bool:
-    states = {snapshot.broker[b].state for b in snapshot.replicas(row)}
-    return BrokerState.DRAINING in states
-
-
-def placeless_words(snapshot: Snapshot, rows: Collection[int]) -> str:
-    """Clause that names partitions that cannot be moved, and what to do."""
-    named = named_ids([snapshot.id(row) for row in sorted(rows)])
-    return (
-        f"{count_text(len(rows), 'partition')} cannot be moved, because too few "
-        f"brokers may hold their replicas: {named}. Restart a dead broker or add one"
-    )
-
-
 def placeless_warnings(snapshot: Snapshot, goals: Goals) -> Iterator[str]:
-    """Clause on partitions that goals defer because they cannot be placed.
+    """Clause on partitions that goals defer because they cannot be placed, and what to do.
 
     Nothing where the goals defer none of them.
     """
@@ -75,9 +62,13 @@ def placeless_warnings(snapshot: Snapshot, goals: Goals) -> Iterator[str]:
         return
     named = {(s.topic, number) for s in goals.deferred for number in s.partitions}
     found = placeless(snapshot, goals.model_copy(update={"deferred": ()}))
-    rows = [row for row in found if tuple(snapshot.id(row)) in named]
+    rows = [row for row in sorted(found) if tuple(snapshot.id(row)) in named]
     if rows:
-        yield placeless_words(snapshot, rows)
+        yield (
+            f"{count_text(len(rows), 'partition')} cannot be moved, because too few brokers may "
+            f"hold their replicas: {named_ids([snapshot.id(row) for row in rows])}. "
+            "Restart a dead broker or add one"
+        )
 
 
 def stays(snapshot: Snapshot, rows: Collection[int]) -> tuple[Stay, ...]:

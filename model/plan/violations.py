@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from model.bound.row_rules import resting_rows, row_rules
+from model.bound.row_rules import RowRules, row_rules
 from model.files import rounded
 from model.goals.goals import RackRule
 from model.ids import BrokerId
@@ -47,18 +47,17 @@ def rack_violations(proposal: Proposal) -> tuple[RackViolation, ...]:
         return ()
     before = _breaks(proposal, proposal.before)
     after = _breaks(proposal, proposal.after) if proposal.changes else before
-    rows = np.flatnonzero(before)
-    if not len(rows):
+    if not before.any():
         return ()
-    resting, fixed = resting_rows(proposal), row_rules(proposal).fixed
+    rules = row_rules(proposal)
     return tuple(
         RackViolation(
             topic=proposal.snapshot.id(row).topic,
             partition=proposal.snapshot.id(row).partition,
             repaired=not after[row],
-            reason=_why_not(proposal, row, fixed=fixed, resting=resting) if after[row] else "",
+            reason=_why_not(proposal, row, rules) if after[row] else "",
         )
-        for row in rows.tolist()
+        for row in np.flatnonzero(before).tolist()
     )
 
 
@@ -186,8 +185,8 @@ def _uneven(count: Ints, takers: Bools, replicas: Replicas, rack: Ints, domain: 
     return np.asarray(most - least > 1)
 
 
-def _why_not(proposal: Proposal, row: int, *, fixed: Bools, resting: Bools) -> str:
+def _why_not(proposal: Proposal, row: int, rules: RowRules) -> str:
     """Why a row may not move for a repair; empty if it may."""
-    if fixed[row]:
-        return why_fixed(proposal, row) or (IN_COOLDOWN if resting[row] else "")
+    if rules.fixed[row]:
+        return why_fixed(proposal, row) or (IN_COOLDOWN if rules.resting[row] else "")
     return "" if proposal.goals.repair_racks else NOT_ASKED

@@ -1,6 +1,6 @@
 """What a plan had to do without: unknown racks and loads, ignored goals and configs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -8,11 +8,11 @@ from model.goals.goals import Goal, Goals, RackRule
 from model.goals.topic_placement import placement_warnings
 from model.ids import NO_BROKER, BrokerId
 from model.plan.plan import Move
-from model.plan.remaining import named_ids
+from model.plan.remaining import load_text, named_ids
 from model.plan.unplaceable import placeless_warnings
 from model.rules.movable import needed_resources
 from model.snapshot.snapshot import BrokerState, Count, Measure, Resource, Snapshot
-from model.units import bytes_text, cores_text, count_text, rate_text
+from model.units import count_text
 
 
 def racks_unknown(
@@ -61,7 +61,20 @@ def plan_warnings(
 
     ignored: goals that count at no time, with the mean load per holding broker.
     """
-    return tuple(_warnings(snapshot, goals, ignored, moves))
+    found = []
+    if missing := racks_unknown(snapshot, goals):
+        found.append(rack_warning(snapshot, missing))
+    if unknown_loads := load_warning(snapshot, goals):
+        found.append(unknown_loads)
+    found += placement_warnings(goals, snapshot)
+    found += placeless_warnings(snapshot, goals)
+    found += [goal_warning(snapshot, goal, mean) for goal, mean in ignored]
+    if unknown := sum(m.bytes_to_copy is None for m in moves):
+        found.append(
+            f"{count_text(unknown, 'move')} will copy a partition of unknown size, so the "
+            "bytes to copy are unknown"
+        )
+    return tuple(found)
 
 
 def load_warning(snapshot: Snapshot, goals: Goals) -> str:
@@ -74,7 +87,7 @@ def load_warning(snapshot: Snapshot, goals: Goals) -> str:
     needed = [
         header.resources.index(resource)
         for resource in sorted(needed_resources(goals))
-        if is_known(snapshot, resource)
+        if _is_known(snapshot, resource)
     ]
     stays = [t.internal or goals.excludes(t.name) for t in header.topics]
     unknown = np.isnan(columns.loads[:, needed]).any(axis=1)
@@ -90,44 +103,21 @@ def load_warning(snapshot: Snapshot, goals: Goals) -> str:
     )
 
 
-def size_warning(unknown: int) -> str:
-    """Clause on the number of moves that copy partitions of unknown size."""
-    return (
-        f"{count_text(unknown, 'move')} will copy a partition of unknown size, so the "
-        "bytes to copy are unknown"
-    )
-
-
-def _warnings(
-    snapshot: Snapshot, goals: Goals, ignored: Iterable[tuple[Goal, float]], moves: Iterable[Move]
-) -> Iterator[str]:
-    if missing := racks_unknown(snapshot, goals):
-        yield rack_warning(snapshot, missing)
-    if unknown_loads := load_warning(snapshot, goals):
-        yield unknown_loads
-    yield from placement_warnings(goals, snapshot)
-    yield from placeless_warnings(snapshot, goals)
-    for goal, mean in ignored:
-        yield goal_warning(snapshot, goal, mean)
-    if unknown := sum(m.bytes_to_copy is None for m in moves):
-        yield size_warning(unknown)
-
-
 def goal_warning(snapshot: Snapshot, goal: Goal, mean: float) -> str:
     """Clause on why a goal is ignored: nothing measured, or below its floor.
 
     mean: load per holding broker in the units of the goal's measure.
     """
     measure = goal.resource
-    if not is_known(snapshot, measure):
+    if not _is_known(snapshot, measure):
         return f"the goal {measure} is ignored: no partition's {measure} is known"
     return (
-        f"the goal {measure} is ignored: {_amount(measure, mean)} per broker on "
-        f"average, and its floor is {_amount(measure, goal.floor)}"
+        f"the goal {measure} is ignored: {load_text(measure, mean)} per broker on "
+        f"average, and its floor is {load_text(measure, goal.floor)}"
     )
 
 
-def is_known(snapshot: Snapshot, measure: Measure) -> bool:
+def _is_known(snapshot: Snapshot, measure: Measure) -> bool:
     """Whether any partition's load of a measure is known; True for counts."""
     if measure is Count.LEADER_NET_IN:
         measure = Resource.NET_IN
@@ -138,11 +128,3 @@ def is_known(snapshot: Snapshot, measure: Measure) -> bool:
         return False
     column = snapshot.partitions.loads[:, resources.index(measure)]
     return not bool(np.isnan(column).all())
-
-
-def _amount(measure: Measure, value: float) -> str:
-    if measure in (Resource.NET_IN, Resource.NET_OUT, Count.LEADER_NET_IN):
-        return rate_text(value)
-    if measure is Resource.CPU:
-        return cores_text(value)
-    return bytes_text(value) if measure is Resource.DISK else f"{value:.4g}"
