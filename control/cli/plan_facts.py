@@ -145,8 +145,7 @@ class Facts:
     def _log_dirs(self, move: Move, row: int) -> tuple[str, ...]:
         if not move.log_dirs_after:
             return ()
-        held = range(len(self.snapshot.replicas(row)))
-        return tuple(self.snapshot.log_dir(row, i) or ANY_DIR for i in held)
+        return tuple(path or ANY_DIR for path in self.snapshot.log_dirs(row).values())
 
     def broker(self, change: BrokerChange, before: Evaluation, after: Evaluation) -> Iterator[str]:
         """Names of a broker's fields that differ from the recomputed values."""

@@ -50,9 +50,8 @@ class ClusterShape:
             )
         if self.racks > self.brokers - self.young_brokers:
             raise ConfigError(
-                f"{self.racks} racks need as many brokers that are not young, but "
-                f"there are {self.brokers - self.young_brokers}; give more brokers or "
-                "fewer racks"
+                f"{self.racks} racks need as many brokers that are not young, but there are "
+                f"{self.brokers - self.young_brokers}; give more brokers or fewer racks"
             )
 
     @property

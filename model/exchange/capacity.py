@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from model.cpu import from_file
 from model.errors import ConfigError
-from model.exchange.text_files import LARGEST, nearest, object_at, read_json
+from model.exchange.text_files import LARGEST, nearest, object_at, read_object
 from model.ids import BrokerId
 from model.snapshot.capacities import DEFAULT, Capacities, Entry
 from model.snapshot.snapshot import CapacitySource, LogDir, Resource
@@ -42,7 +42,7 @@ def read_capacities(path: Path) -> Capacities:
         No such file, a broker listed twice, a resource that is not known, a
         capacity that is not a number above 0, cores for some of the brokers only.
     """
-    document = object_at(path, read_json(path), "the file")
+    document = read_object(path)
     entries = document.get("brokerCapacities")
     if not isinstance(entries, list) or not entries:
         raise ConfigError(f"{path} has no list brokerCapacities; add it")
@@ -51,14 +51,12 @@ def read_capacities(path: Path) -> Capacities:
     for entry in entries:
         broker = _broker(path, entry)
         if broker in by_broker:
-            words = f"brokerId {broker} is listed twice; keep one entry"
-            raise ConfigError(f"{path}: {words}")
+            raise ConfigError(f"{path}: brokerId {broker} is listed twice; keep one entry")
         capacity = object_at(path, entry.get("capacity"), f"{_name(broker)}: capacity")
         with_cores.add(isinstance(capacity.get("CPU"), dict))
         by_broker[broker] = _capacity(path, broker, capacity)
     if len(with_cores) > 1:
-        words = f"CPU is given in {CORES} for some brokers only; give it for all"
-        raise ConfigError(f"{path}: {words}")
+        raise ConfigError(f"{path}: CPU is given in {CORES} for some brokers only; give it for all")
     return Capacities(source=CapacitySource.FILE, place=str(path), by_broker=by_broker)
 
 
@@ -71,8 +69,7 @@ def _broker(path: Path, entry: Any) -> BrokerId:
     text = str(found)
     if _WHOLE.fullmatch(text) and DEFAULT <= int(text) < 2**31:
         return BrokerId(int(text))
-    words = f"brokerId is {found!r}; give a broker's id, or -1 for all others"
-    raise ConfigError(f"{path}: {words}")
+    raise ConfigError(f"{path}: brokerId is {found!r}; give a broker's id, or -1 for all others")
 
 
 def _capacity(path: Path, broker: int, capacity: Mapping[str, Any]) -> Entry:
@@ -105,8 +102,7 @@ def _log_dirs(where: str, value: Mapping[str, Any]) -> tuple[LogDir, ...]:
         raise ConfigError(f"{where} names no log directory; add one")
     for folder in value:
         if not folder.startswith("/"):
-            words = f"{folder!r} is not an absolute path; start it with /"
-            raise ConfigError(f"{where}: {words}")
+            raise ConfigError(f"{where}: {folder!r} is not an absolute path; start it with /")
     unit = _NAMES["DISK"][1]
     return tuple(
         LogDir(path=folder, capacity_bytes=unit * _number(f"{where}: {folder}", size))

@@ -1,14 +1,13 @@
 """Placement constraints in the format of Confluent's kafka-topics."""
 
 import json
-import re
 from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
 from model.errors import ConfigError
-from model.exchange.text_files import fault, object_at, read_json, read_text
+from model.exchange.text_files import fault, line_in_json, read_object, read_text
 from model.exchange.validation_messages import fault_words
 from model.goals.rack_placement import PlacementRule, ReplicaPlacement
 from model.names import Names
@@ -35,23 +34,9 @@ def read_placement(given: str) -> PlacementRule:
 
 
 def _placement(path: Path) -> ReplicaPlacement:
-    document = object_at(path, read_json(path), "the file")
     try:
-        return ReplicaPlacement.model_validate_json(json.dumps(document))
+        return ReplicaPlacement.model_validate_json(json.dumps(read_object(path)))
     except ValidationError as exc:
         first = exc.errors()[0]
-        line = _line(read_text(path), first["loc"])
+        line = line_in_json(read_text(path), first["loc"])
         raise fault(path, line, fault_words(ReplicaPlacement, first)) from exc
-
-
-def _line(text: str, loc: tuple[int | str, ...]) -> int:
-    """Of the last key on the way to a place, as far as it can be found; else 1."""
-    at = 0
-    for key in loc:
-        if isinstance(key, int):
-            continue
-        found = re.compile(rf'"{re.escape(key)}"\s*:').search(text, at)
-        if found is None:
-            break
-        at = found.end()
-    return text.count("\n", 0, at) + 1

@@ -9,7 +9,6 @@ import binascii
 import json
 import re
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -100,8 +99,7 @@ def read_description(path: Path) -> Description:
         elif found := _TOPIC.fullmatch(text):
             topic = _topic(found)
             if topic.name in topics:
-                words = f"topic {topic.name} was described before; give it once"
-                raise fault(path, line, words)
+                raise fault(path, line, f"topic {topic.name} was described before; give it once")
             topics[topic.name] = (line, int(found["count"]), topic)
         elif text.strip():
             raise fault(path, line, _no_line(text))
@@ -230,10 +228,5 @@ def live_brokers(description: Description) -> frozenset[BrokerId]:
 
     Any other broker is presumed dead.
     """
-    return frozenset(_live(description))
-
-
-def _live(description: Description) -> Iterator[BrokerId]:
-    for partition in description.partitions:
-        if partition.leader != NO_BROKER:
-            yield from partition.in_sync
+    led = (p for p in description.partitions if p.leader != NO_BROKER)
+    return frozenset(broker for partition in led for broker in partition.in_sync)

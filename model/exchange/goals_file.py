@@ -1,19 +1,16 @@
 """Goals in a file of their own: TOML, or JSON where its name ends in .json."""
 
 import json
-import re
-from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from model.bounded import MOST_TYPED_BYTES, parse_toml
 from model.errors import ConfigError
-from model.exchange.text_files import object_at, read_json, read_text
+from model.exchange.text_files import line_in_json, read_object, read_text
 from model.exchange.toml_lines import line_of
-from model.exchange.validation_messages import Place, faults_of, holds
+from model.exchange.validation_messages import faults_of, holds
 from model.goals.goals import Goals
 
 
@@ -26,35 +23,12 @@ def read_goals(path: Path) -> Goals:
         The file cannot be read, has a key that is not known or a value that does not
         fit; the line is named, and the closest key.
     """
-    document = _document(path)
+    is_json = path.suffix == ".json"
+    document = read_object(path) if is_json else parse_toml(path, read_text(path, MOST_TYPED_BYTES))
     try:
         return Goals.model_validate_json(json.dumps(document, default=str))
     except ValidationError as exc:
-        raise _faults(path, faults_of(Goals, exc, partial(holds, document))) from exc
-
-
-def _document(path: Path) -> Any:
-    if path.suffix == ".json":
-        return object_at(path, read_json(path), "the file")
-    return parse_toml(path, read_text(path, MOST_TYPED_BYTES))
-
-
-def _faults(path: Path, faults: Iterable[tuple[Place, str]]) -> ConfigError:
-    text = read_text(path)
-    lines = (f"line {_line(path, text, at)}: {fault}" for at, fault in faults)
-    return ConfigError(f"{path}, {'; '.join(lines)}")
-
-
-def _line(path: Path, text: str, loc: Sequence[int | str]) -> int:
-    """The line of a place, or of what is around it; 1 where that is not found."""
-    if path.suffix != ".json":
-        return line_of(text, loc) or 1
-    keys = [re.escape(str(key)) for key in loc if isinstance(key, str)]
-    lines = [*enumerate(text.splitlines(), 1)]
-    found = (
-        number
-        for key in reversed(keys)
-        for number, line in lines
-        if re.search(rf'"{key}"\s*:', line)
-    )
-    return next(found, 1)
+        faults = faults_of(Goals, exc, partial(holds, document))
+        text, find = read_text(path), line_in_json if is_json else line_of
+        lines = (f"line {find(text, place) or 1}: {words}" for place, words in faults)
+        raise ConfigError(f"{path}, {'; '.join(lines)}") from exc

@@ -1,5 +1,6 @@
 """A snapshot out of files alone, so that a cluster is planned without a connection."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -7,14 +8,12 @@ from typing import Final
 import numpy as np
 
 from model.exchange.describe import DescribedPartition, Description, live_brokers, read_description
-from model.exchange.tables import NO_LOADS, LoadRow, LoadTable, read_brokers, read_loads
+from model.exchange.tables import NO_LOADS, NO_ROW, LoadRow, LoadTable, read_brokers, read_loads
 from model.exchange.text_files import fault
-from model.ids import BrokerId
 from model.snapshot.snapshot import (
     Broker,
     BrokerState,
-    Floats,
-    Ints,
+    PartitionRow,
     Partitions,
     RecentMove,
     Resource,
@@ -23,6 +22,7 @@ from model.snapshot.snapshot import (
     Source,
     StorageKind,
     Topic,
+    partitions_from_rows,
 )
 
 CLUSTER_ID: Final = "from-files"
@@ -57,13 +57,14 @@ def read_cluster(files: ClusterFiles) -> Snapshot:
     description = read_description(files.describe)
     loads = read_loads(files.loads) if files.loads else NO_LOADS
     _check_loads(description, loads)
-    partitions = _partitions(description, loads)
+    topics = _topics(description, files.storage)
+    partitions = _partitions(description, topics, loads)
     brokers = _brokers(description, files.brokers)
     header = SnapshotHeader(
         cluster_id=CLUSTER_ID,
         taken_at_ms=TAKEN_AT_MS,
         brokers=brokers,
-        topics=_topics(description, files.storage),
+        topics=topics,
         resources=loads.resources,
         sources=(_source(partitions),),
         recent_moves=_in_progress(description),
@@ -141,48 +142,33 @@ def _source(partitions: Partitions) -> Source:
     )
 
 
-def _partitions(description: Description, loads: LoadTable) -> Partitions:
-    rows = description.partitions
-    position = {t.name: i for i, t in enumerate(description.topics)}
-    found = [loads.rows.get(p.id) for p in rows]
-    matrix = _loads(loads.resources, found)
-    lengths = [len(p.replicas) for p in rows]
-    size, local = _sizes(loads.resources, found)
-    return Partitions(
-        topic=_ints([position[p.id.topic] for p in rows]),
-        partition=_ints([p.id.partition for p in rows]),
-        replica_start=_ints([0, *np.cumsum(lengths, dtype=np.int64).tolist()]),
-        replica_broker=_ints([b for p in rows for b in p.replicas]),
-        leader=_ints([p.leader for p in rows]),
-        loads=matrix,
-        measured=~np.isnan(matrix),
-        size_bytes=size,
+def _partitions(
+    description: Description, topics: tuple[Topic, ...], loads: LoadTable
+) -> Partitions:
+    found = [loads.rows.get(p.id, NO_ROW) for p in description.partitions]
+    cells = [[row.loads.get(r, math.nan) for r in loads.resources] for row in found]
+    matrix = np.array(cells, np.float64).reshape(len(found), len(loads.resources))
+    of_topic = {t.name: t for t in topics}
+    rows = (
+        _row(partition, of_topic[partition.id.topic], row)
+        for partition, row in zip(description.partitions, found, strict=True)
+    )
+    return partitions_from_rows(topics, rows, matrix)
+
+
+def _row(partition: DescribedPartition, topic: Topic, given: LoadRow) -> PartitionRow:
+    """Where a size has no cell of its own, the disk load says how much is local, and a
+    log is taken to be as large as its local part."""
+    local = given.local_bytes
+    if local < 0:
+        local = int(given.loads.get(Resource.DISK, -1))
+    return PartitionRow(
+        id=partition.id,
+        topic_id=topic.topic_id,
+        storage=topic.storage,
+        internal=topic.internal,
+        replicas=partition.replicas,
+        leader=partition.leader,
+        size_bytes=given.size_bytes if given.size_bytes >= 0 else local,
         local_bytes=local,
     )
-
-
-def _loads(resources: tuple[Resource, ...], found: list[LoadRow | None]) -> Floats:
-    """(n, resources) float64, NaN where unknown."""
-    unknown = float("nan")
-    cells = [[row.loads.get(r, unknown) if row else unknown for r in resources] for row in found]
-    return np.array(cells, np.float64).reshape(len(found), len(resources))
-
-
-def _sizes(resources: tuple[Resource, ...], found: list[LoadRow | None]) -> tuple[Ints, Ints]:
-    """(n,) bytes of the whole log and bytes on local disk; -1 where unknown.
-
-    Where a size has no cell of its own, the disk load says how much is local, and a
-    log is taken to be as large as its local part.
-    """
-    sizes, locals_ = [], []
-    for row in found:
-        disk = int(row.loads.get(Resource.DISK, -1)) if row else -1
-        local = row.local_bytes if row and row.local_bytes >= 0 else disk
-        size = row.size_bytes if row and row.size_bytes >= 0 else local
-        sizes.append(size)
-        locals_.append(local)
-    return _ints(sizes), _ints(locals_)
-
-
-def _ints(values: list[int] | list[BrokerId]) -> Ints:
-    return np.array(values, np.int64)

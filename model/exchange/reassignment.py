@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from model.errors import ConfigError
-from model.exchange.text_files import object_at, read_json
+from model.exchange.text_files import read_object
 from model.files import VersionedModel, validate_document, write_document
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.plan.plan import ANY_DIR, Move, Plan
@@ -138,8 +138,7 @@ def read_reassignment(path: Path) -> Reassignment:
         No such file, another version than 1, a partition listed twice, or log
         directories that do not fit the replicas.
     """
-    document = object_at(path, read_json(path), "the file")
-    found = validate_document(Reassignment, document, path)
+    found = validate_document(Reassignment, read_object(path), path)
     if found.version != 1:
         raise ConfigError(f"{path} has version {found.version}; only 1 is known")
     _refuse_twice(path, (a.id for a in found.partitions))
@@ -156,8 +155,7 @@ def read_election(path: Path) -> Election:
     ConfigError
         No such file, or a partition listed twice.
     """
-    document = object_at(path, read_json(path), "the file")
-    found = validate_document(Election, document, path)
+    found = validate_document(Election, read_object(path), path)
     _refuse_twice(path, (PartitionId(p.topic, p.partition) for p in found.partitions))
     return found
 
@@ -256,23 +254,10 @@ def _chosen(snapshot: Snapshot, row: int, assignment: Assignment) -> tuple[str, 
     replica's directory, the one that the file names is taken to be it.
     """
     log_dirs = assignment.log_dirs or ()
-    present = _directories(snapshot, row)
-    kept = set(snapshot.replicas(row))
+    present = snapshot.log_dirs(row)
     for broker, folder in zip(assignment.replicas, log_dirs, strict=False):
-        if folder != ANY_DIR and (broker not in kept or present.get(broker, folder) != folder):
+        # Unknown, so it may lie there; a new replica lies nowhere yet.
+        expected = (present[broker] or folder) if broker in present else ANY_DIR
+        if folder not in (ANY_DIR, expected):
             return log_dirs
     return ()
-
-
-def _directories(snapshot: Snapshot, row: int) -> dict[BrokerId, str]:
-    """Where each replica of a row lies in its broker; only what is known."""
-    columns = snapshot.partitions
-    if columns.replica_dir is None:
-        return {}
-    start, end = columns.replica_start[row : row + 2].tolist()
-    positions = columns.replica_dir[start:end].tolist()
-    return {
-        broker: snapshot.broker[broker].log_dirs[position].path
-        for broker, position in zip(snapshot.replicas(row), positions, strict=True)
-        if position >= 0
-    }

@@ -43,6 +43,7 @@ class LoadTable:
     rows: dict[PartitionId, LoadRow]
 
 
+NO_ROW: Final = LoadRow(line=0, loads={}, size_bytes=-1, local_bytes=-1)
 NO_LOADS: Final = LoadTable(path=None, resources=(), rows={})
 
 
@@ -68,8 +69,7 @@ def read_loads(path: Path) -> LoadTable:
         number = whole_number(path, line, "partition", cells["partition"])
         pid = PartitionId(TopicName(cells["topic"]), number)
         if pid in rows:
-            words = f"{pid} is already in line {rows[pid].line}; keep one of them"
-            raise fault(path, line, words)
+            raise fault(path, line, f"{pid} is already in line {rows[pid].line}; keep one of them")
         rows[pid] = _load_row(path, line, names, cells)
     return LoadTable(path=path, resources=resources, rows=rows)
 

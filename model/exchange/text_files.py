@@ -2,7 +2,8 @@
 
 import csv
 import difflib
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,6 +51,28 @@ def read_json(path: Path) -> Any:
         raise fault(path, exc.line, f"this is not valid JSON: {exc.reason}") from exc
 
 
+def read_object(path: Path) -> Mapping[str, Any]:
+    """Parse a JSON file that holds an object, as `read_json` does.
+
+    Raises ConfigError for a file that `read_json` refuses, and for one without an object.
+    """
+    return object_at(path, read_json(path), "the file")
+
+
+def line_in_json(text: str, place: Sequence[int | str]) -> int:
+    """The line, from 1, of the last key on the way to a place in JSON text.
+
+    Keys that are not found are passed over; 1 where there is none.
+    """
+    at = 0
+    for key in place:
+        if isinstance(key, str) and (
+            found := re.compile(rf'"{re.escape(key)}"\s*:').search(text, at)
+        ):
+            at = found.end()
+    return text.count("\n", 0, at) + 1
+
+
 def read_table(
     path: Path, *, required: Collection[str], known: Collection[str]
 ) -> tuple[tuple[str, ...], Iterator[tuple[int, dict[str, str]]]]:
@@ -83,8 +106,7 @@ def _check_header(
         raise fault(path, line, "columns must be separated by commas; save the file as CSV")
     for column in columns:
         if column not in known:
-            words = f"unknown column {column!r}{nearest(column, known)}"
-            raise fault(path, line, words)
+            raise fault(path, line, f"unknown column {column!r}{nearest(column, known)}")
         if columns.count(column) > 1:
             raise fault(path, line, f"the column {column!r} is listed twice; keep one")
     missing = [name for name in required if name not in columns]
@@ -100,8 +122,7 @@ def _rows(
             if not any(row):
                 continue
             if len(row) != len(columns):
-                words = f"{len(row)} cells under {len(columns)} columns"
-                raise fault(path, reader.line_num, words)
+                raise fault(path, reader.line_num, f"{len(row)} cells under {len(columns)} columns")
             cells = (cell.strip() for cell in row)
             yield reader.line_num, dict(zip(columns, cells, strict=True))
     except csv.Error as exc:
@@ -118,8 +139,7 @@ def whole_number(path: Path, line: int, name: str, cell: str) -> int:
     """
     # Python also reads digits of other scripts, signs and underscores.
     if not (cell.isascii() and cell.isdigit()) or len(cell) > len(f"{LARGEST:.0f}"):
-        words = f"{name} is {cell!r}; give a whole number of 0 or more"
-        raise fault(path, line, words)
+        raise fault(path, line, f"{name} is {cell!r}; give a whole number of 0 or more")
     return int(cell)
 
 

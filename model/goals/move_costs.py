@@ -69,10 +69,6 @@ def directory_changes(snapshot: Snapshot, change: Change) -> int:
     """Count the replicas that change their log directory within their broker."""
     if not change.log_dirs:
         return 0
-    before = snapshot.replicas(change.row)
+    before = snapshot.log_dirs(change.row)
     pairs = zip(change.replicas, change.log_dirs, strict=False)
-    return sum(
-        broker in before
-        and path not in (ANY_DIR, snapshot.log_dir(change.row, before.index(broker)))
-        for broker, path in pairs
-    )
+    return sum(broker in before and path not in (ANY_DIR, before[broker]) for broker, path in pairs)

@@ -48,9 +48,8 @@ def rack_warning(snapshot: Snapshot, missing: tuple[BrokerId, ...]) -> str:
         ids = ", ".join(map(str, missing))
         who = f"the rack of broker{'s' if len(missing) > 1 else ''} {ids} is unknown"
     return (
-        f"{who}, so the rack rule does not apply: replicas of one partition may share "
-        "a rack. Name every broker's rack (--brokers FILE with --from), or say "
-        "--no-racks"
+        f"{who}, so the rack rule does not apply: replicas of one partition may share a rack. Name "
+        "every broker's rack (--brokers FILE with --from), or say --no-racks"
     )
 
 

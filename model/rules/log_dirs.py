@@ -36,7 +36,7 @@ def log_directories(proposal: Proposal) -> Iterator[str]:
 
 def _closed(snapshot: Snapshot, change: Change) -> Iterator[str]:
     """Named directories that the broker lacks, or that take no new replica."""
-    home = _home(snapshot, change.row)
+    home = snapshot.log_dirs(change.row)
     for broker, path in zip(change.replicas, change.log_dirs, strict=False):
         if path == ANY_DIR or home.get(broker) == path:
             continue
@@ -75,7 +75,7 @@ def growth(snapshot: Snapshot, changes: Iterable[Change]) -> dict[Place, int]:
     """
     grown: dict[Place, int] = defaultdict(int)
     for change in changes:
-        home = _home(snapshot, change.row)
+        home = snapshot.log_dirs(change.row)
         size = max(0, int(snapshot.partitions.local_bytes[change.row]))
         named = dict(zip(change.replicas, change.log_dirs, strict=False))
         for broker in set(home) | set(change.replicas):
@@ -90,12 +90,6 @@ def growth(snapshot: Snapshot, changes: Iterable[Change]) -> dict[Place, int]:
             if new is not None:
                 grown[broker, new] += size
     return grown
-
-
-def _home(snapshot: Snapshot, row: int) -> dict[BrokerId, str | None]:
-    """The present log directory of each replica, None where unknown."""
-    replicas = snapshot.replicas(row)
-    return {b: snapshot.log_dir(row, i) for i, b in enumerate(replicas)}
 
 
 def bytes_before(snapshot: Snapshot) -> dict[Place, float]:

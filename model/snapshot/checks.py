@@ -234,8 +234,7 @@ def _check_replicas(header: SnapshotHeader, columns: Partitions) -> None:
         first = int(bad[0])
         raise InvalidCluster(
             f"{partition_id(header, columns, first)} has the replicas "
-            f"{replica_list(columns, first)}; it needs at least one, on distinct "
-            "brokers"
+            f"{replica_list(columns, first)}; it needs at least one, on distinct brokers"
         )
     led = np.zeros(n, np.bool_)
     led[row[columns.replica_broker == columns.leader[row]]] = True
@@ -263,7 +262,6 @@ def _check_directories(header: SnapshotHeader, columns: Partitions) -> None:
         at = int(bad.argmax())
         row = int(np.searchsorted(columns.replica_start, at, "right")) - 1
         raise InvalidCluster(
-            f"{partition_id(header, columns, row)} is in log directory "
-            f"{columns.replica_dir[at]} of broker {columns.replica_broker[at]}, which "
-            f"lists {most[at]}"
+            f"{partition_id(header, columns, row)} is in log directory {columns.replica_dir[at]} "
+            f"of broker {columns.replica_broker[at]}, which lists {most[at]}"
         )

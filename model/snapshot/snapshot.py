@@ -150,15 +150,14 @@ class Snapshot:
         """The broker ids of one row's replicas, preferred leader first."""
         return replica_list(self.partitions, row)
 
-    def log_dir(self, row: int, index: int) -> str | None:
-        """Path of the log directory of a row's replica at `index`; None if unknown."""
-        columns = self.partitions
+    def log_dirs(self, row: int) -> dict[BrokerId, str | None]:
+        """Path of the log directory of each replica of a row, in order; None where unknown."""
+        columns, brokers = self.partitions, self.replicas(row)
         if columns.replica_dir is None:
-            return None
-        at = int(columns.replica_start[row]) + index
-        broker = self.broker[BrokerId(int(columns.replica_broker[at]))]
-        number = int(columns.replica_dir[at])
-        return broker.log_dirs[number].path if number >= 0 else None
+            return dict.fromkeys(brokers)
+        start, end = columns.replica_start[row : row + 2].tolist()
+        pairs = zip(brokers, columns.replica_dir[start:end].tolist(), strict=True)
+        return {b: self.broker[b].log_dirs[at].path if at >= 0 else None for b, at in pairs}
 
     def row(self, row: int) -> PartitionRow:
         """Build an object with the placement and sizes of one row."""

@@ -151,9 +151,7 @@ def _now(problem: Problem, loads: Floats) -> dict[str, float]:
 
 
 def _log_dirs_before(problem: Problem, row: int) -> tuple[str, ...]:
-    snapshot = problem.snapshot
-    count = len(snapshot.replicas(row))
-    return tuple(snapshot.log_dir(row, index) or ANY_DIR for index in range(count))
+    return tuple(path or ANY_DIR for path in problem.snapshot.log_dirs(row).values())
 
 
 def _replicas_after(

@@ -323,7 +323,7 @@ def test_directories_keep_their_replicas_under_pseudonyms(tmp_path: Path) -> Non
     def dir_capacities(state: Snapshot, name: str) -> list[float | None]:
         (row,) = [i for i, pid in enumerate(state.ids) if pid.topic == name]
         by_path = {d.path: d for b in state.header.brokers for d in b.log_dirs}
-        places = [state.log_dir(row, i) for i in range(len(state.replicas(row)))]
+        places = state.log_dirs(row).values()
         return [by_path[p].capacity_bytes if p else None for p in places]
 
     for name in (SECRET, "__consumer_offsets"):

@@ -93,8 +93,8 @@ def test_log_directories_go_by_path() -> None:
     dirs = (LogDir(path="/a"), LogDir(path="/b"))
     members = [b.model_copy(update={"log_dirs": dirs}) for b in brokers(2)]
     state = wide(members, [(1, 2)], {}, dirs=[[1, -1]])
-    assert [state.log_dir(0, i) for i in (0, 1)] == ["/b", None]
-    assert STATE.log_dir(0, 0) is None
+    assert [*state.log_dirs(0).values()] == ["/b", None]
+    assert {*STATE.log_dirs(0).values()} == {None}
 
 
 def test_known_loads_count_as_measured_by_default() -> None:
