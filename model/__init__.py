@@ -48,7 +48,6 @@ PUBLIC = (
     "snapshot.snapshot",
     "snapshot.state_file",
     "snapshot.topic_skew",
-    "snapshot.topic_skews",
     "snapshot.what_if",
     "stop_rules",
     "units",

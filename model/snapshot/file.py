@@ -58,7 +58,21 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
 
 def as_document(snapshot: Snapshot) -> dict[str, Any]:
     """Convert a snapshot to the JSON document of its file, CPU in percent."""
-    return _to_file(snapshot).model_dump(mode="json")
+    columns, header = snapshot.partitions, snapshot.header
+    loads = columns_to_file(columns.loads, header.resources)
+    partitions = PartitionColumns(
+        topic=columns.topic.tolist(),
+        partition=columns.partition.tolist(),
+        replicas=[list(snapshot.replicas(i)) for i in range(len(snapshot))],
+        leader=columns.leader.tolist(),
+        loads=[[_known(v) for v in row] for row in loads.tolist()],
+        measured=columns.measured.tolist(),
+        size_bytes=columns.size_bytes.tolist(),
+        local_bytes=columns.local_bytes.tolist(),
+        slot_loads=_slots(snapshot),
+        replica_dirs=_directories(snapshot),
+    )
+    return SnapshotFile(header=header, partitions=partitions).model_dump(mode="json")
 
 
 def of_document(document: Any) -> Snapshot:
@@ -99,26 +113,6 @@ def read_snapshot(path: Path) -> Snapshot:
         return _checked(validate_document(SnapshotFile, document, path))
     except InvalidCluster as exc:
         raise InvalidCluster(f"{path}: {exc}") from exc
-
-
-def _to_file(snapshot: Snapshot) -> SnapshotFile:
-    columns, header = snapshot.partitions, snapshot.header
-    loads = columns_to_file(columns.loads, header.resources)
-    return SnapshotFile(
-        header=header,
-        partitions=PartitionColumns(
-            topic=columns.topic.tolist(),
-            partition=columns.partition.tolist(),
-            replicas=[list(snapshot.replicas(i)) for i in range(len(snapshot))],
-            leader=columns.leader.tolist(),
-            loads=[[_known(v) for v in row] for row in loads.tolist()],
-            measured=columns.measured.tolist(),
-            size_bytes=columns.size_bytes.tolist(),
-            local_bytes=columns.local_bytes.tolist(),
-            slot_loads=_slots(snapshot),
-            replica_dirs=_directories(snapshot),
-        ),
-    )
 
 
 def _slots(snapshot: Snapshot) -> list[list[list[float | None]]] | None:

@@ -8,7 +8,7 @@ import numpy as np
 from control.loop.view import LoopView
 from model.goals.goals import Goals
 from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
-from model.snapshot.topic_skews import TopicSkews, topic_skews
+from model.snapshot.topic_skew import TopicSkews, topic_skews
 from model.units import count_text, short_text
 from tui.viewmodel.cells import Cell, Column, Role, Row, Table, cell, right, shorten_middle
 from tui.viewmodel.memoize import kept, kept_while
