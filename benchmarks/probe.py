@@ -182,9 +182,9 @@ def changes(cluster: LocalCluster) -> str:
         rows.append(["a topic deleted", watch.until(lambda state: not gone(state))])
         admin.close()
         rows += _hung(cluster, watch)
-        cluster.kill_broker(BrokerId(3))
+        cluster.kafka.kill_broker(BrokerId(3))
         rows += watch.loses(3, "a broker killed")
-    cluster.restart_broker(BrokerId(3))
+    cluster.kafka.restart_broker(BrokerId(3))
     return table(["what", "measured"], rows)
 
 

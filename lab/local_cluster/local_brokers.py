@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from threading import RLock
@@ -28,31 +29,37 @@ READY_S: Final = 90.0
 """Brokers take 4 s to start on an idle machine, and took up to 34 s on a busy one."""
 _RACKS: Final = "abc"
 _MAX_REPLICATION: Final = 3
-_NONE: Final[Mapping[str, str]] = {}
-_NO_FLAGS: Final[Mapping[int, Sequence[str]]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalPlan:
+    """Options of a local cluster."""
+
+    brokers: int = 3
+    ports: tuple[int, ...] | None = None
+    """Ports for clients, one per broker; None: any free ones."""
+    proxy_ports: tuple[int, ...] = ()
+    """Ports advertised to clients instead, one per broker, for a proxy."""
+    directories: int = 1
+    """Log directories of each broker."""
+    s3_port: int | None = None
+    tier: bool = True
+    """Whether topics may have remote storage, served through S3."""
+    guard: ClientSecurity | None = None
+    """TLS, logins and rights that clients need; None: none."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Additional broker properties; they override the lab's own."""
+    jvm_flags: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """Additional JVM flags by broker id."""
+    java: Java | None = None
+    """None: the one that `find_java` finds."""
 
 
 class LocalKafka:
     """A cluster of combined brokers and controllers, ids from 1, racks a, b, c.
 
-    Thread-safe; closing the processes stops it.
-
-    Parameters
-    ----------
-    ports
-        Ports for clients, one per broker; None: any free ones.
-    proxy_ports
-        Ports advertised to clients instead; brokers bypass the proxy.
-    directories
-        Log directories of each broker, all on one file system.
-    tier_dir
-        Folder of the remote tier; None: topics cannot have remote storage.
-    guard
-        What clients, but not brokers, need to connect.
-    properties
-        Override the lab's own.
-    jvm_flags
-        Additional flags by broker id.
+    Thread-safe; closing the processes stops it. Brokers bypass a proxy and need no login.
+    tier_dir: folder of the remote tier; None: topics cannot have remote storage.
     """
 
     def __init__(
@@ -60,34 +67,25 @@ class LocalKafka:
         processes: Processes,
         jars: Sequence[Path],
         java: Java,
-        *,
-        brokers: int = 3,
-        ports: Sequence[int] | None = None,
-        proxy_ports: Sequence[int] = (),
-        directories: int = 1,
-        tier_dir: Path | None = None,
-        guard: ClientSecurity | None = None,
-        properties: Mapping[str, str] = _NONE,
-        jvm_flags: Mapping[int, Sequence[str]] = _NO_FLAGS,
+        plan: LocalPlan,
+        tier_dir: Path | None,
     ) -> None:
         self._processes = processes
-        guarded = guard.jvm_flags if guard else ()
+        guarded = plan.guard.jvm_flags if plan.guard else ()
         self._java = [str(java.executable), *JVM_FLAGS, *guarded]
         self._program = ["-cp", class_path(jars), "kafka.Kafka"]
-        self._jvm_flags = jvm_flags
-        ids = [BrokerId(number) for number in range(1, brokers + 1)]
-        self._directories = directories
-        self._brokers = _lay_out(processes.folder, ids, ports, proxy_ports, directories, guard)
-        voters = free_ports(brokers)
+        self._plan = plan
+        self._brokers = _lay_out(processes.folder, plan)
+        voters = free_ports(plan.brokers)
         self._cluster = ClusterSettings(
             cluster_id=kafka_id(uuid4()),
-            controllers=tuple(zip(ids, voters, strict=True)),
-            replication=min(brokers, _MAX_REPLICATION),
+            controllers=tuple(zip(self._brokers, voters, strict=True)),
+            replication=min(plan.brokers, _MAX_REPLICATION),
             tier_dir=tier_dir,
-            guard=guard,
-            properties=properties,
+            guard=plan.guard,
+            properties=plan.properties,
         )
-        self._admin = BrokerAdmin(self.inner_bootstrap if guard else self.bootstrap)
+        self._admin = BrokerAdmin(self.inner_bootstrap if plan.guard else self.bootstrap)
         self._lock = RLock()
 
     @property
@@ -142,9 +140,12 @@ class LocalKafka:
         with self._lock:
             number = BrokerId(max(self._brokers) + 1)
             (port,) = free_ports(1)
-            folder = self._processes.folder / f"broker-{number}"
             broker = BrokerSettings(
-                broker=number, rack=rack, port=port, folder=folder, directories=self._directories
+                broker=number,
+                rack=rack,
+                port=port,
+                folder=self._processes.folder / _name(number),
+                directories=self._plan.directories,
             )
             self._format(broker)
             self._spawn(broker)
@@ -178,7 +179,7 @@ class LocalKafka:
         format_broker(self._cluster, broker, [uuid4() for _ in broker.log_dirs])
 
     def _spawn(self, broker: BrokerSettings) -> None:
-        own = self._jvm_flags.get(broker.broker, ())
+        own = self._plan.jvm_flags.get(broker.broker, ())
         command = [*self._java, *own, *self._program, str(broker.properties_file)]
         environ = {**os.environ, "MALLOC_ARENA_MAX": "2"}
         self._processes.spawn(_name(broker.broker), command, environ=environ)
@@ -214,32 +215,26 @@ def _bootstrap(ports: Iterable[int]) -> str:
     return ",".join(f"{HOST}:{port}" for port in ports)
 
 
-def _lay_out(
-    folder: Path,
-    ids: Sequence[BrokerId],
-    ports: Sequence[int] | None,
-    proxy_ports: Sequence[int],
-    directories: int,
-    guard: ClientSecurity | None,
-) -> dict[BrokerId, BrokerSettings]:
-    if ports is None:
+def _lay_out(folder: Path, plan: LocalPlan) -> dict[BrokerId, BrokerSettings]:
+    ids = [BrokerId(number) for number in range(1, plan.brokers + 1)]
+    if plan.ports is None:
         ports = free_ports(len(ids))
     else:
-        ports = [claim(port, "a local broker") for port in ports]
-    inner_ports = free_ports(len(ids) if guard else len(proxy_ports))
-    tls_ports = free_ports(len(ids) if guard else 0)
+        ports = [claim(port, "a local broker") for port in plan.ports]
+    inner_ports = free_ports(len(ids) if plan.guard else len(plan.proxy_ports))
+    tls_ports = free_ports(len(ids) if plan.guard else 0)
     return {
         number: BrokerSettings(
             broker=number,
             rack=_RACKS[index % len(_RACKS)],
             port=port,
             folder=folder / _name(number),
-            directories=directories,
+            directories=plan.directories,
             proxy_port=proxy_port,
             inner_port=inner_port,
             tls_port=tls_port,
         )
         for index, (number, port, proxy_port, inner_port, tls_port) in enumerate(
-            zip_longest(ids, ports, proxy_ports, inner_ports, tls_ports)
+            zip_longest(ids, ports, plan.proxy_ports, inner_ports, tls_ports)
         )
     }

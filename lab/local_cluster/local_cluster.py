@@ -3,20 +3,19 @@
 import logging
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import Final, Self, TypeVar
 
 from clients.jvm.jars import JarPin, JarProgress, fetch, read_pins
 from clients.jvm.java import Java, find_java
-from lab.local_cluster.local_brokers import LocalKafka
+from lab.local_cluster.local_brokers import LocalKafka, LocalPlan
 from lab.local_cluster.processes import Processes
 from lab.local_cluster.s3proxy import LocalS3
-from lab.local_cluster.secured_cluster import ClientSecurity
 from model.closing import Closing
 from model.errors import ClusterUnreachable, ExecutionStopped
-from model.ids import BrokerId
+
+__all__ = ["LocalCluster", "LocalPlan", "kafka_pins", "s3_pins"]
 
 _PINS: Final = Path(__file__).with_name("jars.tsv")
 _PREFIX: Final = "plimsoll-"
@@ -37,30 +36,6 @@ def s3_pins() -> tuple[JarPin, ...]:
 
 def _ignore(_news: object) -> None:
     """Ignore progress."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalPlan:
-    """Options of a local cluster."""
-
-    brokers: int = 3
-    ports: tuple[int, ...] | None = None
-    """Ports for clients, one per broker; None: any free ones."""
-    proxy_ports: tuple[int, ...] = ()
-    """Ports advertised to clients instead, one per broker, for a proxy."""
-    directories: int = 1
-    """Log directories of each broker."""
-    s3_port: int | None = None
-    tier: bool = True
-    """Whether topics may have remote storage, served through S3."""
-    guard: ClientSecurity | None = None
-    """TLS, logins and rights that clients need; None: none."""
-    properties: Mapping[str, str] = field(default_factory=dict)
-    """Additional broker properties; they override the lab's own."""
-    jvm_flags: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    """Additional JVM flags by broker id."""
-    java: Java | None = None
-    """None: the one that `find_java` finds."""
 
 
 class LocalCluster(Closing):
@@ -161,10 +136,6 @@ class LocalCluster(Closing):
         """Process ids by name: broker-1, s3, producer."""
         return self.processes.pids
 
-    def memory_bytes(self) -> dict[str, int]:
-        """Resident memory by name of the process."""
-        return self.processes.memory_bytes()
-
     def create_topic(
         self,
         name: str,
@@ -173,18 +144,6 @@ class LocalCluster(Closing):
     ) -> None:
         """As `LocalKafka.create_topic`."""
         self.kafka.create_topic(name, assignment, configs)
-
-    def add_broker(self, rack: str) -> BrokerId:
-        """As `LocalKafka.add_broker`."""
-        return self.kafka.add_broker(rack)
-
-    def kill_broker(self, broker: BrokerId) -> None:
-        """As `LocalKafka.kill_broker`."""
-        self.kafka.kill_broker(broker)
-
-    def restart_broker(self, broker: BrokerId) -> None:
-        """As `LocalKafka.restart_broker`."""
-        self.kafka.restart_broker(broker)
 
     def _start(
         self, on_step: Callable[[str], None], on_download: Callable[[JarProgress], None]
@@ -218,19 +177,7 @@ class LocalCluster(Closing):
         self, processes: Processes, java: Java, kafka_jars: Sequence[Path], s3_jars: Sequence[Path]
     ) -> None:
         tier_dir = processes.folder / "tier" if self._plan.tier else None
-        self._kafka = LocalKafka(
-            processes,
-            kafka_jars,
-            java,
-            brokers=self._plan.brokers,
-            ports=self._plan.ports,
-            proxy_ports=self._plan.proxy_ports,
-            directories=self._plan.directories,
-            tier_dir=tier_dir,
-            guard=self._plan.guard,
-            properties=self._plan.properties,
-            jvm_flags=self._plan.jvm_flags,
-        )
+        self._kafka = LocalKafka(processes, kafka_jars, java, self._plan, tier_dir)
         if tier_dir is not None:
             tier_dir.mkdir()
             self._s3 = LocalS3(

@@ -361,13 +361,4 @@ def _partitions_of(snapshot: Snapshot) -> Iterator[SimulatedPartition]:
     )
     for row, rate in zip(snapshot.rows(), rates, strict=True):
         tail = math.inf if row.storage is StorageKind.REPLICATED else row.local_bytes
-        yield SimulatedPartition(
-            id=row.id,
-            topic_id=row.topic_id,
-            storage=row.storage,
-            replicas=list(row.replicas),
-            leader=row.leader,
-            bytes_in=steady(0.0 if math.isnan(rate) else rate),
-            log_bytes=float(max(0, row.size_bytes)),
-            tail_bytes=float(max(0, tail)),
-        )
+        yield SimulatedPartition.of(row, steady(0.0 if math.isnan(rate) else rate), tail)

@@ -7,7 +7,7 @@ from typing import Final
 
 from executor.client.responses import PartitionView
 from model.ids import NO_BROKER, BrokerId, PartitionId
-from model.snapshot.snapshot import StorageKind
+from model.snapshot.snapshot import PartitionRow, StorageKind
 
 Curve = Callable[[float], float]
 """A rate in bytes per second at a time in seconds since the epoch."""
@@ -72,6 +72,20 @@ class SimulatedPartition:
         self.in_sync = self.in_sync or set(self.replicas)
         for broker in self.replicas:
             self.held.setdefault(broker, self.log_bytes)
+
+    @classmethod
+    def of(cls, row: PartitionRow, bytes_in: Curve, tail_bytes: float) -> "SimulatedPartition":
+        """Create the partition of a snapshot's row, without what the row does not have."""
+        return cls(
+            id=row.id,
+            topic_id=row.topic_id,
+            storage=row.storage,
+            replicas=list(row.replicas),
+            leader=row.leader,
+            bytes_in=bytes_in,
+            log_bytes=float(max(0, row.size_bytes)),
+            tail_bytes=float(max(0, tail_bytes)),
+        )
 
     @property
     def is_moving(self) -> bool:

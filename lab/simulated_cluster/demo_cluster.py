@@ -90,17 +90,8 @@ def simulated(of: Snapshot, rates: list[float]) -> SimulatedCluster:
             for b in of.header.brokers
         ),
         (
-            SimulatedPartition(
-                id=row.id,
-                topic_id=row.topic_id,
-                storage=row.storage,
-                replicas=list(row.replicas),
-                leader=row.leader,
-                bytes_in=_curve(rates, number),
-                log_bytes=float(row.size_bytes),
-                # Older data is deleted on every replica.
-                tail_bytes=float(row.size_bytes),
-            )
+            # Older data is deleted on every replica.
+            SimulatedPartition.of(row, _curve(rates, number), row.size_bytes)
             for number, row in enumerate(of.rows())
         ),
         now_s=of.header.taken_at_ms / 1000,

@@ -200,14 +200,7 @@ class SimulatedAdmin:
 
     def alter_topic_configs(self, topic: TopicName, values: Mapping[str, str | None]) -> None:
         """Set values, or delete them with None."""
-
-        def ask() -> None:
-            own = self._cluster.topic_configs.setdefault(topic, {})
-            alter(own, values)
-            if not own:
-                del self._cluster.topic_configs[topic]
-
-        self._change("alter_topic_configs", ask)
+        self._change("alter_topic_configs", lambda: self._alter_topic(topic, values))
 
     def append_topic_configs(self, topic: TopicName, lists: Mapping[str, Sequence[str]]) -> None:
         """Append entries to list settings."""
@@ -224,10 +217,19 @@ class SimulatedAdmin:
         self._refuse_dead(broker)
         return self._cluster.brokers[broker].configs
 
+    def _alter_topic(self, topic: TopicName, values: Mapping[str, str | None]) -> None:
+        own = self._cluster.topic_configs.setdefault(topic, {})
+        alter(own, values)
+        if not own:
+            del self._cluster.topic_configs[topic]
+
     def _of_topic(self, topic: TopicName) -> dict[str, str]:
+        self._refuse_unknown(topic)
+        return self._cluster.topic_configs.setdefault(topic, {})
+
+    def _refuse_unknown(self, topic: TopicName) -> None:
         if not any(pid.topic == topic for pid in self._cluster.partitions):
             raise ExecutionStopped(f"The topic '{topic}' does not exist.")
-        return self._cluster.topic_configs.setdefault(topic, {})
 
     def _refuse_dead(self, broker: BrokerId) -> None:
         if broker not in self._cluster.alive:

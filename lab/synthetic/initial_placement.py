@@ -45,8 +45,8 @@ def _racks(shape: ClusterShape, *, old: bool) -> list[Ints]:
 
 
 def _nth(racks: list[Ints], rack: Ints, turn: Ints) -> Ints:
-    """(n,) the broker of each row's rack whose turn it is."""
-    length = np.array([len(r) for r in racks])
+    """The broker of each rack of an array whose turn it is; 0 where a rack has none."""
+    length = np.array([max(1, len(r)) for r in racks])
     table = np.zeros((len(racks), length.max()), np.int64)
     for row, brokers in zip(table, racks, strict=True):
         row[: len(brokers)] = brokers
@@ -66,11 +66,7 @@ def _to_young(shape: ClusterShape, rng: np.random.Generator, placed: Ints) -> In
     rack = placed % shape.racks
     handed = rng.random(placed.shape) < share[rack]
     turn = rng.integers(0, shape.brokers, placed.shape)
-    length = np.array([max(1, len(y)) for y in young])
-    table = np.zeros((shape.racks, length.max()), np.int64)
-    for row, brokers in zip(table, young, strict=True):
-        row[: len(brokers)] = brokers
-    return np.where(handed, table[rack, turn % length[rack]], placed)
+    return np.where(handed, _nth(young, rack, turn), placed)
 
 
 def _largest_first(shape: ClusterShape, rng: np.random.Generator, rates: Floats) -> Ints:

@@ -152,10 +152,10 @@ def test_auto_restores_settings_of_a_failed_run_and_balances_afterwards(site: Si
     fill(site.cluster.bootstrap, site.topic, [MEGABYTES] * 6)
     with site.auto("eager") as running:
         running.wait_for(lambda _: bool(site.admin.reassignments()))
-        site.cluster.kill_broker(VICTIM)
+        site.cluster.kafka.kill_broker(VICTIM)
         left = f"broker {VICTIM} did not answer and keeps its throttle"
         running.wait_for(lambda text: left in text)
-        site.cluster.restart_broker(VICTIM)
+        site.cluster.kafka.restart_broker(VICTIM)
         running.wait_for(lambda text: "its throttle is gone" in text)
         running.wait_for(lambda text: times(text, "balanced") == 1)
         assert site.is_balanced()

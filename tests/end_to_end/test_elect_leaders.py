@@ -168,7 +168,7 @@ def test_a_returned_broker_leads_again_once_it_is_in_sync(
     """Meanwhile a move to it hangs, and its election is skipped as well."""
     own_cluster.create_topic(topic, [[3, 1], [1, 2]])
     shell = Shell(tmp_path, own_cluster.bootstrap)
-    own_cluster.kill_broker(AWAY)
+    own_cluster.kafka.kill_broker(AWAY)
     wait_until(lambda: are_leading(shell.bootstrap, topic, [1, 1]))
     reassign(shell.bootstrap, topic, {1: [2, 3]})
     away = shell.plimsoll("elect-leaders", "--topic", topic, *CHANGE)
@@ -180,7 +180,7 @@ def test_a_returned_broker_leads_again_once_it_is_in_sync(
     ]
     assert leaders(shell.bootstrap, topic) == [1, 1]
 
-    own_cluster.restart_broker(AWAY)
+    own_cluster.kafka.restart_broker(AWAY)
     wait_until(lambda: AWAY in views(shell.bootstrap, topic)[0].in_sync)
     wait_until(lambda: views(shell.bootstrap, topic)[1].replicas == ids([2, 3]))
     back = shell.plimsoll("elect-leaders", *CHANGE)

@@ -98,7 +98,7 @@ class Site:
         return BrokerId(quorum["topics"][0]["partitions"][0]["leader_id"])
 
     def kill(self, broker: BrokerId) -> None:
-        self.cluster.kill_broker(broker)
+        self.cluster.kafka.kill_broker(broker)
 
     def hang(self, broker: BrokerId) -> None:
         os.kill(self.cluster.pids[f"broker-{broker}"], signal.SIGSTOP)
@@ -109,7 +109,7 @@ class Site:
             os.kill(pid, signal.SIGCONT)
         for broker in BROKERS:
             if f"broker-{broker}" not in self.cluster.pids:
-                self.cluster.restart_broker(broker)
+                self.cluster.kafka.restart_broker(broker)
         wait_until(lambda: self.admin.cluster().alive == set(BROKERS))
 
     def roll_back(self) -> RunReport:
@@ -337,7 +337,7 @@ def test_dead_targets_and_moves_stuck_on_them_are_refused(
     bootstrap = cluster.bootstrap
     cluster.create_topic(topic, [[1], [1]])
     doomed = plan_for(bootstrap, topic, {0: [4]})
-    cluster.kill_broker(LAST)
+    cluster.kafka.kill_broker(LAST)
     with connect(bootstrap, timeout_s=10.0) as executor, KafkaAdmin(bootstrap, 10.0) as admin:
         wait_until(lambda: LAST not in admin.cluster().alive)
         with pytest.raises(PlanOutdated, match="broker 4 is dead or fenced"):

@@ -25,7 +25,7 @@ def half_dead() -> Iterator[LocalCluster]:
     plan = LocalPlan(brokers=4, tier=False, properties=sessions)
     with LocalCluster(default_cache_dir(), plan) as started:
         for broker in (3, 4):
-            started.kill_broker(BrokerId(broker))
+            started.kafka.kill_broker(BrokerId(broker))
         yield started
         # The driver leaves the sockets of refused connections behind.
         gc.collect()

@@ -66,7 +66,7 @@ def test_three_brokers_in_three_racks_and_an_s3(local_cluster: LocalCluster) -> 
     assert str(client.list_topics(timeout=60).cluster_id) == local_cluster.cluster_id
     assert broker_ids(local_cluster) == {1, 2, 3}
     assert set(local_cluster.pids) >= {"broker-1", "broker-2", "broker-3", "s3"}
-    assert min(local_cluster.memory_bytes().values()) > 0
+    assert min(local_cluster.processes.memory_bytes().values()) > 0
 
 
 def test_a_topic_gets_the_requested_placement(local_cluster: LocalCluster) -> None:
@@ -90,7 +90,7 @@ def test_a_new_topic_is_waited_for_on_every_broker(patient_cluster: LocalCluster
     # A new client queries the broker that it was given, and none that is stopped.
     serving = patient_cluster.bootstrap.split(",")[0]
     # The other brokers are controllers, one of them the active one.
-    added = patient_cluster.add_broker("a")
+    added = patient_cluster.kafka.add_broker("a")
     stopped = patient_cluster.pids[f"broker-{added}"]
     making = Thread(target=patient_cluster.create_topic, args=("slow", [[1], [2]]))
 
@@ -141,10 +141,10 @@ def test_no_record_is_lost_when_a_leader_is_killed(own_cluster: LocalCluster) ->
     load = Load(own_cluster.processes, own_cluster.bootstrap, order)
     load.start()
     before = sum(load.status().acknowledged)
-    own_cluster.kill_broker(BrokerId(1))
+    own_cluster.kafka.kill_broker(BrokerId(1))
     assert "broker-1" not in own_cluster.pids
     assert eventually(lambda: load.status().acknowledged[0] > before + 500)
-    own_cluster.restart_broker(BrokerId(1))
+    own_cluster.kafka.restart_broker(BrokerId(1))
     report = load.finish()
     assert report.lost_records == report.duplicated_records == 0
     assert report.failed_records == 0
@@ -152,7 +152,7 @@ def test_no_record_is_lost_when_a_leader_is_killed(own_cluster: LocalCluster) ->
 
 
 def test_an_added_broker_serves(own_cluster: LocalCluster) -> None:
-    number = own_cluster.add_broker("b")
+    number = own_cluster.kafka.add_broker("b")
     assert number == 4
     assert number in broker_ids(own_cluster)
     own_cluster.create_topic("on-the-new-one", [[number]])
