@@ -10,8 +10,6 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Final, cast
 
-import psutil
-
 from lab.local_cluster import reaper
 from model.errors import ExecutionStopped
 
@@ -124,16 +122,6 @@ class Processes:
         except FileNotFoundError:
             return ""
         return "\n".join(text.splitlines()[-lines:])
-
-    def memory_bytes(self) -> dict[str, int]:
-        """Resident memory of live children by name, bytes."""
-        found = {}
-        for name, pid in self.pids.items():
-            try:
-                found[name] = psutil.Process(pid).memory_info().rss
-            except psutil.NoSuchProcess:
-                continue
-        return found
 
     def keep_logs(self, target: Path) -> Path:
         """Copy the logs to a folder that outlives the lab."""

@@ -15,6 +15,7 @@ from model.snapshot.snapshot import (
     Snapshot,
     SnapshotHeader,
 )
+from model.units import listed
 
 DEFAULT: Final = -1
 """Stands for all brokers that have no entry of their own."""
@@ -135,7 +136,4 @@ def _of_no_load(header: SnapshotHeader) -> Iterator[str]:
 
 
 def _names(brokers: Sequence[int] | Sequence[BrokerId]) -> str:
-    named = ", ".join(map(str, brokers[:_NAMED]))
-    more = len(brokers) - _NAMED
-    words = f"{named} and {more} more" if more > 0 else named
-    return f"broker {words}" if len(brokers) == 1 else f"brokers {words}"
+    return f"{'broker' if len(brokers) == 1 else 'brokers'} {listed(brokers, _NAMED)}"

@@ -66,7 +66,6 @@ def test_three_brokers_in_three_racks_and_an_s3(local_cluster: LocalCluster) -> 
     assert str(client.list_topics(timeout=60).cluster_id) == local_cluster.cluster_id
     assert broker_ids(local_cluster) == {1, 2, 3}
     assert set(local_cluster.pids) >= {"broker-1", "broker-2", "broker-3", "s3"}
-    assert min(local_cluster.processes.memory_bytes().values()) > 0
 
 
 def test_a_topic_gets_the_requested_placement(local_cluster: LocalCluster) -> None:

@@ -102,7 +102,6 @@ def test_a_child_leads_a_session_of_its_own(tmp_path: Path) -> None:
         child = processes.spawn("sleeper", ["sleep", "600"])
         assert os.getsid(child.pid) == child.pid
         assert processes.pids == {"sleeper": child.pid}
-        assert processes.memory_bytes()["sleeper"] > 0
     finally:
         processes.close()
     assert processes.pids == {}
