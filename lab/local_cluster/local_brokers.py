@@ -85,7 +85,7 @@ class LocalKafka:
             guard=plan.guard,
             properties=plan.properties,
         )
-        self._admin = BrokerAdmin(self.inner_bootstrap if plan.guard else self.bootstrap)
+        self.admin = BrokerAdmin(self.inner_bootstrap if plan.guard else self.bootstrap)
         self._lock = RLock()
 
     @property
@@ -163,18 +163,6 @@ class LocalKafka:
         self._wait("it does not listen", lambda: answers(self._brokers[broker].port))
         self._wait_registered({broker})
 
-    def create_topic(
-        self,
-        name: str,
-        assignment: Sequence[Sequence[int]],
-        configs: Mapping[str, str] | None = None,
-    ) -> None:
-        """Create a topic with these replicas per partition, preferred leader first.
-
-        An existing topic is left unchanged. Raises ClusterUnreachable.
-        """
-        self._admin.create_topic(name, assignment, configs or {}, timeout_s=READY_S)
-
     def _format(self, broker: BrokerSettings) -> None:
         format_broker(self._cluster, broker, [uuid4() for _ in broker.log_dirs])
 
@@ -185,14 +173,14 @@ class LocalKafka:
         self._processes.spawn(_name(broker.broker), command, environ=environ)
 
     def _wait_registered(self, wanted: set[BrokerId]) -> None:
-        self._wait("a broker is not registered", lambda: wanted <= self._admin.brokers())
+        self._wait("a broker is not registered", lambda: wanted <= self.admin.brokers())
 
     def _wait(self, what: str, done: Callable[[], bool]) -> None:
         def done_or_dead() -> bool:
             self._check_alive()
             return done()
 
-        self._admin.wait(what, done_or_dead, timeout_s=READY_S)
+        self.admin.wait(what, done_or_dead, timeout_s=READY_S)
 
     def _check_alive(self) -> None:
         if self._processes.closed:

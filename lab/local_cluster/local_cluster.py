@@ -9,7 +9,7 @@ from typing import Final, Self, TypeVar
 
 from clients.jvm.jars import JarPin, JarProgress, fetch, read_pins
 from clients.jvm.java import Java, find_java
-from lab.local_cluster.local_brokers import LocalKafka, LocalPlan
+from lab.local_cluster.local_brokers import READY_S, LocalKafka, LocalPlan
 from lab.local_cluster.processes import Processes
 from lab.local_cluster.s3proxy import LocalS3
 from model.closing import Closing
@@ -142,8 +142,11 @@ class LocalCluster(Closing):
         assignment: Sequence[Sequence[int]],
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """As `LocalKafka.create_topic`."""
-        self.kafka.create_topic(name, assignment, configs)
+        """Create a topic with these replicas per partition, preferred leader first.
+
+        An existing topic is left unchanged. Raises ClusterUnreachable.
+        """
+        self.kafka.admin.create_topic(name, assignment, configs or {}, timeout_s=READY_S)
 
     def _start(
         self, on_step: Callable[[str], None], on_download: Callable[[JarProgress], None]
