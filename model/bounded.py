@@ -57,10 +57,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES, what: str = "") -> bytes:
 
     what: what the file is, for messages, with a blank at its end.
 
-    Raises
-    ------
-    ConfigError
-        It cannot be read, or holds more than `most` bytes.
+    Raises ConfigError: it cannot be read, or holds more than `most` bytes.
     """
     try:
         with _opened(path) as file:
@@ -88,10 +85,7 @@ def parse_json(data: str | bytes) -> Any:
 
     Nested at most 200 deep; integers fit 64 bits, other numbers a double.
 
-    Raises
-    ------
-    InvalidJson
-        It is not JSON, or beyond those limits.
+    Raises InvalidJson: it is not JSON, or beyond those limits.
     """
     try:
         raw = data.encode() if isinstance(data, str) else data
@@ -143,10 +137,7 @@ def check_times(document: Any, place: str = "") -> None:
 
     All members whose names end in `_ms` are times since 1970, or spans of time.
 
-    Raises
-    ------
-    ValueError
-        Names the first such member.
+    Raises ValueError, which names the first such member.
     """
     if isinstance(document, dict):
         for key, value in document.items():
@@ -165,10 +156,8 @@ def check_times(document: Any, place: str = "") -> None:
 def parse_toml(path: Path, text: str) -> dict[str, Any]:
     """What TOML text means; its numbers are finite and integers fit 64 bits.
 
-    Raises
-    ------
-    ConfigError
-        It is not TOML, or beyond those limits; the file is named, and the line or key.
+    Raises ConfigError: it is not TOML, or beyond those limits; the file is named, and the line or
+    key.
     """
     try:
         document = tomllib.loads(text)

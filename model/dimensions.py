@@ -97,12 +97,10 @@ def loaded_dimensions(header: SnapshotHeader, goals: Goals) -> tuple[Dimension, 
 def replica_loads(snapshot: Snapshot, dimension: Dimension) -> tuple[Floats, Floats]:
     """Load of each partition on its leader's broker and on each follower's broker.
 
-    Followers take in what the leader takes in, and the leader serves it to each of
-    them; consumers and requests are served by the leader. Unknown loads count as 0.
+    Followers take in what the leader takes in, and the leader serves it to each of them; consumers
+    and requests are served by the leader. Unknown loads count as 0.
 
-    Returns
-    -------
-    (n,) float64 each, in row order: the leader's, a follower's.
+    Returns (n,) float64 each, in row order: the leader's, a follower's.
     """
     measure, slot = dimension.measure, dimension.slot
     n = len(snapshot)

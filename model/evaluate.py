@@ -66,10 +66,7 @@ class Evaluation:
 def evaluate(snapshot: Snapshot, goals: Goals, moves: Iterable[Move]) -> Evaluation:
     """Evaluate the placement after some moves: F, its parts, and every hard rule.
 
-    Raises
-    ------
-    InvalidCluster
-        A move names a partition that the snapshot does not have, or one twice.
+    Raises InvalidCluster: a move names a partition that the snapshot does not have, or one twice.
     """
     return evaluate_proposal(Proposal.of_moves(snapshot, goals, moves))
 
@@ -197,14 +194,11 @@ def _paid(proposal: Proposal) -> float:
 def directory_cost(proposal: Proposal, price: float) -> float:
     """Cost of the imbalance of log directories inside brokers, in units of F.
 
-    Of brokers that may take load and have two directories or more, and hold as many
-    bytes as the floor of the goal for disks says. Bytes count where the directory is
-    known, or named by a change. 0 unless the goals balance directories.
+    Of brokers that may take load and have two directories or more, and hold as many bytes as the
+    floor of the goal for disks says. Bytes count where the directory is known, or named by a
+    change. 0 unless the goals balance directories.
 
-    Parameters
-    ----------
-    price
-        lambda, which `band` prices the excess with.
+    price: lambda, which `band` prices the excess with.
     """
     goals = proposal.goals
     found = [g for g in goals.balance if g.resource is Resource.DISK]

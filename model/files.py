@@ -45,8 +45,7 @@ OldNames = Mapping[str, tuple[str, ...]]
 def with_new_names(given: Any, names: OldNames) -> Any:
     """Return a table with the old names of its fields replaced by the new ones.
 
-    Anything but a table is returned as it is. Raises ValueError for a field given under
-    both names.
+    Anything but a table is returned as it is. Raises ValueError for a field given under both names.
     """
     if not isinstance(given, Mapping):
         return given
@@ -95,10 +94,7 @@ def digest(document: Mapping[str, Any]) -> str:
 def write_document(path: Path, document: Mapping[str, Any], *, private: bool = False) -> None:
     """Replace `path` in one step; gzip when its suffix is `.gz`.
 
-    Raises
-    ------
-    ConfigError
-        The folder is missing or cannot be written.
+    Raises ConfigError: the folder is missing or cannot be written.
     """
     data = canonical(document)
     if path.suffix == ".gz":
@@ -128,11 +124,8 @@ def replace_file(path: Path, data: bytes, *, shared: bool = False) -> None:
 def read_document(path: Path, kind: str, major: int) -> dict[str, Any]:
     """Read a JSON object and check `schema_version`.
 
-    Raises
-    ------
-    ConfigError
-        The file is missing, is not a JSON object, is of another kind or of a newer
-        major version than `major`.
+    Raises ConfigError: the file is missing, is not a JSON object, is of another kind or of a newer
+    major version than `major`.
     """
     document = _load(path, kind)
     found = document.get("kind")
@@ -171,10 +164,8 @@ def _load(path: Path, kind: str) -> dict[str, Any]:
 def validate_document(model: type[T], document: Mapping[str, Any], path: Path) -> T:
     """Validate a document as a value of `model`.
 
-    Raises
-    ------
-    ConfigError
-        The first five faults, each with its place in the document."""
+    Raises ConfigError with the first five faults, each with its place in the document.
+    """
     try:
         return model.model_validate_json(json.dumps(document))
     except ValidationError as exc:

@@ -1,9 +1,8 @@
 """The load generator's consumer, started as `python -P -m lab.load.consumer`.
 
-Each message on stdin and stdout is a line of JSON. The first says what to read; the
-answer follows once the end of the topic is known, since only later records count. The
-second, after the end of the producer, has the acknowledged counts: the consumer then
-reads to the end and reports the totals.
+Each message on stdin and stdout is a line of JSON. The first says what to read; the answer follows
+once the end of the topic is known, since only later records count. The second, after the end of the
+producer, has the acknowledged counts: the consumer then reads to the end and reports the totals.
 """
 
 import time

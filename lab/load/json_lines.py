@@ -73,10 +73,8 @@ class Worker:
     def wait(self, key: str, timeout_s: float) -> Line:
         """Wait for a message that has this key.
 
-        Raises
-        ------
-        ClusterUnreachable
-            The child ended, or `timeout_s` seconds passed; has the end of its log.
+        Raises ClusterUnreachable: the child ended, or `timeout_s` seconds passed; has the end of
+        its log.
         """
         with self._news:
             self._news.wait_for(lambda: self._ended or key in (self._latest or {}), timeout_s)

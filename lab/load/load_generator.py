@@ -83,10 +83,7 @@ class Load:
     def start(self) -> None:
         """Start reading, then sending; return when both do.
 
-        Raises
-        ------
-        ClusterUnreachable
-            One of the two does not start within a minute.
+        Raises ClusterUnreachable: one of the two does not start within a minute.
         """
         self._consumer.tell(
             {
@@ -141,10 +138,7 @@ class Load:
     def finish(self, timeout_s: float = 60.0) -> LoadReport:
         """Stop sending, read to the end and return the totals.
 
-        Raises
-        ------
-        ClusterUnreachable
-            Sending or reading does not end within `timeout_s` seconds each.
+        Raises ClusterUnreachable: sending or reading does not end within `timeout_s` seconds each.
         """
         self._producer.tell({"finish": True})
         sent = self._producer.wait("final", timeout_s)

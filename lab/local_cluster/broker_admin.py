@@ -44,10 +44,7 @@ class BrokerAdmin:
 
         what: the condition that is not met, for the message.
 
-        Raises
-        ------
-        ClusterUnreachable
-            `timeout_s` seconds have passed.
+        Raises ClusterUnreachable: `timeout_s` seconds have passed.
         """
         end = time.monotonic() + timeout_s
         while not done():

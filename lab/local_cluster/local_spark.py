@@ -83,10 +83,7 @@ class LocalSpark:
     def wait_ready(self) -> None:
         """Wait until every worker is registered.
 
-        Raises
-        ------
-        ClusterUnreachable
-            A process ended, or workers are missing after `READY_S`.
+        Raises ClusterUnreachable: a process ended, or workers are missing after `READY_S`.
         """
         end = time.monotonic() + READY_S
         while self.alive_workers() < len(self._names):

@@ -31,13 +31,10 @@ _Limit = tuple[BrokerId, Direction, bool]
 class SimulatedCluster:
     """Brokers and partitions whose time passes only in `advance`.
 
-    Parameters
-    ----------
-    leader_check_s
-        Interval of Kafka's preferred leader elections; None:
-        `auto.leader.rebalance.enable` is off.
-    tick_s
-        Longest time for which produce rates are taken as constant.
+    leader_check_s: interval of Kafka's preferred leader elections; None:
+    `auto.leader.rebalance.enable` is off.
+
+    tick_s: longest time for which produce rates are taken as constant.
     """
 
     def __init__(

@@ -13,16 +13,13 @@ YOUNG: Final = 0.2
 class ClusterShape:
     """Size, racks and imbalance.
 
-    `young`: the last fifth of the brokers hold a twentieth of the replicas of others.
-    `hot`: some topics have three times the rate they were placed for. `drain`: broker
-    0 is draining. `giants`: partitions of up to 0.6 of the mean load of a broker.
-    `near_level`: nearly balanced; largest partitions first on the least loaded broker,
-    then some moved at random. `unequal`: capacities of 1, 1, 1.5 and 2 units.
+    `young`: the last fifth of the brokers hold a twentieth of the replicas of others. `hot`: some
+    topics have three times the rate they were placed for. `drain`: broker 0 is draining. `giants`:
+    partitions of up to 0.6 of the mean load of a broker. `near_level`: nearly balanced; largest
+    partitions first on the least loaded broker, then some moved at random. `unequal`: capacities of
+    1, 1, 1.5 and 2 units.
 
-    Raises
-    ------
-    ConfigError
-        The shape is not possible.
+    Raises ConfigError: the shape is not possible.
     """
 
     brokers: int

@@ -28,13 +28,10 @@ _ROWS: Final = 1_000_000
 def write_synthetic(out: Path, order: Order) -> Snapshot:
     """Write the folder and return its snapshot; equal orders give equal bytes.
 
-    In addition to a recorded state (docs/reference/files.md) it has `history/`: load
-    vectors in the layout of the collector's own history, one file per day.
+    In addition to a recorded state (docs/reference/files.md) it has `history/`: load vectors in the
+    layout of the collector's own history, one file per day.
 
-    Raises
-    ------
-    ConfigError
-        The folder exists or cannot be written.
+    Raises ConfigError: the folder exists or cannot be written.
     """
     with Recorder(out) as recorder, writing(out):
         made = SyntheticCluster(order)

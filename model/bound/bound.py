@@ -135,8 +135,7 @@ class Dual:
     def broker_terms(self) -> Floats:
         """(dimensions x brokers,) minimum of a deviation's cost less its price.
 
-        In units of F: -(pi + pi^2 / (4 w)) under `variance`, -(pi + tolerance |pi|)
-        under `band`.
+        In units of F: -(pi + pi^2 / (4 w)) under `variance`, -(pi + tolerance |pi|) under `band`.
         """
         if self.proposal.goals.objective is ObjectiveKind.BAND:
             tolerance = np.array([[g.tolerance] for g in self.dimensions])

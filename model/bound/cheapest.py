@@ -9,19 +9,14 @@ from model.snapshot.snapshot import Floats, Ints
 def cheapest_placements(follow: Floats, lead: Floats, rf: int, racks: RackCaps) -> Floats:
     """Least cost of `rf` distinct brokers, one of them leading, within rack caps.
 
-    Exact: brokers within rack caps are the bases of a truncated partition matroid, so
-    the cheapest basis that holds a given leader differs from the cheapest of all by a
-    single exchange (Brualdi 1969).
+    Exact: brokers within rack caps are the bases of a truncated partition matroid, so the cheapest
+    basis that holds a given leader differs from the cheapest of all by a single exchange (Brualdi
+    1969).
 
-    Parameters
-    ----------
-    follow, lead
-        (m, brokers) cost of a broker as follower and as leader, infinite where it may
-        not be one; both are overwritten.
+    follow, lead: (m, brokers) cost of a broker as follower and as leader, infinite where it may not
+    be one; both are overwritten.
 
-    Returns
-    -------
-    (m,) infinite where there is no such placement.
+    Returns (m,) costs, infinite where there is no such placement.
     """
     if rf == 1 or not lead.size:
         return np.asarray(lead.min(axis=1, initial=np.inf))
@@ -52,9 +47,7 @@ def cheapest_placements(follow: Floats, lead: Floats, rf: int, racks: RackCaps) 
 def _pick(follow: Floats, rf: int, racks: RackCaps) -> tuple[Ints, Floats, Ints]:
     """The cheapest brokers regardless of the leader.
 
-    Returns
-    -------
-    (rf, m) brokers, (rf, m) their costs, (m, racks) the room that is left.
+    Returns (rf, m) brokers, (rf, m) their costs, (m, racks) the room that is left.
     """
     rows = np.arange(len(follow))
     room = np.tile(racks.caps, (len(follow), 1))

@@ -36,11 +36,8 @@ _NAMES: Final = {
 def read_capacities(path: Path) -> Capacities:
     """Read a capacity file.
 
-    Raises
-    ------
-    ConfigError
-        No such file, a broker listed twice, a resource that is not known, a
-        capacity that is not a number above 0, cores for some of the brokers only.
+    Raises ConfigError: no such file, a broker listed twice, a resource that is not known, a
+    capacity that is not a number above 0, cores for some of the brokers only.
     """
     document = read_object(path)
     entries = document.get("brokerCapacities")

@@ -84,12 +84,9 @@ class Description:
 def read_description(path: Path) -> Description:
     """Read the output of `kafka-topics --describe`.
 
-    Raises
-    ------
-    ConfigError
-        A line that the command does not print, a topic without its own line or with
-        another number of partitions than that says, a partition that stands twice,
-        or that has no replicas or one of them twice.
+    Raises ConfigError: a line that the command does not print, a topic without its own line or with
+    another number of partitions than that says, a partition that stands twice, or that has no
+    replicas or one of them twice.
     """
     topics: dict[str, tuple[int, int, DescribedTopic]] = {}
     partitions: dict[PartitionId, DescribedPartition] = {}

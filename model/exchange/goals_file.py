@@ -17,11 +17,8 @@ from model.goals.goals import Goals
 def read_goals(path: Path) -> Goals:
     """Read goals; what the file leaves out keeps its default.
 
-    Raises
-    ------
-    ConfigError
-        The file cannot be read, has a key that is not known or a value that does not
-        fit; the line is named, and the closest key.
+    Raises ConfigError: the file cannot be read, has a key that is not known or a value that does
+    not fit; the line is named, and the closest key.
     """
     is_json = path.suffix == ".json"
     document = read_object(path) if is_json else parse_toml(path, read_text(path, MOST_TYPED_BYTES))

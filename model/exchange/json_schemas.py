@@ -34,10 +34,7 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 def schema_of(name: str, kinds: Mapping[str, type[BaseModel]] = FILES) -> dict[str, Any]:
     """The JSON schema of a kind of file or output; fields have their docstrings.
 
-    Raises
-    ------
-    ConfigError
-        There is no such kind.
+    Raises ConfigError: there is no such kind.
     """
     model = kinds.get(name)
     if model is None:

@@ -49,10 +49,7 @@ class ClusterFiles:
 def read_cluster(files: ClusterFiles) -> Snapshot:
     """Read a snapshot from files.
 
-    Raises
-    ------
-    ConfigError
-        A file that cannot be used, or two that contradict each other.
+    Raises ConfigError: a file that cannot be used, or two that contradict each other.
     """
     description = read_description(files.describe)
     loads = read_loads(files.loads) if files.loads else NO_LOADS

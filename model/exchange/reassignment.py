@@ -101,10 +101,7 @@ def topics(plan: Plan) -> dict[str, Any]:
 def write_reassignment_json(folder: Path, plan: Plan) -> None:
     """Write the plan for the stock tools, one file each; equal plans, equal bytes.
 
-    Raises
-    ------
-    ConfigError
-        The folder cannot be made or written.
+    Raises ConfigError: the folder cannot be made or written.
     """
     try:
         shared_folder(folder)
@@ -132,11 +129,8 @@ def _document(
 def read_reassignment(path: Path) -> Reassignment:
     """Read a reassignment file.
 
-    Raises
-    ------
-    ConfigError
-        No such file, another version than 1, a partition listed twice, or log
-        directories that do not fit the replicas.
+    Raises ConfigError: no such file, another version than 1, a partition listed twice, or log
+    directories that do not fit the replicas.
     """
     found = validate_document(Reassignment, read_object(path), path)
     if found.version != 1:
@@ -150,10 +144,7 @@ def read_reassignment(path: Path) -> Reassignment:
 def read_election(path: Path) -> Election:
     """Read an election file.
 
-    Raises
-    ------
-    ConfigError
-        No such file, or a partition listed twice.
+    Raises ConfigError: no such file, or a partition listed twice.
     """
     found = validate_document(Election, read_object(path), path)
     _refuse_twice(path, (PartitionId(p.topic, p.partition) for p in found.partitions))
@@ -186,16 +177,13 @@ def _check_log_dirs(path: Path, assignment: Assignment) -> None:
 def moves_of(
     snapshot: Snapshot, document: Reassignment, election: Election | None = None
 ) -> tuple[Move, ...]:
-    """The moves that a reassignment makes of a snapshot; what it leaves is no move.
+    """The moves that a reassignment makes of a snapshot.
 
-    The leader stays where it keeps a replica and no election is held for the
-    partition; else the first replica leads. Gains are 0: who made the file had other
-    goals. Rules are not checked; `model.evaluate` does that.
+    The leader stays where it keeps a replica and no election is held for the partition; else the
+    first replica leads. Gains are 0, since the file was made without goals. Rules are not checked;
+    `model.evaluate` does that.
 
-    Raises
-    ------
-    ConfigError
-        A partition that the snapshot does not have.
+    Raises ConfigError: a partition that the snapshot does not have.
     """
     elections = election.partitions if election else ()
     elected = {PartitionId(p.topic, p.partition) for p in elections}

@@ -50,14 +50,11 @@ NO_LOADS: Final = LoadTable(path=None, resources=(), rows={})
 def read_loads(path: Path) -> LoadTable:
     """Read a CSV of loads: `topic,partition`, then a column for each known resource.
 
-    An empty cell is a load that is not known; so is every load of a partition without
-    a row. `size_bytes` and `local_bytes` may stand beside them.
+    An empty cell is a load that is not known; so is every load of a partition without a row.
+    `size_bytes` and `local_bytes` may stand beside them.
 
-    Raises
-    ------
-    ConfigError
-        A column that is not known, a partition listed twice, or a cell that is
-        not a number of 0 or more; file and line are named.
+    Raises ConfigError: a column that is not known, a partition listed twice, or a cell that is not
+    a number of 0 or more; file and line are named.
     """
     required = ("topic", "partition")
     known = (*required, *(r.value for r in Resource), *SIZES)
@@ -91,14 +88,10 @@ def _load_row(
 def read_brokers(path: Path) -> tuple[Broker, ...]:
     """Read brokers, by id: a CSV `id[,rack][,state]`, or JSON where it ends in .json.
 
-    The JSON is a list of objects as a snapshot has them. An empty rack is none; a
-    broker without a state is alive.
+    The JSON is a list of objects as a snapshot has them. An empty rack is none; a broker without a
+    state is alive.
 
-    Raises
-    ------
-    ConfigError
-        A broker listed twice, a state that is not known, a value that does not
-        fit.
+    Raises ConfigError: a broker listed twice, a state that is not known, a value that does not fit.
     """
     brokers = _json_brokers(path) if path.suffix == ".json" else _csv_brokers(path)
     for broker in brokers:

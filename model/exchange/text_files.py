@@ -38,10 +38,7 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 def read_json(path: Path) -> Any:
     """Parse a JSON file that another tool wrote.
 
-    Raises
-    ------
-    ConfigError
-        The file cannot be read or is not valid JSON; the line is named.
+    Raises ConfigError: the file cannot be read or is not valid JSON; the line is named.
     """
     try:
         return parse_json(read_text(path))
@@ -80,11 +77,8 @@ def read_table(
 
     Cells are stripped of blanks; empty lines are passed over.
 
-    Raises
-    ------
-    ConfigError
-        The header lacks a required column or has one that is not known or stands
-        twice; while rows are read, one with another number of cells.
+    Raises ConfigError: the header lacks a required column or has one that is not known or stands
+    twice; while rows are read, one with another number of cells.
     """
     reader = csv.reader(read_text(path).splitlines(), skipinitialspace=True)
     header = next((row for row in reader if any(row)), None)
@@ -132,10 +126,7 @@ def _rows(
 def whole_number(path: Path, line: int, name: str, cell: str) -> int:
     """A cell as a whole number of 0 or more.
 
-    Raises
-    ------
-    ConfigError
-        It is not a whole number, or is negative.
+    Raises ConfigError: it is not a whole number, or is negative.
     """
     # Python also reads digits of other scripts, signs and underscores.
     if not (cell.isascii() and cell.isdigit()) or len(cell) > len(f"{LARGEST:.0f}"):
@@ -146,10 +137,7 @@ def whole_number(path: Path, line: int, name: str, cell: str) -> int:
 def amount(path: Path, line: int, name: str, cell: str) -> float:
     """A cell as a finite number of 0 or more.
 
-    Raises
-    ------
-    ConfigError
-        It is not a number, negative, or larger than `LARGEST`.
+    Raises ConfigError: it is not a number, negative, or larger than `LARGEST`.
     """
     try:
         value = float(cell)
@@ -174,10 +162,7 @@ def nearest(name: str, known: Collection[str]) -> str:
 def object_at(path: Path, document: Any, place: str) -> Mapping[str, Any]:
     """A JSON object at a place of a document.
 
-    Raises
-    ------
-    ConfigError
-        The value is not an object.
+    Raises ConfigError: the value is not an object.
     """
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: {place} is not a JSON object")

@@ -48,13 +48,10 @@ def replica_prices(snapshot: Snapshot, goals: Goals) -> Floats:
 def change_price(proposal: Proposal, change: Change, of_replica: float) -> float:
     """Price of one changed row, in units of lambda.
 
-    Replicas that had to leave are replaced for free. A replica that changes its log
-    directory inside its broker costs as much as a new one.
+    Replicas that had to leave are replaced for free. A replica that changes its log directory
+    inside its broker costs as much as a new one.
 
-    Parameters
-    ----------
-    of_replica
-        The row's entry of `replica_prices`.
+    of_replica: the row's entry of `replica_prices`.
     """
     before = proposal.snapshot.replicas(change.row)
     added = len(set(change.replicas) - set(before))

@@ -71,9 +71,8 @@ class Move(FileModel):
     reason: str
     """The broker relieved and the resource served; `its level` is the average."""
     log_dirs_before: tuple[str, ...] = ()
-    """Log directory of each replica before the move, in the order of
-    `replicas_before`, `any` where it is not known; empty where `log_dirs_after` is.
-    Since 1.1."""
+    """Log directory of each replica before the move, in the order of `replicas_before`, `any` where
+    it is not known; empty where `log_dirs_after` is. Since 1.1."""
     log_dirs_after: tuple[str, ...] = ()
     """Log directory of each replica after the move, in the order of
     `replicas_after`, `any` where the broker chooses; empty where all do."""
@@ -282,11 +281,8 @@ def write_plan(path: Path, plan: Plan) -> None:
 def read_plan(path: Path) -> Plan:
     """Read a plan and check its hash.
 
-    Raises
-    ------
-    ConfigError
-        Not a plan, a newer schema, altered since it was written, or with moves that
-        cannot be moves.
+    Raises ConfigError: not a plan, a newer schema, altered since it was written, or with moves that
+    cannot be moves.
     """
     document = read_document(path, KIND, major=1)
     if document.get("hash") != plan_hash(document):

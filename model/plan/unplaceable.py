@@ -22,10 +22,9 @@ from model.units import count_text
 def with_placeless_deferred(goals: Goals, snapshot: Snapshot) -> Goals:
     """The goals, with partitions deferred whose allowed places dead brokers have taken.
 
-    A drain that cannot be completed stays infeasible: that is the answer to a request,
-    and nobody requests that a broker dies. So do pins and placements that no broker
-    could keep if all were alive, and a cluster in which no broker may take replicas:
-    there is nothing else to plan.
+    A drain that cannot be completed stays infeasible: that is the answer to a request, and nobody
+    requests that a broker dies. So do pins and placements that no broker could keep if all were
+    alive, and a cluster in which no broker may take replicas: there is nothing else to plan.
     """
     states = {b.state for b in snapshot.header.brokers}
     if BrokerState.DEAD not in states or not states & TAKING:

@@ -48,10 +48,7 @@ class Capacities:
 
         paths: all its log directories, where they are known.
 
-        Raises
-        ------
-        ConfigError
-            A log directory is given that the broker does not have.
+        Raises ConfigError: a log directory is given that the broker does not have.
         """
         entry = self.by_broker.get(broker.id, self.by_broker.get(DEFAULT))
         if entry is None:

@@ -31,12 +31,9 @@ MOST_TIMES: Final = 1e6
 def check_snapshot(header: SnapshotHeader, columns: Partitions) -> None:
     """Refuse a snapshot that contradicts itself.
 
-    Raises
-    ------
-    InvalidCluster
-        A column has the wrong shape or order, a load is negative, infinite or above
-        `MOST_LOAD`, or a partition, replica, leader, log directory or capacity does
-        not fit the brokers. The message names the first offender.
+    Raises InvalidCluster: a column has the wrong shape or order, a load is negative, infinite or
+    above `MOST_LOAD`, or a partition, replica, leader, log directory or capacity does not fit the
+    brokers. The message names the first offender.
     """
     _check_columns(header, columns)
     _check_slots(header, columns)
@@ -51,11 +48,8 @@ def check_header(header: SnapshotHeader) -> None:
 
     For snapshots read from files; the collector's own cannot fail these checks.
 
-    Raises
-    ------
-    InvalidCluster
-        A broker id or topic name that Kafka does not allow, a topic or resource listed
-        twice, or an implausible load source; the message names the first offender.
+    Raises InvalidCluster: a broker id or topic name that Kafka does not allow, a topic or resource
+    listed twice, or an implausible load source; the message names the first offender.
     """
     for broker in header.brokers:
         _check_id("a broker", broker.id)
@@ -73,10 +67,7 @@ def check_header(header: SnapshotHeader) -> None:
 def check_ranges(header: SnapshotHeader, columns: Partitions) -> None:
     """Refuse partition numbers, leaders and sizes (bytes) out of Kafka's range.
 
-    Raises
-    ------
-    InvalidCluster
-        Names the first offender.
+    Raises InvalidCluster, which names the first offender.
     """
     for name, column, least, most in (
         ("number", columns.partition, 0, MOST_ID),
@@ -207,10 +198,8 @@ def _check_brokers(header: SnapshotHeader, columns: Partitions) -> None:
 def check_capacities(brokers: Sequence[Broker]) -> None:
     """Refuse capacities so far apart that their units must differ.
 
-    Raises
-    ------
-    InvalidCluster
-        One broker has more than `MOST_TIMES` the capacity of another; both are named.
+    Raises InvalidCluster: one broker has more than `MOST_TIMES` the capacity of another; both are
+    named.
     """
     for resource in sorted({r for b in brokers for r in b.capacity}):
         known = [(b.capacity[resource], b.id) for b in brokers if resource in b.capacity]

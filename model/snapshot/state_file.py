@@ -42,9 +42,6 @@ def write_state(path: Path, state: StateFile) -> None:
 def read_state(path: Path) -> StateFile:
     """Read a header.
 
-    Raises
-    ------
-    ConfigError
-        The file cannot be read or is of a newer schema.
+    Raises ConfigError: the file cannot be read or is of a newer schema.
     """
     return validate_document(StateFile, read_document(path, KIND, major=1), path)
