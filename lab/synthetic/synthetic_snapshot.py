@@ -1,7 +1,12 @@
 """Seeded clusters as columns, up to 215 brokers and 930,000 partitions.
 
-Partitions are placed round robin from a random broker, one replica per rack. Capacities
-give a mean utilisation of 35 %.
+The rates of topics, and of the partitions of a topic, follow Zipf's law; the number of partitions
+of a topic follows the square root of its rate. A partition has at most a tenth of the mean rate of
+a broker, a large one up to 0.6. Rates are whole bytes per second, since the last bit of a power
+differs between processors.
+
+Partitions are placed round robin from a random broker, one replica per rack. Capacities give a mean
+utilisation of 35 %.
 """
 
 from dataclasses import dataclass
@@ -9,14 +14,13 @@ from typing import Final
 
 import numpy as np
 
-from lab.synthetic.initial_placement import place
 from lab.synthetic.shape import ClusterShape
-from lab.synthetic.zipf_loads import mean_loads, partition_counts
 from model.ids import BrokerId, TopicName
 from model.snapshot.snapshot import (
     Broker,
     BrokerState,
     Floats,
+    Ints,
     Partitions,
     Resource,
     Snapshot,
@@ -25,6 +29,22 @@ from model.snapshot.snapshot import (
     Topic,
 )
 
+MEAN_NET_IN: Final = 40e6
+"""Mean bytes/s into a broker."""
+LARGEST: Final = 0.1
+"""Largest ordinary partition, as a share of the mean net_in of a broker."""
+GIANT: Final = (0.1, 0.6)
+"""Range of the large partitions, as the same share."""
+FAN_OUT: Final = (0.5, 1.0, 1.0, 1.5, 2.0, 3.0)
+"""Numbers of times that consumers read a topic."""
+HOURS: Final = (6.0, 12.0, 24.0, 24.0, 48.0, 72.0)
+"""Retention times of a topic on disk, hours."""
+HOT_TOPICS: Final = 0.03
+HOT: Final = 3.0
+YOUNG_HOLD: Final = 0.05
+"""Replicas of a young broker as a share of those of an old one."""
+SHAKEN: Final = 0.03
+"""Share of the partitions of a nearly balanced cluster that are placed at random."""
 UTILISATION: Final = 0.35
 IN_TIER: Final = 20
 """Bytes of a tiered log per local byte."""
@@ -42,12 +62,12 @@ def cluster(
     shape: ClusterShape, storage: StorageKind, name: ClusterName, rng: np.random.Generator
 ) -> Snapshot:
     """Generate a cluster of this shape with mean loads; deterministic per `rng`."""
-    counts = partition_counts(shape)
+    counts = _partition_counts(shape)
     topic = np.repeat(np.arange(len(counts)), counts)
     first = np.cumsum(counts) - counts
     partition = np.arange(len(topic)) - first[topic]
-    loads = mean_loads(shape, rng, topic, counts)
-    replicas = place(shape, rng, topic, partition, loads[:, :2])
+    loads = _mean_loads(shape, rng, topic, counts)
+    replicas = _place(shape, rng, topic, partition, loads[:, :2])
     resources = resources_of(storage)
     kept = np.ascontiguousarray(loads[:, : len(resources)])
     local = loads[:, 2].astype(np.int64)
@@ -114,3 +134,140 @@ def _topics(storage: StorageKind, topics: int) -> tuple[Topic, ...]:
     return tuple(
         Topic(name=topic_name(t), topic_id=f"id-{t:06d}", storage=storage) for t in range(topics)
     )
+
+
+# ---- loads
+
+
+def _partition_counts(shape: ClusterShape) -> Ints:
+    """(topics,) partitions of each topic, at least 1."""
+    n = shape.partitions
+    topics = min(n, max(2, round(n**0.75 / 2)))
+    share = np.arange(1, topics + 1) ** (-shape.topic_skew / 2)
+    wanted = 1 + (n - topics) * share / share.sum()
+    counts: Ints = np.floor(wanted).astype(np.int64)
+    rest = np.argsort(counts - wanted, kind="stable")[: n - counts.sum()]
+    counts[rest] += 1
+    return counts
+
+
+def _mean_loads(shape: ClusterShape, rng: np.random.Generator, topic: Ints, counts: Ints) -> Floats:
+    """(n, 3) loads of the leader: net_in, net_out to consumers, disk; bytes/s, bytes.
+
+    topic: (n,) topic of each partition; counts: (topics,) partitions of each.
+    """
+    net_in = _net_in(shape, rng, topic, counts)
+    fan_out = rng.choice(FAN_OUT, len(counts))[topic]
+    hours = rng.choice(HOURS, len(counts))[topic]
+    return np.stack([net_in, np.rint(net_in * fan_out), np.rint(net_in * hours * 3600)], axis=1)
+
+
+def _net_in(shape: ClusterShape, rng: np.random.Generator, topic: Ints, counts: Ints) -> Floats:
+    """(n,) bytes/s from producers."""
+    rank = np.empty(len(topic), np.int64)
+    drawn = np.lexsort((rng.random(len(topic)), topic))
+    first = np.cumsum(counts) - counts
+    rank[drawn] = np.arange(len(topic)) - first[topic]
+    within = (rank + 1.0) ** -shape.partition_skew
+    within /= np.bincount(topic, within)[topic]
+    rate = np.arange(1, len(counts) + 1) ** -shape.topic_skew
+    if shape.hot:
+        chosen = rng.choice(len(counts), max(1, round(HOT_TOPICS * len(counts))), False)
+        rate[chosen] *= HOT
+    share = _giants(shape, rng, _capped(shape, rate[topic] * within))
+    return np.maximum(1.0, np.rint(share * MEAN_NET_IN))
+
+
+def _capped(shape: ClusterShape, weight: Floats) -> Floats:
+    """(n,) weights as shares of a broker's mean, none above `LARGEST`."""
+    total = shape.brokers / shape.rf
+    share = weight
+    for _ in range(20):
+        share = np.minimum(share * (total / share.sum()), LARGEST)
+    return share
+
+
+def _giants(shape: ClusterShape, rng: np.random.Generator, share: Floats) -> Floats:
+    """Replace some shares by large ones, half as many as brokers; scale the others."""
+    if not shape.giants:
+        return share
+    rows = rng.choice(len(share), shape.brokers // 2, replace=False)
+    giants = rng.uniform(*GIANT, len(rows))
+    others = share.copy()
+    others[rows] = 0.0
+    others *= (shape.brokers / shape.rf - giants.sum()) / others.sum()
+    others[rows] = giants
+    return others
+
+
+# ---- placement
+
+
+def _place(
+    shape: ClusterShape, rng: np.random.Generator, topic: Ints, partition: Ints, rates: Floats
+) -> Ints:
+    """(n, rf) brokers of the replicas, preferred leader first.
+
+    topic, partition: (n,) per partition; rates: (n, 2) net in and out, bytes/s.
+    """
+    if shape.near_level:
+        return _largest_first(shape, rng, rates)[:, None]
+    racks = _racks(shape, old=True)
+    topics = int(topic[-1]) + 1
+    start = rng.integers(0, shape.brokers, (topics, shape.rf))
+    lead_rack = start[topic, 0] + partition
+    slots = []
+    for slot in range(shape.rf):
+        rack = (lead_rack + slot) % shape.racks
+        turn = start[topic, slot] // shape.racks + partition // shape.racks
+        slots.append(_nth(racks, rack, turn))
+    placed = np.stack(slots, axis=1)
+    return _to_young(shape, rng, placed) if shape.young else placed
+
+
+def _racks(shape: ClusterShape, *, old: bool) -> list[Ints]:
+    """Old or young brokers by rack."""
+    young = shape.young_brokers
+    brokers = np.arange(shape.brokers)
+    brokers = brokers[:-young] if old and young else brokers
+    brokers = brokers if old else brokers[shape.brokers - young :]
+    return [brokers[brokers % shape.racks == r] for r in range(shape.racks)]
+
+
+def _nth(racks: list[Ints], rack: Ints, turn: Ints) -> Ints:
+    """The broker of each rack of an array whose turn it is; 0 where a rack has none."""
+    length = np.array([max(1, len(r)) for r in racks])
+    table = np.zeros((len(racks), length.max()), np.int64)
+    for row, brokers in zip(table, racks, strict=True):
+        row[: len(brokers)] = brokers
+    chosen: Ints = table[rack, turn % length[rack]]
+    return chosen
+
+
+def _to_young(shape: ClusterShape, rng: np.random.Generator, placed: Ints) -> Ints:
+    """Move some replicas to the young brokers of their rack."""
+    old, young = _racks(shape, old=True), _racks(shape, old=False)
+    share = np.array(
+        [
+            YOUNG_HOLD * len(y) / (len(o) + YOUNG_HOLD * len(y))
+            for o, y in zip(old, young, strict=True)
+        ]
+    )
+    rack = placed % shape.racks
+    handed = rng.random(placed.shape) < share[rack]
+    turn = rng.integers(0, shape.brokers, placed.shape)
+    return np.where(handed, _nth(young, rack, turn), placed)
+
+
+def _largest_first(shape: ClusterShape, rng: np.random.Generator, rates: Floats) -> Ints:
+    """Place the largest first on the least loaded broker, then some at random."""
+    share = (rates / rates.sum(axis=0)).sum(axis=1)
+    load = np.zeros(shape.brokers)
+    placed = np.empty(len(rates), np.int64)
+    for row in np.argsort(-share, kind="stable").tolist():
+        broker = int(load.argmin())
+        load[broker] += share[row]
+        placed[row] = broker
+    shaken = rng.choice(len(rates), round(SHAKEN * len(rates)), replace=False)
+    placed[shaken] = rng.integers(0, shape.brokers, len(shaken))
+    return placed

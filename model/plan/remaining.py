@@ -77,13 +77,8 @@ def remaining_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -
 
     At most `MOST_LIMITS` limits are named with their figures, the rest counted.
     """
-    sentences = [
-        f"broker {one.broker} stays over its limit of {one.dimension}: "
-        f"{_load(one, one.after)}, the limit is {_limit(one)}"
-        for one in over
-        if one.remains
-    ]
-    yield from _first(sentences, "more limits stay exceeded")
+    left = [_sentence(o, "stays over", o.after) for o in over if o.remains]
+    yield from _first(left, "more limits stay exceeded")
     by_reason: dict[str, list[RackViolation]] = defaultdict(list)
     for violation in racks:
         if not violation.repaired:
@@ -93,6 +88,16 @@ def remaining_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -
             f"rack violations not repaired: {count_text(len(found), 'partition')} "
             f"({_names(found)}): {reason}"
         )
+
+
+def _sentence(over: OverLimit, verb: str, *loads: float) -> str:
+    shown = " -> ".join(load_text(over.dimension, load) for load in loads)
+    limit = load_text(over.dimension, over.limit)
+    if over.capacity is not None:
+        whole = load_text(over.dimension, over.capacity)
+        limit += f" ({percent_text(over.limit / over.capacity)} of {whole})"
+    head = f"broker {over.broker} {verb} its limit of {over.dimension}"
+    return f"{head}: {shown}, the limit is {limit}"
 
 
 def _first(sentences: Sequence[str], rest: str) -> Iterator[str]:
@@ -124,13 +129,8 @@ def repaired_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) ->
 
     At most `MOST_LIMITS` limits are named, the rest counted.
     """
-    sentences = [
-        f"broker {one.broker} is brought below its limit of {one.dimension}: "
-        f"{_load(one, one.before)} -> {_load(one, one.after)}, the limit is {_limit(one)}"
-        for one in over
-        if not one.remains
-    ]
-    yield from _first(sentences, "more exceeded limits are repaired")
+    left = [_sentence(o, "is brought below", o.before, o.after) for o in over if not o.remains]
+    yield from _first(left, "more exceeded limits are repaired")
     count = sum(v.repaired for v in racks)
     if count:
         whole = f" of {len(racks)}" if count < len(racks) else ""
@@ -142,12 +142,7 @@ def present_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> 
 
     At most `MOST_LIMITS` limits are named, the rest counted.
     """
-    sentences = [
-        f"broker {one.broker} is over its limit of {one.dimension}: "
-        f"{_load(one, one.before)}, the limit is {_limit(one)}"
-        for one in over
-    ]
-    yield from _first(sentences, "more limits are exceeded")
+    yield from _first([_sentence(o, "is over", o.before) for o in over], "more limits are exceeded")
     if racks:
         movable = sum(not v.reason for v in racks)
         yield (
@@ -158,17 +153,6 @@ def present_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> 
 
 def _names(racks: Sequence[RackViolation]) -> str:
     return named_ids([v.id for v in racks])
-
-
-def _limit(over: OverLimit) -> str:
-    if over.capacity is None:
-        return _load(over, over.limit)
-    share = percent_text(over.limit / over.capacity)
-    return f"{_load(over, over.limit)} ({share} of {_load(over, over.capacity)})"
-
-
-def _load(over: OverLimit, load: float) -> str:
-    return load_text(over.dimension, load)
 
 
 def load_text(dimension: str, load: float) -> str:

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.bounds import FILE
 from benchmarks.instances import build, goals_of, instance_digest, small
 from benchmarks.shapes import SHAPES, Shape, shape_of
-from lab.synthetic.zipf_loads import GIANT, LARGEST
+from lab.synthetic.synthetic_snapshot import GIANT, LARGEST
 from model.errors import ConfigError
 from model.evaluate import evaluate, evaluate_proposal
 from model.plan.proposal import Change, Proposal
