@@ -135,7 +135,7 @@ def follower_cpu_share(snapshot: Snapshot, slot: str | None) -> Floats:
         return np.zeros(len(snapshot))
     taken = _column(snapshot, Resource.NET_IN, slot)
     sent = _column(snapshot, Resource.NET_OUT, slot)
-    replication = (np.diff(snapshot.partitions.replica_start) - 1) * taken
+    replication = (snapshot.replica_counts - 1) * taken
     whole = _CPU_OF_LEADER_IN * taken + _CPU_OF_LEADER_OUT * (sent + replication)
     defined = whole > 0
     share = np.zeros(len(snapshot))
@@ -147,8 +147,7 @@ def _served(snapshot: Snapshot, slot: str | None) -> Floats:
     """(n,) what a leader sends: to consumers, and to each of its followers."""
     sent = _known(snapshot, Resource.NET_OUT, slot)
     if Resource.NET_IN in snapshot.header.resources:
-        followers = np.diff(snapshot.partitions.replica_start) - 1
-        sent = sent + followers * _known(snapshot, Resource.NET_IN, slot)
+        sent = sent + (snapshot.replica_counts - 1) * _known(snapshot, Resource.NET_IN, slot)
     return sent
 
 

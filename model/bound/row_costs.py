@@ -81,7 +81,7 @@ class RowCosts:
 
         It scales the margin for rounding of `Dual.value`.
         """
-        replicas = np.diff(self.proposal.snapshot.partitions.replica_start)
+        replicas = self.proposal.snapshot.replica_counts
         priced = sum(
             float((replicas * (x.follow + x.more)).sum()) * float(np.abs(x.price).max())
             for x in self.loads
@@ -104,13 +104,7 @@ class RowCosts:
 
     @cached_property
     def _taking(self) -> Bools:
-        brokers = self.proposal.snapshot.header.brokers
-        return np.array([b.state in TAKING for b in brokers], np.bool_)
-
-    @cached_property
-    def _leaving(self) -> Bools:
-        brokers = self.proposal.snapshot.header.brokers
-        return np.array([b.state in LEAVING for b in brokers], np.bool_)
+        return self.proposal.snapshot.in_state(TAKING)
 
     @cached_property
     def _stay(self) -> Floats:
@@ -139,7 +133,7 @@ class RowCosts:
     @cached_property
     def _least_of_moved(self) -> Floats:
         """(n,) least cost of any other replicas, dimension by dimension."""
-        replicas = np.diff(self.proposal.snapshot.partitions.replica_start)
+        replicas = self.proposal.snapshot.replica_counts
         least = self._new_price.copy()
         for load in self.loads:
             cheapest = np.cumsum(np.sort(load.price))
@@ -151,7 +145,7 @@ class RowCosts:
     def _blocks(self, rows: Ints) -> Iterator[tuple[Ints, Domain, int]]:
         """Rows alike in domain and replication factor, a block at a time."""
         domains = self.proposal.domains
-        replicas = np.diff(self.proposal.snapshot.partitions.replica_start)[rows]
+        replicas = self.proposal.snapshot.replica_counts[rows]
         size = max(1, _CELLS // len(self._taking))
         for number in np.unique(domains.of_row[rows]).tolist():
             for rf in np.unique(replicas).tolist():
@@ -161,10 +155,10 @@ class RowCosts:
 
     def _moved(self, rows: Ints, domain: Domain, rf: int) -> Floats:
         """(m,) the least cost with any replicas that the rules of a row allow."""
-        caps = rack_caps(self.proposal, domain, rf)
-        start = self.proposal.snapshot.partitions.replica_start[rows]
+        caps, snapshot = rack_caps(self.proposal, domain, rf), self.proposal.snapshot
+        start = snapshot.partitions.replica_start[rows]
         home = self.proposal.before.broker[start[:, None] + np.arange(rf)]
-        may_keep = domain.allowed & caps.open & ~self._leaving
+        may_keep = domain.allowed & caps.open & ~snapshot.in_state(LEAVING)
         follow = self._priced(rows, leading=False)
         more = self._priced(rows, leading=True)
         kept = np.where(may_keep[home], np.take_along_axis(follow, home, axis=1), np.inf)

@@ -33,7 +33,7 @@ def row_rules(proposal: Proposal) -> RowRules:
     resting, barred = _recent(proposal)
     pairs = np.array(sorted(set(barred)), np.int64).reshape(-1, 2)
     led = proposal.snapshot.partitions.leader != NO_BROKER
-    stays = _excluded(proposal) | _kept(proposal) | _unknown(proposal) | resting
+    stays = _excluded(proposal) | proposal.staying | _unknown(proposal) | resting
     return RowRules(
         fixed=~led | (stays & ~proposal.forced.rows),
         resting=resting,
@@ -49,16 +49,6 @@ def _excluded(proposal: Proposal) -> Bools:
         for t in proposal.snapshot.header.topics
     ]
     return np.array(stays, np.bool_)[proposal.snapshot.partitions.topic]
-
-
-def _kept(proposal: Proposal) -> Bools:
-    """(n,) rows that the goals let stay."""
-    kept = np.zeros(len(proposal.snapshot), np.bool_)
-    columns, topics = proposal.snapshot.partitions, proposal.snapshot.header.topics
-    for stay in (*proposal.goals.stay, *proposal.goals.deferred):
-        named = np.array([t.name == stay.topic for t in topics], np.bool_)
-        kept |= named[columns.topic] & np.isin(columns.partition, stay.partitions)
-    return kept
 
 
 def _unknown(proposal: Proposal) -> Bools:

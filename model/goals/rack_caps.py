@@ -52,7 +52,7 @@ def rack_caps(proposal: Proposal, domain: Domain, rf: int) -> RackCaps:
     # Dead brokers without a rack stand in one more, which binds nobody.
     found = [len(racks) if b.rack is None else racks.index(b.rack) for b in brokers]
     number = np.array(found, np.int64)
-    taking = np.array([b.state in TAKING for b in brokers], np.bool_) & domain.allowed
+    taking = proposal.snapshot.in_state(TAKING) & domain.allowed
     takers = np.bincount(number[taking], minlength=len(racks))
     caps = np.full(len(racks), rf - max(1, min(rf, int((takers > 0).sum()))) + 1)
     if proposal.goals.rack_rule is RackRule.EVEN:

@@ -33,9 +33,8 @@ def forced_moves(snapshot: Snapshot, domains: Domains, deferred: Bools) -> Force
     """
     columns = snapshot.partitions
     n = len(snapshot)
-    row = np.repeat(np.arange(n), np.diff(columns.replica_start))
-    broker = snapshot.replica_position
-    leaving = np.array([b.state in LEAVING for b in snapshot.header.brokers], np.bool_)
+    row, broker = snapshot.replica_row, snapshot.replica_position
+    leaving = snapshot.in_state(LEAVING)
     shape = len(domains.each), len(leaving)
     allowed = np.array([d.allowed for d in domains.each], np.bool_).reshape(shape)
     outside = ~allowed[domains.of_row[row], broker]
@@ -61,8 +60,7 @@ def _placed_groups(snapshot: Snapshot, domains: Domains) -> Iterator[tuple[Ints,
 
     Yields (m,) rows, (m, rf) where their replicas stand, and their domain.
     """
-    start = snapshot.partitions.replica_start
-    lengths = np.diff(start)
+    start, lengths = snapshot.partitions.replica_start, snapshot.replica_counts
     for number, domain in enumerate(domains.each):
         if domain.placement is None:
             continue

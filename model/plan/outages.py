@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from model.ids import NO_BROKER, BrokerId, PartitionId
-from model.snapshot.snapshot import Bools, BrokerState, Snapshot
+from model.snapshot.snapshot import BrokerState, Snapshot
 from model.units import count_text, listed
 
 MOST_NAMED: Final = 10
@@ -32,9 +32,7 @@ class DeadBroker:
 
 def dead_brokers(snapshot: Snapshot) -> tuple[DeadBroker, ...]:
     """Dead brokers that still have replicas assigned, sorted by id."""
-    columns = snapshot.partitions
-    lengths = np.diff(columns.replica_start)
-    led = np.repeat(columns.leader != NO_BROKER, lengths)
+    led = (snapshot.partitions.leader != NO_BROKER)[snapshot.replica_row]
     size = len(snapshot.header.brokers)
     every = np.bincount(snapshot.replica_position, minlength=size).tolist()
     movable = np.bincount(snapshot.replica_position[led], minlength=size).tolist()
@@ -47,12 +45,9 @@ def dead_brokers(snapshot: Snapshot) -> tuple[DeadBroker, ...]:
 
 def unavailable(snapshot: Snapshot) -> tuple[PartitionId, ...]:
     """Partitions without a leader, all of whose replicas are on dead brokers."""
-    columns = snapshot.partitions
-    dead = np.array([b.state is BrokerState.DEAD for b in snapshot.header.brokers], np.bool_)
-    lengths = np.diff(columns.replica_start)
-    row = np.repeat(np.arange(len(snapshot)), lengths)
-    lost = np.bincount(row[dead[snapshot.replica_position]], minlength=len(snapshot))
-    gone: Bools = (lost == lengths) & (columns.leader == NO_BROKER)
+    dead = snapshot.in_state({BrokerState.DEAD})[snapshot.replica_position]
+    lost = np.bincount(snapshot.replica_row[dead], minlength=len(snapshot))
+    gone = (lost == snapshot.replica_counts) & (snapshot.partitions.leader == NO_BROKER)
     return tuple(snapshot.id(int(at)) for at in np.flatnonzero(gone))
 
 

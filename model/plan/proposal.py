@@ -10,7 +10,7 @@ import numpy as np
 from model.bound.domains import Domains
 from model.dimensions import Dimension, loaded_dimensions, replica_loads, times_of
 from model.errors import InvalidCluster
-from model.goals.goals import Goals, RackRule
+from model.goals.goals import Goals, RackRule, Stay
 from model.ids import BrokerId, PartitionId
 from model.plan.forced import Forced, forced_moves
 from model.plan.plan import Move
@@ -109,9 +109,7 @@ class Proposal:
     @cached_property
     def before(self) -> Replicas:
         """Every replica as the snapshot has it, in row order."""
-        columns = self.snapshot.partitions
-        lengths = np.diff(columns.replica_start)
-        row = np.repeat(np.arange(len(self.snapshot)), lengths)
+        columns, row = self.snapshot.partitions, self.snapshot.replica_row
         return Replicas(
             row=row,
             broker=self.snapshot.replica_position,
@@ -191,9 +189,17 @@ class Proposal:
     @cached_property
     def deferred(self) -> Bools:
         """(n,) True for rows left to a later plan, even if a rule forces them out."""
+        return self._named(self.goals.deferred)
+
+    @cached_property
+    def staying(self) -> Bools:
+        """(n,) True for rows that the goals let stay, now or for a later plan."""
+        return self._named((*self.goals.stay, *self.goals.deferred))
+
+    def _named(self, stays: Iterable[Stay]) -> Bools:
         named = (
             self.snapshot.find(PartitionId(stay.topic, number))
-            for stay in self.goals.deferred
+            for stay in stays
             for number in stay.partitions
         )
         found = np.zeros(len(self.snapshot), np.bool_)

@@ -85,11 +85,10 @@ class _Places:
     """Which brokers may hold each row, whatever else is changed."""
 
     def __init__(self, proposal: Proposal, taking: Collection[BrokerState] = TAKING) -> None:
-        brokers = proposal.snapshot.header.brokers
         self.proposal = proposal
-        self._taking = np.array([b.state in taking for b in brokers], np.bool_)
-        self._keeping = self._taking | np.array([b.state not in LEAVING for b in brokers], np.bool_)
-        self._racks = [b.rack for b in brokers]
+        self._taking = proposal.snapshot.in_state(taking)
+        self._keeping = self._taking | ~proposal.snapshot.in_state(LEAVING)
+        self._racks = [b.rack for b in proposal.snapshot.header.brokers]
         rules = row_rules(proposal)
         pairs = rules.barred_row.tolist(), rules.barred_broker.tolist()
         self._barred: dict[int, list[int]] = defaultdict(list)

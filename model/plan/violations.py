@@ -158,8 +158,7 @@ def _counts(proposal: Proposal, replicas: Replicas, rack: Ints, racks: int) -> I
 def _takers(proposal: Proposal, rack: Ints, racks: int) -> tuple[Bools, Bools]:
     """(domains, racks, brokers) who may take a replica, by rack; and (domains,) which
     have an explicit placement."""
-    brokers = proposal.snapshot.header.brokers
-    taking = np.array([b.state in TAKING for b in brokers], np.bool_)
+    taking = proposal.snapshot.in_state(TAKING)
     each = proposal.domains.each
     found = np.zeros((len(each), racks, len(rack)), np.bool_)
     for d, domain in enumerate(each):

@@ -32,8 +32,7 @@ def racks_unknown(
     if all(b.rack is None for b in brokers) and not snapshot.header.racks_unknown:
         return ()
     if most_replicas is None:
-        lengths = np.diff(snapshot.partitions.replica_start)
-        most_replicas = int(lengths.max(initial=0))
+        most_replicas = int(snapshot.replica_counts.max(initial=0))
     return missing if most_replicas > 1 else ()
 
 

@@ -98,8 +98,7 @@ def bytes_before(snapshot: Snapshot) -> dict[Place, float]:
     found: dict[Place, float] = defaultdict(float)
     if columns.replica_dir is None:
         return found
-    size = np.maximum(0, columns.local_bytes).astype(np.float64)
-    of_replica = np.repeat(size, np.diff(columns.replica_start))
+    of_replica = np.maximum(0.0, columns.local_bytes)[snapshot.replica_row]
     for broker in snapshot.header.brokers:
         known = (columns.replica_broker == broker.id) & (columns.replica_dir >= 0)
         totals = np.bincount(

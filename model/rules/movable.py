@@ -32,7 +32,7 @@ def why_fixed(proposal: Proposal, row: int) -> str | None:
         return None
     if proposal.goals.excludes(topic.name):
         return "its topic is excluded"
-    if proposal.goals.keeps(topic.name, int(snapshot.partitions.partition[row])):
+    if proposal.staying[row]:
         return "the goals let it stay"
     if topic.internal and topic.storage is not StorageKind.SHARED:
         return "its topic is internal"

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -112,6 +112,20 @@ class Snapshot:
     def broker(self) -> dict[BrokerId, Broker]:
         """The header's brokers by id."""
         return {b.id: b for b in self.header.brokers}
+
+    def in_state(self, states: Collection[BrokerState]) -> Bools:
+        """(brokers,) True for the header's brokers that are in one of these states."""
+        return np.array([b.state in states for b in self.header.brokers], np.bool_)
+
+    @cached_property
+    def replica_counts(self) -> Ints:
+        """(n,) number of replicas of each row."""
+        return np.diff(self.partitions.replica_start)
+
+    @cached_property
+    def replica_row(self) -> Ints:
+        """(replicas,) the row of each replica."""
+        return np.repeat(np.arange(len(self)), self.replica_counts)
 
     def positions_of(self, brokers: Ints) -> Ints:
         """Positions in the header's brokers of an array of broker ids.

@@ -105,7 +105,7 @@ def _placement(snapshot: Snapshot, topic: TopicName, moves: Iterable[Move]) -> _
     kept = rows[~np.isin(number, list(moved))]
     # A topic's rows stand together, so their replicas do.
     start, end = columns.replica_start[rows[0]], columns.replica_start[rows[-1] + 1]
-    row = np.repeat(rows, np.diff(columns.replica_start)[rows])
+    row = np.repeat(rows, snapshot.replica_counts[rows])
     stay = columns.replica_broker[start:end][np.isin(row, kept)]
     new = [b for m in moved.values() for b in m.replicas_after]
     return _Placement(
@@ -178,8 +178,7 @@ class _Holdings:
 def topic_skews(snapshot: Snapshot) -> TopicSkews:
     """Compute the skew of every topic as it stands, without moves."""
     columns, n_topics = snapshot.partitions, len(snapshot.header.topics)
-    row = np.repeat(np.arange(len(snapshot)), np.diff(columns.replica_start))
-    replicas_of = columns.topic[row]
+    replicas_of = columns.topic[snapshot.replica_row]
     led = columns.leader >= 0
     holdings = _holdings(replicas_of, columns.replica_broker)
     leads = _holdings(columns.topic[led], columns.leader[led])
