@@ -17,6 +17,7 @@ from typing import Final
 from model.exchange.text_files import fault, read_text
 from model.goals.topic_placement import CONFIG
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
+from model.snapshot.snapshot import StorageKind, Topic
 
 _IDS: Final = r"(\d{1,9}(,\d{1,9})*)?"
 _TOPIC: Final = re.compile(
@@ -36,19 +37,6 @@ _REASSIGNED: Final = re.compile(r"(Adding|Removing) Replicas:", re.ASCII)
 _PLACEMENT: Final = re.compile(rf"(?:^|,)\s*{re.escape(CONFIG)}=")
 _NEXT_CONFIG: Final = re.compile(r",(?=[a-z][a-z0-9.]*=)|$")
 _TIERED: Final = re.compile(r"(^|,)\s*remote\.storage\.enable=true\s*(,|$)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedTopic:
-    """The line that `kafka-topics --describe` prints for a topic."""
-
-    name: TopicName
-    topic_id: str
-    """As a UUID; empty where Kafka is older than 2.8 and does not show it."""
-    tiered: bool
-    """Whether older segments go to a remote tier (`remote.storage.enable`)."""
-    placement: str
-    """The value of `confluent.placement.constraints`; empty where it is not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +63,9 @@ class Description:
     """The whole output of `kafka-topics --describe`."""
 
     path: Path
-    topics: tuple[DescribedTopic, ...]
-    """By name."""
+    topics: tuple[Topic, ...]
+    """By name; in the remote tier with `remote.storage.enable`, else on replicated disks. The id is
+    a UUID, empty where Kafka is older than 2.8 and does not show it."""
     partitions: tuple[DescribedPartition, ...]
     """By topic and number."""
 
@@ -88,7 +77,7 @@ def read_description(path: Path) -> Description:
     another number of partitions than that says, a partition that stands twice, or that has no
     replicas or one of them twice.
     """
-    topics: dict[str, tuple[int, int, DescribedTopic]] = {}
+    topics: dict[str, tuple[int, int, Topic]] = {}
     partitions: dict[PartitionId, DescribedPartition] = {}
     for line, text in enumerate(read_text(path).splitlines(), 1):
         if found := _PARTITION.fullmatch(text):
@@ -116,12 +105,14 @@ def _no_line(text: str) -> str:
     )
 
 
-def _topic(found: re.Match[str]) -> DescribedTopic:
+def _topic(found: re.Match[str]) -> Topic:
     placement, configs = _without_placement((found["configs"] or "").strip())
-    return DescribedTopic(
+    return Topic(
         name=TopicName(found["topic"]),
         topic_id=_uuid(found["id"] or ""),
-        tiered=bool(_TIERED.search(configs)),
+        storage=StorageKind.TIERED if _TIERED.search(configs) else StorageKind.REPLICATED,
+        # Kafka's own topics keep to this prefix.
+        internal=found["topic"].startswith("__"),
         placement=placement,
     )
 
@@ -197,7 +188,7 @@ def _add(
 
 def _check_counts(
     path: Path,
-    topics: dict[str, tuple[int, int, DescribedTopic]],
+    topics: dict[str, tuple[int, int, Topic]],
     partitions: dict[PartitionId, DescribedPartition],
 ) -> None:
     listed = dict.fromkeys(topics, 0)

@@ -54,7 +54,9 @@ def read_cluster(files: ClusterFiles) -> Snapshot:
     description = read_description(files.describe)
     loads = read_loads(files.loads) if files.loads else NO_LOADS
     _check_loads(description, loads)
-    topics = _topics(description, files.storage)
+    topics = description.topics
+    if files.storage is not None:
+        topics = tuple(t.model_copy(update={"storage": files.storage}) for t in topics)
     partitions = _partitions(description, topics, loads)
     brokers = _brokers(description, files.brokers)
     header = SnapshotHeader(
@@ -97,25 +99,6 @@ def _brokers(description: Description, path: Path | None) -> tuple[Broker, ...]:
     return tuple(
         Broker(id=b, state=BrokerState.ALIVE if b in live else BrokerState.DEAD)
         for b in sorted(holding.keys() | live)
-    )
-
-
-def _topics(description: Description, storage: StorageKind | None) -> tuple[Topic, ...]:
-    def kind(tiered: bool) -> StorageKind:
-        if storage is not None:
-            return storage
-        return StorageKind.TIERED if tiered else StorageKind.REPLICATED
-
-    return tuple(
-        Topic(
-            name=t.name,
-            topic_id=t.topic_id,
-            storage=kind(t.tiered),
-            # Kafka's own topics keep to this prefix.
-            internal=t.name.startswith("__"),
-            placement=t.placement,
-        )
-        for t in description.topics
     )
 
 

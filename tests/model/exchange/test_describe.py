@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from model.errors import ConfigError
 from model.exchange.describe import live_brokers, read_description
 from model.ids import NO_BROKER
+from model.snapshot.snapshot import StorageKind
 
 RECORDED = Path(__file__).parent / "recorded" / "describe-4.3.1.txt"
 """Output of Kafka 4.3.1 about brokers 1, 2 and 3 after 3 was killed."""
@@ -44,8 +45,8 @@ MOVING = (
 def test_output_of_kafka_4_is_read(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_text(KAFKA_4)
     result = read_description(tmp_path / "d.txt")
-    assert [(t.name, t.topic_id, t.tiered) for t in result.topics] == [
-        ("orders", "b04d3942-750f-410f-852e-ce5e901f0d2d", False)
+    assert [(t.name, t.topic_id, t.storage) for t in result.topics] == [
+        ("orders", "b04d3942-750f-410f-852e-ce5e901f0d2d", StorageKind.REPLICATED)
     ]
     assert [(p.id.partition, p.replicas, p.leader) for p in result.partitions] == [
         (0, (1, 2), 1),
@@ -69,7 +70,7 @@ def test_a_broker_in_sync_with_no_leader_seems_gone(tmp_path: Path) -> None:
 
 def test_kafka_3_shows_that_a_topic_is_tiered(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_text(KAFKA_3)
-    assert read_description(tmp_path / "d.txt").topics[0].tiered
+    assert read_description(tmp_path / "d.txt").topics[0].storage is StorageKind.TIERED
 
 
 PLACED = '{"version":1,"replicas":[{"count":2,"constraints":{"rack":"a"}}],"observers":[]}'
@@ -98,12 +99,13 @@ def test_placement_constraints_are_json_among_other_configs(
     (tmp_path / "d.txt").write_text(text)
     (topic,) = read_description(tmp_path / "d.txt").topics
     assert topic.placement == placement
-    assert topic.tiered is ("remote.storage.enable=true" in configs)
+    tiered = topic.storage is StorageKind.TIERED
+    assert tiered is ("remote.storage.enable=true" in configs)
 
 
 def test_a_disabled_tier_does_not_count(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_text(KAFKA_3.replace("=true", "=false"))
-    assert not read_description(tmp_path / "d.txt").topics[0].tiered
+    assert read_description(tmp_path / "d.txt").topics[0].storage is StorageKind.REPLICATED
 
 
 def test_the_oldest_form_has_no_topic_ids(tmp_path: Path) -> None:
