@@ -18,7 +18,9 @@ def printable(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in keep else _escaped(c) for c in text)
+    return "".join(
+        c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 def masked(text: str) -> str:
@@ -26,7 +28,3 @@ def masked(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else REPLACEMENT for c in text)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")

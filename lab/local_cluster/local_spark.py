@@ -87,7 +87,8 @@ class LocalSpark:
         """
         end = time.monotonic() + READY_S
         while self.alive_workers() < len(self._names):
-            dead = [n for n in (_MASTER, *self._names) if self._ended(n)]
+            names = (_MASTER, *self._names)
+            dead = [name for name in names if self._processes.exit_code(name) is not None]
             if dead or time.monotonic() > end:
                 name = dead[0] if dead else _MASTER
                 raise ClusterUnreachable(
@@ -107,9 +108,6 @@ class LocalSpark:
                 return int(json.load(answer)["aliveworkers"])
         except (OSError, HTTPException, ValueError, TypeError, KeyError):
             return 0
-
-    def _ended(self, name: str) -> bool:
-        return self._processes.exit_code(name) is not None
 
     def _spawn(self, name: str, program: str, *arguments: str) -> None:
         opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED]

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Self, TypeVar
 
@@ -14,7 +14,7 @@ from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.closing import Closing
 from model.errors import PlimsollError
-from model.ids import NO_BROKER, BrokerId
+from model.ids import NO_BROKER
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, Floats, Ints, Snapshot, Source
 
@@ -122,7 +122,7 @@ class LiveCluster(Closing):
                 self._mean.partitions,
                 loads=loads,
                 leader=np.asarray(leader, np.int64),
-                replica_start=_starts(replicas),
+                replica_start=np.concatenate([[0], np.cumsum([len(of) for of in replicas])]),
                 replica_broker=np.asarray(flat, np.int64),
             ),
         )
@@ -216,8 +216,3 @@ class LiveObserver:
             self._seen = (self._of.snapshot(), self._of.replication())
             self._seen_at_s = now_s
         return self._seen
-
-
-def _starts(replicas: Sequence[Sequence[BrokerId]]) -> Ints:
-    lengths = np.fromiter(map(len, replicas), np.int64, len(replicas))
-    return np.concatenate([[0], np.cumsum(lengths)])

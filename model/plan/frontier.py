@@ -132,20 +132,16 @@ def lower_bound(lines: Iterable[FrontierLine], most: float) -> tuple[FrontierCor
 
     Costs are in move equivalents; `most` is the highest cost of interest.
     """
-    cost, found = 0.0, []
-    current = _highest(lines := (*lines, FrontierLine(move_price=0.0, bound=0.0)), 0.0)
-    found.append(FrontierCorner(cost=0.0, balance=current.at(0.0)))
-    while nexts := list(_overtakers(lines, current, cost, most)):
+    every = (*lines, FrontierLine(move_price=0.0, bound=0.0))
+    current = max(every, key=lambda line: (line.at(0.0), -line.move_price))
+    cost, found = 0.0, [FrontierCorner(cost=0.0, balance=current.at(0.0))]
+    while nexts := list(_overtakers(every, current, cost, most)):
         # Of several that cross in one place the flattest stays highest.
         cost, _, current = min(nexts, key=lambda n: n[:2])
         found.append(FrontierCorner(cost=cost, balance=current.at(cost)))
     if cost < most:
         found.append(FrontierCorner(cost=most, balance=current.at(most)))
     return tuple(found)
-
-
-def _highest(lines: Sequence[FrontierLine], cost: float) -> FrontierLine:
-    return max(lines, key=lambda line: (line.at(cost), -line.move_price))
 
 
 def _overtakers(

@@ -63,14 +63,14 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
     partitions = PartitionColumns(
         topic=columns.topic.tolist(),
         partition=columns.partition.tolist(),
-        replicas=[list(snapshot.replicas(i)) for i in range(len(snapshot))],
+        replicas=_by_row(columns.replica_broker, columns),
         leader=columns.leader.tolist(),
         loads=[[_known(v) for v in row] for row in loads.tolist()],
         measured=columns.measured.tolist(),
         size_bytes=columns.size_bytes.tolist(),
         local_bytes=columns.local_bytes.tolist(),
         slot_loads=_slots(snapshot),
-        replica_dirs=_directories(snapshot),
+        replica_dirs=None if columns.replica_dir is None else _by_row(columns.replica_dir, columns),
     )
     return SnapshotFile(header=header, partitions=partitions).model_dump(mode="json")
 
@@ -123,12 +123,9 @@ def _slots(snapshot: Snapshot) -> list[list[list[float | None]]] | None:
     return [[[_known(v) for v in slot] for slot in row] for row in rows]
 
 
-def _directories(snapshot: Snapshot) -> list[list[int]] | None:
-    columns = snapshot.partitions
-    if columns.replica_dir is None:
-        return None
-    flat, start = columns.replica_dir.tolist(), columns.replica_start.tolist()
-    return [flat[start[i] : start[i + 1]] for i in range(len(snapshot))]
+def _by_row(of_replica: Ints, columns: Partitions) -> list[list[int]]:
+    flat = of_replica.tolist()
+    return [flat[start:end] for start, end in itertools.pairwise(columns.replica_start.tolist())]
 
 
 def _known(value: float) -> float | None:

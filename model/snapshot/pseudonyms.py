@@ -18,7 +18,7 @@ from model.errors import ConfigError
 from model.goals.topic_placement import parsed
 from model.ids import BrokerId, TopicName
 from model.snapshot.forecast import LoadForecast
-from model.snapshot.snapshot import Broker, Ints, LogDir, Partitions, RecentMove, Snapshot, Topic
+from model.snapshot.snapshot import Broker, Ints, Partitions, Snapshot, Topic
 
 LEAST_KEY_BYTES: Final = 16
 KEPT: Final = frozenset(
@@ -92,11 +92,12 @@ class Pseudonyms:
         topics = tuple(map(self._topic, header.topics))
         order = sorted(range(len(topics)), key=lambda i: topics[i].name)
         dirs = {b.id: self._dir_order(b) for b in header.brokers}
+        moves = (m.model_copy(update={"topic": self.topic(m.topic)}) for m in header.recent_moves)
         update = {
             "cluster_id": self._of("cluster", header.cluster_id),
             "brokers": tuple(self._broker(b, dirs[b.id]) for b in header.brokers),
             "topics": tuple(topics[i] for i in order),
-            "recent_moves": tuple(map(self._move, header.recent_moves)),
+            "recent_moves": tuple(moves),
             "forecast": self._forecast(header.forecast),
         }
         partitions = _reordered(snapshot.partitions, order, dirs)
@@ -134,16 +135,13 @@ class Pseudonyms:
         )
         return forecast.model_copy(update={"slots": slots})
 
-    def _move(self, move: RecentMove) -> RecentMove:
-        return move.model_copy(update={"topic": self.topic(move.topic)})
-
     def _broker(self, broker: Broker, order: list[int]) -> Broker:
         rack = None if broker.rack is None else self._of("rack", broker.rack)
-        dirs = tuple(self._dir(broker.log_dirs[i]) for i in order)
-        return broker.model_copy(update={"rack": rack, "log_dirs": dirs})
-
-    def _dir(self, log_dir: LogDir) -> LogDir:
-        return log_dir.model_copy(update={"path": f"/{self._of('dir', log_dir.path)}"})
+        dirs = [
+            d.model_copy(update={"path": f"/{self._of('dir', d.path)}"}) for d in broker.log_dirs
+        ]
+        update = {"rack": rack, "log_dirs": tuple(dirs[i] for i in order)}
+        return broker.model_copy(update=update)
 
     def _dir_order(self, broker: Broker) -> list[int]:
         """Old positions of a broker's log directories, by new path."""
