@@ -20,10 +20,9 @@ from model.exchange.reassignment import (
     read_reassignment,
     write_reassignment_json,
 )
-from model.goals.goals import Goals, SolveLimits
-from model.plan.plan import Move, Plan, PlanStatus
+from model.plan.plan import Move
 from model.snapshot.snapshot import LogDir, Snapshot, StorageKind
-from tests.support.model.clusters import NO_FLOOR, brokers, move, snapshot
+from tests.support.model.clusters import NO_FLOOR, brokers, move, plan, snapshot
 
 STATE = snapshot(
     brokers(4, "abab"),
@@ -36,25 +35,6 @@ MOVES = (
     move(0, (1, 2), (2, 1)),
     move(2, (3, 4), (1, 4), log_dirs_before=("/d2", "any"), log_dirs_after=("/d1", "any")),
 )
-
-
-def plan(*moves: Move) -> Plan:
-    return Plan(
-        cluster_id="c",
-        snapshot_fingerprint="f",
-        snapshot_taken_at_ms=0,
-        live_brokers=(),
-        goals=Goals(),
-        limits=SolveLimits(),
-        status=PlanStatus.OPTIMAL,
-        objective_before=1.0,
-        objective=0.5,
-        bound=0.5,
-        move_price=0.1,
-        levels={},
-        brokers=(),
-        moves=moves,
-    ).seal()
 
 
 def stock(folder: Path, *moves: Move) -> dict[str, Any]:

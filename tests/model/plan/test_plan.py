@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from model.errors import ConfigError
 from model.exchange.reassignment import reassignment, rollback
 from model.files import read_document, write_document
-from model.goals.goals import Budgets, SolveLimits
+from model.goals.goals import Budgets
 from model.ids import BrokerId
 from model.plan.plan import KIND, BrokerChange, Plan, PlanStatus, plan_hash, read_plan, write_plan
 from model.snapshot.snapshot import BrokerState, Resource
-from tests.support.model.clusters import NO_FLOOR, ids, move
+from tests.support.model import clusters
+from tests.support.model.clusters import ids, move
 
 MOVES = (
     move(3, (1, 2), (3, 2), bytes_to_copy=70),
@@ -35,23 +36,8 @@ def plan(**others: object) -> Plan:
         replicas_before=3,
         replicas_after=1,
     )
-    fields = {
-        "cluster_id": "c",
-        "snapshot_fingerprint": "f",
-        "snapshot_taken_at_ms": 1,
-        "live_brokers": ids(1, 2, 3),
-        "goals": NO_FLOOR,
-        "limits": SolveLimits(),
-        "status": PlanStatus.OPTIMAL,
-        "objective_before": 5.0,
-        "objective": 2.0,
-        "bound": 1.0,
-        "move_price": 0.1,
-        "levels": {Resource.NET_IN: 2.0},
-        "brokers": (change,),
-        "moves": MOVES,
-    }
-    return Plan(**(fields | others)).seal()  # type: ignore[arg-type]  # fields by name
+    fields = {"levels": {Resource.NET_IN: 2.0}, "brokers": (change,), "moves": MOVES}
+    return clusters.plan(**(fields | others))
 
 
 def test_a_plan_reads_back(tmp_path: Path) -> None:

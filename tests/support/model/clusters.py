@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from model.goals.goals import Goal, Goals
+from model.goals.goals import Goal, Goals, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan.plan import Move
+from model.plan.plan import Move, Plan, PlanStatus
 from model.plan.proposal import Change, Proposal
 from model.rules import RULES
 from model.snapshot.snapshot import (
@@ -162,3 +162,24 @@ def move(partition: int, before: tuple[int, ...], after: tuple[int, ...], **othe
         "reason": "relieves broker 1",
     }
     return Move(**(fields | others))
+
+
+def plan(*moves: Move, **others: Any) -> Plan:
+    """A sealed plan of these moves, without brokers."""
+    fields: dict[str, Any] = {
+        "cluster_id": "c",
+        "snapshot_fingerprint": "f",
+        "snapshot_taken_at_ms": 1,
+        "live_brokers": ids(1, 2, 3),
+        "goals": NO_FLOOR,
+        "limits": SolveLimits(),
+        "status": PlanStatus.OPTIMAL,
+        "objective_before": 5.0,
+        "objective": 2.0,
+        "bound": 1.0,
+        "move_price": 0.1,
+        "levels": {},
+        "brokers": (),
+        "moves": moves,
+    }
+    return Plan(**(fields | others)).seal()
