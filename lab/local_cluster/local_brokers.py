@@ -42,7 +42,6 @@ class LocalPlan:
     """Ports advertised to clients instead, one per broker, for a proxy."""
     directories: int = 1
     """Log directories of each broker."""
-    s3_port: int | None = None
     tier: bool = True
     """Whether topics may have remote storage, served through S3."""
     guard: ClientSecurity | None = None

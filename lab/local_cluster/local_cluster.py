@@ -183,9 +183,7 @@ class LocalCluster(Closing):
         self._kafka = LocalKafka(processes, kafka_jars, java, self._plan, tier_dir)
         if tier_dir is not None:
             tier_dir.mkdir()
-            self._s3 = LocalS3(
-                processes, s3_jars[0], java, tier_dir=tier_dir, port=self._plan.s3_port
-            )
+            self._s3 = LocalS3(processes, s3_jars[0], java, tier_dir)
             self._s3.launch()
         self._kafka.launch()
 

@@ -26,23 +26,19 @@ _ABSENT: Final = "--add-modules=jdk.incubator.vector"
 
 
 class LocalSpark:
-    """A master and workers of one core each, from PySpark's own jars.
+    """A master and two workers of one core each, from PySpark's own jars.
 
     environ: environment of the workers, which locates Python and its packages. Closing
     the processes stops it.
     """
 
     def __init__(
-        self,
-        processes: Processes,
-        java: Java,
-        *,
-        workers: int = 2,
-        environ: Mapping[str, str] = os.environ,
+        self, processes: Processes, java: Java, *, environ: Mapping[str, str] = os.environ
     ) -> None:
         self._processes, self._java = processes, java
         self._port, self._web_port = free_ports(2)
-        self._names = [f"spark-worker-{number}" for number in range(1, workers + 1)]
+        self.workers: Final = ("spark-worker-1", "spark-worker-2")
+        """Names of the workers' processes."""
         self._environ = {
             **environ,
             "JAVA_HOME": str(java_home(java, processes.folder / "java")),
@@ -57,16 +53,11 @@ class LocalSpark:
         """Master URL for jobs."""
         return f"spark://{HOST}:{self._port}"
 
-    @property
-    def workers(self) -> tuple[str, ...]:
-        """Names of the workers' processes."""
-        return tuple(self._names)
-
     def launch(self) -> None:
         """Start master and workers without waiting for them."""
         place = ("--host", HOST, "--port", str(self._port))
         self._spawn(_MASTER, "master.Master", *place, "--webui-port", str(self._web_port))
-        for name in self._names:
+        for name in self.workers:
             self.launch_worker(name)
 
     def launch_worker(self, name: str) -> None:
@@ -86,8 +77,8 @@ class LocalSpark:
         Raises ClusterUnreachable: a process ended, or workers are missing after `READY_S`.
         """
         end = time.monotonic() + READY_S
-        while self.alive_workers() < len(self._names):
-            names = (_MASTER, *self._names)
+        while self.alive_workers() < len(self.workers):
+            names = (_MASTER, *self.workers)
             dead = [name for name in names if self._processes.exit_code(name) is not None]
             if dead or time.monotonic() > end:
                 name = dead[0] if dead else _MASTER

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from clients.jvm.java import Java
 from lab.local_cluster.broker_properties import TIER_BUCKET
 from lab.local_cluster.processes import Processes
-from lab.local_cluster.tcp_ports import HOST, answers, claim, free_ports
+from lab.local_cluster.tcp_ports import HOST, answers, free_ports
 from model.errors import ClusterUnreachable, ExecutionStopped
 
 if TYPE_CHECKING:
@@ -33,20 +33,12 @@ class LocalS3:
     access_key: Final = "plimsoll"
     secret_key: Final = "plimsoll-local-only"  # noqa: S105 - of this machine only
 
-    def __init__(
-        self,
-        processes: Processes,
-        jar: Path,
-        java: Java,
-        *,
-        tier_dir: Path,
-        port: int | None = None,
-    ) -> None:
+    def __init__(self, processes: Processes, jar: Path, java: Java, tier_dir: Path) -> None:
         self._processes = processes
         self._jar = jar
         self._java = java
         self._tier_dir = tier_dir
-        self._port = free_ports(1)[0] if port is None else claim(port, "the local S3")
+        (self._port,) = free_ports(1)
 
     @property
     def endpoint(self) -> str:

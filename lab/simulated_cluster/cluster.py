@@ -68,7 +68,7 @@ class SimulatedCluster:
             self.after(leader_check_s, self._check_leaders)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, *, leader_check_s: float | None = None) -> "SimulatedCluster":
+    def of(cls, snapshot: Snapshot) -> "SimulatedCluster":
         """Create the cluster of a snapshot, with constant loads."""
         header = snapshot.header
         return cls(
@@ -84,7 +84,6 @@ class SimulatedCluster:
             ),
             _partitions_of(snapshot),
             now_s=header.taken_at_ms / 1000,
-            leader_check_s=leader_check_s,
         )
 
     @property

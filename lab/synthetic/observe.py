@@ -48,7 +48,6 @@ class Order:
     """Days of history; 0: none."""
     step_ms: int = HOUR_MS
     """Time between two vectors of the history, ms."""
-    end_ms: int = END_MS
 
     def __post_init__(self) -> None:
         if self.storage is StorageKind.SHARED and self.shape.rf > 1:
@@ -65,15 +64,13 @@ class SyntheticCluster:
     def __init__(self, order: Order) -> None:
         shape, seed = order.shape, order.seed
         name = ClusterName(
-            cluster_id=f"synthetic-{shape.brokers}x{shape.partitions}-{seed}",
-            taken_at_ms=order.end_ms,
+            cluster_id=f"synthetic-{shape.brokers}x{shape.partitions}-{seed}", taken_at_ms=END_MS
         )
         rng = np.random.default_rng([seed, shape.brokers, shape.partitions, shape.rf])
         self.mean: Snapshot = cluster(shape, order.storage, name, rng)
         """Snapshot with mean loads."""
         columns = self.mean.partitions
-        self._curves = LoadCurves(columns.topic, order.rhythm, seed=seed, end_ms=order.end_ms)
-        self._end_ms = order.end_ms
+        self._curves = LoadCurves(columns.topic, order.rhythm, seed=seed, end_ms=END_MS)
         self._net_in, self._net_out = columns.loads[:, 0], columns.loads[:, 1]
         tiered = order.storage is StorageKind.TIERED
         self._local = columns.local_bytes if tiered else columns.size_bytes
@@ -103,8 +100,8 @@ class SyntheticCluster:
 
         Rates are those at the end.
         """
-        net_in, net_out = self._rates(self._end_ms)
-        left_s = (self._end_ms - time_ms) / 1000
+        net_in, net_out = self._rates(END_MS)
+        left_s = (END_MS - time_ms) / 1000
         latest = _records(self._size) - _records(net_in * left_s)
         start = _records(self._size) - _records(self._local)
         fan_out = net_out / net_in

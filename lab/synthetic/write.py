@@ -15,7 +15,7 @@ from collector.samples import SAMPLES
 from collector.spark.vectors import VECTORS, concatenate, load_vectors
 from collector.state_replay import placement_of
 from lab.synthetic.load_curves import DAY_MS
-from lab.synthetic.observe import HISTORY, WINDOW, Order, SyntheticCluster
+from lab.synthetic.observe import END_MS, HISTORY, WINDOW, Order, SyntheticCluster
 from model.snapshot.snapshot import Snapshot
 
 HISTORY_FOLDER: Final = "history"
@@ -37,7 +37,7 @@ def write_synthetic(out: Path, order: Order) -> Snapshot:
         made = SyntheticCluster(order)
         _write_history(recorder.folder / HISTORY_FOLDER, made, order)
         samples, vectors = SAMPLES.empty_table(), VECTORS.empty_table()
-        for batch in _batches(made, order.end_ms):
+        for batch in _batches(made):
             samples = concatenate([samples, batch], SAMPLES)
             vectors = canonical(load_vectors(samples, WINDOW))
             recorder.add(batch, vectors)
@@ -47,10 +47,10 @@ def write_synthetic(out: Path, order: Order) -> Snapshot:
     return snapshot
 
 
-def _batches(made: SyntheticCluster, end_ms: int) -> Iterator[pa.Table]:
+def _batches(made: SyntheticCluster) -> Iterator[pa.Table]:
     """Samples of the newest window, in two batches."""
     count = WINDOW.window_ms // SAMPLED_EVERY_MS + 1
-    times = [end_ms - SAMPLED_EVERY_MS * (count - 1 - i) for i in range(count)]
+    times = [END_MS - SAMPLED_EVERY_MS * (count - 1 - i) for i in range(count)]
     for first in range(0, count, BATCH_SAMPLES):
         of_batch = times[first : first + BATCH_SAMPLES]
         yield concatenate([made.samples(t) for t in of_batch], SAMPLES)
@@ -59,7 +59,7 @@ def _batches(made: SyntheticCluster, end_ms: int) -> Iterator[pa.Table]:
 def _write_history(folder: Path, made: SyntheticCluster, order: Order) -> None:
     """Write `date=YYYY-MM-DD/synthetic-<day>.parquet`; days since the epoch, UTC."""
     steps = order.days * DAY_MS // order.step_ms
-    times = [order.end_ms - order.step_ms * i for i in reversed(range(steps))]
+    times = [END_MS - order.step_ms * i for i in reversed(range(steps))]
     for day, of_day in itertools.groupby(times, lambda t: t // DAY_MS):
         date = dt.datetime.fromtimestamp(day * DAY_MS / 1000, dt.UTC).date()
         path = folder / f"date={date.isoformat()}" / f"synthetic-{day}.parquet"

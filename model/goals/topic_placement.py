@@ -1,5 +1,6 @@
 """Placement constraints that topics carry in their own configs, as rules of goals."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
@@ -12,7 +13,7 @@ from model.goals.goals import Goals
 from model.goals.rack_placement import PlacementRule, ReplicaPlacement
 from model.ids import TopicName
 from model.names import Names
-from model.snapshot.snapshot import Snapshot, Topic
+from model.snapshot.snapshot import Snapshot
 from model.units import count_text
 
 CONFIG: Final = "confluent.placement.constraints"
@@ -24,32 +25,27 @@ def with_topic_placements(goals: Goals, snapshot: Snapshot) -> Goals:
     Topics that a rule of the goals matches already are left to it, and unusable values
     to `placement_warnings`. Topics with equal placements share one rule.
     """
-    topics: dict[ReplicaPlacement, list[TopicName]] = {}
-    for topic, found in _own(snapshot, goals):
-        if isinstance(found, ReplicaPlacement):
-            topics.setdefault(found, []).append(topic.name)
-    if not topics:
-        return goals
-    rules = (
+    rules = [
         PlacementRule(topics=Names(exact=tuple(names)), placement=placement)
-        for placement, names in topics.items()
-    )
+        for placement, names in _own(snapshot, goals).items()
+        if isinstance(placement, ReplicaPlacement)
+    ]
+    if not rules:
+        return goals
     return goals.model_copy(update={"placements": (*goals.placements, *rules)})
 
 
 def placement_warnings(goals: Goals, snapshot: Snapshot) -> Iterator[str]:
     """What is wrong with the configs that are ignored, a sentence for each reason."""
-    topics: dict[str, list[TopicName]] = {}
-    for topic, found in _own(snapshot, goals):
-        if isinstance(found, str):
-            topics.setdefault(found, []).append(topic.name)
-    for reason, names in topics.items():
-        others = f" and {count_text(len(names) - 1, 'other')}" if names[1:] else ""
-        yield f"the config {CONFIG} of topic {names[0]}{others} is ignored: {reason}"
+    for reason, names in _own(snapshot, goals).items():
+        if isinstance(reason, str):
+            others = f" and {count_text(len(names) - 1, 'other')}" if names[1:] else ""
+            yield f"the config {CONFIG} of topic {names[0]}{others} is ignored: {reason}"
 
 
-def _own(snapshot: Snapshot, goals: Goals) -> Iterator[tuple[Topic, ReplicaPlacement | str]]:
-    """Each topic that only its config places, with its placement or what is wrong."""
+def _own(snapshot: Snapshot, goals: Goals) -> dict[ReplicaPlacement | str, list[TopicName]]:
+    """Topics that only their configs place, by their placement or what is wrong with it."""
+    topics: dict[ReplicaPlacement | str, list[TopicName]] = defaultdict(list)
     racks = {b.rack for b in snapshot.header.brokers}
     for at, topic in enumerate(snapshot.header.topics):
         if not topic.placement or goals.placement_of(topic.name) is not None:
@@ -57,7 +53,8 @@ def _own(snapshot: Snapshot, goals: Goals) -> Iterator[tuple[Topic, ReplicaPlace
         found = parsed(topic.placement)
         if isinstance(found, ReplicaPlacement):
             found = _misfit(snapshot, at, found, racks) or found
-        yield topic, found
+        topics[found].append(topic.name)
+    return topics
 
 
 @lru_cache(maxsize=1024)

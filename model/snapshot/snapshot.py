@@ -214,23 +214,12 @@ class Snapshot:
 
 
 def partitions_from_rows(
-    topics: Sequence[Topic],
-    rows: Iterable[PartitionRow],
-    loads: Floats,
-    measured: Bools | None = None,
+    topics: Sequence[Topic], rows: Iterable[PartitionRow], loads: Floats
 ) -> Partitions:
     """Columns from objects; for tests, files and clusters of ordinary size.
 
-    Parameters
-    ----------
-    topics
-        In the order of the header.
-    rows
-        Sorted by topic position and partition number.
-    loads
-        (n, resources) float64, in the order of `rows`.
-    measured
-        (n, resources); all of the known loads when left out.
+    topics: in the order of the header. rows: sorted by topic position and partition number. loads:
+    (n, resources) float64, in the order of `rows`; all that are known count as measured.
     """
     rows = list(rows)
     position = {t.name: i for i, t in enumerate(topics)}
@@ -243,7 +232,7 @@ def partitions_from_rows(
         replica_broker=_ints(flat),
         leader=_ints(r.leader for r in rows),
         loads=np.asarray(loads, np.float64),
-        measured=~np.isnan(loads) if measured is None else measured,
+        measured=~np.isnan(loads),
         size_bytes=_ints(r.size_bytes for r in rows),
         local_bytes=_ints(r.local_bytes for r in rows),
     )
