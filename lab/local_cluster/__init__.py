@@ -1,1 +1,1 @@
-"""Real brokers, S3, Spark and a fault-injecting proxy on this machine."""
+"""Real brokers and S3 on this machine."""

@@ -8,7 +8,6 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from struct import unpack_from
 from typing import Final
 from uuid import uuid4
 
@@ -25,9 +24,6 @@ listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093
 controller.listener.names=CONTROLLER
 log.dirs={folder}/data
 """
-_BATCH_HEADER: Final = 12
-_VARYING: Final = ((17, 21), (27, 43))
-"""Ranges of a batch header that vary between runs: checksum and timestamps."""
 
 
 def make(java: Java, jars: Sequence[Path]) -> bytes:
@@ -40,18 +36,6 @@ def make(java: Java, jars: Sequence[Path]) -> bytes:
         cluster = ["--cluster-id", kafka_id(uuid4())]
         subprocess.run([*command, *cluster], check=True, capture_output=True)
         return (Path(name) / "data" / CHECKPOINT.name).read_bytes()
-
-
-def without_times(checkpoint: bytes) -> bytes:
-    """The checkpoint with zeros where two runs differ."""
-    data = bytearray(checkpoint)
-    batch = 0
-    while batch < len(data):
-        for begin, end in _VARYING:
-            data[batch + begin : batch + end] = bytes(end - begin)
-        (length,) = unpack_from(">i", data, batch + 8)
-        batch += _BATCH_HEADER + length
-    return bytes(data)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,11 @@ from executor.client.responses import PartitionResponse, PartitionView
 from executor.throttle.fair_share import fair_rates
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import Timing
-from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition, steady
+from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition
 from lab.simulated_cluster.directory_copies import SimulatedDirectories
 from lab.simulated_cluster.lagging_metadata import LaggingMetadata
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
-from model.snapshot.snapshot import Resource, Snapshot, StorageKind
+from model.snapshot.snapshot import StorageKind
 
 
 class Direction(Enum):
@@ -66,25 +66,6 @@ class SimulatedCluster:
         self._leader_check_s = leader_check_s
         if leader_check_s is not None:
             self.after(leader_check_s, self._check_leaders)
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> "SimulatedCluster":
-        """Create the cluster of a snapshot, with constant loads."""
-        header = snapshot.header
-        return cls(
-            header.cluster_id,
-            (
-                SimulatedBroker(
-                    id=b.id,
-                    rack=b.rack,
-                    disk_bytes=b.capacity.get(Resource.DISK, math.inf),
-                    network_bytes_per_s=b.capacity.get(Resource.NET_IN, 125e6),
-                )
-                for b in header.brokers
-            ),
-            _partitions_of(snapshot),
-            now_s=header.taken_at_ms / 1000,
-        )
 
     @property
     def timing(self) -> Timing:
@@ -345,16 +326,3 @@ def _times(partition: SimulatedPartition, broker: BrokerId, way: Direction) -> i
     if broker != partition.leader:
         return int(way is Direction.IN and broker in partition.in_sync)
     return 1 if way is Direction.IN else len(partition.in_sync) - 1
-
-
-def _partitions_of(snapshot: Snapshot) -> Iterator[SimulatedPartition]:
-    columns = snapshot.partitions
-    resources = snapshot.header.resources
-    rates = (
-        columns.loads[:, resources.index(Resource.NET_IN)].tolist()
-        if Resource.NET_IN in resources
-        else [0.0] * len(snapshot)
-    )
-    for row, rate in zip(snapshot.rows(), rates, strict=True):
-        tail = math.inf if row.storage is StorageKind.REPLICATED else row.local_bytes
-        yield SimulatedPartition.of(row, steady(0.0 if math.isnan(rate) else rate), tail)

@@ -137,13 +137,3 @@ class SimulatedPartition:
 def steady(rate: float) -> Curve:
     """A constant rate, bytes per second."""
     return lambda _: rate
-
-
-def tide(low: float, high: float, period_s: float) -> Curve:
-    """A sine between two rates, bytes per second; each period starts at `low`."""
-
-    def rate(now_s: float) -> float:
-        share = (1 - math.cos(2 * math.pi * now_s / period_s)) / 2
-        return low + (high - low) * share
-
-    return rate

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executor.timing import RunLimits
-from lab.simulated_cluster.cluster_state import steady, tide
+from lab.simulated_cluster.cluster_state import steady
 from lab.simulated_cluster.faults import Lost
 from model.errors import ConfigError, PlimsollError
 from model.ids import BrokerId, PartitionId
@@ -20,6 +20,7 @@ from model.run import MoveState, RunReport, RunState
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import ids
 from tests.support.executor.simulated_runs import MB, TOPIC, Killed, SimulatedRun, interrupted_runs
+from tests.support.lab.simulated_clusters import tide
 
 SHARED = dict.fromkeys(range(4), (1,)), {0: (2,), 1: (3,), 2: (2,), 3: (4,)}
 REPLICATED = (

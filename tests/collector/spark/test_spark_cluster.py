@@ -18,11 +18,11 @@ from collector.history.vector_files import VectorFiles
 from collector.spark.session import spark_home
 from collector.spark.vectors import load_vectors
 from collector.spool import Spool
-from lab.local_cluster.local_spark import LocalSpark, java_home
 from lab.local_cluster.processes import Processes
 from model.snapshot.file import read_snapshot
 from tests.support.collector.sample_rows import START_MS, WINDOW, figures, rows, written
 from tests.support.collector.spool_watcher import SMALL
+from tests.support.lab.local_spark import LocalSpark, java_home
 
 pytestmark = pytest.mark.spark
 PATIENCE_S = 300

@@ -9,7 +9,6 @@ import pytest
 
 from executor.timing import RunLimits
 from lab.load.load_generator import Load, LoadOrder
-from lab.local_cluster.proxy import Api, Fault
 from model.errors import ExecutionStopped
 from model.run import MoveState, RunProgress, RunState
 from tests.support.cli_on_cluster import wait_until
@@ -17,6 +16,7 @@ from tests.support.executor.proxied_cluster import PARTITIONS, THROTTLED, TIMEOU
 from tests.support.executor.real_runs import assert_done
 from tests.support.executor.topic_records import assert_exact
 from tests.support.kafka_marks import FAILING_BROKERS
+from tests.support.lab.proxy import Api, Fault
 
 pytestmark = FAILING_BROKERS
 

@@ -7,7 +7,6 @@ import pytest
 from executor.executor import Executor
 from executor.journal.run_history import past_run
 from executor.run.run_outcome import recounted
-from lab.simulated_cluster.cluster import SimulatedCluster
 from model.evaluate import evaluate
 from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import Plan, read_plan, write_plan
@@ -15,6 +14,7 @@ from model.run import MoveState, RunReport, RunState
 from solver.solve import solve
 from tests.support.control.loop_parts import MB, cluster
 from tests.support.executor.simulated_runs import run_until_stopped
+from tests.support.lab.simulated_clusters import simulated_of
 
 GOALS = Goals()
 SNAPSHOT = cluster([1] * 6, [40 * MB, 30 * MB, 20 * MB, 10 * MB, 5 * MB, 5 * MB])
@@ -32,7 +32,7 @@ def executed(folder: Path, plan: Plan, stop_after_s: float) -> RunReport:
 
 
 def _run(folder: Path, plan: Plan, stop_after_s: float) -> tuple[RunReport, Executor]:
-    simulated = SimulatedCluster.of(SNAPSHOT)
+    simulated = simulated_of(SNAPSHOT)
     report, executor = run_until_stopped(simulated, plan, folder, stop_after_s)
     # Until partitions in shared storage may return to where they were.
     simulated.timing.pause(61.0)

@@ -6,11 +6,11 @@ run has asked for that, and then there is no request to lose.
 
 import pytest
 
-from lab.local_cluster.proxy import Api, Fault
 from tests.support.cli_on_cluster import wait_until
 from tests.support.executor.proxied_cluster import Proxied
 from tests.support.executor.real_runs import assert_done
 from tests.support.kafka_marks import FAILING_BROKERS
+from tests.support.lab.proxy import Api, Fault
 
 pytestmark = FAILING_BROKERS
 

@@ -10,7 +10,6 @@ import pytest
 from executor.executor import Executor
 from executor.run.operator_control import Steering
 from executor.timing import RunLimits
-from lab.simulated_cluster.cluster import SimulatedCluster
 from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.errors import GuardrailRefused
@@ -23,6 +22,7 @@ from model.snapshot.snapshot import BrokerState, Resource, Snapshot, StorageKind
 from solver.solve import solve
 from tests.support.executor.simulated_runs import MB
 from tests.support.executor.simulated_runs import SimulatedRun as HandMade
+from tests.support.lab.simulated_clusters import simulated_of
 from tests.support.model.clusters import NO_FLOOR, brokers, ids, snapshot
 
 CAPACITY = 1e9
@@ -117,7 +117,7 @@ class SimulatedRun:
     """A simulated cluster and an executor on it."""
 
     def __init__(self, of: Snapshot, folder: Path) -> None:
-        self.cluster = SimulatedCluster.of(of)
+        self.cluster = simulated_of(of)
         self.folder = folder
         self.executor = Executor(SimulatedAdmin(self.cluster, Faults()), timing=self.cluster.timing)
 

@@ -6,7 +6,6 @@ import pytest
 
 from executor.executor import Executor
 from executor.run.operator_control import Steering
-from lab.simulated_cluster.cluster import SimulatedCluster
 from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.evaluate import evaluate
@@ -16,6 +15,7 @@ from model.run import MoveState
 from model.snapshot.snapshot import BrokerState, StorageKind
 from solver.solve import solve
 from tests.support.executor.simulated_runs import run_until_stopped
+from tests.support.lab.simulated_clusters import simulated_of
 from tests.support.solver.exact_oracle import TOPIC, Row, broker, cluster, goals
 
 GOALS = goals(rack_rule="spread")
@@ -32,7 +32,7 @@ def test_remaining_violations_match_the_evaluator(tmp_path: Path, stop_after_s: 
     assert plan is not None
     assert plan.over_limit
     assert any(v.repaired for v in plan.rack_violations)
-    simulated = SimulatedCluster.of(SNAPSHOT)
+    simulated = simulated_of(SNAPSHOT)
     report, _ = run_until_stopped(simulated, plan, tmp_path, stop_after_s)
     pairs = zip(plan.moves, report.moves, strict=True)
     done = [move for move, reported in pairs if reported.state is MoveState.DONE]
@@ -53,7 +53,7 @@ def test_partitions_that_cannot_leave_a_dead_broker_are_in_the_report(tmp_path: 
     plan = solve(snapshot, given_goals, SolveLimits(work=2.0)).best
     assert plan is not None
     assert plan.moves
-    simulated = SimulatedCluster.of(snapshot)
+    simulated = simulated_of(snapshot)
     simulated.kill(dead.id)
     executor = Executor(SimulatedAdmin(simulated, Faults()), timing=simulated.timing)
     report = executor.execute(

@@ -4,8 +4,8 @@ import subprocess
 from pathlib import Path
 
 from clients.jvm.java import Java
-from lab.local_cluster.local_spark import LocalSpark, java_home
 from lab.local_cluster.processes import Processes
+from tests.support.lab.local_spark import LocalSpark, java_home
 from tests.support.web_server import Handler, serving
 
 

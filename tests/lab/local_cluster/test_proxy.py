@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lab.local_cluster.proxy import Api, Fault, Proxy
 from lab.local_cluster.tcp_ports import HOST, answers, free_ports
+from tests.support.lab.proxy import Api, Fault, Proxy
 
 SILENCE_S = 0.3
 """Long enough for any answer that is sent on this machine."""

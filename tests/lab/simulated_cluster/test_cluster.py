@@ -11,12 +11,13 @@ from executor.client.responses import PartitionResponse, ResponseStatus
 from executor.throttle.fair_share import fair_rates
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from lab.simulated_cluster.cluster import SimulatedCluster
-from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition, tide
+from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition
 from lab.simulated_cluster.faults import Faults, Lost
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.errors import ClusterUnreachable, RightsMissing
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.snapshot.snapshot import StorageKind
+from tests.support.lab.simulated_clusters import tide
 
 MB = 1e6
 CARD = 100 * MB

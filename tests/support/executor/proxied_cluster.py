@@ -13,13 +13,13 @@ from executor.run.operator_control import Steering
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
-from lab.local_cluster.proxy import Proxy
 from lab.local_cluster.tcp_ports import free_ports
 from model.ids import TopicName
 from model.plan.plan import Plan
 from model.run import RunProgress, RunReport
 from tests.support.executor.plan_builders import ids, plan_for
 from tests.support.executor.real_runs import DEFAULT_LIMITS, ignore
+from tests.support.lab.proxy import Proxy
 
 TOPIC = TopicName("numbered")
 PARTITIONS = 60
