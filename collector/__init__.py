@@ -17,7 +17,6 @@ PUBLIC = (
     "reports.selectors",
     "samples",
     "spark.deployment",
-    "spark.session",
     "spark.vectors",
     "state_replay",
 )
