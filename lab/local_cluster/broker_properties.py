@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from lab.local_cluster.secured_cluster import LISTENERS, ClientSecurity
 from lab.local_cluster.tcp_ports import HOST
 from model.ids import BrokerId
 
@@ -42,7 +41,7 @@ _EVERY_BROKER: Final[dict[str, str | int]] = {
     "listener.security.protocol.map": ",".join(
         [
             *(f"{name}:PLAINTEXT" for name in ("PLAINTEXT", "INNER", "CONTROLLER")),
-            *(f"{name}:{name}" for name in LISTENERS),
+            *(f"{name}:{name}" for name in ("SASL_SSL", "SSL")),
         ]
     ),
     "num.network.threads": 2,
@@ -100,7 +99,8 @@ class ClusterSettings:
     replication: int
     """Replicas of Kafka's own topics."""
     tier_dir: Path | None
-    guard: ClientSecurity | None = None
+    secured: bool = False
+    """As in `LocalPlan`."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Additional properties; they override the lab's own."""
 
@@ -122,7 +122,7 @@ class BrokerSettings:
     inner_port: int | None = None
     """Port for the other brokers, if they do not use that of clients."""
     tls_port: int | None = None
-    """Port for clients with a certificate; only with client security."""
+    """Port for clients with a certificate; only where clients are secured."""
 
     @property
     def log_dirs(self) -> tuple[Path, ...]:
@@ -185,13 +185,12 @@ def _properties(cluster: ClusterSettings, broker: BrokerSettings) -> dict[str, s
         **_EVERY_BROKER,
         **_tier(cluster),
         **_listeners(cluster, broker),
-        **(cluster.guard.properties if cluster.guard else {}),
         **cluster.properties,
     }
 
 
 def _listeners(cluster: ClusterSettings, broker: BrokerSettings) -> dict[str, str | int]:
-    clients = f"{'SASL_SSL' if cluster.guard else 'PLAINTEXT'}://{HOST}"
+    clients = f"{'SASL_SSL' if cluster.secured else 'PLAINTEXT'}://{HOST}"
     bound, advertised = ([f"{clients}:{broker.port}"], [f"{clients}:{broker.advertised_port}"])
     found: dict[str, str | int] = {"process.roles": "broker"}
     if broker.tls_port is not None:

@@ -20,7 +20,6 @@ from lab.local_cluster.broker_properties import (
     kafka_id,
 )
 from lab.local_cluster.processes import Processes
-from lab.local_cluster.secured_cluster import ClientSecurity
 from lab.local_cluster.tcp_ports import HOST, answers, claim, free_ports
 from model.errors import ClusterUnreachable, ExecutionStopped
 from model.ids import BrokerId
@@ -44,8 +43,9 @@ class LocalPlan:
     """Log directories of each broker."""
     tier: bool = True
     """Whether topics may have remote storage, served through S3."""
-    guard: ClientSecurity | None = None
-    """TLS, logins and rights that clients need; None: none."""
+    secured: bool = False
+    """Whether clients need TLS: listeners SASL_SSL and SSL, set up by `properties`. Another one,
+    INNER, stays open to all."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Additional broker properties; they override the lab's own."""
     jvm_flags: Mapping[int, Sequence[str]] = field(default_factory=dict)
@@ -70,8 +70,7 @@ class LocalKafka:
         tier_dir: Path | None,
     ) -> None:
         self._processes = processes
-        guarded = plan.guard.jvm_flags if plan.guard else ()
-        self._java = [str(java.executable), *JVM_FLAGS, *guarded]
+        self._java = [str(java.executable), *JVM_FLAGS]
         self._program = ["-cp", class_path(jars), "kafka.Kafka"]
         self._plan = plan
         self._brokers = _lay_out(processes.folder, plan)
@@ -81,10 +80,10 @@ class LocalKafka:
             controllers=tuple(zip(self._brokers, voters, strict=True)),
             replication=min(plan.brokers, _MAX_REPLICATION),
             tier_dir=tier_dir,
-            guard=plan.guard,
+            secured=plan.secured,
             properties=plan.properties,
         )
-        self.admin = BrokerAdmin(self.inner_bootstrap if plan.guard else self.bootstrap)
+        self.admin = BrokerAdmin(self.inner_bootstrap if plan.secured else self.bootstrap)
         self._lock = RLock()
 
     @property
@@ -208,8 +207,8 @@ def _lay_out(folder: Path, plan: LocalPlan) -> dict[BrokerId, BrokerSettings]:
         ports = free_ports(len(ids))
     else:
         ports = [claim(port, "a local broker") for port in plan.ports]
-    inner_ports = free_ports(len(ids) if plan.guard else len(plan.proxy_ports))
-    tls_ports = free_ports(len(ids) if plan.guard else 0)
+    inner_ports = free_ports(len(ids) if plan.secured else len(plan.proxy_ports))
+    tls_ports = free_ports(len(ids) if plan.secured else 0)
     return {
         number: BrokerSettings(
             broker=number,

@@ -20,8 +20,8 @@ from kafka.admin import (
 
 from clients.jvm.jars import default_cache_dir
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
-from lab.local_cluster.secured_cluster import ClientSecurity
 from tests.support.cli_on_cluster import wait_until
+from tests.support.lab.client_security import ClientSecurity
 from tests.support.oauth_server import Signer
 from tests.support.tls_certificates import Authority
 
@@ -123,7 +123,13 @@ def guarded(folder: Path) -> Iterator[Guarded]:
         users={user: PASSWORD for user in RIGHTS if "=" not in user},
         key_set=key_set,
     )
-    plan = LocalPlan(brokers=2, tier=False, guard=guard)
+    plan = LocalPlan(
+        brokers=2,
+        tier=False,
+        secured=True,
+        properties=guard.properties,
+        jvm_flags=dict.fromkeys((1, 2), guard.jvm_flags),
+    )
     with LocalCluster(default_cache_dir(), plan) as cluster:
         admin = KafkaAdminClient(bootstrap_servers=cluster.kafka.inner_bootstrap.split(","))
         try:

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-LISTENERS: Final = ("SASL_SSL", "SSL")
-"""Listeners for clients; INNER, for brokers, stays open to all."""
 _SASL: Final = "listener.name.sasl_ssl"
 _TOKENS: Final = f"{_SASL}.oauthbearer"
 _SECURITY: Final = "org.apache.kafka.common.security"
