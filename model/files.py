@@ -39,7 +39,7 @@ unless_none: Final = Field(exclude_if=lambda value: value is None)
 """The same for a field that is left out where it is None."""
 
 OldNames = Mapping[str, tuple[str, ...]]
-"""The fields of a model that a key sets which is no longer the name of one."""
+"""The fields of a model that each former name of a field sets."""
 
 
 def with_new_names(given: Any, names: OldNames) -> Any:

@@ -204,8 +204,7 @@ class Goals(FileModel):
     def _bare_list(cls, value: Any) -> Any:
         if isinstance(value, list | tuple):
             value = {"regex": value}
-        # A value that went through here is no longer JSON to pydantic: a list would
-        # not pass for a tuple.
+        # pydantic no longer takes this value for JSON, and would refuse a list for a tuple.
         return Names.model_validate(value, strict=False)
 
     def keeps(self, topic: str, partition: int) -> bool:

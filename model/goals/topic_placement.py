@@ -73,7 +73,7 @@ def parsed(text: str) -> ReplicaPlacement | str:
 def _misfit(
     snapshot: Snapshot, at: int, placement: ReplicaPlacement, racks: set[str | None]
 ) -> str:
-    """Why no replica list of a topic can be as asked for; empty where one may be."""
+    """Why no replica list of a topic can fit the placement; empty where one can."""
     counts = (*placement.replicas, *placement.observers)
     for entry in counts:
         if entry.constraints.rack not in racks:

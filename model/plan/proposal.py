@@ -90,8 +90,7 @@ class Proposal:
 
     @cached_property
     def brokers(self) -> tuple[BrokerId, ...]:
-        """The snapshot's brokers, then what the changes name besides: a plan may name
-        a broker that this snapshot lacks; a rule says so."""
+        """The snapshot's brokers, then others that the changes name, which break a rule."""
         known = self.snapshot.broker
         named = {b for c in self.changes for b in c.replicas if b not in known}
         return (*known, *sorted(named))

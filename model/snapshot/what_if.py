@@ -32,10 +32,10 @@ KIND: Final = "plimsoll.what-if"
 SCHEMA_VERSION: Final = "1.0"
 
 MOST_ADDED: Final = 10_000
-"""More brokers than any cluster has are a slip."""
+"""Most brokers that a scenario may add: more than any cluster has."""
 
 TRAFFIC: Final = frozenset(Resource) - {Resource.DISK}
-"""What grows with the traffic; what is kept on disk depends on retention too."""
+"""Resources that grow with the traffic; the use of disks depends on retention, too."""
 
 
 class AddedBrokers(FileModel):
@@ -96,7 +96,7 @@ class WhatIf(VersionedModel):
     scenario: Scenario
     words: str
     lost: int
-    """Partitions that the scenario leaves without any replica that lives."""
+    """Partitions that the scenario leaves without a live replica."""
     status: PlanStatus
     reasons: tuple[str, ...]
     fewest_brokers: FewestBrokers | None = None
