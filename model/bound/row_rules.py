@@ -4,10 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.ids import NO_BROKER
 from model.plan.proposal import Proposal
-from model.rules.movable import needed_resources
-from model.snapshot.snapshot import Bools, Floats, Ints, StorageKind
+from model.snapshot.snapshot import Bools, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,31 +30,13 @@ def row_rules(proposal: Proposal) -> RowRules:
     """
     resting, barred = _recent(proposal)
     pairs = np.array(sorted(set(barred)), np.int64).reshape(-1, 2)
-    led = proposal.snapshot.partitions.leader != NO_BROKER
-    stays = _excluded(proposal) | proposal.staying | _unknown(proposal) | resting
+    stays = [*proposal.fixed.values(), resting & ~proposal.forced.rows]
     return RowRules(
-        fixed=~led | (stays & ~proposal.forced.rows),
+        fixed=np.logical_or.reduce(stays),
         resting=resting,
         barred_row=pairs[:, 0],
         barred_broker=pairs[:, 1],
     )
-
-
-def _excluded(proposal: Proposal) -> Bools:
-    """(n,) rows of excluded topics, and of internal ones off shared storage."""
-    stays = [
-        proposal.goals.excludes(t.name) or (t.internal and t.storage is not StorageKind.SHARED)
-        for t in proposal.snapshot.header.topics
-    ]
-    return np.array(stays, np.bool_)[proposal.snapshot.partitions.topic]
-
-
-def _unknown(proposal: Proposal) -> Bools:
-    """(n,) rows whose load is unknown in a resource that a goal balances."""
-    needed = needed_resources(proposal.goals)
-    columns = [r in needed for r in proposal.snapshot.header.resources]
-    loads: Floats = proposal.snapshot.partitions.loads[:, columns]
-    return np.asarray(np.isnan(loads).any(axis=1))
 
 
 def _recent(proposal: Proposal) -> tuple[Bools, list[tuple[int, int]]]:

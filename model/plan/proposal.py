@@ -11,7 +11,7 @@ from model.bound.domains import Domains
 from model.dimensions import Dimension, loaded_dimensions, replica_loads, times_of
 from model.errors import InvalidCluster
 from model.goals.goals import Goals, RackRule, Stay
-from model.ids import BrokerId, PartitionId
+from model.ids import NO_BROKER, BrokerId, PartitionId
 from model.plan.forced import Forced, forced_moves
 from model.plan.plan import Move
 from model.snapshot.snapshot import (
@@ -24,6 +24,7 @@ from model.snapshot.snapshot import (
     RecentMove,
     Resource,
     Snapshot,
+    StorageKind,
 )
 
 HOLDING = frozenset(BrokerState) - LEAVING
@@ -204,6 +205,30 @@ class Proposal:
         found = np.zeros(len(self.snapshot), np.bool_)
         found[[row for row in named if row is not None]] = True
         return found
+
+    @cached_property
+    def fixed(self) -> dict[str, Bools]:
+        """(n,) the rows that may not move, by the reason, a clause; the first that holds counts.
+
+        A cooldown is not considered here.
+        """
+        header, columns = self.snapshot.header, self.snapshot.partitions
+        excluded = [self.goals.excludes(t.name) for t in header.topics]
+        internal = [t.internal and t.storage is not StorageKind.SHARED for t in header.topics]
+        stays = {
+            "its topic is excluded": np.array(excluded, np.bool_)[columns.topic],
+            "the goals let it stay": self.staying,
+            "its topic is internal": np.array(internal, np.bool_)[columns.topic],
+        }
+        for at, resource in enumerate(header.resources):
+            if resource in self.goals.needed_resources:
+                stays[f"its {resource} is not known yet"] = np.isnan(columns.loads[:, at])
+        unforced = {reason: rows & ~self.forced.rows for reason, rows in stays.items()}
+        return {"it has no leader": columns.leader == NO_BROKER} | unforced
+
+    def why_fixed(self, row: int) -> str:
+        """The reason in `fixed` why a row may not move; empty if it may."""
+        return next((reason for reason, rows in self.fixed.items() if rows[row]), "")
 
     @cached_property
     def recent(self) -> dict[PartitionId, list[tuple[RecentMove, float]]]:

@@ -16,7 +16,6 @@ from model.ids import BrokerId
 from model.plan.plan import Plan
 from model.plan.proposal import Proposal, Replicas
 from model.plan.remaining import OverLimit, RackViolation, exceeds
-from model.rules.movable import why_fixed
 from model.snapshot.snapshot import TAKING, Bools, Ints
 
 REPLICAS: Final = "replicas"
@@ -187,5 +186,5 @@ def _uneven(count: Ints, takers: Bools, replicas: Replicas, rack: Ints, domain: 
 def _why_not(proposal: Proposal, row: int, rules: RowRules) -> str:
     """Why a row may not move for a repair; empty if it may."""
     if rules.fixed[row]:
-        return why_fixed(proposal, row) or (IN_COOLDOWN if rules.resting[row] else "")
+        return proposal.why_fixed(row) or (IN_COOLDOWN if rules.resting[row] else "")
     return "" if proposal.goals.repair_racks else NOT_ASKED

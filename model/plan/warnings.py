@@ -10,7 +10,6 @@ from model.ids import NO_BROKER, BrokerId
 from model.plan.plan import Move
 from model.plan.remaining import load_text, named_ids
 from model.plan.unplaceable import placeless_warnings
-from model.rules.movable import needed_resources
 from model.snapshot.snapshot import BrokerState, Count, Measure, Resource, Snapshot
 from model.units import count_text
 
@@ -84,7 +83,7 @@ def load_warning(snapshot: Snapshot, goals: Goals) -> str:
     header, columns = snapshot.header, snapshot.partitions
     needed = [
         header.resources.index(resource)
-        for resource in sorted(needed_resources(goals))
+        for resource in sorted(goals.needed_resources)
         if _is_known(snapshot, resource)
     ]
     stays = [t.internal or goals.excludes(t.name) for t in header.topics]

@@ -1,12 +1,10 @@
 """Which partitions may be moved at all, and not back within the return window."""
 
-import math
 from collections.abc import Iterator
 
-from model.goals.goals import Cooldown, Goals
-from model.ids import NO_BROKER
+from model.goals.goals import Cooldown
 from model.plan.proposal import Proposal
-from model.snapshot.snapshot import Count, RecentMove, Resource, StorageKind
+from model.snapshot.snapshot import RecentMove
 
 
 def movable(proposal: Proposal) -> Iterator[str]:
@@ -15,45 +13,8 @@ def movable(proposal: Proposal) -> Iterator[str]:
     On shared storage internal topics may move; they are moved last.
     """
     for change in proposal.changes:
-        if reason := why_fixed(proposal, change.row):
+        if reason := proposal.why_fixed(change.row):
             yield f"{proposal.snapshot.id(change.row)} stays: {reason}"
-
-
-def why_fixed(proposal: Proposal, row: int) -> str | None:
-    """The reason why a row may not move, as a clause; None if it may.
-
-    A cooldown is not considered here.
-    """
-    snapshot = proposal.snapshot
-    topic = snapshot.header.topics[int(snapshot.partitions.topic[row])]
-    if snapshot.partitions.leader[row] == NO_BROKER:
-        return "it has no leader"
-    if proposal.forced.rows[row]:
-        return None
-    if proposal.goals.excludes(topic.name):
-        return "its topic is excluded"
-    if proposal.staying[row]:
-        return "the goals let it stay"
-    if topic.internal and topic.storage is not StorageKind.SHARED:
-        return "its topic is internal"
-    needed = needed_resources(proposal.goals)
-    loads = snapshot.partitions.loads[row].tolist()
-    for resource, load in zip(snapshot.header.resources, loads, strict=True):
-        if math.isnan(load) and resource in needed:
-            return f"its {resource} is not known yet"
-    return None
-
-
-def needed_resources(goals: Goals) -> frozenset[Resource]:
-    """The resources whose load must be known before a partition is moved.
-
-    Those that a goal balances; `leader_net_in` needs `net_in`.
-    """
-    measures = {g.resource for g in goals.balance}
-    found = {m for m in measures if isinstance(m, Resource)}
-    if Count.LEADER_NET_IN in measures:
-        found.add(Resource.NET_IN)
-    return frozenset(found)
 
 
 def cooled_down(proposal: Proposal) -> Iterator[str]:

@@ -161,7 +161,7 @@ class Source(FileModel):
     samples: int
     """Samples behind all loads together."""
     measured_share: float
-    """Share of all loads that it measured; the others are estimated or unknown."""
+    """Share of all loads that it measured; what no source did is estimated or unknown."""
 
 
 class SnapshotHeader(FileModel):

@@ -30,7 +30,7 @@ class LoadForecast(FileModel):
     days: int
     """Of history."""
     held_back_days: int
-    """Newest days, which were forecast from those before them."""
+    """The newest so many were forecast from those before them."""
     missed: dict[str, Share]
     """By resource: how far that was off, as a share of the load that came."""
     missed_as_now: dict[str, Share]

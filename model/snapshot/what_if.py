@@ -96,7 +96,7 @@ class WhatIf(VersionedModel):
     scenario: Scenario
     words: str
     lost: int
-    """Partitions that the scenario leaves without a live replica."""
+    """Partitions that the scenario leaves without any replica that lives."""
     status: PlanStatus
     reasons: tuple[str, ...]
     fewest_brokers: FewestBrokers | None = None
