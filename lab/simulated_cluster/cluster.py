@@ -11,7 +11,6 @@ from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import Timing
 from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition
 from lab.simulated_cluster.directory_copies import SimulatedDirectories
-from lab.simulated_cluster.lagging_metadata import LaggingMetadata
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.snapshot.snapshot import StorageKind
 
@@ -31,9 +30,6 @@ _Limit = tuple[BrokerId, Direction, bool]
 class SimulatedCluster:
     """Brokers and partitions whose time passes only in `advance`.
 
-    leader_check_s: interval of Kafka's preferred leader elections; None:
-    `auto.leader.rebalance.enable` is off.
-
     tick_s: longest time for which produce rates are taken as constant.
     """
 
@@ -44,7 +40,6 @@ class SimulatedCluster:
         partitions: Iterable[SimulatedPartition],
         *,
         now_s: float,
-        leader_check_s: float | None = None,
         tick_s: float = 1.0,
     ) -> None:
         self.cluster_id = cluster_id
@@ -53,7 +48,6 @@ class SimulatedCluster:
         self.brokers = {b.id: b for b in brokers}
         self.partitions = {p.id: p for p in partitions}
         self.directories = SimulatedDirectories(self.brokers, self.partitions)
-        self.metadata = LaggingMetadata()
         self.default_configs: dict[str, str] = {}
         """Dynamic settings of all brokers."""
         self.topic_configs: dict[TopicName, dict[str, str]] = {}
@@ -63,9 +57,6 @@ class SimulatedCluster:
         """Controller elections so far."""
         self._order = itertools.count()
         self._due: list[tuple[float, int, Callable[[], None]]] = []
-        self._leader_check_s = leader_check_s
-        if leader_check_s is not None:
-            self.after(leader_check_s, self._check_leaders)
 
     @property
     def timing(self) -> Timing:
@@ -95,7 +86,6 @@ class SimulatedCluster:
     def advance(self, seconds: float) -> None:
         """Let `seconds` of simulated time pass."""
         end_s = self.now_s + seconds
-        self._note()
         while self.now_s < end_s:
             rates = self._rates()
             step_s = min(end_s - self.now_s, self._tick_s, *self._ends_in_s(rates))
@@ -103,7 +93,6 @@ class SimulatedCluster:
             self._settle()
             while self._due and self._due[-1][0] <= self.now_s:
                 self._due.pop()[2]()
-            self._note()
 
     def kill(self, broker: BrokerId) -> None:
         """Kill a broker; in-sync replicas take over its leaderships."""
@@ -173,18 +162,10 @@ class SimulatedCluster:
         return PartitionResponse.accepted()
 
     def shown(self, ids: Iterable[PartitionId] | None = None) -> dict[PartitionId, PartitionView]:
-        """Placement as the next broker describes it; by default of all partitions."""
+        """Placement as brokers describe it; by default of all partitions."""
         known, dead = self.partitions, self.dead
         selected = known if ids is None else ids
-        if self.metadata.lags_s:
-            return self.metadata.shown(selected, self.alive, self.now_s)
         return {pid: known[pid].view(dead) for pid in selected if pid in known}
-
-    def _note(self) -> None:
-        if self.metadata.lags_s:
-            dead = self.dead
-            views = (p.view(dead) for p in self.partitions.values())
-            self.metadata.note(views, self.now_s)
 
     def _remove(self, partition: SimulatedPartition, broker: BrokerId) -> None:
         partition.held.pop(broker)
@@ -314,11 +295,6 @@ class SimulatedCluster:
             self._remove(partition, broker)
         partition.adding = partition.removing = ()
         partition.elect(self.alive)
-
-    def _check_leaders(self) -> None:
-        self.elect_preferred(self.partitions)
-        if self._leader_check_s is not None:
-            self.after(self._leader_check_s, self._check_leaders)
 
 
 def _times(partition: SimulatedPartition, broker: BrokerId, way: Direction) -> int:

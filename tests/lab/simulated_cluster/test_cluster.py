@@ -17,7 +17,7 @@ from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.errors import ClusterUnreachable, RightsMissing
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.snapshot.snapshot import StorageKind
-from tests.support.lab.simulated_clusters import tide
+from tests.support.lab.simulated_clusters import LaggingCluster, check_leaders, tide
 
 MB = 1e6
 CARD = 100 * MB
@@ -187,8 +187,8 @@ def test_kafkas_own_leader_balancing_elects_every_few_seconds() -> None:
         cluster().brokers.values(),
         cluster(replicas=(1, 2)).partitions.values(),
         now_s=0.0,
-        leader_check_s=5.0,
     )
+    check_leaders(simulated, 5.0)
     simulated.reassign(only(simulated).id, of([2, 1]))
     simulated.advance(4.0)
     assert only(simulated).leader == 1
@@ -266,9 +266,15 @@ def test_a_new_replica_uses_the_requested_directory_unless_its_broker_restarted(
 
 
 def test_lagging_brokers_show_the_old_state_and_others_the_new_one() -> None:
-    simulated = cluster(storage=StorageKind.SHARED)
-    pid = only(simulated).id
-    simulated.metadata.lags_s = {b: 0.0 if b == 1 else 3.0 for b in of(range(1, 6))}
+    plain = cluster(storage=StorageKind.SHARED)
+    pid = only(plain).id
+    simulated = LaggingCluster(
+        "simulated",
+        plain.brokers.values(),
+        plain.partitions.values(),
+        now_s=0.0,
+        lags_s={b: 0.0 if b == 1 else 3.0 for b in of(range(1, 6))},
+    )
     admin = SimulatedAdmin(simulated, Faults())
     admin.partitions([pid])
     simulated.reassign(pid, of([2]))

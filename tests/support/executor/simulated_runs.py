@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from executor.executor import Executor
@@ -17,6 +18,7 @@ from model.plan.plan import Move, Plan
 from model.run import RunProgress, RunReport
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import CLUSTER_ID, ids, move, plan
+from tests.support.lab.simulated_clusters import LaggingCluster, check_leaders
 
 MB = 10**6
 TOPIC = TopicName("orders")
@@ -57,15 +59,15 @@ class SimulatedRun:
 
     def __post_init__(self) -> None:
         numbers = range(1, self.brokers + 1)
-        self.cluster = SimulatedCluster(
+        lags_s = {BrokerId(b): seconds for b, seconds in self.lags_s.items()}
+        self.cluster = (partial(LaggingCluster, lags_s=lags_s) if lags_s else SimulatedCluster)(
             CLUSTER_ID,
             [self._broker(b) for b in ids(numbers)],
             [self._partition(number) for number in self.before],
             now_s=1_800_000_000.0,
-            leader_check_s=self.leader_check_s,
         )
-        lags = {BrokerId(b): seconds for b, seconds in self.lags_s.items()}
-        self.cluster.metadata.lags_s = lags
+        if self.leader_check_s is not None:
+            check_leaders(self.cluster, self.leader_check_s)
 
     @property
     def plan(self) -> Plan:
