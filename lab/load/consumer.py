@@ -7,12 +7,11 @@ producer, has the acknowledged counts: the consumer then reads to the end and re
 
 import time
 from collections.abc import Sequence
-from queue import Empty, SimpleQueue
 from typing import Final, cast
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from lab.load.json_lines import Line, Reports, orders
+from lab.load.json_lines import Inbox, Line, Reports, serve
 from lab.load.load_records import Tally, lost_count, number_of
 
 _CALL_S: Final = 10.0
@@ -101,15 +100,15 @@ def _settings(bootstrap: str, group: str) -> dict[str, str | int | bool]:
     }
 
 
-def run(inbox: SimpleQueue[Line | None]) -> None:
+def run(order: Line, inbox: Inbox) -> None:
     """Read until the totals are reported, or until stdin closes."""
-    order = inbox.get()
-    if order is None:
-        return
     consumer = CountingConsumer(order)
     reports = Reports(consumer.report)
     reports.write()
-    final = _read_until_message(consumer, reports, inbox)
+    while inbox.empty():
+        consumer.read()
+        reports.write_due()
+    final = inbox.get()
     if final is not None:
         ends = consumer.ends()
         while not consumer.has_read(ends):
@@ -118,17 +117,5 @@ def run(inbox: SimpleQueue[Line | None]) -> None:
         reports.write(**consumer.totals(final))
 
 
-def _read_until_message(
-    consumer: CountingConsumer, reports: Reports, inbox: SimpleQueue[Line | None]
-) -> Line | None:
-    while True:
-        consumer.read()
-        reports.write_due()
-        try:
-            return inbox.get_nowait()
-        except Empty:
-            continue
-
-
 if __name__ == "__main__":
-    run(orders())
+    serve(run)

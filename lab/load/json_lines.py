@@ -41,11 +41,16 @@ class Reports:
             self._written_s = time.monotonic()
 
 
-def orders() -> SimpleQueue[Line | None]:
-    """Messages from stdin; None when it closes."""
-    queue: SimpleQueue[Line | None] = SimpleQueue()
-    _read_aside(sys.stdin.buffer, queue.put, lambda: queue.put(None))
-    return queue
+Inbox = SimpleQueue[Line | None]
+"""Messages; None when there are no more."""
+
+
+def serve(run: Callable[[Line, Inbox], None]) -> None:
+    """Pass the first message from stdin to `run`, with an inbox of all later ones."""
+    inbox: Inbox = SimpleQueue()
+    _read_aside(sys.stdin.buffer, inbox.put, lambda: inbox.put(None))
+    if (order := inbox.get()) is not None:
+        run(order, inbox)
 
 
 class Worker:

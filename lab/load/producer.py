@@ -7,13 +7,13 @@ reports the acknowledged records and the longest stall.
 
 import time
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from lab.load.ack_latency import PartitionGaps
-from lab.load.json_lines import Line, Reports, orders
+from lab.load.json_lines import Inbox, Line, Reports, serve
 from lab.load.load_records import NUMBER_BYTES, Pacer, filler
 
 _TICK_S: Final = 0.02
@@ -129,29 +129,27 @@ def _settings(bootstrap: str) -> dict[str, str | int | bool]:
     }
 
 
-def run(inbox: SimpleQueue[Line | None]) -> None:
+def run(order: Line, inbox: Inbox) -> None:
     """Send until a message says to finish, or until stdin closes."""
-    order = inbox.get()
-    if order is None:
-        return
     producer = NumberedProducer(order)
     reports, last_s = Reports(producer.report), time.monotonic()
-    while not order or "finish" not in order:
-        if order:
-            producer.change(order)
+    while True:
         now_s = time.monotonic()
         producer.send_due(now_s - last_s)
         last_s = now_s
         reports.write_due()
         try:
-            order = inbox.get(timeout=_TICK_S)
+            message = inbox.get(timeout=_TICK_S)
         except Empty:
-            order = {}
-        if order is None:
+            continue
+        if message is None:
             return
+        if "finish" in message:
+            break
+        producer.change(message)
     producer.flush()
     reports.write(final=True)
 
 
 if __name__ == "__main__":
-    run(orders())
+    serve(run)
