@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from model.goals.rack_caps import RackCaps
+from model.bound.rack_caps import RackCaps
 from model.snapshot.snapshot import Floats, Ints
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from model.bound.cheapest import cheapest_placements
 from model.bound.domains import Domain
+from model.bound.rack_caps import RackCaps, rack_caps
 from model.bound.row_rules import RowRules, row_rules
 from model.goals.move_costs import replica_prices
-from model.goals.rack_caps import RackCaps, rack_caps
 from model.ids import NO_BROKER, PartitionId
 from model.plan.proposal import Proposal
 from model.snapshot.snapshot import LEAVING, TAKING, Bools, Floats, Ints

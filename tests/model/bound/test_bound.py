@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from model.bound.bound import Dual, price_bound
 from model.bound.cheapest import cheapest_placements
+from model.bound.rack_caps import RackCaps
 from model.evaluate import counted_dimensions, evaluate, evaluate_proposal, planned_price
 from model.goals.goals import Goal, Goals, ObjectiveKind, RackRule, Stay
-from model.goals.rack_caps import RackCaps
 from model.ids import BrokerId, TopicName
 from model.names import Names
 from model.plan.proposal import Proposal

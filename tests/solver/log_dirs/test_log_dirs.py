@@ -474,7 +474,7 @@ def _assigned(proposal: Proposal, result: DirectoryAssignment, row: int) -> list
     known = int(state.partitions.local_bytes[row]) > 0
     paths: list[str | None] = [d.path for d in state.broker[broker].log_dirs]
     if stays:
-        return [None, *paths] if known and state.log_dir(row, 0) else [None]
+        return [None, *paths] if known and state.log_dirs(row)[before] else [None]
     return paths if known and (row, broker) not in result.unplaced else [None]
 
 
@@ -485,7 +485,7 @@ def plain_objective(proposal: Proposal) -> float:
     for row in range(len(state)):
         moved = proposal.changed.get(row)
         (broker,) = moved.replicas if moved else state.replicas(row)
-        path = state.log_dir(row, 0) if (broker,) == state.replicas(row) else None
+        path = state.log_dirs(row).get(broker)
         if moved and moved.log_dirs not in ((), ("any",)):
             (path,) = moved.log_dirs
         if path is not None:
