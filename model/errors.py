@@ -1,20 +1,5 @@
 """Errors of plimsoll, as one small tree.
 
-PlimsollError
-├── ConfigError         a flag, a setting or a file that cannot be used
-│   ├── PortTaken       a port asked for is in use
-│   └── AccessRefused   the cluster does not let plimsoll in by its properties
-├── InvalidCluster      a cluster state that contradicts itself
-├── ClusterUnreachable  no answer from the bootstrap servers, or lost on the way
-│   ├── DownloadFailed  a jar could not be fetched
-│   ├── ArchiveUnreachable  the archive's bucket gave no answer
-│   └── MetricsUnreachable  Prometheus, or a broker's exporter, gave none
-├── RightsMissing       the cluster refused a call
-├── GuardrailRefused    a safety rule refused; nothing was changed
-├── PlanOutdated        the cluster has changed since the plan was made
-└── ExecutionStopped    a run ended before its plan was done
-    └── WriterBarred    no lease, or no archive: no request may be sent any more
-
 Expected results (already balanced, no plan in time) are values, not exceptions. Messages name
 the thing and say what to do; `control.cli.exit_codes` maps each class to an exit code.
 """
