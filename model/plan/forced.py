@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.bound.domains import Domain, Domains
+from model.bound.domains import Domains
 from model.goals.rack_placement import ReplicaPlacement
 from model.ids import NO_BROKER
 from model.snapshot.snapshot import LEAVING, Bools, Ints, Snapshot
@@ -42,11 +42,9 @@ def forced_moves(snapshot: Snapshot, domains: Domains, deferred: Bools) -> Force
     led = (columns.leader != NO_BROKER) & ~deferred
     must = np.bincount(row[~stays], minlength=n)
     off = np.zeros(n, np.bool_)
-    for rows, at, domain in _placed_groups(snapshot, domains):
-        rule = domain.placement.placement if domain.placement else None
-        if rule is not None:
-            must[rows] = _least_new(snapshot, rule, broker[at], stays[at])
-            off[rows] = _breaks(snapshot, rule, rows, broker[at])
+    for rows, at, rule in _placed_groups(snapshot, domains):
+        must[rows] = _least_new(snapshot, rule, broker[at], stays[at])
+        off[rows] = _breaks(snapshot, rule, rows, broker[at])
     return Forced(
         rows=led & ((must > 0) | off),
         replicas=np.where(led, must, 0),
@@ -55,10 +53,12 @@ def forced_moves(snapshot: Snapshot, domains: Domains, deferred: Bools) -> Force
     )
 
 
-def _placed_groups(snapshot: Snapshot, domains: Domains) -> Iterator[tuple[Ints, Ints, Domain]]:
+def _placed_groups(
+    snapshot: Snapshot, domains: Domains
+) -> Iterator[tuple[Ints, Ints, ReplicaPlacement]]:
     """Rows with a placement, alike in domain and replication factor.
 
-    Yields (m,) rows, (m, rf) where their replicas stand, and their domain.
+    Yields (m,) rows, (m, rf) where their replicas stand, and their placement.
     """
     start, lengths = snapshot.partitions.replica_start, snapshot.replica_counts
     for number, domain in enumerate(domains.each):
@@ -67,7 +67,7 @@ def _placed_groups(snapshot: Snapshot, domains: Domains) -> Iterator[tuple[Ints,
         mine = np.flatnonzero(domains.of_row == number)
         for rf in np.unique(lengths[mine]).tolist():
             rows = mine[lengths[mine] == rf]
-            yield rows, start[rows][:, None] + np.arange(rf), domain
+            yield rows, start[rows][:, None] + np.arange(rf), domain.placement.placement
 
 
 def _least_new(snapshot: Snapshot, rule: ReplicaPlacement, broker: Ints, stays: Bools) -> Ints:
