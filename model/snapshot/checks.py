@@ -9,7 +9,7 @@ import numpy as np
 
 from model.errors import InvalidCluster
 from model.ids import MOST_ID, NO_BROKER, is_legal
-from model.snapshot.cluster import (
+from model.snapshot.snapshot_parts import (
     Broker,
     Partitions,
     SnapshotHeader,

@@ -10,7 +10,7 @@ import numpy as np
 
 from model.ids import BrokerId, PartitionId, TopicName
 from model.snapshot.checks import check_snapshot
-from model.snapshot.cluster import (
+from model.snapshot.snapshot_parts import (
     LEAVING,
     TAKING,
     Bools,
