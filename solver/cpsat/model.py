@@ -5,7 +5,7 @@ from typing import Final
 from ortools.sat.python import cp_model
 
 from model.goals.goals import SolveLimits
-from solver.cpsat.constraints import ALWAYS, LIMITS
+from solver.cpsat.constraints import post_constraints
 from solver.cpsat.objective import Objective
 from solver.cpsat.stopping import Solutions, solve_stoppable
 from solver.cpsat.symmetry import Symmetry
@@ -78,8 +78,7 @@ class ExactModel:
     def __init__(self, problem: Problem, most: float, among: Choices | None = None) -> None:
         self.problem = problem
         self.variables = make_variables(problem, cp_model.CpModel(), among)
-        for rule in (*ALWAYS, *LIMITS):
-            rule.post(problem, self.variables)
+        post_constraints(problem, self.variables)
         self.objective = Objective(problem, self.variables, most)
         terms = [] if among else self.objective.terms
         self._symmetry = Symmetry(problem, self.variables, terms)

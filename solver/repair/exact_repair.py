@@ -8,7 +8,7 @@ from ortools.sat.python import cp_model
 
 from model.snapshot.snapshot import Bools
 from solver.budget import Budget
-from solver.cpsat.constraints import ALWAYS, LIMITS
+from solver.cpsat.constraints import post_constraints
 from solver.cpsat.model import WORK_OF_PAIR, new_solver, pairs
 from solver.cpsat.stopping import solve_stoppable
 from solver.cpsat.variables import Variables, make_variables
@@ -39,8 +39,7 @@ def repair_exactly(
     if building >= budget.work_left or not _representable(problem, broken):
         return known, False
     variables = make_variables(problem, cp_model.CpModel())
-    for rule in (*ALWAYS, *LIMITS):
-        rule.post(problem, variables)
+    post_constraints(problem, variables)
     excess = _excesses(problem, variables)
     shared = list(_shared(problem, variables, broken))
     # One row's racks outweigh all excess.

@@ -2,62 +2,55 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from ortools.sat.python import cp_model
 
-from solver.cpsat.constraints.constraint import Guard, Literal, enforce, unguarded
 from solver.cpsat.variables import Known, Variables
 from solver.problem.co_location import RackMode
 from solver.problem.placement import Placement
 from solver.problem.problem import Problem
 from solver.problem.rack_rule import keeps_racks
 
+Literal = cp_model.LiteralT
+"""A boolean variable or its negation."""
+
 Racks = Mapping[int, Sequence[int]]
 """Brokers that may hold a row, by rack."""
 
-When = tuple[Literal | None, ...]
-"""Literals under which a constraint binds; None stands for always."""
 
+def post_racks(problem: Problem, variables: Variables) -> None:
+    """Constrain the racks of each row that changes; a row may also keep all its replicas.
 
-@dataclass(frozen=True)
-class RackConstraints:
-    """Rack spread, even racks and explicit placements.
-
-    Guards `racks of TOPIC-PARTITION` and `placement of TOPIC-PARTITION`.
+    Explicit placements bind in any case.
     """
+    spreading = problem.may.spreading
+    for row, holders in variables.holders.items():
+        mode = spreading.mode[spreading.group[row]]
+        if mode == RackMode.OFF:
+            continue
+        racks: dict[int, list[int]] = defaultdict(list)
+        for b in holders:
+            racks[int(spreading.rack[b])].append(b)
+        if mode == RackMode.EXACT:
+            _exactly(problem, variables, row, racks)
+        elif problem.rf[row] > 1:
+            moves = _moves(problem, variables, row)
+            spread = _even if mode == RackMode.EVEN else _spread
+            spread(problem, variables, row, racks, moves)
 
-    name: str = "racks"
 
-    def post(self, problem: Problem, variables: Variables, guard: Guard = unguarded) -> None:
-        """Constrain the racks of each row that changes; a row may also keep all its replicas.
-
-        Explicit placements bind in any case.
-        """
-        spreading = problem.may.spreading
-        for row, holders in variables.holders.items():
-            mode = spreading.mode[spreading.group[row]]
-            if mode == RackMode.OFF:
-                continue
-            racks: dict[int, list[int]] = defaultdict(list)
-            for b in holders:
-                racks[int(spreading.rack[b])].append(b)
-            pid = problem.snapshot.id(row)
-            when: When
-            if mode == RackMode.EXACT:
-                when = (guard(f"placement of {pid}"),)
-                _exactly(problem, variables, row, racks, when)
-            elif problem.rf[row] > 1:
-                when = (guard(f"racks of {pid}"), _moves(problem, variables, row))
-                spread = _even if mode == RackMode.EVEN else _spread
-                spread(problem, variables, row, racks, when)
+def _enforce(constraint: cp_model.Constraint, *literals: Literal | None) -> None:
+    """Make a constraint bind only where all literals are true; None is always true."""
+    given = [literal for literal in literals if literal is not None]
+    if given:
+        constraint.only_enforce_if(given)
 
 
 def _moves(problem: Problem, variables: Variables, row: int) -> Literal | None:
     """Whether the replicas move; None if a constraint binds whether or not they do."""
     home = [b for b in problem.replicas[row].tolist() if b >= 0]
-    if problem.may.forced[row] or _moved_there_is_allowed(problem, row, home):
+    if problem.may.forced[row] or keeps_racks(problem, row, home, as_if_moved=True):
         return None
 
     def unmoved(placement: Placement, _: Known) -> int:
@@ -72,11 +65,9 @@ def _moves(problem: Problem, variables: Variables, row: int) -> Literal | None:
     return ~stays
 
 
-def _moved_there_is_allowed(problem: Problem, row: int, home: list[int]) -> bool:
-    return keeps_racks(problem, row, home, as_if_moved=True)
-
-
-def _spread(problem: Problem, variables: Variables, row: int, racks: Racks, when: When) -> None:
+def _spread(
+    problem: Problem, variables: Variables, row: int, racks: Racks, moves: Literal | None
+) -> None:
     spreading = problem.may.spreading
     wanted = int(spreading.distinct[spreading.group[row]])
     if wanted < 2:
@@ -85,10 +76,10 @@ def _spread(problem: Problem, variables: Variables, row: int, racks: Racks, when
         for members in racks.values():
             if len(members) > 1:
                 on = [variables.on[row, b] for b in members]
-                enforce(variables.model.add(sum(on) <= 1), *when)
+                _enforce(variables.model.add(sum(on) <= 1), moves)
         return
     used = [_used(problem, variables, row, rack, m) for rack, m in racks.items()]
-    enforce(variables.model.add(sum(used) >= wanted), *when)
+    _enforce(variables.model.add(sum(used) >= wanted), moves)
 
 
 def _used(
@@ -107,7 +98,9 @@ def _used(
     return used
 
 
-def _even(problem: Problem, variables: Variables, row: int, racks: Racks, when: When) -> None:
+def _even(
+    problem: Problem, variables: Variables, row: int, racks: Racks, moves: Literal | None
+) -> None:
     spreading = problem.may.spreading
     takers = problem.may.alive & spreading.allow[spreading.group[row]]
     counts = {
@@ -120,7 +113,7 @@ def _even(problem: Problem, variables: Variables, row: int, racks: Racks, when: 
         for rack, most in counts.items():
             if rack != other:
                 low = variables.model.add(most <= counts.get(other, 0) + 1)
-                enforce(low, *when, free)
+                _enforce(low, moves, free)
 
 
 def _free(
@@ -142,11 +135,11 @@ def _free(
     return free
 
 
-def _exactly(problem: Problem, variables: Variables, row: int, racks: Racks, when: When) -> None:
+def _exactly(problem: Problem, variables: Variables, row: int, racks: Racks) -> None:
     spreading = problem.may.spreading
     wanted = spreading.wanted[spreading.group[row]].tolist()
     if sum(wanted) != problem.rf[row]:
-        enforce(variables.model.add_bool_or([]), *when)
+        variables.model.add_bool_or([])
     for rack, count in enumerate(wanted):
         on = [variables.on[row, b] for b in racks.get(rack, ())]
-        enforce(variables.model.add(sum(on) == count), *when)
+        variables.model.add(sum(on) == count)
