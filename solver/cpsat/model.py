@@ -6,7 +6,7 @@ from ortools.sat.python import cp_model
 
 from model.goals.goals import SolveLimits
 from solver.cpsat.constraints import post_constraints
-from solver.cpsat.objective import Objective
+from solver.cpsat.objective import Objective, bound_of
 from solver.cpsat.stopping import Solutions, solve_stoppable
 from solver.cpsat.symmetry import Symmetry
 from solver.cpsat.variables import Choices, Variables, make_variables
@@ -17,7 +17,6 @@ from solver.search.search import Search
 MAX_PAIRS: Final = 20_000
 """Rows with a choice x brokers they may use, above which no exact model is built."""
 
-
 CUTS_WORK: Final = 4.0
 """Work units per unit of CP-SAT's deterministic time when it adds cuts; measured."""
 
@@ -26,7 +25,6 @@ SQUARES_WORK: Final = 1.75
 
 WORK_OF_PAIR: Final = 1e-4
 """Work units for building and presolving a model, per pair of row and broker; measured."""
-
 
 WORK_OF_BUILDING: Final = 6e-5
 """Work units for building a model, per pair over `FREE_PAIRS`; measured."""
@@ -80,8 +78,9 @@ class ExactModel:
         self.variables = make_variables(problem, cp_model.CpModel(), among)
         post_constraints(problem, self.variables)
         self.objective = Objective(problem, self.variables, most)
-        terms = [] if among else self.objective.terms
-        self._symmetry = Symmetry(problem, self.variables, terms)
+        terms = self.objective.terms.items()
+        filled = {} if among else {b: term.deviation for (b, k), term in terms if k == 0}
+        self._symmetry = Symmetry(problem, self.variables, filled)
         self._symmetry.post()
         self._follows_hints = True
 
@@ -97,25 +96,14 @@ class ExactModel:
 
         Raises ValueError if CP-SAT rejects the model as invalid.
         """
-        if search.best is not None:
-            self.hint(search.best)
-        rate = 1.0 if self.problem.band else SQUARES_WORK
-        solver = new_solver(search.limits, search.work_left / rate)
         # Without squares the relaxation is strong and cuts are decisive; with tangents
         # they cost more than they save: 2.4 s without, 19 s with them (6 x 60, RF 3).
-        solver.parameters.cut_level = int(self.problem.band)
-        # A quarter of the gap is left to the solver, the rest to the tangents.
-        solver.parameters.absolute_gap_limit = search.limits.gap / 4 * self.objective.units
-        if not self._follows_hints:
-            solver.parameters.hint_conflict_limit = 0
-        found = _Placements(self.variables, search)
-        status = solve_stoppable(search, solver, self.variables.model, found, rate=rate)
-        if status == cp_model.MODEL_INVALID:
-            raise ValueError(self.variables.model.validate())
+        cuts, rate = (1, 1.0) if self.problem.band else (0, SQUARES_WORK)
+        status, solver, found = self._solve(search, search.work_left, rate, cuts)
         if status == cp_model.INFEASIBLE:
             search.infeasible = search.best is None
             return False
-        search.prove(self.objective.bound(solver.best_objective_bound))
+        search.prove(bound_of(solver.best_objective_bound, self.objective.units))
         finer = [self.objective.refine(p) for p in (search.best, found.last) if p]
         if found.stuck and self._follows_hints:
             self._follows_hints = False
@@ -128,20 +116,29 @@ class ExactModel:
         The bound is the model's cost limit if none of its placements is cheaper. Raises
         ValueError if CP-SAT rejects the model as invalid.
         """
-        if search.best is not None:
-            self.hint(search.best)
         search.work += WORK_OF_PAIR * len(self.variables.on)
-        solver = new_solver(search.limits, work / CUTS_WORK)
-        # Without squares the relaxation is strong and cuts are decisive.
-        solver.parameters.cut_level = 1
-        solver.parameters.absolute_gap_limit = search.limits.gap / 4 * self.objective.units
-        found = _Placements(self.variables, search)
-        status = solve_stoppable(search, solver, self.variables.model, found, rate=CUTS_WORK)
-        if status == cp_model.MODEL_INVALID:
-            raise ValueError(self.variables.model.validate())
+        status, solver, _ = self._solve(search, work, CUTS_WORK, cuts=1)
         if status == cp_model.INFEASIBLE:
             return self.objective.most
-        return self.objective.bound(solver.best_objective_bound)
+        return bound_of(solver.best_objective_bound, self.objective.units)
+
+    def _solve(
+        self, search: Search, work: float, rate: float, cuts: int
+    ) -> tuple[cp_model.CpSolverStatus, cp_model.CpSolver, "_Placements"]:
+        """Run CP-SAT from the best placement known, at `rate` work units per unit of its time."""
+        if search.best is not None:
+            self.hint(search.best)
+        solver = new_solver(search.limits, work / rate)
+        solver.parameters.cut_level = cuts
+        # A quarter of the gap is left to the solver, the rest to the tangents.
+        solver.parameters.absolute_gap_limit = search.limits.gap / 4 * self.objective.units
+        if not self._follows_hints:
+            solver.parameters.hint_conflict_limit = 0
+        found = _Placements(self.variables, search)
+        status = solve_stoppable(search, solver, self.variables.model, found, rate=rate)
+        if status == cp_model.MODEL_INVALID:
+            raise ValueError(self.variables.model.validate())
+        return status, solver, found
 
 
 class _Placements(Solutions):

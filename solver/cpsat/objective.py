@@ -9,6 +9,7 @@ gain. The excess over a tolerance band is linear and needs only two lines.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -44,10 +45,11 @@ to 60 %; between two of them the square is underestimated by at most 2.3 %."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviationTerm:
-    """Cost of the deviation of one broker in one balanced dimension."""
+    """Cost of one deviation from a mean load, held up by lines that never exceed it."""
 
-    broker: int
-    goal: int
+    model: cp_model.CpModel
+    units: int
+    """Parts in which one unit of F is counted."""
     weight: float
     deviation: cp_model.IntVar
     """In parts of 1 / `MEAN_UNITS` of the mean load."""
@@ -57,6 +59,80 @@ class DeviationTerm:
     """At most weight x deviation^2, or the cost of the excess, in parts of F."""
     tangents: dict[int, int] = field(default_factory=dict)
     """Value at deviation 0 by slope, both in whole units."""
+
+    def add_tangent(self, deviation: float) -> bool:
+        """Add the tangent of the square near a deviation; return whether it is new.
+
+        `deviation` is relative to the mean. Slope and height are rounded down to whole
+        units, so the tangent never exceeds the square.
+        """
+        steep = 2 * self.weight * self.units / MEAN_UNITS
+        slope = round(steep * deviation)
+        if slope in self.tangents:
+            return False
+        # The tangent with this slope touches at slope / steep, wherever that is.
+        height = -(slope * slope / steep * MEAN_UNITS / 2)
+        height -= abs(slope) * MEAN_UNITS * self.error
+        self._add_line(slope, math.floor(height) - 1)
+        return True
+
+    def add_band(self, tolerance: float, excess: float) -> None:
+        """Add the two lines of the excess over a tolerance band.
+
+        `tolerance` is relative to the mean; `excess` is the cost, in units of F, of a deviation
+        of one mean load beyond it.
+        """
+        slope = math.floor(self.weight * excess * self.units / MEAN_UNITS)
+        height = -math.ceil(slope * (tolerance + self.error) * MEAN_UNITS) - 1
+        self._add_line(slope, height)
+        self._add_line(-slope, height)
+
+    def _add_line(self, slope: int, height: int) -> None:
+        self.tangents[slope] = height
+        self.model.add(self.cost >= slope * self.deviation + height)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeLoads:
+    """Loads of one broker in whole `MEAN_UNITS`, and the deviation that they add up to."""
+
+    units: list[int]
+    """Of each load with a variable."""
+    start: int
+    """The deviation without them."""
+    error: float
+    """Largest error of the deviation by rounding, as a share of the mean load."""
+
+    @classmethod
+    def of(cls, loads: list[float], fixed: float) -> "WholeLoads":
+        """Round loads, and the load that is fixed, all in parts of 1 / `MEAN_UNITS` of the mean."""
+        start = fixed - MEAN_UNITS
+        units = [round(load) for load in loads]
+        pairs = zip([*loads, start], [*units, round(start)], strict=True)
+        error = sum(abs(exact - whole) for exact, whole in pairs) / MEAN_UNITS
+        return cls(units=units, start=round(start), error=error)
+
+    def deviation(self, values: Iterable[int]) -> int:
+        """Compute the deviation, in `MEAN_UNITS`, at values of the variables."""
+        return self.start + sum(u * v for u, v in zip(self.units, values, strict=True))
+
+    def range(self, reach: float) -> tuple[int, int]:
+        """Return the least and highest deviation within `reach`, a share of the mean load."""
+        most = math.ceil(reach * MEAN_UNITS) + 1
+        low = max(self.start, -most)
+        # Where even the start is out of reach, the cost's upper bound forbids it.
+        return low, max(low, min(self.start + sum(self.units), most))
+
+
+def bound_of(value: float, units: int) -> float:
+    """Convert CP-SAT's bound, in whole `units` of F, to a valid bound of F.
+
+    Rounded down past the accuracy of floating-point F; 0 where CP-SAT has none.
+    """
+    if not math.isfinite(value):
+        return 0.0
+    # The floating-point sum of F is accurate to a share of 1e-13.
+    return max(0.0, math.floor(value) * (1 - 1e-12) / units - 1e-12)
 
 
 class Objective:
@@ -75,16 +151,17 @@ class Objective:
         room = MOST_BITS - math.ceil(math.log2(self._cost_cap))
         self.units: int = 2 ** min(room, _band_bits(problem) if problem.band else F_BITS)
         self.most = most
-        self.terms = [self._term(b, k) for b, k in self._balanced()]
-        for term in self.terms:
+        # The deviations that are balanced, by broker and goal.
+        self.terms = {(b, k): self._term(b, k) for b, k in self._balanced()}
+        for (_, k), term in self.terms.items():
             if problem.band:
-                self._add_band(term)
+                term.add_band(float(problem.tolerance[k]), excess_price(problem))
             else:
                 for deviation in FIRST_TANGENTS:
-                    self.add_tangent(term, deviation)
+                    term.add_tangent(deviation)
         costs, coefficients, fixed = self._change_costs()
         topics, imbalance = topic_terms(problem, variables, self.units)
-        costs += [*(term.cost for term in self.terms), *topics]
+        costs += [*(term.cost for term in self.terms.values()), *topics]
         coefficients += [1] * (len(self.terms) + len(topics))
         total = cp_model.LinearExpr.weighted_sum(costs, coefficients)
         refund = math.ceil(returned * self.units)
@@ -100,18 +177,8 @@ class Objective:
         if problem.band:
             return False
         where = deviations(problem, loads_of(problem, placement))
-        new = [self.add_tangent(t, where[t.broker, t.goal]) for t in self.terms]
+        new = [term.add_tangent(where[at]) for at, term in self.terms.items()]
         return any(new)
-
-    def bound(self, value: float) -> float:
-        """Convert CP-SAT's bound, in whole units, to a valid bound of F.
-
-        Rounded down past the accuracy of floating-point F; 0 where CP-SAT has none.
-        """
-        if not math.isfinite(value):
-            return 0.0
-        # The floating-point sum of F is accurate to a share of 1e-13.
-        return max(0.0, math.floor(value) * (1 - 1e-12) / self.units - 1e-12)
 
     def _balanced(self) -> list[tuple[int, int]]:
         holding = np.flatnonzero(self._problem.may.holding).tolist()
@@ -119,19 +186,20 @@ class Objective:
         return [(b, k) for b in holding for k in weighed]
 
     def _term(self, b: int, k: int) -> DeviationTerm:
-        variables, held = self._variables, self._variables.terms.get(b, [])
-        units, start, error = self._scaled(b, k)
-        names = f"{self._problem.keys[k]},{self._problem.brokers[b]}"
+        problem, variables = self._problem, self._variables
+        held, column = variables.terms.get(b, []), problem.column[k]
+        slope = problem.slope[b, k] * MEAN_UNITS
+        whole = WholeLoads.of(
+            [float(load[column] * slope) for _, load in held],
+            float(variables.fixed[b, column] * slope),
+        )
+        names = f"{problem.keys[k]},{problem.brokers[b]}"
         sum_of = [variable for variable, _ in held]
 
         def deviation(_: Placement, known: Known) -> int:
-            values = (known[v.index] for v in sum_of)
-            return start + sum(u * v for u, v in zip(units, values, strict=True))
+            return whole.deviation(known[v.index] for v in sum_of)
 
-        reach = self._reach(k, error)
-        low = max(start, -reach)
-        # Where even the start is out of reach, the cost's upper bound forbids it.
-        high = max(low, min(start + sum(units), reach))
+        low, high = whole.range(self._reach(k, whole.error))
         at = variables.integer(low, high, f"deviation[{names}]", deviation)
         tangents: dict[int, int] = {}
 
@@ -140,65 +208,26 @@ class Objective:
 
         most = math.ceil(self.most * self.units) + 1
         cost = variables.integer(0, most, f"cost[{names}]", highest)
-        term = DeviationTerm(
-            broker=b,
-            goal=k,
-            weight=float(self._problem.weight[k]),
+        total = cp_model.LinearExpr.weighted_sum(sum_of, whole.units) + whole.start
+        variables.model.add(at == total)
+        return DeviationTerm(
+            model=variables.model,
+            units=self.units,
+            weight=float(problem.weight[k]),
             deviation=at,
-            error=error,
+            error=whole.error,
             cost=cost,
             tangents=tangents,
         )
-        total = cp_model.LinearExpr.weighted_sum(sum_of, units) + start
-        variables.model.add(term.deviation == total)
-        return term
 
-    def _reach(self, k: int, error: float) -> int:
+    def _reach(self, k: int, error: float) -> float:
         """Deviations beyond this cost more by themselves than the incumbent."""
         problem, weight = self._problem, float(self._problem.weight[k])
         reach = math.sqrt(self.most / weight) + error
         if problem.band:
             reach = float(problem.tolerance[k]) + error
             reach += self.most / (weight * excess_price(problem))
-        return math.ceil(reach * MEAN_UNITS * (1 + 1e-9)) + 1
-
-    def _scaled(self, b: int, k: int) -> tuple[list[int], int, float]:
-        """Loads of one broker in `MEAN_UNITS`: per term, of fixed rows, and the rounding error."""
-        problem, variables = self._problem, self._variables
-        column, slope = problem.column[k], problem.slope[b, k] * MEAN_UNITS
-        exact = [float(load[column] * slope) for _, load in variables.terms.get(b, [])]
-        at = float(variables.fixed[b, column] * slope) - MEAN_UNITS
-        units = [round(value) for value in exact]
-        errors = [abs(e - u) for e, u in zip([*exact, at], [*units, round(at)], strict=True)]
-        return units, round(at), sum(errors) / MEAN_UNITS
-
-    def add_tangent(self, term: DeviationTerm, deviation: float) -> bool:
-        """Add the tangent of a square near a deviation; return whether it is new.
-
-        `deviation` is relative to the mean. Slope and height are rounded down to whole
-        units, so the tangent never exceeds the square.
-        """
-        steep = 2 * term.weight * self.units / MEAN_UNITS
-        slope = round(steep * deviation)
-        if slope in term.tangents:
-            return False
-        # The tangent with this slope touches at slope / steep, wherever that is.
-        height = -(slope * slope / steep * MEAN_UNITS / 2)
-        height -= abs(slope) * MEAN_UNITS * term.error
-        term.tangents[slope] = math.floor(height) - 1
-        self._variables.model.add(term.cost >= slope * term.deviation + term.tangents[slope])
-        return True
-
-    def _add_band(self, term: DeviationTerm) -> None:
-        """Add the two lines of the excess over the tolerance band."""
-        problem = self._problem
-        steep = term.weight * excess_price(problem) * self.units / MEAN_UNITS
-        slope = math.floor(steep)
-        inside = float(problem.tolerance[term.goal]) + term.error
-        height = -math.ceil(slope * inside * MEAN_UNITS) - 1
-        for sign in (slope, -slope):
-            term.tangents[sign] = height
-            self._variables.model.add(term.cost >= sign * term.deviation + height)
+        return reach * (1 + 1e-9)
 
     def _change_costs(self) -> tuple[list[cp_model.IntVar], list[int], int]:
         """Variables, coefficients and constant of the cost of changes.

@@ -4,12 +4,11 @@ Both orders can hold at once, since exchanging equal rows changes no broker's lo
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import pairwise
 
 from ortools.sat.python import cp_model
 
-from solver.cpsat.objective import DeviationTerm
 from solver.cpsat.variables import Variables
 from solver.problem.placement import Placement
 from solver.problem.problem import Problem
@@ -19,13 +18,15 @@ class Symmetry:
     """Orders of equal rows and equal brokers, as constraints and as an exchange."""
 
     def __init__(
-        self, problem: Problem, variables: Variables, terms: Iterable[DeviationTerm]
+        self, problem: Problem, variables: Variables, filled: Mapping[int, cp_model.IntVar]
     ) -> None:
-        self._problem, self._variables = problem, variables
-        first = {t.broker: t.deviation for t in terms if t.goal == 0}
-        self._filled = first
+        """Group equal rows and brokers; `filled` has each broker's deviation of the first goal.
+
+        Brokers are ordered only if it is not empty.
+        """
+        self._problem, self._variables, self._filled = problem, variables, filled
         self._rows = equal_rows(problem, variables)
-        self._brokers = equal_brokers(problem, variables) if first else []
+        self._brokers = equal_brokers(problem, variables) if filled else []
 
     def post(self) -> None:
         """Post the orders as constraints.

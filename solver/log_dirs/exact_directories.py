@@ -13,7 +13,15 @@ from ortools.sat.python import cp_model
 from model.snapshot.snapshot import Ints
 from solver.budget import Budget
 from solver.cpsat.model import new_solver
-from solver.cpsat.objective import F_BITS, FIRST_TANGENTS, MEAN_UNITS, MOST_BITS
+from solver.cpsat.objective import (
+    F_BITS,
+    FIRST_TANGENTS,
+    MEAN_UNITS,
+    MOST_BITS,
+    DeviationTerm,
+    WholeLoads,
+    bound_of,
+)
 from solver.cpsat.stopping import solve_stoppable
 from solver.log_dirs.broker_dirs import CLOSE, BrokerDirs
 
@@ -110,7 +118,7 @@ def solve_exactly(dirs: BrokerDirs, where: Ints, budget: Budget) -> tuple[Ints, 
         status = solve_stoppable(budget, solver, model.choices.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             break
-        bound = max(bound, model.bound(solver.best_objective_bound))
+        bound = max(bound, bound_of(solver.best_objective_bound, model.units))
         found = model.choices.where(solver)
         finer = model.refine(found)
         if dirs.fits(found) and dirs.objective(found) < dirs.objective(best):
@@ -127,17 +135,13 @@ class _Model:
         self.dirs, self._most = dirs, most
         self.units: int = 2 ** min(F_BITS, MOST_BITS - math.ceil(math.log2(most + 1)))
         self.choices = _Choices(dirs, all_placed=True)
-        self._slopes: list[set[int]] = [set() for _ in dirs.fixed]
-        terms = [self._term(j) for j in range(len(dirs.fixed))]
-        self._deviation = [deviation for deviation, _, _ in terms]
-        self._error = [error for _, error, _ in terms]
-        self._cost = [cost for _, _, cost in terms]
-        for j in range(len(terms)):
+        self._terms = [self._term(j) for j in range(len(dirs.fixed))]
+        for term in self._terms:
             if dirs.excess is None:
                 for deviation in FIRST_TANGENTS:
-                    self._add_tangent(j, deviation)
+                    term.add_tangent(deviation)
             else:
-                self._add_band(j, dirs.excess)
+                term.add_band(dirs.tolerance, dirs.excess)
         self._minimise()
 
     def refine(self, where: Ints) -> bool:
@@ -145,33 +149,26 @@ class _Model:
         if self.dirs.excess is not None:
             return False
         relative = self.dirs.deviation(self.dirs.used(where)).tolist()
-        new = [self._add_tangent(j, at) for j, at in enumerate(relative)]
+        new = [term.add_tangent(at) for term, at in zip(self._terms, relative, strict=True)]
         return any(new)
 
-    def bound(self, value: float) -> float:
-        """Convert CP-SAT's bound to a valid bound of the true objective."""
-        # The floating-point sum of the objective is accurate to a share of 1e-13.
-        return max(0.0, math.floor(value) * (1 - 1e-12) / self.units - 1e-12)
-
-    def _term(self, j: int) -> tuple[cp_model.IntVar, float, cp_model.IntVar]:
-        """Deviation in `MEAN_UNITS`, its rounding error, and its cost."""
+    def _term(self, j: int) -> DeviationTerm:
         dirs, model = self.dirs, self.choices.model
         slope = float(dirs.slope[j]) * MEAN_UNITS
-        held = [(v, dirs.size[i]) for (i, k), v in self.choices.on.items() if k == j]
-        exact = [float(size) * slope for _, size in held]
-        start = float(dirs.fixed[j]) * slope - MEAN_UNITS
-        units = [round(value) for value in exact]
-        pairs = zip([*exact, start], [*units, round(start)], strict=True)
-        error = sum(abs(e - u) for e, u in pairs) / MEAN_UNITS
-        reach = math.ceil(self._reach(error) * MEAN_UNITS) + 1
-        low = max(round(start), -reach)
-        high = max(low, min(round(start) + sum(units), reach))
-        deviation = model.new_int_var(low, high, f"deviation[{j}]")
-        variables = [v for v, _ in held]
-        total = cp_model.LinearExpr.weighted_sum(variables, units) + round(start)
-        model.add(deviation == total)
+        held = [(v, float(dirs.size[i])) for (i, k), v in self.choices.on.items() if k == j]
+        whole = WholeLoads.of([size * slope for _, size in held], float(dirs.fixed[j]) * slope)
+        deviation = model.new_int_var(*whole.range(self._reach(whole.error)), f"deviation[{j}]")
+        total = cp_model.LinearExpr.weighted_sum([v for v, _ in held], whole.units)
+        model.add(deviation == total + whole.start)
         most = math.ceil(self._most * self.units) + 1
-        return deviation, error, model.new_int_var(0, most, f"cost[{j}]")
+        return DeviationTerm(
+            model=model,
+            units=self.units,
+            weight=dirs.weight,
+            deviation=deviation,
+            error=whole.error,
+            cost=model.new_int_var(0, most, f"cost[{j}]"),
+        )
 
     def _reach(self, error: float) -> float:
         """Deviations beyond this cost more by themselves than the start."""
@@ -180,32 +177,10 @@ class _Model:
             return (math.sqrt(self._most / dirs.weight) + error) * (1 + 1e-9)
         return dirs.tolerance + error + self._most / (dirs.weight * dirs.excess)
 
-    def _add_tangent(self, j: int, deviation: float) -> bool:
-        """Add the tangent that touches near a deviation; return whether it is new."""
-        steep = 2 * self.dirs.weight * self.units / MEAN_UNITS
-        slope = round(steep * deviation)
-        if slope in self._slopes[j]:
-            return False
-        height = -(slope * slope / steep * MEAN_UNITS / 2)
-        height -= abs(slope) * MEAN_UNITS * self._error[j]
-        self._add_line(j, slope, math.floor(height) - 1)
-        return True
-
-    def _add_band(self, j: int, excess: float) -> None:
-        """Add the two lines of the excess over the tolerance band."""
-        slope = math.floor(self.dirs.weight * excess * self.units / MEAN_UNITS)
-        inside = self.dirs.tolerance + self._error[j]
-        height = -math.ceil(slope * inside * MEAN_UNITS) - 1
-        for sign in (slope, -slope):
-            self._add_line(j, sign, height)
-
-    def _add_line(self, j: int, slope: int, height: int) -> None:
-        self._slopes[j].add(slope)
-        self.choices.model.add(self._cost[j] >= slope * self._deviation[j] + height)
-
     def _minimise(self) -> None:
         dirs = self.dirs
-        costs, each = [*self._cost], [1] * len(self._cost)
+        costs = [term.cost for term in self._terms]
+        each = [1] * len(costs)
         for (i, j), variable in self.choices.on.items():
             if j != dirs.home[i]:
                 costs.append(variable)

@@ -81,8 +81,8 @@ def test_tangents_never_exceed_the_square(deviation: float) -> None:
     """The tangent added at a deviation nearly touches the square there."""
     _, model = built_model(EQUALS, goals())
     part = model.objective
-    (term, *_) = part.terms
-    part.add_tangent(term, deviation)
+    (term, *_) = part.terms.values()
+    term.add_tangent(deviation)
     for at in (-1.0, -0.3, -0.001, 0.0, 0.0004, 0.11, 0.8, 2.0, deviation):
         units = round(at * MEAN_UNITS)
         lines = (slope * units + h for slope, h in term.tangents.items())
