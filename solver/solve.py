@@ -14,7 +14,7 @@ from solver.bounds.reduced_cost_fixing import prove_over_open_choices
 from solver.bounds.single_replica_choices import MOST_CHOICES
 from solver.cpsat.model import MAX_PAIRS, pairs, solve_exactly
 from solver.infeasible import conflict, plain_reasons
-from solver.log_dirs import reserved_work
+from solver.log_dirs.balance import reserved_work
 from solver.problem.placement import Placement, changed_rows, revert_needless
 from solver.problem.problem import compile_problem
 from solver.repair.repair import find_repair

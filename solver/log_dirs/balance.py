@@ -1,6 +1,6 @@
 """Log directories for all brokers of a placement, with costs and reasons."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,22 +20,6 @@ from solver.problem.problem import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DirectoryUse:
-    """Bytes and deviation of one log directory before and after the plan."""
-
-    broker: BrokerId
-    path: str
-    capacity_bytes: float | None
-    before: float
-    """Bytes of the replicas in it."""
-    after: float
-    """Bytes after the plan, without replicas whose directory the broker chooses."""
-    deviation_before: float
-    """Utilisation over that of all the broker's directories together - 1."""
-    deviation_after: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryAssignment:
     """The directories chosen, their cost, and what is left to the brokers.
 
@@ -44,8 +28,6 @@ class DirectoryAssignment:
 
     chosen: dict[int, dict[BrokerId, str]]
     """By row, ascending: the directory of each replica that is assigned one."""
-    use: tuple[DirectoryUse, ...] = ()
-    """By broker, then in the order of its directories."""
     cost_before: float = 0.0
     """Cost of all deviations before the plan."""
     cost: float = 0.0
@@ -54,22 +36,11 @@ class DirectoryAssignment:
     """Cost of the replicas that change directory within their broker."""
     bound: float = 0.0
     """Proved lower bound of cost + price for the given brokers."""
-    changes: int = 0
-    """Replicas that change directory within their broker."""
     gain: dict[int, float]
     """By changed row: rise of cost + price if the row stayed as it was, brokers
     included and others kept."""
     reason: dict[int, str]
     """By row with a replica that changes its directory: the reason."""
-    unplaced: tuple[tuple[int, BrokerId], ...] = ()
-    """Row and broker of arrivals for which no directory has room."""
-    work: float = 0.0
-    """Work units spent."""
-
-    @property
-    def rows(self) -> tuple[int, ...]:
-        """Rows with a replica that is assigned a directory, ascending."""
-        return tuple(self.chosen)
 
     def log_dirs(self, row: int, replicas: tuple[BrokerId, ...]) -> tuple[str, ...]:
         """Return `Move.log_dirs_after`: a directory for each broker of a plan's replica list.
@@ -77,10 +48,9 @@ class DirectoryAssignment:
         `ANY_DIR` where the broker chooses; empty if it does so for all replicas of the
         row.
         """
-        chosen = self.chosen.get(row)
-        if not chosen:
+        if row not in self.chosen:
             return ()
-        return tuple(chosen.get(b, ANY_DIR) for b in replicas)
+        return tuple(self.chosen[row].get(b, ANY_DIR) for b in replicas)
 
 
 WORK_SHARE: Final = 0.05
@@ -129,7 +99,7 @@ def balance_directories(
     part = whole.part(max(WORK_SHARE * whole.limits.work, reserved_work(problem, whole.limits)))
     balanced = [_balance_broker(dirs, part) for dirs in find_dirs(problem, placement)]
     whole.spend(part)
-    return _gather(problem, placement, balanced, part.work)
+    return _gather(problem, placement, balanced)
 
 
 def keep_directories(
@@ -148,7 +118,7 @@ def keep_directories(
     found = [_with_named(problem, d, named) for d in find_dirs(problem, placement)]
     if not all(balanced.dirs.fits(balanced.where) for balanced in found):
         return None
-    return _gather(problem, placement, found, work=0.0)
+    return _gather(problem, placement, found)
 
 
 def _with_named(
@@ -160,9 +130,7 @@ def _with_named(
         if (row, broker) in named:
             where[i] = paths.index(named[row, broker])
     lies = where >= 0
-    return BalancedBroker(
-        dirs=dirs.only(lies), where=where[lies], unplaced=tuple(dirs.row[~lies].tolist())
-    )
+    return BalancedBroker(dirs=dirs.only(lies), where=where[lies])
 
 
 def _balance_broker(dirs: BrokerDirs, budget: Budget) -> BalancedBroker:
@@ -176,8 +144,7 @@ def _balance_broker(dirs: BrokerDirs, budget: Budget) -> BalancedBroker:
     exact = budget.part(work)
     if small and (where < 0).any():
         where = fit(dirs, where, exact)
-    unplaced = dirs.row[where < 0]
-    if len(unplaced):
+    if (where < 0).any():
         dirs, where = dirs.only(where >= 0), where[where >= 0]
         where = improve(dirs, where, steps)
     bound = price_bound(dirs, where, steps)
@@ -186,16 +153,11 @@ def _balance_broker(dirs: BrokerDirs, budget: Budget) -> BalancedBroker:
         bound = max(bound, proved)
     budget.spend(steps)
     budget.spend(exact)
-    return BalancedBroker(
-        dirs=dirs,
-        where=where,
-        bound=min(bound, dirs.objective(where)),
-        unplaced=tuple(unplaced.tolist()),
-    )
+    return BalancedBroker(dirs=dirs, where=where, bound=min(bound, dirs.objective(where)))
 
 
 def _gather(
-    problem: Problem, placement: Placement, balanced: list[BalancedBroker], work: float
+    problem: Problem, placement: Placement, balanced: list[BalancedBroker]
 ) -> DirectoryAssignment:
     chosen: dict[int, dict[BrokerId, str]] = {}
     reason: dict[int, str] = {}
@@ -208,41 +170,13 @@ def _gather(
         for i in np.flatnonzero(found.changed).tolist():
             row = int(found.dirs.row[i])
             reason.setdefault(row, change_words(problem, found, i))
+    before = find_dirs(problem, Placement.home(problem))
     return DirectoryAssignment(
         chosen=dict(sorted(chosen.items())),
-        use=tuple(use for found in balanced for use in _use(problem, found)),
-        cost_before=_cost_before(problem),
+        cost_before=sum(dirs.imbalance(dirs.before) for dirs in before),
         cost=sum(found.dirs.imbalance(found.used) for found in balanced),
         price=sum(found.dirs.change_cost(found.where) for found in balanced),
         bound=sum(found.bound for found in balanced),
-        changes=sum(int(found.changed.sum()) for found in balanced),
         gain=gains(problem, placement, balanced),
         reason=reason,
-        unplaced=tuple(
-            (row, problem.brokers[found.dirs.broker])
-            for found in balanced
-            for row in found.unplaced
-        ),
-        work=work,
     )
-
-
-def _cost_before(problem: Problem) -> float:
-    home = Placement.home(problem)
-    return sum(dirs.imbalance(dirs.before) for dirs in find_dirs(problem, home))
-
-
-def _use(problem: Problem, found: BalancedBroker) -> Iterator[DirectoryUse]:
-    dirs, used = found.dirs, found.used
-    listed = problem.snapshot.header.brokers[dirs.broker].log_dirs
-    before, after = dirs.deviation(dirs.before), dirs.deviation(used)
-    for j, entry in enumerate(listed):
-        yield DirectoryUse(
-            broker=problem.brokers[dirs.broker],
-            path=entry.path,
-            capacity_bytes=entry.capacity_bytes,
-            before=float(dirs.before[j]),
-            after=float(used[j]),
-            deviation_before=float(before[j]),
-            deviation_after=float(after[j]),
-        )

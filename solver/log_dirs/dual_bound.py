@@ -63,7 +63,7 @@ class _Dual:
         if dirs.excess is None:
             most, deviation = price * price / (4 * dirs.weight), price / 2 / dirs.weight
         else:
-            most, deviation = np.abs(price) * dirs.tolerance, self._edge(price)
+            most, deviation = np.abs(price) * dirs.tolerance, np.sign(price) * dirs.tolerance
         bound = float(least + (price * self._fixed).sum() - most.sum())
         return bound, brought + self._fixed - deviation
 
@@ -73,7 +73,3 @@ class _Dual:
             return price
         most = self._dirs.weight * self._dirs.excess
         return price.clip(-most, most)
-
-    def _edge(self, price: Floats) -> Floats:
-        edge: Floats = np.sign(price) * self._dirs.tolerance
-        return edge

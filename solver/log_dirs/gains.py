@@ -22,8 +22,6 @@ class BalancedBroker:
     where: Ints
     """(k,) directory of each replica."""
     bound: float = 0.0
-    unplaced: tuple[int, ...] = ()
-    """Rows that fit nowhere."""
 
     @property
     def used(self) -> Floats:

@@ -10,7 +10,7 @@ from model.ids import BrokerId
 from model.plan.plan import ANY_DIR, BrokerChange, Move, Plan, PlanStatus
 from model.plan.warnings import plan_warnings
 from model.snapshot.snapshot import BrokerState, Count, Floats
-from solver.log_dirs import DirectoryAssignment, balance_directories
+from solver.log_dirs.balance import DirectoryAssignment, balance_directories
 from solver.problem.placement import Placement, deviations, gains, loads_of, objective, topic_totals
 from solver.problem.problem import Problem
 from solver.problem.rack_rule import observers_last

@@ -10,7 +10,7 @@ from model.plan.plan import Move, Plan, PlanStatus
 from model.plan.remaining import OverLimit
 from model.snapshot.snapshot import Snapshot
 from model.units import count_text
-from solver.log_dirs import keep_directories
+from solver.log_dirs.balance import keep_directories
 from solver.problem.placement import Placement, changed_rows, is_allowed
 from solver.problem.problem import Problem, compile_problem
 from solver.problem.remaining_violations import over_limits, rack_violations
