@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from model.exchange.confluent_placement import USER_TOPICS
 from model.goals.goals import RackRule
 from model.names import Names
-from model.snapshot.snapshot import BrokerState, Measure, Resource
-from model.units import bytes_text, cores_text, count_text, percent_text, rate_text, seconds_text
+from model.snapshot.snapshot import BrokerState, Resource
+from model.units import bytes_text, count_text, percent_text, seconds_text
 from solver.infeasible.assumptions import BUDGETS, Barriers, Requirement, RequirementKind
 from solver.infeasible.minimal_conflict import Conflict
 from solver.problem.eligibility import FIXED_REASONS, FixedReason
@@ -273,12 +273,3 @@ def listed(names: Sequence[str]) -> str:
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def amount_text(measure: Measure, value: float) -> str:
-    """Format a load with its unit: bytes/s, bytes, or a plain number for counts and CPU."""
-    if measure in (Resource.NET_IN, Resource.NET_OUT):
-        return rate_text(value)
-    if measure is Resource.CPU:
-        return cores_text(value)
-    return bytes_text(value) if measure is Resource.DISK else f"{value:.4g}"

@@ -7,13 +7,12 @@ import numpy as np
 
 from model.goals.goals import SolveLimits
 from model.goals.rack_placement import ReplicaPlacement
-from model.snapshot.snapshot import Floats
+from model.plan.remaining import load_text
 from model.units import count_text
 from solver.budget import Budget
 from solver.infeasible.assumptions import Barriers
 from solver.infeasible.messages import (
     MOST_NAMED,
-    amount_text,
     broker_names,
     conflict_words,
     no_such_rack,
@@ -21,7 +20,7 @@ from solver.infeasible.messages import (
 )
 from solver.infeasible.minimal_conflict import conflict_of_rows
 from solver.problem.co_location import RackMode
-from solver.problem.problem import Problem, sum_loads
+from solver.problem.problem import Problem
 
 
 def plain_reasons(problem: Problem, budget: Budget | None = None) -> tuple[str, ...]:
@@ -33,7 +32,8 @@ def plain_reasons(problem: Problem, budget: Budget | None = None) -> tuple[str, 
     if not problem.may.forced.any():
         return ()
     if not problem.may.alive.any():
-        return (f"{_emptying(problem)} must be emptied, but no alive broker is left",)
+        full = broker_names(problem, np.unique(problem.replicas[problem.may.must_go]).tolist())
+        return (f"{full} must be emptied, but no alive broker is left",)
     if misfits := tuple(_placement_misfits(problem)):
         return misfits
     stuck = _stuck(problem)
@@ -43,11 +43,6 @@ def plain_reasons(problem: Problem, budget: Budget | None = None) -> tuple[str, 
     if more > 0:
         texts.append(f"and {count_text(more, 'more partition')} like these")
     return tuple(texts) or tuple(_insufficient_capacity(problem))
-
-
-def _emptying(problem: Problem) -> str:
-    full = np.unique(problem.replicas[problem.may.must_go]).tolist()
-    return broker_names(problem, full)
 
 
 def _stuck(problem: Problem) -> list[list[int]]:
@@ -87,28 +82,16 @@ def _insufficient_capacity(problem: Problem) -> Iterator[str]:
     """Resources of which all brokers together have too little."""
     held = problem.may.holding
     allowed = np.where(held[:, None], problem.allowed, 0.0).sum(axis=0)
-    # Traffic to followers depends on the leader, but its sum does not.
-    total = problem.loads_before.sum(axis=0) - _staying_load(problem)[~held].sum(axis=0)
-    for d in np.flatnonzero(total > allowed * (1 + 1e-9)).tolist():
-        measure = problem.dimensions[d].measure
-        yield (
-            "the brokers that may hold load are allowed "
-            f"{amount_text(measure, allowed[d])} of {problem.dimensions[d].key} "
-            f"together, but they have to carry {amount_text(measure, total[d])}"
-        )
-
-
-def _staying_load(problem: Problem) -> Floats:
-    """(B, D) load of partitions that stay where they are, such as deferred ones."""
     stays = (problem.may.fixed_reason > 0) & ~problem.may.forced
-    rows = np.flatnonzero(stays | (problem.leader < 0))
-    return sum_loads(
-        problem.replicas[rows],
-        problem.leader[rows],
-        problem.lead[rows],
-        problem.follow[rows],
-        len(problem.brokers),
-    )
+    staying = problem.loads_of_rows(np.flatnonzero(stays | (problem.leader < 0)))
+    # Traffic to followers depends on the leader, but its sum does not.
+    total = problem.loads_before.sum(axis=0) - staying[~held].sum(axis=0)
+    for d in np.flatnonzero(total > allowed * (1 + 1e-9)).tolist():
+        key = problem.dimensions[d].key
+        yield (
+            f"the brokers that may hold load are allowed {load_text(key, allowed[d])} of {key} "
+            f"together, but they have to carry {load_text(key, total[d])}"
+        )
 
 
 def _placement_misfits(problem: Problem) -> Iterator[str]:

@@ -129,6 +129,16 @@ class Problem:
         relative[~self.may.holding] = 0.0
         return relative
 
+    def loads_of_rows(self, rows: Ints) -> Floats:
+        """Return the (B, D) load of some rows in the snapshot, each column in its own unit."""
+        return sum_loads(
+            self.replicas[rows],
+            self.leader[rows],
+            self.lead[rows],
+            self.follow[rows],
+            len(self.brokers),
+        )
+
     @cached_property
     def home(self) -> Bools:
         """(n, B) whether a broker holds the row in the snapshot; for exact-model sizes only."""

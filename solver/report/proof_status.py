@@ -5,10 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from model.plan.plan import PlanStatus
-from model.plan.remaining import remaining_words
+from model.plan.remaining import load_text, remaining_words
 from model.snapshot.snapshot import Measure
 from model.units import count_text, percent_text
-from solver.infeasible.messages import amount_text
 from solver.problem.placement import Placement, changed_rows, deviations
 from solver.problem.problem import Problem
 from solver.problem.remaining_violations import over_limits, rack_violations
@@ -102,8 +101,8 @@ def _floor(resource: Measure, floor: float, known: dict[Measure, float]) -> str:
     if resource not in known:
         return f"{resource} is not measured"
     return (
-        f"{resource} is {amount_text(resource, known[resource])} per broker on "
-        f"average, its floor is {amount_text(resource, floor)}"
+        f"{resource} is {load_text(resource, known[resource])} per broker on "
+        f"average, its floor is {load_text(resource, floor)}"
     )
 
 

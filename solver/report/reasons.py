@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from model.plan.remaining import load_text
 from model.snapshot.snapshot import Floats, Ints
-from solver.infeasible.messages import amount_text
 from solver.problem.co_location import RackMode
 from solver.problem.placement import Placement, loads_of, row_shift
 from solver.problem.problem import Problem
@@ -126,7 +126,7 @@ class Reasons:
     def _words(self, d: int, load: float) -> str:
         dimensions = self.problem.dimensions
         if d < len(dimensions):
-            return amount_text(dimensions[d].measure, load)
+            return load_text(dimensions[d].key, load)
         return f"{load:,.0f}"
 
 

@@ -12,11 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot.snapshot import LEAVING, TAKING, Bools, Floats, Ints
+from model.snapshot.snapshot import LEAVING, TAKING, Bools, Floats
 from solver.infeasible.messages import named, staying_text
 from solver.problem.eligibility import FIXED_REASONS, FixedReason
-from solver.problem.placement import deviations
-from solver.problem.problem import Problem, sum_loads
+from solver.problem.problem import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,7 @@ _HALVINGS: Final = 200
 
 def imbalance(problem: Problem) -> float:
     """Compute the weighted sum of squared deviations in the snapshot, in units of F."""
-    squares = deviations(problem, problem.loads_before) ** 2 * problem.weight
+    squares = problem.deviations_before**2 * problem.weight
     return float(squares.sum())
 
 
@@ -81,8 +80,7 @@ def least_deviation(problem: Problem, stays: Bools, *, states_bind: bool) -> flo
     `stays` is (n,): rows that remain as they are. If `states_bind`, brokers that take
     no new load get no more than they have.
     """
-    rows = np.flatnonzero(stays)
-    low = _loads(problem, rows)
+    low = problem.loads_of_rows(np.flatnonzero(stays))
     # A row without a leader stays on a broker that is to be emptied.
     outside = low[~problem.may.holding].sum(axis=0)
     whole = problem.loads_before.sum(axis=0) - outside
@@ -116,17 +114,6 @@ def _fill_evenly(slope: Floats, low: Floats, high: Floats, whole: float) -> floa
         else:
             above = middle
     return float(((slope * fill(below) - 1.0) ** 2).sum())
-
-
-def _loads(problem: Problem, rows: Ints) -> Floats:
-    """(B, D) load of some rows in the snapshot."""
-    return sum_loads(
-        problem.replicas[rows],
-        problem.leader[rows],
-        problem.lead[rows],
-        problem.follow[rows],
-        len(problem.brokers),
-    )
 
 
 def _causes(problem: Problem) -> Iterator[tuple[str, Bools, bool]]:
