@@ -13,7 +13,9 @@ from solver.bounds.lagrangian import improve_bound
 from solver.bounds.reduced_cost_fixing import prove_over_open_choices
 from solver.bounds.single_replica_choices import MOST_CHOICES
 from solver.cpsat.model import MAX_PAIRS, pairs, solve_exactly
-from solver.infeasible import conflict, plain_reasons
+from solver.infeasible.messages import conflict_words
+from solver.infeasible.minimal_conflict import find_conflict
+from solver.infeasible.plain_reasons import plain_reasons
 from solver.log_dirs.balance import reserved_work
 from solver.problem.placement import Placement, changed_rows, revert_needless
 from solver.problem.problem import compile_problem
@@ -118,8 +120,8 @@ def _conflict(search: Search) -> tuple[str, ...]:
     if search.best is not None or search.stopped:
         return ()
     reasons: tuple[str, ...] = ()
-    if search.problem.may.forced.any():
-        reasons = conflict(search.problem, search)
+    if search.problem.may.forced.any() and (found := find_conflict(search.problem, search)):
+        reasons = conflict_words(search.problem, found)
     if search.infeasible and not reasons:
         return (UNEXPLAINED,)
     search.infeasible = bool(reasons)

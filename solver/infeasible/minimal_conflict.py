@@ -11,8 +11,9 @@ presolve does not see, the same questions take CP-SAT up to a hundred times long
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from ortools.sat.python import cp_model
 
@@ -23,8 +24,6 @@ from solver.infeasible.assumptions import Requirement, RequirementKind
 from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import keep_limits
 from solver.problem.problem import Problem
-
-T = TypeVar("T")
 
 MOST_PAIRS: Final = 3_000
 """Rows x brokers up to which all rows are placed again; above it, only forced rows."""
@@ -62,11 +61,9 @@ class Conflict:
     requirements: tuple[Requirement, ...]
     """An irreducible set: without any one of them there is no conflict."""
     rows: tuple[int, ...]
-    """Rows that cannot all be placed under the requirements."""
+    """Rows that cannot all be placed under the requirements; up to `MOST_ROWS` only needed ones."""
     smallest: bool
     """Proved that no set of fewer requirements conflicts."""
-    rows_needed: bool
-    """Without any one of the rows there is no conflict."""
 
 
 def find_conflict(problem: Problem, budget: Budget) -> Conflict | None:
@@ -150,22 +147,17 @@ class _ConflictSearch:
         if not self._conflicts([*self._rules, *self._rows]):
             return None
         rules = self._needed(self._rules, lambda kept: self._conflicts([*kept, *self._rows]))
-        least = self._within(lambda: self._smallest(len(rules)), None)
+        least, rows = None, self._rows
+        with suppress(_BudgetError):
+            least = self._smallest(len(rules))
         rules = rules if least is None else least
-        rows, needed = self._within(lambda: self._needed_rows(rules), (self._rows, False))
+        with suppress(_BudgetError):
+            rows = self._needed_rows(rules)
         return Conflict(
             requirements=tuple(sorted(rules)),
             rows=tuple(sorted(t.at for t in rows)),
             smallest=least is not None,
-            rows_needed=needed,
         )
-
-    def _within(self, find: Callable[[], T], otherwise: T) -> T:
-        """Run `find`; return `otherwise` if it exhausts the search budget."""
-        try:
-            return find()
-        except _BudgetError:
-            return otherwise
 
     # ---- irreducible sets
 
@@ -200,8 +192,8 @@ class _ConflictSearch:
             return []
         return search([], False, requirements)
 
-    def _needed_rows(self, rules: Sequence[Requirement]) -> tuple[list[Requirement], bool]:
-        """The rows in conflict, and whether each of them is needed."""
+    def _needed_rows(self, rules: Sequence[Requirement]) -> list[Requirement]:
+        """The rows in conflict: only those needed, where these are few."""
 
         def conflicts(kept: Collection[Requirement]) -> bool:
             return self._conflicts([*rules, *kept])
@@ -211,11 +203,11 @@ class _ConflictSearch:
         if len(rows) == len(self._rows) or not conflicts(rows):
             rows = self._rows
         if len(rows) * len(self._feasibility.places) > MOST_PAIRS:
-            return rows, False
+            return rows
         try:
-            return self._needed(rows, conflicts, MOST_ROWS), True
+            return self._needed(rows, conflicts, MOST_ROWS)
         except _TooManyError:
-            return rows, False
+            return rows
 
     # ---- the smallest set
 

@@ -5,7 +5,6 @@ from collections.abc import Hashable, Iterator
 
 import numpy as np
 
-from model.goals.goals import SolveLimits
 from model.goals.rack_placement import ReplicaPlacement
 from model.plan.remaining import load_text
 from model.units import count_text
@@ -23,11 +22,11 @@ from solver.problem.co_location import RackMode
 from solver.problem.problem import Problem
 
 
-def plain_reasons(problem: Problem, budget: Budget | None = None) -> tuple[str, ...]:
+def plain_reasons(problem: Problem, budget: Budget) -> tuple[str, ...]:
     """Explain infeasibility that is evident row by row, without a search.
 
     At most `MOST_NAMED` rows are explained and the others counted. Empty where no row
-    alone is impossible. Work is charged to `budget`, by default a new one.
+    alone is impossible. Work is charged to `budget`.
     """
     if not problem.may.forced.any():
         return ()
@@ -37,7 +36,6 @@ def plain_reasons(problem: Problem, budget: Budget | None = None) -> tuple[str, 
     if misfits := tuple(_placement_misfits(problem)):
         return misfits
     stuck = _stuck(problem)
-    budget = budget or Budget(limits=SolveLimits())
     texts = [_stuck_text(problem, rows[0], budget) for rows in stuck[:MOST_NAMED]]
     more = sum(map(len, stuck)) - len(texts)
     if more > 0:
@@ -82,8 +80,7 @@ def _insufficient_capacity(problem: Problem) -> Iterator[str]:
     """Resources of which all brokers together have too little."""
     held = problem.may.holding
     allowed = np.where(held[:, None], problem.allowed, 0.0).sum(axis=0)
-    stays = (problem.may.fixed_reason > 0) & ~problem.may.forced
-    staying = problem.loads_of_rows(np.flatnonzero(stays | (problem.leader < 0)))
+    staying = problem.loads_of_rows(np.flatnonzero(problem.may.fixed_reason))
     # Traffic to followers depends on the leader, but its sum does not.
     total = problem.loads_before.sum(axis=0) - staying[~held].sum(axis=0)
     for d in np.flatnonzero(total > allowed * (1 + 1e-9)).tolist():
@@ -108,8 +105,9 @@ def _placement_misfits(problem: Problem) -> Iterator[str]:
             if words not in found[number]:
                 found[number].append(words)
     for number, faults in sorted(found.items()):
-        if faults:
-            yield "; ".join([placement_text(problem, number), *_first(faults)])
+        more = len(faults) - MOST_NAMED
+        counted = [f"and {more} more"] if more > 0 else []
+        yield "; ".join([placement_text(problem, number), *faults[:MOST_NAMED], *counted])
 
 
 def _placed_rows(problem: Problem) -> list[int]:
@@ -131,8 +129,3 @@ def _misfits(problem: Problem, row: int, placement: ReplicaPlacement) -> Iterato
     for entry in counts:
         if words := no_such_rack(problem, entry.constraints.rack):
             yield words
-
-
-def _first(faults: list[str]) -> list[str]:
-    more = len(faults) - MOST_NAMED
-    return [*faults[:MOST_NAMED], f"and {more} more"] if more > 0 else faults

@@ -9,7 +9,8 @@ from model.evaluate import evaluate
 from model.goals.goals import Goals, ObjectiveKind, SolveLimits
 from model.plan.plan import Plan, PlanStatus
 from model.snapshot.snapshot import Snapshot
-from solver.infeasible import plain_reasons
+from solver.budget import Budget
+from solver.infeasible.plain_reasons import plain_reasons
 from solver.problem.problem import compile_problem
 from solver.report.build_plan import build_plan
 from solver.report.result import Result
@@ -88,7 +89,7 @@ def test_searched_plans_keep_rules_and_bounds_too(snapshot: Snapshot, goals: Goa
     """The method for large clusters, on small ones whose placements are enumerated."""
     goals = goals.model_copy(update={"objective": ObjectiveKind.VARIANCE})
     problem = compile_problem(snapshot, goals)
-    assume(not plain_reasons(problem))
+    assume(not plain_reasons(problem, Budget(limits=LIMITS)))
     assume(placement_count(snapshot, goals) <= MOST_WAYS)
     best = least(snapshot, goals)
     search = Search(problem=problem, limits=LIMITS, observer=SolveObserver())

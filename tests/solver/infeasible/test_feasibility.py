@@ -13,12 +13,12 @@ from model.plan.plan import PlanStatus
 from model.plan.proposal import Change, Proposal
 from model.snapshot.snapshot import Broker, BrokerState, Snapshot, StorageKind, partitions_from_rows
 from solver.budget import Budget
-from solver.infeasible import conflict, find_conflict, plain_reasons
 from solver.infeasible.assumptions import BUDGETS, Requirement, RequirementKind
 from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import keep_limits
 from solver.infeasible.messages import conflict_words
-from solver.infeasible.minimal_conflict import Conflict, modelled_rows
+from solver.infeasible.minimal_conflict import Conflict, find_conflict, modelled_rows
+from solver.infeasible.plain_reasons import plain_reasons
 from solver.problem.eligibility import FIXED_REASONS, FixedReason
 from solver.problem.problem import Problem, compile_problem
 from solver.solve import solve
@@ -37,6 +37,21 @@ from tests.support.solver.exact_oracle import (
 LIMITS = SolveLimits(work=20.0)
 STATES = (BrokerState.ALIVE, BrokerState.DRAINING, BrokerState.CORDONED)
 DRAINING = BrokerState.DRAINING
+
+
+def conflict_of(problem: Problem) -> Conflict | None:
+    return find_conflict(problem, Budget(limits=LIMITS))
+
+
+def conflict(problem: Problem) -> tuple[str, ...]:
+    """The text of a conflict that is known to exist."""
+    found = conflict_of(problem)
+    assert found is not None
+    return conflict_words(problem, found)
+
+
+def evident(problem: Problem) -> tuple[str, ...]:
+    return plain_reasons(problem, Budget(limits=LIMITS))
 
 
 def is_possible(snapshot: Snapshot, given_goals: Goals) -> bool:
@@ -191,12 +206,11 @@ def all_rows(problem: Problem) -> range:
 def test_a_reported_conflict_is_real_and_irreducible(seed: int) -> None:
     """Compared with enumeration, for feasible clusters too."""
     problem = tight(seed)
-    result = find_conflict(problem, Budget(limits=LIMITS))
+    result = conflict_of(problem)
     if result is None:
         assert is_possible(problem.snapshot, problem.goals)
         return
     assert result.smallest
-    assert result.rows_needed
     assert not is_possible(*with_requirements(problem, result.requirements, result.rows))
     for requirement in result.requirements:
         others = set(result.requirements) - {requirement}
@@ -210,7 +224,7 @@ def test_a_reported_conflict_is_real_and_irreducible(seed: int) -> None:
 def test_no_smaller_set_of_rules_conflicts(seed: int) -> None:
     """All sets with one member less are possible, by brute force."""
     problem = tight(seed)
-    result = find_conflict(problem, Budget(limits=LIMITS))
+    result = conflict_of(problem)
     if result is None or len(result.requirements) > 3:
         pytest.skip("not infeasible, or too many sets")
     feasibility = Feasibility(problem, all_rows(problem))
@@ -232,7 +246,7 @@ def test_a_partition_without_enough_brokers_is_named_with_their_racks() -> None:
     members = [broker(i, rack) for i, rack in enumerate("ab", start=1)]
     members.append(broker(3, "c", DRAINING))
     problem = compile_problem(cluster(members, [Row(replicas=(1, 2, 3))]), goals())
-    assert plain_reasons(problem) == (
+    assert evident(problem) == (
         "orders-0 has 3 replicas; racks a and b have 2 brokers that are not draining; "
         "replication factor 3 cannot be kept",
     )
@@ -244,14 +258,14 @@ def test_a_rack_without_a_broker_is_named_however_many_replicas_must_move() -> N
     placement = {"version": 1, "replicas": counts}
     given_goals = goals(placements=[{"topics": {"exact": [TOPIC]}, "placement": placement}])
     problem = compile_problem(cluster(members, [Row(replicas=(1, 2))]), given_goals)
-    (message,) = plain_reasons(problem)
+    (message,) = evident(problem)
     assert "no broker is in rack 'x' (racks: a and b)" in message
 
 
 def test_identical_partitions_are_reported_once_with_their_count() -> None:
     members = [broker(1, state=DRAINING), broker(2)]
     problem = compile_problem(cluster(members, [Row(replicas=(1, 2))] * 7), goals())
-    assert plain_reasons(problem) == (
+    assert evident(problem) == (
         "orders-0 has 2 replicas; only broker 2 is not draining; replication factor 2 "
         "cannot be kept",
         "and 6 more partitions like these",
@@ -260,8 +274,8 @@ def test_identical_partitions_are_reported_once_with_their_count() -> None:
 
 def test_a_capacity_conflict_names_partitions_and_brokers() -> None:
     problem = three(*[Row(replicas=(1,), load=(5.0, 5.0))] * 3)
-    assert plain_reasons(problem) == ()
-    assert conflict(problem, Budget(limits=LIMITS)) == (
+    assert evident(problem) == ()
+    assert conflict(problem) == (
         "orders-0 (1 replica), orders-1 (1 replica) and orders-2 (1 replica) have to "
         "be placed; broker 1 is draining; brokers 2 and 3 may be filled to 85.0 % in "
         "net_in; these requirements cannot all be met",
@@ -270,7 +284,7 @@ def test_a_capacity_conflict_names_partitions_and_brokers() -> None:
 
 def test_a_budget_that_is_too_small_for_a_drain_is_named() -> None:
     problem = three(*[Row(replicas=(1,))] * 8, budgets={"replica_moves": 7})
-    assert conflict(problem, Budget(limits=LIMITS)) == (
+    assert conflict(problem) == (
         "8 partitions have to be placed; broker 1 is draining; the budget is 7 "
         "replica moves; these requirements cannot all be met",
     )
@@ -282,7 +296,7 @@ def test_a_conflict_without_single_rows_is_about_all_partitions() -> None:
         Requirement(RequirementKind.STATE, 0),
         Requirement(RequirementKind.BUDGET, BUDGETS.index("replica_moves")),
     )
-    found = Conflict(requirements=requirements, rows=(), smallest=True, rows_needed=True)
+    found = Conflict(requirements=requirements, rows=(), smallest=True)
     assert conflict_words(problem, found) == (
         "all partitions have to be placed; broker 1 is draining; the budget is 0 "
         "replica moves; these requirements cannot all be met",
@@ -292,7 +306,7 @@ def test_a_conflict_without_single_rows_is_about_all_partitions() -> None:
 def test_a_return_window_conflict_names_broker_and_window() -> None:
     members = [broker(1, state=DRAINING), broker(2)]
     snapshot = cluster(members, [Row(replicas=(1,))], recent=[moved(0, 2, 60)])
-    assert plain_reasons(compile_problem(snapshot, goals())) == (
+    assert evident(compile_problem(snapshot, goals())) == (
         "orders-0 has 1 replica; broker 1 is draining; orders-0 left broker 2 less "
         "than 1 h 00 min ago and may not return yet; no broker may hold a replica; "
         "replication factor 1 cannot be kept",
@@ -303,7 +317,7 @@ def test_a_placement_that_no_rack_can_keep_is_named() -> None:
     members = [broker(1, "a"), broker(2, "b"), broker(3, "b", DRAINING)]
     snapshot = cluster(members, [Row(replicas=(1, 2))])
     problem = compile_problem(snapshot, goals(**placement({"b": 2})))
-    assert plain_reasons(problem) == (
+    assert evident(problem) == (
         "orders-0 (2 replicas) has to be placed; broker 3 is draining; the placement "
         "of orders asks for 2 in rack b; these requirements cannot all be met",
     )
@@ -312,7 +326,7 @@ def test_a_placement_that_no_rack_can_keep_is_named() -> None:
 def test_a_drain_beyond_the_total_capacity_reports_the_totals() -> None:
     members = [broker(1, state=DRAINING), broker(2, capacity=8)]
     snapshot = cluster(members, [Row(replicas=(1,))] * 8)
-    (message, *_) = plain_reasons(compile_problem(snapshot, goals()))
+    (message, *_) = evident(compile_problem(snapshot, goals()))
     assert message == (
         "the brokers that may hold load are allowed 7 B/s of net_in together, but "
         "they have to carry 8 B/s"
@@ -330,7 +344,7 @@ def test_a_larger_budget_is_offered_with_the_least_that_is_enough() -> None:
     for moves, possible in ((8, True), (7, False)):
         given_goals = problem.goals.model_copy(update={"budgets": Budgets(replica_moves=moves)})
         again = compile_problem(problem.snapshot, given_goals)
-        assert (find_conflict(again, Budget(limits=LIMITS)) is None) is possible
+        assert (conflict_of(again) is None) is possible
 
 
 def test_a_higher_capacity_limit_is_offered_with_the_least_that_is_enough() -> None:
@@ -343,7 +357,7 @@ def test_a_higher_capacity_limit_is_offered_with_the_least_that_is_enough() -> N
     for limit, possible in ((0.90, True), (0.89, False)):
         given_goals = problem.goals.model_copy(update={"capacity_limit": limit})
         again = compile_problem(problem.snapshot, given_goals)
-        assert (find_conflict(again, Budget(limits=LIMITS)) is None) is possible
+        assert (conflict_of(again) is None) is possible
 
 
 def test_a_broker_is_offered_where_a_rack_lacks_one() -> None:
@@ -427,7 +441,7 @@ def test_advice_makes_a_plan_possible(seed: int) -> None:
         snapshot, given_goals = taken(problem, way)
         assert is_possible(snapshot, given_goals), way
         again = compile_problem(snapshot, given_goals)
-        assert find_conflict(again, Budget(limits=LIMITS)) is None, way
+        assert conflict_of(again) is None, way
 
 
 def taken(problem: Problem, way: Iterable[RuleChange]) -> tuple[Snapshot, Goals]:
@@ -474,7 +488,7 @@ def _extended(problem: Problem, snapshot: Snapshot, rack: int) -> Snapshot:
 
 def test_a_feasible_problem_has_neither_conflict_nor_advice() -> None:
     problem = three(*[Row(replicas=(1,))] * 8)
-    assert find_conflict(problem, Budget(limits=LIMITS)) is None
+    assert conflict_of(problem) is None
     assert relaxations(problem, Budget(limits=LIMITS)) == ()
 
 
@@ -485,7 +499,7 @@ def test_a_large_cluster_is_judged_by_the_rows_that_must_move() -> None:
     rows += [Row(replicas=(1,), load=(50.0, 1.0))] * 5
     problem = compile_problem(cluster(members, rows), goals())
     assert modelled_rows(problem) == [2000, 2001, 2002, 2003, 2004]
-    (message,) = conflict(problem, Budget(limits=LIMITS))
+    (message,) = conflict(problem)
     assert message.startswith("orders-2000 (1 replica)")
     assert "may be filled to 85.0 % in net_in" in message
 
