@@ -7,9 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from model.goals.goals import Pin
 from model.snapshot.snapshot import Bools
-from solver.problem.co_location import RackMode, rack_mode
+from solver.problem.co_location import RackMode, permitted, rack_mode
 from solver.problem.problem import Problem
 
 BUDGETS = (
@@ -156,15 +155,7 @@ class Barriers:
     def _pinned(self) -> Bools:
         """(pins, B) whether a pin permits a broker."""
         brokers = self.problem.snapshot.header.brokers
-
-        def permits(pin: Pin) -> list[bool]:
-            return [
-                (not pin.brokers or b.id in pin.brokers) and (not pin.racks or b.rack in pin.racks)
-                for b in brokers
-            ]
-
-        found = [permits(pin) for pin in self.problem.goals.pins]
-        return np.array(found, np.bool_).reshape(len(found), len(brokers))
+        return np.array([permitted(pin, brokers) for pin in self.problem.goals.pins], np.bool_)
 
     @cached_property
     def _placements(self) -> tuple[tuple[int, ...], ...]:

@@ -120,7 +120,8 @@ def _requirement_texts(
         case RequirementKind.RETURN:
             yield from _returns(problem, rows)
         case RequirementKind.STAYS:
-            yield from (_staying(problem, t) for t in requirements)
+            reasons = (FIXED_REASONS[t.at] for t in requirements)
+            yield from (staying_text(int(problem.may.kept_by(r).sum()), r) for r in reasons)
         case RequirementKind.BUDGET:
             yield from (f"the budget is {budget_text(problem, t)}" for t in requirements)
         case RequirementKind.REPLICA_LIMIT:
@@ -165,11 +166,6 @@ def _returns(problem: Problem, rows: Sequence[int]) -> Iterator[str]:
             f"{pid} left {named('broker', left)} less than {seconds_text(window)} ago "
             "and may not return yet"
         )
-
-
-def _staying(problem: Problem, requirement: Requirement) -> str:
-    count = int((problem.may.fixed_reason == requirement.at + 1).sum())
-    return staying_text(count, FIXED_REASONS[requirement.at])
 
 
 def staying_text(count: int, why: FixedReason) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from model.goals.goals import Goal
-from model.snapshot.snapshot import Bools, Floats, Ints, Resource, StorageKind
+from model.snapshot.snapshot import Bools, Floats, Ints, Resource
 from solver.problem.placement import Placement, excess_price
 from solver.problem.problem import Problem
 
@@ -224,19 +224,11 @@ def _find_replicas(problem: Problem, placement: Placement) -> _Replicas:
     row, k = np.nonzero(after >= 0)
     broker, stays, home = after[row, k], stays[row, k], home[row, k]
     movable = (problem.may.fixed_reason[row] == 0) & (home >= 0)
-    may = (~stays | movable) & (_sizes(problem)[row] > 0) & ~_shared(problem)[row]
+    may = (~stays | movable) & (_sizes(problem)[row] > 0) & ~problem.shared[row]
     order = np.argsort(broker, kind="stable")
     return _Replicas(
         row=row[order], broker=broker[order], home=np.where(stays, home, -1)[order], may=may[order]
     )
-
-
-def _shared(problem: Problem) -> Bools:
-    """(n,) rows on shared storage."""
-    topics = problem.snapshot.header.topics
-    shared = np.array([t.storage is StorageKind.SHARED for t in topics], np.bool_)
-    found: Bools = shared[problem.snapshot.partitions.topic]
-    return found
 
 
 def _broker(

@@ -7,8 +7,8 @@ import numpy as np
 from model.snapshot.snapshot import Floats, Ints, Resource
 from solver.new_topic.replica_counts import Slopes
 from solver.new_topic.topic_problem import NewTopic
-from solver.problem.placement import deviations
 from solver.problem.problem import Problem
+from solver.problem.remaining_violations import held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,18 +54,17 @@ def expected_load(problem: Problem, topic: NewTopic) -> TopicLoad:
     served = _terms(problem, Resource.NET_OUT, topic.served, topic.partitions)
     # With one replica each, the leader's load is the replica's.
     alone = topic.replication_factor == 1
-    held = taken + served if alone else taken
-    led = [] if alone else served
+    replica_terms = taken + served if alone else taken
+    leader_terms = [] if alone else served
     terms = taken + served
-    count = np.bincount(problem.replicas[problem.replicas >= 0], minlength=len(problem.brokers))
-    by_replicas = np.maximum(0, problem.allowed_replicas - count)
+    by_replicas = np.maximum(0, problem.allowed_replicas - held(problem, problem.replicas))
     return TopicLoad(
         cap=np.minimum(by_replicas, _fitting(problem, Resource.NET_IN, topic.taken)),
         lead_cap=_fitting(problem, Resource.NET_OUT, topic.served),
-        replica=_slopes(held, fill),
-        leader=_slopes(led, fill),
-        balances_replicas=bool(held),
-        balances_leaders=bool(led),
+        replica=_slopes(replica_terms, fill),
+        leader=_slopes(leader_terms, fill),
+        balances_replicas=bool(replica_terms),
+        balances_leaders=bool(leader_terms),
         before=sum(t.before for t in terms) if terms else None,
     )
 
@@ -137,10 +136,6 @@ def _fitting(problem: Problem, resource: Resource, load: float) -> Ints:
 def _load_ranks(problem: Problem) -> Floats:
     """(B,) rank of each broker by load, the emptiest first, as a share of 1."""
     size = len(problem.brokers)
-    fill = np.bincount(problem.replicas[problem.replicas >= 0], minlength=size).astype(np.float64)
-    if len(problem.column):
-        where = deviations(problem, problem.loads_before) + 1.0
-        fill = (where * problem.weight).sum(axis=1)
     ranks = np.zeros(size)
-    ranks[np.argsort(fill, kind="stable")] = np.arange(size) / max(1, size)
+    ranks[np.argsort(problem.fill, kind="stable")] = np.arange(size) / max(1, size)
     return ranks

@@ -53,19 +53,12 @@ def _copy_shares(snapshot: Snapshot, goals: Goals) -> Floats:
     1 on shared storage; local bytes over the mean log size where bytes are copied, at least 1
     with a remote tier; 1 where sizes are unknown. Multiplied by the storage kind's factor.
     """
-    columns, topics = snapshot.partitions, snapshot.header.topics
-
-    def by_topic(kind: StorageKind) -> Floats:
-        is_kind = np.array([t.storage is kind for t in topics], np.float64)
-        found: Floats = is_kind[columns.topic] if len(topics) else np.zeros(0)
-        return found
-
-    factor = sum(
-        (goals.storage_price.get(kind, 1.0) * by_topic(kind) for kind in StorageKind),
-        np.zeros(len(columns.topic)),
-    )
-    shared = by_topic(StorageKind.SHARED) > 0
-    tiered = by_topic(StorageKind.TIERED) > 0
+    columns = snapshot.partitions
+    storage = [t.storage for t in snapshot.header.topics]
+    price = np.array([goals.storage_price.get(kind, 1.0) for kind in storage], np.float64)
+    shared = np.array([kind is StorageKind.SHARED for kind in storage], np.bool_)[columns.topic]
+    tiered = np.array([kind is StorageKind.TIERED for kind in storage], np.bool_)[columns.topic]
+    factor: Floats = price[columns.topic]
     known = columns.size_bytes[columns.size_bytes >= 0]
     mean = float(known.mean()) if len(known) else 0.0
     if mean <= 0:

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from model.goals.goals import Goals, Pin, RackRule
+from model.goals.goals import Goals, Pin
 from model.goals.rack_placement import ReplicaPlacement
 from model.snapshot.snapshot import Bools, Broker, BrokerState, Ints, Snapshot
 
@@ -34,8 +34,6 @@ class Spreading:
     """(n,) group of each row."""
     allow: Bools
     """(G, B) brokers that pins and placements allow to take a new replica."""
-    outside: Bools
-    """(G, B) brokers on which no replica may stay."""
     lead: Bools
     """(G, B) brokers that may lead; racks of observers alone may not."""
     mode: Ints
@@ -74,9 +72,7 @@ class Spreading:
         """(n,) rows with two replicas more in one rack than in a rack with a free broker."""
         able = self.allow & takes
         mine = (replicas >= 0) & able[self.group[:, None], replicas]
-        size = np.zeros(self.wanted.shape, np.int64)
-        for q in range(len(self.racks)):
-            size[:, q] = able[:, self.rack == q].sum(axis=1)
+        size = able.astype(np.int64) @ (self.rack[:, None] == np.arange(len(self.racks)))
         free = size[self.group] > self._in_racks(replicas, mine)
         most = count.max(axis=1, initial=0)
         least = np.where(free, count, most[:, None])
@@ -145,24 +141,23 @@ def find_spreading(snapshot: Snapshot, goals: Goals, alive: Bools) -> Spreading:
     brokers = snapshot.header.brokers
     group, groups = _grouped(snapshot, goals)
     known = {b.rack for b in brokers}
-    asked = {r for g in groups if g.placement for r in _racks_of(g.placement)}
+    placements = [g.placement for g in groups if g.placement]
+    asked = {r for p in placements for r in (*p.replica_racks, *p.observer_racks)}
     names = sorted(known | asked, key=lambda r: (r is None, str(r)))
     rack = np.array([names.index(b.rack) for b in brokers], np.int64)
     wanted, observers = _counts(groups, names)
     exact = np.array([g.placement is not None for g in groups], np.bool_)[:, None]
-    allow = np.array([_pinned(g.pins, brokers) for g in groups], np.bool_)
-    allow = allow.reshape(len(groups), len(brokers))
-    allow &= (wanted[:, rack] > 0) | ~exact
-    usable = np.zeros(wanted.shape, np.bool_)
-    for q in range(len(names)):
-        usable[:, q] = (allow & alive)[:, rack == q].any(axis=1)
+    allow = (wanted[:, rack] > 0) | ~exact
+    for g, group_rules in enumerate(groups):
+        for pin in group_rules.pins:
+            allow[g] &= permitted(pin, brokers)
+    usable = (allow & alive) @ (rack[:, None] == np.arange(len(names)))
     plain = rack_mode(snapshot, goals)
     mode = np.array([RackMode.EXACT if g.placement else plain for g in groups], np.int64)
     rf = np.array([g.rf for g in groups], np.int64)
     return Spreading(
         group=group,
         allow=allow,
-        outside=~allow,
         lead=((wanted - observers)[:, rack] > 0) | ~exact,
         mode=mode,
         distinct=np.minimum(rf, usable.sum(axis=1)) * (mode == RackMode.SPREAD),
@@ -183,12 +178,7 @@ def rack_mode(snapshot: Snapshot, goals: Goals) -> RackMode:
     unknown = any(
         b.rack is None and b.state is not BrokerState.DEAD for b in snapshot.header.brokers
     )
-    modes = {
-        RackRule.OFF: RackMode.OFF,
-        RackRule.SPREAD: RackMode.SPREAD,
-        RackRule.EVEN: RackMode.EVEN,
-    }
-    return modes[RackRule.OFF if unknown else goals.rack_rule]
+    return RackMode.OFF if unknown else RackMode[goals.rack_rule.name]
 
 
 def _grouped(snapshot: Snapshot, goals: Goals) -> tuple[Ints, list[_Group]]:
@@ -217,15 +207,15 @@ def _grouped(snapshot: Snapshot, goals: Goals) -> tuple[Ints, list[_Group]]:
     return group, groups
 
 
-def _pinned(pins: tuple[Pin, ...], brokers: tuple[Broker, ...]) -> list[bool]:
-    """(B,) whether every pin allows the broker."""
-    return [
-        all(
-            (not p.brokers or b.id in p.brokers) and (not p.racks or b.rack in p.racks)
-            for p in pins
-        )
-        for b in brokers
-    ]
+def permitted(pin: Pin, brokers: tuple[Broker, ...]) -> Bools:
+    """Return (B,) brokers on which a pin allows replicas."""
+    return np.array(
+        [
+            (not pin.brokers or b.id in pin.brokers) and (not pin.racks or b.rack in pin.racks)
+            for b in brokers
+        ],
+        np.bool_,
+    )
 
 
 def _counts(groups: list[_Group], names: list[str | None]) -> tuple[Ints, Ints]:
@@ -240,7 +230,3 @@ def _counts(groups: list[_Group], names: list[str | None]) -> tuple[Ints, Ints]:
         for rack, count in group.placement.replica_racks.items():
             wanted[g, names.index(rack)] = count
     return wanted + observers, observers
-
-
-def _racks_of(placement: ReplicaPlacement) -> set[str]:
-    return {*placement.replica_racks, *placement.observer_racks}

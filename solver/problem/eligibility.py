@@ -4,7 +4,6 @@ Eligible brokers, drained brokers, movable partitions, pins, cooldown and return
 need no constraint: a forbidden choice gets no variable and no candidate.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,6 +24,7 @@ from model.snapshot.snapshot import (
     Resource,
     Snapshot,
     StorageKind,
+    Topic,
 )
 from solver.problem.co_location import Spreading, find_spreading
 
@@ -68,33 +68,19 @@ class Eligibility:
     barred: dict[int, tuple[int, ...]]
     """Brokers, by row, that the row left too recently to return to."""
 
-    @property
-    def fixed(self) -> dict[int, FixedReason]:
-        """Rows that may not move, by position, with the reason of each."""
-        rows = np.flatnonzero(self.fixed_reason).tolist()
-        return {row: FIXED_REASONS[self.fixed_reason[row] - 1] for row in rows}
-
-    def fixed_counts(self) -> Counter[FixedReason]:
-        """Count the rows that may not move, by reason; reasons without rows are left out."""
-        found = np.bincount(self.fixed_reason, minlength=len(FIXED_REASONS) + 1)[1:].tolist()
-        return Counter({why: c for why, c in zip(FIXED_REASONS, found, strict=True) if c})
-
-    def may_take(self, row: int) -> Bools:
-        """Return (B,) brokers that may get a new replica of a row.
-
-        Considers states, pins and returns, but neither limits nor racks.
-        """
-        spreading = self.spreading
-        may: Bools = self.alive & spreading.allow[spreading.group[row]]
-        may[list(self.barred.get(row, ()))] = False
-        return may
+    def kept_by(self, reason: FixedReason) -> Bools:
+        """Return (n,) rows that may not move for this reason."""
+        kept: Bools = self.fixed_reason == _number(reason)
+        return kept
 
     def may_hold(self, row: int, replicas: Ints) -> Bools:
         """Return (B,) brokers that may hold a replica of a row after the plan.
 
-        `replicas` is (M,): where the snapshot has them, by broker position.
+        Considers states, pins and returns, but neither limits nor racks. `replicas` is
+        (M,): where the snapshot has them, by broker position.
         """
-        may = self.may_take(row)
+        may: Bools = self.alive & self.spreading.allow[self.spreading.group[row]]
+        may[list(self.barred.get(row, ()))] = False
         here = replicas >= 0
         may[replicas[here]] = ~self.must_go[row][here]
         return may
@@ -120,11 +106,11 @@ def find_eligibility(snapshot: Snapshot, goals: Goals, replicas: Ints, leader: I
     alive = _in_states(snapshot, TAKING)
     leaving = _in_states(snapshot, LEAVING)
     spreading = find_spreading(snapshot, goals, alive)
-    must_go = _must_go(spreading, replicas, leaving)
+    outside = ~spreading.allow[spreading.group[:, None], replicas]
     # A row without a leader cannot be copied; a deferred one need not move yet.
     free = leader >= 0
     free[list(_rows(snapshot, goals.deferred))] = False
-    must_go &= free[:, None]
+    must_go = (replicas >= 0) & (leaving[replicas] | outside) & free[:, None]
     wrong = spreading.breaks(replicas, leader) & free
     least_new = spreading.least_new(replicas, must_go) * free
     forced = np.maximum(must_go.sum(axis=1), wrong).astype(np.int64)
@@ -145,27 +131,17 @@ def _in_states(snapshot: Snapshot, states: frozenset[BrokerState]) -> Bools:
     return np.array([b.state in states for b in snapshot.header.brokers], np.bool_)
 
 
-def _must_go(spreading: Spreading, replicas: Ints, leaving: Bools) -> Bools:
-    """(n, M) replicas on leaving brokers or outside their pin."""
-    here = replicas >= 0
-    outside = spreading.outside[spreading.group[:, None], replicas]
-    found: Bools = here & (leaving[replicas] | outside)
-    return found
-
-
 def _why_fixed(snapshot: Snapshot, goals: Goals, leader: Ints, forced: Ints) -> Ints:
     header, topic = snapshot.header, snapshot.partitions.topic
-    by_topic = np.array(
-        [_why_topic(goals, t.name, t.storage, internal=t.internal) for t in header.topics], np.int64
-    )
-    why = by_topic[topic] if len(topic) else np.zeros(0, np.int64)
-    why[(why == 0) & _unknown(snapshot, goals)] = _number(FixedReason.UNKNOWN)
-    in_cooldown = np.zeros(len(why), np.bool_)
-    in_cooldown[list(_in_cooldown(snapshot, goals))] = True
-    why[(why == 0) & in_cooldown] = _number(FixedReason.IN_COOLDOWN)
-    kept = np.zeros(len(why), np.bool_)
-    kept[list(_rows(snapshot, (*goals.stay, *goals.deferred)))] = True
-    why[(why == 0) & kept] = _number(FixedReason.KEPT)
+    why = np.array([_why_topic(goals, t) for t in header.topics], np.int64)[topic]
+    recent = _recent(snapshot, goals)
+    in_cooldown = [row for row, cooldown, age_s, _ in recent if age_s < cooldown.rest_s]
+    for reason, rows in (
+        (FixedReason.UNKNOWN, np.flatnonzero(_unknown(snapshot, goals))),
+        (FixedReason.IN_COOLDOWN, np.array(in_cooldown, np.int64)),
+        (FixedReason.KEPT, np.array([*_rows(snapshot, (*goals.stay, *goals.deferred))], np.int64)),
+    ):
+        why[rows[why[rows] == 0]] = _number(reason)
     why[forced > 0] = 0
     why[leader < 0] = _number(FixedReason.NO_LEADER)
     return why
@@ -175,10 +151,10 @@ def _number(why: FixedReason) -> int:
     return 1 + FIXED_REASONS.index(why)
 
 
-def _why_topic(goals: Goals, name: str, storage: StorageKind, *, internal: bool) -> int:
-    if goals.excludes(name):
+def _why_topic(goals: Goals, topic: Topic) -> int:
+    if goals.excludes(topic.name):
         return _number(FixedReason.EXCLUDED)
-    if internal and storage is not StorageKind.SHARED:
+    if topic.internal and topic.storage is not StorageKind.SHARED:
         return _number(FixedReason.INTERNAL)
     return 0
 
@@ -189,8 +165,7 @@ def _unknown(snapshot: Snapshot, goals: Goals) -> Bools:
     if Count.LEADER_NET_IN in wanted:
         wanted.add(Resource.NET_IN)
     columns = [i for i, r in enumerate(snapshot.header.resources) if r in wanted]
-    loads = snapshot.partitions.loads[:, columns]
-    unknown: Bools = np.any(np.isnan(loads), axis=1)
+    unknown: Bools = np.any(np.isnan(snapshot.partitions.loads[:, columns]), axis=1)
     return unknown
 
 
@@ -200,10 +175,6 @@ def _rows(snapshot: Snapshot, stays: Iterable[Stay]) -> Iterator[int]:
             row = snapshot.find(PartitionId(stay.topic, number))
             if row is not None:
                 yield row
-
-
-def _in_cooldown(snapshot: Snapshot, goals: Goals) -> Iterator[int]:
-    return (row for row, cooldown, age_s, _ in _recent(snapshot, goals) if age_s < cooldown.rest_s)
 
 
 def _barred(snapshot: Snapshot, goals: Goals) -> dict[int, tuple[int, ...]]:
@@ -219,8 +190,6 @@ def _barred(snapshot: Snapshot, goals: Goals) -> dict[int, tuple[int, ...]]:
 def _recent(snapshot: Snapshot, goals: Goals) -> Iterator[tuple[int, Cooldown, float, RecentMove]]:
     """Row, cooldown, age in seconds and the move itself, for each recorded move."""
     header = snapshot.header
-    if not header.recent_moves:
-        return
     for move in header.recent_moves:
         row = snapshot.find(PartitionId(move.topic, move.partition))
         if row is not None:

@@ -1,5 +1,6 @@
 """Load columns of a problem: each measure at each time slot."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,26 +37,23 @@ def find_load_columns(snapshot: Snapshot, goals: Goals) -> tuple[LoadColumn, ...
     header = snapshot.header
     wanted = {goal.resource for goal in goals.balance}
     limited = {r for broker in header.brokers for r in broker.capacity}
-    found = [
-        LoadColumn(measure=resource, slot=0, key=str(resource)) for resource in header.resources
-    ]
-    found += [
-        LoadColumn(measure=resource, slot=1 + i, key=f"{resource}@{slot}")
-        for resource in header.resources
-        if resource in wanted or resource in limited
-        for i, slot in enumerate(header.slots)
-    ]
-    counts = [m for m in wanted if isinstance(m, Count) and m not in TOPIC_MEASURES]
+    found = [LoadColumn(measure=r, slot=0, key=str(r)) for r in header.resources]
+    for resource in header.resources:
+        if resource in wanted or resource in limited:
+            found += _forecast_columns(snapshot, resource)
+    counts = {m for m in wanted if isinstance(m, Count)} - TOPIC_MEASURES
+    if Resource.NET_IN not in header.resources:
+        counts.discard(Count.LEADER_NET_IN)
     for count in sorted(counts):
-        if count is not Count.LEADER_NET_IN:
-            found.append(LoadColumn(measure=count, slot=0, key=str(count)))
-        elif Resource.NET_IN in header.resources:
-            found.append(LoadColumn(measure=count, slot=0, key=str(count)))
-            found += [
-                LoadColumn(measure=count, slot=1 + i, key=f"{count}@{slot}")
-                for i, slot in enumerate(header.slots)
-            ]
+        found.append(LoadColumn(measure=count, slot=0, key=str(count)))
+        if count is Count.LEADER_NET_IN:
+            found += _forecast_columns(snapshot, count)
     return tuple(found)
+
+
+def _forecast_columns(snapshot: Snapshot, measure: Measure) -> Iterator[LoadColumn]:
+    for slot, name in enumerate(snapshot.header.slots, 1):
+        yield LoadColumn(measure=measure, slot=slot, key=f"{measure}@{name}")
 
 
 def column_weight(goal: Goal, snapshot: Snapshot) -> float:
@@ -94,7 +92,9 @@ def _loads(snapshot: Snapshot, dimension: LoadColumn) -> tuple[Floats, Floats]:
     resource = Resource(measure)
     load = _known(snapshot, resource, dimension.slot)
     if resource is Resource.NET_OUT:
-        return _served(snapshot, load, dimension.slot), none
+        # A leader sends to consumers, and what it receives to each follower.
+        followers = np.diff(snapshot.partitions.replica_start) - 1
+        return load + followers * _known(snapshot, Resource.NET_IN, dimension.slot), none
     if resource is Resource.REQUESTS:
         return load, none
     if resource is Resource.CPU:
@@ -106,13 +106,6 @@ def _known(snapshot: Snapshot, resource: Resource, slot: int) -> Floats:
     """(n,) loads of one resource at one slot; 0 where unknown."""
     known: Floats = np.nan_to_num(_measured(snapshot, resource, slot), nan=0.0)
     return known
-
-
-def _served(snapshot: Snapshot, consumers: Floats, slot: int) -> Floats:
-    """(n,) bytes/s a leader sends: to consumers, and its input to each follower."""
-    followers = np.diff(snapshot.partitions.replica_start) - 1
-    served: Floats = consumers + followers * _known(snapshot, Resource.NET_IN, slot)
-    return served
 
 
 def _follower_share(snapshot: Snapshot, slot: int) -> Floats:

@@ -1,11 +1,12 @@
 """A placement of every row, and its value by the solver's own arithmetic."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from model.plan.plan import Move
 from model.snapshot.snapshot import Bools, Count, Floats, Ints
 from solver.budget import Budget
 from solver.problem.problem import CAPACITY_SLACK, Problem, membership, sum_loads
@@ -31,6 +32,23 @@ class Placement:
     def home(cls, problem: Problem) -> "Placement":
         """Return the placement that the snapshot has, before any move."""
         return cls(replicas=problem.replicas, leader=problem.leader)
+
+    @classmethod
+    def after(cls, problem: Problem, moves: Iterable[Move]) -> "Placement":
+        """Return the placement after moves; those of unknown partitions change nothing.
+
+        Raises KeyError for a move to a broker that the problem does not have.
+        """
+        replicas, leader = problem.replicas.copy(), problem.leader.copy()
+        position = {broker: b for b, broker in enumerate(problem.brokers)}
+        for move in moves:
+            row = problem.snapshot.find(move.id)
+            if row is not None:
+                replicas[row] = -1
+                held = [position[b] for b in move.replicas_after]
+                replicas[row, : len(held)] = held
+                leader[row] = position[move.leader_after]
+        return cls(replicas=replicas, leader=leader)
 
     @classmethod
     def of(cls, on: Bools, leader: Ints, most: int) -> "Placement":
@@ -65,28 +83,18 @@ def changed_rows(problem: Problem, placement: Placement) -> list[int]:
 
     Rows that may not stay as they are count even if only the order of their list changes.
     """
-    differs = (placement.replicas != problem.replicas).any(axis=1)
-    rows = np.flatnonzero(differs)
-    moved = _new(problem, placement, rows).any(axis=1)
+    rows = np.flatnonzero((placement.replicas != problem.replicas).any(axis=1))
+    moved = _lacking(placement.replicas[rows], problem.replicas[rows]).any(axis=1)
     led = np.flatnonzero(placement.leader != problem.leader)
     forced = np.flatnonzero(problem.may.forced)
     return sorted({*rows[moved].tolist(), *led.tolist(), *forced.tolist()})
 
 
-def _new(problem: Problem, placement: Placement, rows: Ints) -> Bools:
-    """(len(rows), M) replicas on brokers that had none."""
-    after, before = placement.replicas[rows], problem.replicas[rows]
-    had = (after[:, :, None] == before[:, None, :]).any(axis=2)
-    new: Bools = ~had & (after >= 0)
-    return new
-
-
-def _gone(problem: Problem, placement: Placement, rows: Ints) -> Bools:
-    """(len(rows), M) replicas of the snapshot that have moved elsewhere."""
-    after, before = placement.replicas[rows], problem.replicas[rows]
-    kept = (before[:, :, None] == after[:, None, :]).any(axis=2)
-    gone: Bools = ~kept & (before >= 0)
-    return gone
+def _lacking(lists: Ints, others: Ints) -> Bools:
+    """(m, M) brokers in `lists`, (m, M), that are not in the same row of `others`, (m, M)."""
+    shared = (lists[:, :, None] == others[:, None, :]).any(axis=2)
+    lacking: Bools = ~shared & (lists >= 0)
+    return lacking
 
 
 def loads_of(problem: Problem, placement: Placement) -> Floats:
@@ -193,7 +201,7 @@ def change_costs(problem: Problem, placement: Placement, changed: list[int]) -> 
     Replicas that every allowed placement adds are free.
     """
     rows = np.array(changed, np.int64)
-    new = _new(problem, placement, rows).sum(axis=1)
+    new = _lacking(placement.replicas[rows], problem.replicas[rows]).sum(axis=1)
     free = problem.may.least_new[rows]
     paid: Floats = np.maximum(0, new - free) * problem.costs.replica[rows]
     led = placement.leader[rows] != problem.leader[rows]
@@ -257,7 +265,7 @@ def is_allowed(problem: Problem, placement: Placement) -> bool:
     Searches that round or relax a rule check their results by this before they offer them.
     """
     return (
-        next(broken_limits(problem, placement), None) is None
+        _keeps_limits(problem, placement)
         and keeps_budgets(problem, placement)
         and all(
             keeps_racks(problem, row, placement.holders(row))
@@ -266,26 +274,21 @@ def is_allowed(problem: Problem, placement: Placement) -> bool:
     )
 
 
-def broken_limits(problem: Problem, placement: Placement) -> Iterator[int]:
-    """Yield positions of brokers over a limit, or with replicas that had to leave.
+def _keeps_limits(problem: Problem, placement: Placement) -> bool:
+    """Whether no broker is over a limit, or holds replicas that had to leave.
 
     A broker that is over its limit in the snapshot breaks it only by getting more.
     """
-    loads = loads_of(problem, placement)
     size = len(problem.brokers)
     count = np.bincount(placement.replicas[placement.replicas >= 0], minlength=size)
-    over = (loads > problem.allowed * (1 + CAPACITY_SLACK)).any(axis=1)
-    over |= count > problem.allowed_replicas
-    over[_stuck(problem, placement)] = True
-    yield from (int(b) for b in np.flatnonzero(over))
-
-
-def _stuck(problem: Problem, placement: Placement) -> Ints:
-    """Brokers that still hold replicas that had to go."""
+    most = problem.allowed * (1 + CAPACITY_SLACK)
     rows = np.flatnonzero(problem.may.must_go.any(axis=1))
-    stay = ~_gone(problem, placement, rows) & problem.may.must_go[rows]
-    brokers: Ints = problem.replicas[rows][stay]
-    return brokers
+    gone = _lacking(problem.replicas[rows], placement.replicas[rows])
+    return bool(
+        (loads_of(problem, placement) <= most).all()
+        and (count <= problem.allowed_replicas).all()
+        and (gone >= problem.may.must_go[rows]).all()
+    )
 
 
 def keeps_budgets(problem: Problem, placement: Placement) -> bool:
@@ -298,25 +301,27 @@ def keeps_budgets(problem: Problem, placement: Placement) -> bool:
 def usage(problem: Problem, placement: Placement) -> dict[str, int]:
     """Compute what the changes use of each budget, by the budget's name."""
     rows = np.array(changed_rows(problem, placement), np.int64)
-    new, gone = _new(problem, placement, rows), _gone(problem, placement, rows)
+    topic, before = problem.snapshot.partitions.topic[rows], problem.replicas[rows]
+    after = placement.replicas[rows]
+    new, gone = _lacking(after, before), _lacking(before, after)
     each = new.sum(axis=1)
-    columns = problem.snapshot.partitions
-    into = np.bincount(placement.replicas[rows][new], minlength=1)
-    out = np.bincount(problem.replicas[rows][gone], minlength=1)
-    topic = np.bincount(columns.topic[rows], each, minlength=1)
     led = placement.leader[rows] != problem.leader[rows]
     changed = led | (each > 0)
-    of_topic = np.bincount(columns.topic[rows][changed], minlength=1)
     return {
         "replica_moves": int(each.sum()),
         "bytes": int((each * problem.copied_bytes[rows]).sum()),
         "leader_changes": int(led.sum()),
-        "replica_moves_per_topic": int(topic.max(initial=0)),
-        "replica_moves_in_per_broker": int(into.max(initial=0)),
-        "replica_moves_out_per_broker": int(out.max(initial=0)),
+        "replica_moves_per_topic": _most(topic, each),
+        "replica_moves_in_per_broker": _most(after[new]),
+        "replica_moves_out_per_broker": _most(before[gone]),
         "partitions": int(changed.sum()),
-        "partitions_per_topic": int(of_topic.max(initial=0)),
+        "partitions_per_topic": _most(topic[changed]),
     }
+
+
+def _most(keys: Ints, weights: Ints | None = None) -> int:
+    """The largest number, or sum of weights, that any of the keys comes to; 0 without keys."""
+    return int(np.bincount(keys, weights).max(initial=0))
 
 
 def revert_needless(problem: Problem, placement: Placement, budget: Budget) -> Placement:

@@ -109,18 +109,20 @@ class Problem:
         return np.array([g.tolerance for g in self.counted], np.float64)
 
     @cached_property
+    def shared(self) -> Bools:
+        """(n,) rows on shared storage."""
+        shared = [t.storage is StorageKind.SHARED for t in self.snapshot.header.topics]
+        return np.array(shared, np.bool_)[self.snapshot.partitions.topic]
+
+    @cached_property
     def copied_bytes(self) -> Ints:
         """(n,) bytes that one new replica copies; 0 on shared storage.
 
         Where the size is unknown, one byte more than the bytes budget, if there is one.
         """
-        columns, topics = self.snapshot.partitions, self.snapshot.header.topics
-        shared = np.array([t.storage is StorageKind.SHARED for t in topics], np.bool_)
-        here = shared[columns.topic] if len(topics) else np.zeros(0, np.bool_)
-        most = self.goals.budgets.bytes
-        unknown = 0 if most is None else most + 1
-        size = np.where(columns.local_bytes < 0, unknown, columns.local_bytes)
-        return np.where(here, 0, size).astype(np.int64)
+        local, most = self.snapshot.partitions.local_bytes, self.goals.budgets.bytes
+        size = np.where(local < 0, 0 if most is None else most + 1, local)
+        return np.where(self.shared, 0, size).astype(np.int64)
 
     @cached_property
     def deviations_before(self) -> Floats:
@@ -138,6 +140,15 @@ class Problem:
             self.follow[rows],
             len(self.brokers),
         )
+
+    @property
+    def fill(self) -> Floats:
+        """(B,) weighted load as a multiple of the mean; replicas where no load counts."""
+        if len(self.column):
+            filled: Floats = ((self.deviations_before + 1.0) * self.weight).sum(axis=1)
+            return filled
+        held = self.replicas[self.replicas >= 0]
+        return np.bincount(held, minlength=len(self.brokers)).astype(np.float64)
 
     @cached_property
     def home(self) -> Bools:

@@ -8,7 +8,7 @@ import numpy as np
 from model.files import rounded
 from model.plan.remaining import OverLimit, RackViolation
 from model.snapshot.snapshot import Bools, Floats, Ints, Resource
-from solver.problem.eligibility import FixedReason
+from solver.problem.eligibility import FIXED_REASONS, FixedReason
 from solver.problem.placement import Placement, loads_of
 from solver.problem.problem import Problem
 
@@ -84,13 +84,12 @@ def rack_violations(
     before = np.flatnonzero(sharing(problem, problem.replicas))
     if not len(before):
         return ()
-    after, fixed = sharing(problem, placement.replicas), problem.may.fixed
-    found = []
+    after, found = sharing(problem, placement.replicas), []
     for row in before.tolist():
         pid = problem.snapshot.id(row)
         reason = reasons.get(row, NOT_ASKED)
-        if row in fixed:
-            reason = REASON_NOT_REPAIRED[fixed[row]]
+        if why := int(problem.may.fixed_reason[row]):
+            reason = REASON_NOT_REPAIRED[FIXED_REASONS[why - 1]]
         found.append(
             RackViolation(
                 topic=pid.topic,

@@ -50,30 +50,13 @@ class MoveValue:
     """The brokers it touches; empty where they are not balanced."""
 
 
-def placement_of(problem: Problem, plan: Plan) -> Placement:
-    """Return the placement after a plan's moves, by broker position.
-
-    Raises KeyError for a move to a broker that the problem does not have.
-    """
-    replicas, leader = problem.replicas.copy(), problem.leader.copy()
-    position = {broker: b for b, broker in enumerate(problem.brokers)}
-    for move in plan.moves:
-        row = problem.snapshot.find(move.id)
-        if row is not None:
-            replicas[row] = -1
-            held = sorted(position[b] for b in move.replicas_after)
-            replicas[row, : len(held)] = held
-            leader[row] = position[move.leader_after]
-    return Placement(replicas=replicas, leader=leader)
-
-
 def move_values(problem: Problem, plan: Plan, numbers: Sequence[int]) -> Iterator[MoveValue]:
     """Evaluate moves of a plan, given by their numbers in it, from 1.
 
     Raises KeyError for a move whose partition the snapshot does not have.
     """
-    placement = placement_of(problem, plan)
-    before = deviations(problem, problem.loads_before)
+    placement = Placement.after(problem, plan.moves)
+    before = problem.deviations_before
     after = deviations(problem, loads_of(problem, placement))
     for number in numbers:
         move = plan.moves[number - 1]

@@ -8,7 +8,8 @@ from model.plan.plan import PlanStatus
 from model.plan.remaining import load_text, remaining_words
 from model.snapshot.snapshot import Measure
 from model.units import count_text, percent_text
-from solver.problem.placement import Placement, changed_rows, deviations
+from solver.problem.eligibility import FIXED_REASONS
+from solver.problem.placement import Placement, changed_rows
 from solver.problem.problem import Problem
 from solver.problem.remaining_violations import over_limits, rack_violations
 from solver.repair.repair import ruled_out
@@ -83,8 +84,7 @@ def within_band(problem: Problem) -> bool:
     """
     if problem.topic_share or not problem.counted:
         return False
-    where = np.abs(deviations(problem, problem.loads_before))
-    return bool((where <= problem.tolerance).all())
+    return bool((np.abs(problem.deviations_before) <= problem.tolerance).all())
 
 
 def _under_floors(problem: Problem) -> str:
@@ -113,9 +113,10 @@ def _band(problem: Problem) -> str:
 
 
 def _staying(problem: Problem) -> Iterator[str]:
-    total = len(problem.leader)
-    for why, count in sorted(problem.may.fixed_counts().items()):
-        yield f"{count} of {count_text(total, 'partition')} {why}"
+    total = count_text(len(problem.leader), "partition")
+    for why in sorted(FIXED_REASONS):
+        if count := int(problem.may.kept_by(why).sum()):
+            yield f"{count} of {total} {why}"
 
 
 def _not_worth_it(search: Search) -> str:

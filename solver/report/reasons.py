@@ -1,12 +1,13 @@
 """The reason of each move: the broker it relieves and the one it fills."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
+from model.ids import BrokerId
 from model.plan.remaining import load_text
-from model.snapshot.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats
 from solver.problem.co_location import RackMode
 from solver.problem.placement import Placement, loads_of, row_shift
 from solver.problem.problem import Problem
@@ -42,45 +43,42 @@ class Reasons:
 
     def _over_limit(self, row: int) -> str:
         """Names the broker over a limit that a row relieves most; empty if none."""
-        brokers, shift = self._shift(row)
-        before = self._before[brokers]
-        found = self._most_relieved(brokers, shift, before)
-        if found is None:
+        if (found := self._most_relieved(row, within=False)) is None:
             return ""
-        at, d = found
+        broker, key, load, limit = found
         return (
-            f"relieves broker {self.problem.brokers[brokers[at]]}, which is over its "
-            f"limit of {self._key(d)} ({self._words(d, before[at, d])}, the limit is "
-            f"{self._words(d, self._limit[brokers[at], d])})"
+            f"relieves broker {broker}, which is over its limit of {key} "
+            f"({load}, the limit is {limit})"
         )
 
     def _within_limit(self, row: int) -> str:
         """Names the broker that would exceed a limit without this move; empty if none."""
-        brokers, shift = self._shift(row)
-        without = self._after[brokers] - shift
-        found = self._most_relieved(brokers, shift, without)
-        if found is None:
+        if (found := self._most_relieved(row, within=True)) is None:
             return ""
-        at, d = found
+        broker, key, load, limit = found
         return (
-            f"keeps broker {self.problem.brokers[brokers[at]]} within its limit of "
-            f"{self._key(d)} ({self._words(d, without[at, d])} without this move, the "
-            f"limit is {self._words(d, self._limit[brokers[at], d])})"
+            f"keeps broker {broker} within its limit of {key} "
+            f"({load} without this move, the limit is {limit})"
         )
 
-    def _most_relieved(
-        self, brokers: list[int], shift: Floats, loads: Floats
-    ) -> tuple[int, int] | None:
+    def _most_relieved(self, row: int, *, within: bool) -> tuple[BrokerId, str, str, str] | None:
         """Broker and dimension over a limit that fall most, as shares of the limit.
 
-        `shift` and `loads` are (brokers, D + 1). None where no such load falls.
+        Judged by the loads before the plan, or, if `within`, by those after it without this
+        move. Returned with load and limit as text; None where no such load falls.
         """
+        brokers, shift = self._shift(row)
+        loads = self._after[brokers] - shift if within else self._before[brokers]
         limit = self._limit[brokers]
         relief = np.where(loads > limit * (1 + ROUNDING), -shift / limit, 0.0)
         if relief.max(initial=0.0) <= 0:
             return None
         at, d = divmod(int(np.argmax(relief)), relief.shape[1])
-        return at, d
+        key, text = "replicas", "{:,.0f}".format
+        if d < len(self.problem.dimensions):
+            key = self.problem.dimensions[d].key
+            text = partial(load_text, key)
+        return self.problem.brokers[brokers[at]], key, text(loads[at, d]), text(limit[at, d])
 
     def _shift(self, row: int) -> tuple[list[int], Floats]:
         """Brokers that a row touches, and their (brokers, D + 1) change of loads and replicas."""
@@ -93,21 +91,20 @@ class Reasons:
     def _before(self) -> Floats:
         """(B, D + 1) loads and replicas before the plan."""
         problem = self.problem
-        return _with_counts(problem.loads_before, held(problem, problem.replicas))
+        return np.column_stack([problem.loads_before, held(problem, problem.replicas)])
 
     @cached_property
     def _after(self) -> Floats:
         """(B, D + 1) loads and replicas after the plan."""
         problem, placement = self.problem, self.placement
-        count = held(problem, placement.replicas)
-        return _with_counts(loads_of(problem, placement), count)
+        return np.column_stack([loads_of(problem, placement), held(problem, placement.replicas)])
 
     @cached_property
     def _limit(self) -> Floats:
         """(B, D + 1) limits of loads and replicas."""
         problem = self.problem
         most = problem.goals.replicas_per_broker
-        return _with_counts(problem.limit, np.where(problem.may.holding, most, np.inf))
+        return np.column_stack([problem.limit, np.where(problem.may.holding, most, np.inf)])
 
     @cached_property
     def _repairs(self) -> bool:
@@ -119,35 +116,16 @@ class Reasons:
         before = sharing(problem, problem.replicas)
         return bool((before & ~sharing(problem, self.placement.replicas)).any())
 
-    def _key(self, d: int) -> str:
-        dimensions = self.problem.dimensions
-        return dimensions[d].key if d < len(dimensions) else "replicas"
-
-    def _words(self, d: int, load: float) -> str:
-        dimensions = self.problem.dimensions
-        if d < len(dimensions):
-            return load_text(dimensions[d].key, load)
-        return f"{load:,.0f}"
-
-
-def _with_counts(loads: Floats, count: Floats | Ints) -> Floats:
-    return np.column_stack([loads, count])
-
 
 def _forced(problem: Problem, row: int) -> str:
     """Why a row that may keep any one of its replicas still has to change."""
     spreading = problem.may.spreading
     if spreading.mode[spreading.group[row]] == RackMode.EXACT:
         return "goes where its placement wants it"
-    return f"repairs racks: {_racks(problem, row)} held all its replicas"
-
-
-def _racks(problem: Problem, row: int) -> str:
-    """Names of the racks that a row occupies."""
-    spreading = problem.may.spreading
     home = problem.replicas[row]
     names = sorted({str(spreading.racks[spreading.rack[b]]) for b in home[home >= 0]})
-    return f"{'rack' if len(names) == 1 else 'racks'} {', '.join(names)}"
+    noun = "rack" if len(names) == 1 else "racks"
+    return f"repairs racks: {noun} {', '.join(names)} held all its replicas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,18 +1,15 @@
 """A plan with some moves removed and the others unchanged."""
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from model.bound.bound import price_bound
 from model.goals.goals import Goals, SolveLimits
-from model.plan.plan import Move, Plan, PlanStatus
-from model.plan.remaining import OverLimit
+from model.plan.plan import Plan, PlanStatus
 from model.snapshot.snapshot import Snapshot
 from model.units import count_text
 from solver.log_dirs.balance import keep_directories
 from solver.problem.placement import Placement, changed_rows, is_allowed
-from solver.problem.problem import Problem, compile_problem
+from solver.problem.problem import compile_problem
 from solver.problem.remaining_violations import over_limits, rack_violations
 from solver.report.build_plan import build_plan
 from solver.report.result import Result
@@ -31,7 +28,7 @@ def without_removed_moves(
     """
     problem = compile_problem(snapshot, goals)
     kept = [m for m in plan.moves if not goals.keeps(m.topic, m.partition)]
-    placement = _after(problem, kept)
+    placement = Placement.after(problem, kept)
     if not changed_rows(problem, placement) or not is_allowed(problem, placement):
         return None
     directories = None
@@ -43,7 +40,10 @@ def without_removed_moves(
     search.unrepaired = {problem.snapshot.row_of[v.id]: v.reason for v in plan.rack_violations}
     search.offer(placement)
     _prove(search, plan, placement)
-    edited = _edited(build_plan(search, placement, PlanStatus.IMPROVED, directories), plan)
+    edited = build_plan(search, placement, PlanStatus.IMPROVED, directories)
+    removed = count_text(len(plan.moves) - len(edited.moves), "move")
+    words = f"{removed} removed from plan {plan.hash[:12]}"
+    edited = edited.model_copy(update={"limited_by": words}).seal()
     return Result(
         status=edited.status,
         best=edited,
@@ -54,26 +54,13 @@ def without_removed_moves(
     )
 
 
-def _after(problem: Problem, moves: list[Move]) -> Placement:
-    """The snapshot's placement after these moves."""
-    position = {broker: at for at, broker in enumerate(problem.brokers)}
-    replicas, leader = problem.replicas.copy(), problem.leader.copy()
-    for move in moves:
-        row = problem.snapshot.find(move.id)
-        if row is not None:
-            after = [position[broker] for broker in move.replicas_after]
-            replicas[row, : len(after)] = after
-            leader[row] = position[move.leader_after]
-    return Placement(replicas=replicas, leader=leader)
-
-
 def _prove(search: Search, plan: Plan, placement: Placement) -> None:
     """Carry over what was proved for the original plan.
 
     Removing moves only shrinks the set of allowed placements, so the bound still holds,
     unless the edited plan repairs less than the original: then it may also cost less.
     """
-    problem, bound = search.problem, min(plan.bound, search.objective)
+    problem = search.problem
     racks = rack_violations(problem, placement, search.unrepaired)
     repaired = tuple(v.id for v in racks if v.repaired)
     by_broker = {b.id: b.bound_prices for b in plan.brokers}
@@ -84,19 +71,10 @@ def _prove(search: Search, plan: Plan, placement: Placement) -> None:
         ]
         shape = (len(problem.brokers), len(problem.keys))
         search.prove_by_prices(value, np.array(prices, np.float64).reshape(shape))
-    if set(repaired) == set(plan.repaired) and _within_limits_of(
-        over_limits(problem, placement), plan
-    ):
-        search.prove(bound, plan.bound_method)
-
-
-def _within_limits_of(over: Iterable[OverLimit], plan: Plan) -> bool:
-    """Whether no limit is exceeded by more than in the plan."""
-    most = {(o.broker, o.dimension): o.after for o in plan.over_limit}
-    return all(o.after <= max(o.limit, most.get((o.broker, o.dimension), o.limit)) for o in over)
-
-
-def _edited(edited: Plan, plan: Plan) -> Plan:
-    removed = count_text(len(plan.moves) - len(edited.moves), "move")
-    words = f"{removed} removed from plan {plan.hash[:12]}"
-    return edited.model_copy(update={"limited_by": words}).seal()
+    exceeded = {(o.broker, o.dimension): o.after for o in plan.over_limit}
+    exceeds_no_more = all(
+        o.after <= max(o.limit, exceeded.get((o.broker, o.dimension), o.limit))
+        for o in over_limits(problem, placement)
+    )
+    if set(repaired) == set(plan.repaired) and exceeds_no_more:
+        search.prove(min(plan.bound, search.objective), plan.bound_method)

@@ -119,8 +119,7 @@ def _fill_evenly(slope: Floats, low: Floats, high: Floats, whole: float) -> floa
 def _causes(problem: Problem) -> Iterator[tuple[str, Bools, bool]]:
     """Cause, the rows it keeps in place, and whether broker states bind."""
     none = np.zeros(len(problem.leader), np.bool_)
-    why = problem.may.fixed_reason
-    lost = why == 1 + FIXED_REASONS.index(FixedReason.NO_LEADER)
+    lost = problem.may.kept_by(FixedReason.NO_LEADER)
     if lost.any():
         yield staying_text(int(lost.sum()), FixedReason.NO_LEADER), lost, False
     closed = [
@@ -133,6 +132,6 @@ def _causes(problem: Problem) -> Iterator[tuple[str, Bools, bool]]:
         takes = "takes" if len(closed) == 1 else "take"
         yield f"{names} {takes} no new load", none, True
     for reason in FIXED_REASONS:
-        rows = why == 1 + FIXED_REASONS.index(reason)
+        rows = problem.may.kept_by(reason)
         if rows.any() and reason is not FixedReason.NO_LEADER:
             yield staying_text(int(rows.sum()), reason), rows, True

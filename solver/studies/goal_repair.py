@@ -289,8 +289,7 @@ def _without_state(problem: Problem, broker: int) -> str:
 
 
 def _without_staying(problem: Problem, why: FixedReason) -> str:
-    count = int((problem.may.fixed_reason == 1 + FIXED_REASONS.index(why)).sum())
-    partitions = count_text(count, "partition")
+    partitions = count_text(int(problem.may.kept_by(why).sum()), "partition")
     return {
         FixedReason.EXCLUDED: f"with {partitions} of excluded topics free to move",
         FixedReason.INTERNAL: f"with {partitions} of internal topics free to move",

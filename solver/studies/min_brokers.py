@@ -21,7 +21,7 @@ from model.snapshot.what_if import AddedBrokers, FewestBrokers, Scenario, suppos
 from model.units import count_text
 from solver.budget import Budget
 from solver.problem.co_location import RackMode
-from solver.problem.placement import deviations, loads_of
+from solver.problem.placement import loads_of
 from solver.problem.problem import CAPACITY_SLACK, Problem, compile_problem
 from solver.problem.remaining_violations import excess, held
 from solver.report.result import Result
@@ -200,7 +200,7 @@ def removal_order(problem: Problem) -> list[int]:
     """
     spread = bool((problem.may.spreading.mode != RackMode.OFF).any())
     rack = problem.may.spreading.rack
-    fill = _fill(problem)
+    fill = problem.fill.tolist()
     left = np.flatnonzero(problem.may.holding).tolist()
     drained = []
     while left:
@@ -213,15 +213,6 @@ def removal_order(problem: Problem) -> list[int]:
         left.remove(first)
         drained.append(first)
     return drained[::-1]
-
-
-def _fill(problem: Problem) -> list[float]:
-    """(B,) weighted load as a multiple of the mean; replicas where no load counts."""
-    if len(problem.column):
-        where = deviations(problem, problem.loads_before) + 1.0
-        return list((where * problem.weight).sum(axis=1).tolist())
-    held = problem.replicas[problem.replicas >= 0]
-    return list(map(float, np.bincount(held, minlength=len(problem.brokers))))
 
 
 # ---- the bound

@@ -7,9 +7,9 @@ from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId
 from model.plan.plan import Plan
 from model.snapshot.snapshot import BrokerState, Snapshot
-from solver.problem.placement import objective
+from solver.problem.placement import Placement, objective
 from solver.problem.problem import compile_problem
-from solver.report.counterfactual import WhyNot, move_values, placement_of, why_not
+from solver.report.counterfactual import WhyNot, move_values, why_not
 from solver.solve import solve
 from tests.support.solver.exact_oracle import Row, broker, cluster, goals, moved
 from tests.support.solver.zipf_clusters import synthetic
@@ -37,7 +37,7 @@ def skewed() -> Snapshot:
 def test_a_plan_becomes_the_placement_that_it_was_made_from(skewed: Snapshot) -> None:
     plan = planned(skewed, Goals())
     problem = compile_problem(skewed, Goals())
-    assert objective(problem, placement_of(problem, plan)) == pytest.approx(plan.objective)
+    assert objective(problem, Placement.after(problem, plan.moves)) == pytest.approx(plan.objective)
 
 
 def test_deviations_without_a_move_agree_with_the_evaluator(skewed: Snapshot) -> None:
