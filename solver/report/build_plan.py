@@ -23,6 +23,11 @@ from solver.search.search import Search
 _DOWN: Final = Context(prec=DIGITS, rounding=ROUND_FLOOR)
 
 
+def rounded_down(bound: float) -> float:
+    """Round a bound to the digits of a file; downwards, so that it remains valid."""
+    return float(_DOWN.create_decimal_from_float(bound))
+
+
 def build_plan(
     search: Search,
     placement: Placement,
@@ -36,8 +41,10 @@ def build_plan(
     problem = search.problem
     header = search.problem.snapshot.header
     live = (b.id for b in header.brokers if b.state is not BrokerState.DEAD)
-    if directories is None:
-        directories = _directories(search, placement)
+    if directories is None and problem.goals.level_directories:
+        directories = balance_directories(problem, placement, search)
+    elif directories is None:
+        directories = DirectoryAssignment(chosen={}, gain={}, reason={})
     moves = _moves(problem, placement, directories)
     return Plan(
         cluster_id=header.cluster_id,
@@ -51,8 +58,8 @@ def build_plan(
             objective(problem, Placement.home(problem)) + directories.cost_before
         ),
         objective=rounded(objective(problem, placement) + directories.cost + directories.price),
-        bound=float(_DOWN.create_decimal_from_float(search.bound)),
-        price_bound=float(_DOWN.create_decimal_from_float(search.price_bound)),
+        bound=rounded_down(search.bound),
+        price_bound=rounded_down(search.price_bound),
         bound_method=search.method,
         limited_by=limited_by(search),
         move_price=rounded(problem.costs.move),
@@ -65,12 +72,6 @@ def build_plan(
         over_limit=over_limits(problem, placement),
         rack_violations=rack_violations(problem, placement, search.unrepaired),
     ).seal()
-
-
-def _directories(search: Search, placement: Placement) -> DirectoryAssignment:
-    if not search.problem.goals.level_directories:
-        return DirectoryAssignment(chosen={}, gain={}, reason={})
-    return balance_directories(search.problem, placement, search)
 
 
 def _levels(problem: Problem) -> dict[str, float]:

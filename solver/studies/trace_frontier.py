@@ -8,11 +8,10 @@ every solve gives a point and a line.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context
 from typing import Final
 
 from model.evaluate import evaluate
-from model.files import DIGITS, rounded
+from model.files import rounded
 from model.goals.goals import Goals, ObjectiveKind, SolveLimits
 from model.plan.frontier import (
     Frontier,
@@ -31,6 +30,7 @@ from solver.budget import Budget
 from solver.cpsat.model import MAX_PAIRS, pairs
 from solver.problem.problem import Problem, compile_problem
 from solver.repair.repair import is_broken
+from solver.report.build_plan import rounded_down
 from solver.report.result import Result
 from solver.search.observer import SolveObserver
 from solver.solve import solve
@@ -44,8 +44,6 @@ WORK_OF_ROW: Final = 4e-5
 MOST_BUDGETS: Final = 10
 """Budgets of 1, 2, 4, ... moves tried in addition, where the model is exact."""
 
-_DOWN: Final = Context(prec=DIGITS, rounding=ROUND_FLOOR)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Try:
@@ -56,20 +54,14 @@ class _Try:
     result: Result
 
 
-def trace_frontier(snapshot: Snapshot, goals: Goals, limits: SolveLimits) -> Frontier:
-    """Trace points and proved lines, from no move to nearly all that gain anything.
-
-    The work of `limits` is shared among all solves. Equal arguments give an equal frontier.
-    """
-    return trace_plans(snapshot, goals, limits, SolveObserver())[0]
-
-
 def trace_plans(
     snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
 ) -> tuple[Frontier, tuple[Result | None, ...]]:
-    """Trace the frontier, with the result behind each point; None for the present state.
+    """Trace points and proved lines, from no move to nearly all that gain anything.
 
-    When `observer` stops one solve, no further solves are started.
+    Returns the frontier with the result behind each point; None for the present state.
+    The work of `limits` is shared among all solves; when `observer` stops one, no further
+    ones are started. Equal arguments give an equal frontier.
     """
     problem = compile_problem(snapshot, goals)
     exact = pairs(problem) <= MAX_PAIRS
@@ -78,10 +70,12 @@ def trace_plans(
     whole = Budget(limits=limits, observer=observer)
 
     def attempt(price: float, budget: int | None) -> _Try:
+        # Rounded first, so that the file has exactly the cost that was proved.
+        price = rounded(price)
         part = whole.part(limits.work / solves)
-        found = _attempt(snapshot, goals, part.limits, price, budget, observer)
-        whole.work += found.result.work + WORK_OF_ROW * len(snapshot)
-        return found
+        result = solve(snapshot, goals_at(goals, price, budget), part.limits, observer)
+        whole.work += result.work + WORK_OF_ROW * len(snapshot)
+        return _Try(price=price, budget=budget, result=result)
 
     # The present cost first, so that its plan exists however early the trace ends.
     made: dict[float, _Try] = {}
@@ -91,14 +85,15 @@ def trace_plans(
     tries = [made[factor] for factor in FACTORS if factor in made]
     skipped = len(FACTORS) - len(tries)
     # Under a budget, plans may repair less than the bounds assume.
-    if exact and not _stuck(tries) and not is_broken(problem):
-        price = FACTORS[-1] * present
-        most = max(_count(t.result) for t in tries)
+    stuck = all(t.result.status is PlanStatus.INFEASIBLE for t in tries)
+    if exact and not stuck and not is_broken(problem):
+        plans = [t.result.best for t in tries if t.result.best]
+        most = max((sum(len(m.added) for m in plan.moves) for plan in plans), default=0)
         for budget in _budgets(problem, goals, most):
             if whole.over():
                 skipped += 1
             else:
-                tries.append(attempt(price, budget))
+                tries.append(attempt(FACTORS[-1] * present, budget))
     return _frontier(problem, limits, present, tries, _limited(whole, tries, skipped))
 
 
@@ -124,29 +119,6 @@ def _present_price(problem: Problem) -> float:
     tolerance = min((g.tolerance for g in problem.counted), default=0.1)
     brokers = int(problem.may.holding.sum())
     return tolerance * max(1, brokers) / max(1, len(problem.leader))
-
-
-def _attempt(
-    snapshot: Snapshot,
-    goals: Goals,
-    limits: SolveLimits,
-    price: float,
-    budget: int | None,
-    observer: SolveObserver,
-) -> _Try:
-    # Rounded first, so that the file has exactly the cost that was proved.
-    price = rounded(price)
-    result = solve(snapshot, goals_at(goals, price, budget), limits, observer)
-    return _Try(price=price, budget=budget, result=result)
-
-
-def _stuck(tries: Iterable[_Try]) -> bool:
-    return all(t.result.status is PlanStatus.INFEASIBLE for t in tries)
-
-
-def _count(result: Result) -> int:
-    """New replicas of a plan."""
-    return sum(len(m.added) for m in result.best.moves) if result.best else 0
 
 
 def _budgets(problem: Problem, goals: Goals, most: int) -> Iterator[int]:
@@ -198,7 +170,7 @@ def _home(before: float, present: float, lines: tuple[FrontierLine, ...]) -> Fro
     return FrontierPoint(
         cost=0.0,
         balance=before,
-        bound=_down(min(before, max(0.0, proved))),
+        bound=rounded_down(min(before, max(0.0, proved))),
         moves=0,
         leader_changes=0,
         bytes_to_copy=0,
@@ -211,7 +183,7 @@ def _corners(lines: tuple[FrontierLine, ...], most: float) -> Iterator[FrontierC
     """The lower bound, rounded as in a file, without corners that this merges."""
     last = None
     for corner in lower_bound(lines, most):
-        kept = FrontierCorner(cost=rounded(corner.cost), balance=_down(corner.balance))
+        kept = FrontierCorner(cost=rounded(corner.cost), balance=rounded_down(corner.balance))
         if kept != last:
             yield kept
         last = kept
@@ -221,7 +193,9 @@ def _lines(goals: Goals, tries: Iterable[_Try]) -> tuple[FrontierLine, ...]:
     """One line per cost; a budget's bound says nothing about plans without it."""
     band = goals.objective is ObjectiveKind.BAND
     return tuple(
-        FrontierLine(move_price=t.price, bound=_down(t.result.bound * (t.price if band else 1.0)))
+        FrontierLine(
+            move_price=t.price, bound=rounded_down(t.result.bound * (t.price if band else 1.0))
+        )
         for t in tries
         if t.budget is None and t.result.bound is not None
     )
@@ -253,7 +227,7 @@ def point_at(
     return FrontierPoint(
         cost=rounded(cost),
         balance=rounded(balance),
-        bound=_down(min(balance, max(0.0, proved))),
+        bound=rounded_down(min(balance, max(0.0, proved))),
         moves=sum(len(m.added) for m in moves),
         leader_changes=sum(m.leader_before != m.leader_after for m in moves),
         bytes_to_copy=bytes_of(moves),
@@ -276,8 +250,3 @@ def _nearest(points: tuple[FrontierPoint, ...], asked: list[FrontierPoint]) -> i
         if at:
             return at[-1]
     return None
-
-
-def _down(value: float) -> float:
-    """Round down, so that a bound remains valid."""
-    return float(_DOWN.create_decimal_from_float(value))

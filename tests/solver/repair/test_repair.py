@@ -17,7 +17,7 @@ from solver.problem.problem import compile_problem
 from solver.repair.repair import EXPLAINING_SHARE, REASONS_UNREPAIRED, SHARE, find_repair
 from solver.search.observer import SolveObserver
 from solver.solve import solve
-from solver.studies.trace_frontier import trace_frontier
+from solver.studies.trace_frontier import trace_plans
 from tests.support.solver.begun_search import Stopping
 from tests.support.solver.exact_oracle import (
     OTHER,
@@ -66,7 +66,7 @@ def test_rack_violations_of_a_balanced_cluster_are_repaired(objective: Objective
 
 def test_every_point_of_the_frontier_repairs_the_racks() -> None:
     """Even the cheapest point; staying in place is not an option."""
-    frontier = trace_frontier(cluster(FOUR, IN_ONE_RACK), goals(), LIMITS)
+    frontier, _ = trace_plans(cluster(FOUR, IN_ONE_RACK), goals(), LIMITS, SolveObserver())
     assert frontier.points
     assert min(point.moves for point in frontier.points) == 4
 

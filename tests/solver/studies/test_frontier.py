@@ -13,8 +13,9 @@ from model.goals.goals import Budgets, Goals, ObjectiveKind, SolveLimits
 from model.plan.frontier import Frontier
 from model.plan.proposal import Proposal
 from model.snapshot.snapshot import BrokerState, Snapshot
+from solver.search.observer import SolveObserver
 from solver.solve import solve
-from solver.studies.trace_frontier import trace_frontier
+from solver.studies.trace_frontier import trace_plans
 from tests.support.solver.exact_oracle import Row, _all_places, broker, cluster, goals
 from tests.support.solver.zipf_clusters import synthetic
 
@@ -48,6 +49,10 @@ def every_place(snapshot: Snapshot, given_goals: Goals) -> list[Place]:
     return result
 
 
+def traced(snapshot: Snapshot, given_goals: Goals) -> Frontier:
+    return trace_plans(snapshot, given_goals, LIMITS, SolveObserver())[0]
+
+
 def proved(frontier: Frontier, cost: float) -> float:
     return max([0.0, *(line.at(cost) for line in frontier.lines)])
 
@@ -62,7 +67,7 @@ def skewed(loads: list[float], brokers: int = 3) -> Snapshot:
 @example([1.0, 3.0], ObjectiveKind.BAND)
 def test_no_placement_is_below_the_proved_lines(loads: list[float], kind: ObjectiveKind) -> None:
     snapshot, given_goals = skewed(loads), goals(objective=kind)
-    frontier = trace_frontier(snapshot, given_goals, LIMITS)
+    frontier = traced(snapshot, given_goals)
     for place in every_place(snapshot, given_goals):
         assert place.balance >= proved(frontier, place.cost) - NEAR
 
@@ -72,7 +77,7 @@ def test_no_placement_is_below_the_proved_lines(loads: list[float], kind: Object
 def test_every_corner_of_the_true_frontier_at_1_2_4_moves_is_found(loads: list[float]) -> None:
     """As far as the price of the least costly solve tells plans apart."""
     snapshot, given_goals = skewed(loads), goals()
-    frontier = trace_frontier(snapshot, given_goals, LIMITS)
+    frontier = traced(snapshot, given_goals)
     least = min(p.move_price for p in frontier.points)
     places = every_place(snapshot, given_goals)
     for budget in (0, 1, 2, 4):
@@ -82,7 +87,7 @@ def test_every_corner_of_the_true_frontier_at_1_2_4_moves_is_found(loads: list[f
 
 
 def test_points_rise_in_cost_and_fall_in_balance() -> None:
-    frontier = trace_frontier(skewed([5, 4, 3, 2, 1, 1]), goals(), LIMITS)
+    frontier = traced(skewed([5, 4, 3, 2, 1, 1]), goals())
     costs = [p.cost for p in frontier.points]
     balances = [p.balance for p in frontier.points]
     assert costs == sorted(set(costs))
@@ -90,7 +95,7 @@ def test_points_rise_in_cost_and_fall_in_balance() -> None:
 
 
 def test_it_starts_with_the_cluster_as_it_is() -> None:
-    frontier = trace_frontier(skewed([5, 4, 3]), goals(), LIMITS)
+    frontier = traced(skewed([5, 4, 3]), goals())
     first = frontier.points[0]
     assert (first.cost, first.moves) == (0.0, 0)
     assert first.balance == frontier.balance_before
@@ -98,7 +103,7 @@ def test_it_starts_with_the_cluster_as_it_is() -> None:
 
 def test_the_chosen_point_is_the_plan_at_the_present_cost() -> None:
     snapshot = skewed([5, 4, 3, 2, 1, 1])
-    frontier = trace_frontier(snapshot, goals(), LIMITS)
+    frontier = traced(snapshot, goals())
     plan = solve(snapshot, goals(), LIMITS).best
     assert plan is not None
     assert frontier.chosen is not None
@@ -111,7 +116,7 @@ def test_the_chosen_point_is_the_plan_at_the_present_cost() -> None:
 def test_a_balanced_cluster_has_one_point() -> None:
     rows = [Row(replicas=(i,)) for i in (1, 2, 3)]
     level = cluster([broker(i) for i in (1, 2, 3)], rows)
-    frontier = trace_frontier(level, goals(), LIMITS)
+    frontier = traced(level, goals())
     assert [(p.cost, p.balance) for p in frontier.points] == [(0.0, 0.0)]
     assert frontier.knee is None
 
@@ -119,7 +124,7 @@ def test_a_balanced_cluster_has_one_point() -> None:
 def test_forced_moves_cost_nothing() -> None:
     brokers = [broker(1, state=BrokerState.DRAINING), broker(2), broker(3)]
     rows = [Row(replicas=(1,)), Row(replicas=(1,)), Row(replicas=(2,))]
-    frontier = trace_frontier(cluster(brokers, rows), goals(), LIMITS)
+    frontier = traced(cluster(brokers, rows), goals())
     assert min(p.moves for p in frontier.points) >= 2
     assert frontier.points[0].cost == pytest.approx(0.1, abs=1e-6)
 
@@ -127,25 +132,25 @@ def test_forced_moves_cost_nothing() -> None:
 def test_an_infeasible_frontier_has_reasons_instead_of_points() -> None:
     brokers = [broker(1, state=BrokerState.DRAINING)]
     stuck = cluster(brokers, [Row(replicas=(1,))])
-    frontier = trace_frontier(stuck, goals(), LIMITS)
+    frontier = traced(stuck, goals())
     assert frontier.points == ()
     assert frontier.reasons
 
 
 def test_budgets_of_the_goals_hold() -> None:
     given_goals = goals(budgets=Budgets(replica_moves=2))
-    frontier = trace_frontier(skewed([5, 4, 3, 2, 1, 1]), given_goals, LIMITS)
+    frontier = traced(skewed([5, 4, 3, 2, 1, 1]), given_goals)
     assert max(p.moves for p in frontier.points) == 2
 
 
 def test_equal_arguments_give_equal_bytes() -> None:
     def made() -> bytes:
-        frontier = trace_frontier(synthetic(4, 20, seed=5), Goals(), LIMITS)
+        frontier = traced(synthetic(4, 20, seed=5), Goals())
         return canonical(frontier.model_dump(mode="json"))
 
     assert made() == made()
 
 
 def test_a_frontier_round_trips_through_its_file() -> None:
-    frontier = trace_frontier(skewed([5, 4, 3]), goals(), LIMITS)
+    frontier = traced(skewed([5, 4, 3]), goals())
     assert Frontier.model_validate_json(frontier.model_dump_json()) == frontier
