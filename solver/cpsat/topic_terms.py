@@ -4,6 +4,7 @@ A topic's replicas on a broker are a whole number, so the secants between neighb
 numbers represent the square exactly, and none has to be added later.
 """
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterator
@@ -30,9 +31,8 @@ def topic_terms(
         cost, mean = _weights(problem, measure, weight)
         fixed = _fixed(problem, variables, measure)
         varying = _varying(problem, variables, measure)
-        for topic, b in np.argwhere(np.ones(fixed.shape, np.bool_)).tolist():
-            if not problem.may.holding[b]:
-                continue
+        holding = np.flatnonzero(problem.may.holding).tolist()
+        for topic, b in itertools.product(range(len(fixed)), holding):
             held = varying.get((topic, b), [])
             square = _Square(cost[topic] * units, mean[topic], fixed[topic, b])
             if held:

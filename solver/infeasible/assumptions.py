@@ -97,20 +97,6 @@ class Barriers:
             if pin.brokers or (pin.racks and name not in pin.racks):
                 yield Requirement(RequirementKind.PIN, number)
 
-    def of_leading(self, row: int, broker: int) -> Iterator[Requirement]:
-        """Yield the requirements that forbid a broker that holds a row to lead it.
-
-        `row` and `broker` are positions.
-        """
-        may = self.problem.may
-        if not may.alive[broker] and self.problem.leader[row] != broker:
-            yield Requirement(RequirementKind.STATE, broker)
-
-    def stays(self, row: int) -> Requirement | None:
-        """Return the requirement that keeps a row in place; None if the row may move."""
-        why = int(self.problem.may.fixed_reason[row])
-        return Requirement(RequirementKind.STAYS, why - 1) if why else None
-
     def placements_of(self, row: int) -> tuple[Requirement, ...]:
         """List the explicit placements that match a row's topic, in the order of the goals.
 

@@ -89,9 +89,10 @@ class Feasibility:
             self.lead[row, b] = lead
             for requirement in self._barring(row, b):
                 self.model.add_implication(self.keep(requirement), ~on)
-            if b < len(self.problem.brokers):
-                for requirement in self._barriers.of_leading(row, b):
-                    self.model.add_implication(self.keep(requirement), ~lead)
+            known = b < len(self.problem.brokers)
+            if known and not self.problem.may.alive[b] and self.problem.leader[row] != b:
+                takes_nothing = self.keep(Requirement(RequirementKind.STATE, b))
+                self.model.add_implication(takes_nothing, ~lead)
 
     def _barring(self, row: int, place: int) -> Iterator[Requirement]:
         """Requirements that forbid a row's replica on an existing or an added broker."""
@@ -112,17 +113,17 @@ class Feasibility:
         for leads, holds in zip(lead, on, strict=True):
             if leads is not holds:
                 self.model.add_implication(leads, holds)
-        stays = self._barriers.stays(row)
-        if stays is None:
-            return
-        leader = int(self.problem.leader[row])
-        held = [self.on[row, b] for b in self.home(row)]
-        posted = self.model.add_bool_and(*held, self.lead[row, leader])
-        posted.only_enforce_if(self.keep(stays), self.keep(requirement))
+        if why := int(self.problem.may.fixed_reason[row]):
+            stays = Requirement(RequirementKind.STAYS, why - 1)
+            held = [self.on[row, b] for b in self.home(row)]
+            posted = self.model.add_bool_and(*held, self.lead[row, int(self.problem.leader[row])])
+            posted.only_enforce_if(self.keep(stays), self.keep(requirement))
 
     def _keep_racks(self, row: int) -> None:
         counts, dropped = self._by_rack(row), list[cp_model.LiteralT]()
-        for placement in self._placements_of(row):
+        placements = self._barriers.placements_of(row)
+        # The first placement that matches a row binds it.
+        for placement in placements if self._next_rules else placements[:1]:
             self._keep_placement(row, placement, counts, dropped)
             dropped.append(~self.keep(placement))
         mode = self._barriers.rack_mode
@@ -135,11 +136,6 @@ class Feasibility:
                 self.model.add_implication(stays, self.on[row, b])
             for constraint, literals in post(row, counts):
                 constraint.only_enforce_if(self.keep(RACKS), ~stays, *dropped, *literals)
-
-    def _placements_of(self, row: int) -> tuple[Requirement, ...]:
-        """The placements that match a row; the first one binds it."""
-        found = self._barriers.placements_of(row)
-        return found if self._next_rules else found[:1]
 
     def _keep_placement(
         self,

@@ -10,6 +10,7 @@ from model.goals.goals import SolveLimits
 from model.snapshot.snapshot import Bools, Ints
 from solver.budget import Budget
 from solver.new_topic.replica_counts import Slopes
+from solver.problem.rack_rule import split_observers
 
 GOLDEN: Final = 2654435769
 """2^32 over the golden ratio: multiples of it scatter well (Knuth, volume 3, 6.4)."""
@@ -194,14 +195,8 @@ def ordered(
     lists = []
     for row, first in zip(replicas.tolist(), leader.tolist(), strict=True):
         rest = sorted((b for b in row if b != first), key=lambda b: (second[first, b], b))
-        left = observers.copy()
-        last = []
-        for b in reversed(rest):
-            if left[rack[b]]:
-                left[rack[b]] -= 1
-                last.append(b)
-        middle = [b for b in rest if b not in last]
+        middle, last = split_observers(rest, rack, observers)
         if middle:
             second[first, middle[0]] += 1
-        lists.append((first, *middle, *reversed(last)))
+        lists.append((first, *middle, *last))
     return tuple(lists)

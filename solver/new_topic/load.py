@@ -119,8 +119,7 @@ def _slopes(terms: list[_Term], fill: Floats) -> Slopes:
 
 
 def _shifted(slopes: Slopes, count: Ints) -> Slopes:
-    first = slopes.first + slopes.rise * count
-    return Slopes(first=first, rise=slopes.rise, tie=slopes.tie)
+    return replace(slopes, first=slopes.first + slopes.rise * count)
 
 
 def _fitting(problem: Problem, resource: Resource, load: float) -> Ints:

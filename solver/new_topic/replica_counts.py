@@ -8,8 +8,8 @@ from counting.
 """
 
 import heapq
-from collections.abc import Callable
-from dataclasses import dataclass
+from bisect import bisect_left
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -115,7 +115,11 @@ def least_highest(room: CountLimits) -> int:
 
     The least cap on every broker under which the limits leave enough room.
     """
-    return _first(range(room.total + 1), lambda most: _capped(room, most).enough)
+
+    def is_enough(most: int) -> bool:
+        return replace(room, cap=np.minimum(room.cap, most)).enough
+
+    return bisect_left(range(room.total), True, key=is_enough)
 
 
 def greatest_lowest(room: CountLimits) -> int:
@@ -127,30 +131,7 @@ def greatest_lowest(room: CountLimits) -> int:
     if not len(able):
         return 0
     highest = int(able.min())
-    short = _first(range(highest + 1), lambda step: _has_floor(room, highest - step))
-    return highest - short
-
-
-def _first(among: range, holds: Callable[[int], bool]) -> int:
-    """The first number for which a monotone condition holds, by bisection."""
-    low, high = among.start, among.stop - 1
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-def _capped(room: CountLimits, most: int) -> CountLimits:
-    return CountLimits(
-        cap=np.minimum(room.cap, most),
-        rack=room.rack,
-        least=room.least,
-        most=room.most,
-        total=room.total,
-    )
+    return highest - bisect_left(range(highest), True, key=lambda s: _has_floor(room, highest - s))
 
 
 def _has_floor(room: CountLimits, least: int) -> bool:

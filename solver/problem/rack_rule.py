@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from model.ids import BrokerId
+from model.snapshot.snapshot import Ints
 from solver.problem.co_location import RackMode
 from solver.problem.problem import Problem
 
@@ -46,11 +47,24 @@ def observers_last(
     The leader is never an observer; the order is otherwise kept.
     """
     spreading = problem.may.spreading
-    left = spreading.observers[spreading.group[row]].copy()
-    observers = []
-    for broker in reversed(replicas):
-        rack = spreading.rack[problem.brokers.index(broker)]
-        if left[rack] and broker != replicas[0]:
-            left[rack] -= 1
-            observers.append(broker)
-    return (*(b for b in replicas if b not in observers), *reversed(observers))
+    followers = [problem.brokers.index(b) for b in replicas[1:]]
+    middle, last = split_observers(
+        followers, spreading.rack, spreading.observers[spreading.group[row]]
+    )
+    return (*replicas[:1], *(problem.brokers[b] for b in (*middle, *last)))
+
+
+def split_observers(
+    followers: Sequence[int], rack: Ints, observers: Ints
+) -> tuple[list[int], list[int]]:
+    """Split followers, by position and in order, into others and observers.
+
+    `rack` is (B,) rack numbers and `observers` (Q,) how many replicas in each rack are
+    observers: the last ones there.
+    """
+    left, last = observers.copy(), []
+    for b in reversed(followers):
+        if left[rack[b]]:
+            left[rack[b]] -= 1
+            last.append(b)
+    return [b for b in followers if b not in last], last[::-1]
