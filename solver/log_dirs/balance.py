@@ -1,6 +1,7 @@
 """Log directories for all brokers of a placement, with costs and reasons."""
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,14 +10,15 @@ import numpy as np
 from model.goals.goals import SolveLimits
 from model.ids import BrokerId
 from model.plan.plan import ANY_DIR, Move
+from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.budget import Budget
 from solver.log_dirs.broker_dirs import CLOSE, BrokerDirs, find_dirs
 from solver.log_dirs.dual_bound import price_bound
 from solver.log_dirs.exact_directories import fit, is_small, solve_exactly
-from solver.log_dirs.gains import BalancedBroker, change_words, gains, paths_of
 from solver.log_dirs.moves_and_swaps import improve, place_and_improve
-from solver.problem.placement import Placement
+from solver.problem.placement import Placement, changed_rows
 from solver.problem.problem import Problem
+from solver.report.reasons import deviation_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,29 @@ class DirectoryAssignment:
         if row not in self.chosen:
             return ()
         return tuple(self.chosen[row].get(b, ANY_DIR) for b in replicas)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BalancedBroker:
+    """The directories chosen for one broker's k replicas, and their bound."""
+
+    dirs: BrokerDirs
+    """The broker, without replicas that are assigned no directory."""
+    where: Ints
+    """(k,) directory of each replica."""
+    bound: float = 0.0
+
+    @property
+    def used(self) -> Floats:
+        """(m,) bytes in each directory after the plan."""
+        return self.dirs.used(self.where)
+
+    @property
+    def changed(self) -> Bools:
+        """(k,) replicas that change directory within the broker."""
+        home = self.dirs.home
+        changed: Bools = (home >= 0) & (home != self.where)
+        return changed
 
 
 WORK_SHARE: Final = 0.05
@@ -123,20 +148,20 @@ def keep_directories(
 
 def _with_named(
     problem: Problem, dirs: BrokerDirs, named: Mapping[tuple[int, BrokerId], str]
-) -> BalancedBroker:
-    broker, paths = problem.brokers[dirs.broker], paths_of(problem, dirs)
+) -> _BalancedBroker:
+    broker, paths = problem.brokers[dirs.broker], _paths(problem, dirs)
     where = dirs.home.copy()
     for i, row in enumerate(dirs.row.tolist()):
         if (row, broker) in named:
             where[i] = paths.index(named[row, broker])
     lies = where >= 0
-    return BalancedBroker(dirs=dirs.only(lies), where=where[lies])
+    return _BalancedBroker(dirs=dirs.only(lies), where=where[lies])
 
 
-def _balance_broker(dirs: BrokerDirs, budget: Budget) -> BalancedBroker:
+def _balance_broker(dirs: BrokerDirs, budget: Budget) -> _BalancedBroker:
     if not dirs.counts(dirs.total):
         stays = dirs.home >= 0
-        return BalancedBroker(dirs=dirs.only(stays), where=dirs.home[stays])
+        return _BalancedBroker(dirs=dirs.only(stays), where=dirs.home[stays])
     steps = budget.part(budget.work_left + FREE_WORK)
     where = place_and_improve(dirs, steps)
     work = budget.work_left * BROKER_SHARE
@@ -153,23 +178,23 @@ def _balance_broker(dirs: BrokerDirs, budget: Budget) -> BalancedBroker:
         bound = max(bound, proved)
     budget.spend(steps)
     budget.spend(exact)
-    return BalancedBroker(dirs=dirs, where=where, bound=min(bound, dirs.objective(where)))
+    return _BalancedBroker(dirs=dirs, where=where, bound=min(bound, dirs.objective(where)))
 
 
 def _gather(
-    problem: Problem, placement: Placement, balanced: list[BalancedBroker]
+    problem: Problem, placement: Placement, balanced: list[_BalancedBroker]
 ) -> DirectoryAssignment:
     chosen: dict[int, dict[BrokerId, str]] = {}
     reason: dict[int, str] = {}
     for found in balanced:
         broker = problem.brokers[found.dirs.broker]
-        paths = paths_of(problem, found.dirs)
+        paths = _paths(problem, found.dirs)
         for i in np.flatnonzero(found.where != found.dirs.home).tolist():
             path = paths[int(found.where[i])]
             chosen.setdefault(int(found.dirs.row[i]), {})[broker] = path
         for i in np.flatnonzero(found.changed).tolist():
             row = int(found.dirs.row[i])
-            reason.setdefault(row, change_words(problem, found, i))
+            reason.setdefault(row, _reason(problem, found, i))
     before = find_dirs(problem, Placement.home(problem))
     return DirectoryAssignment(
         chosen=dict(sorted(chosen.items())),
@@ -177,6 +202,86 @@ def _gather(
         cost=sum(found.dirs.imbalance(found.used) for found in balanced),
         price=sum(found.dirs.change_cost(found.where) for found in balanced),
         bound=sum(found.bound for found in balanced),
-        gain=gains(problem, placement, balanced),
+        gain=_gains(problem, placement, balanced),
         reason=reason,
     )
+
+
+def _paths(problem: Problem, dirs: BrokerDirs) -> list[str]:
+    """Paths of one broker's directories, in the snapshot's order."""
+    listed = problem.snapshot.header.brokers[dirs.broker].log_dirs
+    return [d.path for d in listed]
+
+
+def _reason(problem: Problem, found: _BalancedBroker, item: int) -> str:
+    """Why a replica, by position, changes its directory: the utilisation of both before."""
+    pair = int(found.dirs.home[item]), int(found.where[item])
+    source, target = (_paths(problem, found.dirs)[j] for j in pair)
+    relative = found.dirs.deviation(found.dirs.before)
+    over, under = (float(relative[j]) for j in pair)
+    broker = problem.brokers[found.dirs.broker]
+    return (
+        f"{'relieves' if over > 0 else 'takes from'} {source} of broker {broker} "
+        f"(disk {deviation_text(over)}); {target} is {deviation_text(under)}"
+    )
+
+
+def _gains(
+    problem: Problem, placement: Placement, balanced: list[_BalancedBroker]
+) -> dict[int, float]:
+    """By changed row: rise of costs, in units of F, if it stayed as it was.
+
+    Covers rows that change broker, directory or leader.
+    """
+    used = {found.dirs.broker: found.used for found in balanced}
+    cost = {f.dirs.broker: f.dirs.imbalance(f.used) for f in balanced}
+    of_broker = {found.dirs.broker: found.dirs for found in balanced}
+    chosen, price = _chosen_dirs(balanced)
+    gain = {}
+    for row in sorted({*changed_rows(problem, placement), *chosen}):
+        back: dict[int, Floats] = {}
+        for broker, j, size in _reverted(problem, placement, row, chosen[row]):
+            if broker in used:
+                back.setdefault(broker, used[broker].copy())[j] += size
+        rise = sum(of_broker[b].imbalance(u) - cost[b] for b, u in back.items())
+        gain[row] = rise - price[row]
+    return gain
+
+
+def _chosen_dirs(
+    balanced: list[_BalancedBroker],
+) -> tuple[dict[int, dict[int, int]], dict[int, float]]:
+    """By row: the directory chosen on each broker, by position, and the cost."""
+    chosen: dict[int, dict[int, int]] = defaultdict(dict)
+    price: dict[int, float] = defaultdict(float)
+    for found in balanced:
+        for i in np.flatnonzero(found.where != found.dirs.home).tolist():
+            row = int(found.dirs.row[i])
+            chosen[row][found.dirs.broker] = int(found.where[i])
+            price[row] += float(found.dirs.price[i])
+    return chosen, price
+
+
+def _reverted(
+    problem: Problem, placement: Placement, row: int, chosen: dict[int, int]
+) -> Iterator[tuple[int, int, float]]:
+    """Brokers and directories, with the bytes they would hold more if a row stayed."""
+    size = max(0.0, float(problem.snapshot.partitions.local_bytes[row]))
+    for broker, j in chosen.items():
+        yield broker, j, -size
+    after = set(placement.holders(row))
+    for broker, j in _home_dirs(problem, row):
+        if broker in chosen or broker not in after:
+            yield broker, j, size
+
+
+def _home_dirs(problem: Problem, row: int) -> list[tuple[int, int]]:
+    """Broker and directory of each of a row's replicas whose directory is known."""
+    columns = problem.snapshot.partitions
+    if columns.replica_dir is None:
+        return []
+    start, end = columns.replica_start[row : row + 2].tolist()
+    pairs = zip(
+        problem.replicas[row].tolist(), columns.replica_dir[start:end].tolist(), strict=False
+    )
+    return [(broker, j) for broker, j in pairs if j >= 0]
