@@ -10,7 +10,7 @@ import numpy as np
 from model.goals.goals import SolveLimits
 from model.ids import BrokerId
 from model.plan.plan import ANY_DIR, Move
-from model.snapshot.snapshot import Bools, Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.budget import Budget
 from solver.log_dirs.broker_dirs import CLOSE, BrokerDirs, find_dirs
 from solver.log_dirs.dual_bound import price_bound
@@ -69,13 +69,6 @@ class _BalancedBroker:
     def used(self) -> Floats:
         """(m,) bytes in each directory after the plan."""
         return self.dirs.used(self.where)
-
-    @property
-    def changed(self) -> Bools:
-        """(k,) replicas that change directory within the broker."""
-        home = self.dirs.home
-        changed: Bools = (home >= 0) & (home != self.where)
-        return changed
 
 
 WORK_SHARE: Final = 0.05
@@ -190,11 +183,10 @@ def _gather(
         broker = problem.brokers[found.dirs.broker]
         paths = _paths(problem, found.dirs)
         for i in np.flatnonzero(found.where != found.dirs.home).tolist():
-            path = paths[int(found.where[i])]
-            chosen.setdefault(int(found.dirs.row[i]), {})[broker] = path
-        for i in np.flatnonzero(found.changed).tolist():
             row = int(found.dirs.row[i])
-            reason.setdefault(row, _reason(problem, found, i))
+            chosen.setdefault(row, {})[broker] = paths[int(found.where[i])]
+            if found.dirs.home[i] >= 0:
+                reason.setdefault(row, _reason(problem, found, i))
     before = find_dirs(problem, Placement.home(problem))
     return DirectoryAssignment(
         chosen=dict(sorted(chosen.items())),

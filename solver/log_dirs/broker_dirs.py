@@ -155,12 +155,13 @@ def find_dirs(problem: Problem, placement: Placement) -> Iterator[BrokerDirs]:
     Replicas on shared storage have no directory to choose; those of unknown size or
     directory, and rows that may not move, keep theirs.
     """
-    goal = _goal(problem)
+    disks = [g for g in problem.goals.balance if g.resource is Resource.DISK]
+    goal = disks[0] if disks else Goal(resource=Resource.DISK)
     if problem.snapshot.partitions.replica_dir is None or goal.weight == 0:
         return
     replicas = _find_replicas(problem, placement)
     listed = [len(b.log_dirs) for b in problem.snapshot.header.brokers]
-    before = _bytes(problem, problem.replicas, _positions(problem), max(listed))
+    before = _bytes_before(problem, max(listed))
     for broker, count in enumerate(listed):
         if count > 1 and problem.may.alive[broker]:
             here = replicas.of(broker)
@@ -186,12 +187,6 @@ class _Replicas:
         )
 
 
-def _goal(problem: Problem) -> Goal:
-    """The goal for disks, or a default one where none is set."""
-    found = [g for g in problem.goals.balance if g.resource is Resource.DISK]
-    return found[0] if found else Goal(resource=Resource.DISK)
-
-
 def _positions(problem: Problem) -> Ints:
     """(n, M) directory of each of the snapshot's replicas, -1 where unknown."""
     columns = problem.snapshot.partitions
@@ -207,10 +202,11 @@ def _sizes(problem: Problem) -> Floats:
     return np.maximum(0, local).astype(np.float64)
 
 
-def _bytes(problem: Problem, replicas: Ints, at: Ints, most: int) -> Floats:
+def _bytes_before(problem: Problem, most: int) -> Floats:
     """(B, most) bytes in each directory, as far as directories are known."""
-    row, k = np.nonzero((replicas >= 0) & (at >= 0))
-    key = replicas[row, k] * most + at[row, k]
+    at = _positions(problem)
+    row, k = np.nonzero(at >= 0)
+    key = problem.replicas[row, k] * most + at[row, k]
     size = len(problem.brokers) * most
     held = np.bincount(key, _sizes(problem)[row], minlength=size)
     return held.astype(np.float64).reshape(len(problem.brokers), most)

@@ -89,7 +89,13 @@ def assign_replicas(
     budget = Budget(limits=limits or SolveLimits(), observer=observer or SolveObserver())
     problem = compile_problem(snapshot, goals)
     load = expected_load(problem, topic)
-    reasons = tuple(_too_few(problem, topic))
+    reasons: tuple[str, ...] = ()
+    taking = int(problem.may.alive.sum())
+    if taking < topic.replication_factor:
+        reasons = (
+            f"{count_text(topic.replication_factor, 'replica')} need as many brokers, "
+            f"and {count_text(taking, 'broker')} may take a new replica",
+        )
     groups = () if reasons else tuple(_groups(problem, topic))
     rooms = [_room(group, topic, load) for group in groups]
     for group, room in zip(groups, rooms, strict=True):
@@ -111,16 +117,6 @@ def assign_replicas(
 
 def _limited(budget: Budget) -> str:
     return STOPPED if budget.stopped else "search budget exhausted"
-
-
-def _too_few(problem: Problem, topic: NewTopic) -> Iterator[str]:
-    """Whether the cluster as a whole is too small."""
-    taking = int(problem.may.alive.sum())
-    if taking < topic.replication_factor:
-        yield (
-            f"{count_text(topic.replication_factor, 'replica')} need as many brokers, "
-            f"and {count_text(taking, 'broker')} may take a new replica"
-        )
 
 
 def _groups(problem: Problem, topic: NewTopic) -> Iterator[_Group]:

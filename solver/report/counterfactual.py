@@ -123,19 +123,18 @@ def why_not(snapshot: Snapshot, plan: Plan, row: int, broker: BrokerId) -> WhyNo
     if not tried:
         return _already_there(planned, row, broker)
     faults, found, change = min(tried, key=lambda t: (len(t[0]), t[1].objective))
-    cost, price = found.objective - now.objective, found.prices - now.prices
     return WhyNot(
         partition=snapshot.id(row),
         broker=broker,
-        forbidden=tuple(faults),
-        cost=cost,
-        price=price,
-        words=tuple(_answer(planned, change, now, found, faults, plan)),
+        forbidden=faults,
+        cost=found.objective - now.objective,
+        price=found.prices - now.prices,
+        words=faults or tuple(_answer(planned, change, now, found, plan)),
     )
 
 
-def _new_faults(found: Evaluation, known: set[str]) -> list[str]:
-    return [f"{v.rule}: {v.words}" for v in found.violations if v.words not in known]
+def _new_faults(found: Evaluation, known: set[str]) -> tuple[str, ...]:
+    return tuple(f"{v.rule}: {v.words}" for v in found.violations if v.words not in known)
 
 
 def _planned(proposal: Proposal, row: int) -> Change:
@@ -180,22 +179,13 @@ def _already_there(proposal: Proposal, row: int, broker: BrokerId) -> WhyNot:
 
 
 def _answer(
-    proposal: Proposal,
-    change: Change,
-    now: Evaluation,
-    found: Evaluation,
-    faults: Sequence[str],
-    plan: Plan,
+    proposal: Proposal, change: Change, now: Evaluation, found: Evaluation, plan: Plan
 ) -> Iterator[str]:
-    if faults:
-        yield from faults
-        return
     pid = proposal.snapshot.id(change.row)
     cost, price = found.objective - now.objective, found.prices - now.prices
-    even = cost - price
     if set(change.replicas) == set(proposal.snapshot.replicas(change.row)):
         yield f"it would undo the plan's move of {pid}"
-    parts = f"{even:+.3g} from imbalance, {price:+.3g} from the cost of moves"
+    parts = f"{cost - price:+.3g} from imbalance, {price:+.3g} from the cost of moves"
     how = f"allowed{_in_place(proposal, change)}"
     if cost > 0:
         yield f"{how}, and the imbalance score would rise by {cost:.3g}: {parts}"
