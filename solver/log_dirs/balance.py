@@ -106,17 +106,17 @@ def reserved_work(problem: Problem, limits: SolveLimits) -> float:
 
 
 def balance_directories(
-    problem: Problem, placement: Placement, budget: Budget | None = None
+    problem: Problem, placement: Placement, budget: Budget
 ) -> DirectoryAssignment:
     """Choose directories on every broker that may take load and has several.
 
     A broker's directories are optimal where the problem is small; otherwise no single
     move or swap improves them. Both as far as the search budget allows.
     """
-    whole = budget or Budget(limits=SolveLimits())
-    part = whole.part(max(WORK_SHARE * whole.limits.work, reserved_work(problem, whole.limits)))
+    reserved = reserved_work(problem, budget.limits)
+    part = budget.part(max(WORK_SHARE * budget.limits.work, reserved))
     balanced = [_balance_broker(dirs, part) for dirs in find_dirs(problem, placement)]
-    whole.spend(part)
+    budget.spend(part)
     return _gather(problem, placement, balanced)
 
 

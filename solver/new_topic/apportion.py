@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 
-from model.goals.goals import SolveLimits
 from model.snapshot.snapshot import Bools, Ints
 from solver.budget import Budget
 from solver.new_topic.replica_counts import Slopes
@@ -75,7 +74,7 @@ class Leadership:
     slopes: Slopes
 
 
-def choose_leaders(replicas: Ints, rules: Leadership, budget: Budget | None = None) -> Ints | None:
+def choose_leaders(replicas: Ints, rules: Leadership, budget: Budget) -> Ints | None:
     """Choose (n,) leaders of least cost for (n, M) replica lists.
 
     Leadership is passed along chains of rows (augmenting paths) as long as that lowers
@@ -87,7 +86,6 @@ def choose_leaders(replicas: Ints, rules: Leadership, budget: Budget | None = No
     if not all(able):
         return None
     state = _Leaders(able, rules)
-    budget = budget or Budget(limits=SolveLimits())
     while not budget.over() and state.improve():
         budget.work += WORK_OF_BROKER * len(state.count) + WORK_OF_LOOK * state.looks
         state.looks = 0

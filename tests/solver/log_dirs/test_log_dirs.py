@@ -85,8 +85,13 @@ def solved(
 ) -> DirectoryAssignment:
     """The directories where no replica leaves its broker."""
     problem = compile_problem(state, goals)
-    budget = Budget(limits=limits or SolveLimits())
-    return balance_directories(problem, Placement.home(problem), budget)
+    return assigned(problem, Placement.home(problem), limits)
+
+
+def assigned(
+    problem: Problem, placement: Placement, limits: SolveLimits | None = None
+) -> DirectoryAssignment:
+    return balance_directories(problem, placement, Budget(limits=limits or SolveLimits()))
 
 
 def filled(state: Snapshot, result: DirectoryAssignment, broker: int = 1) -> list[int]:
@@ -264,7 +269,7 @@ def test_an_arrival_goes_where_there_is_least() -> None:
     """At no extra cost: it is already charged as a new replica."""
     state = jbod([[(1, 0)], [(1, 0)], [(2, 1)]], [50, 50, 50])
     problem = compile_problem(state, CHEAP)
-    result = balance_directories(problem, sent(problem, (0, 1, 2)))
+    result = assigned(problem, sent(problem, (0, 1, 2)))
     assert result.chosen[0] == {2: "/a"}
     assert result.log_dirs(0, ids(2)) == ("/a",)
 
@@ -272,7 +277,7 @@ def test_an_arrival_goes_where_there_is_least() -> None:
 def test_a_plan_names_directories_in_the_order_of_its_replicas() -> None:
     state = jbod([[(1, 0), (2, 0)], [(3, 1)]], [50, 50], brokers_=3)
     problem = compile_problem(state, CHEAP)
-    result = balance_directories(problem, sent(problem, (0, 2, 3)))
+    result = assigned(problem, sent(problem, (0, 2, 3)))
     assert result.log_dirs(0, ids(3, 1)) == ("/a", "any")
     assert result.log_dirs(0, ids(1, 3)) == ("any", "/a")
     assert result.log_dirs(1, ids(3)) == ()
@@ -293,7 +298,7 @@ def test_replicas_that_stay_make_room_for_one_that_arrives() -> None:
     full = [120.0, 120.0]
     state = jbod([[(1, 0)], [(1, 1)], [(2, 0)]], [40, 40, 80], capacity=full)
     problem = compile_problem(state, CHEAP)
-    result = balance_directories(problem, sent(problem, (2, 2, 1)))
+    result = assigned(problem, sent(problem, (2, 2, 1)))
     assert filled(state, result) == [80, 80]
 
 
@@ -301,7 +306,7 @@ def test_an_arrival_that_fits_nowhere_is_left_to_the_broker() -> None:
     full = [50.0, 50.0]
     state = jbod([[(1, 0)], [(1, 1)], [(2, 0)]], [10, 10, 80], capacity=full)
     problem = compile_problem(state, CHEAP)
-    result = balance_directories(problem, sent(problem, (2, 2, 1)))
+    result = assigned(problem, sent(problem, (2, 2, 1)))
     assert 2 not in result.chosen
 
 
@@ -309,14 +314,14 @@ def test_a_broker_whose_only_arrival_fits_nowhere_costs_nothing() -> None:
     """What remains is the cost of broker 1, of whose directories one is empty."""
     state = jbod([[(1, 0)], [(1, 1)]], [80, 80], capacity=[50.0, 50.0])
     problem = compile_problem(state, CHEAP)
-    result = balance_directories(problem, sent(problem, (0, 1, 2)))
+    result = assigned(problem, sent(problem, (0, 1, 2)))
     assert (result.chosen, result.cost) == ({}, 2.0)
 
 
 def test_an_arrival_does_not_go_into_a_cordoned_directory() -> None:
     state = jbod([[(1, 0)], [(2, 0)]], [10, 10], cordoned=[1])
     problem = compile_problem(state, CHEAP)
-    result = balance_directories(problem, sent(problem, (0, 1, 2)))
+    result = assigned(problem, sent(problem, (0, 1, 2)))
     assert result.chosen[0] == {2: "/a"}
 
 
@@ -414,7 +419,7 @@ def tiny(draw: st.DrawFn) -> Case:
 @given(tiny())
 def test_directories_are_optimal(case: Case) -> None:
     """The rules of `model` allow them, and no other choice is better."""
-    result = balance_directories(*case)
+    result = assigned(*case)
     value = result.cost + result.price
     proposal = proposal_of(*case, result)
     assert directory_words(proposal) == []
@@ -427,7 +432,7 @@ def test_directories_are_optimal(case: Case) -> None:
 @settings(max_examples=25, deadline=None)
 @given(tiny())
 def test_gains_are_what_each_row_would_cost_if_it_stayed(case: Case) -> None:
-    result = balance_directories(*case, Budget(limits=NO_WORK))
+    result = assigned(*case, NO_WORK)
     proposal = proposal_of(*case, result)
     value = plain_objective(proposal)
     assert sorted(result.gain) == sorted(proposal.changed)
@@ -440,7 +445,7 @@ def test_gains_are_what_each_row_would_cost_if_it_stayed(case: Case) -> None:
 @settings(max_examples=25, deadline=None)
 @given(tiny())
 def test_costs_agree_with_the_evaluator(case: Case) -> None:
-    result = balance_directories(*case)
+    result = assigned(*case)
     evaluation = evaluate_proposal(proposal_of(*case, result))
     expected = change_cost(*case) + result.price
     assert evaluation.prices == pytest.approx(expected)

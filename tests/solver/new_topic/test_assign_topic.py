@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.errors import ConfigError
-from model.goals.goals import Goals, RackRule
+from model.goals.goals import Goals, RackRule, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.proposal import Change, Proposal
 from model.rules import violations_of
@@ -24,6 +24,7 @@ from model.snapshot.snapshot import (
     Topic,
     partitions_from_rows,
 )
+from solver.budget import Budget
 from solver.new_topic.apportion import Leadership, choose_leaders, deal
 from solver.new_topic.assign_topic import assign_replicas
 from solver.new_topic.replica_counts import (
@@ -325,7 +326,7 @@ def test_dealing_keeps_every_count_and_repeats_no_broker(
 def test_no_choice_of_leaders_costs_less(rows: list[list[int]], first: list[float]) -> None:
     slopes = Slopes(first=np.array(first), rise=np.ones(4), tie=np.zeros(4))
     rules = Leadership(able=np.ones(4, np.bool_), cap=np.full(4, 9), slopes=slopes)
-    leader = choose_leaders(np.array(rows), rules)
+    leader = choose_leaders(np.array(rows), rules, Budget(limits=SolveLimits()))
     assert leader is not None
     best = min(slopes.cost(np.bincount(led, minlength=4)) for led in itertools.product(*rows))
     cost = slopes.cost(np.bincount(leader, minlength=4))
