@@ -5,7 +5,6 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from model.ids import BrokerId
 from model.plan.remaining import load_text
 from model.snapshot.snapshot import Floats
 from solver.problem.co_location import RackMode
@@ -36,49 +35,34 @@ class Reasons:
         if problem.may.forced[row]:
             return _forced(problem, row)
         return (
-            self._over_limit(row)
-            or (self._within_limit(row) if gain <= 0 and self._repairs else "")
+            self._limit_words(row, within=False)
+            or (self._limit_words(row, within=True) if gain <= 0 and self._repairs else "")
             or _balance(problem, self.placement, row)
         )
 
-    def _over_limit(self, row: int) -> str:
-        """Names the broker over a limit that a row relieves most; empty if none."""
-        if (found := self._most_relieved(row, within=False)) is None:
-            return ""
-        broker, key, load, limit = found
-        return (
-            f"relieves broker {broker}, which is over its limit of {key} "
-            f"({load}, the limit is {limit})"
-        )
-
-    def _within_limit(self, row: int) -> str:
-        """Names the broker that would exceed a limit without this move; empty if none."""
-        if (found := self._most_relieved(row, within=True)) is None:
-            return ""
-        broker, key, load, limit = found
-        return (
-            f"keeps broker {broker} within its limit of {key} "
-            f"({load} without this move, the limit is {limit})"
-        )
-
-    def _most_relieved(self, row: int, *, within: bool) -> tuple[BrokerId, str, str, str] | None:
-        """Broker and dimension over a limit that fall most, as shares of the limit.
+    def _limit_words(self, row: int, *, within: bool) -> str:
+        """Names the broker over a limit that a row relieves most; empty if none.
 
         Judged by the loads before the plan, or, if `within`, by those after it without this
-        move. Returned with load and limit as text; None where no such load falls.
+        move. Relief is measured as a share of the limit.
         """
         brokers, shift = self._shift(row)
         loads = self._after[brokers] - shift if within else self._before[brokers]
         limit = self._limit[brokers]
         relief = np.where(loads > limit * (1 + ROUNDING), -shift / limit, 0.0)
         if relief.max(initial=0.0) <= 0:
-            return None
+            return ""
         at, d = divmod(int(np.argmax(relief)), relief.shape[1])
         key, text = "replicas", "{:,.0f}".format
         if d < len(self.problem.dimensions):
             key = self.problem.dimensions[d].key
             text = partial(load_text, key)
-        return self.problem.brokers[brokers[at]], key, text(loads[at, d]), text(limit[at, d])
+        broker, load = self.problem.brokers[brokers[at]], text(loads[at, d])
+        its_limit = f"the limit is {text(limit[at, d])}"
+        if within:
+            words = f"keeps broker {broker} within its limit of {key}"
+            return f"{words} ({load} without this move, {its_limit})"
+        return f"relieves broker {broker}, which is over its limit of {key} ({load}, {its_limit})"
 
     def _shift(self, row: int) -> tuple[list[int], Floats]:
         """Brokers that a row touches, and their (brokers, D + 1) change of loads and replicas."""
