@@ -81,7 +81,6 @@ class ExactModel:
         terms = self.objective.terms.items()
         filled = {} if among else {b: term.deviation for (b, k), term in terms if k == 0}
         self._symmetry = Symmetry(problem, self.variables, filled)
-        self._symmetry.post()
         self._follows_hints = True
 
     def hint(self, placement: Placement) -> None:

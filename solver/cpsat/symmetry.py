@@ -20,28 +20,21 @@ class Symmetry:
     def __init__(
         self, problem: Problem, variables: Variables, filled: Mapping[int, cp_model.IntVar]
     ) -> None:
-        """Group equal rows and brokers; `filled` has each broker's deviation of the first goal.
+        """Post the orders as constraints.
 
-        Brokers are ordered only if it is not empty.
+        Of equal rows, an earlier one is not led by a later broker; of equal brokers, an
+        earlier one has at least the load of a later one in the first resource. `filled` has
+        each broker's deviation there; if it is empty, brokers are not ordered.
         """
         self._problem, self._variables, self._filled = problem, variables, filled
         self._rows = equal_rows(problem, variables)
         self._brokers = equal_brokers(problem, variables) if filled else []
-
-    def post(self) -> None:
-        """Post the orders as constraints.
-
-        Of equal rows, an earlier one is not led by a later broker; of equal brokers, an
-        earlier one has at least the load of a later one in the first resource.
-        """
-        model = self._variables.model
         for group in self._rows:
-            led = [self._led(row) for row in group]
-            for earlier, later in pairwise(led):
-                model.add(earlier <= later)
+            for earlier, later in pairwise(map(self._led, group)):
+                variables.model.add(earlier <= later)
         for group in self._brokers:
             for one, other in pairwise(group):
-                model.add(self._filled[one] >= self._filled[other])
+                variables.model.add(filled[one] >= filled[other])
 
     def ordered(self, placement: Placement) -> Placement:
         """Return the equivalent placement that respects the order of equal rows and brokers.

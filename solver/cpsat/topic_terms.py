@@ -34,12 +34,12 @@ def topic_terms(
         holding = np.flatnonzero(problem.may.holding).tolist()
         for topic, b in itertools.product(range(len(fixed)), holding):
             held = varying.get((topic, b), [])
-            square = _Square(cost[topic] * units, mean[topic], fixed[topic, b])
+            squares = _squares(cost[topic] * units, mean[topic], fixed[topic, b], len(held))
             if held:
                 name = f"{measure},{topic},{problem.brokers[b]}"
-                costs.append(_term(variables, square, held, name))
+                costs.append(_term(variables, squares, held, name))
             else:
-                constant += float(square.of(np.zeros(1, np.int64))[0])
+                constant += float(squares[0])
     return costs, math.floor(constant)
 
 
@@ -49,30 +49,24 @@ def worst_topic_cost(problem: Problem) -> float:
     return sum(weight for _, weight in problem.topic_share) * brokers * (brokers + 1)
 
 
-class _Square:
-    """height x ((count + fixed) / mean - 1)^2 of a whole count."""
+def _squares(height: float, mean: float, fixed: int, most: int) -> Floats:
+    """(most + 1,) height x ((count + fixed) / mean - 1)^2 of each count up to `most`."""
+    relative = (np.arange(most + 1) + fixed) / mean - 1.0
+    squares: Floats = height * relative * relative
+    return squares
 
-    def __init__(self, height: float, mean: float, fixed: int) -> None:
-        self._height, self._mean, self._fixed = height, mean, fixed
 
-    def of(self, count: Ints) -> Floats:
-        """Evaluate at whole counts."""
-        relative = (count + self._fixed) / self._mean - 1.0
-        value: Floats = self._height * relative * relative
-        return value
-
-    def lines(self, most: int) -> Iterator[tuple[int, int]]:
-        """Slopes and intercepts; no line is above the square at a whole count."""
-        count = np.arange(most + 1)
-        value = self.of(count)
-        for slope in sorted({math.floor(s) for s in np.diff(value).tolist()}):
-            yield slope, math.floor(float((value - slope * count).min())) - 1
+def _secants(squares: Floats) -> Iterator[tuple[int, int]]:
+    """Slopes and intercepts; no line is above a square at its count."""
+    count = np.arange(len(squares))
+    for slope in sorted({math.floor(s) for s in np.diff(squares).tolist()}):
+        yield slope, math.floor(float((squares - slope * count).min())) - 1
 
 
 def _term(
-    variables: Variables, square: _Square, held: list[cp_model.IntVar], name: str
+    variables: Variables, squares: Floats, held: list[cp_model.IntVar], name: str
 ) -> cp_model.IntVar:
-    lines = list(square.lines(len(held)))
+    lines = list(_secants(squares))
     highest = max(0, *(s * c + h for s, h in lines for c in (0, len(held))))
     indices = [v.index for v in held]
 
