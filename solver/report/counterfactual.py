@@ -55,7 +55,12 @@ def move_values(problem: Problem, plan: Plan, numbers: Sequence[int]) -> Iterato
 
     Raises KeyError for a move whose partition the snapshot does not have.
     """
-    placement = Placement.after(problem, plan.moves)
+    # By id, as in the placement that the plan was made from: sums then agree to the last bit.
+    moves = [
+        move.model_copy(update={"replicas_after": tuple(sorted(move.replicas_after))})
+        for move in plan.moves
+    ]
+    placement = Placement.after(problem, moves)
     before = problem.deviations_before
     after = deviations(problem, loads_of(problem, placement))
     for number in numbers:

@@ -101,7 +101,7 @@ def filled(state: Snapshot, result: DirectoryAssignment, broker: int = 1) -> lis
     for row in range(len(state)):
         replicas, path = state.replicas(row), result.chosen.get(row, {}).get(member)
         if path is None and member in replicas:
-            path = state.log_dir(row, replicas.index(member))
+            path = state.log_dirs(row)[member]
         if path is not None:
             used[path] += int(state.partitions.local_bytes[row])
     return list(used.values())
