@@ -57,7 +57,7 @@ def rate(decode: Callable[[pa.Array], Any], records: pa.Array, batch: int) -> fl
     taken = []
     for _ in range(RUNS):
         before = time.process_time()
-        rows = sum(len(decode(part).metrics) for part in batches)
+        rows = sum(len(decode(part).table) for part in batches)
         taken.append(time.process_time() - before)
         assert rows == len(records)
     return len(records) / statistics.median(taken) / 1e6

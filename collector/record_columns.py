@@ -4,7 +4,7 @@ Spark's Python workers run this, so nothing but numpy and pyarrow is imported he
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,15 @@ Flags = NDArray[np.bool_]
 
 _SHORT: Final = 2**16
 """Numbers of 16 bits are sorted by radix."""
+
+
+class Decoded(NamedTuple):
+    """What a decoder made of a batch of records."""
+
+    table: pa.Table
+    """The valid records as columns, in the decoder's own schema."""
+    skipped: dict[str, int]
+    """Number of invalid records, by reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,7 @@ class RawRecords:
 
 @dataclass(slots=True)
 class RecordFilter:
-    """Drops invalid records from columns, and counts them by reason."""
+    """Removes invalid records from columns, and counts them by reason."""
 
     skipped: dict[str, int] = field(default_factory=dict)
 

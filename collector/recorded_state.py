@@ -291,5 +291,5 @@ def _are_samples(table: pa.Table) -> bool:
         records = encode(table)
     except struct.error:
         return False
-    found: bool = decode(pa.array(records, pa.binary())).samples.equals(table)
+    found: bool = decode(pa.array(records, pa.binary())).table.equals(table)
     return found

@@ -6,7 +6,6 @@ Spark's Python workers run `decode`, so nothing but numpy and pyarrow is importe
 """
 
 import struct
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from collector.record_columns import RawRecords, texts
+from collector.record_columns import Decoded, RawRecords, RecordFilter, texts
 
 VERSION: Final = 1
 ABSENT: Final = -1
@@ -82,16 +81,6 @@ groups: consumer groups that committed; group_offsets: the sum of their commits.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodedSamples:
-    """Samples decoded from a batch of records."""
-
-    samples: pa.Table
-    """Schema `SAMPLES`, in the order of the records."""
-    skipped: dict[str, int]
-    """Records left out, by reason: short, version, negative, topic."""
-
-
 def encode(samples: pa.Table) -> list[bytes]:
     """Encode a table of the schema `SAMPLES`: one record of version 1 per row.
 
@@ -111,27 +100,23 @@ def encode(samples: pa.Table) -> list[bytes]:
     ]
 
 
-def decode(records: pa.Array) -> DecodedSamples:
-    """Decode a binary array into samples; invalid records are skipped and counted."""
-    raw = RawRecords.of(records)
-    whole = raw.length >= _FIXED_BYTES
-    fixed = raw.read(_FIXED, raw.start[whole])
-    name_start = raw.start[whole] + _FIXED_BYTES
-    fits = fixed["topic_bytes"] <= raw.length[whole] - _FIXED_BYTES
-    known = fixed["version"] == VERSION
-    positive = _positive(fixed)
-    faulty = {
-        "short": int((~whole).sum() + (known & ~fits).sum()),
-        "version": int((~known).sum()),
-        "negative": int((known & fits & ~positive).sum()),
-    }
-    good = known & fits & positive
-    topic, named = texts(raw, name_start[good], fixed["topic_bytes"][good])
-    faulty["topic"] = int((~named).sum())
-    return DecodedSamples(
-        samples=_table(fixed[good][named], topic.filter(pa.array(named))),
-        skipped={reason: count for reason, count in faulty.items() if count},
-    )
+def decode(records: pa.Array) -> Decoded:
+    """Decode a binary array into samples, schema `SAMPLES`, in the order of the records.
+
+    Invalid records are counted by reason: short, version, negative, topic. Bytes after a
+    record's topic are ignored.
+    """
+    raw, sieve = RawRecords.of(records), RecordFilter()
+    start, length = sieve.keep(raw.length >= _FIXED_BYTES, "short", raw.start, raw.length)
+    fixed = raw.read(_FIXED, start)
+    good = fixed["version"] == VERSION
+    fixed, start, length = sieve.keep(good, "version", fixed, start, length)
+    good = fixed["topic_bytes"] <= length - _FIXED_BYTES
+    fixed, start = sieve.keep(good, "short", fixed, start)
+    fixed, start = sieve.keep(_in_range(fixed), "negative", fixed, start)
+    topic, named = texts(raw, start + _FIXED_BYTES, fixed["topic_bytes"])
+    (fixed,) = sieve.keep(named, "topic", fixed)
+    return Decoded(_table(fixed, topic.filter(pa.array(named))), sieve.skipped)
 
 
 def not_ahead(samples: pa.Table, now_ms: int) -> pa.Table:
@@ -139,16 +124,7 @@ def not_ahead(samples: pa.Table, now_ms: int) -> pa.Table:
     return samples.filter(pc.field("time_ms") <= now_ms + AHEAD_MS)
 
 
-def read_samples(records: pa.Array) -> tuple[pa.Table, dict[str, int]]:
-    """Decode records into samples, schema `SAMPLES`, and invalid ones by reason.
-
-    It is the `arrow_transfer.Decoder` of the samples topic.
-    """
-    found = decode(records)
-    return found.samples, found.skipped
-
-
-def _positive(fixed: NDArray[Any]) -> NDArray[np.bool_]:
+def _in_range(fixed: NDArray[Any]) -> NDArray[np.bool_]:
     good = np.ones(len(fixed), np.bool_)
     for name in _NEEDED:
         good &= fixed[name] >= 0

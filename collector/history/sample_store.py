@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from collector.history.hours import HOURS, NEEDED, QUANTITIES, hourly
 from collector.history.store import spark_type
-from collector.record_columns import Positions, RawRecords, RecordFilter, texts
+from collector.record_columns import Decoded, Positions, RawRecords, RecordFilter, texts
 from collector.spark.arrow_transfer import Batches
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ _LAYOUTS: Final = tuple(
 _UNITS: Final = {"net_in": 1024.0, "net_out": 1024.0, "disk": 1024.0**2}
 
 
-def decode(records: pa.Array) -> tuple[pa.Table, dict[str, int]]:
-    """Decode a binary array to `NEEDED`; returns also invalid records by reason.
+def decode(records: pa.Array) -> Decoded:
+    """Decode a binary array to `NEEDED`.
 
-    Reasons: short, version, value, topic. CPU is left out: it is a share of cores that
+    Invalid records are counted by reason: short, version, value, topic. CPU is left out: it is a share of cores that
     no record tells.
     """
     raw = RawRecords.of(records)
@@ -58,7 +58,7 @@ def decode(records: pa.Array) -> tuple[pa.Table, dict[str, int]]:
         for number, layout in enumerate(_LAYOUTS)
         for of in [np.flatnonzero(version == number)]
     ]
-    return pa.concat_tables(tables), sieve.skipped
+    return Decoded(pa.concat_tables(tables), sieve.skipped)
 
 
 def _rows(

@@ -6,14 +6,13 @@ Python workers run this, so nothing but numpy and pyarrow is imported here.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from collector.record_columns import Bytes, Positions, RawRecords, RecordFilter, texts
+from collector.record_columns import Bytes, Decoded, Positions, RawRecords, RecordFilter, texts
 
 VERSION: Final = 0
 _PARTITION, _BROKER = 0, 1
@@ -61,20 +60,10 @@ does not have are NaN.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodedAutomqMetrics:
-    """Metrics decoded from a batch of AutoMQ's records."""
+def decode(records: pa.Array) -> Decoded:
+    """Decode a binary array to `METRICS`: partitions first, each kind in the records' order.
 
-    metrics: pa.Table
-    """Schema `METRICS`; the partitions first, each kind in the order of the records."""
-    skipped: dict[str, int]
-    """Records left out, by reason: short, class, version, entries, value, topic."""
-
-
-def decode(records: pa.Array) -> DecodedAutomqMetrics:
-    """Decode a binary array; invalid records are dropped and counted.
-
-    Bytes after the last entry are ignored: reporters before 1.7 pad their records.
+    Invalid records are counted by reason: short, class, version, entries, value, topic. Bytes after the last entry are ignored: reporters before 1.7 pad their records.
     """
     raw = RawRecords.of(records)
     sieve = RecordFilter()
@@ -95,7 +84,7 @@ def decode(records: pa.Array) -> DecodedAutomqMetrics:
         of = np.flatnonzero(head["kind"] == kind)
         by = [head[name][of].astype(t) for name, t in (("time_ms", "i8"), ("broker", "i4"))]
         tables.append(part(raw, sieve, by, at[of], end[of]))
-    return DecodedAutomqMetrics(metrics=pa.concat_tables(tables), skipped=sieve.skipped)
+    return Decoded(pa.concat_tables(tables), sieve.skipped)
 
 
 def _partitions(

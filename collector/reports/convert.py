@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from collector.record_columns import Decoded
 from collector.reports import automq_metrics, cruise_control_metrics
 from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, REPORTS
 
@@ -100,17 +101,13 @@ def _reports(source: str, rows: pa.Table, figures: Mapping[str, Any]) -> pa.Tabl
     )
 
 
-Decoded = tuple[pa.Table, dict[str, int]]
-"""Reports of the schema `REPORTS`, and the number of invalid records by reason."""
-
-
 def decode_automq(records: pa.Array) -> Decoded:
     """Decode AutoMQ's records, a binary array, into reports.
 
     Invalid records are skipped and counted by reason.
     """
-    found = automq_metrics.decode(records)
-    return automq_reports(found.metrics), found.skipped
+    metrics, skipped = automq_metrics.decode(records)
+    return Decoded(automq_reports(metrics), skipped)
 
 
 def decode_cruise_control(records: pa.Array) -> Decoded:
@@ -118,8 +115,8 @@ def decode_cruise_control(records: pa.Array) -> Decoded:
 
     Invalid records are skipped and counted by reason.
     """
-    found = cruise_control_metrics.decode(records)
-    return cruise_control_reports(found.metrics), found.skipped
+    metrics, skipped = cruise_control_metrics.decode(records)
+    return Decoded(cruise_control_reports(metrics), skipped)
 
 
 DECODERS: Final[Mapping[str, Callable[[pa.Array], Decoded]]] = {

@@ -6,13 +6,12 @@ so nothing but numpy and pyarrow is imported here.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from collector.record_columns import Positions, RawRecords, RecordFilter, texts
+from collector.record_columns import Decoded, Positions, RawRecords, RecordFilter, texts
 
 VERSION: Final = 0
 BROKER, TOPIC, PARTITION = 0, 1, 2
@@ -45,20 +44,11 @@ partition's. value: in the unit of the metric.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodedCruiseControlMetrics:
-    """Metrics decoded from a batch of Cruise Control's records."""
+def decode(records: pa.Array) -> Decoded:
+    """Decode a binary array to `METRICS`, by scope, then in the order of the records.
 
-    metrics: pa.Table
-    """Schema `METRICS`, by scope, then in the order of the records."""
-    skipped: dict[str, int]
-    """Records left out, by reason: short, class, version, metric, value, topic."""
-
-
-def decode(records: pa.Array) -> DecodedCruiseControlMetrics:
-    """Decode a binary array of records; invalid ones are skipped and counted.
-
-    Format: Cruise Control's `MetricSerde`, version 0.
+    Format: Cruise Control's `MetricSerde`, version 0. Invalid records are counted by
+    reason: short, class, version, metric, value, topic.
     """
     raw = RawRecords.of(records)
     sieve = RecordFilter()
@@ -78,7 +68,7 @@ def decode(records: pa.Array) -> DecodedCruiseControlMetrics:
         by = [head[name][of].astype(kind) for name, kind in _BY]
         at = start[of] + _HEAD.itemsize
         tables.append(_scope(raw, sieve, scope, by, at, end[of]))
-    return DecodedCruiseControlMetrics(metrics=pa.concat_tables(tables), skipped=sieve.skipped)
+    return Decoded(pa.concat_tables(tables), sieve.skipped)
 
 
 def _scope(

@@ -4,14 +4,14 @@ Spark turns each row that it is given into a row of its own and back; a table in
 it nothing. Workers run this, so nothing but numpy and pyarrow is imported here.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 
-Decoder = Callable[[pa.Array], tuple[pa.Table, Mapping[str, int]]]
-"""A binary array to a table, and how many records are none, by reason."""
+from collector.record_columns import Decoded
+
 Batches = Iterator[pa.RecordBatch]
 
 PACKED: Final = pa.schema(
@@ -41,7 +41,7 @@ class Unpacked:
     """Records that are none, by reason."""
 
 
-def packer(source: str, decode: Decoder) -> Callable[[Batches], Batches]:
+def packer(source: str, decode: Callable[[pa.Array], Decoded]) -> Callable[[Batches], Batches]:
     """Return a function of a Python worker that decodes records into `PACKED`.
 
     source: name under which `unpack` returns the tables.
@@ -49,11 +49,11 @@ def packer(source: str, decode: Decoder) -> Callable[[Batches], Batches]:
 
     def convert(batches: Batches) -> Batches:
         for batch in batches:
-            found, left_out = decode(batch.column("value"))
+            found, skipped = decode(batch.column("value"))
             rows: list[tuple[str, int, str | None, bytes | None]] = [
                 (source, batch.num_rows, None, to_bytes(found))
             ]
-            rows += [(source, count, fault, None) for fault, count in left_out.items()]
+            rows += [(source, count, fault, None) for fault, count in skipped.items()]
             columns = [
                 pa.array(column, kind)
                 for column, kind in zip(zip(*rows, strict=True), PACKED.types, strict=True)

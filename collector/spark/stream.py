@@ -23,7 +23,7 @@ import pyarrow as pa
 from collector.history.vector_files import VectorFiles
 from collector.reports.convert import DECODERS
 from collector.reports.reporters import Reporters, TopicSubscription
-from collector.samples import AHEAD_MS, SAMPLES, not_ahead, read_samples
+from collector.samples import AHEAD_MS, SAMPLES, decode, not_ahead
 from collector.spark.arrow_transfer import (
     PACKED_COLUMNS,
     Batches,
@@ -233,7 +233,7 @@ class LoadStream:
         if self._job.reporters is not None:
             self._job.reporters.begin(readings)
         records = self._job.source.records(self._session).select("value")
-        packed = records.mapInArrow(packer(_SAMPLES, read_samples), PACKED_COLUMNS)
+        packed = records.mapInArrow(packer(_SAMPLES, decode), PACKED_COLUMNS)
         for reading in readings:
             packed = packed.union(self._packed(reading))
         return (
@@ -248,8 +248,8 @@ class LoadStream:
         records = source.records(self._session).select("value")
         # A topic of many partitions needs no worker for each.
         most = self._session.sparkContext.defaultParallelism
-        decode = packer(reading.source, DECODERS[reading.source])
-        return records.coalesce(most).mapInArrow(decode, PACKED_COLUMNS)
+        convert = packer(reading.source, DECODERS[reading.source])
+        return records.coalesce(most).mapInArrow(convert, PACKED_COLUMNS)
 
     def _checkpoint(self, readings: tuple[TopicSubscription, ...]) -> Path:
         """One for each set of sources: Spark takes up the same ones alone."""

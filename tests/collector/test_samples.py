@@ -47,7 +47,7 @@ def test_the_documented_vectors_are_written_and_read(
 ) -> None:
     assert encode(table([row])) == [bytes.fromhex(hexadecimal)]
     result = decode(records(bytes.fromhex(hexadecimal)))
-    assert result.samples.to_pylist() == [row]
+    assert result.table.to_pylist() == [row]
     assert result.skipped == {}
 
 
@@ -80,14 +80,14 @@ some_rows = st.lists(
 @given(some_rows)
 def test_written_samples_read_back(rows: list[dict[str, object]]) -> None:
     result = decode(records(*encode(table(rows))))
-    assert result.samples.equals(table(rows))
+    assert result.table.equals(table(rows))
     assert result.skipped == {}
 
 
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=120))))
 def test_every_record_is_either_a_sample_or_counted(values: list[bytes | None]) -> None:
     result = decode(records(*values))
-    assert len(result.samples) + sum(result.skipped.values()) == len(values)
+    assert len(result.table) + sum(result.skipped.values()) == len(values)
 
 
 @given(st.lists(st.tuples(st.integers(0, 80), st.integers(0, 255)), max_size=4))
@@ -96,7 +96,7 @@ def test_altered_records_never_raise(changes: list[tuple[int, int]]) -> None:
     for position, byte in changes:
         value[position] = byte
     result = decode(records(bytes(value)))
-    assert len(result.samples) + sum(result.skipped.values()) == 1
+    assert len(result.table) + sum(result.skipped.values()) == 1
 
 
 def test_every_truncation_is_counted_as_short() -> None:
@@ -121,7 +121,7 @@ def test_a_bad_record_is_counted_by_its_reason(position: int, byte: int, reason:
     good = encode(table([sample(2)]))[0]
     result = decode(records(bytes(value), good))
     assert result.skipped == {reason: 1}
-    assert result.samples["time_ms"].to_pylist() == [START_MS + 2000]
+    assert result.table["time_ms"].to_pylist() == [START_MS + 2000]
 
 
 def test_an_empty_topic_name_is_rejected() -> None:
@@ -131,19 +131,19 @@ def test_an_empty_topic_name_is_rejected() -> None:
 
 def test_later_fields_are_ignored() -> None:
     (value,) = encode(table([sample(1)]))
-    assert decode(records(value + b"later")).samples.equals(table([sample(1)]))
+    assert decode(records(value + b"later")).table.equals(table([sample(1)]))
 
 
 def test_a_slice_of_an_array_is_read_by_itself() -> None:
     rows = [sample(second) for second in range(9)]
     part = records(*encode(table(rows))).slice(3, 2)
-    assert decode(part).samples.equals(table(rows[3:5]))
+    assert decode(part).table.equals(table(rows[3:5]))
     chunked = pa.chunked_array([part, part])
-    assert len(decode(chunked).samples) == 4
+    assert len(decode(chunked).table) == 4
 
 
 def test_an_empty_array_gives_no_samples() -> None:
-    assert decode(records()).samples.schema == SAMPLES
+    assert decode(records()).table.schema == SAMPLES
 
 
 def test_samples_of_a_clock_that_is_five_minutes_ahead_are_omitted() -> None:

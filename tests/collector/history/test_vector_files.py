@@ -32,7 +32,7 @@ def test_the_spool_keeps_records_that_can_be_decoded(tmp_path: Path) -> None:
     (path,) = (tmp_path / "spool").iterdir()
     result = pq.ParquetFile(path).read()
     assert result.column_names == ["value", "timestamp"]
-    assert decode(result["value"]).samples.equals(rows)
+    assert decode(result["value"]).table.equals(rows)
 
 
 def test_the_spool_drops_old_records(tmp_path: Path) -> None:

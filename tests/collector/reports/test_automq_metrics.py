@@ -45,7 +45,7 @@ class Layout:
         """The decoder agrees with the reader of single records."""
         result = self.decode(pa.array(records, pa.binary()))
         rows, skipped = metrics_oracle.expected(self.read, records)
-        assert metrics_oracle.rows_of(result.metrics) == rows
+        assert metrics_oracle.rows_of(result.table) == rows
         assert result.skipped == skipped
 
 
@@ -69,7 +69,7 @@ def recorded() -> Iterator[bytes]:
 
 
 def test_the_golden_record_of_an_automq_partition_is_decoded() -> None:
-    (row,) = automq_metrics.decode(pa.array([AUTOMQ_PARTITION])).metrics.to_pylist()
+    (row,) = automq_metrics.decode(pa.array([AUTOMQ_PARTITION])).table.to_pylist()
     assert (row["time_ms"], row["broker"]) == (1_700_000_000_000, 1)
     assert (row["topic"], row["partition"]) == ("t", 3)
     assert (row["bytes_in"], row["bytes_out"]) == (1_048_576.0, 2_097_152.0)
@@ -78,14 +78,14 @@ def test_the_golden_record_of_an_automq_partition_is_decoded() -> None:
 
 
 def test_the_golden_record_of_an_automq_broker_is_decoded() -> None:
-    (row,) = automq_metrics.decode(pa.array([AUTOMQ_BROKER])).metrics.to_pylist()
+    (row,) = automq_metrics.decode(pa.array([AUTOMQ_BROKER])).table.to_pylist()
     assert (row["broker"], row["topic"], row["partition"]) == (1, None, -1)
     assert (row["append_ms"], row["metric_version"]) == (1.0, 2.0)
     assert np.isnan(row["bytes_in"])
 
 
 def test_golden_records_of_cruise_control() -> None:
-    result = cruise_control_metrics.decode(pa.array(CRUISE.golden)).metrics.to_pylist()
+    result = cruise_control_metrics.decode(pa.array(CRUISE.golden)).table.to_pylist()
     assert [tuple(row.values()) for row in result] == [
         (0, 5, 1_700_000_000_000, 3, None, -1, 0.4375),
         (1, 2, 1_700_000_000_000, 3, "orders.v1", -1, 1_048_576.0),
@@ -97,16 +97,16 @@ def test_golden_records_of_cruise_control() -> None:
 def test_padding_after_the_entries_changes_nothing(padding: int) -> None:
     padded = [record + bytes(padding) for record in AUTOMQ.golden]
     assert metrics_oracle.rows_of(
-        automq_metrics.decode(pa.array(padded)).metrics
-    ) == metrics_oracle.rows_of(automq_metrics.decode(pa.array(AUTOMQ.golden)).metrics)
+        automq_metrics.decode(pa.array(padded)).table
+    ) == metrics_oracle.rows_of(automq_metrics.decode(pa.array(AUTOMQ.golden)).table)
 
 
 def test_records_of_a_real_automq_are_decoded() -> None:
     records = list(recorded())
     result = automq_metrics.decode(pa.array(records))
     assert result.skipped == {}
-    assert len(result.metrics) == len(records) == 240
-    assert result.metrics["topic"].null_count == 30
+    assert len(result.table) == len(records) == 240
+    assert result.table["topic"].null_count == 30
     AUTOMQ.check(records)
 
 
@@ -121,14 +121,14 @@ def test_a_newer_version_is_counted_and_not_decoded(layout: Layout) -> None:
     newer = [bytes([record[0], 1]) + record[2:] for record in layout.golden]
     result = layout.decode(pa.array(newer + list(layout.golden)))
     assert result.skipped == {"version": len(newer)}
-    assert len(result.metrics) == len(layout.golden)
+    assert len(result.table) == len(layout.golden)
 
 
 def test_an_unknown_entry_is_ignored_and_the_others_count() -> None:
     entry = AUTOMQ_PARTITION.index(b"\x00\x00\x00\x03\x00\x41\x30") + 4
     newer = bytearray(AUTOMQ_PARTITION)
     newer[entry] = 99
-    (row,) = automq_metrics.decode(pa.array([bytes(newer)])).metrics.to_pylist()
+    (row,) = automq_metrics.decode(pa.array([bytes(newer)])).table.to_pylist()
     assert np.isnan(row["bytes_in"])
     assert row["bytes_out"] == 2_097_152.0
 
@@ -139,7 +139,7 @@ def test_a_record_with_an_invalid_value_is_omitted(layout: Layout, value: float)
     record = layout.golden[-1][:-8] + struct.pack(">d", value)
     result = layout.decode(pa.array([record, *layout.golden]))
     assert result.skipped == {"value": 1}
-    assert len(result.metrics) == len(layout.golden)
+    assert len(result.table) == len(layout.golden)
 
 
 @both
@@ -147,15 +147,15 @@ def test_nulls_slices_and_chunks_are_read_equally(layout: Layout) -> None:
     records = pa.array([b"x", *layout.golden, None, *layout.golden, b"y"], pa.binary())
     middle = layout.decode(records.slice(1, len(records) - 2))
     assert middle.skipped == {"short": 1}
-    assert len(middle.metrics) == 2 * len(layout.golden)
+    assert len(middle.table) == 2 * len(layout.golden)
     chunked = pa.chunked_array([records.slice(0, 2), records.slice(2)])
-    whole = layout.decode(records).metrics
-    assert metrics_oracle.rows_of(layout.decode(chunked).metrics) == metrics_oracle.rows_of(whole)
+    whole = layout.decode(records).table
+    assert metrics_oracle.rows_of(layout.decode(chunked).table) == metrics_oracle.rows_of(whole)
 
 
 @both
 def test_no_records_give_no_rows(layout: Layout) -> None:
-    assert len(layout.decode(pa.array([], pa.binary())).metrics) == 0
+    assert len(layout.decode(pa.array([], pa.binary())).table) == 0
 
 
 @both
@@ -201,7 +201,7 @@ def test_a_million_mutated_records_are_read_or_counted(layout: Layout) -> None:
         pa.large_binary(), count, [None, pa.py_buffer(starts), pa.py_buffer(data)]
     )
     result = layout.decode(mutated)
-    assert len(result.metrics) + sum(result.skipped.values()) == count
+    assert len(result.table) + sum(result.skipped.values()) == count
     assert set(result.skipped) >= {"short", "class", "version", "value"}
     layout.check(mutated.slice(0, 5_000).to_pylist())
 
@@ -232,5 +232,5 @@ def test_work_does_not_grow_with_the_declared_number_of_entries(
     most = automq_metrics.MOST_ENTRIES
     result = automq_metrics.decode(with_entries(*range(460), 50_000))
     assert result.skipped == {"entries": 460 - most}
-    assert len(result.metrics) == most + 1
+    assert len(result.table) == most + 1
     assert len(passes) == most * (most + 1) / 2

@@ -32,7 +32,7 @@ def record(
 
 def reports(*records: bytes) -> pa.Table:
     decoded = cruise_control_metrics.decode(pa.array(records, pa.binary()))
-    return cruise_control_reports(decoded.metrics)
+    return cruise_control_reports(decoded.table)
 
 
 def expected(*rows: dict[str, object]) -> list[dict[str, object]]:
@@ -41,7 +41,7 @@ def expected(*rows: dict[str, object]) -> list[dict[str, object]]:
 
 def test_golden_records_of_automq() -> None:
     decoded = automq_metrics.decode(pa.array([AUTOMQ_PARTITION, AUTOMQ_BROKER]))
-    assert figures(automq_reports(decoded.metrics)) == expected(
+    assert figures(automq_reports(decoded.table)) == expected(
         automq(
             0, topic="t", partition=3, bytes_in=1_048_576.0, bytes_out=2_097_152.0, size_bytes=0.0
         ),
@@ -50,7 +50,7 @@ def test_golden_records_of_automq() -> None:
 
 
 def test_golden_records_of_cruise_control() -> None:
-    result = cruise_control_metrics.decode(pa.array(CRUISE.golden)).metrics
+    result = cruise_control_metrics.decode(pa.array(CRUISE.golden)).table
     assert figures(cruise_control_reports(result)) == expected(
         cruise(broker=3, cpu_share=0.4375),
         cruise(broker=3, topic="orders.v1", bytes_in=1_048_576.0),
@@ -60,7 +60,7 @@ def test_golden_records_of_cruise_control() -> None:
 
 def test_reports_of_a_real_automq_cover_clients_partitions_and_brokers() -> None:
     decoded = automq_metrics.decode(pa.array(list(recorded())))
-    result = automq_reports(decoded.metrics)
+    result = automq_reports(decoded.table)
     assert set(result["topic"].unique().to_pylist()) == {
         None,
         "ab",
@@ -119,4 +119,4 @@ def test_no_metrics_give_no_reports() -> None:
     none = pa.array([], pa.binary())
     assert reports().equals(REPORTS.empty_table())
     decoded = automq_metrics.decode(none)
-    assert automq_reports(decoded.metrics).equals(REPORTS.empty_table())
+    assert automq_reports(decoded.table).equals(REPORTS.empty_table())

@@ -182,7 +182,7 @@ def test_bytes_out_of_a_topic_are_split_by_bytes_in_and_estimated() -> None:
 def test_a_partition_that_a_real_automq_moved_has_its_rate_from_the_second_report() -> None:
     """Its new leader reports 0, then 799,485 B/s; the old one reports nothing more."""
     decoded = automq_metrics.decode(pa.array(list(recorded())))
-    result = automq_reports(decoded.metrics)
+    result = automq_reports(decoded.table)
     own = result.filter((pc.field("topic") == "ab2") & (pc.field("partition") == 0))
     first_ms, second_ms, *_ = own.filter(pc.field("broker") == 0)["time_ms"].to_pylist()
     rates = []

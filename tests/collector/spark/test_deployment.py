@@ -17,7 +17,7 @@ from clients.jvm.java import find_java
 from collector.collector_settings import CollectorSettings
 from collector.reports.convert import DECODERS
 from collector.reports.report_columns import REPORTS
-from collector.samples import encode, read_samples
+from collector.samples import decode, encode
 from collector.spark.arrow_transfer import from_bytes, packer, to_bytes, unpack
 from collector.spark.deployment import SparkSite, is_local, master_of, settings_of
 from collector.spark.lasting_faults import lasting_fault
@@ -60,7 +60,7 @@ def test_code_of_workers_needs_only_numpy_pyarrow_and_the_zip(tmp_path: Path) ->
     samples = rows(0, 6)
     metrics = pa.record_batch([pa.array([AUTOMQ_PARTITION, CRUISE_BROKER])], ["value"])
     tasks = [
-        (packer("samples", read_samples), records_of(samples)),
+        (packer("samples", decode), records_of(samples)),
         (_windower(WINDOW), pa.record_batch([[to_bytes(samples)]], ["content"])),
         *((packer(source, DECODERS[source]), metrics) for source in DECODERS),
     ]
