@@ -98,7 +98,7 @@ def weekly(rows: pa.Table) -> pa.Table:
     }
     for metric in METRICS:
         found = statistics(group, rows[metric].to_numpy(), len(cells))
-        columns |= found.columns(metric)
+        columns |= {f"{metric}_{s}": values for s, values in found.items()}
     return pa.table([columns[f.name] for f in RESULT], schema=RESULT)
 
 

@@ -9,7 +9,7 @@ from collector.history.compaction import ROWS_PER_FILE
 from collector.history.history_settings import HistorySettings
 from collector.history.hours import HOUR_MS
 from collector.history.sample_store import hours_of
-from collector.history.slots import DAY
+from collector.history.slots import DAY, first_hour
 from collector.history.store import CompactedHistory, reason_of
 from collector.metadata import ClusterState
 from collector.reports.metric_topics import sight
@@ -58,7 +58,7 @@ def begin_with(
     from pyspark.errors import PySparkException
 
     try:
-        hours = hours_of(past(session), _ms(first), _ms(end))
+        hours = hours_of(past(session), HOUR_MS * first_hour(first), HOUR_MS * first_hour(end))
         count = _write(hours, store)
     except (Py4JError, PySparkException) as exc:
         _log.warning(
@@ -88,7 +88,3 @@ def _write(hours: "DataFrame", store: CompactedHistory) -> int:
     finally:
         dated.unpersist()
     return len(counts)
-
-
-def _ms(day: str) -> int:
-    return (dt.date.fromisoformat(day) - dt.date(1970, 1, 1)).days * DAY * HOUR_MS

@@ -1,8 +1,6 @@
 """Raw vectors of past days become hourly statistics, hour by hour."""
 
-import datetime as dt
 import logging
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,9 +9,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from collector.history.hours import HOUR_MS, HOURS, NEEDED, hourly
-from collector.history.slots import DAY
+from collector.history.slots import DAY, first_hour
 from collector.history.store import CompactedHistory, spark_type
 from collector.history.vector_files import read_vectors
+from collector.spark.arrow_transfer import Batches
 from collector.spark.deployment import is_local
 from collector.spark.vectors import concatenate
 
@@ -59,29 +58,21 @@ def _compacted(session: "SparkSession", hours: pa.Table, tasks: int) -> "DataFra
     """Workers read the files themselves; those of other machines have none of them."""
     if is_local(str(session.sparkContext.master)):
         frame = session.createDataFrame(hours).repartition(min(tasks, DAY))
-        return frame.mapInArrow(_compacter(), spark_type(HOURS))
+        return frame.mapInArrow(_compact_hours, spark_type(HOURS))
     made = [compact_hour(row["hour"], row["paths"]) for row in hours.to_pylist()]
     return session.createDataFrame(concatenate(made, HOURS))
 
 
-Batches = Iterator[pa.RecordBatch]
-
-
-def _compacter() -> Callable[[Batches], Batches]:
+def _compact_hours(batches: Batches) -> Batches:
     """For a Python worker: files of hours to `HOURS`."""
-
-    def convert(batches: Batches) -> Batches:
-        for batch in batches:
-            for row in batch.to_pylist():
-                yield from compact_hour(row["hour"], row["paths"]).to_batches()
-
-    return convert
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield from compact_hour(row["hour"], row["paths"]).to_batches()
 
 
 def _hours_in(folder: Path) -> tuple[pa.Table, int, int]:
     """The files that have vectors of each hour of the day; all rows, and the most of one file."""
-    begin = dt.date.fromisoformat(folder.name.removeprefix("date="))
-    first = (begin - dt.date(1970, 1, 1)).days * DAY
+    first = first_hour(folder.name.removeprefix("date="))
     paths: dict[int, list[str]] = {hour: [] for hour in range(first, first + DAY)}
     counts = [0]
     for path in sorted(folder.glob("*.parquet")):

@@ -3,10 +3,12 @@
 Spark's Python workers run this, so nothing but numpy is imported here.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collector.history.slots import DAY, WEEK, Floats, Ints, LoadHistory, quotient, usual
 
@@ -18,61 +20,40 @@ MOST_TREND: Final = 2.0
 """A day or week that was further off says little of the next one."""
 
 
-class Forecaster(Protocol):
-    """A method that forecasts mean loads by hour from past hours."""
+METHOD: Final = "seasonal with trend"
+"""The name of `seasonal_trend`, as plans and `status` show it."""
 
-    @property
-    def name(self) -> str:
-        """The method's name, as plans and `status` show it."""
-
-    def ahead(self, past: LoadHistory, week: Ints) -> Floats:
-        """(n, a) mean loads forecast for the next a hours, in the units of `past`.
-
-        week: (a,) hour of the week of each. NaN where no forecast is possible.
-        """
+Forecaster = Callable[[LoadHistory, Ints], Floats]
+"""Past hours, and (a,) the hour of the week of each of the hours that follow, to (n, a)
+mean loads of these; NaN where no forecast is possible."""
 
 
-@dataclass(frozen=True, slots=True)
-class AsNow:
-    """The newest known hour again: what a plan for now alone takes for granted."""
-
-    name: str = "as now"
-
-    def ahead(self, past: LoadHistory, week: Ints) -> Floats:
-        """(n, a) the latest known mean of each partition, repeated; NaN if unknown."""
-        known = past.samples > 0
-        if not known.shape[1]:
-            return np.full((len(known), len(week)), np.nan)
-        newest = known.shape[1] - 1 - np.argmax(known[:, ::-1], axis=1)
-        value = past.mean[np.arange(len(known)), newest]
-        return np.repeat(value[:, None], len(week), axis=1)
+def as_now(past: LoadHistory, week: Ints) -> Floats:
+    """Repeat the newest known hour: what a plan for now alone takes for granted."""
+    known = past.samples > 0
+    if not known.shape[1]:
+        return np.full((len(known), len(week)), np.nan)
+    newest = known.shape[1] - 1 - np.argmax(known[:, ::-1], axis=1)
+    value = past.mean[np.arange(len(known)), newest]
+    return np.repeat(value[:, None], len(week), axis=1)
 
 
-@dataclass(frozen=True, slots=True)
-class SeasonalTrend:
-    """Seasonal naive with trend: what is usual at an hour of the week, grown till then.
+def seasonal_trend(past: LoadHistory, week: Ints) -> Floats:
+    """Forecast the usual load of each hour of the week, grown until then.
 
-    Growth is that of the newest week over the one before it. Beside it goes what the
-    last day carried against what is usual at its hours. An hour of the week that was
-    never seen is taken as that hour of other days.
+    Seasonal naive with trend: growth is that of the newest week over the one before it.
+    It is scaled by what the last day carried against what is usual at its hours. An hour
+    of the week that was never seen is taken as that hour of other days.
     """
-
-    name: str = "seasonal with trend"
-
-    def ahead(self, past: LoadHistory, week: Ints) -> Floats:
-        """(n, a) usual load of each hour of the week, scaled by weekly growth.
-
-        Also scaled by the last day's load relative to the usual one. NaN where unknown.
-        """
-        growth = _growth(past)[:, None]
-        age = np.arange(past.mean.shape[1])[::-1] / WEEK
-        grown = past.mean * growth**age
-        weekly = usual(past, grown)
-        weekly = np.where(np.isnan(weekly), _daily(past, grown), weekly)
-        scale = _ratio(grown[:, -DAY:], weekly[:, past.week[-DAY:]])[:, None]
-        coming = (1 + np.arange(len(week))) / WEEK
-        found: Floats = weekly[:, week] * scale * growth**coming
-        return found
+    growth = _growth(past)[:, None]
+    age = np.arange(past.mean.shape[1])[::-1] / WEEK
+    grown = past.mean * growth**age
+    weekly = usual(past, grown)
+    weekly = np.where(np.isnan(weekly), _daily(past, grown), weekly)
+    scale = _ratio(grown[:, -DAY:], weekly[:, past.week[-DAY:]])[:, None]
+    coming = (1 + np.arange(len(week))) / WEEK
+    found: Floats = weekly[:, week] * scale * growth**coming
+    return found
 
 
 def _growth(past: LoadHistory) -> Floats:
@@ -114,15 +95,13 @@ def held_back(hours: int) -> int:
     return max(0, min(HELD_BACK_DAYS, (hours - LEAST_HOURS) // DAY))
 
 
-def enough(past: LoadHistory) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def enough(past: LoadHistory) -> NDArray[np.bool_]:
     """Return (n,) True for partitions with at least `LEAST_HOURS` known hours."""
-    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (past.samples > 0).sum(
-        axis=1
-    ) >= LEAST_HOURS
+    found: NDArray[np.bool_] = (past.samples > 0).sum(axis=1) >= LEAST_HOURS
     return found
 
 
-def backtest(forecaster: Forecaster, past: LoadHistory) -> ForecastError:
+def backtest(forecast: Forecaster, past: LoadHistory) -> ForecastError:
     """Backtest: forecast each of the newest days from the hours before it.
 
     Hours and partitions with too little history do not count.
@@ -132,7 +111,7 @@ def backtest(forecaster: Forecaster, past: LoadHistory) -> ForecastError:
     for day in range(1, held_back(hours) + 1):
         cut = past.until(hours - DAY * day)
         came = slice(hours - DAY * day, hours - DAY * (day - 1))
-        found = forecaster.ahead(cut, past.week[came])
+        found = forecast(cut, past.week[came])
         actual = past.mean[:, came]
         counts = enough(cut)[:, None] & ~np.isnan(found) & ~np.isnan(actual)
         missed += np.where(counts, np.abs(found - actual), 0.0).sum(axis=1)

@@ -3,18 +3,18 @@
 Spark's Python workers run `hourly`, so nothing but numpy and pyarrow is imported here.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from collector.history.statistics import dense, statistics
+from collector.history.statistics import STATISTICS, dense, statistics
 from collector.spark.vectors import VECTORS
 
 HOUR_MS: Final = 3_600_000
 QUANTITIES: Final = tuple(f.name for f in VECTORS if f.type == pa.float64())
 """What is kept of a vector: all that is a figure."""
-STATISTICS: Final = ("mean", "p95", "max", "samples")
 
 NEEDED: Final = pa.schema(
     [
@@ -48,22 +48,30 @@ def hourly(vectors: pa.Table) -> pa.Table:
 
     vectors: schema `VECTORS` or `NEEDED`.
     """
-    topics = vectors["topic"].combine_chunks().dictionary_encode()
-    topic = topics.indices.to_numpy().astype(np.int64)
-    partition = vectors["partition"].to_numpy().astype(np.int64)
+    ids, row = distinct_partitions(vectors)
     hour = vectors["time_ms"].to_numpy() // HOUR_MS
-    partitions = int(partition.max(initial=0)) + 1
-    codes, row = dense(topic * partitions + partition)
     oldest = int(hour.min()) if len(hour) else 0
     span = int(hour.max(initial=oldest)) - oldest + 1
     cells, group = dense(row * span + hour - oldest)
-    pid = codes[cells // span]
-    columns: dict[str, Any] = {
-        "topic": topics.dictionary.take(pa.array(pid // partitions)),
-        "partition": pa.array((pid % partitions).astype(np.int32)),
-        "hour": pa.array((oldest + cells % span).astype(np.int32)),
-    }
+    found = ids.take(pa.array(cells // span)).append_column("hour", pa.array(oldest + cells % span))
     for name in QUANTITIES:
-        found = statistics(group, vectors[name].to_numpy(), len(cells))
-        columns |= found.columns(name)
-    return pa.table([columns[f.name] for f in HOURS], schema=HOURS)
+        for key, values in statistics(group, vectors[name].to_numpy(), len(cells)).items():
+            found = found.append_column(f"{name}_{key}", pa.array(values))
+    return found.cast(HOURS)
+
+
+def distinct_partitions(table: pa.Table) -> tuple[pa.Table, NDArray[np.int64]]:
+    """Return topic and partition of each partition in a table once, as p rows.
+
+    Also (n,) the position in them of each of the table's rows.
+    """
+    topics = table["topic"].combine_chunks().dictionary_encode()
+    topic = topics.indices.to_numpy().astype(np.int64)
+    partition = table["partition"].to_numpy().astype(np.int64)
+    partitions = int(partition.max(initial=0)) + 1
+    codes, row = dense(topic * partitions + partition)
+    ids = {
+        "topic": topics.dictionary.take(pa.array(codes // partitions)),
+        "partition": pa.array(codes % partitions, pa.int32()),
+    }
+    return pa.table(ids), row

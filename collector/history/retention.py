@@ -14,19 +14,17 @@ from zoneinfo import ZoneInfo
 from collector.history.backfill import SampleStoreReader, begin_with
 from collector.history.compaction import compact
 from collector.history.forecast_slots import SlotForecaster
-from collector.history.forecasters import SeasonalTrend, held_back
+from collector.history.forecasters import METHOD, held_back
 from collector.history.history_settings import HistorySettings, Horizon
-from collector.history.slots import DAY, WEEK, Calendar
+from collector.history.slots import DAY, WEEK, Calendar, first_hour
 from collector.history.store import CompactedHistory, spark_type
 from collector.history.weekly_forecast import COLUMNS, WeeklyForecast
-from collector.history.weekly_profile import WEEKS, ForecastPeriod, week_of
+from collector.history.weekly_profile import WEEKS, week_of
+from collector.spark.arrow_transfer import whole
 from model.errors import PlimsollError
 from model.paths import path_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 LATE_S: Final = 300
@@ -49,7 +47,7 @@ class HistoryKeeper:
         folder: Path,
         cluster_id: str,
         clock: Callable[[], float] = time.time,
-        past: "SampleStoreReader | None" = None,
+        past: SampleStoreReader | None = None,
     ) -> None:
         """past: where a store without days may begin."""
         self._settings, self._folder, self._clock = settings, folder, clock
@@ -133,46 +131,21 @@ def forecast_of(
 
     days: `YYYY-MM-DD`, oldest first. zone: IANA name of the time zone.
     """
-    terms = _terms(days, zone)
+    begin, end = first_hour(days[0]), first_hour(days[-1]) + DAY
+    calendar = Calendar.of(begin, end - begin, ZoneInfo(zone))
+    ahead = Calendar.of(end, WEEK, ZoneInfo(zone))
     hours = store.read_days(days)
     tasks = 1 + hours.count() // ROWS_PER_TASK
     weeks = hours.repartition(tasks, "topic", "partition").mapInArrow(
-        _weeker(terms), spark_type(WEEKS)
+        whole(lambda table: week_of(table, calendar, ahead)), spark_type(WEEKS)
     )
     store.write_weeks(weeks)
     table = store.read_weeks(COLUMNS).select(COLUMNS)
     return WeeklyForecast(
         table.sort_by([("topic", "ascending"), ("partition", "ascending")]),
-        method=terms.forecaster.name,
+        method=METHOD,
         zone=zone,
         days=len(days),
         newest_day=days[-1],
-        held_back_days=held_back(len(terms.calendar.week)),
+        held_back_days=held_back(end - begin),
     )
-
-
-def _terms(days: Sequence[str], zone: str) -> ForecastPeriod:
-    oldest, newest = (dt.date.fromisoformat(day) for day in (days[0], days[-1]))
-    first = (oldest - dt.date(1970, 1, 1)).days * DAY
-    count = ((newest - oldest).days + 1) * DAY
-    clocks = ZoneInfo(zone)
-    return ForecastPeriod(
-        calendar=Calendar.of(first, count, clocks),
-        ahead=Calendar.of(first + count, WEEK, clocks),
-        forecaster=SeasonalTrend(),
-    )
-
-
-def _weeker(
-    terms: ForecastPeriod,
-) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
-    """For a Python worker: all hours of some partitions to `WEEKS`."""
-
-    def convert(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        import pyarrow as pa
-
-        found = list(batches)
-        if found:
-            yield from week_of(pa.Table.from_batches(found), terms).to_batches()
-
-    return convert

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from collector.history.hours import HOURS, NEEDED, QUANTITIES, hourly
 from collector.history.store import spark_type
 from collector.record_columns import Decoded, Positions, RawRecords, RecordFilter, texts
-from collector.spark.arrow_transfer import Batches
+from collector.spark.arrow_transfer import Batches, whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,8 +44,8 @@ _UNITS: Final = {"net_in": 1024.0, "net_out": 1024.0, "disk": 1024.0**2}
 def decode(records: pa.Array) -> Decoded:
     """Decode a binary array to `NEEDED`.
 
-    Invalid records are counted by reason: short, version, value, topic. CPU is left out: it is a share of cores that
-    no record tells.
+    Invalid records are counted by reason: short, version, value, topic. CPU is left out: it
+    is a share of cores whose number no record has.
     """
     raw = RawRecords.of(records)
     sieve = RecordFilter()
@@ -98,7 +98,7 @@ def hours_of(records: "DataFrame", begin_ms: int, end_ms: int) -> "DataFrame":
     """
     loads = records.mapInArrow(_decoder(begin_ms, end_ms), spark_type(NEEDED))
     together = loads.repartition(TASKS, "topic", "partition")
-    return together.mapInArrow(_hourly, spark_type(HOURS))
+    return together.mapInArrow(whole(hourly), spark_type(HOURS))
 
 
 def _decoder(begin_ms: int, end_ms: int) -> Callable[[Batches], Batches]:
@@ -110,9 +110,3 @@ def _decoder(begin_ms: int, end_ms: int) -> Callable[[Batches], Batches]:
             yield from found.filter(pa.array(inside)).to_batches()
 
     return convert
-
-
-def _hourly(batches: Batches) -> Batches:
-    found = list(batches)
-    if found:
-        yield from hourly(pa.Table.from_batches(found)).to_batches()

@@ -3,24 +3,37 @@
 Spark's Python workers run this, so nothing but numpy and pyarrow is imported here.
 """
 
-from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from dataclasses import dataclass, fields
+from datetime import UTC, date, datetime, tzinfo
 from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from collector.history.hours import QUANTITIES
-from collector.history.statistics import dense
+from collector.history.hours import QUANTITIES, distinct_partitions
 
 DAY: Final = 24
 WEEK: Final = 168
 RATES: Final = tuple(q for q in QUANTITIES if q not in ("disk", "total_bytes"))
 """What follows people's days and weeks; sizes do not."""
 
+SLOTS: Final = ("mean", "p95", "max", "samples", "confidence")
+"""Statistics by hour of the week.
+
+mean: of all samples. p95: mean of the exact p95 of each hour, weighted by its samples.
+confidence: weeks / (weeks + 1) / (1 + spread): how many weeks knew the hour, and how far
+their means lie from one another (root mean square, as a share of the mean). 0 for none,
+0.5 for one week, 0.8 for four that are alike.
+"""
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+def first_hour(day: str) -> int:
+    """Return when a day, `YYYY-MM-DD`, begins in UTC, in hours since the epoch."""
+    return (date.fromisoformat(day) - date(1970, 1, 1)).days * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,42 +76,19 @@ class LoadHistory:
 
     def until(self, end: int) -> "LoadHistory":
         """The history of the first `end` hours alone."""
-        return LoadHistory(
-            mean=self.mean[:, :end],
-            p95=self.p95[:, :end],
-            largest=self.largest[:, :end],
-            samples=self.samples[:, :end],
-            week=self.week[:end],
-        )
+        return LoadHistory(**{f.name: getattr(self, f.name)[..., :end] for f in fields(self)})
 
 
-@dataclass(frozen=True, slots=True)
-class Slots:
-    """One quantity by hour of the week, (n, 168) each; NaN where it was never seen."""
-
-    mean: Floats
-    """Of all samples."""
-    p95: Floats
-    """Mean of the exact p95 of each hour, weighed by its samples."""
-    largest: Floats
-    samples: Floats
-    confidence: Floats
-    """weeks / (weeks + 1) / (1 + spread): how many weeks knew the hour, and how far
-    their means lie from one another (root mean square, as a share of the mean). 0 for
-    none, 0.5 for one week, 0.8 for four that are alike."""
-
-
-def slots(past: LoadHistory) -> Slots:
-    """Compute (n, 168) statistics by hour of the week, partition by partition."""
-    samples = _by_week(past, past.samples)
+def slots(past: LoadHistory) -> dict[str, Floats]:
+    """Compute `SLOTS` partition by partition: (n, 168) each, NaN where an hour is unknown."""
     mean = usual(past, past.mean)
-    return Slots(
-        mean=mean,
-        p95=usual(past, past.p95),
-        largest=_by_week(past, past.largest, np.fmax, np.nan),
-        samples=samples,
-        confidence=_confidence(past, mean),
-    )
+    return {
+        "mean": mean,
+        "p95": usual(past, past.p95),
+        "max": _by_week(past, past.largest, np.fmax, np.nan),
+        "samples": _by_week(past, past.samples),
+        "confidence": _confidence(past, mean),
+    }
 
 
 def usual(past: LoadHistory, values: Floats) -> Floats:
@@ -115,25 +105,17 @@ def load_histories(hours: pa.Table, calendar: Calendar) -> tuple[pa.Table, dict[
 
     Beside them topic and partition of their n rows. Hours outside the calendar do not count.
     """
-    topics = hours["topic"].combine_chunks().dictionary_encode()
-    topic = topics.indices.to_numpy().astype(np.int64)
-    partition = hours["partition"].to_numpy().astype(np.int64)
-    partitions = int(partition.max(initial=0)) + 1
-    codes, row = dense(topic * partitions + partition)
+    ids, row = distinct_partitions(hours)
     column = hours["hour"].to_numpy() - calendar.first_hour
     inside = (column >= 0) & (column < len(calendar.week))
     at = row[inside], column[inside]
 
     def matrix(name: str, empty: float) -> Floats:
-        found = np.full((len(codes), len(calendar.week)), empty)
+        found = np.full((len(ids), len(calendar.week)), empty)
         found[at] = hours[name].to_numpy()[inside]
         return found
 
-    ids = {
-        "topic": topics.dictionary.take(pa.array(codes // partitions)),
-        "partition": pa.array(codes % partitions, pa.int32()),
-    }
-    return pa.table(ids), {
+    return ids, {
         name: LoadHistory(
             mean=matrix(f"{name}_mean", np.nan),
             p95=matrix(f"{name}_p95", np.nan),

@@ -3,7 +3,6 @@
 Spark's Python workers run this, so nothing but numpy is imported here.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -14,33 +13,15 @@ Ints = NDArray[np.int64]
 
 _SPARSE: Final = 8
 """Codes that reach this many times their number are made dense by sorting."""
+STATISTICS: Final = ("mean", "p95", "max", "samples")
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """Statistics of the values of each of a number of groups, in their unit."""
+def statistics(group: Ints, values: NDArray[Any], groups: int) -> dict[str, NDArray[Any]]:
+    """Compute `STATISTICS` of each group's values: (groups,) each, as float32, samples int32.
 
-    mean: Floats
-    p95: Floats
-    """The smallest value that 95 % of the group's values do not exceed."""
-    largest: Floats
-    samples: NDArray[np.int32]
-
-    def columns(self, quantity: str) -> dict[str, Floats | NDArray[np.int32]]:
-        """Columns of `HOURS` by name: `QUANTITY_mean`, `_p95`, `_max`, `_samples`."""
-        return {
-            f"{quantity}_mean": self.mean,
-            f"{quantity}_p95": self.p95,
-            f"{quantity}_max": self.largest,
-            f"{quantity}_samples": self.samples,
-        }
-
-
-def statistics(group: Ints, values: NDArray[Any], groups: int) -> Statistics:
-    """Compute mean, p95, largest and count of each group's values, as float32.
-
-    Values that are NaN, infinite or negative do not count. One key of group and float
-    bits is sorted, several times faster than sorting by two columns.
+    p95 is the smallest value that 95 % of the group's values do not exceed. Values that are
+    NaN, infinite or negative do not count. One key of group and float bits is sorted,
+    several times faster than sorting by two columns.
 
     group: (n,) from 0 to groups - 1; groups < 2**32. values: (n,) float.
     """
@@ -57,12 +38,13 @@ def statistics(group: Ints, values: NDArray[Any], groups: int) -> Statistics:
     some = np.flatnonzero(count)
     first = (np.cumsum(count) - count)[some]
     of_some = count[some]
-    return Statistics(
-        mean=_spread(some, _sums(ordered, first) / of_some, groups),
-        p95=_spread(some, ordered[first + (95 * of_some + 99) // 100 - 1], groups),
-        largest=_spread(some, ordered[first + of_some - 1], groups),
-        samples=count.astype(np.int32),
-    )
+    sums = np.add.reduceat(ordered, first, dtype=np.float64) if len(first) else np.zeros(0)
+    return {
+        "mean": _spread(some, sums / of_some, groups),
+        "p95": _spread(some, ordered[first + (95 * of_some + 99) // 100 - 1], groups),
+        "max": _spread(some, ordered[first + of_some - 1], groups),
+        "samples": count.astype(np.int32),
+    }
 
 
 def dense(codes: Ints) -> tuple[Ints, Ints]:
@@ -76,12 +58,6 @@ def dense(codes: Ints) -> tuple[Ints, Ints]:
     present = np.zeros(size, np.bool_)
     present[codes] = True
     return np.flatnonzero(present), (np.cumsum(present) - 1)[codes]
-
-
-def _sums(ordered: Floats, first: Ints) -> NDArray[np.float64]:
-    if not len(first):
-        return np.zeros(0)
-    return np.add.reduceat(ordered, first, dtype=np.float64)
 
 
 def _spread(at: Ints, values: NDArray[Any], groups: int) -> Floats:

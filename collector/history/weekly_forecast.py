@@ -14,16 +14,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from collector.history.slots import RATES, WEEK, Floats, Ints
+from collector.history.weekly_profile import SUMS
 from collector.parquet import read_whole
 from model.bounded import parse_json
 from model.snapshot.forecast import LoadForecast
 from model.snapshot.snapshot import Resource, Snapshot
 
-_SUMS: Final = ("missed", "missed_as_now", "carried")
 COLUMNS: Final = (
     *("topic", "partition"),
     *(f"{q}_ahead" for q in RATES),
-    *(f"{q}_{s}" for q in RATES for s in _SUMS),
+    *(f"{q}_{s}" for q in RATES for s in SUMS),
 )
 """Of `WEEKS`, what a forecast needs."""
 _FACTS: Final = ("method", "zone", "days", "newest_day", "held_back_days")
@@ -69,7 +69,7 @@ class WeeklyForecast:
         """
         known = [str(r) for r in resources if self.knows(r)]
         missed, as_now, carried = (
-            {q: float(pc.sum(self.table[f"{q}_{s}"]).as_py() or 0) for q in known} for s in _SUMS
+            {q: float(pc.sum(self.table[f"{q}_{s}"]).as_py() or 0) for q in known} for s in SUMS
         )
         some = [q for q in known if carried[q] > 0]
         return LoadForecast(

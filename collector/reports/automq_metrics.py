@@ -63,7 +63,8 @@ does not have are NaN.
 def decode(records: pa.Array) -> Decoded:
     """Decode a binary array to `METRICS`: partitions first, each kind in the records' order.
 
-    Invalid records are counted by reason: short, class, version, entries, value, topic. Bytes after the last entry are ignored: reporters before 1.7 pad their records.
+    Invalid records are counted by reason: short, class, version, entries, value, topic.
+    Bytes after the last entry are ignored: reporters before 1.7 pad their records.
     """
     raw = RawRecords.of(records)
     sieve = RecordFilter()

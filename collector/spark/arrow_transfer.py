@@ -106,6 +106,17 @@ def mapper(change: Callable[[pa.Table], pa.Table]) -> Callable[[Batches], Batche
     return convert
 
 
+def whole(change: Callable[[pa.Table], pa.Table]) -> Callable[[Batches], Batches]:
+    """Return a function of a Python worker that applies `change` to all rows of a task."""
+
+    def convert(batches: Batches) -> Batches:
+        found = list(batches)
+        if found:
+            yield from change(pa.Table.from_batches(found)).to_batches()
+
+    return convert
+
+
 def to_bytes(table: pa.Table) -> bytes:
     """Serialize a table as an Arrow stream; NaN can be compared by its bytes."""
     sink = pa.BufferOutputStream()

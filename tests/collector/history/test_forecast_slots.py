@@ -16,12 +16,11 @@ from collector.assemble import assemble
 from collector.collector import Collector
 from collector.collector_settings import CollectorSettings
 from collector.history.forecast_slots import SlotForecaster, coming, name_of, with_slots
-from collector.history.forecasters import SeasonalTrend
 from collector.history.history_settings import Horizon
 from collector.history.slot_selection import choose
 from collector.history.slots import DAY, WEEK, Calendar
 from collector.history.weekly_forecast import COLUMNS, WeeklyForecast, read_weekly_forecast
-from collector.history.weekly_profile import ForecastPeriod, week_of
+from collector.history.weekly_profile import week_of
 from collector.samples import SAMPLES
 from collector.spark.vectors import VECTORS
 from collector.state_dir import claim
@@ -47,14 +46,11 @@ def weekly_forecast(days: int = DAYS, **other: Any) -> WeeklyForecast:
             np.full(hours, 1e6),
         ]
     )
-    terms = ForecastPeriod(
-        calendar=Calendar.of(FIRST_HOUR, hours, dt.UTC),
-        ahead=Calendar.of(FIRST_HOUR + hours, WEEK, dt.UTC),
-        forecaster=SeasonalTrend(),
-    )
+    calendar = Calendar.of(FIRST_HOUR, hours, dt.UTC)
+    ahead = Calendar.of(FIRST_HOUR + hours, WEEK, dt.UTC)
     newest = dt.datetime.fromtimestamp(3600 * (FIRST_HOUR + hours - 1), dt.UTC)
     made = WeeklyForecast(
-        week_of(hours_of(PARTITIONS, loads), terms).select(COLUMNS),
+        week_of(hours_of(PARTITIONS, loads), calendar, ahead).select(COLUMNS),
         method="seasonal with trend",
         zone="UTC",
         days=days,

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from collector.history.forecasters import (
     HELD_BACK_DAYS,
-    AsNow,
     Forecaster,
-    SeasonalTrend,
+    as_now,
     backtest,
     held_back,
+    seasonal_trend,
 )
 from collector.history.slots import DAY, WEEK, Calendar, LoadHistory
 from tests.support.collector.seasonal_loads import FIRST_HOUR, daily
@@ -41,20 +41,20 @@ def missed(forecaster: Forecaster, past: LoadHistory) -> float:
 def test_on_a_daily_cycle_the_forecast_has_a_third_of_the_error_of_present_loads() -> None:
     """Measured: 11 % against 42 %; the unpredictable noise alone makes 8 %."""
     past = past_of(two_weeks())
-    assert missed(SeasonalTrend(), past) < missed(AsNow(), past) / 3
+    assert missed(seasonal_trend, past) < missed(as_now, past) / 3
 
 
 def test_weekends_are_distinguished_after_a_week() -> None:
     week = np.repeat([3.0, 3.0, 3.0, 3.0, 3.0, 1.0, 1.0], DAY)
     past = past_of(np.tile(week, 2)[None])
     ahead = np.arange(WEEK)
-    assert SeasonalTrend().ahead(past, ahead)[0] == pytest.approx(week)
+    assert seasonal_trend(past, ahead)[0] == pytest.approx(week)
 
 
 def test_growth_is_extrapolated() -> None:
     past = past_of(daily(14 * DAY, peak=14, growth=0.05)[None])
     coming = daily(DAY, peak=14, growth=0.05, first=14 * DAY)
-    result = SeasonalTrend().ahead(past, np.arange(DAY))[0]
+    result = seasonal_trend(past, np.arange(DAY))[0]
     # The last step is that of a day, not of an hour.
     assert (np.abs(result - coming) < 0.05 * coming).all()
 
@@ -62,22 +62,22 @@ def test_growth_is_extrapolated() -> None:
 def test_an_outlier_week_counts_at_most_twice() -> None:
     mean = np.full((1, 14 * DAY), 10.0)
     mean[:, -7 * DAY :] = 1000.0
-    result = SeasonalTrend().ahead(past_of(mean), np.arange(WEEK))
+    result = seasonal_trend(past_of(mean), np.arange(WEEK))
     assert (result > 1000).all()
     assert (result < 2 * 2 * 1000).all()
 
 
 def test_an_hour_of_the_week_never_observed_is_as_on_other_days() -> None:
     past = past_of(daily(3 * DAY, peak=20)[None])
-    result = SeasonalTrend().ahead(past, np.arange(4 * DAY, 5 * DAY))
+    result = seasonal_trend(past, np.arange(4 * DAY, 5 * DAY))
     assert result[0] == pytest.approx(daily(DAY, peak=20))
 
 
 def test_the_present_load_is_that_of_the_newest_known_hour() -> None:
-    result = AsNow().ahead(past_of(np.array([[1.0, 2.0, np.nan]])), np.arange(3))
+    result = as_now(past_of(np.array([[1.0, 2.0, np.nan]])), np.arange(3))
     assert result.tolist() == [[2.0, 2.0, 2.0]]
     nothing = past_of(np.full((1, 2), np.nan))
-    assert np.isnan(AsNow().ahead(nothing, np.arange(3))).all()
+    assert np.isnan(as_now(nothing, np.arange(3))).all()
 
 
 def test_days_are_held_back_only_if_two_remain() -> None:
@@ -86,10 +86,10 @@ def test_days_are_held_back_only_if_two_remain() -> None:
 
 def test_a_perfect_cycle_is_forecast_without_error() -> None:
     past = past_of(daily(10 * DAY, peak=9)[None])
-    assert missed(SeasonalTrend(), past) == pytest.approx(0.0, abs=1e-12)
+    assert missed(seasonal_trend, past) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_hours_missing_from_a_held_back_day_cause_no_error() -> None:
     mean = daily(10 * DAY, peak=9)[None].copy()
     mean[:, -30:] = np.nan
-    assert missed(SeasonalTrend(), past_of(mean)) == pytest.approx(0.0, abs=1e-12)
+    assert missed(seasonal_trend, past_of(mean)) == pytest.approx(0.0, abs=1e-12)

@@ -9,14 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from collector.history.forecasters import SeasonalTrend
 from collector.history.history_settings import HistorySettings
 from collector.history.hours import HOUR_MS, HOURS, hourly
 from collector.history.retention import HistoryKeeper
 from collector.history.slots import DAY, WEEK, Calendar
 from collector.history.vector_files import VectorFiles
 from collector.history.weekly_forecast import COLUMNS
-from collector.history.weekly_profile import ForecastPeriod, week_of
+from collector.history.weekly_profile import week_of
 from model.errors import PlimsollError
 from tests.support.collector.seasonal_loads import FIRST_HOUR, MONDAY, daily, same, vectors_of
 
@@ -64,12 +63,9 @@ def compacted(folder: Path) -> pa.Table:
 def by_kernel(vectors: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Hours and their forecast, without any Spark."""
     hours = hourly(vectors)
-    terms = ForecastPeriod(
-        calendar=Calendar.of(FIRST_HOUR, DAYS * DAY, dt.UTC),
-        ahead=Calendar.of(FIRST_HOUR + DAYS * DAY, WEEK, dt.UTC),
-        forecaster=SeasonalTrend(),
-    )
-    weeks = week_of(hours, terms).sort_by([("topic", "ascending"), by_partition])
+    calendar = Calendar.of(FIRST_HOUR, DAYS * DAY, dt.UTC)
+    ahead = Calendar.of(FIRST_HOUR + DAYS * DAY, WEEK, dt.UTC)
+    weeks = week_of(hours, calendar, ahead).sort_by([("topic", "ascending"), by_partition])
     return in_order(hours), weeks.select(COLUMNS)
 
 
