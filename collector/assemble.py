@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.metadata import ClusterState
-from collector.spark.vectors import NOBODY, ORIGINS, PROBE, VECTORS, concatenate
+from collector.spark.vectors import BY, MEASURED, NOBODY, ORIGINS, PROBE, VECTORS, concatenate
 from model.snapshot.snapshot import (
     Bools,
     Broker,
@@ -143,14 +143,9 @@ def _measured(vectors: pa.Table, resources: Sequence[Resource], at: Ints, window
     """(n, resources); sizes are always measured, CPU never."""
     newest_ms = pc.max(vectors["time_ms"]).as_py() or 0
     recent = newest_ms - _picked(vectors, "time_ms", at) <= 1000 * window_s
-    flags = {
-        Resource.NET_IN: "in_measured",
-        Resource.NET_OUT: "out_measured",
-        Resource.REQUESTS: "requests_measured",
-    }
     columns = [
-        np.nan_to_num(_picked(vectors, flags[r], at)).astype(np.bool_)
-        if r in flags
+        np.nan_to_num(_picked(vectors, MEASURED[r], at)).astype(np.bool_)
+        if r in MEASURED
         else np.full(len(at), r is Resource.DISK)
         for r in resources
     ]
@@ -160,14 +155,8 @@ def _measured(vectors: pa.Table, resources: Sequence[Resource], at: Ints, window
 
 def _by(vectors: pa.Table, resources: Sequence[Resource], at: Ints) -> Ints:
     """(n, resources) positions in `ORIGINS`, NOBODY where there is no vector."""
-    names = {
-        Resource.NET_IN: "in_by",
-        Resource.NET_OUT: "out_by",
-        Resource.CPU: "cpu_by",
-        Resource.REQUESTS: "requests_by",
-    }
     columns = [
-        _picked(vectors, names[r], at) if r in names else np.full(len(at), PROBE) for r in resources
+        _picked(vectors, BY[r], at) if r in BY else np.full(len(at), PROBE) for r in resources
     ]
     origin: Ints = np.nan_to_num(np.stack(columns, axis=1), nan=NOBODY).astype(np.int64)
     return origin

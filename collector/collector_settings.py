@@ -9,7 +9,7 @@ from typing import Final
 from clients.jvm.java import Java
 from collector.history.history_settings import HistorySettings
 from collector.reports.metric_topics import MetricTopic, metric_topics
-from collector.reports.reporters import Polled
+from collector.reports.poller import Poller
 from collector.spark.deployment import SparkSite
 from model.snapshot.capacities import Capacities
 
@@ -44,8 +44,8 @@ class CollectorSettings:
     """Entered while the samples topic is created: its journal, lock and lease."""
     metric_topics: tuple[MetricTopic, ...] = metric_topics()
     """Topics of metrics reporters, which are read where they are there."""
-    polled: tuple[Polled, ...] = ()
-    """Reporters that are asked besides; they end with the collector."""
+    polled: tuple[Poller, ...] = ()
+    """Reporters that are polled besides; they end with the collector."""
     capacities: Capacities | None = None
     """What the operator says that brokers can carry, over what they tell."""
     history: HistorySettings = field(default_factory=HistorySettings)

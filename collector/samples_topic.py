@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 Creating = Callable[[str, Mapping[str, object]], AbstractContextManager[None]]
 """The topic, and how it is created."""
 
-DEFAULT_TOPIC: Final = "__plimsoll_samples"
 PARTITIONS: Final = 4
 RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 _MOST_COPIES: Final = 3

@@ -1,4 +1,4 @@
-"""Which partitions a source's reports are about.
+"""Which partitions a source's reports are about, and its newest figures of them.
 
 Names come with underscores for dots from Cruise Control (its pull request 443) and
 from AutoMQ before 1.3 (2005). A topic that is not reported by its own name is looked
@@ -21,6 +21,8 @@ _FORMER, _UNKNOWN, _SHARED = "not the leader", "unknown partition", "shared name
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+_LONG_AGO: Final = np.iinfo(np.int64).min
+_NEVER: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,30 @@ class LedPartitions:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportedFigures:
+    """One figure of each of n partitions, topics or brokers."""
+
+    values: Floats
+    """(n,) NaN where there is no report."""
+    times: Ints
+    """(n,) of the report behind it; anything where there is none."""
+    measured: Bools
+    """(n,) False where it is estimated."""
+
+    def of(self, at: Ints) -> "ReportedFigures":
+        """Select the figures at (m,) positions; NaN where the position is -1."""
+        return ReportedFigures(
+            np.append(self.values, np.nan)[at],
+            np.append(self.times, _LONG_AGO)[at],
+            np.append(self.measured, False)[at],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class MatchedReports:
     """One source's reports, beside the partitions that they are about."""
 
+    led: LedPartitions
     time_ms: Ints
     """(m,)"""
     figures: dict[str, Floats]
@@ -95,6 +118,7 @@ class MatchedReports:
         reasons[lost] = np.where(np.isin(topic[lost], group), _FORMER, _UNKNOWN)
         figures = {name: reports[name].to_numpy() for name in FIGURES}
         return cls(
+            led=led,
             time_ms=reports["time_ms"].to_numpy(),
             figures=figures,
             row=row,
@@ -106,6 +130,72 @@ class MatchedReports:
             passed_over=_counts(reasons, figures),
         )
 
+    def of_partitions(self, figure: str) -> ReportedFigures:
+        """Return (n,) the latest value of a figure that each partition's leader reports."""
+        return self._newest(figure, self.row, len(self.led.partition))
+
+    def rates_of_partitions(self, figure: str) -> ReportedFigures:
+        """Return (n,) the newest rate of each partition, unless it is the leader's first.
+
+        A broker that opens a partition reports 0 before its meter has run for a while.
+        """
+        about = self.row >= 0
+        first = np.full(len(self.led.partition), _NEVER)
+        np.minimum.at(first, self.row[about], self.time_ms[about])
+        later = about & (self.time_ms > first[self.row])
+        return self._newest(figure, np.where(later, self.row, NONE), len(self.led.partition))
+
+    def of_brokers(self, figure: str) -> ReportedFigures:
+        """Return (brokers,) the latest value of a figure of each whole broker."""
+        return self._newest(figure, self.broker, len(self.led.brokers))
+
+    def of_topics(self, figure: str) -> ReportedFigures:
+        """Return (pairs,) the newest figure of each topic on each of its brokers.
+
+        Kafka has no meter for a topic that has no traffic: where a broker reports the size
+        of its log, has reported since, and reports rates of other topics, it is 0.
+        """
+        pairs = len(self.pair_broker)
+        found = self._newest(figure, self.pair, pairs)
+        sized = (self.row >= 0) & ~np.isnan(self.figures["size_bytes"])
+        since = np.full(pairs, _NEVER)
+        of_topic = self.pair_of[self.row[sized]]
+        np.minimum.at(since, of_topic[of_topic >= 0], self.time_ms[sized][of_topic >= 0])
+        rated = (self.pair >= 0) & ~np.isnan(self.figures[figure])
+        last = np.full(len(self.led.brokers), _LONG_AGO)
+        np.maximum.at(last, self.speaker[rated], self.time_ms[rated])
+        last = last[self.pair_broker]
+        quiet = np.isnan(found.values) & (since < last)
+        return ReportedFigures(
+            np.where(quiet, 0.0, found.values),
+            np.where(quiet, last, found.times),
+            quiet | found.measured,
+        )
+
+    def split(self, figure: str, weights: Floats) -> ReportedFigures:
+        """Split (n,) a topic's rate on a broker among the partitions it leads there.
+
+        By weight where all have one, else evenly. Measured is only what needs no split:
+        the rate of a partition alone, and 0.
+        """
+        of, pairs = self.pair_of, len(self.pair_broker)
+        alone = np.append(np.bincount(of[of >= 0], minlength=pairs) == 1, False)[of]
+        rates = self.of_topics(figure).of(of)
+        values = rates.values * shares(of, pairs, weights)
+        return ReportedFigures(values, rates.times, rates.measured & (alone | (rates.values == 0)))
+
+    def _newest(self, figure: str, of: Ints, things: int) -> ReportedFigures:
+        """(things,) the newest known of each; of equally new ones the largest."""
+        values = self.figures[figure]
+        known = np.flatnonzero((of >= 0) & ~np.isnan(values))
+        about, time_ms, values = of[known], self.time_ms[known], values[known]
+        times = np.full(things, _LONG_AGO)
+        np.maximum.at(times, about, time_ms)
+        newest = time_ms == times[about]
+        found = np.full(things, np.nan)
+        np.fmax.at(found, about[newest], values[newest])
+        return ReportedFigures(found, times, ~np.isnan(found))
+
 
 def find(known: Ints, values: Ints) -> Ints:
     """(m,) position of each value in `known`, which is sorted and distinct; else -1."""
@@ -113,6 +203,41 @@ def find(known: Ints, values: Ints) -> Ints:
         return np.full(len(values), NONE, np.int64)
     at = np.minimum(np.searchsorted(known, values), len(known) - 1)
     found: Ints = np.where(known[at] == values, at, NONE)
+    return found
+
+
+def weighed(of: Ints, groups: int, weights: Floats) -> Bools:
+    """Return (n,) True in groups whose members all have a weight, not all of them 0."""
+    about = of >= 0
+    lacking = np.bincount(of[about], np.isnan(weights[about]), groups)
+    sums = np.bincount(of[about], np.nan_to_num(weights[about]), groups)
+    good = np.append((lacking == 0) & (sums > 0), False)
+    found: Bools = good[of]
+    return found
+
+
+def is_lone(of: Ints, groups: int, kinds: Ints) -> Bools:
+    """Return (n,) True for members of groups of a single kind.
+
+    of, kinds: (n,) group of each, -1 for none, and its kind.
+    """
+    about = of >= 0
+    least, most = np.full(groups + 1, _NEVER), np.full(groups + 1, NONE)
+    np.minimum.at(least, of[about], kinds[about])
+    np.maximum.at(most, of[about], kinds[about])
+    found: Bools = (least == most)[of]
+    return found
+
+
+def shares(of: Ints, groups: int, weights: Floats) -> Floats:
+    """Return (n,) each member's share of its group, by weight or evenly; else NaN.
+
+    of: (n,) group of each, -1 for none.
+    """
+    weight = np.where(weighed(of, groups, weights), weights, 1.0)
+    about = of >= 0
+    sums = np.append(np.bincount(of[about], weight[about], groups), np.nan)
+    found: Floats = weight / sums[of]
     return found
 
 

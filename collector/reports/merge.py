@@ -11,11 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collector.reports import partition_rates
-from collector.reports.matching import Bools, Floats, LedPartitions, MatchedReports
-from collector.reports.partition_rates import ReportedFigures
+from collector.reports.matching import (
+    Bools,
+    Floats,
+    LedPartitions,
+    MatchedReports,
+    ReportedFigures,
+    is_lone,
+    shares,
+    weighed,
+)
 from collector.reports.report_columns import AHEAD_MS, AUTOMQ, FIGURES, FRESH_MS, SOURCES
-from collector.spark.vectors import ASSUMED, ORIGINS, PROBE, VECTORS
+from collector.spark.vectors import ASSUMED, BY, MEASURED, ORIGINS, PROBE, VECTORS
 
 MOST: Final = 1e18
 """No figure of any report is more: not the bytes of a log, and no rate."""
@@ -28,19 +35,6 @@ _LEADER_IN: Final = 0.7
 _LEADER_OUT: Final = 0.15
 _FOLLOWER_IN: Final = 0.15
 """What a byte weighs in a broker's CPU (Cruise Control's `ModelParameters`)."""
-
-_MEASURED: Final = {
-    "net_in": "in_measured",
-    "net_out": "out_measured",
-    "requests": "requests_measured",
-}
-_BY: Final = {
-    "net_in": "in_by",
-    "net_out": "out_by",
-    "total_bytes": "total_by",
-    "requests": "requests_by",
-    "cpu": "cpu_by",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,15 +75,15 @@ def complete(vectors: pa.Table, reports: pa.Table, cores: Mapping[int, float]) -
     }
     if not matched:
         return Completed(vectors=vectors, passed_over=passed_over, without_cores=())
-    loads = _Loads(vectors)
-    _bytes_in(loads, led, matched)
-    _bytes_out(loads, led, matched)
+    loads = _Loads(vectors, led)
+    _bytes_in(loads, matched)
+    _bytes_out(loads, matched)
     if AUTOMQ in matched:
         # Others tell what lies on the leader's disk, without the remote tier.
-        size = partition_rates.of_partitions(led, matched[AUTOMQ], "size_bytes")
+        size = matched[AUTOMQ].of_partitions("size_bytes")
         loads.give("total_bytes", AUTOMQ, size, np.isnan(loads["total_bytes"]))
-    _requests(loads, led, matched)
-    without_cores = _cpu(loads, led, matched, cores)
+    _requests(loads, matched)
+    without_cores = _cpu(loads, matched, cores)
     loads.assume("requests", loads["net_in"] + loads["net_out"])
     loads.assume("cpu", _weight(loads["net_in"], loads["net_out"]))
     for reported in matched.values():
@@ -101,7 +95,8 @@ def complete(vectors: pa.Table, reports: pa.Table, cores: Mapping[int, float]) -
 class _Loads:
     """Load vectors being completed; a known load is not replaced."""
 
-    def __init__(self, vectors: pa.Table) -> None:
+    def __init__(self, vectors: pa.Table, led: LedPartitions) -> None:
+        self.led = led
         self._vectors = vectors
         self._columns: dict[str, Any] = {}
 
@@ -115,9 +110,9 @@ class _Loads:
         """(n,) True for the rows that took the figure: of these, where it is known."""
         rows: Bools = where & ~np.isnan(given.values)
         self[quantity][rows] = given.values[rows]
-        self[_BY[quantity]][rows] = ORIGINS.index(source)
-        if quantity in _MEASURED:
-            self[_MEASURED[quantity]][rows] = given.measured[rows]
+        self[BY[quantity]][rows] = ORIGINS.index(source)
+        if quantity in MEASURED:
+            self[MEASURED[quantity]][rows] = given.measured[rows]
         times = self[f"{source.replace('-', '_')}_ms"]
         times[rows] = np.maximum(times[rows], given.times[rows])
         return rows
@@ -133,7 +128,7 @@ class _Loads:
         whole = weights[known].sum()
         if whole > 0:
             values[rows] = weights[rows] * (values[known].sum() / whole)
-            self[_BY[quantity]][rows] = ASSUMED
+            self[BY[quantity]][rows] = ASSUMED
 
     def table(self) -> pa.Table:
         """Schema `VECTORS`."""
@@ -156,47 +151,47 @@ def _fresh(reports: pa.Table, now_ms: int) -> tuple[pa.Table, dict[str, int]]:
     return valid, {reason: count for reason, count in found.items() if count}
 
 
-def _bytes_in(loads: _Loads, led: LedPartitions, matched: Mapping[str, MatchedReports]) -> None:
+def _bytes_in(loads: _Loads, matched: Mapping[str, MatchedReports]) -> None:
     missing = ~loads["in_measured"]
     for source, reported in matched.items():
-        given = partition_rates.rates_of_partitions(led, reported, "bytes_in")
+        given = reported.rates_of_partitions("bytes_in")
         missing &= ~loads.give("net_in", source, given, missing)
     records = loads["records_in"]
-    by_topic = {s: _by_records(led, r, records) for s, r in matched.items()}
+    by_topic = {s: _by_records(r, records) for s, r in matched.items()}
     for source, given in by_topic.items():
         missing &= ~loads.give("net_in", source, given, missing & given.measured)
     for source, given in by_topic.items():
         loads.give("net_in", source, given, np.isnan(loads["net_in"]))
 
 
-def _by_records(led: LedPartitions, matched: MatchedReports, records: Floats) -> ReportedFigures:
+def _by_records(matched: MatchedReports, records: Floats) -> ReportedFigures:
     """(n,) bytes in of topics, by the records that came into each partition.
 
     That is as good as measured unless two topics share the rate: their records may
     differ in size.
     """
-    given = partition_rates.split(led, matched, "bytes_in", records)
-    weighed = partition_rates.weighed(matched.pair_of, len(matched.pair_broker), records)
-    lone = partition_rates.is_lone(matched.pair_of, len(matched.pair_broker), led.topic)
+    given = matched.split("bytes_in", records)
+    all_weighed = weighed(matched.pair_of, len(matched.pair_broker), records)
+    lone = is_lone(matched.pair_of, len(matched.pair_broker), matched.led.topic)
     known = ~np.isnan(given.values)
-    measured = given.measured | (known & weighed & lone)
+    measured = given.measured | (known & all_weighed & lone)
     return ReportedFigures(given.values, given.times, measured)
 
 
-def _bytes_out(loads: _Loads, led: LedPartitions, matched: Mapping[str, MatchedReports]) -> None:
-    missing = np.ones(len(led.partition), np.bool_)
+def _bytes_out(loads: _Loads, matched: Mapping[str, MatchedReports]) -> None:
+    missing = np.ones(len(loads.led.partition), np.bool_)
     committed = loads["out_by"] == PROBE
     for source, reported in matched.items():
-        given = _without_lag(loads, led, reported)
+        given = _without_lag(loads, reported)
         # What is a guess goes behind what groups have committed.
         missing &= ~loads.give("net_out", source, given, missing & (given.measured | ~committed))
     missing &= ~committed
     for source, reported in matched.items():
-        given = partition_rates.split(led, reported, "bytes_out", loads["net_in"])
+        given = reported.split("bytes_out", loads["net_in"])
         missing &= ~loads.give("net_out", source, given, missing)
 
 
-def _without_lag(loads: _Loads, led: LedPartitions, matched: MatchedReports) -> ReportedFigures:
+def _without_lag(loads: _Loads, matched: MatchedReports) -> ReportedFigures:
     """(n,) bytes out as the leader's meter shows them, corrected.
 
     A meter's mean lags behind by a minute, in and out alike. So bytes out are as far
@@ -204,8 +199,8 @@ def _without_lag(loads: _Loads, led: LedPartitions, matched: MatchedReports) -> 
     what comes in. Where bytes in are off by more than `MOST_LAG`, the rate has just
     changed, and how far consumers have followed is not known.
     """
-    shown = partition_rates.rates_of_partitions(led, matched, "bytes_in").values
-    given = partition_rates.rates_of_partitions(led, matched, "bytes_out")
+    shown = matched.rates_of_partitions("bytes_in").values
+    given = matched.rates_of_partitions("bytes_out")
     true = np.where(loads["in_measured"] & (loads["in_by"] == PROBE), loads["net_in"], shown)
     significant = np.fmax(shown, true) >= NEGLIGIBLE
     lag = np.ones(len(shown))
@@ -215,30 +210,29 @@ def _without_lag(loads: _Loads, led: LedPartitions, matched: MatchedReports) -> 
     return ReportedFigures(given.values * limited, given.times, given.measured & (lag == limited))
 
 
-def _requests(loads: _Loads, led: LedPartitions, matched: Mapping[str, MatchedReports]) -> None:
-    missing = np.ones(len(led.partition), np.bool_)
+def _requests(loads: _Loads, matched: Mapping[str, MatchedReports]) -> None:
+    missing = np.ones(len(loads.led.partition), np.bool_)
     for source, reported in matched.items():
-        given = partition_rates.of_partitions(led, reported, "requests")
+        given = reported.of_partitions("requests")
         missing &= ~loads.give("requests", source, given, missing)
     for source, reported in matched.items():
-        given = _requests_of_topics(loads, led, reported)
+        given = _requests_of_topics(loads, reported)
         missing &= ~loads.give("requests", source, given, missing)
 
 
-def _requests_of_topics(
-    loads: _Loads, led: LedPartitions, matched: MatchedReports
-) -> ReportedFigures:
+def _requests_of_topics(loads: _Loads, matched: MatchedReports) -> ReportedFigures:
     """(n,) a topic's requests by bytes in; all together as many as the broker's own.
 
     A request is for many partitions and counts once for the broker, yet for each of its
     topics. If no topic reports requests, those of the broker are split by bytes.
     """
-    given = partition_rates.split(led, matched, "requests", loads["net_in"])
-    whole = partition_rates.of_brokers(led, matched, "requests").of(led.broker)
+    given = matched.split("requests", loads["net_in"])
+    led = matched.led
+    whole = matched.of_brokers("requests").of(led.broker)
     by_topic = led.total(given.values)[led.broker] > 0
     traffic = np.nan_to_num(loads["net_in"]) + np.nan_to_num(loads["net_out"])
     weights = np.where(by_topic, np.nan_to_num(given.values), traffic)
-    share = partition_rates.shares(led.broker, len(led.brokers), weights)
+    share = shares(led.broker, len(led.brokers), weights)
     scaled = ~np.isnan(whole.values)
     return ReportedFigures(
         np.where(scaled, whole.values * share, given.values),
@@ -248,19 +242,17 @@ def _requests_of_topics(
 
 
 def _cpu(
-    loads: _Loads,
-    led: LedPartitions,
-    matched: Mapping[str, MatchedReports],
-    cores: Mapping[int, float],
+    loads: _Loads, matched: Mapping[str, MatchedReports], cores: Mapping[int, float]
 ) -> tuple[int, ...]:
     """CPU of partitions; returns the brokers whose share is of no use."""
+    led = loads.led
     cores_of = np.array([cores.get(b, np.nan) for b in led.brokers.tolist()])
-    used = [(s, partition_rates.of_brokers(led, r, "cpu_cores")) for s, r in matched.items()]
-    shares = [(s, partition_rates.of_brokers(led, r, "cpu_share")) for s, r in matched.items()]
+    used = [(s, r.of_brokers("cpu_cores")) for s, r in matched.items()]
+    shares = [(s, r.of_brokers("cpu_share")) for s, r in matched.items()]
     for source, share in shares:
         in_use = np.minimum(share.values, 1.0) * cores_of
         used.append((source, ReportedFigures(in_use, share.times, share.measured)))
-    part = _part_of_cpu(loads, led, matched)
+    part = _part_of_cpu(loads, matched)
     known = np.zeros(len(led.brokers), np.bool_)
     for source, whole in used:
         given = whole.of(led.broker)
@@ -271,9 +263,7 @@ def _cpu(
     return tuple(led.brokers[reporting & np.isnan(cores_of) & ~known].tolist())
 
 
-def _part_of_cpu(
-    loads: _Loads, led: LedPartitions, matched: Mapping[str, MatchedReports]
-) -> Floats:
+def _part_of_cpu(loads: _Loads, matched: Mapping[str, MatchedReports]) -> Floats:
     """(n,) what leading a partition takes of its broker's CPU, as a share.
 
     Cruise Control's `ModelUtils.estimateLeaderCpuUtil`, without the bytes that leaders
@@ -281,9 +271,10 @@ def _part_of_cpu(
     come to where that is more: the one lags, the other knows not all partitions.
     """
     first = {
-        name: _first([partition_rates.of_brokers(led, r, name).values for r in matched.values()])
+        name: _first([r.of_brokers(name).values for r in matched.values()])
         for name in ("bytes_in", "bytes_out", "replication_in")
     }
+    led = loads.led
     taken = np.fmax(first["bytes_in"], led.total(loads["net_in"]))
     sent = np.fmax(first["bytes_out"], led.total(loads["net_out"]))
     copied = np.nan_to_num(first["replication_in"])

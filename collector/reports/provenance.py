@@ -6,16 +6,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collector.spark.vectors import NOBODY, ORIGINS
+from collector.spark.vectors import BY, NOBODY, ORIGINS
 
-QUANTITIES: Final[Mapping[str, str]] = {
-    "net_in": "in_by",
-    "net_out": "out_by",
-    "total_bytes": "total_by",
-    "cpu": "cpu_by",
-    "requests": "requests_by",
-}
-"""Columns of load vectors, and those that say by whom they are known."""
 UNKNOWN: Final = "nobody"
 _WHY: Final[Mapping[tuple[str, str], str]] = {
     ("net_in", "probe"): "offsets, and how far logs grew",
@@ -47,7 +39,7 @@ def origins(vectors: pa.Table, topics: Iterable[str]) -> dict[str, dict[str, int
     known = pa.array(list(topics), pa.string())
     vectors = vectors.filter(pc.is_in(vectors["topic"], value_set=known))
     found = {}
-    for quantity, column in QUANTITIES.items():
+    for quantity, column in BY.items():
         counts = pc.value_counts(vectors[column].combine_chunks()).to_pylist()
         by_code = {row["values"]: row["counts"] for row in counts}
         named = {name: by_code.get(code, 0) for code, name in enumerate(ORIGINS)}

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,7 @@ from collector.metadata import ClusterState
 from collector.reports.clocks import Clocks
 from collector.reports.merge import complete
 from collector.reports.metric_topics import MetricTopic, Sighting, is_empty, sight
-from collector.reports.poller import PollState
+from collector.reports.poller import Poller, PollState
 from collector.reports.report_columns import REPORTS
 from collector.spark.arrow_transfer import Unpacked
 from collector.spark.vectors import concatenate
@@ -42,26 +42,6 @@ class TopicSubscription:
     topic_id: str
     since_s: float = field(compare=False)
     """Records from this long before now on are read at first."""
-
-
-class Polled(Protocol):
-    """A reporter that is polled by a thread of its own instead of writing a topic."""
-
-    def start(self) -> None:
-        """Start the polling thread; returns at once."""
-
-    def close(self) -> None:
-        """Stop polling."""
-
-    def reports(self) -> pa.Table:
-        """The reports of recent polls, schema `REPORTS`."""
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether all figures that can be reported early on have been polled."""
-
-    def state(self) -> PollState:
-        """The source's address, its last poll, its brokers and its failures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +159,7 @@ class Reporters:
         topics: Sequence[MetricTopic],
         clock: Callable[[], float] = time.time,
         *,
-        polled: Sequence[Polled] = (),
+        polled: Sequence[Poller] = (),
     ) -> None:
         """polled: besides the topics; they are closed with this."""
         self._clock = clock

@@ -81,6 +81,21 @@ second. in_by to requests_by: positions in `ORIGINS`. automq_ms and its like: ti
 the newest report behind any of the figures, by the collector's clock; -1 for none.
 """
 
+BY: Final = {
+    "net_in": "in_by",
+    "net_out": "out_by",
+    "total_bytes": "total_by",
+    "cpu": "cpu_by",
+    "requests": "requests_by",
+}
+"""Columns of figures, and those that say who reported each."""
+MEASURED: Final = {
+    "net_in": "in_measured",
+    "net_out": "out_measured",
+    "requests": "requests_measured",
+}
+"""Columns of figures, and those that say whether each was measured."""
+
 _SINCE: Final[dict[str, Any]] = {
     "records_in": np.nan,
     "cpu": np.nan,
