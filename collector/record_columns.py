@@ -3,6 +3,7 @@
 Spark's Python workers run this, so nothing but numpy and pyarrow is imported here.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
 
@@ -73,7 +74,7 @@ class RawRecords:
 class RecordFilter:
     """Removes invalid records from columns, and counts them by reason."""
 
-    skipped: dict[str, int] = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
 
     def keep(self, good: Flags, reason: str, *columns: NDArray[Any]) -> list[Any]:
         """Return each column without its rows that are not `good`.
@@ -82,8 +83,7 @@ class RecordFilter:
         """
         if good.all():
             return list(columns)
-        count = int(len(good) - np.count_nonzero(good))
-        self.skipped[reason] = self.skipped.get(reason, 0) + count
+        self.skipped[reason] += int(np.count_nonzero(~good))
         return [column[good] for column in columns]
 
 

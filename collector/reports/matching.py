@@ -99,7 +99,7 @@ class MatchedReports:
     """(n,) the topic on its broker that each partition belongs to, -1 for none."""
     pair_broker: Ints
     """(pairs,) position of the broker."""
-    passed_over: dict[str, int]
+    passed_over: Counter[str]
     """Reports of no use, by reason: not the leader, unknown partition, shared name."""
 
     @classmethod
@@ -286,7 +286,7 @@ def _rows(
     return row, reasons.astype(object)
 
 
-def _counts(reasons: Any, figures: dict[str, Floats]) -> dict[str, int]:
+def _counts(reasons: Any, figures: dict[str, Floats]) -> Counter[str]:
     """How many have a reason; followers, too, tell sizes, and are not to be blamed."""
     rated = ~np.isnan(figures["bytes_in"]) | ~np.isnan(figures["bytes_out"])
-    return dict(Counter(reason for reason in reasons[rated] if reason))
+    return Counter(reason for reason in reasons[rated] if reason)

@@ -3,6 +3,7 @@
 Which source goes before which, quantity by quantity, is in docs/explanation/loads.md.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -43,7 +44,7 @@ class Completed:
 
     vectors: pa.Table
     """Schema `VECTORS`, in the order they came in."""
-    passed_over: dict[str, int]
+    passed_over: Mapping[str, int]
     """Reports of the last minutes that were of no use, by reason: stale, future,
     value, not the leader, unknown partition, shared name."""
     without_cores: tuple[int, ...]
@@ -87,8 +88,7 @@ def complete(vectors: pa.Table, reports: pa.Table, cores: Mapping[int, float]) -
     loads.assume("requests", loads["net_in"] + loads["net_out"])
     loads.assume("cpu", _weight(loads["net_in"], loads["net_out"]))
     for reported in matched.values():
-        for reason, count in reported.passed_over.items():
-            passed_over[reason] = passed_over.get(reason, 0) + count
+        passed_over.update(reported.passed_over)
     return Completed(vectors=loads.table(), passed_over=passed_over, without_cores=without_cores)
 
 
@@ -136,7 +136,7 @@ class _Loads:
         return pa.table(columns, schema=VECTORS)
 
 
-def _fresh(reports: pa.Table, now_ms: int) -> tuple[pa.Table, dict[str, int]]:
+def _fresh(reports: pa.Table, now_ms: int) -> tuple[pa.Table, Counter[str]]:
     """Those that still count, and how many do not."""
     time_ms = reports["time_ms"].to_numpy()
     source = reports["source"].combine_chunks().dictionary_encode()
@@ -148,7 +148,7 @@ def _fresh(reports: pa.Table, now_ms: int) -> tuple[pa.Table, dict[str, int]]:
     faults = {"stale": stale, "future": future, "value": absurd}
     found = {reason: int(rows.sum()) for reason, rows in faults.items()}
     valid = reports.filter(pa.array(~stale & ~future & ~absurd))
-    return valid, {reason: count for reason, count in found.items() if count}
+    return valid, +Counter(found)
 
 
 def _bytes_in(loads: _Loads, matched: Mapping[str, MatchedReports]) -> None:

@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -77,7 +78,7 @@ class _Reporter:
     aside_until_s: float = 0.0
     aside_why: str = ""
     records: int = 0
-    left_out: dict[str, int] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
     newest_ms: dict[int, int] = field(default_factory=dict)
     """By broker: when it reported last; never after the records came."""
     clocks: Clocks = field(default_factory=Clocks)
@@ -89,12 +90,11 @@ class _Reporter:
     def take(self, read: Unpacked, now_ms: int) -> None:
         """Reports of one batch, and records that are none."""
         self.records += read.records
-        for reason, count in read.left_out.items():
-            self.left_out[reason] = self.left_out.get(reason, 0) + count
+        self.left_out.update(read.left_out)
         reports = concatenate(read.tables, REPORTS)
         found = self.clocks.corrected(reports, now_ms)
         if lost := len(reports) - len(found):
-            self.left_out["time"] = self.left_out.get("time", 0) + lost
+            self.left_out["time"] += lost
         newest = found.group_by("broker").aggregate([("time_ms", "max")])
         for row in newest.to_pylist():
             broker, time_ms = row["broker"], row["time_ms_max"]
@@ -329,13 +329,13 @@ class Reporters:
 
 
 def _warn_of(reporter: _Reporter, count: int) -> None:
-    newer = reporter.left_out.get("version", 0)
+    newer = reporter.left_out["version"]
     also = f"; {newer} of a newer format" if newer else ""
     _log.warning(
         "%d of %d records of the topic %s are left out: %s%s",
         count,
         reporter.records,
         reporter.topic.name,
-        reporter.left_out,
+        dict(reporter.left_out),
         also,
     )

@@ -4,6 +4,7 @@ Spark turns each row that it is given into a row of its own and back; a table in
 it nothing. Workers run this, so nothing but numpy and pyarrow is imported here.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -37,8 +38,8 @@ class Unpacked:
 
     tables: list[pa.Table] = field(default_factory=list)
     records: int = 0
-    left_out: dict[str, int] = field(default_factory=dict)
-    """Records that are none, by reason."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Number of invalid records, by reason."""
 
 
 def packer(source: str, decode: Callable[[pa.Array], Decoded]) -> Callable[[Batches], Batches]:
@@ -72,8 +73,7 @@ def unpack(packed: pa.Table) -> dict[str, Unpacked]:
             of.records += row["records"]
             of.tables.append(from_bytes(row["content"]))
         else:
-            count = of.left_out.get(row["fault"], 0) + row["records"]
-            of.left_out[row["fault"]] = count
+            of.left_out[row["fault"]] += row["records"]
     return found
 
 

@@ -330,7 +330,7 @@ def _warn_of(samples: Unpacked) -> None:
     count = sum(samples.left_out.values())
     if count > TOLERATED_FAULTS * samples.records:
         _log.warning(
-            "%d of %d records are not samples: %s", count, samples.records, samples.left_out
+            "%d of %d records are not samples: %s", count, samples.records, dict(samples.left_out)
         )
 
 

@@ -1,6 +1,7 @@
 """Discovery and reading of metric topics, and messages about them."""
 
 import logging
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -47,7 +48,9 @@ class Seen:
 
     def take(self, *rows: dict[str, Any], **left_out: int) -> None:
         tables = [report_table(rows)]
-        self.reporters.take(AUTOMQ, Unpacked(tables, len(rows) + sum(left_out.values()), left_out))
+        self.reporters.take(
+            AUTOMQ, Unpacked(tables, len(rows) + sum(left_out.values()), Counter(left_out))
+        )
 
 
 def test_a_topic_is_read_while_it_exists() -> None:
