@@ -4,7 +4,7 @@ import ssl
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from clients.pem import is_encrypted
 from model.errors import ConfigError
@@ -78,11 +78,8 @@ class TokenSource:
     client_id: str
     client_secret: str = field(repr=False)
     scope: str | None = None
-
-    @property
-    def mechanism(self) -> str:
-        """The name of the SASL mechanism, `OAUTHBEARER` (KIP-255)."""
-        return "OAUTHBEARER"
+    mechanism: ClassVar[str] = "OAUTHBEARER"
+    """The name of the SASL mechanism (KIP-255)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

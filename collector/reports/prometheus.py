@@ -51,6 +51,9 @@ class PrometheusServer:
     for this moment.
     """
 
+    needed: Final = 1
+    """Number of polls until all figures exist: one, as the server keeps history."""
+
     def __init__(
         self, settings: ServerSettings, web: MetricsClient, clock: Callable[[], float] = time.time
     ) -> None:
@@ -58,11 +61,6 @@ class PrometheusServer:
         self._pattern = re.compile(settings.broker_pattern, re.ASCII)
         self._seen: dict[int, int] = {}
         """When the server had figures of each broker last, in ms."""
-
-    @property
-    def needed(self) -> int:
-        """Number of polls until all figures exist: one, as the server keeps history."""
-        return 1
 
     @property
     def place(self) -> str:

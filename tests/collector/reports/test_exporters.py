@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
-from collector.reports.exporters import Exporters, ExporterSettings
+from collector.reports.exporters import Exporters, ExporterSettings, parse
 from collector.reports.http import Access, MetricsClient
-from collector.reports.prometheus_text import parse
 from collector.reports.report_columns import FIGURES as ALL
 from collector.reports.selectors import Figures, figures, selector
 from model.errors import MetricsUnreachable
