@@ -64,7 +64,6 @@ class Collector(Closing):
         on_batch: Callable[[pa.Table, pa.Table], None] | None = None,
     ) -> None:
         self._connection, self._settings, self._clock = connection, settings, clock
-        self._spark_options = spark_options(connection) if settings.samples_topic else {}
         self._reporters = Reporters(settings.metric_topics, clock, polled=settings.polled)
         self._on_batch = on_batch
         self._changed = threading.Condition()
@@ -368,13 +367,12 @@ class Collector(Closing):
         return Job(
             source=SpoolSource(self._home() / "spool")
             if topic is None
-            else TopicSource(self._spark_options, topic, self._clock),
+            else TopicSource(spark_options(self._connection), topic, self._clock),
             checkpoint=checkpoint,
             window=self.window,
             interval_s=settings.interval_s,
             reporters=self._reporters,
             connector=connector,
-            complete=self._reporters.complete,
         )
 
     def _history(self) -> VectorFiles:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import psutil
 
@@ -87,7 +87,6 @@ _JAVA_IMPORTS: Final = (
 )
 _GATEWAY: Final = "org.apache.spark.api.python.PythonGatewayServer"
 _SUBMIT: Final = "org.apache.spark.deploy.SparkSubmit"
-_NONE: Final[Mapping[str, str]] = {}
 _CONFIGURATIONS: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """Folders of a cluster's own settings, which Spark takes from the class path."""
 SCRATCH: Final = "spark-"
@@ -124,12 +123,12 @@ class Spark:
         java: Java,
         *,
         master: str,
-        properties: Mapping[str, str] = _NONE,
+        properties: Mapping[str, str] | None = None,
         jars: Sequence[Path] = (),
         log_file: Path,
     ) -> None:
         self.master = _submitted_master() if is_submitted() else master
-        self._java, self._properties, self._jars = java, properties, jars
+        self._java, self._properties, self._jars = java, properties or {}, jars
         self._log_file = log_file
         with using(log_file.parent):
             log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -272,11 +271,10 @@ class Spark:
                     f"Spark did not start. What its Java said is in {self._log_file}."
                 )
             time.sleep(0.02)
-        with path.open("rb") as file:
-            (port,) = struct.unpack(">i", file.read(4))
-            secret = _rest(file)
+        content = path.read_bytes()
+        port, length = struct.unpack_from(">ii", content)
         path.unlink()
-        return port, secret
+        return port, content[8 : 8 + length].decode()
 
     def _open(self, settings: Mapping[str, str]) -> "SparkSession":
         from pyspark import SparkConf, SparkContext
@@ -357,11 +355,6 @@ def _escaped(value: str) -> str:
 
 def _quiet(_request: object, _address: object) -> None:
     """An error handler that says nothing."""
-
-
-def _rest(file: IO[bytes]) -> str:
-    (length,) = struct.unpack(">i", file.read(4))
-    return file.read(length).decode()
 
 
 def _first_line(exc: Exception) -> str:

@@ -121,11 +121,9 @@ class Job:
     interval_s: float
     """Least time between two batches."""
     reporters: Reporters | None = None
-    """Metric topics that are read, too, each with a checkpoint beside that one."""
+    """Of metric topics, which are read, too; their reports complete the load vectors."""
     connector: Connector | None = None
     """To read them; there where `reporters` is."""
-    complete: Callable[[pa.Table], pa.Table] = lambda vectors: vectors
-    """What reports add to vectors."""
 
 
 class LoadStream:
@@ -274,15 +272,17 @@ class LoadStream:
     def _hand_out(self, frame: "DataFrame", batch: int) -> None:
         unpacked = unpack(frame.toArrow())
         samples = unpacked.pop(_SAMPLES, Unpacked())
-        for source, of in unpacked.items():
-            if self._job.reporters is not None:
-                self._job.reporters.take(source, of)
+        reporters = self._job.reporters
+        if reporters is not None:
+            for source, of in unpacked.items():
+                reporters.take(source, of)
         _warn_of(samples)
         found = concatenate(samples.tables, SAMPLES)
         found = _not_ahead(found, int(1000 * self._clock()))
         if found.num_rows:
             vectors = self._vectors(self._recent.add(batch, found))
-            vectors = self._job.complete(vectors)
+            if reporters is not None:
+                vectors = reporters.complete(vectors)
             self._history.append(vectors, self._query_id(frame), batch)
             self._on_batch(found, vectors)
 
