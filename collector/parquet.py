@@ -1,4 +1,7 @@
-"""Reading Parquet files in bounded memory: a short file may stand for many rows."""
+"""Parquet files, written in one step, and read in bounded memory.
+
+A short file may stand for many rows.
+"""
 
 from collections import Counter
 from pathlib import Path
@@ -20,6 +23,13 @@ MOST_GROUP_BYTES: Final = 1 << 30
 
 class OutOfBounds(ValueError):
     """A file with more rows or bytes than are read of one file."""
+
+
+def write_whole(table: pa.Table, path: Path) -> None:
+    """Write a file in one step, so that nobody reads a part of it. Raises OSError."""
+    part = path.with_name(f".{path.name}")
+    pq.write_table(table, part)
+    part.replace(path)
 
 
 def read_whole(path: Path) -> pa.Table:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from collector.parquet import write_whole
 from collector.samples import encode
 from model.errors import ConfigError
 
@@ -41,11 +41,9 @@ class Spool:
         stamps = pa.array([int(now_s * 1e6)] * len(records), RECORDS[1].type)
         number = next(self._count)
         path = self.folder / f"{int(now_s * 1000)}-{number}.parquet"
-        part = self.folder / f".{path.name}"
         table = pa.table([pa.array(records, pa.binary()), stamps], schema=RECORDS)
         try:
-            pq.write_table(table, part)
-            part.replace(path)
+            write_whole(table, path)
         except OSError as exc:
             raise _unwritable(self.folder, exc) from exc
         if number % _PRUNE_EVERY == 0:

@@ -46,11 +46,9 @@ def claim(state_dir: Path, cluster_id: str, *, apart: bool = False) -> StateFold
     neither disturb it nor fail. `apart`: one of our own in any case. Raises ConfigError.
     """
     path = state_dir / "clusters" / path_part(cluster_id)
-    try:
+    with using(path):
         path.mkdir(parents=True, exist_ok=True)
         lock = (path / "lock").open("wb")
-    except OSError as exc:
-        raise _unusable(path, exc) from exc
     if apart or not _locked(lock):
         lock.close()
         own = tempfile.mkdtemp(prefix="beside-", dir=path)
@@ -64,11 +62,9 @@ def scratch(state_dir: Path, prefix: str) -> Iterator[Path]:
 
     Raises ConfigError where it cannot be created.
     """
-    try:
+    with using(state_dir):
         state_dir.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=state_dir))
-    except OSError as exc:
-        raise _unusable(state_dir, exc) from exc
     try:
         yield folder
     finally:
@@ -81,14 +77,10 @@ def using(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        raise _unusable(folder, exc) from exc
-
-
-def _unusable(path: Path, exc: OSError) -> ConfigError:
-    return ConfigError(
-        f"The state folder {path} cannot be used ({exc.strerror}). Set "
-        "PLIMSOLL_STATE_DIR to a folder that can be written to."
-    )
+        raise ConfigError(
+            f"The state folder {folder} cannot be used ({exc.strerror}). Set "
+            "PLIMSOLL_STATE_DIR to a folder that can be written to."
+        ) from exc
 
 
 def _locked(lock: IO[bytes]) -> bool:

@@ -6,9 +6,8 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from collector.parquet import read_whole
+from collector.parquet import read_whole, write_whole
 from collector.samples import SAMPLES
 from collector.spark.vectors import concatenate
 
@@ -46,10 +45,7 @@ class WindowCache:
 
     def _keep(self, batch: int, found: pa.Table) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._folder / f"{batch}-{pc.max(found['time_ms'])}{_SUFFIX}"
-        part = path.with_name(f".{path.name}")
-        pq.write_table(found, part)
-        part.replace(path)
+        write_whole(found, self._folder / f"{batch}-{pc.max(found['time_ms'])}{_SUFFIX}")
 
     def _prune(self, since_ms: int) -> None:
         for path in self._folder.glob(f"*{_SUFFIX}"):

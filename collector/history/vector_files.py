@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from collector.parquet import read_whole
+from collector.parquet import read_whole, write_whole
 from collector.spark.vectors import VECTORS, as_vectors, concatenate
 
 KEPT_DAYS: Final = 14
@@ -36,14 +35,11 @@ class VectorFiles:
             return
         self._newest_ms = int(times.max())
         day = self.folder / f"date={_day(self._newest_ms)}"
-        name = f"{query}-{batch}.parquet"
-        part = day / f".{name}"
         try:
             if not day.is_dir():
                 day.mkdir(parents=True)
                 self.prune(self._newest_ms)
-            pq.write_table(vectors, part)
-            part.replace(day / name)
+            write_whole(vectors, day / f"{query}-{batch}.parquet")
         except OSError as exc:
             # Loads are still handed out; a full disk must not end the watch.
             _log.warning("the history %s cannot be written: %s", self.folder, exc)

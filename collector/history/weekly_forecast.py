@@ -11,11 +11,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from collector.history.slots import RATES, WEEK, Floats, Ints
 from collector.history.weekly_profile import SUMS
-from collector.parquet import read_whole
+from collector.parquet import read_whole, write_whole
 from model.bounded import parse_json
 from model.snapshot.forecast import LoadForecast
 from model.snapshot.snapshot import Resource, Snapshot
@@ -51,10 +50,8 @@ class WeeklyForecast:
         Raises OSError.
         """
         facts = {name: getattr(self, name) for name in _FACTS}
-        part = path.with_name(f".{path.name}")
         meta = {_META: json.dumps(facts).encode()}
-        pq.write_table(self.table.replace_schema_metadata(meta), part)
-        part.replace(path)
+        write_whole(self.table.replace_schema_metadata(meta), path)
 
     @cached_property
     def topics(self) -> list[str]:
