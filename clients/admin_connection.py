@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from clients.connection import Connection
@@ -88,13 +89,16 @@ def send_request(
 
     `broker` None sends it to any broker. Raises the driver's errors.
     """
-    manager = admin._manager  # noqa: SLF001 - there is no public way to one broker
+    asking = partial(exchange, admin, request, broker, timeout_s)
+    return admin._manager.run(asking)  # noqa: SLF001 - there is no public way to one broker
 
-    async def exchange() -> Any:
-        posted = post_request(admin, request, broker, timeout_s)
-        return await response_to(admin, posted, timeout_s)
 
-    return manager.run(exchange)
+async def exchange(
+    admin: "KafkaAdminClient", request: object, broker: int | None, timeout_s: float | None = None
+) -> Any:
+    """Do as `send_request` does, in the driver's own thread."""
+    posted = post_request(admin, request, broker, timeout_s)
+    return await response_to(admin, posted, timeout_s)
 
 
 def post_request(

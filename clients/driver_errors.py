@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
+from urllib.error import URLError
 
 from clients.connection import Connection
 from model.errors import (
@@ -26,6 +27,8 @@ _FORBIDDEN, _NOT_IMPLEMENTED = 403, 501
 
 def reason_of(exc: BaseException) -> str:
     """Return what a driver or the operating system reports, in one line."""
+    if isinstance(exc, URLError):
+        return exc.reason if isinstance(exc.reason, str) else reason_of(exc.reason)
     if isinstance(exc, TimeoutError):
         return "no answer in time"
     if isinstance(exc, OSError) and exc.strerror:
@@ -117,13 +120,19 @@ def is_unknown_broker(error: BaseException) -> bool:
     return isinstance(error, UnknownBrokerIdError)
 
 
-def raise_unauthorized(codes: Iterable[int]) -> None:
-    """Raise kafka-python's AuthorizationError if one of these error codes is such."""
+def is_unauthorized(code: int) -> bool:
+    """Whether a Kafka error code is one of kafka-python's AuthorizationErrors."""
     from kafka.errors import AuthorizationError, for_code
 
-    for error in map(for_code, codes):
-        if issubclass(error, AuthorizationError):
-            raise error
+    return issubclass(for_code(code), AuthorizationError)
+
+
+def raise_unauthorized(codes: Iterable[int]) -> None:
+    """Raise kafka-python's AuthorizationError if one of these error codes is such."""
+    from kafka.errors import for_code
+
+    for code in filter(is_unauthorized, codes):
+        raise for_code(code)
 
 
 def authorized(topics: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:

@@ -73,10 +73,8 @@ class Tokens:
                 f"{exc.code}). Check its id and secret, and the address."
             ) from exc
         except OSError as exc:
-            cause = getattr(exc, "reason", exc)
-            reason = reason_of(cause) if isinstance(cause, Exception) else str(cause)
             raise ClusterUnreachable(
-                f"No token could be fetched from {url} ({reason}). Check the address."
+                f"No token could be fetched from {url} ({reason_of(exc)}). Check the address."
             ) from exc
         except ValueError as exc:
             raise _no_token(url) from exc

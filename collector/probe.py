@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from clients.admin_connection import AdminConnection, run_in_driver
 from clients.connection import Connection
+from clients.driver_errors import kafka_errors
 from collector.broker_log_dirs import BrokerLogDirs
 from collector.brokers.fan_out import BrokerFanOut, Silence
 from collector.brokers.fetch import BrokerFigures, BrokerProbe, BrokerResponses, PartitionFigures
@@ -116,18 +117,14 @@ class Probe(Closing):
     def _figures(
         self, responses: Mapping[int, BrokerResponses], placement: PartitionIndex
     ) -> dict[int, BrokerFigures]:
-        from kafka.errors import AuthorizationError
-
         figures = {}
-        for broker, answers in responses.items():
-            try:
-                figures[broker] = self._brokers[broker].read(answers, placement)
-            except MalformedResponse as exc:
-                _log.warning("an answer of broker %d is passed over: %s", broker, exc)
-            except AuthorizationError as exc:
-                right = "DESCRIBE on all consumer groups"
-                what = "tell what groups have read"
-                raise self._client.refusal(what, right) from exc
+        what, right = "tell what groups have read", "DESCRIBE on all consumer groups"
+        with kafka_errors(self._client.connection.bootstrap, what, right):
+            for broker, answers in responses.items():
+                try:
+                    figures[broker] = self._brokers[broker].read(answers, placement)
+                except MalformedResponse as exc:
+                    _log.warning("an answer of broker %d is passed over: %s", broker, exc)
         return figures
 
     def _commits(

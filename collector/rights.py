@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from clients.admin_connection import AdminConnection, send_request
+from clients.driver_errors import is_unauthorized
 from collector.brokers.fan_out import ANSWER_S
 from collector.brokers.requests import about_log_dirs
 from collector.brokers.response_layout import MalformedResponse, log_dirs
@@ -47,7 +48,6 @@ def configs_of(
     driver's own call would return nothing.
     """
     from kafka.admin import ConfigResourceType
-    from kafka.errors import AuthorizationError, for_code
     from kafka.protocol.admin import DescribeConfigsRequest
 
     if not names:
@@ -56,11 +56,7 @@ def configs_of(
     request = DescribeConfigsRequest(resources=resources, include_synonyms=False)
     to = int(names[0]) if kind == "BROKER" else None
     results = send_request(admin, request, to).results
-    refused = sorted(
-        str(row.resource_name)
-        for row in results
-        if issubclass(for_code(row.error_code), AuthorizationError)
-    )
+    refused = sorted(str(row.resource_name) for row in results if is_unauthorized(row.error_code))
     if refused:
         whose = "cluster" if kind == "BROKER" else _named(refused)
         raise client.refusal("describe settings", f"DESCRIBE_CONFIGS on the {whose}")

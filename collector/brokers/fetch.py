@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from clients.admin_connection import post_request, response_to
+from clients.admin_connection import exchange, post_request, response_to
+from clients.driver_errors import raise_unauthorized
 from collector.broker_log_dirs import BrokerLogDirs, read_directories
 from collector.brokers.partition_index import PartitionIndex, ResponseReader
 from collector.brokers.requests import (
@@ -159,10 +160,7 @@ class BrokerProbe:
             if now_s - self._groups_at_s >= GROUPS_AGE_S:
                 await self._ask_groups(admin, timeout_s)
                 self._groups_at_s = now_s
-            return [
-                await response_to(admin, post_request(admin, q, self._broker, timeout_s), timeout_s)
-                for q in self._commits
-            ]
+            return [await exchange(admin, q, self._broker, timeout_s) for q in self._commits]
         except KafkaError as exc:
             _log.debug("broker %d tells no commits: %r", self._broker, exc)
             self._groups_at_s = float("-inf")
@@ -172,8 +170,7 @@ class BrokerProbe:
         """The groups that it coordinates, and how to ask for their commits."""
         from kafka.errors import for_code
 
-        posted = post_request(admin, about_groups(), self._broker, timeout_s)
-        listed = await response_to(admin, posted, timeout_s)
+        listed = await exchange(admin, about_groups(), self._broker, timeout_s)
         if listed.error_code:
             raise for_code(listed.error_code)
         groups = sorted(g.group_id for g in listed.groups if g.group_type != "share")
@@ -229,18 +226,10 @@ class BrokerProbe:
             layout, rows = reading.read(one, placement)
             if layout.errors:
                 self._groups_at_s = float("-inf")
-                _refuse(layout.errors)
+                # Other errors are of groups that have gone elsewhere, or are gone.
+                raise_unauthorized(layout.errors)
                 return None
             offsets = layout.read(COMMITTED)
             good = (rows >= 0) & (offsets >= 0)
             columns.append(PartitionFigures(rows[good], offsets[good]))
         return columns
-
-
-def _refuse(errors: Sequence[int]) -> None:
-    """Other errors are of groups that have gone elsewhere, or are gone."""
-    from kafka.errors import AuthorizationError, for_code
-
-    for error in map(for_code, errors):
-        if issubclass(error, AuthorizationError):
-            raise error

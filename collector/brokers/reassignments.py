@@ -7,7 +7,7 @@ from concurrent.futures import Future, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from clients.admin_connection import post_request, response_to, run_in_driver
+from clients.admin_connection import exchange, run_in_driver
 from clients.driver_errors import failure_of
 from collector.brokers.fan_out import ANSWER_S
 
@@ -37,8 +37,13 @@ class ReassignmentPoll:
 
         broker: id of the controller according to the metadata; None for any broker.
         """
+        from kafka.protocol.admin import ListPartitionReassignmentsRequest
+
         if self._pending is None:
-            self._pending = run_in_driver(admin, partial(self._ask, admin, broker))
+            timeout_ms = int(1000 * self._timeout_s)
+            request = ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=None)
+            asking = partial(exchange, admin, request, broker, self._timeout_s)
+            self._pending = run_in_driver(admin, asking)
             self._asked_s = time.monotonic()
 
     def latest(self) -> Mapping[tuple[str, int], int]:
@@ -59,14 +64,6 @@ class ReassignmentPoll:
     def forget(self) -> None:
         """Drop the pending request; its answer is ignored."""
         self._pending = None
-
-    async def _ask(self, admin: "KafkaAdminClient", broker: int | None) -> Any:
-        from kafka.protocol.admin import ListPartitionReassignmentsRequest
-
-        timeout_ms = int(1000 * self._timeout_s)
-        request = ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=None)
-        posted = post_request(admin, request, broker, self._timeout_s)
-        return await response_to(admin, posted, self._timeout_s)
 
     def _take(self, pending: "Future[Any]") -> None:
         from kafka.errors import AuthorizationError, for_code

@@ -150,4 +150,4 @@ def _reason(exc: Exception) -> str:
     reason = getattr(exc, "reason", exc)
     if isinstance(reason, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({reason.verify_message.rstrip('.')})"
-    return reason_of(reason) if isinstance(reason, Exception) else str(reason)
+    return reason_of(exc)
