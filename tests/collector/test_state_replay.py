@@ -13,11 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from collector.assemble import assemble, newest_vectors
-from collector.history.vector_files import VectorFiles
 from collector.recorded_state import Recorder, canonical, read_recording
 from collector.samples import SAMPLES
 from collector.spark.arrow_transfer import to_bytes
-from collector.spark.stream import Job, LoadStream, SpoolSource
 from collector.spark.vectors import OLDEST, VECTORS, Window, load_vectors
 from collector.spool import Spool
 from collector.state_replay import Replayed, replay_in
@@ -26,6 +24,7 @@ from model.snapshot.file import read_snapshot, write_snapshot
 from model.snapshot.pseudonyms import Pseudonyms
 from tests.support import cli_offline
 from tests.support.collector.sample_rows import START_MS, cluster, sample, table, topic
+from tests.support.collector.spool_streams import spool_stream
 from tests.support.paths import FIXTURES
 
 if TYPE_CHECKING:
@@ -84,14 +83,7 @@ def live(session: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> L
         came.release()
 
     spool = Spool(result.folder / "spool")
-    job = Job(
-        source=SpoolSource(spool.folder),
-        checkpoint=result.folder / "checkpoint",
-        window=WINDOW,
-        interval_s=0.1,
-    )
-    history = VectorFiles(result.folder / "history", every_ms=1)
-    stream = LoadStream(session, job, history, take)
+    stream = spool_stream(session, result.folder, take)
     thread = threading.Thread(target=stream.run)
     thread.start()
     try:

@@ -5,21 +5,16 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
 from clients.jvm.java import find_java
-from collector.history.vector_files import VectorFiles
 from collector.spark.session import Spark
-from collector.spark.stream import Job, LoadStream, SpoolSource
 from collector.spool import Spool
 from model.errors import ConfigError, PlimsollError
-from tests.support.collector.sample_rows import WINDOW, rows
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.support.collector.sample_rows import rows
+from tests.support.collector.spool_streams import spool_stream
 
 pytestmark = pytest.mark.spark
 
@@ -33,17 +28,6 @@ spark.start()
 print(spark.pid, Path(f"/proc/{spark.pid}/cwd").resolve(), flush=True)
 os.kill(os.getpid(), 9)
 """
-
-
-def stream(session: "SparkSession", folder: Path) -> LoadStream:
-    job = Job(
-        source=SpoolSource(folder / "spool"),
-        checkpoint=folder / "checkpoint",
-        window=WINDOW,
-        interval_s=0.1,
-    )
-    history = VectorFiles(folder / "history", every_ms=1)
-    return LoadStream(session, job, history, lambda *_: None)
 
 
 def test_one_session_after_another_may_run_in_a_process(tmp_path: Path) -> None:
@@ -80,10 +64,10 @@ def test_workers_that_cannot_run_are_named_with_what_they_need(tmp_path: Path) -
     try:
         session = spark.start()
         with pytest.raises(ConfigError, match=r"lacks pyspark\. Each needs Python 3"):
-            stream(session, tmp_path).run()
+            spool_stream(session, tmp_path).run()
         session.sparkContext.pythonExec = "/nowhere/python"
         with pytest.raises(ConfigError, match=r"has no /nowhere/python\. Each needs"):
-            stream(session, tmp_path).run()
+            spool_stream(session, tmp_path).run()
     finally:
         spark.close()
 

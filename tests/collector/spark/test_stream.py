@@ -16,12 +16,13 @@ import pytest
 from collector.history.vector_files import VectorFiles
 from collector.spark import stream as stream_module
 from collector.spark.session import OPENED
-from collector.spark.stream import Job, LoadStream, SpoolSource, TopicSource
+from collector.spark.stream import LoadStream, TopicSource
 from collector.spark.vectors import load_vectors
 from collector.spool import RECORDS, Spool
 from model.errors import ConfigError, PlimsollError
 from tests.support.collector.history_store import check_compaction
 from tests.support.collector.sample_rows import START_MS, WINDOW, figures, rows, sample, table
+from tests.support.collector.spool_streams import spool_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,17 +35,7 @@ PATIENCE_S = 300.0
 def running(
     session: "SparkSession", folder: Path, take: Callable[[pa.Table, pa.Table], None]
 ) -> Iterator[LoadStream]:
-    stream = LoadStream(
-        session,
-        Job(
-            source=SpoolSource(folder / "spool"),
-            checkpoint=folder / "checkpoint",
-            window=WINDOW,
-            interval_s=0.1,
-        ),
-        VectorFiles(folder / "history", every_ms=1),
-        take,
-    )
+    stream = spool_stream(session, folder, take)
     thread = threading.Thread(target=stream.run)
     thread.start()
     try:
@@ -154,17 +145,7 @@ def test_a_job_that_keeps_failing_reports_it(
         raise OSError("the disk is full")
 
     Spool(tmp_path / "spool").write(rows(0, 6))
-    stream = LoadStream(
-        session,
-        Job(
-            source=SpoolSource(tmp_path / "spool"),
-            checkpoint=tmp_path / "checkpoint",
-            window=WINDOW,
-            interval_s=0.1,
-        ),
-        VectorFiles(tmp_path / "history", every_ms=1),
-        fail,
-    )
+    stream = spool_stream(session, tmp_path, fail)
     with pytest.raises(PlimsollError, match="streaming job ended"):
         stream.run()
     assert len(tries) == 3
@@ -174,17 +155,7 @@ def test_a_spark_without_the_connector_names_the_remedy(
     session: "SparkSession", tmp_path: Path
 ) -> None:
     options = {"kafka.bootstrap.servers": "127.0.0.1:1"}
-    stream = LoadStream(
-        session,
-        Job(
-            source=TopicSource(options, "samples"),
-            checkpoint=tmp_path / "checkpoint",
-            window=WINDOW,
-            interval_s=0.1,
-        ),
-        VectorFiles(tmp_path / "history", every_ms=1),
-        lambda *_: None,
-    )
+    stream = spool_stream(session, tmp_path, source=TopicSource(options, "samples"))
     with pytest.raises(ConfigError, match="no connector to Kafka"):
         stream.run()
 

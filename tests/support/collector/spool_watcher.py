@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from clients.jvm.java import find_java
-from collector.history.vector_files import VectorFiles
 from collector.spark.session import Spark
-from collector.spark.stream import Job, LoadStream, SpoolSource
-from tests.support.collector.sample_rows import START_MS, WINDOW
+from collector.spark.stream import SpoolSource
+from tests.support.collector.sample_rows import START_MS
+from tests.support.collector.spool_streams import spool_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,11 +49,7 @@ def watch(session: "SparkSession", spool: Path, folder: Path, hold: int, last: i
         if second == last:
             ended.set()
 
-    job = Job(
-        source=SpoolSource(spool), checkpoint=folder / "checkpoint", window=WINDOW, interval_s=0.1
-    )
-    history = VectorFiles(folder / "history", every_ms=1)
-    stream = LoadStream(session, job, history, take)
+    stream = spool_stream(session, folder, take, SpoolSource(spool))
     thread = threading.Thread(target=stream.run, daemon=True)
     thread.start()
     while thread.is_alive() and not ended.wait(0.1):
