@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Final
 
-from clients.pem import is_encrypted
 from model.errors import ConfigError
 
 CLIENT_ID: Final = "plimsoll"
@@ -140,6 +139,11 @@ class Connection:
     def servers(self) -> list[str]:
         """The bootstrap servers as written, one text each."""
         return [part.strip() for part in self.bootstrap.split(",")]
+
+
+def is_encrypted(key: str) -> bool:
+    """Whether a private key in PEM is encrypted with a password."""
+    return "BEGIN ENCRYPTED" in key or "Proc-Type: 4,ENCRYPTED" in key
 
 
 def _address(text: str, whole: str) -> tuple[str, int]:

@@ -1,9 +1,10 @@
-"""The `ssl.*` keys: trusted certificates, and the client's own."""
+"""The `ssl.*` keys: trusted certificates, and the client's own, in PEM."""
 
+import re
+import textwrap
 from typing import Final
 
-from clients.connection import Tls
-from clients.pem import certificates_in, is_encrypted, private_key_in
+from clients.connection import Tls, is_encrypted
 from clients.properties import Properties
 
 _NAMES: Final = "ssl.endpoint.identification.algorithm"
@@ -20,6 +21,12 @@ TLS_KEYS: Final = (
     *(*_CA_FILES, *_CA_TEXTS, *_OWN_FILES, *_OWN_TEXTS, *_KEY_FILES, *_KEY_TEXTS),
     *(*_TYPES, _PASSWORD, _NAMES),
 )
+_BLOCK: Final = re.compile(
+    r"-----BEGIN (?P<kind>[A-Z0-9 ]+)-----(?P<body>(?:(?!-----).)*)"
+    r"-----END (?P=kind)-----",
+    re.DOTALL,
+)
+_WIDTH: Final = 64
 _TO_PEM: Final = {
     "truststore": "`keytool -list -rfc -keystore {0} > truststore.pem`",
     "keystore": (
@@ -69,16 +76,27 @@ def _refuse_other_types(properties: Properties, store: str) -> None:
 def _pem(
     properties: Properties, files: tuple[str, ...], texts: tuple[str, ...], what: str
 ) -> str | None:
-    """The certificates or the private key in a file or in the value itself."""
+    """The certificates or the private key, in PEM, in a file or in the value itself."""
     given = properties.get(*files, *texts)
     if given is None:
         return None
     (key,) = properties.given((*files, *texts))
     text = properties.text_of(key) if key in files else given
-    found = (certificates_in if what == "certificate" else private_key_in)(text)
+    found = "".join(
+        f"-----BEGIN {block['kind']}-----\n{_lines(block['body'])}\n-----END {block['kind']}-----\n"
+        for block in _BLOCK.finditer(text)
+        if block["kind"].endswith(what.upper())
+    )
     if not found:
         raise properties.fault(key, _lacks(key, given if key in files else "", what))
     return found
+
+
+def _lines(body: str) -> str:
+    """Lines of 64, as OpenSSL needs them; a properties file may have one line."""
+    if ":" in body:  # headers of an older form, which stand in lines of their own
+        return body.strip()
+    return "\n".join(textwrap.wrap("".join(body.split()), _WIDTH))
 
 
 def _lacks(key: str, file: str, what: str) -> str:
