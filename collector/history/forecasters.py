@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from collector.history.slots import DAY, WEEK, Floats, Ints, LoadHistory, quotient, usual
+from collector.history.slots import DAY, WEEK, Floats, Ints, LoadHistory, usual
+from collector.spark.vectors import quotient
 
 LEAST_HOURS: Final = 48
 """Hours of a partition that must be known for a forecast of it."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from collector.history.hours import QUANTITIES, distinct_partitions
+from collector.spark.vectors import quotient
 
 DAY: Final = 24
 WEEK: Final = 168
@@ -125,13 +126,6 @@ def load_histories(hours: pa.Table, calendar: Calendar) -> tuple[pa.Table, dict[
         )
         for name in RATES
     }
-
-
-def quotient(above: Floats, below: Floats) -> Floats:
-    """Divide element by element; NaN where `below` is not positive."""
-    out = np.full(above.shape, np.nan)
-    np.divide(above, below, out=out, where=below > 0)
-    return out
 
 
 def _by_week(

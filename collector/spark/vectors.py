@@ -255,7 +255,7 @@ def _records_in(steps: SampleSteps) -> Floats:
     records = steps.step("latest")
     forward = (records >= 0) & ~steps.starts
     seconds = steps.total(steps.step("time_ms") * forward) / 1000
-    return _quotient(steps.total(records * forward), seconds)
+    return quotient(steps.total(records * forward), seconds)
 
 
 def _bytes_per_record(
@@ -271,7 +271,7 @@ def _bytes_per_record(
     grown_records = steps.total(steps.step("latest") * clean)
     grown = (grown_bytes > 0) & (grown_records > 0)
     by_log = _bytes_by_log(steps)
-    size = np.where(grown, _quotient(grown_bytes, grown_records), by_log)
+    size = np.where(grown, quotient(grown_bytes, grown_records), by_log)
     log_records = last["latest"] - _known(last["earliest_local"])
     recent = ~np.isnan(by_log) & (log_records <= RECENT_WINDOWS * new)
     return np.where(np.isnan(size), _mean_by(topic, size), size), grown | recent
@@ -285,7 +285,7 @@ def _bytes_by_log(steps: SampleSteps) -> Floats:
     size, start = steps.columns["local_bytes"], steps.columns["earliest_local"]
     known = (size > 0) & (start >= 0)
     records = (steps.columns["latest"] - start) * known
-    return _quotient(steps.total(size * known), steps.total(records))
+    return quotient(steps.total(size * known), steps.total(records))
 
 
 def _clean(steps: SampleSteps) -> Bools:
@@ -309,7 +309,7 @@ def _mean_by(topic: NDArray[Any], values: Floats) -> Floats:
     size = int(topic.max()) + 1
     sums = np.bincount(topic[known], values[known], size)
     counts = np.bincount(topic[known], minlength=size)
-    means: Floats = _quotient(sums, counts)[topic]
+    means: Floats = quotient(sums, counts)[topic]
     return means
 
 
@@ -340,10 +340,10 @@ def _slope(steps: SampleSteps, x: Floats, y: Floats, point: Bools) -> Floats:
     """(groups,) slope of the straight line through the points; NaN without a span."""
     n = steps.total(point)
     length = np.diff(np.append(steps.first, len(x)))
-    x = x - np.repeat(_quotient(steps.total(x * point), n), length)
-    y = y - np.repeat(_quotient(steps.total(y * point), n), length)
+    x = x - np.repeat(quotient(steps.total(x * point), n), length)
+    y = y - np.repeat(quotient(steps.total(y * point), n), length)
     x, y = np.where(point, x, 0), np.where(point, y, 0)
-    return _quotient(steps.total(x * y), steps.total(x * x))
+    return quotient(steps.total(x * y), steps.total(x * x))
 
 
 def _net_out(
@@ -388,10 +388,10 @@ def _product(count: Floats, size: Floats) -> Floats:
     return np.where(count == 0, 0.0, count * size)
 
 
-def _quotient(above: NDArray[Any], below: NDArray[Any]) -> Floats:
-    """NaN where there is nothing to divide by."""
+def quotient(above: NDArray[Any], below: NDArray[Any]) -> Floats:
+    """Divide element by element; NaN where `below` is not positive."""
     above, below = np.asarray(above, np.float64), np.asarray(below, np.float64)
-    out = np.full(len(above), np.nan)
+    out = np.full(above.shape, np.nan)
     np.divide(above, below, out=out, where=below > 0)
     return out
 

@@ -15,9 +15,8 @@ from clients.connection import Connection
 from collector.assemble import assemble
 from collector.collector import Collector
 from collector.collector_settings import CollectorSettings
-from collector.history.forecast_slots import SlotForecaster, coming, name_of, with_slots
+from collector.history.forecast_slots import SlotForecaster, choose, coming, name_of, with_slots
 from collector.history.history_settings import Horizon
-from collector.history.slot_selection import choose
 from collector.history.slots import DAY, WEEK, Calendar
 from collector.history.weekly_forecast import COLUMNS, WeeklyForecast, read_weekly_forecast
 from collector.history.weekly_profile import week_of
