@@ -102,30 +102,23 @@ def with_directories(cluster: ClusterState, known: Mapping[int, BrokerLogDirs]) 
     A broker with one directory has none to choose from, and none is listed. One whose
     directories are all cordoned, or have failed, takes no new replicas (KIP-1066).
     """
-    brokers = tuple(_with_cordon(b, known) for b in cluster.brokers)
-    if brokers != cluster.brokers:
-        cluster = replace(cluster, brokers=brokers)
-    several = {b: d for b, d in known.items() if len(d.listed) > 1}
-    if not several:
+    brokers = tuple(_with_dirs(b, known.get(b.id)) for b in cluster.brokers)
+    if brokers == cluster.brokers:
         return cluster
-    brokers = tuple(_with_listed(b, several) for b in cluster.brokers)
-    return replace(cluster, brokers=brokers, replica_dir=_homes(cluster, several))
+    cluster = replace(cluster, brokers=brokers)
+    several = {b: found for b, found in known.items() if len(found.listed) > 1}
+    return replace(cluster, replica_dir=_homes(cluster, several)) if several else cluster
 
 
-def _with_cordon(broker: Broker, known: Mapping[int, BrokerLogDirs]) -> Broker:
-    """A live broker all of whose directories are closed counts as cordoned."""
-    found = known.get(broker.id)
-    if broker.state is not BrokerState.ALIVE or found is None or not found.listed:
+def _with_dirs(broker: Broker, found: BrokerLogDirs | None) -> Broker:
+    if found is None or not found.listed:
         return broker
-    closed = all(directory.cordoned for directory in found.listed)
-    update = {"state": BrokerState.CORDONED}
-    return broker.model_copy(update=update) if closed else broker
-
-
-def _with_listed(broker: Broker, known: Mapping[int, BrokerLogDirs]) -> Broker:
-    if broker.id not in known:
-        return broker
-    return broker.model_copy(update={"log_dirs": known[broker.id].listed})
+    update: dict[str, object] = {}
+    if broker.state is BrokerState.ALIVE and all(d.cordoned for d in found.listed):
+        update["state"] = BrokerState.CORDONED
+    if len(found.listed) > 1:
+        update["log_dirs"] = found.listed
+    return broker.model_copy(update=update)
 
 
 def with_capacities(

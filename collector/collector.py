@@ -139,9 +139,8 @@ class Collector(Closing):
 
     @property
     def window(self) -> Window:
-        """The window (ms) over which samples become loads, and the assumed fan-out."""
-        settings = self._settings
-        return Window(window_ms=int(1000 * settings.window_s), fan_out=settings.fan_out)
+        """The window over which samples become loads."""
+        return Window(window_ms=int(1000 * self._settings.window_s))
 
     @property
     def failure(self) -> PlimsollError | None:
@@ -313,7 +312,7 @@ class Collector(Closing):
         settings, topic = self._settings, self._settings.samples_topic
         connector = Connector(self._connection, settings.cache_dir, loaded=is_submitted())
         jars = connector.jars(needed=topic is not None)
-        java = settings.java or find_java()
+        java = find_java()
         with self._changed:
             if self._ended():
                 return

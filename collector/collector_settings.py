@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from clients.jvm.java import Java
 from collector.history.history_settings import HistorySettings
 from collector.reports.metric_topics import MetricTopic, metric_topics
 from collector.reports.poller import Poller
@@ -28,16 +27,12 @@ class CollectorSettings:
     """Samples, checkpoint and history, by cluster id."""
     cache_dir: Path
     """Spark's connector."""
-    java: Java | None = None
-    """The Java that Spark runs on; None searches for one."""
     spark: SparkSite = field(default_factory=SparkSite)
     """Where Spark works."""
     interval_s: float = 1.0
     """Time between two samples."""
     window_s: float = 15.0
     """Time that loads are averaged over."""
-    fan_out: float = 1.0
-    """Bytes out per byte in, where the groups' commits cannot be seen."""
     samples_topic: str | None = None
     """Where samples go; None for the spool, which changes nothing on the cluster."""
     creating: Creating = lambda _cluster, _topic, _how: nullcontext()

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clients.jvm.java import Java, find_java
+from clients.jvm.java import find_java
 from collector.assemble import assemble, newest_vectors
 from collector.history.vector_files import VectorFiles
 from collector.metadata import ClusterState
@@ -37,8 +37,6 @@ class ReplaySettings:
     """Spark's log, and a scratch folder while it lasts."""
     spark: SparkSite = field(default_factory=SparkSite)
     """Where Spark works."""
-    java: Java | None = None
-    """What Spark runs on; None looks for one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +59,7 @@ def replay(recording: Recording, settings: ReplaySettings) -> Replayed:
     # PySpark costs half a second, which a record that cannot be used need not pay.
     from collector.spark.session import Spark
 
-    java = settings.java or find_java()
+    java = find_java()
     site, log_file = settings.spark, settings.state_dir / "spark.log"
     with scratch(settings.state_dir, "replay-") as folder:
         spark = Spark(java, master=site.master, properties=site.properties, log_file=log_file)
