@@ -117,7 +117,7 @@ def _java_login(login: Login) -> dict[str, str]:
 
 
 def _java_tokens(source: TokenSource, tls: Tls | None) -> dict[str, str]:
-    """Java fetches the tokens itself; its login module has the trusted certificates."""
+    """Java fetches the tokens itself; its login module gets the trusted certificates."""
     credentials = {"clientId": source.client_id, "clientSecret": source.client_secret}
     if source.scope:
         credentials["scope"] = source.scope

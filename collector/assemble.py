@@ -109,7 +109,7 @@ def _probe(vectors: pa.Table, newest_ms: int, window_s: float, measured: Bools) 
 
 
 def _reporters(vectors: pa.Table, measured: Bools, by: Ints) -> Iterator[Source]:
-    """Those whose reports are behind any load; a partition's count as one sample."""
+    """Reporters behind any load; the reports of one partition count as one sample."""
     for name, meter_s in METER_S.items():
         times = vectors[f"{name.replace('-', '_')}_ms"].to_numpy()
         if (times >= 0).any():

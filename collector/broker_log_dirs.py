@@ -52,7 +52,7 @@ def read_directories(layout: ResponseLayout) -> BrokerLogDirs:
     ordered = [layout.folders[at] for at in order]
     return BrokerLogDirs(
         listed=tuple(_log_dir(layout, folder) for folder in ordered),
-        # Where there is one, nobody asks for it.
+        # The directory of a replica is only needed where there are several.
         home=_home(layout, np.argsort(order)) if len(order) > 1 else {},
         total_bytes=_total(layout, [f for f in ordered if not f.error_code]),
     )
@@ -67,10 +67,10 @@ def _home(layout: ResponseLayout, rank: Ints) -> dict[Place, int]:
 
 
 def _total(layout: ResponseLayout, working: Sequence[LogDirEntry]) -> float | None:
-    """None unless each directory tells its bytes (Kafka 3.3, KIP-827).
+    """Bytes of all disks; None unless each directory reports its own (Kafka 3.3, KIP-827).
 
-    Directories that all tell the same bytes and the same room lie on one file system,
-    which is counted once.
+    Directories that all report the same total and the same usable bytes lie on one file
+    system, which counts once.
     """
     bytes_of = [_bytes(layout, folder) for folder in working]
     known = [total for total in bytes_of if total is not None]
@@ -87,7 +87,7 @@ def _bytes(layout: ResponseLayout, folder: LogDirEntry) -> float | None:
 
 
 def _log_dir(layout: ResponseLayout, folder: LogDirEntry) -> LogDir:
-    """One whose disk has failed takes no more than a cordoned one (KIP-1066)."""
+    """Describe one directory; a failed disk counts as cordoned (KIP-1066)."""
     return LogDir(
         path=folder.path,
         capacity_bytes=_bytes(layout, folder),

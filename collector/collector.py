@@ -229,7 +229,7 @@ class Collector(Closing):
         return self._closing.is_set() or self._failure is not None
 
     def _watch(self) -> None:
-        """Metadata and a sample each interval."""
+        """Poll metadata and take a sample each interval."""
         with (
             ClusterReader(self._connection, self._clock, spared=self._reporters.names) as reader,
             Probe(self._connection, self._clock) as probe,
@@ -267,7 +267,7 @@ class Collector(Closing):
                 _log.info("one sample is missing: %s", exc)
 
     def _read(self, reader: ClusterReader, probe: Probe) -> ClusterState:
-        """Placement, with what brokers told of their disks at the last sample."""
+        """Read the placement; add what brokers reported of their disks at the last sample."""
         cluster = with_directories(reader.read(), probe.directories)
         return with_capacities(cluster, probe.directories, self._settings.capacities)
 
@@ -284,7 +284,7 @@ class Collector(Closing):
             self._changed.notify_all()
 
     def _enter(self, cluster: ClusterState) -> None:
-        """Take the cluster's folder, and what was known a moment ago."""
+        """Claim the cluster's folder, and load the newest vectors and forecast from it."""
         self._folder = claim(
             self._settings.state_dir, cluster.cluster_id, apart=self._settings.apart
         )
@@ -304,7 +304,7 @@ class Collector(Closing):
         return SamplesTopic(self._connection, topic, len(alive), creating)
 
     def _run_spark(self) -> None:
-        """Spark, from its start until the job has ended."""
+        """Start Spark, and run the streaming job until it ends."""
         # PySpark costs half a second, which the first poll need not wait for.
         from collector.spark.session import Spark, is_submitted
         from collector.spark.stream import LoadStream
@@ -337,7 +337,7 @@ class Collector(Closing):
         self._stream.run()
 
     def _keep_history(self) -> None:
-        """Past days, after the first loads; not of a folder that is gone at the end."""
+        """Keep the history after the first loads, unless the folder is temporary."""
         from collector.history.backfill import past_of
         from collector.history.retention import HistoryKeeper
 
@@ -384,7 +384,7 @@ class Collector(Closing):
         return self._folder.path
 
     def _take(self, samples: pa.Table, vectors: pa.Table) -> None:
-        """What a micro-batch read, and its load vectors."""
+        """Receive what a micro-batch read, and its load vectors."""
         if self._on_batch is not None:
             self._on_batch(samples, vectors)
         with self._changed:

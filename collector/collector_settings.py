@@ -38,15 +38,15 @@ class CollectorSettings:
     creating: Creating = lambda _cluster, _topic, _how: nullcontext()
     """Entered while the samples topic is created: its journal, lock and lease."""
     metric_topics: tuple[MetricTopic, ...] = metric_topics()
-    """Topics of metrics reporters, which are read where they are there."""
+    """Topics of metrics reporters, which are read where they exist."""
     polled: tuple[Poller, ...] = ()
     """Reporters that are polled besides; they end with the collector."""
     capacities: Capacities | None = None
-    """What the operator says that brokers can carry, over what they tell."""
+    """Capacities given by the operator, which override those that brokers report."""
     history: HistorySettings = field(default_factory=HistorySettings)
     """How much of the loads is kept, and what it is used for."""
     apart: bool = False
-    """Whether to know nothing from before, and leave nothing behind."""
+    """Whether to use a temporary folder: no earlier state is used, and none is left."""
 
     @property
     def first_loads_s(self) -> float:

@@ -64,7 +64,7 @@ class ClusterState:
     may_describe: bool
     """Whether the user may see sizes and all groups (DESCRIBE on CLUSTER)."""
     replica_dir: Ints | None = None
-    """(replicas,) as in a snapshot; None until brokers told of several directories."""
+    """(replicas,) as in a snapshot; None until brokers report several directories."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """By topic whose records the user may not read: the right that is missing."""
 
@@ -95,7 +95,7 @@ class ClusterReader(Closing):
         *,
         spared: Collection[str] = (),
     ) -> None:
-        """spared: topics that may be hidden, for others tell their loads, too."""
+        """spared: topics that may be hidden without an error, as plimsoll can do without them."""
         self._client = AdminConnection(connection)
         self._clock = clock
         self._anyone = AnyBroker(connection.timeout_s)
@@ -180,7 +180,7 @@ class ClusterReader(Closing):
         return _cluster(found)
 
     def _topics(self, admin: Any) -> Sequence[Mapping[str, Any]]:
-        """What was made of the last metadata, where they have not changed."""
+        """Topics as `build_state` takes them; the last result where metadata are unchanged."""
         from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
         request = MetadataRequest(
@@ -200,7 +200,7 @@ class ClusterReader(Closing):
     def _refuse_hidden(
         self, admin: Any, brokers: Iterable[Mapping[str, Any]], topics: Iterable[Mapping[str, Any]]
     ) -> None:
-        """At the first look only: every broker is asked for all that it stores."""
+        """Check at the first poll only: it asks every broker for all that it stores."""
         if not self._sees_all:
             alive = [b for b in brokers if not b.get("is_fenced")]
             self._hidden = refuse_hidden_topics(self._client, admin, alive, topics, self._spared)
@@ -222,7 +222,7 @@ class ClusterReader(Closing):
         }
 
     def _placements(self, topics: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-        """By topic, of those whose config has placement constraints."""
+        """Configs with placement constraints, by topic."""
         found = ((t["name"], self._configs.get((t["name"], CONFIG))) for t in topics)
         return {name: value for name, value in found if value}
 
@@ -237,7 +237,7 @@ class ClusterReader(Closing):
         self._configs_known, self._configs_at_s = known, now_s
 
     def _is_automq(self, admin: Any) -> bool:
-        """By its feature flag, or where 1.0.0 lacks that, by a broker's setting."""
+        """Recognise AutoMQ by its feature flag, which 1.0.0 lacks, or by a broker's setting."""
         if _AUTOMQ_FEATURE in admin.describe_features():
             return True
         broker = str(self._anyone.last)
@@ -293,14 +293,14 @@ def build_state(
         unreadable={
             t["name"]: READ
             for t in topics
-            # Old brokers do not say (KIP-430).
+            # Old brokers do not report it (KIP-430).
             if READ not in (t.get("authorized_operations") or (READ,))
         },
     )
 
 
 def _cluster(found: Any) -> dict[str, Any]:
-    """As `build_state` takes it."""
+    """Describe the cluster as `build_state` takes it."""
     return {
         "cluster_id": found.cluster_id,
         "controller_id": found.controller_id,
@@ -313,7 +313,7 @@ def _cluster(found: Any) -> dict[str, Any]:
 
 
 def _operations(codes: Iterable[int] | None) -> list[str] | None:
-    """Names of what the user may do; None where brokers do not say (KIP-430)."""
+    """Names of what the user may do; None where brokers do not report it (KIP-430)."""
     from kafka.admin import ACLOperation
 
     every = {operation.value: operation.name for operation in ACLOperation}
@@ -321,7 +321,7 @@ def _operations(codes: Iterable[int] | None) -> list[str] | None:
 
 
 def _described(topic: Any) -> dict[str, Any]:
-    """As `build_state` takes it; the driver's own way takes three times as long."""
+    """Describe a topic as `build_state` takes it, in a third of the driver's own time."""
     return {
         "error_code": topic.error_code,
         "name": topic.name,
@@ -341,7 +341,7 @@ def _described(topic: Any) -> dict[str, Any]:
 
 
 def _may_describe(operations: Collection[str] | None) -> bool:
-    """Old brokers do not say; then the calls themselves will."""
+    """Old brokers do not report it; then the calls themselves fail."""
     return operations is None or "DESCRIBE" in operations
 
 

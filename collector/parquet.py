@@ -26,7 +26,7 @@ class OutOfBounds(ValueError):
 
 
 def write_whole(table: pa.Table, path: Path) -> None:
-    """Write a file in one step, so that nobody reads a part of it. Raises OSError."""
+    """Write a file in one step, so that it is never seen half written. Raises OSError."""
     part = path.with_name(f".{path.name}")
     pq.write_table(table, part)
     part.replace(path)

@@ -89,7 +89,7 @@ class Probe(Closing):
     def _questions(
         self, admin: "KafkaAdminClient", cluster: ClusterState, placement: PartitionIndex
     ) -> dict[int, Callable[[], Any]]:
-        """What to begin, by broker: those that lead, that are due, or were silent."""
+        """Requests to begin, by broker: those that lead, are due, or were silent."""
         alive = _alive(cluster)
         led = {b for b in np.unique(cluster.leader).tolist() if b >= 0}
         due = led | self._idle(alive) | (self._asking.silent.keys() & set(alive))
@@ -107,7 +107,7 @@ class Probe(Closing):
         return {broker: partial(start, broker) for broker in sorted(due)}
 
     def _idle(self, alive: Iterable[int]) -> set[int]:
-        """Every broker that is alive, now and then."""
+        """All live brokers, every `IDLE_AGE_S` and when one is new; else none."""
         now_s, known = self._clock(), frozenset(alive)
         if now_s - self._idle_at_s < IDLE_AGE_S and known <= self._idle_known:
             return set()
@@ -118,7 +118,7 @@ class Probe(Closing):
         self, responses: Mapping[int, BrokerResponses], placement: PartitionIndex
     ) -> dict[int, BrokerFigures]:
         figures = {}
-        what, right = "tell what groups have read", "DESCRIBE on all consumer groups"
+        what, right = "show what groups have read", "DESCRIBE on all consumer groups"
         with kafka_errors(self._client.connection.bootstrap, what, right):
             for broker, answers in responses.items():
                 try:
@@ -130,7 +130,7 @@ class Probe(Closing):
     def _commits(
         self, cluster: ClusterState, figures: Mapping[int, BrokerFigures]
     ) -> list[PartitionFigures] | None:
-        """None where not all groups can be seen."""
+        """Offsets that groups have committed; None where not all groups can be seen."""
         if not cluster.may_describe:
             return None
         found: list[PartitionFigures] = []
@@ -150,7 +150,7 @@ class Probe(Closing):
         return flags + NEW * new[cluster.topic]
 
     def _remember(self, cluster: ClusterState, figures: Mapping[int, BrokerFigures]) -> None:
-        """A broker that is silent for a moment keeps its disks."""
+        """Keep the disks of brokers that are silent for a moment."""
         known = self.directories | {b: found.directories for b, found in figures.items()}
         self.directories = {b: known[b] for b in _alive(cluster) if b in known}
 

@@ -117,7 +117,7 @@ def texts(
 
 
 def _texts(names: pa.Array) -> pa.Array:
-    """Each name as a string; null where it is none."""
+    """Each name as a string; null where it is empty or not valid UTF-8."""
     try:
         found = names.cast(pa.string())
     except pa.ArrowInvalid:

@@ -201,7 +201,7 @@ def canonical(vectors: pa.Table) -> pa.Table:
 
 
 def _begin(out: Path) -> Path:
-    """The folder that is written to, beside the one that it becomes."""
+    """Create the folder to write to, beside the one that it becomes."""
     if out.exists():
         raise ConfigError(f"{out} exists; name another folder, or remove it")
     part = out.with_name(out.name + ".partial")
@@ -236,7 +236,7 @@ def _numbered(table: pa.Table, batch: int) -> pa.Table:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[Path]:
-    """What Arrow says of a file, as one sentence."""
+    """Turn Arrow's errors about a file into a ConfigError of one sentence."""
     try:
         yield path
     except FileNotFoundError as exc:
@@ -284,7 +284,7 @@ def _read_batch(path: Path, schema: pa.Schema, batch: int) -> pa.Table:
 
 
 def _are_samples(table: pa.Table) -> bool:
-    """Whether the probe can have seen this; Spark would leave out what it cannot."""
+    """Whether the probe can have taken all of these; Spark would leave out the others."""
     if any(column.null_count for column in table.columns):
         return False
     try:

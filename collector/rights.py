@@ -21,8 +21,8 @@ def refuse_hidden_topics(
 ) -> frozenset[str]:
     """Raise RightsMissing if there are topics that the user may not see.
 
-    Metadata leave them out; log directories tell of them (KIP-113). A broker that does
-    not answer is passed over. Those in `spared` are told and raise nothing.
+    Metadata leave them out; log directories list them (KIP-113). A broker that does not
+    answer is skipped. Returns the hidden ones; those in `spared` raise nothing.
     """
     from kafka.errors import TopicAuthorizationFailedError
 
@@ -69,17 +69,14 @@ def configs_of(
 
 
 def _stored(admin: Any, broker: int) -> set[str]:
-    """Topics of which a broker stores anything.
-
-    The driver's own call asks only for what metadata show.
-    """
+    """Names of all topics that a broker stores; the driver's own call knows only metadata's."""
     from kafka.errors import KafkaError
 
     try:
-        told = log_dirs(send_request(admin, about_log_dirs(), broker, ANSWER_S))
+        layout = log_dirs(send_request(admin, about_log_dirs(), broker, ANSWER_S))
     except (KafkaError, OSError, MalformedResponse):
         return set()
-    return set(told.names)
+    return set(layout.names)
 
 
 def _named(topics: Sequence[str]) -> str:

@@ -69,7 +69,7 @@ class SamplesTopic:
             self._producer.flush(1.0)
 
     def _replace_producer(self, failed: "list[KafkaError]") -> None:
-        """What is fatal ends a producer; its cause is put first in `failed`."""
+        """Replace a producer that may have ended; the cause of that is put first in `failed`."""
         from confluent_kafka import KafkaError, KafkaException
 
         if failed[0].code() == KafkaError._FATAL:  # noqa: SLF001 - the driver's own name
@@ -87,9 +87,9 @@ class SamplesTopic:
         note: "Callable[[KafkaError | None, object], None]",
         failed: "list[KafkaError]",
     ) -> int:
-        """How many are left without an answer; what no record can be sent of is noted.
+        """Return the number of records that nobody acknowledged; note failures.
 
-        What is fatal to the driver is raised by whichever call comes next.
+        The driver raises a fatal error in whichever call comes next.
         """
         from confluent_kafka import KafkaException
 

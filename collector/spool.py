@@ -18,7 +18,7 @@ RECORDS: Final = pa.schema(
 """Like the Kafka connector's columns of the same names."""
 
 KEPT_S: Final = 600
-"""Files older than this have been read, or nobody will."""
+"""Seconds after which a file has been read, or never will be."""
 _PRUNE_EVERY: Final = 60
 
 

@@ -18,7 +18,7 @@ CHECKPOINT_AGE_S: Final = 24 * 3600
 
 @dataclass
 class StateFolder:
-    """A folder that is ours until `release`."""
+    """A folder that belongs to this process until `release`."""
 
     path: Path
     """Where this process reads and writes."""
@@ -42,8 +42,9 @@ class StateFolder:
 def claim(state_dir: Path, cluster_id: str, *, apart: bool = False) -> StateFolder:
     """Claim the cluster's folder, or a new one where another plimsoll observes it.
 
-    Spark's checkpoint bears one reader. A short look beside a service that runs for months must
-    neither disturb it nor fail. `apart`: one of our own in any case. Raises ConfigError.
+    Only one process can use Spark's checkpoint. A short command beside a service that runs
+    for months must neither disturb it nor fail. `apart`: a new folder in any case. Raises
+    ConfigError.
     """
     path = state_dir / "clusters" / path_part(cluster_id)
     with using(path):

@@ -79,9 +79,9 @@ def replay_in(session: "SparkSession", recording: Recording, folder: Path) -> Re
 
 
 class _Replay:
-    """Gives the spool one batch after the other, as soon as the one before is done.
+    """Writes one batch after the other to the spool, as soon as the one before is done.
 
-    So a batch has in it just what it had when it was recorded.
+    So each batch contains the same samples as in the recording.
     """
 
     def __init__(self, recording: Recording, folder: Path) -> None:
@@ -134,7 +134,7 @@ class _Replay:
         return LoadStream(session, job, history, self._take)
 
     def _take(self, _samples: pa.Table, vectors: pa.Table) -> None:
-        """What a batch handed out; then comes the next."""
+        """Receive what a batch handed out, and feed the next one."""
         vectors = canonical(vectors)
         self._newest = newest_vectors(self._newest, vectors)
         try:
@@ -148,7 +148,7 @@ class _Replay:
             self._ended.set()
 
     def _feed(self) -> None:
-        """The next batch's samples to the spool; after the last one, the end."""
+        """Write the next batch's samples to the spool; end after the last one."""
         batch = next(self._waiting, None)
         if batch is None:
             self._ended.set()

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from kafka import KafkaAdminClient
 
 STAYS_S: Final = 5.0
-"""Another broker is asked after this, lest one that was cut off from the others is
-believed for long."""
+"""Another broker is asked after this, so that one without contact to the others does not
+decide for long."""
 AVOIDED_S: Final = 30.0
 """A broker that was silent is asked after the others for so long."""
 _log = logging.getLogger("plimsoll.collector")
@@ -28,7 +28,7 @@ class AnyBroker:
         self._since_s = float("-inf")
         self._failed_s: dict[int, float] = {}
         self.last = -1
-        """Who answered last."""
+        """The broker that answered last."""
 
     def ask(self, admin: "KafkaAdminClient", request: Any) -> Any:
         """Send a request to one broker after another; return the first response.
@@ -63,7 +63,7 @@ class AnyBroker:
         yield from ((broker, self._timeout_s) for broker in order[:1])
 
     def _next(self, known: list[int]) -> list[int]:
-        """Which to ask, in this order; the one of the last call first for a while."""
+        """Brokers in the order to ask them: that of the last call comes first for a while."""
         now_s = self._clock()
         order = [b for b in self._order if b in known]
         order += sorted(set(known) - set(order))
@@ -78,6 +78,6 @@ class AnyBroker:
 
 
 def _prefer(admin: "KafkaAdminClient", broker: int) -> None:
-    """Have the driver's own calls go there, too, if any broker will do."""
+    """Direct the driver's own calls for any broker to this one, too."""
     manager = admin._manager  # noqa: SLF001 - as in `client.send`
     manager.least_loaded_node = lambda: broker

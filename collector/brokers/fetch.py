@@ -138,7 +138,7 @@ class BrokerProbe:
         return responses
 
     async def _ask_offsets(self, admin: "KafkaAdminClient", timeout_s: float) -> BrokerResponses:
-        """Sizes before offsets: vectors._clean relies on this order."""
+        """Ask for sizes before offsets: `vectors._clean` relies on this order."""
         questions = [self._log_dirs, *self._offsets]
         posted = [post_request(admin, q, self._broker, timeout_s) for q in questions]
         found = []
@@ -152,7 +152,7 @@ class BrokerProbe:
     async def _ask_commits(
         self, admin: "KafkaAdminClient", timeout_s: float
     ) -> list[RawResponse] | None:
-        """None where the broker does not list all groups."""
+        """Responses with commits; None where the broker does not list all groups."""
         from kafka.errors import KafkaError
 
         now_s = self._clock()
@@ -162,12 +162,12 @@ class BrokerProbe:
                 self._groups_at_s = now_s
             return [await exchange(admin, q, self._broker, timeout_s) for q in self._commits]
         except KafkaError as exc:
-            _log.debug("broker %d tells no commits: %r", self._broker, exc)
+            _log.debug("broker %d does not report commits: %r", self._broker, exc)
             self._groups_at_s = float("-inf")
             return None
 
     async def _ask_groups(self, admin: "KafkaAdminClient", timeout_s: float) -> None:
-        """The groups that it coordinates, and how to ask for their commits."""
+        """Update the groups that the broker coordinates, and the requests for their commits."""
         from kafka.errors import for_code
 
         listed = await exchange(admin, about_groups(), self._broker, timeout_s)

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from kafka import KafkaAdminClient
 
 _PATIENCE_S: Final = 5.0
-"""Then another broker is asked; that one may hang, too."""
+"""Another broker is asked after this; the first one may hang, too."""
 _log = logging.getLogger("plimsoll.collector")
 
 
 class ReassignmentPoll:
     """Asks for reassignments; brokers hand the question on to the controller.
 
-    While there is none, or it hangs, the last answer is believed: nobody else would
-    begin or end a move. One thread owns it.
+    While there is no controller, or it hangs, the last answer stays valid: only the
+    controller begins or ends moves. One thread owns it.
     """
 
     def __init__(self, timeout_s: float) -> None:

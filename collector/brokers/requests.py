@@ -51,7 +51,7 @@ class EncodedRequest:
 
 
 class _Header:
-    """A request's header, by which the driver finds how to read the answer."""
+    """A request's header, from which the driver takes the class of the response."""
 
     def __init__(self, header: Any) -> None:
         self._header = header
@@ -64,7 +64,7 @@ class _Header:
 
 
 class _Unread:
-    """Stands for a class of answers."""
+    """Stands for a class of responses; leaves them undecoded."""
 
     def __init__(self, response: Any) -> None:
         self._response = response

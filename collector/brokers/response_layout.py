@@ -47,7 +47,7 @@ class RawResponse:
     body: bytes
     version: int
     flexible: bool
-    """Whether lengths are short and tags follow (KIP-482)."""
+    """Whether lengths are varints and tags follow (KIP-482)."""
 
     @property
     def throttle_time_ms(self) -> int:
@@ -63,7 +63,7 @@ class LogDirEntry:
     error_code: int
     cordoned: bool
     room_at: int
-    """Total and usable bytes; -1 where they are not told (before Kafka 3.3)."""
+    """Where total and usable bytes begin; -1 where they are absent (before Kafka 3.3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ class _Row:
 
 
 class _Reader:
-    """Goes through an answer once."""
+    """Reads an answer once, from its beginning to its end."""
 
     def __init__(self, answer: RawResponse, row: _Row) -> None:
         self._body, self._flexible = answer.body, answer.flexible
@@ -190,18 +190,18 @@ class _Reader:
         self._at += size
 
     def room(self) -> int:
-        """Where total and usable bytes begin, which are left behind."""
+        """Skip total and usable bytes; return where they begin."""
         at = self._at
         self._rigid[at : at + 16] = 0
         self.skip(16)
         return at
 
     def count(self) -> int:
-        """Elements of the list that begins."""
+        """Read the number of elements of a list."""
         return max(0, self._varint() - 1 if self._flexible else self.take("i4"))
 
     def text(self) -> str:
-        """Null is empty."""
+        """Read a text; null becomes the empty text."""
         size = max(0, self._varint() - 1 if self._flexible else self.take("i2"))
         end = self._at + size
         if end > len(self._body):
@@ -220,7 +220,7 @@ class _Reader:
             self._errors.append(code)
 
     def topics(self, folder: int = 0) -> None:
-        """A list of topics, of which each has a list of rows."""
+        """Read a list of topics, each with a list of rows."""
         for _ in range(self.count()):
             name, count = self.text(), self.count()
             at = self._alike(count)
@@ -233,7 +233,7 @@ class _Reader:
             self.skip_tags()
 
     def layout(self) -> ResponseLayout:
-        """Of all that was gone through."""
+        """Return the layout of everything that was read."""
         at = _joined(self._rows)
         self._rigid[(at[:, None] + np.arange(*self._row.soft)).ravel()] = 0
         return ResponseLayout(

@@ -1,4 +1,4 @@
-"""A history that begins with what another tool kept."""
+"""Begin a history with what another tool kept."""
 
 import datetime as dt
 import logging
@@ -73,7 +73,7 @@ def begin_with(
 
 
 def _write(hours: "DataFrame", store: CompactedHistory) -> int:
-    """Day by day; how many they are."""
+    """Write the hours day by day; return the number of days."""
     from pyspark import StorageLevel
     from pyspark.sql import functions as sql
 

@@ -55,7 +55,7 @@ def compact_hour(hour: int, paths: list[str]) -> pa.Table:
 
 
 def _compacted(session: "SparkSession", hours: pa.Table, tasks: int) -> "DataFrame":
-    """Workers read the files themselves; those of other machines have none of them."""
+    """Compact in workers, which read the files; on a cluster here, as they have no files."""
     if is_local(str(session.sparkContext.master)):
         frame = session.createDataFrame(hours).repartition(min(tasks, DAY))
         return frame.mapInArrow(_compact_hours, spark_type(HOURS))
@@ -71,7 +71,7 @@ def _compact_hours(batches: Batches) -> Batches:
 
 
 def _hours_in(folder: Path) -> tuple[pa.Table, int, int]:
-    """The files that have vectors of each hour of the day; all rows, and the most of one file."""
+    """Files with vectors of each hour of the day; rows of all, and of the longest file."""
     first = first_hour(folder.name.removeprefix("date="))
     paths: dict[int, list[str]] = {hour: [] for hour in range(first, first + DAY)}
     counts = [0]
@@ -92,7 +92,7 @@ def _hours_in(folder: Path) -> tuple[pa.Table, int, int]:
 
 
 def _span(path: Path) -> tuple[int, int, int]:
-    """Oldest and newest time of a file's vectors, and how many they are."""
+    """Oldest and newest time of a file's vectors, and their number."""
     footer = pq.read_metadata(path)
     column = footer.schema.names.index("time_ms")
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]

@@ -23,7 +23,7 @@ from model.units import count_text, percent_text
 LEAST_DAYS: Final = {Horizon.DAY: 3, Horizon.WEEK: 8}
 """Days of history that suffice: two to learn from, or a week, and one held back."""
 MOST_AGE_DAYS: Final = 7
-"""A forecast of older history is none."""
+"""A forecast from older history is not used."""
 MORE: Final = 1.1
 """A peak that is not so many times what flows now changes no plan."""
 LEAST_APART: Final = 0.1
@@ -249,9 +249,9 @@ class _Hours:
 
 
 def _once(week: Ints) -> tuple[Ints, Ints]:
-    """Hours of the week, each the first time it comes, and when that is.
+    """Hours of the week, each where it first occurs, and the positions of these.
 
-    When clocks are put back, one comes twice.
+    When clocks are put back, one occurs twice.
     """
     _, first = np.unique(week, return_index=True)
     first.sort()
@@ -273,7 +273,7 @@ def _too_little(forecast: WeeklyForecast, hour: int, horizon: Horizon) -> str:
 
 
 def _too_far_off(accuracy: LoadForecast) -> str:
-    """Why such forecasts are of no use; empty if they are."""
+    """Why such forecasts are too inaccurate; empty if they are not."""
     if not accuracy.missed:
         return "no load was known on the days held back"
     if sum(accuracy.missed.values()) >= sum(accuracy.missed_as_now.values()):

@@ -27,6 +27,6 @@ class HistorySettings:
     """Compacted days of as many weeks stay; they say what is usual."""
     horizon: Horizon = Horizon.DAY
     time_zone: str = "UTC"
-    """By whose clocks hours of the week are told apart."""
+    """IANA name of the time zone that hours of the week are those of."""
     sample_store: str = SAMPLE_STORE
     """Cruise Control's topic of what it kept; a history without days begins with it."""

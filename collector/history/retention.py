@@ -49,7 +49,7 @@ class HistoryKeeper:
         clock: Callable[[], float] = time.time,
         past: SampleStoreReader | None = None,
     ) -> None:
-        """past: where a store without days may begin."""
+        """past: reads earlier hours, with which a store without days begins."""
         self._settings, self._folder, self._clock = settings, folder, clock
         self._past = past
         self._raw = folder / "history"

@@ -76,7 +76,7 @@ class CompactedHistory:
 
     @contextmanager
     def _using(self) -> Iterator[tuple[Any, Any]]:
-        """Hadoop's file system and the root in it."""
+        """Yield Hadoop's file system and the root folder in it."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 

@@ -116,7 +116,7 @@ class WeeklyForecast:
 
     @cached_property
     def _matrices(self) -> dict[str, np.ndarray[tuple[int, int], np.dtype[np.float32]]]:
-        """(n + 1, 168) by quantity; the last row is of partitions without any."""
+        """(n + 1, 168) forecasts by quantity; the last row stands for unknown partitions."""
         found = {}
         for name in RATES:
             values = self.table[f"{name}_ahead"].combine_chunks().flatten().to_numpy()

@@ -155,7 +155,7 @@ class _Figures:
         self._count = count
         self._values: dict[int, Floats] = {}
         self.good = np.ones(count, np.bool_)
-        """(n,) False where a value is none."""
+        """(n,) False where a value is invalid."""
 
     def take(self, rows: Positions, ids: Bytes, values: Floats) -> None:
         """One entry of each of these rows; ids that are not known are ignored."""

@@ -18,15 +18,15 @@ TOLERANCE_MS: Final = AHEAD_MS
 """Clocks that are off by less than this are left as they are: reports live longer."""
 
 END_MS: Final = 1 << 42
-"""In the year 2109: a later time is none, and sums of it would overflow."""
+"""In the year 2109: a later time is invalid, and sums of it would overflow."""
 
 
 class Clocks:
     """Puts reports on the collector's clock.
 
-    A report comes seconds after its time. One from the future tells at once that its
-    broker's clock is fast. One that comes late may have waited, in a topic that was not
-    read for a while; only where several batches came equally late is the clock slow.
+    A report arrives seconds after its time. One from the future shows at once that its
+    broker's clock is fast. A late one may have waited in a topic that was not read for a
+    while; only where several batches are equally late is the clock slow.
     """
 
     def __init__(self) -> None:
@@ -41,14 +41,14 @@ class Clocks:
     def corrected(self, reports: pa.Table, arrived_ms: int) -> pa.Table:
         """Return the reports with times by the collector's clock, in milliseconds.
 
-        Reports whose time is that of no clock are left out: no other broker's may suffer from them.
+        Reports with an impossible time are left out, so that they do not affect other brokers.
 
         Parameters
         ----------
         reports
             Schema `REPORTS`: all that one batch brought.
         arrived_ms
-            When it did, by the collector's clock.
+            When they arrived, by the collector's clock.
         """
         reports = reports.filter((pc.field("time_ms") >= 0) & (pc.field("time_ms") < END_MS))
         time_ms = reports["time_ms"].to_numpy().copy()
@@ -69,7 +69,7 @@ class _Clock:
         self.late_ms.append(late_ms)
 
     def ahead_ms(self) -> int:
-        """0 while nothing is wrong; the batch that came soonest tells best."""
+        """0 while nothing is wrong; else by the batch that arrived soonest."""
         soonest, latest = min(self.late_ms), max(self.late_ms)
         fast = self.late_ms[-1] < -TOLERANCE_MS
         steady = len(self.late_ms) == CONFIRMED and latest - soonest <= TOLERANCE_MS
@@ -90,6 +90,6 @@ def _by_speaker(reports: pa.Table) -> Iterator[tuple[tuple[str, int], NDArray[np
 
 
 def _newest(time_ms: NDArray[np.int64], fresh_ms: int) -> int:
-    """One time that is far ahead of the others is no clock's."""
+    """The newest time, except for single ones that are far ahead of the others."""
     usual = np.median(time_ms) + fresh_ms
     return int(time_ms[time_ms <= usual].max())

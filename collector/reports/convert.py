@@ -67,7 +67,7 @@ def cruise_control_reports(metrics: pa.Table) -> pa.Table:
 
 
 def _pivoted(metrics: pa.Table) -> pa.Table:
-    """A row per broker, time and thing; a column per metric that is taken."""
+    """One row per broker, time and subject, with a column for each metric in use."""
     known = pa.array(_TAKEN, metrics.schema.field("metric").type)
     taken = metrics.filter(pc.is_in(metrics["metric"], known))
     for number in _TAKEN:

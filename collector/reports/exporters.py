@@ -28,7 +28,7 @@ class ExporterSettings:
     """By broker id."""
     figures: Figures
     rate_window_s: int = 120
-    """What counters grew by over a longer time tells nothing of now."""
+    """The growth of counters over a longer time does not show the present rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Exporters:
                 sheet.add(broker, dict(labels), figure, value)
 
     def _missing(self, broker: int, now: Scrape) -> list[str]:
-        """The figures that an exporter has no series for, in a sentence."""
+        """A sentence with the figures that an exporter has no series for; none if it has all."""
         there = {
             figure for (figure, _), values in zip(self._chosen, now.series, strict=True) if values
         }

@@ -16,7 +16,7 @@ from model.errors import ConfigError, MetricsUnreachable
 
 _CHUNK_BYTES: Final = 1 << 16
 MOST_BYTES: Final = 1 << 28
-"""An answer that is longer is nobody's metrics."""
+"""A longer answer is not one of metrics."""
 _REFUSALS: Final = {
     401: "wants a login, or refuses the one it was given; check username and "
     "password, or the token",
@@ -118,7 +118,7 @@ def _secret(file: Path | None) -> str:
 
 
 def _read(answer: Any, end_s: float) -> bytes:
-    """The body; one that comes in drops does not outlast the time-out."""
+    """Read the body within the time-out, even where it arrives byte by byte."""
     parts, size = [], 0
     while part := answer.read1(_CHUNK_BYTES):
         parts.append(part)

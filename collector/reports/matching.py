@@ -90,11 +90,11 @@ class MatchedReports:
     row: Ints
     """(m,) the partition's row, -1 where it is not of one that the broker leads."""
     pair: Ints
-    """(m,) the topic on its broker, -1 where the report is not of such a one."""
+    """(m,) the topic on its broker, -1 for a report of something else."""
     broker: Ints
     """(m,) position in `LedPartitions.brokers`, -1 for a report of no broker."""
     speaker: Ints
-    """(m,) position of who reports, -1 for one that leads nothing."""
+    """(m,) position of the reporting broker, -1 for one that leads nothing."""
     pair_of: Ints
     """(n,) the topic on its broker that each partition belongs to, -1 for none."""
     pair_broker: Ints
@@ -287,6 +287,6 @@ def _rows(
 
 
 def _counts(reasons: Any, figures: dict[str, Floats]) -> Counter[str]:
-    """How many have a reason; followers, too, tell sizes, and are not to be blamed."""
+    """Count the reasons; not of reports of sizes alone, which followers send, too."""
     rated = ~np.isnan(figures["bytes_in"]) | ~np.isnan(figures["bytes_out"])
     return Counter(reason for reason in reasons[rated] if reason)

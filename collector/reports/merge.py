@@ -28,7 +28,7 @@ from collector.spark.vectors import ASSUMED, BY, MEASURED, ORIGINS, PROBE, VECTO
 MOST: Final = 1e18
 """No figure of any report is more: not the bytes of a log, and no rate."""
 NEGLIGIBLE: Final = 1024.0
-"""Bytes/s: less than this tells nothing of how far a meter lags."""
+"""Bytes/s: a lower rate does not show how far a meter lags."""
 MOST_LAG: Final = 2.0
 """A meter that is off by more than this factor is not corrected further."""
 
@@ -48,8 +48,8 @@ class Completed:
     """Reports of the last minutes that were of no use, by reason: stale, future,
     value, not the leader, unknown partition, shared name."""
     without_cores: tuple[int, ...]
-    """Brokers that tell the share of their CPU in use and not how many cores it is of,
-    and of which no capacity in cores is known: the share is of no use."""
+    """Brokers that report the share of their CPU in use but not the number of cores, and
+    whose capacity in cores is unknown, too: the share cannot be used."""
 
 
 def complete(vectors: pa.Table, reports: pa.Table, cores: Mapping[int, float]) -> Completed:
@@ -80,7 +80,7 @@ def complete(vectors: pa.Table, reports: pa.Table, cores: Mapping[int, float]) -
     _bytes_in(loads, matched)
     _bytes_out(loads, matched)
     if AUTOMQ in matched:
-        # Others tell what lies on the leader's disk, without the remote tier.
+        # Others report what lies on the leader's disk, without the remote tier.
         size = matched[AUTOMQ].of_partitions("size_bytes")
         loads.give("total_bytes", AUTOMQ, size, np.isnan(loads["total_bytes"]))
     _requests(loads, matched)
@@ -118,9 +118,9 @@ class _Loads:
         return rows
 
     def assume(self, quantity: str, weights: Floats) -> None:
-        """Where it is not known, as much per weight as where it is.
+        """Fill in unknown loads: as much per weight as the known ones have.
 
-        A broker that tells nothing would look idle beside those that do.
+        A broker without reports would look idle beside those with reports.
         """
         values = self[quantity]
         known = ~np.isnan(values) & ~np.isnan(weights)
@@ -137,7 +137,7 @@ class _Loads:
 
 
 def _fresh(reports: pa.Table, now_ms: int) -> tuple[pa.Table, Counter[str]]:
-    """Those that still count, and how many do not."""
+    """Reports that still count, and the numbers of others by reason."""
     time_ms = reports["time_ms"].to_numpy()
     source = reports["source"].combine_chunks().dictionary_encode()
     lasting = [FRESH_MS.get(name, 0) for name in source.dictionary.to_pylist()]
@@ -244,7 +244,7 @@ def _requests_of_topics(loads: _Loads, matched: MatchedReports) -> ReportedFigur
 def _cpu(
     loads: _Loads, matched: Mapping[str, MatchedReports], cores: Mapping[int, float]
 ) -> tuple[int, ...]:
-    """CPU of partitions; returns the brokers whose share is of no use."""
+    """Give partitions their CPU; return the brokers whose share cannot be used."""
     led = loads.led
     cores_of = np.array([cores.get(b, np.nan) for b in led.brokers.tolist()])
     used = [(s, r.of_brokers("cpu_cores")) for s, r in matched.items()]
@@ -268,7 +268,7 @@ def _part_of_cpu(loads: _Loads, matched: Mapping[str, MatchedReports]) -> Floats
 
     Cruise Control's `ModelUtils.estimateLeaderCpuUtil`, without the bytes that leaders
     send to followers. The broker's totals are what it reports, or what its partitions
-    come to where that is more: the one lags, the other knows not all partitions.
+    add up to where that is more: the former lags, the latter lacks unknown partitions.
     """
     first = {
         name: _first([r.of_brokers(name).values for r in matched.values()])
@@ -290,7 +290,7 @@ def _weight(taken: Floats, sent: Floats) -> Floats:
 
 
 def _first(columns: Sequence[Floats]) -> Floats:
-    """The first that is known."""
+    """(n,) the first known value of several columns."""
     found = columns[0]
     for other in columns[1:]:
         found = np.where(np.isnan(found), other, found)

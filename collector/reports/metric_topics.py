@@ -43,11 +43,11 @@ class Sighting:
     """The state of one metric topic in the latest metadata."""
 
     topic_id: str | None = None
-    """None where it is not there, or hidden."""
+    """None where it does not exist, or is hidden."""
     lacks: str | None = None
-    """The right on it that plimsoll's user has not."""
+    """The right on it that plimsoll's user lacks."""
     leaderless: int = 0
-    """Partitions that no broker leads that is alive."""
+    """Number of partitions without a live leader."""
 
 
 def sight(cluster: ClusterState, name: str) -> Sighting:
@@ -65,7 +65,7 @@ def sight(cluster: ClusterState, name: str) -> Sighting:
 def is_empty(samples: pa.Table, name: str) -> bool | None:
     """Whether a sample, schema `SAMPLES`, shows a topic without records.
 
-    None if the sample does not tell.
+    None if the sample does not show it.
     """
     mine = samples.filter(pc.equal(samples["topic"], name))
     if not len(mine) or pc.any(pc.less(mine["earliest"], 0)).as_py():

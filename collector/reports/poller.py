@@ -48,13 +48,13 @@ class PollState:
     read_at_ms: int | None
     """When any figure was read last; None before the first."""
     brokers: tuple[int, ...]
-    """Those that were told of the last time, in order."""
+    """Brokers with figures in the last poll, in order."""
     failures: tuple[str, ...]
     """What could not be read the last time, each in a sentence."""
 
 
 class Poller(Closing):
-    """What one place told lately. What is public may be used from any thread."""
+    """Keeps the recent reports of one source. Everything public may be used from any thread."""
 
     def __init__(
         self, metrics: MetricsSource, interval_s: float, clock: Callable[[], float] = time.time

@@ -20,7 +20,7 @@ MISSED_MS: Final = 3_600_000
 _QUERIES_AT_ONCE: Final = 4
 
 _NO_VECTOR: Final = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
-"""What JSON that is of another shape leads to."""
+"""Errors that JSON of another shape leads to."""
 _DIGITS: Final = len(str(MOST_ID))
 """Python converts only so many."""
 Series = tuple[dict[str, str], float]
@@ -35,7 +35,7 @@ class ServerSettings:
     """Without `/api/v1`."""
     figures: Figures
     broker_label: str
-    """The label that tells the broker."""
+    """The label that names the broker."""
     broker_pattern: str = r"(\d+)"
     """Its value; what the one group matches is the broker's id."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -47,8 +47,7 @@ class ServerSettings:
 class PrometheusServer:
     """A server that scrapes the brokers. One thread uses it at a time.
 
-    Of what it answers the time is ours, so that its clock does not matter: a query is
-    for this moment.
+    Reports get our own time, since queries are for this moment: its clock does not matter.
     """
 
     needed: Final = 1
@@ -82,7 +81,7 @@ class PrometheusServer:
         for figure, group in waiting.items():
             try:
                 answers = [(chosen, *answer.result()) for chosen, answer in group]
-            # Of a sum of which one part is missing nothing is known.
+            # A sum is unknown if one of its parts is.
             except MetricsUnreachable as exc:
                 failures.append(str(exc))
                 continue
@@ -125,7 +124,7 @@ class PrometheusServer:
     def _take(
         self, sheet: ReportBuilder, figure: str, chosen: Selector, series: Iterable[Series]
     ) -> list[str]:
-        """What could not be taken, in a sentence."""
+        """A sentence about series without a valid broker, if there are any."""
         strange = set()
         for labels, value in series:
             name = labels.get(self._settings.broker_label, "")
@@ -159,11 +158,11 @@ class PrometheusServer:
         ]
         if not missing or not sheet.brokers:
             return []
-        return [f"{self.place} tells nothing of broker {', '.join(missing)} any more."]
+        return [f"{self.place} no longer has figures of broker {', '.join(missing)}."]
 
 
 def _series(data: Any) -> list[Series]:
-    """Out of an instant vector; raises one of `_NO_VECTOR`."""
+    """Series of an instant vector; raises one of `_NO_VECTOR`."""
     if data["resultType"] != "vector":
         raise TypeError(data["resultType"])
     return [

@@ -11,24 +11,24 @@ from collector.spark.vectors import BY, NOBODY, ORIGINS
 UNKNOWN: Final = "nobody"
 _WHY: Final[Mapping[tuple[str, str], str]] = {
     ("net_in", "probe"): "offsets, and how far logs grew",
-    ("net_in", "automq"): "its meter of the partition, as logs do not tell enough",
+    ("net_in", "automq"): "its meter of the partition, as logs do not suffice",
     ("net_in", "cruise-control"): "its rate of the topic, split by new records",
-    ("net_in", "prometheus"): "its rates, as logs do not tell enough",
+    ("net_in", "prometheus"): "its rates, as logs do not suffice",
     ("net_out", "probe"): "what groups have committed",
     ("net_out", "assumed"): "no reporter and no commits: taken from bytes in, or 0",
     ("net_out", "automq"): "its meter of the partition, less its lag",
     ("net_out", "cruise-control"): "its rate of the topic, split by bytes in",
     ("net_out", "prometheus"): "its rates, per topic split by bytes in",
     ("total_bytes", "probe"): "log directories and offsets",
-    ("total_bytes", "automq"): "its size of the partition, as directories do not tell",
+    ("total_bytes", "automq"): "its size of the partition, as directories do not show it",
     ("cpu", "cruise-control"): "the broker's CPU, split by bytes in and out",
     ("cpu", "prometheus"): "the broker's CPU, split by bytes in and out",
-    ("cpu", "assumed"): "its broker tells none: by traffic, at the others' cost",
+    ("cpu", "assumed"): "its broker reports none: by traffic, at the others' cost",
     ("requests", "cruise-control"): "the broker's requests, split by traffic",
     ("requests", "prometheus"): "its counts, per broker split by traffic",
-    ("requests", "assumed"): "its broker tells none: by traffic, at the others' cost",
+    ("requests", "assumed"): "its broker reports none: by traffic, at the others' cost",
 }
-_NOBODY_WHY: Final = "no source that was found tells"
+_NOBODY_WHY: Final = "no source that was found reports it"
 
 
 def origins(vectors: pa.Table, topics: Iterable[str]) -> dict[str, dict[str, int]]:

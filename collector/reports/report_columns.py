@@ -1,4 +1,4 @@
-"""Reports as columns, whichever reporter they are of.
+"""Reports as columns, the same for all reporters.
 
 A report is what a metrics reporter says of a broker, of a topic on a broker, or of a partition
 at one time. Spark's Python workers read this, so nothing but numpy and pyarrow is imported here.
@@ -16,11 +16,11 @@ SOURCES: Final = (AUTOMQ, CRUISE_CONTROL, PROMETHEUS)
 """In the order in which they are asked for a figure."""
 
 FRESH_MS: Final = {AUTOMQ: 60_000, CRUISE_CONTROL: 180_000, PROMETHEUS: 180_000}
-"""A report older than this, three intervals at least, tells nothing any more."""
+"""A report older than this, three intervals at least, is not used."""
 
 AHEAD_MS: Final = 30_000
-"""A report further in the future than this is none: no clock is that wrong unnoticed
-(`clocks.Clocks`)."""
+"""A report further in the future than this is invalid: `clocks.Clocks` notices a clock that
+is so wrong."""
 
 FIGURES: Final = (
     "bytes_in",

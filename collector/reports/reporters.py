@@ -26,7 +26,7 @@ from model.units import count_text, seconds_text
 ASIDE_S: Final = 30.0
 """A topic that could not be read is tried again after this."""
 SETTLE_S: Final = 10.0
-"""A topic that is read and gives nothing for this long at first is stale."""
+"""A topic that is read and has no records for this long at first is stale."""
 OFF_S: Final = 600.0
 """Where Spark cannot read topics at all."""
 TOLERATED: Final = 0.01
@@ -54,13 +54,13 @@ class ReporterState:
     found: bool
     readable: bool
     why: str
-    """What keeps it from telling loads; empty where nothing does."""
+    """The reason why it provides no loads; empty where it does."""
     newest_ms: int | None
     """When any broker reported last."""
     records: int
     """Read so far, those left out among them."""
     left_out: Mapping[str, int]
-    """Records that are none, by reason."""
+    """Number of invalid records, by reason."""
     silent: tuple[int, ...]
     """Brokers that are alive and have not reported for three intervals."""
     clocks_s: Mapping[int, float]
@@ -69,7 +69,7 @@ class ReporterState:
 
 @dataclass(slots=True)
 class _Reporter:
-    """One topic that may be there, and what came of it."""
+    """One topic that may exist, and what was read from it."""
 
     topic: MetricTopic
     sighting: Sighting = field(default_factory=Sighting)
@@ -83,12 +83,12 @@ class _Reporter:
     """By broker: when it reported last; never after the records came."""
     clocks: Clocks = field(default_factory=Clocks)
     recent: list[tuple[int, pa.Table]] = field(default_factory=list)
-    """When they came, and reports."""
+    """Time of arrival, and the reports."""
     logged: str = ""
     """The last line in the log about it."""
 
     def take(self, read: Unpacked, now_ms: int) -> None:
-        """Reports of one batch, and records that are none."""
+        """Add the reports of one batch, and the number of invalid records."""
         self.records += read.records
         self.left_out.update(read.left_out)
         reports = concatenate(read.tables, REPORTS)
@@ -121,14 +121,14 @@ class _Reporter:
         return came or waited or not self.may_be_read(now_s)
 
     def silent(self, alive: Sequence[int], now_ms: int) -> tuple[int, ...]:
-        """None as long as nothing comes at all, which has other reasons."""
+        """Live brokers without recent reports; none as long as no report comes at all."""
         if not self.newest_ms or self.reading_since_s is None:
             return ()
         oldest_ms = now_ms - 1000 * self.topic.fresh_s
         return tuple(b for b in alive if self.newest_ms.get(b, 0) < oldest_ms)
 
     def why(self, now_ms: int) -> str:
-        """What keeps it from telling loads; empty where nothing does."""
+        """The reason why it provides no loads; empty where it does."""
         name, seen = self.topic.name, self.sighting
         if seen.lacks is not None:
             return f"plimsoll's user lacks the right {seen.lacks} on the topic {name}"
@@ -293,7 +293,7 @@ class Reporters:
 
     @property
     def without_cores(self) -> tuple[int, ...]:
-        """Brokers whose CPU is told as a share of nobody knows how many cores."""
+        """Brokers that report their CPU as a share of an unknown number of cores."""
         return self._without_cores
 
     def states(self) -> tuple[ReporterState, ...]:
@@ -320,7 +320,7 @@ class Reporters:
             )
 
     def _tell(self, reporter: _Reporter) -> None:
-        """The log, of each change once."""
+        """Log each change of the state once."""
         why = reporter.why(int(1000 * self._clock()))
         if why != reporter.logged:
             reporter.logged = why

@@ -1,4 +1,4 @@
-"""Which of Prometheus' series tell which figure: selectors, and presets of them."""
+"""Which of Prometheus' series hold which figure: selectors, and presets of them."""
 
 import re
 from collections.abc import Mapping
@@ -58,9 +58,9 @@ def selector(text: str) -> Selector:
 
 
 def figures(preset: str, own: Mapping[str, tuple[str, ...]]) -> Figures:
-    """A preset's selectors, but for the figures that have some of the operator's own.
+    """Return a preset's selectors, replaced by the operator's `own` for the figures there.
 
-    Of a figure with none it is not asked at all. Raises ConfigError.
+    A figure with none is not read at all. Raises ConfigError for an invalid selector.
     """
     chosen = {**PRESETS[preset], **own}
     return {

@@ -16,7 +16,7 @@ _STANDALONE: Final = re.compile(r"spark://([^\s,:/]+:\d+)(,[^\s,:/]+:\d+)*")
 _OTHERS: Final = re.compile(r"yarn|k8s://\S+")
 _PROPERTY: Final = re.compile(r"spark\.[\w.\-]+")
 _ELSEWHERE: Final = {"spark.master": "spark_master"}
-_KNOCK_S: Final = 5.0
+_CONNECT_S: Final = 5.0
 
 
 def master_of(text: str) -> str:
@@ -90,13 +90,13 @@ def settings_of(master: str) -> dict[str, str]:
 
 
 def _own_address(master: str) -> str:
-    """This machine's address on the way to the master, by which workers find it."""
+    """Return this machine's address towards the master, where workers find it."""
     reason = ""
     for address in master.removeprefix("spark://").split(","):
         host, _, port = address.rpartition(":")
         try:
-            with socket.create_connection((host, int(port)), _KNOCK_S) as knock:
-                return str(knock.getsockname()[0])
+            with socket.create_connection((host, int(port)), _CONNECT_S) as probe:
+                return str(probe.getsockname()[0])
         except OSError as exc:
             reason = exc.strerror or str(exc)
     raise ClusterUnreachable(

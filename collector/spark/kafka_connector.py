@@ -1,4 +1,4 @@
-"""Spark's way to the records of topics: fetched when a topic is first to be read."""
+"""Spark's Kafka connector, fetched when a topic is first to be read."""
 
 import threading
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ class Connector:
     """The Kafka connector of one Spark, and how it reaches one cluster."""
 
     def __init__(self, connection: Connection, cache_dir: Path, *, loaded: bool = False) -> None:
-        """loaded: Spark brings it along."""
+        """loaded: whether Spark already has the connector."""
         self._connection, self._cache_dir = connection, cache_dir
         self._pins = read_pins(SPARK_KAFKA_PINS, "spark-kafka")
         self._loaded = loaded
@@ -29,9 +29,9 @@ class Connector:
         return self._loaded or is_fetched(self._pins, self._cache_dir)
 
     def jars(self, *, needed: bool) -> tuple[Path, ...]:
-        """For a Spark that is to be started; those in the cache cost it little.
+        """Return the jars for a Spark that is to be started: cached ones cost it little.
 
-        Raises DownloadFailed where they are needed.
+        Missing ones are fetched if `needed`; raises DownloadFailed where that fails.
         """
         if self._loaded or not (needed or self.at_hand):
             return ()

@@ -32,7 +32,7 @@ def lasting_fault(text: str) -> PlimsollError | None:
 
 
 def _lacking(text: str) -> str | None:
-    """What is amiss with the Python of a worker."""
+    """What the Python of a worker lacks, in a sentence."""
     if found := _MODULE.search(text):
         return f"The Python of a Spark worker lacks {found[1]}."
     if found := _VERSION.search(text):

@@ -162,7 +162,7 @@ class Spark:
             raise
         except Exception as exc:  # py4j lets through whatever went wrong in the JVM
             raise PlimsollError(
-                f"Spark did not start ({_first_line(exc)}). What its Java said is in "
+                f"Spark did not start ({_first_line(exc)}). The output of its Java is in "
                 f"{self._log_file}."
             ) from exc
         return self._session
@@ -180,7 +180,7 @@ class Spark:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _settings(self) -> dict[str, str]:
-        """Spark's properties; raises ClusterUnreachable where its master is away."""
+        """Spark's properties; raises ClusterUnreachable where its master does not answer."""
         submitted = {} if is_submitted() else settings_of(self.master)
         given = filter(None, [self._properties.get("spark.jars")])
         return {
@@ -205,7 +205,7 @@ class Spark:
         environment["_PYSPARK_DRIVER_CONN_INFO_PATH"] = str(self._folder / "gateway")
         environment["SPARK_CONNECT_MODE"] = "0"
         if not is_local(self.master):
-            # Whence YARN takes what it sends to its machines.
+            # YARN takes the files for its machines from here.
             environment["SPARK_HOME"] = str(spark_home())
         with self._log_file.open("wb") as log:
             return subprocess.Popen(
@@ -235,7 +235,7 @@ class Spark:
         ]
 
     def _main(self, settings: Mapping[str, str]) -> list[str]:
-        """Main class and arguments; what `spark-submit` prepares is for clusters."""
+        """Main class and arguments; only clusters need what `spark-submit` prepares."""
         if is_local(self.master):
             return [_GATEWAY]
         # A file, since everyone may read a command.
@@ -268,7 +268,7 @@ class Spark:
         while not path.exists():
             if jvm.poll() is not None or time.monotonic() > end:
                 raise PlimsollError(
-                    f"Spark did not start. What its Java said is in {self._log_file}."
+                    f"Spark did not start. The output of its Java is in {self._log_file}."
                 )
             time.sleep(0.02)
         content = path.read_bytes()
@@ -354,7 +354,7 @@ def _escaped(value: str) -> str:
 
 
 def _quiet(_request: object, _address: object) -> None:
-    """An error handler that says nothing."""
+    """Handle an error by ignoring it."""
 
 
 def _first_line(exc: Exception) -> str:
@@ -362,7 +362,7 @@ def _first_line(exc: Exception) -> str:
 
 
 def _remove_abandoned(parent: Path) -> None:
-    """Scratch folders of processes that were killed."""
+    """Remove the scratch folders of processes that were killed."""
     for folder in parent.glob(f"{SCRATCH}*-*"):
         pid = folder.name.removeprefix(SCRATCH).partition("-")[0]
         if pid.isdecimal() and not psutil.pid_exists(int(pid)):

@@ -80,7 +80,7 @@ class SpoolSource:
             maxFilesPerTrigger=MOST_FILES,
             # Without it Spark remembers the name of every file of the last week.
             maxFileAge="1h",
-            # A file that is cut off, or another program's, is passed over.
+            # A truncated file, or one of another program, is skipped.
             ignoreCorruptFiles="true",
         )
         return reader.parquet(_url(self.folder)).select("value")
@@ -250,7 +250,7 @@ class LoadStream:
         return records.coalesce(most).mapInArrow(convert, PACKED_COLUMNS)
 
     def _checkpoint(self, readings: tuple[TopicSubscription, ...]) -> Path:
-        """One for each set of sources: Spark takes up the same ones alone."""
+        """One folder for each set of sources: Spark resumes only with the same ones."""
         first = self._job.checkpoint
         if readings:
             for old in first.parent.glob(f"{first.name}+*"):
@@ -287,7 +287,7 @@ class LoadStream:
             self._on_batch(found, vectors)
 
     def _vectors(self, samples: pa.Table) -> pa.Table:
-        """Vectors over the window that these samples fill."""
+        """Compute the vectors of the window that these samples fill."""
         tasks = 1 + samples.num_rows // SAMPLES_PER_TASK
         # A topic stays together, for its mean stands in where a partition is unknown.
         parts = [to_bytes(part) for part in divided(samples, "topic", tasks)]
@@ -297,7 +297,7 @@ class LoadStream:
         return concatenate(list(map(from_bytes, contents)), VECTORS)
 
     def _query_id(self, frame: "DataFrame") -> str:
-        """The same for all starts from one checkpoint."""
+        """The query's id, the same for all starts from one checkpoint."""
         context = frame.sparkSession.sparkContext
         return str(context.getLocalProperty("sql.streaming.queryId"))
 
@@ -308,12 +308,12 @@ def _windower(window: Window) -> Callable[[Batches], Batches]:
 
 
 def _url(folder: Path) -> str:
-    """Of a file system of machines, whichever the cluster takes by default."""
+    """URL of a local folder, whichever file system the cluster takes by default."""
     return f"file://{folder.absolute()}"
 
 
 def _not_ahead(samples: pa.Table, now_ms: int) -> pa.Table:
-    """Without those that would make all others too old."""
+    """Remove samples from the future, which would make all others too old."""
     kept = not_ahead(samples, now_ms)
     if len(kept) < len(samples):
         _log.warning(
@@ -339,7 +339,7 @@ def _line(exc: Exception) -> str:
 
 
 def _reason(exc: Exception) -> str:
-    """What the query died of, without Spark's words around it."""
+    """Why the query ended, without Spark's words around it."""
     return _line(exc).rpartition("terminated with exception: ")[2]
 
 

@@ -29,17 +29,17 @@ LEAST_SPAN_MS: Final = 4000
 """A vector needs this many samples over this long."""
 
 RECENT_WINDOWS: Final = 4
-"""A local log that is full after as many windows tells of recent records alone."""
+"""A local log with no more records than so many windows brought holds recent ones alone."""
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 ORIGINS: Final = ("probe", "assumed", "automq", "cruise-control", "prometheus")
-"""By whom a figure is known.
+"""Sources of figures.
 
-probe: by samples. assumed: bytes out of which no commits tell, bytes in times the
-fan-out, or 0 where no group has committed; CPU and requests of a broker that tells
-none, as others' per byte. The others are metrics reporters.
+probe: samples. assumed: bytes out without commits to derive them from, as bytes in times
+the fan-out, or 0 where no group has committed; CPU and requests of a broker that reports
+none, as much per byte as at the others. The rest are metrics reporters.
 """
 PROBE, ASSUMED, NOBODY = 0, 1, -1
 """Positions in `ORIGINS`, and what stands where a figure is not known."""
@@ -236,7 +236,7 @@ def _in_order(samples: pa.Table, window_ms: int) -> SampleSteps | None:
 
 
 def _since_new(new: NDArray[Any], first: NDArray[np.int64]) -> Bools:
-    """(n,) False for samples of a topic that had the name before."""
+    """(n,) False for samples of an earlier topic of the same name."""
     rows = np.arange(len(new))
     begin = np.maximum.reduceat(np.where(new, rows, 0), first)
     since: Bools = rows >= np.repeat(begin, np.diff(np.append(first, len(new))))
@@ -244,7 +244,7 @@ def _since_new(new: NDArray[Any], first: NDArray[np.int64]) -> Bools:
 
 
 def _newest(time_ms: NDArray[np.int64], led: Bools, window_ms: int) -> Bools:
-    """(n,) True for samples that had a leader, of the newest window of such."""
+    """(n,) True for samples that had a leader, in the newest window of these."""
     newest_ms = time_ms[led].max(initial=0)
     kept: Bools = led & (time_ms >= newest_ms - window_ms)
     return kept
@@ -280,7 +280,7 @@ def _bytes_per_record(
 def _bytes_by_log(steps: SampleSteps) -> Floats:
     """(groups,) bytes per record of the local log, mean over the window's samples.
 
-    One sample does not do: it may catch the log just cut to nothing.
+    One sample is not enough: its log may just have been truncated to nothing.
     """
     size, start = steps.columns["local_bytes"], steps.columns["earliest_local"]
     known = (size > 0) & (start >= 0)
@@ -355,8 +355,8 @@ def _net_out(
 ) -> tuple[Floats, Bools]:
     """(groups,) bytes/s out, and True where commits were seen.
 
-    No group has committed: 0, yet only estimated, for readers need not commit. The
-    groups cannot be seen: what comes in, times the fan-out.
+    0 where no group has committed, yet only as an estimate, for readers need not commit.
+    Bytes in times the fan-out where groups cannot be seen.
     """
     groups = last["groups"]
     net_out = np.select(
@@ -384,7 +384,7 @@ def _known(values: NDArray[Any]) -> Floats:
 
 
 def _product(count: Floats, size: Floats) -> Floats:
-    """0 where the count is 0, whatever the size."""
+    """Multiply; 0 where the count is 0, even if the size is unknown."""
     return np.where(count == 0, 0.0, count * size)
 
 

@@ -166,7 +166,7 @@ def test_silent_brokers_are_missing_and_named_for_an_hour() -> None:
         now_s[0] += 15
         result = source.read()
         assert result.reports["broker"].to_pylist() == [0, 2, 4]
-        message = f"{at.url} tells nothing of broker 1, 3, 5 any more."
+        message = f"{at.url} no longer has figures of broker 1, 3, 5."
         assert result.failures == (message,)
         now_s[0] += 3600
         assert source.read().failures == ()
