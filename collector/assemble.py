@@ -135,8 +135,7 @@ def _picked(vectors: pa.Table, name: str, at: Ints) -> Floats:
     """(n,) a column in the order of partitions, NaN where there is no vector."""
     column = vectors[name].to_numpy().astype(np.float64)
     values = np.append(column, np.nan)
-    picked: Floats = values[at]
-    return picked
+    return values[at]
 
 
 def _measured(vectors: pa.Table, resources: Sequence[Resource], at: Ints, window_s: float) -> Bools:
@@ -149,8 +148,7 @@ def _measured(vectors: pa.Table, resources: Sequence[Resource], at: Ints, window
         else np.full(len(at), r is Resource.DISK)
         for r in resources
     ]
-    current: Bools = np.stack(columns, axis=1) & recent[:, None]
-    return current
+    return np.stack(columns, axis=1) & recent[:, None]
 
 
 def _by(vectors: pa.Table, resources: Sequence[Resource], at: Ints) -> Ints:
@@ -164,8 +162,7 @@ def _by(vectors: pa.Table, resources: Sequence[Resource], at: Ints) -> Ints:
 
 def _shared(cluster: ClusterState) -> Bools:
     kinds = [t.storage is StorageKind.SHARED for t in cluster.topics]
-    shared: Bools = np.array(kinds, np.bool_)[cluster.topic]
-    return shared
+    return np.array(kinds, np.bool_)[cluster.topic]
 
 
 def _bytes(values: Floats) -> Ints:

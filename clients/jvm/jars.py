@@ -190,8 +190,7 @@ def _resolve(pin: JarPin, part: Path, meter: _Meter, repository: str) -> Path:
         timeout=_TIMEOUT_S,
     )
     component = context.project(group, artifact).at_version(version)
-    path: Path = component.artifact(*classifier).resolve()
-    return path
+    return component.artifact(*classifier).resolve()
 
 
 def _check(jar: Path, pin: JarPin) -> None:

@@ -40,13 +40,11 @@ class PartitionIndex:
         found = np.searchsorted(self._keys, keys)
         found[found == len(self._keys)] = 0
         there = self._keys[found] == keys if len(self._keys) else keys < 0
-        rows: Ints = np.where(there & (topic >= 0), found, -1)
-        return rows
+        return np.where(there & (topic >= 0), found, -1)
 
     def led_by(self, broker: int) -> Ints:
         """Rows of the partitions that a broker leads, in rising order."""
-        rows: Ints = np.flatnonzero(self.cluster.leader == broker)
-        return rows
+        return np.flatnonzero(self.cluster.leader == broker)
 
     def by_topic(self, rows: Ints) -> dict[str, list[int]]:
         """Partition numbers of these rows by topic name, as requests need them."""
@@ -84,5 +82,4 @@ class ResponseReader:
 
 
 def _keys(topic: Ints, partition: Ints) -> Ints:
-    keys: Ints = (topic << 32) | partition
-    return keys
+    return (topic << 32) | partition

@@ -53,8 +53,7 @@ def seasonal_trend(past: LoadHistory, week: Ints) -> Floats:
     weekly = np.where(np.isnan(weekly), _daily(past, grown), weekly)
     scale = _ratio(grown[:, -DAY:], weekly[:, past.week[-DAY:]])[:, None]
     coming = (1 + np.arange(len(week))) / WEEK
-    found: Floats = weekly[:, week] * scale * growth**coming
-    return found
+    return weekly[:, week] * scale * growth**coming
 
 
 def _growth(past: LoadHistory) -> Floats:

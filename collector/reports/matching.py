@@ -202,8 +202,7 @@ def find(known: Ints, values: Ints) -> Ints:
     if not len(known):
         return np.full(len(values), NONE, np.int64)
     at = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    found: Ints = np.where(known[at] == values, at, NONE)
-    return found
+    return np.where(known[at] == values, at, NONE)
 
 
 def weighed(of: Ints, groups: int, weights: Floats) -> Bools:
@@ -212,8 +211,7 @@ def weighed(of: Ints, groups: int, weights: Floats) -> Bools:
     lacking = np.bincount(of[about], np.isnan(weights[about]), groups)
     sums = np.bincount(of[about], np.nan_to_num(weights[about]), groups)
     good = np.append((lacking == 0) & (sums > 0), False)
-    found: Bools = good[of]
-    return found
+    return good[of]
 
 
 def is_lone(of: Ints, groups: int, kinds: Ints) -> Bools:

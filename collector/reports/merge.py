@@ -281,8 +281,7 @@ def _part_of_cpu(loads: _Loads, matched: Mapping[str, MatchedReports]) -> Floats
     whole = _weight(taken, sent) + _FOLLOWER_IN * copied
     own = _weight(loads["net_in"], loads["net_out"])
     # A broker without any traffic spends nothing on partitions.
-    part: Floats = own / np.where(whole > 0, whole, 1.0)[led.broker]
-    return part
+    return own / np.where(whole > 0, whole, 1.0)[led.broker]
 
 
 def _weight(taken: Floats, sent: Floats) -> Floats:

@@ -345,8 +345,7 @@ def _submitted_master() -> str:
     from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()  # noqa: SLF001 - connects to the JVM that is there
-    master: str = SparkConf().get("spark.master", LOCAL)
-    return master
+    return SparkConf().get("spark.master", LOCAL)
 
 
 def _escaped(value: str) -> str:

@@ -239,8 +239,7 @@ def _since_new(new: NDArray[Any], first: NDArray[np.int64]) -> Bools:
     """(n,) False for samples of an earlier topic of the same name."""
     rows = np.arange(len(new))
     begin = np.maximum.reduceat(np.where(new, rows, 0), first)
-    since: Bools = rows >= np.repeat(begin, np.diff(np.append(first, len(new))))
-    return since
+    return rows >= np.repeat(begin, np.diff(np.append(first, len(new))))
 
 
 def _newest(time_ms: NDArray[np.int64], led: Bools, window_ms: int) -> Bools:
