@@ -42,7 +42,9 @@ class AdminConnection:
         """
         try:
             with kafka_errors(self.connection.bootstrap, what, right):
-                yield self._connected()
+                if self._admin is None:
+                    self._admin = open_client(self.connection)
+                yield self._admin
         except ClusterUnreachable:
             self.close()
             raise
@@ -56,11 +58,6 @@ class AdminConnection:
         admin, self._admin = self._admin, None
         if admin is not None:
             admin.close()
-
-    def _connected(self) -> "KafkaAdminClient":
-        if self._admin is None:
-            self._admin = open_client(self.connection)
-        return self._admin
 
 
 class ClusterDefault(str):

@@ -24,10 +24,11 @@ _MOST_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """An access token, and its lifetime in seconds since the epoch."""
+    """An access token, and its times in seconds since the epoch."""
 
     text: str = field(repr=False)
-    fetched_at_s: float
+    replaced_at_s: float
+    """When another one is fetched."""
     ends_at_s: float
 
 
@@ -54,7 +55,7 @@ class Tokens:
         """
         with self._lock:
             token, now_s = self._token, self._clock()
-            if token is None or now_s >= _replaced_at_s(token):
+            if token is None or now_s >= token.replaced_at_s:
                 token = self._token = self._fetch(now_s)
             return token
 
@@ -102,10 +103,6 @@ class Tokens:
         return context
 
 
-def _replaced_at_s(token: Token) -> float:
-    return token.fetched_at_s + _FRESH * (token.ends_at_s - token.fetched_at_s)
-
-
 def _read(response: Any, now_s: float, url: str) -> Token:
     try:
         text = str(response["access_token"])
@@ -116,7 +113,7 @@ def _read(response: Any, now_s: float, url: str) -> Token:
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise _no_token(url) from exc
-    return Token(text, now_s, ends_at_s)
+    return Token(text, now_s + _FRESH * (ends_at_s - now_s), ends_at_s)
 
 
 def _claims(token: str) -> Any:

@@ -51,15 +51,12 @@ def packer(source: str, decode: Callable[[pa.Array], Decoded]) -> Callable[[Batc
     def convert(batches: Batches) -> Batches:
         for batch in batches:
             found, skipped = decode(batch.column("value"))
-            rows: list[tuple[str, int, str | None, bytes | None]] = [
-                (source, batch.num_rows, None, to_bytes(found))
+            tables = [{"source": source, "records": batch.num_rows, "content": to_bytes(found)}]
+            faults = [
+                {"source": source, "records": count, "fault": fault}
+                for fault, count in skipped.items()
             ]
-            rows += [(source, count, fault, None) for fault, count in skipped.items()]
-            columns = [
-                pa.array(column, kind)
-                for column, kind in zip(zip(*rows, strict=True), PACKED.types, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=PACKED)
+            yield pa.RecordBatch.from_pylist([*tables, *faults], schema=PACKED)
 
     return convert
 

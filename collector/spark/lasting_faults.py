@@ -13,6 +13,11 @@ _PROGRAM: Final = re.compile(r'Cannot run program "([^"]+)"')
 _NO_CONNECTOR: Final = "Failed to find data source: kafka"
 
 
+def first_line(exc: Exception) -> str:
+    """Return the first line of an error's message, or its type's name where that is empty."""
+    return str(exc).strip().split("\n", 1)[0] or type(exc).__name__
+
+
 def lasting_fault(text: str) -> PlimsollError | None:
     """Return the error to raise for Spark's message; None where a retry may help."""
     if _DENIED in text:

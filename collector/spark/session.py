@@ -18,6 +18,7 @@ import psutil
 
 from clients.jvm.java import Java
 from collector.spark.deployment import LOCAL, is_local, settings_of
+from collector.spark.lasting_faults import first_line
 from collector.spark.py_files import pack
 from collector.state_dir import using
 from model.errors import PlimsollError
@@ -162,7 +163,7 @@ class Spark:
             raise
         except Exception as exc:  # py4j lets through whatever went wrong in the JVM
             raise PlimsollError(
-                f"Spark did not start ({_first_line(exc)}). The output of its Java is in "
+                f"Spark did not start ({first_line(exc)}). The output of its Java is in "
                 f"{self._log_file}."
             ) from exc
         return self._session
@@ -354,10 +355,6 @@ def _escaped(value: str) -> str:
 
 def _quiet(_request: object, _address: object) -> None:
     """Handle an error by ignoring it."""
-
-
-def _first_line(exc: Exception) -> str:
-    return str(exc).strip().split("\n", 1)[0] or type(exc).__name__
 
 
 def _remove_abandoned(parent: Path) -> None:

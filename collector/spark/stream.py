@@ -36,7 +36,7 @@ from collector.spark.arrow_transfer import (
     unpack,
 )
 from collector.spark.kafka_connector import Connector
-from collector.spark.lasting_faults import lasting_fault
+from collector.spark.lasting_faults import first_line, lasting_fault
 from collector.spark.vectors import VECTORS, Window, concatenate, load_vectors
 from collector.state_dir import discard_old
 from collector.window_cache import WindowCache
@@ -217,14 +217,14 @@ class LoadStream:
         """Exclude metric topics at first; raise the error if it persists."""
         reporters = self._job.reporters
         if reporters is not None and reporters.set_aside(str(exc), _reason(exc)):
-            _log.info("metric topics are set aside: %s", _line(exc))
+            _log.info("metric topics are set aside: %s", first_line(exc))
             return
         self._tries -= 1
         if lasting := lasting_fault(str(exc)):
             raise lasting from exc
         if not self._tries:
             raise _ended(exc, self._job.checkpoint) from exc
-        _log.warning("the streaming job is started again: %s", _line(exc))
+        _log.warning("the streaming job is started again: %s", first_line(exc))
         self._stopping.wait(_RETRY_S)
 
     def _start(self, readings: tuple[TopicSubscription, ...]) -> "StreamingQuery":
@@ -334,17 +334,13 @@ def _warn_of(samples: Unpacked) -> None:
         )
 
 
-def _line(exc: Exception) -> str:
-    return str(exc).strip().split("\n", 1)[0]
-
-
 def _reason(exc: Exception) -> str:
     """Why the query ended, without Spark's words around it."""
-    return _line(exc).rpartition("terminated with exception: ")[2]
+    return first_line(exc).rpartition("terminated with exception: ")[2]
 
 
 def _ended(exc: Exception, checkpoint: Path) -> PlimsollError:
     return PlimsollError(
-        f"Spark's streaming job ended: {_line(exc)}. Start plimsoll again; if it ends "
+        f"Spark's streaming job ended: {first_line(exc)}. Start plimsoll again; if it ends "
         f"once more, remove {checkpoint}."
     )
