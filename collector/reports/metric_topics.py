@@ -49,6 +49,11 @@ class Sighting:
     leaderless: int = 0
     """Number of partitions without a live leader."""
 
+    @property
+    def readable(self) -> bool:
+        """Whether the topic exists, and the user may read it."""
+        return self.topic_id is not None and self.lacks is None
+
 
 def sight(cluster: ClusterState, name: str) -> Sighting:
     """Look up a topic by name: its id, a missing right, partitions without a leader."""

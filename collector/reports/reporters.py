@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -110,8 +110,7 @@ class _Reporter:
     def may_be_read(self, now_s: float) -> bool:
         seen = self.sighting
         ready = self.reading_since_s is not None or not seen.leaderless
-        there = seen.topic_id is not None and seen.lacks is None
-        return there and ready and now_s >= self.aside_until_s
+        return seen.readable and ready and now_s >= self.aside_until_s
 
     def settled(self, now_s: float) -> bool:
         """Whether what can be known of it at once is known."""
@@ -235,11 +234,7 @@ class Reporters:
         with self._lock:
             read = [r for r in self._by_source.values() if r.reading_since_s is not None]
             named = [r for r in read if r.topic.name in error]
-            for reporter in named or read:
-                reporter.reading_since_s = None
-                reporter.aside_until_s = self._clock() + ASIDE_S
-                reporter.aside_why = why
-                self._tell(reporter)
+            self._put_aside(named or read, ASIDE_S, why)
             return bool(read)
 
     def are_settled(self) -> bool:
@@ -255,11 +250,14 @@ class Reporters:
         why: the reason to show.
         """
         with self._lock:
-            for reporter in self._by_source.values():
-                reporter.reading_since_s = None
-                reporter.aside_until_s = self._clock() + OFF_S
-                reporter.aside_why = why
-                self._tell(reporter)
+            self._put_aside(self._by_source.values(), OFF_S, why)
+
+    def _put_aside(self, reporters: Iterable[_Reporter], seconds: float, why: str) -> None:
+        for reporter in reporters:
+            reporter.reading_since_s = None
+            reporter.aside_until_s = self._clock() + seconds
+            reporter.aside_why = why
+            self._tell(reporter)
 
     def take(self, source: str, read: Unpacked) -> None:
         """Keep the reports that a batch read of one source's topic.
@@ -305,7 +303,7 @@ class Reporters:
                     source=source,
                     topic=r.topic.name,
                     found=r.sighting.topic_id is not None or r.sighting.lacks is not None,
-                    readable=r.sighting.topic_id is not None and r.sighting.lacks is None,
+                    readable=r.sighting.readable,
                     why=r.why(now_ms),
                     newest_ms=max(r.newest_ms.values(), default=None),
                     records=r.records,
