@@ -98,17 +98,13 @@ class HistoryKeeper:
         if days and days[0] < oldest:
             store.prune(oldest)
         days = [day for day in days if day >= oldest]
-        off = self._settings.horizon is Horizon.OFF
-        if off or not days or self._is_of(days, known):
+        zone = self._settings.time_zone
+        if self._settings.horizon is Horizon.OFF or not days:
             return None
-        return forecast_of(store, session, days, self._settings.time_zone)
-
-    def _is_of(self, days: Sequence[str], known: WeeklyForecast | None) -> bool:
-        """Whether a forecast was computed from exactly these days."""
-        if known is None:
-            return False
-        made_of = known.newest_day, known.days, known.zone
-        return made_of == (days[-1], len(days), self._settings.time_zone)
+        made_of = (known.newest_day, known.days, known.zone) if known is not None else None
+        if made_of == (days[-1], len(days), zone):
+            return None
+        return forecast_of(store, session, days, zone)
 
     def _forget_raw(self, days: Sequence[str], over: dt.date) -> None:
         oldest = (over - dt.timedelta(days=self._settings.raw_days)).isoformat()
