@@ -60,7 +60,8 @@ def assemble(cluster: ClusterState, vectors: pa.Table, *, window_s: float) -> Sn
     older than `window_s` counts as estimated.
     """
     at = _rows_of(cluster, vectors)
-    resources = (*RESOURCES, *(r for r in REPORTED if _is_known(vectors, r)))
+    reported = [r for r in REPORTED if pc.any(pc.is_finite(vectors[str(r)])).as_py()]
+    resources = (*RESOURCES, *reported)
     loads = np.stack([_picked(vectors, str(r), at) for r in resources], axis=1)
     # A shared log lies on no broker's disk.
     loads[_shared(cluster), resources.index(Resource.DISK)] = 0.0
@@ -92,10 +93,6 @@ def assemble(cluster: ClusterState, vectors: pa.Table, *, window_s: float) -> Sn
         ),
     )
     return Snapshot(header, partitions)
-
-
-def _is_known(vectors: pa.Table, resource: Resource) -> bool:
-    return bool(pc.any(pc.is_finite(vectors[str(resource)])).as_py())
 
 
 def _probe(vectors: pa.Table, newest_ms: int, window_s: float, measured: Bools) -> Source:

@@ -178,12 +178,7 @@ def build_samples(
     columns = _empty(cluster, commits) | {"flags": flags}
     for broker, found in figures.items():
         columns["time_ms"][placement.led_by(broker)] = found.time_ms
-        for name, reported in (
-            ("latest", found.latest),
-            ("earliest_local", found.earliest_local),
-            ("earliest", found.earliest),
-            ("local_bytes", found.sizes),
-        ):
+        for name, reported in found.columns.items():
             own = cluster.leader[reported.rows] == broker
             columns[name][reported.rows[own]] = reported.values[own]
     for committed in commits or ():
@@ -226,8 +221,9 @@ def _alive(cluster: ClusterState) -> list[int]:
 
 def _refuse_without_sizes(bootstrap: str, figures: Iterable[BrokerFigures]) -> None:
     """Brokers hide sizes from those without the right; they do not refuse."""
-    found = list(figures)
-    if any(len(k.latest.rows) for k in found) and not any(len(k.sizes.rows) for k in found):
+    columns = [found.columns for found in figures]
+    led = any("latest" in c and len(c["latest"].rows) for c in columns)
+    if led and not any(len(c["local_bytes"].rows) for c in columns):
         raise RightsMissing(
             f"The cluster at {bootstrap} shows no log sizes, so loads cannot be "
             "measured. Give plimsoll's user the right DESCRIBE on CLUSTER."

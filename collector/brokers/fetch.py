@@ -1,11 +1,9 @@
 """What one broker is asked for a sample, and its answers in rows of the placement."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
-
-import numpy as np
 
 from clients.admin_connection import exchange, post_request, response_to
 from clients.driver_errors import raise_unauthorized
@@ -71,16 +69,11 @@ class BrokerFigures:
 
     time_ms: int
     directories: BrokerLogDirs
-    sizes: PartitionFigures
-    """Bytes, without copies in progress."""
-    latest: PartitionFigures
-    earliest_local: PartitionFigures
-    earliest: PartitionFigures
+    columns: Mapping[str, PartitionFigures]
+    """By column of `SAMPLES`: local_bytes, without copies in progress, and of the offsets
+    latest, earliest_local and earliest those that were asked for."""
     commits: Sequence[PartitionFigures] | None
     """Offsets, of each answer, where a group has committed; a row for each group."""
-
-
-NOTHING: Final = PartitionFigures(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class BrokerProbe:
@@ -97,7 +90,8 @@ class BrokerProbe:
         self._groups_at_s = float("-inf")
         self._commits: list[EncodedRequest] = []
         self._sizes = ResponseReader(log_dirs)
-        self._kinds = [ResponseReader(list_offsets) for _ in range(3)]
+        kinds = ("latest", "earliest_local", "earliest")
+        self._kinds = {name: ResponseReader(list_offsets) for name in kinds}
         self._committed: list[ResponseReader] = []
 
     @property
@@ -193,18 +187,13 @@ class BrokerProbe:
         """
         layout, rows = self._sizes.read(responses.log_dirs, placement)
         here = (rows >= 0) & (layout.read(FUTURE) == 0)
-        kinds = [
-            self._offsets_of(reading, found, placement)
-            for reading, found in zip(self._kinds, responses.offsets, strict=False)
-        ]
-        latest, local, earliest = [*kinds, NOTHING, NOTHING, NOTHING][:3]
+        columns = {"local_bytes": PartitionFigures(rows[here], layout.read(SIZE)[here])}
+        for (name, reading), found in zip(self._kinds.items(), responses.offsets, strict=False):
+            columns[name] = self._offsets_of(reading, found, placement)
         return BrokerFigures(
             time_ms=responses.time_ms,
             directories=read_directories(layout),
-            sizes=PartitionFigures(rows[here], layout.read(SIZE)[here]),
-            latest=latest,
-            earliest_local=local,
-            earliest=earliest,
+            columns=columns,
             commits=self._commits_of(responses.commits, placement),
         )
 

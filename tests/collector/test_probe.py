@@ -160,8 +160,8 @@ def test_the_next_answer_is_read_like_the_first() -> None:
             offsets=[admin_responses.offsets({FIRST: latest})],
         )
         read = asked.read(result, placement)
-        assert read.latest.values.tolist() == [latest]
-        assert read.sizes.values.tolist() == [size]
+        assert read.columns["latest"].values.tolist() == [latest]
+        assert read.columns["local_bytes"].values.tolist() == [size]
 
 
 def test_another_placement_is_read_by_its_own_rows() -> None:
@@ -169,7 +169,7 @@ def test_another_placement_is_read_by_its_own_rows() -> None:
     after = cluster(topic("added", [[1]]), topic("orders", [[1]]))
     asked = BrokerProbe(1, lambda: 0.0)
     rows = [
-        asked.read(responses(), PartitionIndex(state)).latest.rows.tolist()
+        asked.read(responses(), PartitionIndex(state)).columns["latest"].rows.tolist()
         for state in (before, after)
     ]
     assert rows == [[0], [1]]
