@@ -9,7 +9,7 @@ import struct
 import time
 from typing import Final
 
-from clients.connection import ClientProperties, Connection
+from clients.connection import CLIENT_ID, ClientProperties, Connection
 from clients.driver_errors import reason_of
 from model.errors import AccessRefused, ClusterUnreachable
 
@@ -100,7 +100,8 @@ def _shake_hands(server: socket.socket, client: ClientProperties) -> None:
     """Ask how clients log in; a closed connection is left to the driver to report."""
     mechanism = client.sasl.mechanism if client.sasl else "PLAIN"
     try:
-        server.sendall(_framed(_SASL_HANDSHAKE + _text("plimsoll") + _text(mechanism)))
+        request = _SASL_HANDSHAKE + _text(CLIENT_ID) + _text(mechanism)
+        server.sendall(struct.pack(">i", len(request)) + request)
         answer = server.recv(_LONGEST)
     except ConnectionError:
         return
@@ -136,10 +137,6 @@ def _mechanisms(body: bytes) -> str:
         names.append(body[place + 2 : place + 2 + length].decode("utf-8", "replace"))
         place += 2 + length
     return ", ".join(names) or "none"
-
-
-def _framed(request: bytes) -> bytes:
-    return struct.pack(">i", len(request)) + request
 
 
 def _text(text: str) -> bytes:

@@ -27,7 +27,6 @@ CONFIG_AGE_S: Final = 30.0
 _DESCRIBE: Final = "DESCRIBE on the cluster"
 READ: Final = "READ"
 _TIER: Final = "remote.storage.enable"
-_TRUE: Final = "true"
 _AUTOMQ_FEATURE: Final = "automq.version"
 _AUTOMQ_CONFIG: Final = "elasticstream.enable"
 
@@ -216,7 +215,7 @@ class ClusterReader(Closing):
         self._refresh_configs(admin, topics)
         return {
             t["name"]: StorageKind.TIERED
-            if self._configs.get((t["name"], _TIER)) == _TRUE
+            if self._configs.get((t["name"], _TIER)) == "true"
             else StorageKind.REPLICATED
             for t in topics
         }
@@ -243,7 +242,7 @@ class ClusterReader(Closing):
         broker = str(self._anyone.last)
         keys = (_AUTOMQ_CONFIG,)
         found = configs_of(self._client, admin, "BROKER", [broker], keys)
-        return found.get((broker, _AUTOMQ_CONFIG)) == _TRUE
+        return found.get((broker, _AUTOMQ_CONFIG)) == "true"
 
 
 def build_state(
@@ -272,7 +271,7 @@ def build_state(
         for partition in sorted(topic["partitions"], key=lambda p: int(p["partition_index"]))
         if partition["replica_nodes"]
     ]
-    moving = set(moving)
+    moving, operations = set(moving), cluster.get("authorized_operations")
     keys = [(topics[t]["name"], p["partition_index"]) for t, p in rows]
     lengths = [len(p["replica_nodes"]) for _, p in rows]
     replicas = _ints(chain.from_iterable(p["replica_nodes"] for _, p in rows))
@@ -289,7 +288,8 @@ def build_state(
         in_sync=_ints(len(p["isr_nodes"]) for _, p in rows),
         moving=np.fromiter((key in moving for key in keys), np.bool_),
         adding=_ints(adding.get(key, 0) for key in keys),
-        may_describe=_may_describe(cluster.get("authorized_operations")),
+        # Old brokers do not report it; then the calls themselves fail.
+        may_describe=operations is None or "DESCRIBE" in operations,
         unreadable={
             t["name"]: READ
             for t in topics
@@ -338,11 +338,6 @@ def _described(topic: Any) -> dict[str, Any]:
             for p in sorted(topic.partitions, key=lambda p: int(p.partition_index))
         ],
     }
-
-
-def _may_describe(operations: Collection[str] | None) -> bool:
-    """Old brokers do not report it; then the calls themselves fail."""
-    return operations is None or "DESCRIBE" in operations
 
 
 def _topic(topic: Mapping[str, Any], storage: StorageKind, placement: str) -> Topic:

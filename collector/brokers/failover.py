@@ -46,7 +46,7 @@ class AnyBroker:
                 raise
             except (KafkaError, OSError) as exc:
                 _log.debug("broker %s did not answer: %r", broker, exc)
-                self._avoid(broker)
+                self._failed_s[broker] = self._clock()
                 error = exc
             else:
                 self.last = broker
@@ -55,7 +55,7 @@ class AnyBroker:
         raise error or OSError("no broker is known")
 
     def _tries(self, admin: "KafkaAdminClient") -> Iterator[tuple[int, float]]:
-        known = [b.node_id for b in admin._manager.cluster.brokers()]  # noqa: SLF001 - as in `client.send`
+        known = [b.node_id for b in admin._manager.cluster.brokers()]  # noqa: SLF001 - as in `send_request`
         order = self._next(known)
         for broker in order:
             yield broker, min(ANSWER_S, self._timeout_s)
@@ -73,11 +73,8 @@ class AnyBroker:
         self._order = order
         return list(order)
 
-    def _avoid(self, broker: int) -> None:
-        self._failed_s[broker] = self._clock()
-
 
 def _prefer(admin: "KafkaAdminClient", broker: int) -> None:
     """Direct the driver's own calls for any broker to this one, too."""
-    manager = admin._manager  # noqa: SLF001 - as in `client.send`
+    manager = admin._manager  # noqa: SLF001 - as in `send_request`
     manager.least_loaded_node = lambda: broker

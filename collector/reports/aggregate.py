@@ -44,7 +44,7 @@ class ReportBuilder:
         A value that is NaN, infinite or negative, or has invalid labels, is only counted.
         """
         place = place_of(broker, labels)
-        if place is None or not is_figure(value):
+        if place is None or not (math.isfinite(value) and value >= 0):
             self._odd[figure] += 1
             return
         known = self._places[place]
@@ -90,8 +90,3 @@ def place_of(broker: int, labels: Mapping[str, str]) -> Place | None:
     if not topic or not numeric or int(partition) > MOST_ID:
         return None
     return broker, topic, int(partition)
-
-
-def is_figure(value: float) -> bool:
-    """Whether a value is usable as a figure: finite and not negative."""
-    return math.isfinite(value) and value >= 0

@@ -157,7 +157,7 @@ class Spark:
         try:
             settings = self._settings()
             if not is_submitted():
-                self._gateway = self._connect(self._launched(settings))
+                self._gateway = self._connect(self._launch(settings))
             self._session = self._open(settings)
         except PlimsollError:
             raise
@@ -193,33 +193,29 @@ class Spark:
             "spark.jars": ",".join([*map(str, self._jars), *given]),
         }
 
-    def _launched(self, settings: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-        with self._lock:
-            if self._closed:
-                raise PlimsollError("Spark was closed before it had started.")
-            self._jvm = self._launch(settings)
-            return self._jvm
-
     def _launch(self, settings: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-        self._log_file.parent.mkdir(parents=True, exist_ok=True)
         environment = dict(os.environ)
         environment["_PYSPARK_DRIVER_CONN_INFO_PATH"] = str(self._folder / "gateway")
         environment["SPARK_CONNECT_MODE"] = "0"
         if not is_local(self.master):
             # YARN takes the files for its machines from here.
             environment["SPARK_HOME"] = str(spark_home())
-        with self._log_file.open("wb") as log:
-            return subprocess.Popen(
-                self._command(settings),
-                cwd=self._folder,
-                env=environment,
-                # The gateway ends when this pipe closes, even by our death.
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                # A terminal's Ctrl-C is not for it.
-                start_new_session=True,
-            )
+        with self._lock:
+            if self._closed:
+                raise PlimsollError("Spark was closed before it had started.")
+            with self._log_file.open("wb") as log:
+                self._jvm = subprocess.Popen(
+                    self._command(settings),
+                    cwd=self._folder,
+                    env=environment,
+                    # The gateway ends when this pipe closes, even by our death.
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    # A terminal's Ctrl-C is not for it.
+                    start_new_session=True,
+                )
+            return self._jvm
 
     def _command(self, settings: Mapping[str, str]) -> list[str]:
         folders = filter(None, map(os.environ.get, _CONFIGURATIONS))
@@ -288,7 +284,7 @@ class Spark:
             conf.setIfMissing(key, value)
         context = SparkContext(conf=conf, gateway=self._gateway)
         # No trace on the terminal when the JVM leaves.
-        setattr(context._accumulatorServer, "handle_error", _quiet)  # noqa: B010, SLF001
+        setattr(context._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010, SLF001
         if python := self._properties.get("spark.pyspark.python"):
             context.pythonExec = python
         elif is_local(self.master):
@@ -351,10 +347,6 @@ def _submitted_master() -> str:
 
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n")
-
-
-def _quiet(_request: object, _address: object) -> None:
-    """Handle an error by ignoring it."""
 
 
 def _remove_abandoned(parent: Path) -> None:
