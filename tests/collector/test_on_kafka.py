@@ -1,7 +1,7 @@
 """From brokers to a snapshot: real brokers, the probe, Spark."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,17 +22,10 @@ from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import PartitionId, TopicName
 from model.snapshot.snapshot import Snapshot, StorageKind
 from tests.support.collector.sample_rows import sample, table
+from tests.support.collector.waiting import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.kafka
-PATIENCE_S = 300.0
 RATES = (800_000, 600_000, 400_000, 200_000)
-
-
-def eventually(done: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < end, what
-        time.sleep(0.2)
 
 
 @dataclass(frozen=True)

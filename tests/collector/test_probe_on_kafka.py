@@ -24,9 +24,9 @@ from lab.load.load_generator import Load, LoadOrder
 from lab.local_cluster.local_cluster import LocalCluster
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import BrokerState
+from tests.support.collector.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.kafka
-PATIENCE_S = 300.0
 RATES = (800_000, 400_000)
 RATE = 4_000_000
 WINDOW = Window(window_ms=15_000)

@@ -25,6 +25,7 @@ from model.snapshot.pseudonyms import Pseudonyms
 from tests.support import cli_offline
 from tests.support.collector.sample_rows import START_MS, cluster, sample, table, topic
 from tests.support.collector.spool_streams import spool_stream
+from tests.support.collector.waiting import PATIENCE_S
 from tests.support.paths import FIXTURES
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 WINDOW = Window(window_ms=8_000, fan_out=1.5)
-PATIENCE_S = 300.0
 NAMES = Pseudonyms(b"a key of 16 bytes or more")
 TOPICS = ("orders", "audit", "grades.v1", "__consumer_offsets")
 CUTS = (0, 1, 2, 5, 6, 11, 12, 20, 21)

@@ -22,12 +22,12 @@ from tests.support.cli_on_cluster import wait_until
 from tests.support.collector.history_store import compacted, in_order
 from tests.support.collector.sample_store_records import new, old
 from tests.support.collector.seasonal_loads import same
+from tests.support.collector.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 STORE = "samples.of-cruise-control"
 DAYS = 3
 STEP_MS = HOUR_MS // 4
-PATIENCE_S = 300.0
 
 
 def samples_until(today_ms: int) -> list[bytes]:

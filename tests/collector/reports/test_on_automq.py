@@ -16,9 +16,9 @@ from model.ids import PartitionId, TopicName
 from model.snapshot.snapshot import Resource, Snapshot
 from tests.support.automq import NODES, AutoMQCluster
 from tests.support.collector.topic_traffic import RECORD, Traffic
+from tests.support.collector.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.automq, pytest.mark.spark]
-PATIENCE_S = 300.0
 TOPIC = "reports.shared"
 RATES = {0: 100, 1: 200, 2: 400}
 """Records per second; consumers commit nothing, so only AutoMQ knows of them."""

@@ -20,9 +20,9 @@ from collector.spark.vectors import ORIGINS
 from lab.local_cluster.local_cluster import LocalCluster
 from tests.support.collector import reporter_records
 from tests.support.collector.topic_traffic import Traffic
+from tests.support.collector.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
-PATIENCE_S = 300.0
 METRICS = "reports-test.metrics"
 LOADED = "reports.loaded"
 BROKERS = (1, 2, 3)

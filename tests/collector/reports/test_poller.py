@@ -1,24 +1,15 @@
 """The poller: latest reports, their retention, and error messages."""
 
 import math
-import time
-from collections.abc import Callable
 
 import pyarrow as pa
 
 from collector.reports.aggregate import MetricsResult, ReportBuilder
 from collector.reports.poller import Poller
 from collector.reports.report_columns import PROMETHEUS, REPORTS
+from tests.support.collector.waiting import eventually
 
 INTERVAL_S = 10.0
-PATIENCE_S = 300.0
-
-
-def eventually(done: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < end_s
-        time.sleep(0.01)
 
 
 def reports(time_ms: int, *brokers: int) -> pa.Table:

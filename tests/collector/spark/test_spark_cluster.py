@@ -3,8 +3,7 @@
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy
@@ -22,10 +21,10 @@ from lab.local_cluster.processes import Processes
 from model.snapshot.file import read_snapshot
 from tests.support.collector.sample_rows import START_MS, WINDOW, figures, rows, written
 from tests.support.collector.spool_watcher import SMALL
+from tests.support.collector.waiting import PATIENCE_S, eventually
 from tests.support.lab.local_spark import LocalSpark, java_home
 
 pytestmark = pytest.mark.spark
-PATIENCE_S = 300
 PACKAGES = Path(numpy.__file__).parent.parent
 PYTHON: str = sys._base_executable  # type: ignore[attr-defined]  # outside of its venv
 ENVIRON = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGES)}
@@ -48,13 +47,6 @@ def spark(processes: Processes) -> LocalSpark:
     result.launch()
     result.wait_ready()
     return result
-
-
-def eventually(done: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def watching(processes: Processes, spark: LocalSpark, folder: Path, *, hold: int, last: int) -> str:

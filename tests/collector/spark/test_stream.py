@@ -23,12 +23,12 @@ from model.errors import ConfigError, PlimsollError
 from tests.support.collector.history_store import check_compaction
 from tests.support.collector.sample_rows import START_MS, WINDOW, figures, rows, sample, table
 from tests.support.collector.spool_streams import spool_stream
+from tests.support.collector.waiting import PATIENCE_S, eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-PATIENCE_S = 300.0
 
 
 @contextmanager
@@ -68,13 +68,6 @@ class Taken:
         with self._came:
             assert self._came.wait_for(there, PATIENCE_S)
             return self.tables[-1]
-
-
-def eventually(done: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_the_job_gives_the_same_result_as_numpy(session: "SparkSession", tmp_path: Path) -> None:
