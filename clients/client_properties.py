@@ -42,12 +42,9 @@ def read_client_properties(path: Path) -> ClientProperties:
 
     Keys that do not concern the connection, such as `group.id`, are listed in `unused`.
 
-    Raises
-    ------
-    ConfigError
-        A key is malformed, missing, unsupported or contradicts another one, or is an
-        unknown key of security. The message names file, line and key, and never a value
-        that may be a secret.
+    Raises ConfigError where a key is malformed, missing, unsupported, contradicts another
+    one, or is an unknown key of security. The message names file, line and key, and never a
+    value that may be a secret.
     """
     properties = Properties(path, read_properties(path))
     _refuse_unknown(properties)

@@ -152,14 +152,8 @@ def produce_failure(
 ) -> PlimsollError:
     """Build the error for records that a producer could not write.
 
-    Parameters
-    ----------
-    failed
-        The errors of the records that were refused, the cause first.
-    unanswered
-        Number of records that were not acknowledged in time.
-    bootstrap, topic
-        Where they were to be written.
+    failed: the errors of the records that were refused, the cause first. unanswered: number
+    of records that were not acknowledged in time. bootstrap, topic: where they were to go.
     """
     if failed and _is_denied(failed[0]):
         return rights_missing(bootstrap, "keep samples", f"WRITE on the topic {topic}")

@@ -93,10 +93,7 @@ def read_properties(path: Path) -> dict[str, Property]:
 
     The text is UTF-8, or Latin-1 where it is not valid UTF-8.
 
-    Raises
-    ------
-    ConfigError
-        The file cannot be read, or an escape in it is malformed.
+    Raises ConfigError where the file cannot be read, or an escape in it is malformed.
     """
     data = read_bytes(path, MOST_TYPED_BYTES)
     try:

@@ -257,12 +257,8 @@ def build_state(
 ) -> ClusterState:
     """Build a state from kafka-python's descriptions of the cluster and its topics.
 
-    Parameters
-    ----------
-    storage, placements
-        Kind of storage, and config of placement constraints, by topic.
-    moving, adding
-        Partitions in reassignments, and the number of replicas these add (KIP-455).
+    storage, placements: kind of storage, and config of placement constraints, by topic.
+    moving, adding: partitions in reassignments, and how many replicas these add (KIP-455).
     """
     topics = sorted(topics, key=lambda t: str(t["name"]))
     rows = [

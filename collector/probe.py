@@ -165,14 +165,9 @@ def build_samples(
 
     Only partitions whose leader reported a latest offset have a row.
 
-    Parameters
-    ----------
-    figures
-        By broker id: offsets and sizes in bytes.
-    commits
-        Offsets that groups have committed; None where not all groups can be seen.
-    flags
-        (n,) `MOVING` and `NEW` of all partitions of the placement.
+    figures: by broker id, offsets and sizes in bytes. commits: offsets that groups have
+    committed; None where not all groups can be seen. flags: (n,) `MOVING` and `NEW` of all
+    partitions of the placement.
     """
     cluster = placement.cluster
     columns = _empty(cluster, commits) | {"flags": flags}

@@ -164,13 +164,8 @@ class Recording:
 def read_recording(folder: Path) -> Recording:
     """Read and check the header, snapshot and batch numbers of a recorded state.
 
-    Raises
-    ------
-    ConfigError
-        The folder or a file in it cannot be used, is cut off, of another schema or
-        empty.
-    InvalidCluster
-        Its snapshot contradicts itself.
+    Raises ConfigError where the folder or a file in it cannot be used, is truncated, of
+    another schema or empty, and InvalidCluster where its snapshot contradicts itself.
     """
     if not folder.is_dir():
         raise ConfigError(

@@ -174,12 +174,8 @@ def choose(
     First the peak of each resource, where it stands out; then, one after the other,
     the hour that is farthest from now and from all that were chosen.
 
-    Parameters
-    ----------
-    loads
-        By resource, (topics, 1 + a): now, and each of the a forecast hours.
-    topics, names
-        Of the rows, and of the columns after the first.
+    loads: by resource, (topics, 1 + a): now, and each of the a forecast hours. topics, names:
+    of the rows, and of the columns after the first.
     """
     resources = {r: v for r, v in loads.items() if v.sum() > 0}
     if not resources:

@@ -43,12 +43,8 @@ class Clocks:
 
         Reports with an impossible time are left out, so that they do not affect other brokers.
 
-        Parameters
-        ----------
-        reports
-            Schema `REPORTS`: all that one batch brought.
-        arrived_ms
-            When they arrived, by the collector's clock.
+        reports: schema `REPORTS`, all of one batch. arrived_ms: when they arrived, by the
+        collector's clock.
         """
         reports = reports.filter((pc.field("time_ms") >= 0) & (pc.field("time_ms") < END_MS))
         time_ms = reports["time_ms"].to_numpy().copy()
