@@ -25,7 +25,7 @@ from clients.jvm.jars import SPARK_KAFKA_PINS, default_cache_dir, fetch, read_pi
 from clients.jvm.java import find_java
 from collector.history.hours import HOUR_MS, HOURS, NEEDED, hourly
 from collector.history.store import spark_type
-from collector.reports.convert import decode_automq
+from collector.reports import automq_metrics
 from collector.spark.session import Spark
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 
@@ -62,7 +62,7 @@ def aggregated(records: list[pa.Array]) -> pa.Table:
     """Schema `HOURS`, by the pipeline's own kernels."""
     tables = []
     for part in records:
-        found, _ = decode_automq(part)
+        found, _ = automq_metrics.decode(part)
         nothing = pa.nulls(len(found), pa.float32())
         columns = [
             found[_QUANTITIES[field.name]].cast(pa.float32())

@@ -1,4 +1,4 @@
-"""Records of AutoMQ's `__auto_balancer_metrics` as columns.
+"""Records of AutoMQ's `__auto_balancer_metrics` as reports.
 
 One record per open partition and per broker, each with all its figures (AutoMQ's
 `AutoBalancerMetrics` and `MetricSerde`; checked against records of 1.7.3). Spark's
@@ -10,9 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from collector.record_columns import Bytes, Decoded, Positions, RawRecords, RecordFilter, texts
+from collector.record_columns import Decoded, Positions, RawRecords, RecordFilter, texts
+from collector.reports.report_columns import AUTOMQ, reports_of
 
 VERSION: Final = 0
 _PARTITION, _BROKER = 0, 1
@@ -41,30 +43,18 @@ FIGURES: Final = (
     "pending_fetch_ms",
     "metric_version",
 )
-"""By AutoMQ's metric id."""
-
-METRICS: Final = pa.schema(
-    [
-        pa.field("time_ms", pa.int64()),
-        pa.field("broker", pa.int32()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        *(pa.field(name, pa.float64()) for name in FIGURES),
-    ]
-)
-"""One row per record.
-
-broker: the reporting one. topic: null in the record of a broker, whose partition is
--1. bytes_in, bytes_out: bytes per second, smoothed over a minute. Figures that a record
-does not have are NaN.
-"""
+"""By AutoMQ's metric id. Rates are bytes per second, smoothed over a minute."""
+_REPORTED: Final = FIGURES[:3]
+_QUORUM: Final = "__cluster_metadata"
+"""Every broker of AutoMQ reports its copy of it, which is no partition of clients."""
 
 
 def decode(records: pa.Array) -> Decoded:
-    """Decode a binary array to `METRICS`: partitions first, each kind in the records' order.
+    """Decode a binary array to `REPORTS`: partitions first, each kind in the records' order.
 
-    Invalid records are counted by reason: short, class, version, entries, value, topic.
-    Bytes after the last entry are ignored: reporters before 1.7 pad their records.
+    A broker's row has no figure, but shows that the broker reports. Invalid records are
+    counted by reason: short, class, version, entries, value, topic. Bytes after the last
+    entry are ignored: reporters before 1.7 pad their records.
     """
     raw = RawRecords.of(records)
     sieve = RecordFilter()
@@ -85,7 +75,9 @@ def decode(records: pa.Array) -> Decoded:
         of = np.flatnonzero(head["kind"] == kind)
         by = [head[name][of].astype(t) for name, t in (("time_ms", "i8"), ("broker", "i4"))]
         tables.append(part(raw, sieve, by, at[of], end[of]))
-    return Decoded(pa.concat_tables(tables), sieve.skipped)
+    reports = pa.concat_tables(tables)
+    of_clients = pc.not_equal(pc.fill_null(reports["topic"], ""), _QUORUM)
+    return Decoded(reports.filter(of_clients), sieve.skipped)
 
 
 def _partitions(
@@ -137,48 +129,31 @@ def _figures(
     at, end, entries, *columns = sieve.keep(few, "entries", at, end, entries, *columns)
     fits = (entries >= 0) & (entries <= (end - at) // _ENTRY.itemsize)
     at, entries, *columns = sieve.keep(fits, "short", at, entries, *columns)
-    found = _Figures(len(at))
-    numbers = np.flatnonzero(np.bincount(entries, minlength=1)).tolist()
-    for number in filter(None, numbers):
+    values = np.full((len(FIGURES) + 1, len(at)), np.nan)
+    good = np.ones(len(at), np.bool_)
+    for number in filter(None, np.unique(entries).tolist()):
         rows = np.flatnonzero(entries == number)
         read = raw.read(np.dtype((_ENTRY, number)), at[rows])
         for entry in read.reshape(-1, number).T:
-            found.take(rows, entry["metric"], entry["value"].astype(np.float64))
-    good = sieve.keep(found.good, "value", *columns, *found.columns())
-    return good[: len(columns)], good[len(columns) :]
+            _take(entry, rows, values, good)
+    kept = sieve.keep(good, "value", *columns, *values[: len(_REPORTED)])
+    return kept[: len(columns)], kept[len(columns) :]
 
 
-class _Figures:
-    """Entries of n records on their way into columns."""
+def _take(entry: NDArray[Any], rows: Positions, values: Floats, good: NDArray[np.bool_]) -> None:
+    """Put one entry of each of these rows into (figures + 1, n) values, (n,) good ones.
 
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._values: dict[int, Floats] = {}
-        self.good = np.ones(count, np.bool_)
-        """(n,) False where a value is invalid."""
-
-    def take(self, rows: Positions, ids: Bytes, values: Floats) -> None:
-        """One entry of each of these rows; ids that are not known are ignored."""
-        fine = (values >= 0) & (values < np.inf)
-        for number in range(len(FIGURES)):
-            of = ids == number
-            if of.all() and len(of) == self._count:
-                self._values[number] = values
-                self.good &= fine
-                return
-            if of.any():
-                known = self._values.setdefault(number, np.full(self._count, np.nan))
-                known[rows[of]] = values[of]
-                self.good[rows[of]] &= fine[of]
-
-    def columns(self) -> list[Floats]:
-        """(n,) for each of FIGURES."""
-        absent = np.full(self._count, np.nan)
-        return [self._values.get(number, absent) for number in range(len(FIGURES))]
+    Ids that are not known are ignored: their values go into the last row.
+    """
+    figure = np.minimum(entry["metric"], len(FIGURES))
+    value = entry["value"].astype(np.float64)
+    values[figure, rows] = value
+    good[rows] &= (figure == len(FIGURES)) | ((value >= 0) & (value < np.inf))
 
 
 def _table(
     by: Sequence[Any], topic: pa.Array, partition: NDArray[np.int32], figures: Sequence[Floats]
 ) -> pa.Table:
-    columns = [*by, topic, partition, *figures]
-    return pa.table(columns, schema=METRICS)
+    time_ms, broker = by
+    place = {"time_ms": time_ms, "broker": broker, "topic": topic, "partition": partition}
+    return reports_of(AUTOMQ, {**place, **dict(zip(_REPORTED, figures, strict=True))})

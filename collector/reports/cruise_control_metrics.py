@@ -1,4 +1,4 @@
-"""Records of Cruise Control's `__CruiseControlMetrics` as columns.
+"""Records of Cruise Control's `__CruiseControlMetrics` as columns, and as reports.
 
 One record per figure, of a broker, a topic or a partition (`MetricSerde` and
 `RawMetricType` of cruise-control-metrics-reporter). Spark's Python workers run this,
@@ -10,8 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from collector.record_columns import Decoded, Positions, RawRecords, RecordFilter, texts
+from collector.reports.report_columns import CRUISE_CONTROL, reports_of
 
 VERSION: Final = 0
 BROKER, TOPIC, PARTITION = 0, 1, 2
@@ -24,6 +26,24 @@ _TAILS: Final = (_VALUE, _VALUE, np.dtype([("partition", ">i4"), ("value", ">f8"
 """What stands behind the topic's name, by scope."""
 _LARGEST: Final = 62
 """Of the metric ids."""
+
+_KEYS: Final = ("time_ms", "broker", "topic", "partition")
+_FIGURES: Final = {
+    0: "bytes_in",
+    1: "bytes_out",
+    2: "bytes_in",
+    3: "bytes_out",
+    4: "size_bytes",
+    5: "cpu_share",
+    6: "replication_in",
+}
+"""By Cruise Control's metric id: of brokers, topics and partitions."""
+_BROKER_REQUESTS: Final = (16, 17)
+"""Of producers, and of consumers that fetch."""
+_TOPIC_REQUESTS: Final = (13, 14)
+"""The same of one topic: a request counts for each of its partitions, and fetches of
+followers count, too."""
+_TAKEN: Final = (*_FIGURES, *_BROKER_REQUESTS, *_TOPIC_REQUESTS)
 
 METRICS: Final = pa.schema(
     [
@@ -107,3 +127,54 @@ def _scope(
     scopes = np.full(len(value), scope, np.int8)
     columns = [scopes, metric, time_ms, broker, topic, partition, value]
     return pa.table(columns, schema=METRICS)
+
+
+def decode_reports(records: pa.Array) -> Decoded:
+    """Decode a binary array of records to `REPORTS`; invalid ones are counted as by `decode`."""
+    metrics, skipped = decode(records)
+    return Decoded(reports_from(metrics), skipped)
+
+
+def reports_from(metrics: pa.Table) -> pa.Table:
+    """Convert metrics, schema `METRICS`, to reports, schema `REPORTS`.
+
+    `BROKER_CPU_UTIL` (id 5) is a share, 0 to 1, of the broker's cores: `cpu_share`.
+    Metrics of one broker, time and subject become one row: Cruise Control's
+    reporter gives every record of a pass the same time. A figure that is there twice is
+    averaged. A broker's requests are absent where one of their two parts is.
+    """
+    wide = _pivoted(metrics)
+    means = {number: _floats(wide[_column(number)]) for number in _TAKEN}
+    figures: dict[str, Any] = {name: wide[name] for name in _KEYS}
+    for number, name in _FIGURES.items():
+        figures[name] = np.fmax(figures.get(name, np.nan), means[number])
+    produced, fetched = (means[number] for number in _TOPIC_REQUESTS)
+    # A topic has no meter for a kind of request it has not received yet.
+    of_topic = np.where(np.isnan(produced), fetched, produced + np.nan_to_num(fetched))
+    of_broker = means[_BROKER_REQUESTS[0]] + means[_BROKER_REQUESTS[1]]
+    figures["requests"] = np.fmax(of_broker, of_topic)
+    return reports_of(CRUISE_CONTROL, figures)
+
+
+def _pivoted(metrics: pa.Table) -> pa.Table:
+    """One row per broker, time and subject, with a column for each metric in use."""
+    known = pa.array(_TAKEN, metrics.schema.field("metric").type)
+    taken = metrics.filter(pc.is_in(metrics["metric"], known))
+    for number in _TAKEN:
+        own = pc.equal(taken["metric"], number)
+        value = pc.if_else(own, taken["value"], pa.scalar(None, pa.float64()))
+        taken = taken.append_column(_column(number), value)
+    columns = [(_column(number), "mean") for number in _TAKEN]
+    return (
+        taken.group_by(_KEYS, use_threads=False)
+        .aggregate(columns)
+        .rename_columns([*_KEYS, *map(_column, _TAKEN)])
+    )
+
+
+def _column(number: int) -> str:
+    return f"metric {number}"
+
+
+def _floats(values: pa.ChunkedArray) -> Any:
+    return pc.fill_null(values, np.nan).to_numpy()

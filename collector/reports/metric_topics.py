@@ -1,6 +1,7 @@
 """The topics that metrics reporters write, and what the cluster shows of them."""
 
 from bisect import bisect_left
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,11 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.metadata import ClusterState
+from collector.record_columns import Decoded
+from collector.reports import automq_metrics, cruise_control_metrics
 from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, FRESH_MS
 from model.snapshot.snapshot import BrokerState
 
 AUTOMQ_TOPIC: Final = "__auto_balancer_metrics"
 CRUISE_CONTROL_TOPIC: Final = "__CruiseControlMetrics"
+DECODERS: Final[Mapping[str, Callable[[pa.Array], Decoded]]] = {
+    AUTOMQ: automq_metrics.decode,
+    CRUISE_CONTROL: cruise_control_metrics.decode_reports,
+}
+"""By source: a binary array of records to reports, schema `REPORTS`."""
 
 
 @dataclass(frozen=True, slots=True)

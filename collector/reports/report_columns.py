@@ -4,8 +4,10 @@ A report is what a metrics reporter says of a broker, of a topic on a broker, or
 at one time. Spark's Python workers read this, so nothing but numpy and pyarrow is imported here.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 AUTOMQ: Final = "automq"
@@ -51,3 +53,15 @@ bytes_in, bytes_out: bytes/s from producers, to consumers. size_bytes: of the lo
 requests: of producers and of consumers that fetch, per second. cpu_cores: cores in
 use. cpu_share: 0..1 of the broker's cores. replication_in: bytes/s from other brokers.
 """
+
+
+def reports_of(source: str, columns: Mapping[str, Any]) -> pa.Table:
+    """Return reports of one source, schema `REPORTS`; figures without a column are NaN.
+
+    columns: time_ms, broker, topic and partition, (n,) each, and figures in their units.
+    """
+    rows = len(columns["time_ms"])
+    absent = np.full(rows, np.nan)
+    sources = pa.array([source]).take(pa.array(np.zeros(rows, np.int8)))
+    known = {"source": sources, **columns}
+    return pa.table([known.get(name, absent) for name in REPORTS.names], schema=REPORTS)

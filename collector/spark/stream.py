@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from collector.history.vector_files import VectorFiles
-from collector.reports.convert import DECODERS
+from collector.reports.metric_topics import DECODERS
 from collector.reports.reporters import Reporters, TopicSubscription
 from collector.samples import AHEAD_MS, SAMPLES, decode, not_ahead
 from collector.spark.arrow_transfer import (

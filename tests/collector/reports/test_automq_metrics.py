@@ -12,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.reports import automq_metrics, cruise_control_metrics
+from collector.reports.report_columns import REPORTS
 from tests.support.collector import metrics_oracle
+from tests.support.collector.report_rows import automq
+from tests.support.collector.sample_rows import figures
 from tests.support.paths import FIXTURES
 
 FIXTURE = FIXTURES / "automq-metrics.bin"
@@ -38,7 +41,7 @@ class Layout:
     """One reporter's records."""
 
     decode: Callable[[pa.Array], Any]
-    read: Callable[[bytes], dict[str, Any]]
+    read: Callable[[bytes], dict[str, Any] | None]
     golden: tuple[bytes, ...]
 
     def check(self, records: list[bytes]) -> None:
@@ -68,20 +71,15 @@ def recorded() -> Iterator[bytes]:
         at += 4 + size
 
 
-def test_the_golden_record_of_an_automq_partition_is_decoded() -> None:
-    (row,) = automq_metrics.decode(pa.array([AUTOMQ_PARTITION])).table.to_pylist()
-    assert (row["time_ms"], row["broker"]) == (1_700_000_000_000, 1)
-    assert (row["topic"], row["partition"]) == ("t", 3)
-    assert (row["bytes_in"], row["bytes_out"]) == (1_048_576.0, 2_097_152.0)
-    assert row["size_bytes"] == 0.0
-    assert np.isnan(row["append_ms"])
-
-
-def test_the_golden_record_of_an_automq_broker_is_decoded() -> None:
-    (row,) = automq_metrics.decode(pa.array([AUTOMQ_BROKER])).table.to_pylist()
-    assert (row["broker"], row["topic"], row["partition"]) == (1, None, -1)
-    assert (row["append_ms"], row["metric_version"]) == (1.0, 2.0)
-    assert np.isnan(row["bytes_in"])
+def test_golden_records_of_automq() -> None:
+    result = automq_metrics.decode(pa.array([AUTOMQ_PARTITION, AUTOMQ_BROKER])).table
+    rows = [
+        automq(
+            0, topic="t", partition=3, bytes_in=1_048_576.0, bytes_out=2_097_152.0, size_bytes=0.0
+        ),
+        automq(0, topic=None, partition=-1),
+    ]
+    assert figures(result) == figures(pa.Table.from_pylist(rows, schema=REPORTS))
 
 
 def test_golden_records_of_cruise_control() -> None:
@@ -105,8 +103,18 @@ def test_records_of_a_real_automq_are_decoded() -> None:
     records = list(recorded())
     result = automq_metrics.decode(pa.array(records))
     assert result.skipped == {}
-    assert len(result.table) == len(records) == 240
-    assert result.table["topic"].null_count == 30
+    topics = result.table["topic"]
+    assert set(topics.unique().to_pylist()) == {
+        None,
+        "ab",
+        "ab2",
+        "__auto_balancer_metrics",
+        "__automq_cluster_events",
+    }
+    assert topics.null_count == 30
+    # Three brokers reported the quorum's own log ten times.
+    assert len(records) == 240
+    assert len(result.table) == 240 - 30
     AUTOMQ.check(records)
 
 
@@ -222,13 +230,13 @@ def test_work_does_not_grow_with_the_declared_number_of_entries(
 ) -> None:
     """Each distinct number costs a pass over its records; there are few."""
     passes = []
-    take = automq_metrics._Figures.take
+    take = automq_metrics._take
 
-    def counted(self: Any, *given: Any) -> None:
+    def counted(*given: Any) -> None:
         passes.append(1)
-        take(self, *given)
+        take(*given)
 
-    monkeypatch.setattr(automq_metrics._Figures, "take", counted)
+    monkeypatch.setattr(automq_metrics, "_take", counted)
     most = automq_metrics.MOST_ENTRIES
     result = automq_metrics.decode(with_entries(*range(460), 50_000))
     assert result.skipped == {"entries": 460 - most}

@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 import pytest
 
 from collector.reports import automq_metrics
-from collector.reports.convert import automq_reports
 from collector.reports.merge import Completed, complete
 from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, FIGURES, PROMETHEUS, REPORTS
 from collector.spark.vectors import ASSUMED, NOBODY, ORIGINS, PROBE, VECTORS
@@ -181,8 +180,7 @@ def test_bytes_out_of_a_topic_are_split_by_bytes_in_and_estimated() -> None:
 
 def test_a_partition_that_a_real_automq_moved_has_its_rate_from_the_second_report() -> None:
     """Its new leader reports 0, then 799,485 B/s; the old one reports nothing more."""
-    decoded = automq_metrics.decode(pa.array(list(recorded())))
-    result = automq_reports(decoded.table)
+    result = automq_metrics.decode(pa.array(list(recorded()))).table
     own = result.filter((pc.field("topic") == "ab2") & (pc.field("partition") == 0))
     first_ms, second_ms, *_ = own.filter(pc.field("broker") == 0)["time_ms"].to_pylist()
     rates = []

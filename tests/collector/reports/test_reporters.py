@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from collector.reports.convert import DECODERS
-from collector.reports.metric_topics import AUTOMQ_TOPIC, metric_topics
+from collector.reports.metric_topics import AUTOMQ_TOPIC, DECODERS, metric_topics
 from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, REPORTS
 from collector.reports.reporters import ASIDE_S, Reporters, ReporterState
 from collector.spark.arrow_transfer import Unpacked, packer, unpack

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkRuntimeError
 
 from clients.jvm.java import find_java
 from collector.collector_settings import CollectorSettings
-from collector.reports.convert import DECODERS
+from collector.reports.metric_topics import DECODERS
 from collector.reports.report_columns import REPORTS
 from collector.samples import decode, encode
 from collector.spark.arrow_transfer import from_bytes, packer, to_bytes, unpack

@@ -1,20 +1,14 @@
-"""Decoded metrics become reports."""
+"""Metrics of Cruise Control become reports."""
 
 import struct
 
 import pyarrow as pa
 import pytest
 
-from collector.reports import automq_metrics, cruise_control_metrics
-from collector.reports.convert import automq_reports, cruise_control_reports
+from collector.reports.cruise_control_metrics import decode_reports
 from collector.reports.report_columns import REPORTS
-from tests.collector.reports.test_automq_metrics import (
-    AUTOMQ_BROKER,
-    AUTOMQ_PARTITION,
-    CRUISE,
-    recorded,
-)
-from tests.support.collector.report_rows import automq, cruise
+from tests.collector.reports.test_automq_metrics import CRUISE
+from tests.support.collector.report_rows import cruise
 from tests.support.collector.sample_rows import START_MS, figures
 
 BROKER, TOPIC, PARTITION = range(3)
@@ -31,46 +25,19 @@ def record(
 
 
 def reports(*records: bytes) -> pa.Table:
-    decoded = cruise_control_metrics.decode(pa.array(records, pa.binary()))
-    return cruise_control_reports(decoded.table)
+    return decode_reports(pa.array(records, pa.binary())).table
 
 
 def expected(*rows: dict[str, object]) -> list[dict[str, object]]:
     return figures(pa.Table.from_pylist(list(rows), schema=REPORTS))
 
 
-def test_golden_records_of_automq() -> None:
-    decoded = automq_metrics.decode(pa.array([AUTOMQ_PARTITION, AUTOMQ_BROKER]))
-    assert figures(automq_reports(decoded.table)) == expected(
-        automq(
-            0, topic="t", partition=3, bytes_in=1_048_576.0, bytes_out=2_097_152.0, size_bytes=0.0
-        ),
-        automq(0, topic=None, partition=-1),
-    )
-
-
 def test_golden_records_of_cruise_control() -> None:
-    result = cruise_control_metrics.decode(pa.array(CRUISE.golden)).table
-    assert figures(cruise_control_reports(result)) == expected(
+    assert figures(reports(*CRUISE.golden)) == expected(
         cruise(broker=3, cpu_share=0.4375),
         cruise(broker=3, topic="orders.v1", bytes_in=1_048_576.0),
         cruise(broker=3, topic="orders.v1", partition=7, size_bytes=1.5e9),
     )
-
-
-def test_reports_of_a_real_automq_cover_clients_partitions_and_brokers() -> None:
-    decoded = automq_metrics.decode(pa.array(list(recorded())))
-    result = automq_reports(decoded.table)
-    assert set(result["topic"].unique().to_pylist()) == {
-        None,
-        "ab",
-        "ab2",
-        "__auto_balancer_metrics",
-        "__automq_cluster_events",
-    }
-    assert result["topic"].null_count == 30
-    # Three brokers told ten times of the quorum's own log.
-    assert len(result) == 240 - 30
 
 
 def test_values_of_a_broker_with_one_time_form_one_report() -> None:
@@ -116,7 +83,4 @@ def test_figures_unrelated_to_load_give_no_report() -> None:
 
 
 def test_no_metrics_give_no_reports() -> None:
-    none = pa.array([], pa.binary())
     assert reports().equals(REPORTS.empty_table())
-    decoded = automq_metrics.decode(none)
-    assert automq_reports(decoded.table).equals(REPORTS.empty_table())
