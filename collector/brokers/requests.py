@@ -51,7 +51,7 @@ class EncodedRequest:
 
 
 class _Header:
-    """A request's header, from which the driver takes the class of the response."""
+    """A request's header, which is also the class of its response: that stays undecoded."""
 
     def __init__(self, header: Any) -> None:
         self._header = header
@@ -59,16 +59,10 @@ class _Header:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._header, name)
 
-    def get_response_class(self) -> "_Unread":
-        return _Unread(self._header.get_response_class())
-
-
-class _Unread:
-    """Stands for a class of responses; leaves them undecoded."""
-
-    def __init__(self, response: Any) -> None:
-        self._response = response
-        self.parse_header = response.parse_header
+    def get_response_class(self) -> "_Header":
+        self._response = self._header.get_response_class()
+        self.parse_header = self._response.parse_header
+        return self
 
     def decode(self, data: Any) -> RawResponse:
         version = self._response._class_version  # noqa: SLF001 - it has no other name

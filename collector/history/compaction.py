@@ -47,11 +47,8 @@ def compact_hour(hour: int, paths: list[str]) -> pa.Table:
     # An hour of a large cluster is millions of rows.
     needed = (t.select(NEEDED.names).cast(NEEDED) for t in found if t is not None)
     vectors = concatenate(list(needed), NEEDED)
-    inside = pc.and_(
-        pc.greater_equal(vectors["time_ms"], hour * HOUR_MS),
-        pc.less(vectors["time_ms"], (hour + 1) * HOUR_MS),
-    )
-    return hourly(vectors.filter(inside))
+    begin_ms, time_ms = hour * HOUR_MS, pc.field("time_ms")
+    return hourly(vectors.filter((time_ms >= begin_ms) & (time_ms < begin_ms + HOUR_MS)))
 
 
 def _compacted(session: "SparkSession", hours: pa.Table, tasks: int) -> "DataFrame":

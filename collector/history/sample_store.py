@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from collector.history.hours import HOURS, NEEDED, QUANTITIES, hourly
@@ -105,8 +106,7 @@ def _decoder(begin_ms: int, end_ms: int) -> Callable[[Batches], Batches]:
     def convert(batches: Batches) -> Batches:
         for batch in batches:
             found, _ = decode(batch.column("value"))
-            time_ms = found["time_ms"].to_numpy()
-            inside = (time_ms >= begin_ms) & (time_ms < end_ms)
-            yield from found.filter(pa.array(inside)).to_batches()
+            time_ms = pc.field("time_ms")
+            yield from found.filter((time_ms >= begin_ms) & (time_ms < end_ms)).to_batches()
 
     return convert

@@ -64,18 +64,12 @@ class ReportBuilder:
         time_ms: the time of every row.
         """
         places = sorted(self._places, key=lambda p: (p[0], p[1] or "", p[2]))
-        broker, topic, partition = zip(*places, strict=True) if places else ((), (), ())
-        sums = [self._places[place] for place in places]
-        columns: dict[str, list[object]] = {
-            "source": [PROMETHEUS] * len(places),
-            "time_ms": [time_ms] * len(places),
-            "broker": list(broker),
-            "topic": list(topic),
-            "partition": list(partition),
-        }
-        for figure in FIGURES:
-            columns[figure] = [known.get(figure, math.nan) for known in sums]
-        return pa.table(columns, schema=REPORTS)
+        same = {"source": PROMETHEUS, "time_ms": time_ms, **dict.fromkeys(FIGURES, math.nan)}
+        rows = [
+            {**same, "broker": p[0], "topic": p[1], "partition": p[2], **self._places[p]}
+            for p in places
+        ]
+        return pa.Table.from_pylist(rows, schema=REPORTS)
 
 
 def place_of(broker: int, labels: Mapping[str, str]) -> Place | None:

@@ -47,7 +47,6 @@ _TAKEN: Final = (*_FIGURES, *_BROKER_REQUESTS, *_TOPIC_REQUESTS)
 
 METRICS: Final = pa.schema(
     [
-        pa.field("scope", pa.int8()),
         pa.field("metric", pa.int16()),
         pa.field("time_ms", pa.int64()),
         pa.field("broker", pa.int32()),
@@ -58,7 +57,7 @@ METRICS: Final = pa.schema(
 )
 """One row per record.
 
-scope: BROKER, TOPIC or PARTITION. metric: Cruise Control's id. topic: with underscores
+metric: Cruise Control's id. topic: with underscores
 for dots; null where the figure is a broker's. partition: -1 where it is not a
 partition's. value: in the unit of the metric.
 """
@@ -124,8 +123,7 @@ def _scope(
         topic = topic.filter(pa.array(named))
         partition, value, *by = sieve.keep(named, "topic", partition, value, *by)
     metric, time_ms, broker = by
-    scopes = np.full(len(value), scope, np.int8)
-    columns = [scopes, metric, time_ms, broker, topic, partition, value]
+    columns = [metric, time_ms, broker, topic, partition, value]
     return pa.table(columns, schema=METRICS)
 
 

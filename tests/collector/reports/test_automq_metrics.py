@@ -85,9 +85,9 @@ def test_golden_records_of_automq() -> None:
 def test_golden_records_of_cruise_control() -> None:
     result = cruise_control_metrics.decode(pa.array(CRUISE.golden)).table.to_pylist()
     assert [tuple(row.values()) for row in result] == [
-        (0, 5, 1_700_000_000_000, 3, None, -1, 0.4375),
-        (1, 2, 1_700_000_000_000, 3, "orders.v1", -1, 1_048_576.0),
-        (2, 4, 1_700_000_000_000, 3, "orders.v1", 7, 1.5e9),
+        (5, 1_700_000_000_000, 3, None, -1, 0.4375),
+        (2, 1_700_000_000_000, 3, "orders.v1", -1, 1_048_576.0),
+        (4, 1_700_000_000_000, 3, "orders.v1", 7, 1.5e9),
     ]
 
 

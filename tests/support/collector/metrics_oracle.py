@@ -96,7 +96,7 @@ def cruise_control(record: bytes) -> dict[str, Any]:
     require(scope <= 2, "class")
     require(version == 0, "version")
     require(metric < 63, "metric")
-    row = {"scope": scope, "metric": metric, "time_ms": reader.take("q")}
+    row = {"metric": metric, "time_ms": reader.take("q")}
     row["broker"] = reader.take("i")
     topic = reader.text() if scope else None
     partition = reader.take("i") if scope == 2 else -1
