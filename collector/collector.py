@@ -64,18 +64,23 @@ class Collector(Closing):
         on_batch: Callable[[pa.Table, pa.Table], None] | None = None,
     ) -> None:
         self._connection, self._settings, self._clock = connection, settings, clock
-        self._reporters = Reporters(settings.metric_topics, clock, polled=settings.polled)
+        self.reporters = Reporters(settings.metric_topics, clock, polled=settings.polled)
+        """The metrics reporters of the cluster, and the state of each."""
         self._on_batch = on_batch
         self._changed = threading.Condition()
         self._closing = threading.Event()
-        self._cluster: ClusterState | None = None
+        self.cluster: ClusterState | None = None
+        """The latest placement; None before the first metadata response."""
         self._snapshot: Snapshot | None = None
-        self._vectors = VECTORS.empty_table()
+        self.vectors = VECTORS.empty_table()
+        """The latest load vectors, schema `VECTORS`, with the source of each figure."""
         self._recreations = TopicRecreations()
-        self._silent: tuple[Silence, ...] = ()
+        self.silent: tuple[Silence, ...] = ()
+        """Registered brokers that did not answer for the latest sample, by id."""
         self._sampled = False
         self._ahead = SlotForecaster(settings.history.horizon, clock)
-        self._failure: PlimsollError | None = None
+        self.failure: PlimsollError | None = None
+        """The error that ended the watching; None while it continues."""
         self._folder: StateFolder | None = None
         self._spark: Spark | None = None
         self._session: SparkSession | None = None
@@ -94,43 +99,23 @@ class Collector(Closing):
 
     def start(self) -> None:
         """Start the threads that watch the cluster; returns at once."""
-        self._reporters.start()
+        self.reporters.start()
         for thread in self._threads:
             thread.start()
 
-    @property
-    def cluster(self) -> ClusterState | None:
-        """The latest placement; None before the first metadata response."""
-        return self._cluster
-
     def brokers(self) -> tuple[Broker, ...]:
         """Brokers of the latest metadata, by id; empty before the first response."""
-        cluster = self._cluster
+        cluster = self.cluster
         return cluster.brokers if cluster is not None else ()
 
     def replication(self) -> Replication | None:
         """Number of under-replicated and offline partitions; None before a response."""
-        cluster = self._cluster
+        cluster = self.cluster
         return cluster.replication if cluster is not None else None
-
-    @property
-    def silent(self) -> tuple[Silence, ...]:
-        """Registered brokers that did not answer for the latest sample, by id."""
-        return self._silent
 
     def snapshot(self) -> Snapshot | None:
         """The latest snapshot, loads included; None until loads have been measured."""
         return self._snapshot
-
-    @property
-    def vectors(self) -> pa.Table:
-        """The latest load vectors, schema `VECTORS`, with the source of each figure."""
-        return self._vectors
-
-    @property
-    def reporters(self) -> Reporters:
-        """The metrics reporters of the cluster, and the state of each."""
-        return self._reporters
 
     @property
     def folder(self) -> Path | None:
@@ -141,11 +126,6 @@ class Collector(Closing):
     def window(self) -> Window:
         """The window over which samples become loads."""
         return Window(window_ms=int(1000 * self._settings.window_s))
-
-    @property
-    def failure(self) -> PlimsollError | None:
-        """The error that ended the watching; None while it goes on."""
-        return self._failure
 
     @property
     def spark_pid(self) -> int | None:
@@ -167,8 +147,8 @@ class Collector(Closing):
             timeout_s = self._settings.first_loads_s
         with self._changed:
             self._changed.wait_for(lambda: self._ready() or self._ended(), timeout_s)
-            if self._failure is not None:
-                raise self._failure
+            if self.failure is not None:
+                raise self.failure
             if self._snapshot is None or not self._ready():
                 raise ClusterUnreachable(
                     f"No load of {self._connection.bootstrap} was measured within "
@@ -186,7 +166,7 @@ class Collector(Closing):
             stream.stop()
         if spark is not None:
             spark.close()
-        self._reporters.close()
+        self.reporters.close()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
@@ -214,24 +194,24 @@ class Collector(Closing):
     def _fail(self, error: PlimsollError) -> None:
         with self._changed:
             if not self._ended():
-                self._failure = error
+                self.failure = error
             self._changed.notify_all()
 
     def _ready(self) -> bool:
         # Where samples go through a topic, the first loads may be another writer's, and a refusal
         # of ours must be reported first. Without topics of users there is nothing to sample.
-        cluster = self._cluster
+        cluster = self.cluster
         return self._snapshot is not None and (
             self._sampled or (cluster is not None and bool(cluster.internal.all()))
         )
 
     def _ended(self) -> bool:
-        return self._closing.is_set() or self._failure is not None
+        return self._closing.is_set() or self.failure is not None
 
     def _watch(self) -> None:
         """Poll metadata and take a sample each interval."""
         with (
-            ClusterReader(self._connection, self._clock, spared=self._reporters.names) as reader,
+            ClusterReader(self._connection, self._clock, spared=self.reporters.names) as reader,
             Probe(self._connection, self._clock) as probe,
         ):
             self._see(self._read(reader, probe))
@@ -251,9 +231,9 @@ class Collector(Closing):
                 cluster = self._read(reader, probe)
                 self._see(cluster)
                 samples = probe.sample(cluster)
-                self._reporters.see_samples(samples)
+                self.reporters.see_samples(samples)
                 written = batch.add(samples)
-                self._silent = probe.silent
+                self.silent = probe.silent
                 with self._changed:
                     # Brokers that answer late may give no sample at first.
                     self._sampled |= bool(written)
@@ -275,9 +255,9 @@ class Collector(Closing):
         with self._changed:
             if self._folder is None:
                 self._enter(cluster)
-            self._cluster = cluster
+            self.cluster = cluster
             self._recreations.see(cluster)
-            self._reporters.see(cluster)
+            self.reporters.see(cluster)
             if cluster.internal.all():
                 # Nothing to measure, so nothing to wait for.
                 self._assemble()
@@ -291,12 +271,10 @@ class Collector(Closing):
         if not self._settings.apart:
             self._ahead.recall(self._folder.shared)
         now_ms = int(1000 * self._clock())
-        self._vectors = newest_vectors(
-            self._vectors, self._history().read(now_ms - FRESH_MS, now_ms)
-        )
+        self.vectors = newest_vectors(self.vectors, self._history().read(now_ms - FRESH_MS, now_ms))
 
     def _make_sink(self) -> Sink:
-        topic, cluster = self._settings.samples_topic, self._cluster
+        topic, cluster = self._settings.samples_topic, self.cluster
         if topic is None or cluster is None:
             return Spool(self._home() / "spool", self._clock)
         alive = [b for b in cluster.brokers if b.state is BrokerState.ALIVE]
@@ -327,7 +305,7 @@ class Collector(Closing):
         settings.spark.require_samples(self._spark.master, settings.state_dir, topic)
         session = self._spark.start()
         with self._changed:
-            self._changed.wait_for(lambda: self._cluster is not None or self._ended())
+            self._changed.wait_for(lambda: self.cluster is not None or self._ended())
             if self._ended():
                 return
             job = self._job(connector)
@@ -345,7 +323,7 @@ class Collector(Closing):
             self._changed.wait_for(
                 lambda: None not in (self._session, self._snapshot) or self._ended()
             )
-            session, folder, cluster = self._session, self._folder, self._cluster
+            session, folder, cluster = self._session, self._folder, self.cluster
             if self._ended() or session is None or folder is None or cluster is None:
                 return
         if folder.kept:
@@ -370,7 +348,7 @@ class Collector(Closing):
             checkpoint=checkpoint,
             window=self.window,
             interval_s=settings.interval_s,
-            reporters=self._reporters,
+            reporters=self.reporters,
             connector=connector,
         )
 
@@ -388,13 +366,13 @@ class Collector(Closing):
         if self._on_batch is not None:
             self._on_batch(samples, vectors)
         with self._changed:
-            newest = newest_vectors(self._vectors, vectors)
-            self._vectors = self._recreations.own(newest)
+            newest = newest_vectors(self.vectors, vectors)
+            self.vectors = self._recreations.own(newest)
             if len(vectors):
                 self._assemble()
             self._changed.notify_all()
 
     def _assemble(self) -> None:
-        if self._cluster is not None:
-            found = assemble(self._cluster, self._vectors, window_s=self._settings.window_s)
+        if self.cluster is not None:
+            found = assemble(self.cluster, self.vectors, window_s=self._settings.window_s)
             self._snapshot = self._ahead.add(found)

@@ -37,14 +37,10 @@ class BrokerFanOut(Generic[T]):
         self._answer_s = answer_s
         self._pending: dict[int, Future[T]] = {}
         self._asked_ms: dict[int, int] = {}
-        self._silent: dict[int, Silence] = {}
+        self.silent: dict[int, Silence] = {}
+        """Brokers that have not answered, by broker id."""
         self.lost = False
         """Whether the client did not know one of the brokers at the last call."""
-
-    @property
-    def silent(self) -> Mapping[int, Silence]:
-        """Brokers that have not answered, by broker id."""
-        return self._silent
 
     def ask(self, questions: Mapping[int, Callable[[], Future[T]]]) -> dict[int, T]:
         """Ask brokers at once; return the answers that came since the last call.
@@ -55,7 +51,7 @@ class BrokerFanOut(Generic[T]):
         """
         self.lost = False
         self._forget_all_but(questions)
-        for broker in self._silent.keys() & questions.keys():
+        for broker in self.silent.keys() & questions.keys():
             self._begin(broker, questions[broker])
         self._wait_for(questions)
         answers: dict[int, T] = {}
@@ -68,10 +64,10 @@ class BrokerFanOut(Generic[T]):
         self._pending.clear()
 
     def _forget_all_but(self, brokers: Collection[int]) -> None:
-        for broker in self._pending.keys() | self._silent.keys():
+        for broker in self._pending.keys() | self.silent.keys():
             if broker not in brokers:
                 self._pending.pop(broker, None)
-                self._silent.pop(broker, None)
+                self.silent.pop(broker, None)
 
     def _begin(self, broker: int, question: Callable[[], Future[T]]) -> None:
         if broker not in self._pending:
@@ -80,7 +76,7 @@ class BrokerFanOut(Generic[T]):
 
     def _wait_for(self, questions: Mapping[int, Callable[[], Future[T]]]) -> None:
         end_s = time.monotonic() + self._answer_s
-        queue = deque(b for b in questions if b not in self._silent)
+        queue = deque(b for b in questions if b not in self.silent)
         running: set[Future[T]] = set()
         while queue or running:
             while queue and len(running) < AT_ONCE:
@@ -104,15 +100,15 @@ class BrokerFanOut(Generic[T]):
         error = future.exception()
         if error is None:
             answers[broker] = future.result()
-            if self._silent.pop(broker, None):
+            if self.silent.pop(broker, None):
                 _log.info("broker %d answers the probe again", broker)
         else:
             self.lost |= is_unknown_broker(error)
             self._hear_nothing(broker, failure_of(error))
 
     def _hear_nothing(self, broker: int, reason: str) -> None:
-        known = self._silent.get(broker)
+        known = self.silent.get(broker)
         since_ms = known.since_ms if known else self._asked_ms[broker]
-        self._silent[broker] = Silence(broker=broker, since_ms=since_ms, reason=reason)
+        self.silent[broker] = Silence(broker=broker, since_ms=since_ms, reason=reason)
         if known is None:
             _log.warning("broker %d does not answer the probe: %s", broker, reason)

@@ -62,24 +62,20 @@ class SlotForecaster:
 
     def __init__(self, horizon: Horizon, clock: Callable[[], float]) -> None:
         self._horizon, self._clock = horizon, clock
-        self._forecast: WeeklyForecast | None = None
-        self._chosen: tuple[object, UpcomingSlots] | None = None
-
-    @property
-    def forecast(self) -> WeeklyForecast | None:
+        self.forecast: WeeklyForecast | None = None
         """The forecast in use; None until one has been computed or loaded."""
-        return self._forecast
+        self._chosen: tuple[object, UpcomingSlots] | None = None
 
     def recall(self, folder: Path) -> None:
         """Load the forecast kept in a cluster's folder, if there is one."""
-        self._forecast = read_weekly_forecast(folder / _FILE)
+        self.forecast = read_weekly_forecast(folder / _FILE)
 
     def learn(self, forecast: WeeklyForecast, folder: Path) -> None:
         """Use this forecast from now on, and write it to the cluster's folder.
 
         A failure to write is reported in the log.
         """
-        self._forecast = forecast
+        self.forecast = forecast
         try:
             forecast.write(folder / _FILE)
         except OSError as exc:
@@ -90,7 +86,7 @@ class SlotForecaster:
 
         Unchanged without a forecast and with the horizon `off`.
         """
-        forecast = self._forecast
+        forecast = self.forecast
         if forecast is None or self._horizon is Horizon.OFF:
             return snapshot
         hour = int(1000 * self._clock()) // HOUR_MS

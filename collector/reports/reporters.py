@@ -166,8 +166,10 @@ class Reporters:
         self._lock = threading.Lock()
         self._alive: list[int] = []
         self._cores: dict[int, float] = {}
-        self._passed_over: Mapping[str, int] = {}
-        self._without_cores: tuple[int, ...] = ()
+        self.passed_over: Mapping[str, int] = {}
+        """Number of reports that the latest load vectors could not use, by reason."""
+        self.without_cores: tuple[int, ...] = ()
+        """Brokers that report their CPU as a share of an unknown number of cores."""
         self._by_source = {topic.source: _Reporter(topic) for topic in topics}
 
     @property
@@ -280,19 +282,9 @@ class Reporters:
             cores = self._cores
         tables += [poller.reports() for poller in self._polled]
         found = complete(vectors, concatenate(tables, REPORTS), cores)
-        self._passed_over = found.passed_over
-        self._without_cores = found.without_cores
+        self.passed_over = found.passed_over
+        self.without_cores = found.without_cores
         return found.vectors
-
-    @property
-    def passed_over(self) -> Mapping[str, int]:
-        """Number of reports that the latest load vectors could not use, by reason."""
-        return self._passed_over
-
-    @property
-    def without_cores(self) -> tuple[int, ...]:
-        """Brokers that report their CPU as a share of an unknown number of cores."""
-        return self._without_cores
 
     def states(self) -> tuple[ReporterState, ...]:
         """The current state of the reporter of each metric topic."""
