@@ -87,7 +87,7 @@ class SamplesTopic:
         note: "Callable[[KafkaError | None, object], None]",
         failed: "list[KafkaError]",
     ) -> int:
-        """Return the number of records that nobody acknowledged; note failures.
+        """Return the number of records without an acknowledgement; note failures.
 
         The driver raises a fatal error in whichever call comes next.
         """
