@@ -83,7 +83,7 @@ def live(session: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> L
         came.release()
 
     spool = Spool(result.folder / "spool")
-    stream = spool_stream(session, result.folder, take)
+    stream = spool_stream(session, result.folder, take, window=WINDOW)
     thread = threading.Thread(target=stream.run)
     thread.start()
     try:
