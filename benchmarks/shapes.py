@@ -117,14 +117,14 @@ SHAPES: Final = (
         name="10x500-giants",
         brokers=10,
         partitions=500,
-        giants=True,
+        large_partitions=True,
         aims=(Aim(work=10, over=OVER), Aim(work=60, gap=0.10, over=OVER)),
     ),
     Shape(
         name="50x5000-giants",
         brokers=50,
         partitions=5_000,
-        giants=True,
+        large_partitions=True,
         aims=(Aim(work=30, gap=0.30, over=OVER),),
     ),
     Shape(
@@ -132,7 +132,7 @@ SHAPES: Final = (
         brokers=10,
         partitions=500,
         young=False,
-        near_level=True,
+        nearly_balanced=True,
         aims=(Aim(work=10, over=OVER),),
     ),
     Shape(
@@ -140,7 +140,7 @@ SHAPES: Final = (
         brokers=50,
         partitions=5_000,
         young=False,
-        near_level=True,
+        nearly_balanced=True,
         aims=(Aim(work=30, over=OVER),),
     ),
     Shape(

@@ -13,7 +13,7 @@ from solver.bounds.lagrangian import improve_bound
 from solver.bounds.reduced_cost_fixing import prove_over_open_choices
 from solver.bounds.single_replica_choices import MOST_CHOICES
 from solver.cpsat.model import MAX_PAIRS, pairs, solve_exactly
-from solver.infeasible.messages import conflict_words
+from solver.infeasible.messages import conflict_text
 from solver.infeasible.minimal_conflict import find_conflict
 from solver.infeasible.plain_reasons import plain_reasons
 from solver.log_dirs.balance import reserved_work
@@ -121,7 +121,7 @@ def _conflict(search: Search) -> tuple[str, ...]:
         return ()
     reasons: tuple[str, ...] = ()
     if search.problem.may.forced.any() and (found := find_conflict(search.problem, search)):
-        reasons = conflict_words(search.problem, found)
+        reasons = conflict_text(search.problem, found)
     if search.infeasible and not reasons:
         return (UNEXPLAINED,)
     search.infeasible = bool(reasons)

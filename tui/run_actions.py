@@ -15,7 +15,7 @@ from tui.screens.roll_back import RollBackScreen
 from tui.screens.throttle import ThrottleScreen
 from tui.viewmodel.disabled_reasons import refusal
 from tui.viewmodel.run.past_runs import Listed, listed
-from tui.viewmodel.run.throttle import throttle_words
+from tui.viewmodel.run.throttle import throttle_text
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class RunActions:
         """Ask for a new throttle and request it."""
         if refusal("throttle", self._app.moment) is None:
             moment = self._app.moment
-            now = throttle_words(moment.throttle, moment.asked)
+            now = throttle_text(moment.throttle, moment.asked)
             asked = ThrottleScreen(now, self._engine.steering.throttle)
             self._app.push_screen(asked)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from control.loop.view import Mode, Phase
 from control.planning.plan_needs import PlanNeed
-from control.planning.validate import spread_words
+from control.planning.validate import spread_text
 from control.settings.auto_limits import AutoLimits, refusals
 from model.evaluate import Evaluation
 from model.plan.plan import Plan, PlanStatus
@@ -170,7 +170,7 @@ def after_decision(
 ) -> Status:
     """Status after a decision that neither plans nor approves."""
     summary = result.summary() if result else ""
-    spread = spread_words(evaluation)
+    spread = spread_text(evaluation)
     match step:
         case Decision.SETTLE:
             return Status(Phase.SETTLING, why)

@@ -15,7 +15,7 @@ from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.plan.outages import dead_brokers
 from model.plan.proposal import Proposal
-from model.plan.remaining import present_words
+from model.plan.remaining import present_text
 from model.snapshot.snapshot import Snapshot
 from model.units import count_text
 
@@ -94,7 +94,7 @@ def _rack_violations(evaluation: Evaluation) -> Iterator[PlanNeed]:
 
 
 def _over_limits(evaluation: Evaluation) -> Iterator[PlanNeed]:
-    message = "; ".join(present_words(evaluation.over_limit, ()))
+    message = "; ".join(present_text(evaluation.over_limit, ()))
     if message:
         yield PlanNeed(reason=Reason.OVER_LIMIT, message=message)
 

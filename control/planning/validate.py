@@ -26,7 +26,7 @@ def with_recent_moves(snapshot: Snapshot, goals: Goals, journal_dir: Path) -> Sn
     return Snapshot(header.model_copy(update={"recent_moves": moves}), snapshot.partitions)
 
 
-def spread_words(evaluation: Evaluation) -> str:
+def spread_text(evaluation: Evaluation) -> str:
     """Sentence on the largest deviation of a broker from the average, per resource."""
     worst = [
         f"{resource} {percent_text(max(map(abs, by_broker.values())))}"

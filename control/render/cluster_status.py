@@ -12,7 +12,7 @@ from model.evaluate import Evaluation, evaluate
 from model.goals.goals import Goals
 from model.goals.topic_placement import placement_warnings, with_topic_placements
 from model.plan.outages import outage_notes
-from model.plan.remaining import OverLimit, present_words
+from model.plan.remaining import OverLimit, present_text
 from model.printable import printable
 from model.snapshot.capacities import Capacities, capacity_notes
 from model.snapshot.snapshot import Broker, Resource, Snapshot
@@ -140,7 +140,7 @@ def status_text(snapshot: Snapshot, evaluation: Evaluation, now_ms: int) -> str:
         for s in header.sources
     ]
     lines += forecast_lines(header.forecast)
-    lines += present_words(evaluation.over_limit, evaluation.rack_violations)
+    lines += present_text(evaluation.over_limit, evaluation.rack_violations)
     resources = header.resources
     rows = [
         [

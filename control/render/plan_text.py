@@ -8,7 +8,7 @@ from control.cli.output_types import PlanAnswer
 from control.render.forecast_text import plan_lines
 from control.render.text import ids_text, json_text, load_cell, range_text, table
 from model.plan.plan import BrokerChange, Move, Plan
-from model.plan.remaining import repaired_words
+from model.plan.remaining import repaired_text
 from model.snapshot.topic_skew import BrokerSkew, TopicSkew
 from model.units import bytes_text, count_text, percent_text, rate_text, seconds_text
 
@@ -42,7 +42,7 @@ def plan_text(plan: Plan, summary: str) -> str:
     gap = f"{plan.gap:.3g} ({percent_text(plan.gap_share)} of the possible improvement)"
     by = "" if plan.bound_method == "none" else f" by {plan.bound_method}"
     ended = f"; {plan.limited_by}" if plan.limited_by else ""
-    leaders_only = f"{plan.leaders_only_words}; plan --leaders-only plans such changes only"
+    leaders_only = f"{plan.leaders_only_text}; plan --leaders-only plans such changes only"
     lines = [
         summary,
         f"imbalance {plan.objective_before:.6g} -> {plan.objective:.6g}; proved bound "
@@ -50,10 +50,10 @@ def plan_text(plan: Plan, summary: str) -> str:
         f"{count_text(len(plan.moves), 'move')}, {bytes_text(plan.bytes_to_copy)} to "
         f"copy, {count_text(plan.leader_changes, 'leader change')}; a move costs "
         f"{plan.move_price:.3g}; plan {plan.hash[:12]}",
-        *([leaders_only] if plan.leaders_only_words else []),
+        *([leaders_only] if plan.leaders_only_text else []),
         *(f"warning: {words}" for words in plan.warnings),
         *plan_lines(plan),
-        *repaired_words(plan.over_limit, plan.rack_violations),
+        *repaired_text(plan.over_limit, plan.rack_violations),
     ]
     text = "\n".join(lines) + "\n\n" + _brokers_text(plan)
     return text + ("\n" + _moves_text(plan.moves) if plan.moves else "")

@@ -1,7 +1,7 @@
 """The report of a run as people read it."""
 
 from control.render.text import ids_text, load_cell, table
-from model.plan.remaining import deferred_words, remaining_words
+from model.plan.remaining import deferred_text, remaining_text
 from model.run import BrokerBalance, MoveReport, RunReport
 from model.units import bytes_text, count_text, seconds_text
 
@@ -90,8 +90,8 @@ def _loads(broker: BrokerBalance, dimension: str) -> tuple[str, str, str]:
 def _remaining(report: RunReport) -> str:
     """Limits and rack rules that are still broken, one line each."""
     warnings = [
-        *remaining_words(report.over_limit, report.rack_violations),
-        *deferred_words(report.deferred),
+        *remaining_text(report.over_limit, report.rack_violations),
+        *deferred_text(report.deferred),
     ]
     lines = "".join(f"warning: {w}\n" for w in warnings)
     return f"\n{lines}" if lines else ""

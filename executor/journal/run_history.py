@@ -301,14 +301,14 @@ def _read_run(journal_dir: Path, name: str, plan: Plan | None = None) -> PastRun
         state=state,
         reason=reason,
         by=by,
-        warnings=(*damage_words(path, content), *lost),
+        warnings=(*damage_text(path, content), *lost),
         has_losses=bool(content.losses),
         has_lost_settings=has_lost_settings(content),
         ended_at_ms=max((r.at_ms for r in records if r.event is JournalEvent.ENDED), default=None),
     )
 
 
-def damage_words(path: Path, content: JournalContent) -> tuple[str, ...]:
+def damage_text(path: Path, content: JournalContent) -> tuple[str, ...]:
     """The damage of a journal, as a sentence; empty if there is none."""
     if not content.damage:
         return ()

@@ -21,7 +21,7 @@ from model.errors import GuardrailRefused
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import BrokerChange, Move, Plan
 from model.plan.proposal import HOLDING, Proposal
-from model.plan.remaining import over_words
+from model.plan.remaining import over_limit_text
 from model.rules import Violation, violations_of
 from model.snapshot import snapshot
 from model.snapshot.snapshot import BrokerState, Resource, StorageKind
@@ -232,7 +232,7 @@ def _over_capacity(plan: Plan, broker: BrokerChange, grown: Mapping[str, float])
         after = before + grown.get(resource, 0.0)
         limit = plan.goals.limit_of(Resource(resource)) * capacity
         if after > max(limit, before) * (1 + _NEAR):
-            yield f"capacity: {over_words(broker.id, resource, after, limit)}"
+            yield f"capacity: {over_limit_text(broker.id, resource, after, limit)}"
 
 
 def _growth(moves: Iterable[Move]) -> dict[BrokerId, dict[str, float]]:

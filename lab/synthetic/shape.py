@@ -14,8 +14,8 @@ class ClusterShape:
     """Size, racks and imbalance.
 
     `young`: the last fifth of the brokers hold a twentieth of the replicas of others. `hot`: some
-    topics have three times the rate they were placed for. `drain`: broker 0 is draining. `giants`:
-    partitions of up to 0.6 of the mean load of a broker. `near_level`: nearly balanced; largest
+    topics have three times the rate they were placed for. `drain`: broker 0 is draining.
+    `large_partitions`: some of up to 0.6 of the mean load of a broker. `nearly_balanced`: largest
     partitions first on the least loaded broker, then some moved at random. `unequal`: capacities of
     1, 1, 1.5 and 2 units.
 
@@ -35,8 +35,8 @@ class ClusterShape:
     young: bool = True
     hot: bool = False
     drain: bool = False
-    giants: bool = False
-    near_level: bool = False
+    large_partitions: bool = False
+    nearly_balanced: bool = False
     unequal: bool = False
 
     def __post_init__(self) -> None:

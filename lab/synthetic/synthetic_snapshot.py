@@ -189,7 +189,7 @@ def _capped(shape: ClusterShape, weight: Floats) -> Floats:
 
 def _giants(shape: ClusterShape, rng: np.random.Generator, share: Floats) -> Floats:
     """Replace some shares by large ones, half as many as brokers; scale the others."""
-    if not shape.giants:
+    if not shape.large_partitions:
         return share
     rows = rng.choice(len(share), shape.brokers // 2, replace=False)
     giants = rng.uniform(*GIANT, len(rows))
@@ -210,7 +210,7 @@ def _place(
 
     topic, partition: (n,) per partition; rates: (n, 2) net in and out, bytes/s.
     """
-    if shape.near_level:
+    if shape.nearly_balanced:
         return _largest_first(shape, rng, rates)[:, None]
     racks = _racks(shape, old=True)
     topics = int(topic[-1]) + 1

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from model.errors import ConfigError
 from model.exchange.text_files import fault, line_in_json, read_object, read_text
-from model.exchange.validation_messages import fault_words
+from model.exchange.validation_messages import validation_message
 from model.goals.rack_placement import PlacementRule, ReplicaPlacement
 from model.names import Names
 
@@ -39,4 +39,4 @@ def _placement(path: Path) -> ReplicaPlacement:
     except ValidationError as exc:
         first = exc.errors()[0]
         line = line_in_json(read_text(path), first["loc"])
-        raise fault(path, line, fault_words(ReplicaPlacement, first)) from exc
+        raise fault(path, line, validation_message(ReplicaPlacement, first)) from exc

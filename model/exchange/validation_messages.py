@@ -37,7 +37,7 @@ def faults_of(
     found: dict[tuple[Place, str], None] = {}
     for each in _merged(chosen):
         place = next(filter(has, places_of(model, each["loc"])), each["loc"])
-        words = fault_words(model, ErrorDetails(**{**each, "loc": place}))
+        words = validation_message(model, ErrorDetails(**{**each, "loc": place}))
         found[place, words] = None
     return [*found][:_MOST]
 
@@ -87,7 +87,7 @@ def holds(document: Any, place: Sequence[int | str]) -> bool:
     return True
 
 
-def fault_words(model: type[BaseModel], error: ErrorDetails) -> str:
+def validation_message(model: type[BaseModel], error: ErrorDetails) -> str:
     """Say in one line where a value of `model` is invalid and why.
 
     An unknown key is answered with the closest known one.

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from pydantic import ValidationError
 
-from model.exchange.validation_messages import fault_words
+from model.exchange.validation_messages import validation_message
 from model.goals.goals import Goals
 from model.goals.rack_placement import PlacementRule, ReplicaPlacement
 from model.ids import TopicName
@@ -66,7 +66,7 @@ def parsed(text: str) -> ReplicaPlacement | str:
     try:
         return ReplicaPlacement.model_validate_json(text)
     except ValidationError as exc:
-        words = fault_words(ReplicaPlacement, exc.errors()[0])
+        words = validation_message(ReplicaPlacement, exc.errors()[0])
         return words.removeprefix("file: ")
 
 

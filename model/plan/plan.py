@@ -231,7 +231,7 @@ class Plan(VersionedModel):
         return document
 
     @property
-    def leaders_only_words(self) -> str:
+    def leaders_only_text(self) -> str:
         """`20 leader changes alone, 0 bytes: 71 % of the imbalance`; empty for none."""
         share = self.leaders_only_share
         if self.leaders_only is None or share <= 0:

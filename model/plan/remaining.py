@@ -72,7 +72,7 @@ def exceeds(load: float, limit: float) -> bool:
     return load > limit * (1 + 1e-9)
 
 
-def remaining_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> Iterator[str]:
+def remaining_text(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> Iterator[str]:
     """Clauses on limits that stay exceeded and rack violations not repaired.
 
     At most `MOST_LIMITS` limits are named with their figures, the rest counted.
@@ -106,7 +106,7 @@ def _first(sentences: Sequence[str], rest: str) -> Iterator[str]:
         yield f"{len(sentences) - MOST_LIMITS} {rest}"
 
 
-def deferred_words(deferred: Sequence[Stay]) -> Iterator[str]:
+def deferred_text(deferred: Sequence[Stay]) -> Iterator[str]:
     """Clause on partitions that must move and are left for a later plan.
 
     Nothing where there are none.
@@ -124,7 +124,7 @@ def named_ids(partitions: Sequence[PartitionId]) -> str:
     return listed(partitions, MOST_NAMED)
 
 
-def repaired_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> Iterator[str]:
+def repaired_text(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> Iterator[str]:
     """Clauses on the limits and racks that a plan repairs, with figures.
 
     At most `MOST_LIMITS` limits are named, the rest counted.
@@ -137,7 +137,7 @@ def repaired_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) ->
         yield f"rack violations repaired: {count}{whole}"
 
 
-def present_words(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> Iterator[str]:
+def present_text(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> Iterator[str]:
     """Clauses on limits exceeded and racks shared now, before any plan.
 
     At most `MOST_LIMITS` limits are named, the rest counted.
@@ -168,7 +168,7 @@ def load_text(dimension: str, load: float) -> str:
     return cores_text(load) if is_cpu(dimension) else f"{load:.4g}"
 
 
-def over_words(broker: BrokerId, dimension: str, load: float, limit: float) -> str:
+def over_limit_text(broker: BrokerId, dimension: str, load: float, limit: float) -> str:
     """A broker over a limit: `broker 3 would carry 309 MB/s of net_in, ...`."""
     over, its_limit = (load_text(dimension, x) for x in (load - limit, limit))
     return (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from model.goals.goals import Budgets
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.proposal import Proposal
-from model.plan.remaining import over_words
+from model.plan.remaining import over_limit_text
 from model.snapshot.snapshot import StorageKind
 from model.units import bytes_text, count_text
 
@@ -23,7 +23,7 @@ def under_capacity(proposal: Proposal) -> Iterator[str]:
         before = proposal.loads_before[broker.id][key]
         after = proposal.loads_after[broker.id][key]
         if after > max(limit, before) * (1 + 1e-9):
-            yield over_words(broker.id, key, after, limit)
+            yield over_limit_text(broker.id, key, after, limit)
 
 
 def replica_limit(proposal: Proposal) -> Iterator[str]:

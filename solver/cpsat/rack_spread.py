@@ -137,7 +137,7 @@ def _free(
 
 def _exactly(problem: Problem, variables: Variables, row: int, racks: Racks) -> None:
     spreading = problem.may.spreading
-    wanted = spreading.wanted[spreading.group[row]].tolist()
+    wanted = spreading.required[spreading.group[row]].tolist()
     if sum(wanted) != problem.rf[row]:
         variables.model.add_bool_or([])
     for rack, count in enumerate(wanted):

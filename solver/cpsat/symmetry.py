@@ -115,7 +115,7 @@ def equal_brokers(problem: Problem, variables: Variables) -> list[list[int]]:
             problem.slope[b].tobytes(),
             problem.allowed[b].tobytes(),
             int(problem.allowed_replicas[b]),
-            spreading.wanted[:, rack].tobytes(),
+            spreading.required[:, rack].tobytes(),
             problem.hold[rows, b].tobytes(),
             problem.may_lead[rows, b].tobytes(),
         )

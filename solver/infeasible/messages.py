@@ -22,7 +22,7 @@ ALL_TOPICS = Names(regex=(USER_TOPICS,))
 _OF_ONE_ROW = {RequirementKind.STATE, RequirementKind.PIN, RequirementKind.RETURN}
 
 
-def conflict_words(problem: Problem, conflict: Conflict) -> tuple[str, ...]:
+def conflict_text(problem: Problem, conflict: Conflict) -> tuple[str, ...]:
     """Describe a conflict in one sentence of clauses, the rows first.
 
     Says so where a smaller conflict may exist.

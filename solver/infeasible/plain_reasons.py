@@ -13,7 +13,7 @@ from solver.infeasible.assumptions import Barriers
 from solver.infeasible.messages import (
     MOST_NAMED,
     broker_names,
-    conflict_words,
+    conflict_text,
     no_such_rack,
     placement_text,
 )
@@ -64,7 +64,7 @@ def _has_no_place(problem: Problem, row: int) -> bool:
     group = spreading.group[row]
     room = np.bincount(spreading.rack[able], minlength=len(spreading.racks))
     if spreading.mode[group] == RackMode.EXACT:
-        wanted = spreading.wanted[group]
+        wanted = spreading.required[group]
         return bool(wanted.sum() != rf or (room < wanted).any())
     return bool((room > 0).sum() < spreading.distinct[group])
 
@@ -73,7 +73,7 @@ def _stuck_text(problem: Problem, row: int, budget: Budget) -> str:
     found = conflict_of_rows(problem, [row], budget)
     if found is None:
         return f"{problem.snapshot.id(row)} has to move, but no broker may hold it"
-    return "; ".join(conflict_words(problem, found))
+    return "; ".join(conflict_text(problem, found))
 
 
 def _insufficient_capacity(problem: Problem) -> Iterator[str]:

@@ -384,7 +384,7 @@ def racks_hold(c: Columns, s: State, p: int) -> bool:
             b = s.at[p, k]
             here += c.rack[b] == q
             free -= c.rack[b] == q and c.allow[g, b]
-        if mode == 3 and here != c.wanted[g, q]:
+        if mode == 3 and here != c.required[g, q]:
             return False
         most = max(most, here)
         # A rack whose eligible brokers all hold a replica has no room for more.

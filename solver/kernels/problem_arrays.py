@@ -58,7 +58,7 @@ class Columns(NamedTuple):
     """(G,) a `RackMode` each."""
     distinct: Array
     """(G,) racks that a moved row must occupy, where the mode is `SPREAD`."""
-    wanted: Array
+    required: Array
     """(G, Q) replicas required per rack, where the mode is `EXACT`."""
     most: Array
     """(G, Q) most replicas a rack may hold: the part of the rack rules that the
@@ -133,7 +133,7 @@ def find_columns(problem: Problem) -> Columns:
         leads_on=stays[:, 0] & spreading.lead[spreading.group, home[:, 0]],
         mode=spreading.mode,
         distinct=spreading.distinct,
-        wanted=spreading.wanted,
+        required=spreading.required,
         most=_most_in_rack(problem, usable),
         rack=spreading.rack.astype(np.int64),
         usable=usable,
@@ -220,12 +220,12 @@ def _order(replicas: Array, leader: Array) -> Array:
 
 def _most_in_rack(problem: Problem, usable: Array) -> Array:
     spreading = problem.may.spreading
-    most = np.full(spreading.wanted.shape, np.iinfo(np.int32).max, np.int64)
+    most = np.full(spreading.required.shape, np.iinfo(np.int32).max, np.int64)
     rf = np.zeros(len(spreading.mode), np.int64)
     rf[spreading.group] = problem.rf
     for g, mode in enumerate(spreading.mode.tolist()):
         if mode == RackMode.EXACT:
-            most[g] = spreading.wanted[g]
+            most[g] = spreading.required[g]
         elif mode == RackMode.EVEN:
             most[g] = [_most_if_even(usable[g], q, rf[g]) for q in range(len(most[g]))]
         elif mode == RackMode.SPREAD:
@@ -244,7 +244,7 @@ def _most_if_even(usable: Array, rack: int, rf: int) -> int:
 def _usable(problem: Problem) -> Array:
     """(G, Q) number of brokers in each rack that may get a replica."""
     spreading = problem.may.spreading
-    usable = np.zeros(spreading.wanted.shape, np.int64)
+    usable = np.zeros(spreading.required.shape, np.int64)
     for b in np.flatnonzero(problem.may.alive).tolist():
         usable[:, spreading.rack[b]] += spreading.allow[:, b]
     return usable

@@ -165,7 +165,7 @@ def _rack_shares(spreading: Spreading, g: int, able: Bools, rf: int) -> tuple[In
     """(Q,) replicas of each partition that each rack must hold, and may hold."""
     mode = spreading.mode[g]
     if mode == RackMode.EXACT:
-        return spreading.wanted[g], spreading.wanted[g]
+        return spreading.required[g], spreading.required[g]
     if mode == RackMode.OFF:
         return np.zeros(1, np.int64), np.array([rf])
     size = np.bincount(spreading.rack[able], minlength=len(spreading.racks))

@@ -23,7 +23,7 @@ class RackMode(IntEnum):
     EVEN = 2
     """No rack holds two replicas more than a usable rack with a free broker."""
     EXACT = 3
-    """As many replicas in each rack as `wanted` asks for."""
+    """As many replicas in each rack as `required` asks for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +40,10 @@ class Spreading:
     """(G,) a `RackMode` each."""
     distinct: Ints
     """(G,) racks that a moved row must occupy; 0 unless the mode is `SPREAD`."""
-    wanted: Ints
+    required: Ints
     """(G, Q) replicas required in each rack where the mode is `EXACT`, observers included."""
     observers: Ints
-    """(G, Q) how many of `wanted` are observers."""
+    """(G, Q) how many of `required` are observers."""
     rack: Ints
     """(B,) rack of each broker, by position in `racks`."""
     usable: Bools
@@ -87,9 +87,9 @@ class Spreading:
         found = np.zeros(len(replicas), np.bool_)
         rows, group = self._placed()
         at, here = replicas[rows], replicas[rows] >= 0
-        leading = self.wanted[group] - self.observers[group]
+        leading = self.required[group] - self.observers[group]
         first = here & (np.arange(at.shape[1]) < leading.sum(axis=1)[:, None])
-        wrong = (self._in_racks(at, here) != self.wanted[group]).any(axis=1)
+        wrong = (self._in_racks(at, here) != self.required[group]).any(axis=1)
         wrong |= (self._in_racks(at, first) != leading).any(axis=1)
         led = (first & (at == leader[rows][:, None])).any(axis=1)
         found[rows] = wrong | ~led
@@ -106,7 +106,7 @@ class Spreading:
         rows, group = self._placed()
         here = replicas[rows] >= 0
         stay = self._in_racks(replicas[rows], here & ~must_go[rows])
-        kept = np.minimum(stay, self.wanted[group]).sum(axis=1)
+        kept = np.minimum(stay, self.required[group]).sum(axis=1)
         found[rows] = here.sum(axis=1) - kept
         return found
 
@@ -145,9 +145,9 @@ def find_spreading(snapshot: Snapshot, goals: Goals, alive: Bools) -> Spreading:
     asked = {r for p in placements for r in (*p.replica_racks, *p.observer_racks)}
     names = sorted(known | asked, key=lambda r: (r is None, str(r)))
     rack = np.array([names.index(b.rack) for b in brokers], np.int64)
-    wanted, observers = _counts(groups, names)
+    required, observers = _counts(groups, names)
     exact = np.array([g.placement is not None for g in groups], np.bool_)[:, None]
-    allow = (wanted[:, rack] > 0) | ~exact
+    allow = (required[:, rack] > 0) | ~exact
     for g, group_rules in enumerate(groups):
         for pin in group_rules.pins:
             allow[g] &= permitted(pin, brokers)
@@ -158,10 +158,10 @@ def find_spreading(snapshot: Snapshot, goals: Goals, alive: Bools) -> Spreading:
     return Spreading(
         group=group,
         allow=allow,
-        lead=((wanted - observers)[:, rack] > 0) | ~exact,
+        lead=((required - observers)[:, rack] > 0) | ~exact,
         mode=mode,
         distinct=np.minimum(rf, usable.sum(axis=1)) * (mode == RackMode.SPREAD),
-        wanted=wanted,
+        required=required,
         observers=observers,
         rack=rack,
         usable=usable,
@@ -220,13 +220,13 @@ def permitted(pin: Pin, brokers: tuple[Broker, ...]) -> Bools:
 
 def _counts(groups: list[_Group], names: list[str | None]) -> tuple[Ints, Ints]:
     """(G, Q) replicas, observers included, and (G, Q) observers that placements want."""
-    wanted = np.zeros((len(groups), len(names)), np.int64)
-    observers = wanted.copy()
+    required = np.zeros((len(groups), len(names)), np.int64)
+    observers = required.copy()
     for g, group in enumerate(groups):
         if group.placement is None:
             continue
         for rack, count in group.placement.observer_racks.items():
             observers[g, names.index(rack)] = count
         for rack, count in group.placement.replica_racks.items():
-            wanted[g, names.index(rack)] = count
-    return wanted + observers, observers
+            required[g, names.index(rack)] = count
+    return required + observers, observers

@@ -24,7 +24,7 @@ def keeps_racks(
     mode = spreading.mode[g]
     count = np.bincount(spreading.rack[list(brokers)], minlength=len(spreading.racks))
     if mode == RackMode.EXACT:
-        return bool((count == spreading.wanted[g]).all())
+        return bool((count == spreading.required[g]).all())
     home = problem.replicas[row]
     stays = set(brokers) == set(home[home >= 0].tolist())
     stays = stays and not problem.may.forced[row]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from model.plan.plan import PlanStatus
-from model.plan.remaining import load_text, remaining_words
+from model.plan.remaining import load_text, remaining_text
 from model.snapshot.snapshot import Measure
 from model.units import count_text, percent_text
 from solver.problem.eligibility import FIXED_REASONS
@@ -13,14 +13,14 @@ from solver.problem.placement import Placement, changed_rows
 from solver.problem.problem import Problem
 from solver.problem.remaining_violations import over_limits, rack_violations
 from solver.repair.repair import ruled_out
-from solver.report.unmovable import unmovable_words
+from solver.report.unmovable import unmovable_text
 from solver.search.search import Search
 
 
 def verdict(search: Search, placement: Placement) -> tuple[PlanStatus, tuple[str, ...]]:
     """Return the status of the best placement, and what it leaves unchanged and why."""
     problem = search.problem
-    left = (*unmovable_words(problem), *_remaining(search, placement))
+    left = (*unmovable_text(problem), *_remaining(search, placement))
     if search.stopped and not search.proved:
         return PlanStatus.STOPPED, (_stopped(search), *left)
     if changed_rows(problem, placement):
@@ -44,7 +44,7 @@ def _remaining(search: Search, placement: Placement) -> tuple[str, ...]:
     problem = search.problem
     over = over_limits(problem, placement)
     racks = rack_violations(problem, placement, search.unrepaired)
-    return tuple(remaining_words(over, racks))
+    return tuple(remaining_text(over, racks))
 
 
 def limited_by(search: Search) -> str:

@@ -57,7 +57,7 @@ def unmovable(problem: Problem) -> tuple[UnmovableImbalance, ...]:
     return tuple(found)
 
 
-def unmovable_words(problem: Problem) -> tuple[str, ...]:
+def unmovable_text(problem: Problem) -> tuple[str, ...]:
     """Describe what keeps a good part of the imbalance, in one sentence.
 
     Empty where it is at most `REPORTED_SHARE` of the imbalance.

@@ -100,7 +100,7 @@ def cheapest_changes(problem: Problem, budget: Budget) -> tuple[tuple[RuleChange
 def _open_racks(problem: Problem) -> list[int]:
     """Racks in which an additional broker changes no rule."""
     spreading = problem.may.spreading
-    wanted: Bools = np.any(spreading.wanted > 0, axis=0)
+    wanted: Bools = np.any(spreading.required > 0, axis=0)
     usable: Bools = np.any(spreading.usable, axis=0)
     return [int(rack) for rack in np.flatnonzero(wanted | usable)]
 

@@ -369,5 +369,5 @@ def _must_lie_in(problem: Problem, rack: int) -> Ints:
     # Rows that break the rule now may stay as they are.
     there[here.sum(axis=1) < there] = 0
     exact = mode == RackMode.EXACT
-    there[exact] = spreading.wanted[group[exact], rack]
+    there[exact] = spreading.required[group[exact], rack]
     return there

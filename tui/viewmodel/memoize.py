@@ -7,12 +7,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def kept(make: Callable[P, R]) -> Callable[P, R]:
+def memoized(make: Callable[P, R]) -> Callable[P, R]:
     """Return the last result while the arguments are the very same objects."""
-    return kept_while(lambda *args, **options: (*args, *options.values()))(make)
+    return memoized_while(lambda *args, **options: (*args, *options.values()))(make)
 
 
-def kept_while(
+def memoized_while(
     made_of: Callable[..., tuple[object, ...]],
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return the last result while `made_of` returns the very same objects."""

@@ -6,7 +6,7 @@ from textual.events import Resize
 
 from model.ids import BrokerId
 from tui.screen_state import Moment
-from tui.viewmodel.brokers.broker_detail import broker_detail, detail_title, span_words
+from tui.viewmodel.brokers.broker_detail import broker_detail, detail_title, span_text
 from tui.viewmodel.cells import Role, cell
 from tui.widgets.text_lines import Lines
 from tui.widgets.titles import entitle
@@ -30,7 +30,7 @@ class BrokerDetail(Lines):
             lines = textwrap.wrap(words, width)
             self.show([cell(line, Role.MUTED) for line in lines])
         else:
-            entitle(self, detail_title(moment, broker), span_words(moment))
+            entitle(self, detail_title(moment, broker), span_text(moment))
             self.show(broker_detail(moment, broker, width, height))
 
     def on_resize(self, _event: Resize) -> None:

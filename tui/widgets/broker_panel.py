@@ -7,7 +7,7 @@ from textual.events import Resize
 from control.loop.view import Phase
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.brokers import broker_table
-from tui.viewmodel.brokers.headline import averages_line, headline, scale_words
+from tui.viewmodel.brokers.headline import averages_line, headline, scale_text
 from tui.viewmodel.cells import Table
 from tui.viewmodel.sort_filter import Wish, arranged
 from tui.viewmodel.staleness import is_stale
@@ -46,7 +46,7 @@ sides are the ends of the tolerance band, `┼` is the average with an end in it
         unreachable = view.phase is Phase.UNREACHABLE
         self.set_class(unreachable or is_stale(view, moment.now_ms), "-stale")
         real = " of the real cluster" if view.proposed.supposed is not None else ""
-        scale = scale_words(view, goals)
+        scale = scale_text(view, goals)
         entitle(self, f"Brokers{real}{scale}", averages_line(view, goals))
 
     def on_resize(self, _event: Resize) -> None:

@@ -12,7 +12,7 @@ from model.plan.plan import Move
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.broker_diff import broker_table
 from tui.viewmodel.cells import Role, Table, cell
-from tui.viewmodel.plan.frontier import MEASURES, plot, point_words, start_of
+from tui.viewmodel.plan.frontier import MEASURES, plot, point_text, start_of
 from tui.viewmodel.plan.moves import move_lines
 from tui.viewmodel.plan.shown_plan import Shown, shown
 from tui.viewmodel.sort_filter import Wish, arranged
@@ -146,7 +146,7 @@ current one, with a hash of its own.
             reason = "; ".join(frontier.reasons) or "no plan was found"
             self.show([cell(f"no frontier: {reason}", Role.MUTED)])
             return
-        words = point_words(frontier, self.picked, width, self._planned)
+        words = point_text(frontier, self.picked, width, self._planned)
         drawn = plot(frontier, self.picked, width, height - len(words))
         self.show([*drawn, *(cell(w) for w in words)])
 

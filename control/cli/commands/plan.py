@@ -112,11 +112,11 @@ def _write(plan: "Plan", out: Path | None, reassignment_json: Path | None) -> No
     """Write the plan's files, and warn on stderr of what it leaves broken."""
     from model.exchange.reassignment import write_reassignment_json
     from model.plan.plan import write_plan
-    from model.plan.remaining import remaining_words
+    from model.plan.remaining import remaining_text
 
     if out is not None:
         write_plan(out, plan)
     if reassignment_json is not None:
         write_reassignment_json(reassignment_json, plan)
-    for warning in remaining_words(plan.over_limit, plan.rack_violations):
+    for warning in remaining_text(plan.over_limit, plan.rack_violations):
         sys.stderr.write(f"plimsoll: warning: {warning}\n")

@@ -16,7 +16,7 @@ from solver.budget import Budget
 from solver.infeasible.assumptions import BUDGETS, Requirement, RequirementKind
 from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import keep_limits
-from solver.infeasible.messages import conflict_words
+from solver.infeasible.messages import conflict_text
 from solver.infeasible.minimal_conflict import Conflict, find_conflict, modelled_rows
 from solver.infeasible.plain_reasons import plain_reasons
 from solver.problem.eligibility import FIXED_REASONS, FixedReason
@@ -47,7 +47,7 @@ def conflict(problem: Problem) -> tuple[str, ...]:
     """The text of a conflict that is known to exist."""
     found = conflict_of(problem)
     assert found is not None
-    return conflict_words(problem, found)
+    return conflict_text(problem, found)
 
 
 def evident(problem: Problem) -> tuple[str, ...]:
@@ -297,7 +297,7 @@ def test_a_conflict_without_single_rows_is_about_all_partitions() -> None:
         Requirement(RequirementKind.BUDGET, BUDGETS.index("replica_moves")),
     )
     found = Conflict(requirements=requirements, rows=(), smallest=True)
-    assert conflict_words(problem, found) == (
+    assert conflict_text(problem, found) == (
         "all partitions have to be placed; broker 1 is draining; the budget is 0 "
         "replica moves; these requirements cannot all be met",
     )

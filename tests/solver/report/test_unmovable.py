@@ -13,7 +13,7 @@ from model.plan.plan import PlanStatus
 from model.plan.proposal import Change, Proposal
 from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.problem.problem import compile_problem
-from solver.report.unmovable import imbalance, unmovable, unmovable_words
+from solver.report.unmovable import imbalance, unmovable, unmovable_text
 from solver.solve import solve
 from tests.support.solver.exact_oracle import Row, broker, cluster, goals, moved
 from tests.support.solver.zipf_clusters import synthetic
@@ -105,7 +105,7 @@ def test_a_small_unmovable_part_is_not_reported() -> None:
     rows = [Row(replicas=(1,), load=(1.0, 1.0))] * 20
     rows.append(Row(replicas=(1,), load=(11.0, 11.0)))
     snapshot = cluster([broker(1), broker(2)], rows, recent=[moved(20, 2, 60)])
-    assert unmovable_words(compile_problem(snapshot, goals())) == ()
+    assert unmovable_text(compile_problem(snapshot, goals())) == ()
 
 
 def test_the_message_has_share_total_and_causes() -> None:

@@ -43,7 +43,7 @@ from tests.support.tui.plan_views import (
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.broker_diff import broker_table
 from tui.viewmodel.cells import Table, plain
-from tui.viewmodel.plan.frontier import PICKED, POINT, plot, point_words, start_of
+from tui.viewmodel.plan.frontier import PICKED, POINT, plot, point_text, start_of
 from tui.viewmodel.plan.moves import cost_line, move_lines, moves_table, without
 from tui.viewmodel.plan.plan_figures import figures
 from tui.viewmodel.plan.shown_plan import shown
@@ -300,7 +300,7 @@ def test_without_space_the_frontier_is_not_drawn() -> None:
 def test_a_point_shows_cost_imbalance_and_bound() -> None:
     frontier = traced().frontier
     assert frontier.chosen is not None
-    message = " ".join(point_words(frontier, frontier.chosen, 60, frontier.chosen))
+    message = " ".join(point_text(frontier, frontier.chosen, 60, frontier.chosen))
     point = frontier.points[frontier.chosen]
     assert f"{frontier.chosen + 1} of {len(frontier.points)} (" in message
     assert f"the plan): {point.moves} new replicas" in message
@@ -315,7 +315,7 @@ def test_only_the_point_that_is_the_plan_is_called_so() -> None:
     for at, best in plans.items():
         assert point_of(result, best) == start_of(result, best) == at
         messages = [
-            " ".join(point_words(frontier, picked, 60, point_of(result, best)))
+            " ".join(point_text(frontier, picked, 60, point_of(result, best)))
             for picked in range(len(frontier.points))
         ]
         assert [i for i, w in enumerate(messages) if "the plan)" in w] == [at]

@@ -25,7 +25,7 @@ from tui.viewmodel.cells import Table, plain
 from tui.viewmodel.run.progress import rate_now, share_done
 from tui.viewmodel.run.run import MOVES_SHOWN, RunShown, moves_table, past_shown, run_shown
 from tui.viewmodel.run.stop_rules import armed
-from tui.viewmodel.run.throttle import UNLIMITED, throttle_words, typed_rate
+from tui.viewmodel.run.throttle import UNLIMITED, throttle_text, typed_rate
 from tui.viewmodel.sort_filter import Filter, Wish
 
 MB = 1_000_000
@@ -276,7 +276,7 @@ def test_an_invalid_rate_is_explained(text: str) -> None:
 def test_the_throttle_in_force_and_the_requested_one_are_shown(
     begun_with: int | str | None, asked: AskedRate | None, message: str
 ) -> None:
-    assert throttle_words(begun_with, asked) == message
+    assert throttle_text(begun_with, asked) == message
 
 
 def test_a_refused_rate_shows_the_whole_reason() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.support.tui.loop_views import GOALS, balanced_cluster, judged, log, plan_ready
 from tui.viewmodel.brokers.brokers import broker_table
-from tui.viewmodel.memoize import kept_while
+from tui.viewmodel.memoize import memoized_while
 
 
 def test_a_view_that_differs_in_its_log_alone_has_the_same_table_of_brokers() -> None:
@@ -25,7 +25,7 @@ def test_other_loads_and_another_width_make_another_table_of_brokers() -> None:
 
 
 def test_a_memoized_result_is_recomputed_for_an_equal_but_different_object() -> None:
-    @kept_while(lambda messages, _other: (messages,))
+    @memoized_while(lambda messages, _other: (messages,))
     def made(messages: list[str], other: int) -> list[object]:
         return [*messages, other]
 

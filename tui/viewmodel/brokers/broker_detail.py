@@ -30,7 +30,7 @@ def detail_title(moment: Moment, broker: BrokerId) -> str:
     return f"Broker {broker}, rack {known.rack or '-'}, {known.state}"
 
 
-def span_words(moment: Moment) -> str:
+def span_text(moment: Moment) -> str:
     """The time span of the sparklines."""
     span_s = moment.trail.span_s
     return f"last {seconds_text(span_s)}" if span_s else ""

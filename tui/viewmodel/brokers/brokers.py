@@ -15,7 +15,7 @@ from tui.viewmodel.brokers.bars import Marks, bar
 from tui.viewmodel.brokers.gauges import SHORT, Gauge, Gauges, gauges, loads_shown, resources_of
 from tui.viewmodel.brokers.headline import whole
 from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, shorten, shorten_middle
-from tui.viewmodel.memoize import kept_while
+from tui.viewmodel.memoize import memoized_while
 from tui.viewmodel.plan.shown_plan import ghost
 
 UNITS = {
@@ -90,7 +90,7 @@ def layout_for(width: int, loads: int) -> Layout:
     return fits[0] if fits else CHOICES[-1][0]
 
 
-@kept_while(loads_shown)
+@memoized_while(loads_shown)
 def broker_table(view: LoopView, goals: Goals, width: int) -> Table:
     """One row per broker, by id."""
     loads = resources_of(view, goals)

@@ -9,7 +9,7 @@ from model.ids import BrokerId
 from model.plan.plan import BrokerChange
 from model.plan.proposal import Proposal
 from model.snapshot.snapshot import Resource, Snapshot
-from tui.viewmodel.memoize import kept_while
+from tui.viewmodel.memoize import memoized_while
 from tui.viewmodel.plan.shown_plan import ghost
 
 ORDER = (Resource.NET_IN, Resource.NET_OUT, Resource.DISK, Resource.CPU, Resource.REQUESTS)
@@ -72,7 +72,7 @@ def loads_shown(view: LoopView, goals: Goals, *others: object) -> tuple[object, 
     return (*known, supposed, goals, *others)
 
 
-@kept_while(loads_shown)
+@memoized_while(loads_shown)
 def resources_of(view: LoopView, goals: Goals) -> tuple[Resource, ...]:
     """The resources drawn: those of the goals, and others with a load."""
     goal_resources = {g.resource for g in goals.balance}
@@ -80,7 +80,7 @@ def resources_of(view: LoopView, goals: Goals) -> tuple[Resource, ...]:
     return tuple(r for r in ORDER if r in goal_resources or any(load.get(r) for load in loads))
 
 
-@kept_while(loads_shown)
+@memoized_while(loads_shown)
 def gauges(view: LoopView, goals: Goals) -> Gauges:
     """Every broker's gauges; empty before loads are known."""
     if view.snapshot is None or view.evaluation is None:

@@ -66,7 +66,7 @@ def averages_line(view: LoopView, goals: Goals) -> str:
     return "average │ " + ", ".join(words)
 
 
-def scale_words(view: LoopView, goals: Goals) -> str:
+def scale_text(view: LoopView, goals: Goals) -> str:
     """What a full bar means; empty before brokers are known."""
     brokers = view.snapshot.header.brokers if view.snapshot else ()
     if not brokers:

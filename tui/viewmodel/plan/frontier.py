@@ -68,9 +68,7 @@ def _bound_at(corners: Sequence[FrontierCorner], cost: float) -> float:
     return max(0.0, corners[-1].balance) if corners else 0.0
 
 
-def point_words(
-    frontier: Frontier, picked: int, width: int, planned: int | None
-) -> tuple[str, ...]:
+def point_text(frontier: Frontier, picked: int, width: int, planned: int | None) -> tuple[str, ...]:
     """Describe the picked point in a few lines; planned: the point of the plan."""
     point = frontier.points[picked]
     marks = [

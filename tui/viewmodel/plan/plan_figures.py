@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from control.planning.plan_view import Solving
 from model.plan.plan import Plan
-from model.plan.remaining import OverLimit, remaining_words
+from model.plan.remaining import OverLimit, remaining_text
 from model.units import bytes_text, count_text, percent_text
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.gauges import SHORT
@@ -60,7 +60,7 @@ def _notes(plan: Plan, width: int) -> Iterator[Cell]:
         if len(left) > LIMITS_SHOWN:
             items.append(cell(f"and {len(left) - LIMITS_SHOWN} more", Role.OVER))
         yield from flow(items, width)
-    for words in (*remaining_words((), plan.rack_violations), *plan.warnings):
+    for words in (*remaining_text((), plan.rack_violations), *plan.warnings):
         yield cell(shorten_words(f"! {words}", width), Role.OVER)
 
 
@@ -120,8 +120,8 @@ def _of_plan(plan: Plan) -> list[Cell]:
         cell(count_text(plan.leader_changes, "leader change")),
         cell(f"{bytes_text(plan.bytes_to_copy)} to copy"),
     ]
-    if plan.leaders_only_words:
-        items.append(cell(plan.leaders_only_words))
+    if plan.leaders_only_text:
+        items.append(cell(plan.leaders_only_text))
     spreads = [
         f"{SHORT.get(key, key)} {plan.spread(key, after=False):.0%} → "
         f"{plan.spread(key, after=True):.0%}"

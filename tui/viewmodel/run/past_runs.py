@@ -11,7 +11,7 @@ from model.run import BrokerBalance, MoveState, RunState
 from model.units import bytes_text, seconds_text
 from tui.screen_state import Moment
 from tui.viewmodel.cells import Cell, Column, Role, Row, Table, cell, right, shorten
-from tui.viewmodel.memoize import kept
+from tui.viewmodel.memoize import memoized
 from tui.viewmodel.run.progress import bytes_copied
 from tui.viewmodel.run.run import RUN_ROLES, RUN_TEXT
 from tui.viewmodel.sort_filter import Wish, arranged
@@ -55,7 +55,7 @@ def history_table(runs: Sequence[Listed], why_empty: str, width: int, wish: Wish
     return arranged(Table(columns=columns, rows=rows, why_empty=why_empty), wish)
 
 
-@kept
+@memoized
 def _rows(runs: Sequence[Listed], width: int) -> tuple[Row, ...]:
     columns = _columns(width)
     return tuple(_row(run, columns) for run in runs)

@@ -37,7 +37,7 @@ from tui.viewmodel.run.progress import (
     share_done,
 )
 from tui.viewmodel.run.stop_rules import armed
-from tui.viewmodel.run.throttle import refused_words, throttle_words
+from tui.viewmodel.run.throttle import refused_text, throttle_text
 from tui.viewmodel.sort_filter import Wish, arranged
 from tui.viewmodel.staleness import ticking
 
@@ -129,9 +129,9 @@ def _live_lines(run: RunProgress, moment: Moment, width: int) -> tuple[Cell, ...
         items += [*_timing(run), *_balance(found)]
         return (*flow(items, width), *_reason(run, width))
     items += _speed(run, moment.view)
-    words = throttle_words(moment.throttle, moment.asked)
+    words = throttle_text(moment.throttle, moment.asked)
     throttle = flow([cell(f"throttle {words}")], width)
-    refused = refused_words(moment.asked)
+    refused = refused_text(moment.asked)
     return (
         *flow(items, width),
         *_reason(run, width),
@@ -220,7 +220,7 @@ def _timing(run: RunProgress) -> list[Cell]:
     return items
 
 
-def balance_words(balance: Sequence[BrokerBalance]) -> list[str]:
+def balance_text(balance: Sequence[BrokerBalance]) -> list[str]:
     """`deviation in 34% → 8% planned, 8% achieved`, by dimension."""
     counted = dict.fromkeys(d for b in balance for d in b.deviation_planned)
     return [
@@ -233,7 +233,7 @@ def balance_words(balance: Sequence[BrokerBalance]) -> list[str]:
 
 
 def _balance(balance: Sequence[BrokerBalance]) -> list[Cell]:
-    return [cell(words) for words in balance_words(balance)]
+    return [cell(words) for words in balance_text(balance)]
 
 
 def _most(deviations: Sequence[dict[str, float]], dimension: str) -> str:

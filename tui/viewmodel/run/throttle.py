@@ -29,7 +29,7 @@ def typed_rate(text: str) -> int | None:
         raise ValueError(f"{exc}, {AUTO} or {NONE}") from exc
 
 
-def throttle_words(initial: Throttle, asked: AskedRate | None) -> str:
+def throttle_text(initial: Throttle, asked: AskedRate | None) -> str:
     """Describe the throttle in force, and the state of a requested change."""
     first = _of_settings(initial)
     if asked is None:
@@ -42,7 +42,7 @@ def throttle_words(initial: Throttle, asked: AskedRate | None) -> str:
     return requested
 
 
-def refused_words(asked: AskedRate | None) -> str:
+def refused_text(asked: AskedRate | None) -> str:
     """Why the last requested rate was refused; empty if it was not."""
     return (asked.answer or "") if asked is not None else ""
 

@@ -9,7 +9,7 @@ from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
 from model.units import short_text
 from tui.viewmodel.cells import Cell, Column, Role, Row, Table, cell, right, shorten
 from tui.viewmodel.log import clock_text
-from tui.viewmodel.memoize import kept
+from tui.viewmodel.memoize import memoized
 from tui.viewmodel.plan.cooldowns import cooldowns
 from tui.viewmodel.sort_filter import Wish, marked, no_match
 from tui.viewmodel.topics.topics import ROWS_SHOWN, note
@@ -55,7 +55,7 @@ def _columns(width: int) -> tuple[Column, ...]:
     return (Column("partition", "partition", 10), replicas, *others)
 
 
-@kept
+@memoized
 def _rows(snapshot: Snapshot, topic: str) -> Ints:
     """The rows of a topic, which are contiguous."""
     names = [t.name for t in snapshot.header.topics]
@@ -64,7 +64,7 @@ def _rows(snapshot: Snapshot, topic: str) -> Ints:
     return np.arange(start, end)
 
 
-@kept
+@memoized
 def _order(snapshot: Snapshot, topic: str, wish: Wish) -> Ints:
     rows = _rows(snapshot, topic)
     if wish.filter.text:

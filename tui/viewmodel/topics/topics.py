@@ -11,7 +11,7 @@ from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
 from model.snapshot.topic_skew import TopicSkews, topic_skews
 from model.units import count_text, short_text
 from tui.viewmodel.cells import Cell, Column, Role, Row, Table, cell, right, shorten_middle
-from tui.viewmodel.memoize import kept, kept_while
+from tui.viewmodel.memoize import memoized, memoized_while
 from tui.viewmodel.plan.cooldowns import cooldown_counts
 from tui.viewmodel.sort_filter import Wish, marked, no_match
 
@@ -36,7 +36,7 @@ class _Figures:
     """Bytes of all partitions' logs, one replica each."""
 
 
-@kept
+@memoized
 def _figures(snapshot: Snapshot) -> _Figures:
     columns, topics = snapshot.partitions, len(snapshot.header.topics)
 
@@ -57,7 +57,7 @@ def _figures(snapshot: Snapshot) -> _Figures:
     )
 
 
-@kept_while(lambda view, *others: (view.snapshot, view.at_ms, *others))
+@memoized_while(lambda view, *others: (view.snapshot, view.at_ms, *others))
 def topic_table(view: LoopView, goals: Goals, width: int, wish: Wish) -> Table:
     """One row per topic, by name; at most 500 of those that match."""
     columns = _columns(width)
@@ -90,7 +90,7 @@ def _why_empty(view: LoopView) -> str:
     return "The cluster has no topics. New topics appear here."
 
 
-@kept
+@memoized
 def _order(snapshot: Snapshot, wish: Wish) -> Ints:
     """Positions of the topics that match the filter, in sort order."""
     topics = snapshot.header.topics

@@ -153,6 +153,6 @@ def test_leader_changes_alone_and_remaining_limit_violations_are_reported(
         tmp_path / "plan.json", settings=Settings(), origin=Origin(snapshot=tmp_path / "state.json")
     )
     output = capsys.readouterr().out
-    assert plan.leaders_only_words
-    assert plan.leaders_only_words in output
+    assert plan.leaders_only_text
+    assert plan.leaders_only_text in output
     assert "broker 1 stays over its limit of net_out" in output

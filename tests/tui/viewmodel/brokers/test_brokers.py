@@ -27,7 +27,7 @@ from tests.support.tui.loop_views import (
 from tui.viewmodel.brokers.bars import ADDED, AVERAGE_MARK, BAND_MARK, BOTH_MARK, REMOVED
 from tui.viewmodel.brokers.brokers import BESIDE, broker_table, layout_for
 from tui.viewmodel.brokers.gauges import gauges
-from tui.viewmodel.brokers.headline import averages_line, headline, scale_words
+from tui.viewmodel.brokers.headline import averages_line, headline, scale_text
 from tui.viewmodel.cells import plain
 from tui.widgets.keyed_table import KeyedTable
 
@@ -204,19 +204,19 @@ def test_a_resource_below_its_floor_is_not_balanced() -> None:
     ],
 )
 def test_the_meaning_of_a_full_bar_is_shown(view: LoopView, message: str) -> None:
-    assert scale_words(view, GOALS) == message
+    assert scale_text(view, GOALS) == message
 
 
 def test_a_capacity_of_a_resource_without_bars_is_not_a_full_bar() -> None:
     view = solving()
     disks = _with_brokers(view, capacity={Resource.DISK: 1e12})
-    assert scale_words(disks, GOALS) == scale_words(view, GOALS)
+    assert scale_text(disks, GOALS) == scale_text(view, GOALS)
 
 
 def test_if_some_capacities_are_known_both_scales_are_named() -> None:
     view = _with_brokers(solving(), capacity={Resource.NET_IN: 1e7})
     message = ", full bar: capacity, or twice the average if unknown"
-    assert scale_words(view, GOALS) == message
+    assert scale_text(view, GOALS) == message
 
 
 def test_a_cluster_without_partitions_is_explained() -> None:
