@@ -23,8 +23,17 @@ from model.plan.plan import BrokerChange, Move, Plan
 from model.plan.proposal import HOLDING, Proposal
 from model.plan.remaining import over_limit_text
 from model.rules import Violation, violations_of
-from model.snapshot import snapshot
-from model.snapshot.snapshot import BrokerState, Resource, StorageKind
+from model.snapshot.snapshot import (
+    Broker,
+    BrokerState,
+    PartitionRow,
+    Resource,
+    Snapshot,
+    SnapshotHeader,
+    StorageKind,
+    Topic,
+    partitions_from_rows,
+)
 from model.units import bytes_text
 
 _NAMED: Final = 5
@@ -111,11 +120,11 @@ def _violations(plan: Plan, seen: Observed) -> Iterator[Violation]:
     return violations_of(proposal)
 
 
-def _snapshot(plan: Plan, seen: Observed) -> snapshot.Snapshot:
+def _snapshot(plan: Plan, seen: Observed) -> Snapshot:
     """A snapshot of the plan's partitions from metadata, without loads."""
     moves = sorted(plan.moves, key=lambda m: m.id)
     topics = {m.topic: _topic(m) for m in moves}
-    header = snapshot.SnapshotHeader(
+    header = SnapshotHeader(
         cluster_id=seen.cluster.cluster_id,
         taken_at_ms=0,
         brokers=_brokers(plan, seen),
@@ -124,12 +133,12 @@ def _snapshot(plan: Plan, seen: Observed) -> snapshot.Snapshot:
     )
     rows = [_row(m, seen.partitions[m.id], topics[m.topic]) for m in moves]
     loads = np.zeros((len(rows), 0))
-    return snapshot.Snapshot(header, snapshot.partitions_from_rows(header.topics, rows, loads))
+    return Snapshot(header, partitions_from_rows(header.topics, rows, loads))
 
 
-def _topic(move: Move) -> snapshot.Topic:
+def _topic(move: Move) -> Topic:
     # Preflight has compared id and storage; Kafka's internal topics have the prefix.
-    return snapshot.Topic(
+    return Topic(
         name=move.topic,
         topic_id=move.topic_id,
         storage=move.storage,
@@ -137,10 +146,10 @@ def _topic(move: Move) -> snapshot.Topic:
     )
 
 
-def _row(move: Move, view: PartitionView, topic: snapshot.Topic) -> snapshot.PartitionRow:
+def _row(move: Move, view: PartitionView, topic: Topic) -> PartitionRow:
     known = move.bytes_to_copy is not None and bool(move.added)
     each = (move.bytes_to_copy or 0) // len(move.added) if known else -1
-    return snapshot.PartitionRow(
+    return PartitionRow(
         id=move.id,
         topic_id=view.topic_id,
         storage=topic.storage,
@@ -152,12 +161,12 @@ def _row(move: Move, view: PartitionView, topic: snapshot.Topic) -> snapshot.Par
     )
 
 
-def _brokers(plan: Plan, seen: Observed) -> tuple[snapshot.Broker, ...]:
+def _brokers(plan: Plan, seen: Observed) -> tuple[Broker, ...]:
     """Live brokers and those with replicas; racks from the cluster, states from the plan."""
     planned = {b.id: b for b in plan.brokers}
     holding = {b for m in plan.moves for b in seen.partitions[m.id].replicas}
     return tuple(
-        snapshot.Broker(
+        Broker(
             id=b,
             rack=seen.cluster.racks.get(b, planned[b].rack if b in planned else None),
             state=_state(planned.get(b), alive=b in seen.cluster.alive),
