@@ -110,8 +110,8 @@ def undominated(points: Iterable[FrontierPoint]) -> tuple[FrontierPoint, ...]:
 def best_trade_off(points: Sequence[FrontierPoint]) -> int | None:
     """Position of the best trade-off: the point farthest below the chord.
 
-    The chord runs from the first to the last point, both axes scaled to 1. None with
-    fewer than three points, or where the farthest point is an end.
+    The chord runs from the first to the last point, both axes scaled to 1, as in Kneedle
+    (Satopää et al. 2011). None with fewer than three points, or where the farthest is an end.
     """
     if len(points) < 3:
         return None

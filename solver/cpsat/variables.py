@@ -114,9 +114,10 @@ def make_variables(
 
 
 def choices(problem: Problem) -> Choices:
-    """Find the brokers, by position, that may hold and that may lead each row with a choice.
+    """Find the brokers that may hold, and those that may lead, each row with a choice.
 
-    Rows that may not move, or have only one placement, are left out.
+    Returns two dicts, holders and leaders, from row to positions of brokers. Rows that may not
+    move, or have only one placement, are left out.
     """
     holders: dict[int, tuple[int, ...]] = {}
     leaders: dict[int, tuple[int, ...]] = {}
