@@ -54,7 +54,7 @@ def rack_warning(snapshot: Snapshot, missing: tuple[BrokerId, ...]) -> str:
 def plan_warnings(
     snapshot: Snapshot, goals: Goals, ignored: Iterable[tuple[Goal, float]], moves: Iterable[Move]
 ) -> tuple[str, ...]:
-    """Sentences about what was unknown or ignored in a plan: racks, loads, placements, goals, sizes.
+    """Sentences on what was unknown or ignored in a plan: racks, loads, placements, goals, sizes.
 
     ignored: goals that count at no time, with the mean load per holding broker.
     """
