@@ -27,9 +27,14 @@ class OutOfBounds(ValueError):
 
 def write_whole(table: pa.Table, path: Path) -> None:
     """Write a file in one step, so that it is never seen half written. Raises OSError."""
-    part = path.with_name(f".{path.name}")
-    pq.write_table(table, part)
-    part.replace(path)
+    # Neither Spark nor a pattern for Parquet files finds this name.
+    part = path.with_name(f".{path.name}.part")
+    try:
+        pq.write_table(table, part)
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def read_whole(path: Path) -> pa.Table:

@@ -44,16 +44,20 @@ class Spool:
         table = pa.table([pa.array(records, pa.binary()), stamps], schema=RECORDS)
         try:
             write_whole(table, path)
+            if number % _PRUNE_EVERY == 0:
+                self.prune()
         except OSError as exc:
             raise _unwritable(self.folder, exc) from exc
-        if number % _PRUNE_EVERY == 0:
-            self.prune()
 
     def prune(self) -> None:
-        """Delete files older than `KEPT_S` seconds."""
+        """Delete files written more than `KEPT_S` seconds ago, by the time in their names.
+
+        Includes what interrupted writes have left; other files are left alone. Raises OSError.
+        """
         oldest = self._clock() - KEPT_S
-        for path in self.folder.glob("*.parquet"):
-            if int(path.name.partition("-")[0]) / 1000 < oldest:
+        for path in self.folder.iterdir():
+            written_ms = path.name.removeprefix(".").partition("-")[0]
+            if written_ms.isdecimal() and int(written_ms) / 1000 < oldest:
                 path.unlink(missing_ok=True)
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """The collector's files: spool, history, and their folder."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -44,6 +45,30 @@ def test_the_spool_drops_old_records(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
     spool.prune()
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_interrupted_writes_leave_is_removed_in_time(tmp_path: Path) -> None:
+    now_s = 1e9
+    spool = Spool(tmp_path, lambda: now_s)
+    for name in (".1000000000000-7.parquet.part", ".1000000000000-7.parquet", "notes.parquet"):
+        (tmp_path / name).touch()
+    spool.prune()
+    assert len(list(tmp_path.iterdir())) == 3
+    now_s += KEPT_S + 1
+    spool.prune()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.parquet"]
+
+
+def test_a_write_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill_the_disk(_table: pa.Table, path: Path) -> None:
+        path.write_bytes(b"PAR1")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    spool = Spool(tmp_path)
+    monkeypatch.setattr(pq, "write_table", fill_the_disk)
+    with pytest.raises(ConfigError, match="No space left on device"):
+        spool.write(table([sample(1)]))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_spool_that_cannot_be_written_is_named(tmp_path: Path) -> None:
