@@ -10,6 +10,7 @@ from collector.reports.aggregate import MetricsResult, Place, ReportBuilder, pla
 from collector.reports.http import MetricsClient
 from collector.reports.selectors import Figures, Selector
 from model.errors import MetricsUnreachable
+from model.units import count_text
 
 TEXT: Final = "text/plain; version=0.0.4"
 """Prometheus' text format."""
@@ -71,7 +72,7 @@ class Exporters:
     @property
     def place(self) -> str:
         """The source in messages: `exporters of 3 brokers`."""
-        return f"exporters of {len(self._settings.urls)} brokers"
+        return f"exporters of {count_text(len(self._settings.urls), 'broker')}"
 
     def read(self) -> MetricsResult:
         """Scrape all exporters at once and return their figures as reports.

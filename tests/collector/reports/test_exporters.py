@@ -170,7 +170,7 @@ def test_a_recorded_automq_exporter_gives_the_known_rates() -> None:
 @pytest.mark.parametrize(
     "text", ["size", "size x\n", "size{ 1\n", 'size{a="b} 1\n', "size\n", 'size{a="b"c} 1\n']
 )
-def test_text_without_metrics_gives_no_series(text: str) -> None:
+def test_text_in_another_format_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"no end|not a sample"):
         parse(text, [selector("size")])
 
