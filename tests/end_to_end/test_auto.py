@@ -52,4 +52,4 @@ def test_a_shifted_load_is_balanced_once_and_nothing_moves_afterwards(
 def is_balanced_after(text: str, *, runs: int) -> bool:
     """Whether so many runs have ended, with the cluster balanced afterwards."""
     parts = text.split("\nsettling: run ")
-    return len(parts) > runs and "\nlevel: " in parts[runs]
+    return len(parts) > runs and "\nbalanced: " in parts[runs]
