@@ -37,7 +37,10 @@ def to_file(dimension: str, value: float) -> float:
 
 
 def figures_to_file(figures: Mapping[_K, float]) -> dict[_K, float]:
-    """Convert figures by dimension for a file or for JSON output; see `to_file`."""
+    """Convert figures by dimension for a file or JSON: CPU from cores to percent of one core.
+
+    Rounded as by `to_file`.
+    """
     return {key: to_file(key, value) for key, value in figures.items()}
 
 

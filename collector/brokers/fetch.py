@@ -100,7 +100,10 @@ class BrokerProbe:
         return self._groups is None or bool(self._groups)
 
     def prepare(self, placement: PartitionIndex) -> None:
-        """Build requests for the partitions that the broker leads in a placement."""
+        """Build the requests for offsets of the partitions that the broker leads in a placement.
+
+        Does nothing for the placement of the last call.
+        """
         if placement is not self._placement:
             self._placement = placement
             self._offsets = self._about_offsets(placement)
@@ -114,9 +117,11 @@ class BrokerProbe:
     async def ask(
         self, admin: "KafkaAdminClient", timeout_s: float, *, groups: bool
     ) -> BrokerResponses:
-        """Send the requests and await the responses, within `timeout_s` seconds each.
+        """Send the requests of `prepare` and await the responses, `timeout_s` seconds each.
 
-        groups: also ask for the offsets that groups have committed. Raises driver errors.
+        Called in the driver's own thread. groups: also ask for the offsets that groups have
+        committed; `commits` is None where the broker does not report them. Raises kafka-python's
+        KafkaError where log directories or offsets were not answered.
         """
         from kafka.errors import IncompatibleBrokerVersion
 

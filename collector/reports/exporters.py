@@ -146,9 +146,11 @@ class Exporters:
 
 
 def parse(text: str, chosen: Sequence[Selector]) -> list[Series]:
-    """Return the series of each selector, in their order.
+    """Return the series that each selector takes, in the order of the selectors.
 
-    Raises ValueError where the text is not in Prometheus' text format 0.0.4.
+    A selector without series gets an empty dict. Lines that no selector can take are not
+    parsed. Raises ValueError: the last line has no end, or a line that a selector can take is
+    not in Prometheus' text format 0.0.4.
     """
     # It takes 0.1 s, which only those pay who scrape.
     from prometheus_client.parser import text_string_to_metric_families

@@ -17,10 +17,14 @@ USER_TOPICS: Final = "[^_].*|_([^_].*)?"
 
 
 def read_placement(given: str) -> PlacementRule:
-    """Read the rule of `FILE`, for all but internal topics, or of `TOPICS=FILE`.
+    """Read a placement rule from `FILE` or `TOPICS=FILE`, in Confluent's format.
 
-    TOPICS is a regular expression that covers the whole name. Raises ConfigError, with
-    line and field, where the expression or the file cannot be used.
+    FILE contains JSON as in the topic config `confluent.placement.constraints`. TOPICS is a
+    regular expression that covers the whole name; by default, all topics that do not begin with
+    `__`. A path that exists is taken as FILE even if it contains `=`.
+
+    Raises ConfigError: the expression is invalid, or the file cannot be read or is invalid; for
+    its content, the message names line and field.
     """
     topics, path = USER_TOPICS, Path(given)
     if "=" in given and not path.exists():

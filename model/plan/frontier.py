@@ -111,7 +111,9 @@ def best_trade_off(points: Sequence[FrontierPoint]) -> int | None:
     """Position of the best trade-off: the point farthest below the chord.
 
     The chord runs from the first to the last point, both axes scaled to 1, as in Kneedle
-    (Satopää et al. 2011). None with fewer than three points, or where the farthest is an end.
+    (Satopää et al. 2011) without smoothing. Costs must rise and balances fall strictly, as from
+    `undominated`. The first of equals; None with fewer than three points, or where none lies
+    below the chord.
     """
     if len(points) < 3:
         return None

@@ -125,9 +125,10 @@ def named_ids(partitions: Sequence[PartitionId]) -> str:
 
 
 def repaired_text(over: Sequence[OverLimit], racks: Sequence[RackViolation]) -> Iterator[str]:
-    """Clauses on the limits and racks that a plan repairs, with figures.
+    """Yield clauses on the exceeded limits and rack violations that a plan repairs.
 
-    At most `MOST_LIMITS` limits are named, the rest counted.
+    Those that remain are left to `remaining_text`. At most `MOST_LIMITS` limits are named, with
+    the load before and after, and the rest counted.
     """
     left = [_sentence(o, "is brought below", o.before, o.after) for o in over if not o.remains]
     yield from _first(left, "more exceeded limits are repaired")

@@ -54,9 +54,10 @@ def rack_warning(snapshot: Snapshot, missing: tuple[BrokerId, ...]) -> str:
 def plan_warnings(
     snapshot: Snapshot, goals: Goals, ignored: Iterable[tuple[Goal, float]], moves: Iterable[Move]
 ) -> tuple[str, ...]:
-    """Sentences on what was unknown or ignored in a plan: racks, loads, placements, goals, sizes.
+    """Sentences on what was unknown or ignored in a plan; empty where nothing was.
 
-    ignored: goals that count at no time, with the mean load per holding broker.
+    They concern racks, loads, sizes, placements and goals. ignored: goals that count neither now
+    nor in a slot, with the mean load per holding broker in the unit of their measure.
     """
     found = []
     if missing := racks_unknown(snapshot, goals):

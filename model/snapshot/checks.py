@@ -29,11 +29,13 @@ MOST_TIMES: Final = 1e6
 
 
 def check_snapshot(header: SnapshotHeader, columns: Partitions) -> None:
-    """Refuse a snapshot that contradicts itself.
+    """Refuse a snapshot that contradicts itself; NaN, an unknown load, is allowed.
 
     Raises InvalidCluster: a column has the wrong shape or order, a load is negative, infinite or
-    above `MOST_LOAD`, or a partition, replica, leader, log directory or capacity does not fit the
-    brokers. The message names the first offender.
+    above `MOST_LOAD`, slots are repeated or too many, brokers are not sorted by id, a topic,
+    replica, leader or log directory does not exist, a partition or replica is listed twice, a
+    partition has no replica, or capacities are impossible. The message names the first offender
+    where there is one.
     """
     _check_columns(header, columns)
     _check_slots(header, columns)

@@ -76,9 +76,10 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def of_document(document: Any) -> Snapshot:
-    """Convert the JSON document of a snapshot file to a checked snapshot.
+    """Convert the JSON document of a snapshot file to a checked snapshot, with CPU in cores.
 
-    Raises pydantic's ValidationError or InvalidCluster.
+    The major version of its schema is not checked. Raises pydantic's ValidationError for missing
+    fields and wrong types, and InvalidCluster where the content contradicts itself.
     """
     return _checked(SnapshotFile.model_validate_json(json.dumps(document)))
 

@@ -73,9 +73,9 @@ class PartitionRow:
     local_bytes: int
 
     def bytes_to_copy(self, added: int) -> int | None:
-        """Local bytes that `added` new replicas copy; None if the size is unknown.
+        """Local bytes that `added` new replicas copy in total; None if the size is unknown.
 
-        0 in shared storage.
+        0 in shared storage and without new replicas, even if the size is unknown.
         """
         if not added or self.storage is StorageKind.SHARED:
             return 0

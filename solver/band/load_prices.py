@@ -48,8 +48,9 @@ class BandDual:
     def value(self, prices: Floats) -> float:
         """Compute D, the dual bound of F, at (B, K) prices; fills `best` and `least`.
 
-        A valid bound in units of F: the terms are added exactly (`math.fsum`) and their
-        rounding errors subtracted. Not finite where some row has no allowed placement.
+        A valid bound, in units of F, where no |price| exceeds `most`, which is not checked: the
+        terms are added exactly (`math.fsum`) and their rounding errors subtracted. Not finite where
+        some row has no allowed placement.
         """
         c = self.columns
         cheapest_of_all(c, unit_prices(c, prices), self.best, self.least, self._scratch)

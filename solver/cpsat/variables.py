@@ -116,8 +116,9 @@ def make_variables(
 def choices(problem: Problem) -> Choices:
     """Find the brokers that may hold, and those that may lead, each row with a choice.
 
-    Returns two dicts, holders and leaders, from row to positions of brokers. Rows that may not
-    move, or have only one placement, are left out.
+    Returns two dicts, holders and leaders, from row to positions of brokers. Left out are rows
+    that may not move, and rows with only one placement unless they are forced. With one replica,
+    the holders are those that may also lead.
     """
     holders: dict[int, tuple[int, ...]] = {}
     leaders: dict[int, tuple[int, ...]] = {}

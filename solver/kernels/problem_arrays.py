@@ -96,10 +96,9 @@ class Columns(NamedTuple):
 
 
 def find_columns(problem: Problem) -> Columns:
-    """Build the arrays that compiled loops take from a problem; rows keep their order.
+    """Convert a problem to the arrays for compiled loops; rows keep their order.
 
-    Only dimensions of positive weight are balanced in them, so K is smaller than the
-    problem's where a weight is 0.
+    K counts only dimensions of positive weight, and so may be smaller than the problem's.
     """
     may, spreading = problem.may, problem.may.spreading
     order = _order(problem.replicas, problem.leader)
@@ -199,7 +198,7 @@ def leader_first(c: Columns, replicas: Array, leader: Array) -> Array:
 
 
 def placement_of(problem: Problem, at: Array) -> Placement:
-    """Convert (n, M) brokers, leader first, to a placement of the problem.
+    """Convert (n, M) positions of brokers, leader first and -1 as filler, to a placement.
 
     Rows that may not change are as in the snapshot.
     """

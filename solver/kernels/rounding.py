@@ -23,7 +23,11 @@ def _local_cost(c: Columns, s: State, at: Array, rf: int) -> float:
 
 @compiled
 def allowed_now(c: Columns, s: State, p: int) -> bool:
-    """Return whether row p keeps racks, limits and budgets where the state has it."""
+    """Return whether the placement of row p in the state exceeds no limit.
+
+    Checks the row's rack rule, the limits of the brokers that it is on, and the budgets; whether
+    these brokers may hold or lead it is checked by `may_take` and `may_lead`.
+    """
     if not racks_hold(c, s, p):
         return False
     for k in range(c.rf[p]):

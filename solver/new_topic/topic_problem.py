@@ -60,7 +60,7 @@ class NewTopic:
 
     @property
     def served(self) -> float:
-        """Expected bytes/s out of each leader, including to its followers."""
+        """Expected bytes/s out of each leader, including to its followers; 0 where unknown."""
         return (self.net_out or 0.0) + (self.replication_factor - 1) * self.taken
 
 

@@ -76,8 +76,8 @@ class Eligibility:
     def may_hold(self, row: int, replicas: Ints) -> Bools:
         """Return (B,) brokers that may hold a replica of a row after the plan.
 
-        Considers states, pins and returns, but neither limits nor racks. `replicas` is
-        (M,): where the snapshot has them, by broker position.
+        Considers states, pins and returns, but neither limits, racks nor `fixed_reason`. `replicas`
+        is (M,): positions of the brokers that have the row in the snapshot, -1 as filler.
         """
         may: Bools = self.alive & self.spreading.allow[self.spreading.group[row]]
         may[list(self.barred.get(row, ()))] = False

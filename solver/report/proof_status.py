@@ -48,7 +48,10 @@ def _remaining(search: Search, placement: Placement) -> tuple[str, ...]:
 
 
 def limited_by(search: Search) -> str:
-    """Say what ended a solve; the text is part of the plan."""
+    """Return what ended a solve, for `Plan.limited_by`.
+
+    A proof, a request to stop, the search budget, or that no step closes the gap further.
+    """
     if search.infeasible:
         return "proved infeasible"
     if search.proved and not search.repaired_most:
