@@ -36,7 +36,8 @@ def newest_vectors(known: pa.Table, fresh: pa.Table) -> pa.Table:
     """Return one vector per partition: fresh ones, else known ones of the last minute.
 
     So a partition that is being moved, or whose broker does not answer for a moment,
-    keeps its load. Both tables have the schema `VECTORS`.
+    keeps its load. Both tables have the schema `VECTORS`. Rows more than `FRESH_MS`
+    older than the newest row of either table are dropped.
     """
     older = known.join(
         fresh.select(["topic", "partition"]), ["topic", "partition"], None, "left anti"
@@ -55,9 +56,10 @@ def cores_of(brokers: Iterable[Broker]) -> dict[int, float]:
 def assemble(cluster: ClusterState, vectors: pa.Table, *, window_s: float) -> Snapshot:
     """Return a snapshot of this placement with the loads in `vectors`.
 
-    vectors: schema `VECTORS`, n or fewer rows. Loads are bytes/s, bytes, cores and
-    requests/s; those of partitions without a vector are NaN: unknown, not zero. A load
-    older than `window_s` counts as estimated.
+    vectors: schema `VECTORS`, at most one row per partition. Loads are bytes/s, bytes,
+    cores and requests/s; those of partitions without a vector are NaN: unknown, not zero.
+    Disk loads of shared topics are 0. CPU and requests are included only if any vector
+    has them. A load over `window_s` seconds older than the newest counts as estimated.
     """
     at = _rows_of(cluster, vectors)
     reported = [r for r in REPORTED if pc.any(pc.is_finite(vectors[str(r)])).as_py()]

@@ -98,9 +98,10 @@ def _log_dir(layout: ResponseLayout, folder: LogDirEntry) -> LogDir:
 def with_directories(cluster: ClusterState, known: Mapping[int, BrokerLogDirs]) -> ClusterState:
     """Return the state with the log directories that brokers reported.
 
-    known: by broker id.
-    A broker with one directory has none to choose from, and none is listed. One whose
-    directories are all cordoned, or have failed, takes no new replicas (KIP-1066).
+    known: by broker id; other brokers stay as they are.
+    A broker with one directory has none to choose from, and none is listed. A live one
+    whose directories are all cordoned, or have failed, is cordoned (KIP-1066).
+    `replica_dir` is -1 for replicas whose directory is unknown.
     """
     brokers = tuple(_with_dirs(b, known.get(b.id)) for b in cluster.brokers)
     if brokers == cluster.brokers:

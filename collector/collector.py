@@ -140,8 +140,9 @@ class Collector(Closing):
     def wait(self, timeout_s: float | None = None) -> Snapshot:
         """Wait for the first snapshot that includes a sample of this process.
 
-        timeout_s: seconds, by default `first_loads_s` of the settings. Raises the error
-        that ended the watching, and ClusterUnreachable after the time-out.
+        Without topics of users, no sample is needed. timeout_s: seconds, by default
+        `first_loads_s` of the settings. Raises the error that ended the watching, and
+        ClusterUnreachable if the time runs out or `close` is called before the snapshot.
         """
         if timeout_s is None:
             timeout_s = self._settings.first_loads_s

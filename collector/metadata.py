@@ -257,8 +257,10 @@ def build_state(
 ) -> ClusterState:
     """Build a state from kafka-python's descriptions of the cluster and its topics.
 
-    storage, placements: kind of storage, and config of placement constraints, by topic.
-    moving, adding: partitions in reassignments, and how many replicas these add (KIP-455).
+    storage: kind of storage by topic, complete. placements: configs of placement
+    constraints by topic, if any. moving: partitions in reassignments, as topic and number.
+    adding: how many replicas these add (KIP-455), 0 where absent. taken_at_ms: Unix time.
+    Partitions without replicas are omitted. Raises KeyError for a topic not in `storage`.
     """
     topics = sorted(topics, key=lambda t: str(t["name"]))
     rows = [

@@ -66,7 +66,11 @@ class Recorder:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def add(self, samples: pa.Table, vectors: pa.Table) -> None:
-        """Append a batch: samples (schema `SAMPLES`) and the vectors at its end."""
+        """Append a batch: samples (schema `SAMPLES`) and the vectors at its end (`VECTORS`).
+
+        samples: at least one row. An OSError is kept for `finish` to report; after it, and
+        after `finish`, this does nothing.
+        """
         with self._adding:
             if self._failure is not None or not self._samples.is_open:
                 return
@@ -77,9 +81,10 @@ class Recorder:
                 self._failure = exc
 
     def finish(self, snapshot: Snapshot, window: Window) -> StateFile:
-        """Complete and rename the folder; return the header written.
+        """Complete the folder, rename it to `out`, and return the header written.
 
-        Raises ConfigError if that fails.
+        Call it once, at the end. Raises ConfigError if a file, or a batch added earlier,
+        could not be written, or the folder not be renamed.
         """
         with self._adding, writing(self._out):
             self._close()
@@ -139,7 +144,11 @@ class Recording:
     """Numbers of the batches, in order; at least one."""
 
     def samples(self, batch: int) -> pa.Table:
-        """Read the samples of a batch, schema `SAMPLES`. Raises ConfigError."""
+        """Read the samples of a batch, schema `SAMPLES`.
+
+        Raises ConfigError if the file is missing, cannot be read, or contains an invalid
+        sample or an overlong topic name in this batch.
+        """
         found = _read_batch(self.folder / SAMPLES_FILE, SAMPLES, batch)
         if not _are_samples(found):
             raise ConfigError(
@@ -150,9 +159,10 @@ class Recording:
         return found
 
     def vectors(self, batch: int) -> pa.Table:
-        """Read the load vectors of a batch, in canonical order. Raises ConfigError.
+        """Read the load vectors of a batch, sorted by topic and partition.
 
-        Schema `VECTORS`, without the columns that older records lack.
+        Schema `VECTORS`, without the columns that older records lack. Raises ConfigError
+        if the file is missing, cannot be read, or has an overlong topic name in this batch.
         """
         path = self.folder / VECTORS_FILE
         with _reading(path):

@@ -21,8 +21,9 @@ def refuse_hidden_topics(
 ) -> frozenset[str]:
     """Raise RightsMissing if there are topics that the user may not see.
 
-    Metadata leave them out; log directories list them (KIP-113). A broker that does not
-    answer is skipped. Returns the hidden ones; those in `spared` raise nothing.
+    brokers, topics: kafka-python's descriptions. Metadata omit hidden topics; log
+    directories list them (KIP-113). A broker that does not answer is skipped. Returns the
+    names of all hidden topics, which are then in `spared`.
     """
     from kafka.errors import TopicAuthorizationFailedError
 
@@ -44,8 +45,9 @@ def configs_of(
 ) -> dict[tuple[str, str], str | None]:
     """Return settings by resource name and key (KIP-133); absent where unset.
 
-    `kind` is TOPIC, or BROKER for a single broker. Raises RightsMissing, where the
-    driver's own call would return nothing.
+    kind: TOPIC, or BROKER with the id of a single broker as text in `names`. keys: the
+    settings to read. Empty without names. Raises RightsMissing if DESCRIBE_CONFIGS is
+    refused for any of the names, where the driver's own call would return nothing.
     """
     from kafka.admin import ConfigResourceType
     from kafka.protocol.admin import DescribeConfigsRequest

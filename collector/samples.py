@@ -84,7 +84,8 @@ groups: consumer groups that committed; group_offsets: the sum of their commits.
 def encode(samples: pa.Table) -> list[bytes]:
     """Encode a table of the schema `SAMPLES`: one record of version 1 per row.
 
-    Raises struct.error for a figure out of the range of its field.
+    Raises struct.error for a figure that is null or out of the range of its field, and
+    for a topic name of more than 65,535 bytes.
     """
     fixed = zip(
         *(

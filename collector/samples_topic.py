@@ -33,9 +33,11 @@ class SamplesTopic:
         brokers: int,
         creating: Creating = lambda _topic, _how: nullcontext(),
     ) -> None:
-        """Raises ClusterUnreachable or RightsMissing, and as `creating` does.
+        """Create the topic if it is missing, and connect a producer.
 
-        `creating` is entered while the topic is created, if it is missing.
+        brokers: number of live ones; the topic gets one replica on each, at most 3.
+        creating: entered while the topic is created. Raises ClusterUnreachable,
+        RightsMissing if the topic may not be created, and as `creating` does.
         """
         self.topic = topic
         self._connection = connection
@@ -43,9 +45,11 @@ class SamplesTopic:
         self._producer = make_producer(connection)
 
     def write(self, samples: pa.Table) -> None:
-        """Send one record per row and wait until all are acknowledged.
+        """Send one record per row (schema `SAMPLES`); wait until all are acknowledged.
 
-        Raises ClusterUnreachable or RightsMissing.
+        Waits at most the connection's time-out after the last. Raises struct.error as
+        `encode` does, and the error of `produce_failure` if any record fails or is not
+        acknowledged in time; others may have been written.
         """
         failed: list[KafkaError] = []
 

@@ -23,7 +23,10 @@ _PRUNE_EVERY: Final = 60
 
 
 class Spool:
-    """A folder of Parquet files, one per write, the oldest removed in time."""
+    """A folder of Parquet files, schema `RECORDS`, one per write; old ones are deleted.
+
+    Raises ConfigError if the folder cannot be created.
+    """
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self.folder = folder
@@ -35,7 +38,11 @@ class Spool:
             raise _unwritable(folder, exc) from exc
 
     def write(self, samples: pa.Table) -> None:
-        """Write the samples as one file, atomically; raises ConfigError."""
+        """Write samples (schema `SAMPLES`) as one file, atomically.
+
+        Every 60th write also prunes. Raises ConfigError if the file cannot be written, and
+        struct.error as `encode` does.
+        """
         now_s = self._clock()
         records = encode(samples)
         stamps = pa.array([int(now_s * 1e6)] * len(records), RECORDS[1].type)

@@ -43,8 +43,9 @@ def claim(state_dir: Path, cluster_id: str, *, apart: bool = False) -> StateFold
     """Claim the cluster's folder, or a new one where another plimsoll observes it.
 
     Only one process can use Spark's checkpoint. A short command beside a service that runs
-    for months must neither disturb it nor fail. `apart`: a new folder in any case. Raises
-    ConfigError.
+    for months must neither disturb it nor fail. apart: a new folder in any case; new
+    folders are deleted by `release`. Raises ConfigError if the cluster's folder or its
+    lock file cannot be created, OSError if the new folder cannot.
     """
     path = state_dir / "clusters" / path_part(cluster_id)
     with using(path):
@@ -93,7 +94,10 @@ def _locked(lock: IO[bytes]) -> bool:
 
 
 def discard_old(checkpoint: Path, now_s: float) -> None:
-    """Remove a checkpoint after a day; a sample that is read twice counts once."""
+    """Delete a checkpoint begun over `CHECKPOINT_AGE_S` before `now_s` (Unix seconds).
+
+    Samples are then read again, but count once. A folder without metadata stays.
+    """
     begun = checkpoint / "metadata"
     if begun.exists() and now_s - begun.stat().st_mtime > CHECKPOINT_AGE_S:
         shutil.rmtree(checkpoint, ignore_errors=True)

@@ -53,8 +53,9 @@ class Replayed:
 def replay(recording: Recording, settings: ReplaySettings) -> Replayed:
     """Compute load vectors from the recorded samples, with the recorded batches.
 
-    Nothing else that is known of the cluster is used. Raises ConfigError for invalid
-    samples, PlimsollError where Spark fails.
+    Placement, and moves under a cooldown, come from the recorded snapshot. Raises
+    ConfigError for invalid samples or vectors, or if the state folder cannot be used;
+    PlimsollError if Spark fails.
     """
     # PySpark costs half a second, which a record that cannot be used need not pay.
     from collector.spark.session import Spark
@@ -73,7 +74,8 @@ def replay(recording: Recording, settings: ReplaySettings) -> Replayed:
 def replay_in(session: "SparkSession", recording: Recording, folder: Path) -> Replayed:
     """Replay as `replay` does, in a running Spark session.
 
-    folder: for scratch files.
+    folder: for scratch files, empty at first. Raises ConfigError for invalid samples or
+    vectors, PlimsollError if Spark fails.
     """
     return _Replay(recording, folder).run(session)
 
@@ -160,7 +162,7 @@ class _Replay:
 
 
 def placement_of(snapshot: Snapshot) -> ClusterState:
-    """Return the placement of a snapshot; all replicas count as in sync."""
+    """Return the placement of a snapshot: all replicas in sync, no reassignments."""
     header, columns = snapshot.header, snapshot.partitions
     return ClusterState(
         cluster_id=header.cluster_id,

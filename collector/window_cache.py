@@ -29,7 +29,9 @@ class WindowCache:
     def add(self, batch: int, found: pa.Table) -> pa.Table:
         """Add a batch's samples; return all samples of the window that it ends.
 
-        Both of schema `SAMPLES`.
+        Both of schema `SAMPLES`. The window ends at the newest sample. The first call reads
+        the files of the previous process, and there must be a sample in either. A folder
+        that cannot be written to is only logged.
         """
         before = self._read() if self._samples is None else self._samples
         together = concatenate([before, found], SAMPLES)
