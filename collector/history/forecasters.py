@@ -30,7 +30,11 @@ mean loads of these; NaN where no forecast is possible."""
 
 
 def as_now(past: LoadHistory, week: Ints) -> Floats:
-    """Repeat the newest known hour: what a plan for now alone takes for granted."""
+    """Repeat the newest known hour: what a plan for now alone takes for granted.
+
+    past: n partitions. week: (a,) hours of the week. Returns (n, a) means, NaN for partitions
+    without a known hour.
+    """
     known = past.samples > 0
     if not known.shape[1]:
         return np.full((len(known), len(week)), np.nan)
@@ -44,7 +48,9 @@ def seasonal_trend(past: LoadHistory, week: Ints) -> Floats:
 
     Seasonal naive with trend: growth is that of the newest week over the one before it.
     It is scaled by what the last day carried against what is usual at its hours. An hour
-    of the week that was never seen is taken as that hour of other days.
+    of the week that was never seen is taken as that hour of other days. Growth and scale
+    are clipped to 1 / `MOST_TREND` and `MOST_TREND`. week: (a,) hours of the week that follow
+    the history at once. Returns (n, a) means; NaN for hours of the day never seen.
     """
     growth = _growth(past)[:, None]
     age = np.arange(past.mean.shape[1])[::-1] / WEEK
@@ -104,7 +110,8 @@ def enough(past: LoadHistory) -> NDArray[np.bool_]:
 def backtest(forecast: Forecaster, past: LoadHistory) -> ForecastError:
     """Backtest: forecast each of the newest days from the hours before it.
 
-    Hours and partitions with too little history do not count.
+    The newest `held_back` days. Hours without a forecast or a known load, and partitions
+    without `enough` hours before the day, add 0 to both sums.
     """
     missed, carried = np.zeros(len(past.mean)), np.zeros(len(past.mean))
     hours = past.mean.shape[1]

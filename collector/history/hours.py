@@ -46,7 +46,7 @@ the hour knew the quantity; samples: vectors that did.
 def hourly(vectors: pa.Table) -> pa.Table:
     """Compute hourly statistics, schema `HOURS`, in no particular order.
 
-    vectors: schema `VECTORS` or `NEEDED`.
+    vectors: schema `VECTORS` or `NEEDED`; NaN, infinite and negative figures do not count.
     """
     ids, row = distinct_partitions(vectors)
     hour = vectors["time_ms"].to_numpy() // HOUR_MS
@@ -61,9 +61,9 @@ def hourly(vectors: pa.Table) -> pa.Table:
 
 
 def distinct_partitions(table: pa.Table) -> tuple[pa.Table, NDArray[np.int64]]:
-    """Return topic and partition of each partition in a table once, as p rows.
+    """Return each topic and partition of a table once, as p rows in no particular order.
 
-    Also (n,) the position in them of each of the table's rows.
+    Also (n,) the position in them of each of the table's rows. Topics must not be null.
     """
     topics = table["topic"].combine_chunks().dictionary_encode()
     topic = topics.indices.to_numpy().astype(np.int64)

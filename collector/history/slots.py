@@ -33,7 +33,10 @@ Ints = NDArray[np.int64]
 
 
 def first_hour(day: str) -> int:
-    """Return when a day, `YYYY-MM-DD`, begins in UTC, in hours since the epoch."""
+    """Return when a day, `YYYY-MM-DD`, begins in UTC, in hours since the epoch.
+
+    Raises ValueError for any other text.
+    """
     return (date.fromisoformat(day) - date(1970, 1, 1)).days * DAY
 
 
@@ -93,7 +96,7 @@ def slots(past: LoadHistory) -> dict[str, Floats]:
 
 
 def usual(past: LoadHistory, values: Floats) -> Floats:
-    """(n, 168) mean by hour of the week of (n, h) values, weighted by samples.
+    """Return the (n, 168) mean by hour of the week of (n, h) values, weighted by samples.
 
     NaN for hours of the week without samples.
     """

@@ -23,7 +23,8 @@ def statistics(group: Ints, values: NDArray[Any], groups: int) -> dict[str, NDAr
     NaN, infinite or negative do not count. One key of group and float bits is sorted,
     several times faster than sorting by two columns.
 
-    group: (n,) from 0 to groups - 1; groups < 2**32. values: (n,) float.
+    group: (n,) from 0 to groups - 1; groups < 2**32. values: (n,) float. A group without
+    values has NaN and 0 samples.
     """
     values = values.astype(np.float32)
     known = (values >= 0) & (values < np.inf)

@@ -29,7 +29,11 @@ class VectorFiles:
         self._newest_ms = 0
 
     def append(self, vectors: pa.Table, query: str, batch: int) -> None:
-        """Keep what a batch handed out, unless it comes too soon after the last."""
+        """Write a batch's vectors (schema `VECTORS`) to the file of this query and batch.
+
+        An empty table, or one less than `every_ms` newer than the last, is skipped. The
+        first of a day prunes. An OSError is only logged.
+        """
         times = vectors["time_ms"].to_numpy()
         if not len(times) or times.max() < self._newest_ms + self._every_ms:
             return
@@ -62,7 +66,7 @@ class VectorFiles:
         ).sort_by("time_ms")
 
     def prune(self, now_ms: int) -> None:
-        """Delete days older than `KEPT_DAYS` before `now_ms`."""
+        """Delete UTC days more than `KEPT_DAYS` before `now_ms` (since the epoch)."""
         oldest = f"date={_day(now_ms - KEPT_DAYS * _DAY_MS)}"
         for folder in self.folder.glob("date=*"):
             if folder.name < oldest:
@@ -70,7 +74,10 @@ class VectorFiles:
 
 
 def read_vectors(path: Path, since_ms: int = 0) -> pa.Table | None:
-    """Read one file, schema `VECTORS`; None if damaged or older than `since_ms`."""
+    """Read one file, schema `VECTORS`; None if it cannot be used or is older than `since_ms`.
+
+    A file that is missing or damaged is logged; age is by modification time.
+    """
     # The file is at least as new as what it holds: old ones need not be opened.
     try:
         if 1000 * path.stat().st_mtime < since_ms:

@@ -47,7 +47,7 @@ class WeeklyForecast:
     def write(self, path: Path) -> None:
         """Write the forecast to a file in one step, for the next start.
 
-        Raises OSError.
+        Raises OSError if the file cannot be written.
         """
         facts = {name: getattr(self, name) for name in _FACTS}
         meta = {_META: json.dumps(facts).encode()}
@@ -62,7 +62,8 @@ class WeeklyForecast:
     def accuracy(self, resources: Sequence[Resource]) -> LoadForecast:
         """Return how far backtests of these resources were off, as a share of the load.
 
-        The result is of no partitions and no slots yet.
+        Shares are of all partitions together, to 4 digits; resources that are not forecast,
+        or had no load in the backtest, are omitted. Partitions and slots are still empty.
         """
         known = [str(r) for r in resources if self.knows(r)]
         missed, as_now, carried = (
@@ -85,9 +86,10 @@ class WeeklyForecast:
         return str(resource) in RATES
 
     def by_topic(self, resource: Resource) -> Floats:
-        """(topics, 168) sum of the forecast loads of each topic's partitions.
+        """Return (topics, 168) the sum of the forecast loads of each topic's partitions.
 
-        In the units of the resource; partitions without a forecast count as 0.
+        In the units of the resource; partitions without a forecast count as 0. Raises
+        KeyError for a resource for which `knows` is False.
         """
         topic = self.table["topic"].combine_chunks().dictionary_encode()
         sums = np.zeros((len(self.topics), WEEK))
@@ -104,7 +106,11 @@ class WeeklyForecast:
         return np.array([self._row_of.get((names[t], p), none) for t, p in keys], int)
 
     def loads(self, resource: Resource, rows: Ints, week: Sequence[int]) -> Floats:
-        """(n, hours) of `rows` at hours of the week; NaN where too little is known."""
+        """Return (n, hours) the forecast loads, NaN where too little is known.
+
+        rows: (n,) as `rows` returns them. week: hours of the week, 0 to 167. In the units of
+        the resource; raises KeyError for one for which `knows` is False.
+        """
         at = np.ix_(rows, np.array(week, np.int64))
         return self._matrices[resource][at].astype(np.float64)
 

@@ -57,8 +57,10 @@ class MetricsClient:
     def get(self, url: str, accept: str) -> bytes:
         """Return the body of a page.
 
-        accept: the Accept header. Raises MetricsUnreachable for time-outs, refusals and
-        bodies over `MOST_BYTES`; its message omits the query, which may hold secrets.
+        url: http or https. accept: the Accept header. Raises MetricsUnreachable for
+        connection and TLS failures, time-outs, HTTP errors, redirects, truncated bodies,
+        bodies over `MOST_BYTES`, and secrets that have become unreadable; its message omits
+        the query, which may hold secrets.
         """
         end_s = time.monotonic() + self._access.timeout_s
         where = url.partition("?")[0]

@@ -131,7 +131,10 @@ class MatchedReports:
         )
 
     def of_partitions(self, figure: str) -> ReportedFigures:
-        """Return (n,) the latest value of a figure that each partition's leader reports."""
+        """Return (n,) the latest value of a figure that each partition's leader reports.
+
+        NaN without one; of equally new values the largest. Units as in `REPORTS`.
+        """
         return self._newest(figure, self.row, len(self.led.partition))
 
     def rates_of_partitions(self, figure: str) -> ReportedFigures:
@@ -146,7 +149,10 @@ class MatchedReports:
         return self._newest(figure, np.where(later, self.row, NONE), len(self.led.partition))
 
     def of_brokers(self, figure: str) -> ReportedFigures:
-        """Return (brokers,) the latest value of a figure of each whole broker."""
+        """Return (brokers,) the latest value of a figure of each whole broker.
+
+        In the order of `LedPartitions.brokers`; NaN without one, of equally new the largest.
+        """
         return self._newest(figure, self.broker, len(self.led.brokers))
 
     def of_topics(self, figure: str) -> ReportedFigures:
@@ -175,8 +181,9 @@ class MatchedReports:
     def split(self, figure: str, weights: Floats) -> ReportedFigures:
         """Split (n,) a topic's rate on a broker among the partitions it leads there.
 
-        By weight where all have one, else evenly. Measured is only what needs no split:
-        the rate of a partition alone, and 0.
+        weights: (n,) NaN where unknown. By weight where all of a topic on a broker have one
+        and their sum is above 0, else evenly; NaN where the broker reports no rate of the
+        topic. Measured is only what needs no split: the rate of a partition alone, and 0.
         """
         of, pairs = self.pair_of, len(self.pair_broker)
         alone = np.append(np.bincount(of[of >= 0], minlength=pairs) == 1, False)[of]
@@ -206,7 +213,11 @@ def find(known: Ints, values: Ints) -> Ints:
 
 
 def weighed(of: Ints, groups: int, weights: Floats) -> Bools:
-    """Return (n,) True in groups whose members all have a weight, not all of them 0."""
+    """Return (n,) True in groups whose members all have a weight, not all of them 0.
+
+    of: (n,) group of each, 0 to groups - 1, or -1 for none: False. weights: (n,) at least 0,
+    NaN where unknown.
+    """
     about = of >= 0
     lacking = np.bincount(of[about], np.isnan(weights[about]), groups)
     sums = np.bincount(of[about], np.nan_to_num(weights[about]), groups)
@@ -217,7 +228,7 @@ def weighed(of: Ints, groups: int, weights: Floats) -> Bools:
 def is_lone(of: Ints, groups: int, kinds: Ints) -> Bools:
     """Return (n,) True for members of groups of a single kind.
 
-    of, kinds: (n,) group of each, -1 for none, and its kind.
+    of: (n,) group of each, 0 to groups - 1, or -1 for none: False. kinds: (n,) not negative.
     """
     about = of >= 0
     least, most = np.full(groups + 1, _NEVER), np.full(groups + 1, NONE)
@@ -228,9 +239,10 @@ def is_lone(of: Ints, groups: int, kinds: Ints) -> Bools:
 
 
 def shares(of: Ints, groups: int, weights: Floats) -> Floats:
-    """Return (n,) each member's share of its group, by weight or evenly; else NaN.
+    """Return (n,) each member's share of its group, by weight or evenly.
 
-    of: (n,) group of each, -1 for none.
+    of: (n,) group of each, 0 to groups - 1, or -1 for none: NaN. weights: (n,) at least 0,
+    NaN where unknown. Evenly where a group lacks a weight, or all its weights are 0.
     """
     weight = np.where(weighed(of, groups, weights), weights, 1.0)
     about = of >= 0

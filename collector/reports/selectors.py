@@ -60,7 +60,8 @@ def selector(text: str) -> Selector:
 def figures(preset: str, own: Mapping[str, tuple[str, ...]]) -> Figures:
     """Return a preset's selectors, replaced by the operator's `own` for the figures there.
 
-    A figure with none is not read at all. Raises ConfigError for an invalid selector.
+    preset: a key of `PRESETS`, else KeyError. own: texts as `selector` takes them, by figure.
+    A figure with none is omitted. Raises ConfigError for an invalid selector.
     """
     chosen = {**PRESETS[preset], **own}
     return {
