@@ -26,7 +26,10 @@ class OutOfBounds(ValueError):
 
 
 def write_whole(table: pa.Table, path: Path) -> None:
-    """Write a file in one step, so that it is never seen half written. Raises OSError."""
+    """Write a file in one step, so that it is never seen half written.
+
+    An existing file is replaced. Raises OSError if it cannot be written.
+    """
     # Neither Spark nor a pattern for Parquet files finds this name.
     part = path.with_name(f".{path.name}.part")
     try:
@@ -40,7 +43,9 @@ def write_whole(table: pa.Table, path: Path) -> None:
 def read_whole(path: Path) -> pa.Table:
     """Read all rows of a file.
 
-    Raises OSError, ValueError, or OutOfBounds for more than `MOST_ROWS` rows.
+    Raises OSError if it cannot be read, ValueError (also Arrow's) if it is not a valid
+    Parquet file, OutOfBounds for more than `MOST_ROWS` rows or a row group of more than
+    `MOST_GROUP_BYTES`.
     """
     with pq.ParquetFile(path) as file:
         _check(path, file.metadata, MOST_ROWS)
@@ -50,7 +55,9 @@ def read_whole(path: Path) -> pa.Table:
 def count_by(path: Path, key: pa.Field) -> Counter[int]:
     """Count the rows of each value of an integer column; nulls are skipped.
 
-    Raises OSError, ValueError; OutOfBounds where a value has more than `MOST_ROWS`.
+    Raises OSError if the file cannot be read, Arrow's errors if it is not valid Parquet or
+    the column no integers, and OutOfBounds for more than `MOST_SCANNED` rows, `MOST_KEYS`
+    values, `MOST_ROWS` rows of one value, or `MOST_GROUP_BYTES` in a row group.
     """
     counts: Counter[int] = Counter()
     with pq.ParquetFile(path) as file:
@@ -67,7 +74,10 @@ def count_by(path: Path, key: pa.Field) -> Counter[int]:
 
 
 def longest(texts: pa.ChunkedArray) -> int:
-    """Return the bytes of the longest text in a dictionary-encoded column."""
+    """Return the bytes of the longest text in a dictionary-encoded column.
+
+    Chunks that are not dictionary-encoded are ignored; 0 without any text.
+    """
     sizes = (
         pc.max(pc.binary_length(chunk.dictionary)).as_py()
         for chunk in texts.chunks

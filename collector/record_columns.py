@@ -59,8 +59,9 @@ class RawRecords:
         return cls(content, start[:-1], length)
 
     def read(self, kind: str | np.dtype[Any], at: Positions) -> NDArray[Any]:
-        """(n,) values or structures of a type that begin at these positions.
+        """Return (n,) values or structures of a type that begin at these positions.
 
+        at: (n,) positions in `data`. Raises IndexError where a value would end beyond it.
         One gather of bytes takes as long as that of one value, so that fields that lie
         together are read together.
         """
@@ -79,7 +80,7 @@ class RecordFilter:
     def keep(self, good: Flags, reason: str, *columns: NDArray[Any]) -> list[Any]:
         """Return each column without its rows that are not `good`.
 
-        good: (n,) flags. Rows removed are counted under `reason`.
+        good: (n,) flags. columns: n rows each. Rows removed are counted under `reason`.
         """
         if good.all():
             return list(columns)
@@ -90,8 +91,9 @@ class RecordFilter:
 def texts(
     raw: RawRecords, start: Positions, length: NDArray[np.integer[Any]]
 ) -> tuple[pa.Array, Flags]:
-    """Return (n,) strings, and (n,) False where one is empty or not valid UTF-8.
+    """Return (n,) strings, and (n,) False where one is empty or not valid UTF-8: null.
 
+    start, length: (n,) positions in `raw.data`, and bytes; all must lie within the data.
     UTF-8 is checked once per distinct text: there are few.
     """
     order = np.argsort(

@@ -62,7 +62,7 @@ def claim(state_dir: Path, cluster_id: str, *, apart: bool = False) -> StateFold
 def scratch(state_dir: Path, prefix: str) -> Iterator[Path]:
     """Create a temporary folder in the state folder, deleted at the end.
 
-    Raises ConfigError where it cannot be created.
+    prefix: of its name. Raises ConfigError if it cannot be created.
     """
     with using(state_dir):
         state_dir.mkdir(parents=True, exist_ok=True)

@@ -34,7 +34,8 @@ class AnyBroker:
         """Send a request to one broker after another; return the first response.
 
         Each broker has `ANSWER_S` seconds; if all fail, the first one gets the connection's full
-        time-out. Raises the driver's errors: refusals at once, others after the last broker.
+        time-out. Raises AuthorizationError and IncompatibleBrokerVersion at once, the last
+        KafkaError or OSError after all brokers, and OSError if no broker is known.
         """
         from kafka.errors import AuthorizationError, IncompatibleBrokerVersion, KafkaError
 

@@ -33,7 +33,7 @@ class PartitionIndex:
         )
 
     def rows(self, layout: ResponseLayout) -> Ints:
-        """(m,) row in the cluster of each row of a response; -1 for unknown ones."""
+        """Return (m,) the cluster's row for each row of a response; -1 for unknown ones."""
         known = [self._position.get(name, -1) for name in layout.names]
         topic = np.array(known, np.int64)[layout.topic]
         keys = _keys(topic, layout.read(PARTITION))

@@ -73,6 +73,8 @@ class _Header:
 def about_offsets(partitions: Mapping[str, Sequence[int]], kind: int) -> EncodedRequest:
     """Build a ListOffsets request for one kind of offset, for one leader.
 
+    partitions: numbers by topic, all led by that broker. kind: `LATEST`, `EARLIEST` or
+    `EARLIEST_LOCAL`.
     The driver's own call asks for all metadata first and fails as a whole for one partition.
     """
     from kafka.protocol.consumer import ListOffsetsRequest
@@ -106,8 +108,8 @@ def about_groups() -> Any:
 def about_commits(admin: "KafkaAdminClient", groups: Sequence[str]) -> list[EncodedRequest]:
     """Build OffsetFetch requests for all offsets committed by these groups.
 
-    One request for all groups, or one per group before Kafka 3.0 (KIP-709); the groups'
-    coordinator must be asked.
+    One request for all groups, or one per group before Kafka 3.0 (KIP-709); none without
+    groups. The groups must share a coordinator, which is the broker to send them to.
     """
     from kafka.protocol.consumer import OffsetFetchRequest
 

@@ -17,7 +17,7 @@ class TopicRecreations:
     def see(self, cluster: ClusterState) -> frozenset[str]:
         """Return the names of topics created since the last call, by topic id.
 
-        Empty at the first call.
+        Empty at the first call. Includes topics that were created again with another id.
         """
         ids = {str(t.name): t.topic_id for t in cluster.topics}
         before, self._ids = self._ids, ids
