@@ -47,7 +47,7 @@ def test_the_spool_drops_old_records(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_what_interrupted_writes_leave_is_removed_in_time(tmp_path: Path) -> None:
+def test_leftovers_of_interrupted_writes_are_removed_in_time(tmp_path: Path) -> None:
     now_s = 1e9
     spool = Spool(tmp_path, lambda: now_s)
     for name in (".1000000000000-7.parquet.part", ".1000000000000-7.parquet", "notes.parquet"):
