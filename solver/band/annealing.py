@@ -50,7 +50,10 @@ EVEN_PRICE: Final = 1e-3
 
 
 class BandAnnealing:
-    """Annealing runs in sequence, each from the start or from the incumbent."""
+    """Annealing runs in sequence, each from the start or from the incumbent.
+
+    `prices` are (B, K) dual prices of deviation, and `start` (n, M) brokers, leader first.
+    """
 
     def __init__(self, search: Search, dual: BandDual, prices: Floats, start: Ints) -> None:
         self._search, self._dual, self._at = search, dual, start
@@ -64,8 +67,9 @@ class BandAnnealing:
         """Anneal over the pairs of row and broker up to a reduced cost, in units of F.
 
         Offers allowed placements to the search. Starts from the incumbent, or in the
-        first run from the start given; with excess left, a last phase also tries pairs
-        of higher reduced cost. Ends early where the search is over.
+        first run from the start given; if the incumbent has excess left, a last phase also
+        tries pairs of higher reduced cost. Charges its work, and ends early where the search
+        is over.
         """
         price = self._search.problem.costs.move
         at = self._at if self._runs == 0 else self.best()
@@ -99,7 +103,8 @@ class BandAnnealing:
         """Exchange moves for others of equal cost, so that deviations shrink.
 
         `needed` is the reduced cost, in units of F, that no pair of an equally good
-        plan exceeds.
+        plan exceeds. Replaces the incumbent without notifying the observer; does nothing
+        without one, or where its deviations are 0.
         """
         search, dual = self._search, self._dual
         imbalance = 0.0 if search.best is None else self._imbalance(search.best)

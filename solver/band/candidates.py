@@ -46,7 +46,9 @@ class BandCandidates:
     def within(self, cost: float, known: Placement | None) -> Choices:
         """Return the choices of rows with a reduced cost of at most `cost`.
 
-        The present placement and the known one are always included.
+        By row, the brokers that may hold and those that may lead, ascending; only rows with
+        more than one choice, or that must change. The present placement and the known one
+        are always included where rules allow them; `cost` is in units of F.
         """
         problem = self.dual.problem
         hold = (self._holds <= cost) | problem.home

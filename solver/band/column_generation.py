@@ -60,7 +60,7 @@ class GeneratedColumns:
 
 
 class ColumnGeneration:
-    """A restricted master program, and the columns it has."""
+    """A restricted master program, and the columns it has (Dantzig and Wolfe, 1960)."""
 
     def __init__(self, search: Search, dual: BandDual) -> None:
         self._search, self._dual, c = search, dual, dual.columns
@@ -83,7 +83,8 @@ class ColumnGeneration:
     def run(self) -> GeneratedColumns:
         """Generate columns until nothing is gained, or until its share of the work is done.
 
-        Proves the bound in the search.
+        That share is `SHARE`; the work is charged. Proves the bound in the search. Every row
+        needs an allowed placement: `BandDual.value` must be finite.
         """
         search, dual = self._search, self._dual
         prices = self._first_prices()

@@ -65,7 +65,9 @@ class BandDual:
     def reduced_costs(self, prices: Floats) -> tuple[Floats, Floats]:
         """Compute by how much F at least exceeds D with a broker in a row's placement.
 
-        Returns (n, B) for a replica on the broker, and (n, B) for the leader.
+        `prices` are (B, K). Returns (n, B) for a replica on the broker, and (n, B) for the
+        leader, in units of F; infinite for rows that may not change and where rules forbid
+        it. Fills `best` and `least`.
         """
         c = self.columns
         shape = len(self.best), len(self.problem.brokers)
@@ -77,7 +79,10 @@ class BandDual:
         return holds - least, leads - least
 
     def allowed(self, at: Ints) -> Placement | None:
-        """Return the placement of (n, M) brokers, leader first; None if it breaks a rule."""
+        """Return the placement of (n, M) brokers, leader first; None if it breaks a rule.
+
+        -1 fills. Rows that may not change keep the snapshot's leader; `at` has their home.
+        """
         leader = np.where(self.columns.free, at[:, 0], self.problem.leader)
         placement = Placement(replicas=at.astype(np.int64), leader=leader.astype(np.int64))
         return placement if is_allowed(self.problem, placement) else None

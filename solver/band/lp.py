@@ -19,7 +19,7 @@ from model.snapshot.snapshot import Bools, Floats, Ints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearSolution:
-    """Optimal value and dual prices over the columns known so far."""
+    """Optimal value and dual prices, in units of F, over the columns known so far."""
 
     objective: float
     prices: Floats
@@ -70,8 +70,9 @@ class BandProgram:
     def add(self, row: Ints, price: Floats, band: Ints, shift: Floats) -> None:
         """Add c placements of rows as columns.
 
-        `row` and `price` are (c,): the row of each placement, and its cost. `band` and
-        `shift` are (c, e): the bands whose sums it shifts, and by how much; -1 fills.
+        `row` and `price` are (c,): the row of each placement, and its cost in units of F.
+        `band` and `shift` are (c, e): the bands whose sums it shifts, each at most once, and
+        by how much; -1 in `band` fills.
         """
         infinity, objective = pywraplp.Solver.infinity(), self._solver.Objective()
         entries = zip(row.tolist(), price.tolist(), band.tolist(), shift.tolist(), strict=True)

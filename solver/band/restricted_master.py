@@ -51,11 +51,12 @@ class RestrictedMaster:
         """(n,) by how much staying costs more than the cheapest placement."""
 
     def run(self, search: Search, best: Ints, reach: float, work: float) -> None:
-        """Solve over placements of small reduced cost; offer the result.
+        """Solve over placements of small reduced cost; offer the result if it is allowed.
 
-        `best` is (n, M): the best placement known, leader first; it is the start and
-        always a choice. `reach` is the largest reduced cost in units of F, `work` the
-        work units allowed. Raises ValueError if CP-SAT rejects the model as invalid.
+        `best` is (n, M): the best placement known, leader first, -1 as filler; it is the
+        hint and always a choice. `reach` is the largest reduced cost in units of F, `work`
+        the work units for the solver; all work is charged to the search. Raises ValueError
+        if CP-SAT rejects the model as invalid.
         """
         best = _ordered(best)
         self._learn(best)

@@ -48,7 +48,7 @@ class Placements:
 def describe(c: Columns, row: Ints, at: Ints) -> Placements:
     """Compute the costs and shifts of deviation of placing (m,) rows on (m, M) brokers.
 
-    `at` has the leader first and -1 as filler.
+    `at` has the leader first and -1 as filler. Costs are in units of F.
     """
     shape = len(row), 2 * at.shape[1]
     broker, shift = np.full(shape, -1), np.zeros((*shape, c.scale.shape[1]))

@@ -42,7 +42,8 @@ def solve_band(search: Search) -> None:
 
     Problems of up to `FEW_PAIRS` pairs of row and broker go to the exact model; larger
     ones are solved by prices first, and by the exact model if that leaves feasibility
-    undecided. Results are left in `search`.
+    undecided and the exact model can hold it. Results are left in `search`: incumbent,
+    bound, or `infeasible`. Raises ValueError if CP-SAT rejects a model as invalid.
     """
     size = pairs(search.problem)
     if size > FEW_PAIRS:
@@ -57,7 +58,8 @@ def solve_by_prices(search: Search) -> None:
     """Prove a bound by dual prices, then improve plans and bound in rounds.
 
     The prices come from column generation (Dantzig and Wolfe, 1960). Sets
-    `search.infeasible` where some row has no allowed placement.
+    `search.infeasible` where some row has no allowed placement. Raises ValueError if CP-SAT
+    rejects a model as invalid.
     """
     dual = BandDual(search.problem)
     if not math.isfinite(dual.value(np.zeros(dual.home.shape))):

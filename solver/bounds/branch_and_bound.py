@@ -76,9 +76,9 @@ RAISES: Final = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 def branch_and_bound(local: LocalSearch) -> bool:
     """Improve incumbent and bound within the remaining work.
 
-    Returns False if the method does not suit the problem: where budgets or balance per
-    topic matter, which its bound ignores, where many rows are equal, or where there are
-    too many configurations.
+    The relaxation must be solved. Returns False, with nothing tried, without an incumbent,
+    where budgets are set or topics balanced one by one, which the bound ignores, and where
+    `list_configurations` returns None. Otherwise True, whether or not optimality is proved.
     """
     search = local.search
     budgets = bool((local.columns.budgets != NO_BUDGET).any())

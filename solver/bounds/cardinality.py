@@ -29,8 +29,10 @@ for searching their trees."""
 def prove_by_counts(best: Incumbent, end: float) -> None:
     """Search the trees of all numbers of moves, if few of them are open.
 
-    Ends at `end`, in work units of the search. Raises the proved bound or finds a
-    better incumbent; does nothing where a count far from the likely one is still open.
+    Ends at `end`, in work units that the search has spent. Raises the proved bound if all
+    trees are searched by then, and may find a better incumbent. Searches no tree where
+    the search is proved or stopped, or where a number `PROMISING_DISTANCE` from the most
+    promising one is still open.
     """
     search = best.local.search
     if search.proved or search.stopped:

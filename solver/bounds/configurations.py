@@ -36,7 +36,8 @@ class ConfigurationList:
     def part(self, rows: Ints) -> tuple[Configurations, Ints]:
         """Return the configurations of some rows and their (N',) indices in this list.
 
-        `rows` are positions in `self.rows`; the part numbers them from 0 in that order.
+        `rows` are positions in `self.rows`, at least one; the part numbers them from 0 in
+        that order.
         """
         c = self.configurations
         kept = np.concatenate([np.arange(c.start[r], c.start[r + 1]) for r in rows])
@@ -51,7 +52,8 @@ class ConfigurationList:
         """Return the list with a count of rows as one more deviation.
 
         `counts` is (N,): configurations that count. The deviation starts at 0, and each
-        row that takes one adds `stiffness`.
+        row that takes one adds `stiffness`, the root of the cost in units of F of a number
+        that is one off.
         """
         c, deviation = self.configurations, len(self.fixed)
         at, load = np.pad(c.at, ((0, 0), (0, 1))), np.pad(c.load, ((0, 0), (0, 1)))
@@ -77,7 +79,9 @@ EQUALS: Final = 0.25
 def list_configurations(local: LocalSearch) -> ConfigurationList | None:
     """List the configurations that no reduced cost rules out; unloaded rows stay.
 
-    Returns None if there are too many, or if many rows are identical.
+    The search must have an incumbent and solved dual prices. Returns None if there are more
+    than `MOST_CONFIGURATIONS`, none at all, or if over `EQUALS` of the rows are identical to
+    another one. Unloaded rows that need not move are at home.
     """
     problem, c = local.search.problem, local.columns
     among = open_choices(local)

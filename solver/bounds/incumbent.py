@@ -84,7 +84,8 @@ class Incumbent:
     def explore(self, c: Configurations, tree: SearchTree, nodes: int) -> int:
         """Explore a tree for up to `nodes` nodes, or until limits must be checked.
 
-        Returns the code of `solver.kernels.configuration_search.explore`.
+        Returns `EXHAUSTED`, `INTERRUPTED` or `FOUND`, as
+        `solver.kernels.configuration_search.explore` does; charges the work.
         """
         search, before = self.local.search, int(tree.counter[EFFORT])
         effort = min(MOST_EFFORT, int(search.work_left / WORK_PER_OPERATION))
@@ -96,7 +97,8 @@ class Incumbent:
     def exhaust(self, c: Configurations, tree: SearchTree, end: float) -> bool:
         """Offer every better plan under a tree's cutoff; return whether it completed.
 
-        The tree must be of all rows; the search stops at `end` work units.
+        The tree must be of all rows. Stops, and returns False, when the search has spent
+        `end` work units or is over.
         """
         while not self.local.search.over(end):
             found = self.explore(c, tree, MANY_NODES)
@@ -117,7 +119,10 @@ class Incumbent:
 
 
 def found_choice(tree: SearchTree) -> Ints:
-    """Return a copy of the choice that the tree has just found: (R,) indices of configurations."""
+    """Return a copy of the choice that the tree has just found: (R,) indices of configurations.
+
+    Only right after `explore` has returned `FOUND`.
+    """
     chosen: Ints = tree.chosen[tree.counter[LEVEL] + 1].copy()
     return chosen
 

@@ -67,8 +67,9 @@ MOST_NULL_STEPS: Final = 60
 def improve_bound(local: LocalSearch, work: float) -> None:
     """Prove a better bound for rows with one replica, within `work` work units.
 
-    Does nothing where rows have several replicas, without an incumbent, or where there
-    are too many pairs of rows and brokers.
+    Also grows the tree of large partitions, if there is one. Does nothing without an
+    incumbent or where `has_choices` is False: rows with several replicas, or too many pairs
+    of rows and brokers. The relaxation must be solved.
     """
     c, r, search = local.columns, local.relaxation, local.search
     if not has_choices(c, r) or search.best is None:
@@ -88,8 +89,8 @@ def improve_bound(local: LocalSearch, work: float) -> None:
 def directions(dims: int) -> Floats:
     """Return (G, K) prices spread over all directions, as shares of the largest one.
 
-    Along each dimension, and up to `MOST_PAIRED` dimensions also along pairs of two, in
-    the lengths `GRID_LENGTHS`.
+    Along each of the K = `dims` dimensions, both ways, and up to `MOST_PAIRED` dimensions
+    also along pairs of two, in the lengths `GRID_LENGTHS`.
     """
     found = [_unit(dims, {d: s}) for d in range(dims) for s in (1, -1)]
     ratios = ((1, 1), (2, 1), (1, 2)) if dims <= MOST_PAIRED // 2 else ((1, 1),)

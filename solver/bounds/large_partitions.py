@@ -107,8 +107,9 @@ class LargePartitionTree:
     def grow(self, work: float) -> None:
         """Branch for up to `work` work units, and prove the resulting bound.
 
-        After the first node, the second, the fourth and so on, the cheapest child is
-        followed down to a start (diving).
+        At first, and after 1, 3, 7 and so on solved nodes, the child of least bound is
+        followed down to a start (diving). Ends early with the search, at `MOST_SOLVED` nodes,
+        or once the incumbent is proved optimal.
         """
         search, end = self.search, self.search.work + work
         while self.waiting and self.solved < MOST_SOLVED and not search.over(end):

@@ -25,6 +25,7 @@ def prove_over_open_choices(local: LocalSearch) -> None:
 
     Reduced-cost fixing: choices whose reduced cost exceeds the gap cannot be part of a better
     plan, so the exact model decides only the others. Does nothing without an incumbent.
+    Raises ValueError if CP-SAT rejects the model as invalid.
     """
     search = local.search
     if search.best is None:
@@ -35,9 +36,11 @@ def prove_over_open_choices(local: LocalSearch) -> None:
 
 
 def open_choices(local: LocalSearch) -> Choices:
-    """Return the choices whose reduced cost is within the gap, by row.
+    """Return the choices whose reduced cost is within the gap: holders and leaders by row.
 
-    Those of the snapshot and of the incumbent, which must exist, are always included.
+    Brokers are positions, for each row that may change. The gap is that between F of the
+    incumbent, which must exist, and the bound of the dual prices. Choices of the snapshot and
+    of the incumbent are always included where rules allow them.
     """
     search = local.search
     problem, best = search.problem, search.best

@@ -40,8 +40,8 @@ class RowChoices:
 def has_choices(c: Columns, r: Relaxation) -> bool:
     """Return whether every row has a single replica and the choices are few enough.
 
-    At most `MOST_CHOICES` pairs of row and broker, on two brokers or more, with
-    something to balance.
+    There must be 1 to `MOST_CHOICES` pairs of row and broker, two brokers or more, and a
+    balanced dimension.
     """
     single = c.home.shape[1] == 1 and bool((c.rf == 1).all())
     small = 0 < len(r.rows) * len(c.scale) <= MOST_CHOICES
@@ -52,7 +52,9 @@ def find_choices(search: Search, c: Columns, r: Relaxation) -> RowChoices:
     """Find the rows for which reduced costs leave more than one broker.
 
     A broker is left out where its cost at the relaxation's prices exceeds the row's
-    least by more than the gap, so no better plan can use it.
+    least by more than the gap between F and bound, so no better plan can use it. The
+    relaxation must be solved, and `has_choices` hold; without an incumbent no broker that
+    rules allow is left out.
     """
     cost, same = (np.empty((len(r.rows), len(c.scale))) for _ in range(2))
     least_with(c, np.zeros(c.scale.T.shape), r.rows, same, cost, r.scratch)

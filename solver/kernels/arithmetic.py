@@ -31,7 +31,7 @@ def draw(state: Array) -> int:
 
 @compiled
 def below(state: Array, n: int) -> int:
-    """Return a random number from 0 to n - 1; advances `state` as `draw` does."""
+    """Return a random number from 0 to n - 1, for n from 1 to 2^31; advances `state` as `draw`."""
     return (draw(state) * n) >> 31
 
 

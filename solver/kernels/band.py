@@ -20,9 +20,10 @@ from solver.kernels.problem_arrays import Columns
 def cheapest_of_all(c: Columns, q: Floats, best: Ints, least: Floats, r: PricingScratch) -> None:
     """Find the cheapest placement of every row that may change.
 
-    `q` is (K, B), prices per unit of load. Fills `best`, (n, M) brokers, leader first, and
-    `least`, (n,) costs in units of F: 0 for rows that stay, infinite where no placement is
-    allowed.
+    `q` is (K, B), prices per unit of load. Fills `best`, (n, M) brokers, leader first, -1 as
+    filler, and `least`, (n,) costs in units of F, of changes and of loads at these prices.
+    Rows that may not change get their home and 0; `least` is infinite, and `best` undefined,
+    where no placement is allowed.
     """
     lowest = lowest_prices(q)
     least[:] = 0.0
@@ -45,9 +46,9 @@ def describe_placements(
 ) -> None:
     """Compute what m placements cost, and what they change in the deviations.
 
-    `row` is (m,) and `at` (m, M) brokers of each, leader first. Fills `price`, (m,), in units
-    of F, `broker`, (m, 2M) brokers that gain or lose load, -1 as filler, and `shift`, (m, 2M,
-    K) by how much.
+    `row` is (m,) and `at` (m, M) brokers of each, leader first, -1 as filler. Fills `price`,
+    (m,), in units of F, `broker`, (m, 2M) brokers that gain or lose load, and `shift`, (m, 2M,
+    K): how their deviations change. `broker` must be filled with -1 and `shift` with 0 before.
     """
     for i in range(len(row)):
         p, count = row[i], 0
@@ -72,7 +73,7 @@ def placement_price(c: Columns, p: int, at: Ints, i: int) -> float:
     """Compute the cost of placing row p on the brokers `at[i]`, leader first, in units of F.
 
     Each broker without a replica in the snapshot costs `c.price`, another leader
-    `c.leader_price`.
+    `c.leader_price`. `at` is (m, M), -1 as filler.
     """
     price = 0.0 if at[i, 0] == c.home[p, 0] else c.leader_price
     for k in range(c.rf[p]):

@@ -79,8 +79,10 @@ def new_band_scratch(
     """Allocate working memory for a run from `at`, (n, M) brokers, leader first.
 
     `pairs` are (m,) rows, ascending, and (m,) brokers that a step may combine.
-    `deviation_prices` are (K,) of one mean load outside the band and of a squared deviation,
-    `tolerance` is (K,), `heat` (stages,) temperatures, and `seed` starts the random numbers.
+    `deviation_prices` are (K,) prices of one mean load outside the band, and (K,) prices of a
+    squared deviation, in units of F. `tolerance` is (K,), half the width of each band; `heat`
+    (stages,) temperatures in units of F; `seed`, not negative, starts the random numbers.
+    Call `evaluate_start` before the first step.
     """
     n = len(c.rf)
     record = BandScratch(
@@ -116,9 +118,10 @@ def anneal_band(
 ) -> tuple[float, float]:
     """Anneal, keeping the cheapest placement seen in `w.best`.
 
-    `part` holds the first step, the one before which to pause, and the total; `least_gain` is
-    the least improvement of a new best. `value` and `least` are the costs of the state and of
-    `w.best`, from `evaluate_start` or the previous part; they are returned after these steps.
+    `part` holds the first step, the one before which to pause, and the total. A new best must
+    be cheaper by more than `least_gain`. `value` and `least` are the costs of the state and of
+    `w.best`: both from `evaluate_start` at first, then as the previous part returned them. All
+    are in units of F. Changes `s`; there must be at least one pair.
     """
     first, end, steps = part
     for step in range(first, end):
@@ -139,7 +142,7 @@ def anneal_band(
 def evaluate_start(c: Columns, s: State, w: BandScratch) -> float:
     """Compute the costs of all brokers and rows of a state; return their sum, in units of F.
 
-    Sets the scratch memory's costs, and its list of changed rows.
+    Sets `w.cost` and the list of changed rows, which `anneal_band` needs.
     """
     value = 0.0
     for b in range(len(w.cost)):

@@ -29,8 +29,9 @@ LIFTS = 4
 def place_cheapest(x: Relaxed, prices: Floats) -> None:
     """Put the whole mass of each row on the broker where it is cheapest.
 
-    `prices` is (B, K), of deviation; sets `x.q` and `x.mass`, and considers only
-    brokers where the row `may` be.
+    `prices` is (B, K), of deviation, in units of F. Sets `x.q` and `x.mass`, and considers
+    only brokers where the row `may` be, of which each row needs one. Of equally cheap
+    brokers the first is taken.
     """
     _price_at(x, prices)
     x.mass[:, :] = 0.0
@@ -64,7 +65,9 @@ def _cheapest_two(x: Relaxed, p: int) -> tuple[int, float, float]:
 def restore(x: Relaxed, at: Ints, row: Ints, broker: Ints, mass: Floats) -> None:
     """Restore a stored point, except for rows decided otherwise since.
 
-    `at` is (R,): where whole rows are. `row`, `broker` and `mass` are (M,): split rows.
+    `at` is (R,): the broker of each whole row. `row`, `broker` and `mass` are (m,): the places
+    of split rows, with the share of the row there. Sets `x.mass` alone; a row decided by
+    `x.decided` is whole on its broker.
     """
     x.mass[:, :] = 0.0
     for p in range(len(at)):
@@ -162,13 +165,13 @@ def _shift(x: Relaxed, p: int) -> None:
 def relax(
     x: Relaxed, within: float, cut: float, looks: int, most: int, small: float
 ) -> tuple[float, float, int]:
-    """Solve the relaxation from the present masses; the best prices are left in
-    `prices`.
+    """Solve the relaxation from the present masses; `x.prices` gets the best prices.
 
     Ends when value and bound are within `within`, when the bound reaches `cut`, after
     `looks` pricings of all rows, or after `most` operations. Gains of a row below
-    `small` count as none. Returns the bound, the value, and the approximate number of
-    operations.
+    `small` count as none. Returns the bound, the value, both in units of F without the
+    refund, and the approximate number of operations. The bound is -inf, and `x.prices`
+    unchanged, if `looks` is 0.
     """
     value, best = relaxed_value(x), -np.inf
     all_, one = x.cost.size * (len(x.weight) + 1), x.cost.shape[1] * len(x.weight)
@@ -196,8 +199,8 @@ def relax(
 def most_split(x: Relaxed) -> tuple[int, float]:
     """Return the row that gains most by being split, and its gain; -1 where all are whole.
 
-    The gain is by how much the expected cost of deviations would rise if the row were
-    put on one broker drawn by its masses.
+    The gain, in units of F, is the rise of the expected cost of deviations if the row were
+    put on one broker drawn by its masses. Of equal rows the first is returned.
     """
     row, most = -1, 0.0
     for p in range(len(x.cost)):
@@ -215,10 +218,12 @@ def most_split(x: Relaxed) -> tuple[int, float]:
 
 @compiled
 def price_children(x: Relaxed, p: int, found: Floats) -> int:
-    """Fill found, (B,), with the least rise of the bound with row p on each broker.
+    """Fill `found`, (B,), with the least rise of the bound with row p on each broker.
 
-    The best prices are kept on the other brokers; those of the broker itself follow
-    what it would hold. Returns the approximate number of operations.
+    The rise is in units of F, over what `x.prices` prove; infinite where p may not be.
+    Call `relax` first: `x.prices` is kept on the other brokers, and the prices of the
+    broker itself follow what it would hold. Sets `x.q`; returns the approximate number of
+    operations.
     """
     brokers, rows = len(x.fixed), len(x.cost)
     _price_at(x, x.prices)

@@ -73,11 +73,12 @@ def solve_brokers(
 ) -> tuple[float, float, int]:
     """Solve the subproblems of brokers `first` to `end` - 1 at multipliers mu, (n,).
 
-    `eta` is (B, K), any prices; a broker's are moved to where its base is higher.
-    `held` is (I,): a set of each broker to start from, replaced by the best one found.
-    Values are exact to `within`, unless `nodes` branchings are too few. Returns the sum
-    of the proved values, how far the sets found may be from them in total, and the
-    approximate number of operations.
+    `mu` is what each row pays, in units of F. `eta` is (B, K), any prices of deviation; a
+    broker's are moved in place to where its base is higher. `held` is (I,): a set of each
+    broker to start from, replaced by the best one found. Each broker's value is exact to
+    `within`, in units of F, unless `nodes` branchings are too few. Returns the sum of the
+    proved values, the sum of the values found less it, and the approximate number of
+    operations. `t` is overwritten: concurrent calls need their own.
     """
     total, open_, effort = 0.0, 0.0, 0
     for b in range(first, end):

@@ -39,7 +39,7 @@ class _Wait(event.Listener):
             log.warning(ONCE if self.cached else ALWAYS)
 
     def on_end(self, _event: Any) -> None:
-        """A loop is compiled."""
+        """Do nothing when a loop is compiled; numba requires the method."""
 
 
 _wait = _Wait()
@@ -50,7 +50,8 @@ _register("numba:compile", _wait)
 def sources_version() -> str:
     """Numba's version with a digest of the kernels' sources.
 
-    A cached loop contains the loops it calls, and numba checks only its own file.
+    A cached loop contains the loops it calls, and numba checks only its own file. Raises
+    OSError if a source cannot be read.
     """
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
@@ -65,7 +66,8 @@ def compiled(function: F) -> F:
     """Compile a function at its first call, and cache the result on disk if possible.
 
     Strict IEEE arithmetic: without `fastmath` nothing is reordered or fused, so every
-    processor gives the same bits. The interpreter's lock is released.
+    processor gives the same bits. The interpreter's lock is released. Where neither the
+    source folder nor the user's cache folder is writable, nothing is cached.
     """
     made: Any = numba.njit(nogil=True, error_model="numpy")(cast("Any", function))
     try:
@@ -89,7 +91,7 @@ class Reference(structref.StructRefProxy):
 
 
 def by_reference(kind: type[F]) -> type[F]:
-    """Let compiled loops take records of a class by reference: see `linked`.
+    """Let compiled loops take records of a NamedTuple class by reference: see `linked`.
 
     The compiled type and the class of the references become attributes of the class, since
     the compiler's cache finds them by name.
@@ -120,7 +122,10 @@ def by_reference(kind: type[F]) -> type[F]:
 
 
 def linked(record: F) -> F:
-    """Create a reference to a record of a class that is passed `by_reference`."""
+    """Create a reference to a record of a class decorated with `by_reference`.
+
+    Arrays that are contiguous and writable are shared with the record, others copied.
+    """
     kind: Any = type(record)
     parts = tuple(
         np.require(part, requirements=["C", "W"]) if isinstance(part, np.ndarray) else part
@@ -132,7 +137,10 @@ def linked(record: F) -> F:
 
 
 def changed(reference: F, **parts: Array) -> F:
-    """Create a reference to the same record, but for these arrays."""
+    """Create a reference to a copy of the record in which `parts` replace fields by name.
+
+    The other arrays are shared. Raises ValueError for a name that is not a field.
+    """
     return cast("F", linked(cast("Any", reference).record._replace(**parts)))
 
 

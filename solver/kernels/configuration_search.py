@@ -82,10 +82,11 @@ def anneal_choice(
 ) -> float:
     """Anneal from a choice, (R,); leave the best one found there, and return its F.
 
-    `fixed` is (J,) deviations from all other rows; `start`, (R + 1,), and `may`, (A,),
-    list the configurations that each row may take. `hot` is the first temperature in
-    units of F, and `cooling` its factor per step. `random` is (1,) uint64 and is
-    advanced.
+    `chosen` holds indices of configurations and is changed in place. `fixed` is (J,)
+    deviations from all other rows, scaled to weight 1. Row r may take the configurations
+    may[start[r]:start[r + 1]], at least one; `start` is (R + 1,), and R at least 1. `hot` is
+    the temperature before the first step, in units of F, and `cooling` its factor per step.
+    `random` is (1,) uint64, not 0, and is advanced.
     """
     v = np.empty(len(fixed))
     value = _value_of(c, fixed, chosen, v)
@@ -229,11 +230,11 @@ def _enter(c: Configurations, t: SearchTree, level: int, heat: float) -> bool:
 def explore(c: Configurations, t: SearchTree, nodes: int, effort: int, heat: float) -> int:
     """Continue until a choice under the cutoff is found, or for `nodes` nodes.
 
-    `effort` limits the operations, and `heat` is the temperature of the smoothing, in
-    units of F. Returns `FOUND`: `chosen` below the present level has the choice and
-    `figure[VALUE]` its value, and the caller may lower the cutoff; `EXHAUSTED`: no
-    choice has a value under `figure[FLOOR]`; `INTERRUPTED`: too many nodes or
-    operations.
+    The caller sets `figure[CUTOFF]` first. `effort` limits the operations of this call, and
+    `heat` is the temperature of the smoothing, in units of F. Returns `FOUND`: row
+    `counter[LEVEL]` + 1 of `chosen` has the choice and `figure[VALUE]` its F, and the caller
+    may lower the cutoff and call again; `EXHAUSTED`: no choice has a value under
+    `figure[FLOOR]`; `INTERRUPTED`: `nodes` or `effort` is used up, and a call resumes.
     """
     last, most = t.counter[NODES] + nodes, t.counter[EFFORT] + effort
     while t.counter[LEVEL] >= 0:

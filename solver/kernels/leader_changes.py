@@ -16,8 +16,8 @@ from solver.kernels.problem_arrays import Columns
 def best_leader(c: Columns, s: State, p: int) -> tuple[int, float]:
     """Return the slot of row p that should lead, and the change of F, at most 0.
 
-    (0, 0.0) where the present leader is best or the row may not change. Limits and
-    budgets are not considered.
+    (0, 0.0) where the present leader is best or the row may not change; of equal slots the
+    first. Limits and budgets are not considered.
     """
     best, least = 0, 0.0
     if not c.free[p] or not c.led[p]:
@@ -46,7 +46,8 @@ def largest_gain(c: Columns, s: State) -> float:
 def sweep_leaders(c: Columns, s: State, threshold: float) -> int:
     """Change the leader of each row where F falls by more than `threshold`.
 
-    Limits and budgets hold throughout. Returns the number of changed rows.
+    Visits the rows in order. Changes that would exceed a limit or a budget are not made;
+    `threshold` is in units of F. Returns the number of changed rows.
     """
     changed = 0
     for p in range(len(s.at)):

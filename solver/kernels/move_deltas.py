@@ -41,9 +41,10 @@ def copied(state: State) -> State:
 
 
 def adopt(state: State, other: State, rows: Array, brokers: Array) -> None:
-    """Copy what another state, once equal, has changed in some rows and brokers.
+    """Copy what `other`, which began as a copy of `state`, has changed.
 
-    Totals that all brokers share, of topics and budgets, are left as they are.
+    Only the given rows and brokers, both by position, are copied. Totals that all brokers
+    share, of topics and budgets, are left as they are.
     """
     state.at[rows] = other.at[rows]
     for name in ("v", "used", "held", "into", "out"):
@@ -53,7 +54,8 @@ def adopt(state: State, other: State, rows: Array, brokers: Array) -> None:
 def new_state(c: Columns, at: Array) -> State:
     """Build the state of a placement: its loads, counts, deviations and used budgets.
 
-    `at` is (n, M) brokers, leader first, and is copied.
+    `at` is (n, M) brokers, leader first, -1 as filler, and is copied. Rows that may not change
+    count in loads, but not in the used budgets.
     """
     brokers, topics = len(c.scale), c.topic_weight.shape[1]
     most_topics = int(c.topic.max(initial=-1)) + 1
@@ -149,7 +151,7 @@ def has_moved(c: Columns, s: State, p: int) -> bool:
 def reassign(c: Columns, s: State, p: int, to: Array) -> None:
     """Move all replicas of row p to `to`, (M,) brokers, leader first; updates all sums.
 
-    Rules are not checked.
+    Rules are not checked; row p must be free to change. `to` must not be a part of `s.at`.
     """
     _count(c, s, p, -1)
     for k in range(c.rf[p]):
@@ -173,7 +175,8 @@ def holds(s: State, p: int, rf: int, b: int) -> bool:
 def may_take(c: Columns, p: int, b: int) -> bool:
     """Return whether a replica of row p may be on broker b after the plan.
 
-    Considers states, pins and returns, but neither limits nor racks.
+    On a broker of its home, whether it may stay there. Considers broker states, pins,
+    explicit placements and barred returns, but neither limits nor how replicas share racks.
     """
     for k in range(c.rf[p]):
         if c.home[p, k] == b:
@@ -194,7 +197,10 @@ def may_lead(c: Columns, p: int, b: int) -> bool:
 
 @compiled
 def may_move(c: Columns, s: State, p: int, k: int, b: int) -> bool:
-    """Return whether the replica in slot k of row p may move to broker b, as in `may_take`."""
+    """Return whether the replica in slot k of row p may move to broker b.
+
+    By `may_take`, and for slot 0 by `may_lead`; False if b already holds a replica of p.
+    """
     if holds(s, p, c.rf[p], b) or not may_take(c, p, b):
         return False
     return k > 0 or may_lead(c, p, b)
@@ -237,7 +243,7 @@ def _leader_changes(c: Columns, p: int, i: int, j: int) -> int:
 def move_delta(c: Columns, s: State, p: int, k: int, j: int) -> float:
     """Compute the change of F when the replica in slot k of row p moves to broker j.
 
-    Slot 0 leads. Rules are not checked.
+    Slot 0 leads. Rules are not checked; j must not hold a replica of the row.
     """
     i = s.at[p, k]
     loads = c.lead if k == 0 else c.follow
@@ -261,8 +267,8 @@ def move_delta(c: Columns, s: State, p: int, k: int, j: int) -> float:
 def interaction_delta(c: Columns, s: State, p: int, k: int, q: int, k2: int, back: bool) -> float:
     """Compute by how much two moves together change F beyond the sum of both.
 
-    The replica in slot k of row p goes to the broker of slot k2 of row q, which goes
-    elsewhere; `back` if to where the first one came from.
+    The replica in slot k of row p goes to the broker of slot k2 of row q, whose replica goes
+    elsewhere. `back`: it goes to the broker that the first one leaves. p and q differ.
     """
     i, j = s.at[p, k], s.at[q, k2]
     one = c.lead if k == 0 else c.follow
@@ -286,7 +292,7 @@ def interaction_delta(c: Columns, s: State, p: int, k: int, q: int, k2: int, bac
 def move(c: Columns, s: State, p: int, k: int, j: int) -> None:
     """Move the replica in slot k of row p to broker j, and update all sums of the state.
 
-    Rules are not checked; j must not hold the row.
+    Rules are not checked; row p must be free to change, and j must not hold a replica of it.
     """
     i = s.at[p, k]
     _count_changed(c, s, p, -1)
@@ -304,7 +310,7 @@ def move(c: Columns, s: State, p: int, k: int, j: int) -> None:
 def lead_delta(c: Columns, s: State, p: int, k: int) -> float:
     """Compute the change of F when slot k of row p leads instead of slot 0.
 
-    Rules are not checked.
+    k is at least 1. Rules are not checked.
     """
     i, j = s.at[p, 0], s.at[p, k]
     change = 0.0
@@ -318,7 +324,10 @@ def lead_delta(c: Columns, s: State, p: int, k: int) -> float:
 
 @compiled
 def change_leader(c: Columns, s: State, p: int, k: int) -> None:
-    """Let slot k of row p lead by swapping slots 0 and k, and update all sums of the state."""
+    """Let slot k of row p lead by swapping slots 0 and k, and update all sums of the state.
+
+    Rules are not checked; row p must be free to change.
+    """
     i, j = s.at[p, 0], s.at[p, k]
     _count_changed(c, s, p, -1)
     _carry(c, s, p, 0, i, -1)
@@ -341,7 +350,11 @@ def fits(c: Columns, s: State, b: int) -> bool:
 
 @compiled
 def within_budgets(c: Columns, s: State, p: int, i: int, j: int) -> bool:
-    """Return whether all budgets of the plan hold after row p has moved from i to j."""
+    """Return whether all budgets hold in this state, after row p has moved from i to j.
+
+    Of the budgets per topic and per broker, only those of p's topic, of replicas into broker
+    j and out of broker i are checked.
+    """
     for x in range(4):
         if s.spent[x] > c.budgets[x]:
             return False
@@ -357,7 +370,8 @@ def within_budgets(c: Columns, s: State, p: int, i: int, j: int) -> bool:
 def racks_hold(c: Columns, s: State, p: int) -> bool:
     """Return whether row p complies with its rack rule or placement in this state.
 
-    A row that has not moved complies with a rack rule unless it must move.
+    A row without a new replica complies with a rack rule unless it must change; an explicit
+    placement must always match.
     """
     g = c.group[p]
     mode = c.mode[g]

@@ -73,7 +73,7 @@ class AnnealingScratch(NamedTuple):
 def new_annealing_scratch(c: Columns, x: Candidates, brokers: int) -> AnnealingScratch:
     """Allocate working memory for annealing subsets of up to `brokers` brokers.
 
-    Sized for the rows of `x`; each concurrent annealing needs its own.
+    Sized for the rows of `x` and brokers of `c`; each concurrent annealing needs its own.
     """
     most, rows = c.home.shape[1], max(1, len(x.row))
     items = rows * most
@@ -169,11 +169,12 @@ def anneal(
 ) -> tuple[float, int]:
     """Anneal on one subset of brokers, `effort` steps per item but at most `most`.
 
-    `mine` are the candidates that may change, which no concurrent subset shares. With
-    over `MANY` items each gets a tenth of the effort: most are far from a change, and
-    another subset gains more. The temperature falls from `hot` to `cold`, in units of F.
-    `seed`, uint64 and not 0, starts the random numbers. Returns the change of F, at most 0,
-    and the number of steps.
+    An item is a replica on `subset`, (z,) brokers, that may go elsewhere in it. `mine` are
+    positions in `x` of the candidates that may change, which no concurrent subset shares.
+    With over `MANY` items each gets a tenth of the effort: most are far from a change. The
+    temperature falls from `hot` to `cold`, in units of F. `seed`, uint64 and not 0, starts
+    the random numbers. Leaves the best state seen in `s`; returns its change of F, at most 0,
+    and the number of steps, 0 without items.
     """
     items = _gather(c, s, x, mine, subset, w)
     steps = min(most, effort * items // (10 if items > MANY else 1))

@@ -116,7 +116,8 @@ class SearchTree(NamedTuple):
 def new_tree(c: Configurations, v: Array, pi: Array) -> SearchTree:
     """Create a tree with the root alone.
 
-    `v` is (J,) deviations from all other rows, and `pi` (J,) prices to start from.
+    `v` is (J,) deviations from all other rows, and `pi` (J,) prices to start from. The cutoff
+    is infinite until the caller sets `figure[CUTOFF]`.
     """
     rows, most, dims = len(c.start) - 1, len(c.price), len(v)
     deep = rows + 1
@@ -308,10 +309,11 @@ def _keep(t: SearchTree, level: int, pi: Array, bound: float, best: float) -> fl
 
 @compiled
 def bound_node(c: Configurations, t: SearchTree, level: int, heat: float) -> float:
-    """Compute the lower bound of a node's F; costs and masses are left in the tree.
+    """Compute a lower bound of F below the node at `level`, by Newton's method.
 
-    Ascends from the prices of `level` at ten times `heat`, the temperature in units of
-    F, then at `heat`, unless the bound already exceeds the cutoff.
+    Ascends from the prices `pi` of the level at ten times `heat`, the temperature in units of
+    F, then at `heat`, and keeps the best prices there. Stops as soon as the bound reaches
+    `figure[CUTOFF]`; otherwise `cost`, `mass` and `least` are those at the best prices.
     """
     t.now[:] = t.pi[level]
     best = _ascend(c, t, level, 10.0 * heat, -np.inf, 1e-2 * heat)

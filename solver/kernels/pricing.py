@@ -58,7 +58,7 @@ def change_cost(c: Columns, p: int, at: Array) -> float:
     """Compute what row p pays, in units of F, for changing to `at`, (M,) leader first.
 
     `c.price` for each broker without a replica in the snapshot, and `c.leader_price`
-    for another leader.
+    for another leader. Nothing is refunded to rows that must move.
     """
     total = 0.0
     for k in range(c.rf[p]):
@@ -88,7 +88,8 @@ def discounted(price: float, discount: float) -> float:
 def price_row(c: Columns, q: Array, p: int, discount: float, r: PricingScratch) -> None:
     """Fill `r.follow` and `r.lead` with loads at prices q, (K, B), plus costs of changes.
 
-    The costs of changes are lowered as in `discounted`; forbidden brokers cost infinity.
+    In units of F. Costs of changes are lowered as in `discounted`; forbidden brokers cost
+    infinity. `r.follow` is not filled for a row with one replica, except on its home.
     """
     brokers = q.shape[1]
     g = c.group[p]
@@ -142,7 +143,9 @@ def _price_home(c: Columns, q: Array, p: int, change: float, r: PricingScratch) 
 def cheapest(c: Columns, p: int, r: PricingScratch) -> float:
     """Return the cost of the cheapest configuration of the priced row p, in units of F.
 
-    Its brokers, leader first, are left in `r.best`; infinite where no configuration is allowed.
+    Call `price_row` first. `r.best` gets its brokers, leader first, in `c.rf[p]` places.
+    Infinite, and `r.best` undefined, where no configuration is allowed. Staying at home is
+    allowed whatever the racks, unless the row must change or has an explicit placement.
     """
     if c.rf[p] == 1:
         at = 0
@@ -191,8 +194,9 @@ def _lead_by(r: PricingScratch, rf: int, at: Array, without: int, leader: int) -
 def greedy(c: Columns, p: int, r: PricingScratch) -> float:
     """Choose the cheapest followers of the priced row p within the caps per rack.
 
-    Fills `r.chosen`, in ascending order of their costs, and returns the sum of these in units
-    of F; infinite, and `r.chosen` incomplete, where there are too few brokers.
+    Call `price_row` first. Fills `r.chosen` with `c.rf[p]` brokers, in ascending order of
+    their costs, and returns the sum of these in units of F; infinite, and `r.chosen`
+    incomplete, where there are too few brokers. Of equal brokers the first is chosen.
     """
     g = c.group[p]
     r.in_rack[:] = 0
@@ -255,8 +259,8 @@ def _or_home(c: Columns, p: int, r: PricingScratch, least: float) -> float:
 def stays_cheapest(c: Columns, q: Array, lowest: Array, p: int, discount: float) -> bool:
     """Tell cheaply whether no configuration can beat home, by the lowest prices (K,).
 
-    A conservative test: True is always right. Costs of changes are lowered by
-    `discount`.
+    A conservative test: True is always right. `q` is (K, B), `lowest` as in
+    `lowest_prices`, or below. Costs of changes are lowered as in `discounted`.
     """
     rf = c.rf[p]
     if c.forced[p]:

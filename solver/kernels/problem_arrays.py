@@ -160,7 +160,8 @@ def unit_prices(c: Columns, pi: Array) -> Array:
 def prices_in_file(problem: Problem, pi: Array) -> Array:
     """Return (B, counted) prices as a plan file has them, from (B, K) prices of deviation.
 
-    They are 0 for dimensions of weight 0, which the columns leave out.
+    `counted` is the number of the problem's balanced columns. Prices are 0 for those of
+    weight 0, which `Columns` omits; none is rounded.
     """
     found: Array = np.zeros(problem.slope.shape)
     found[:, problem.weight > 0] = pi
@@ -170,7 +171,8 @@ def prices_in_file(problem: Problem, pi: Array) -> Array:
 def sum_loads_at(c: Columns, rows: Array, at: Array) -> Array:
     """Add up the loads, (B, K) as shares of the mean, of rows on the brokers `at`.
 
-    `rows` is (m,) and `at` (m, M), leader first; -1 fills.
+    `rows` is (m,) and `at` (m, M) or (m, 1), leader first; -1 fills. Brokers that are not
+    balanced get 0.
     """
     found: Array = np.zeros(c.scale.shape)
     for k in range(at.shape[1]):
@@ -191,7 +193,8 @@ def _units(problem: Problem) -> Array:
 def leader_first(c: Columns, replicas: Array, leader: Array) -> Array:
     """Return (n, M) brokers of a placement, leader first; home for rows that may not move.
 
-    `replicas` is (n, M) in any order and `leader` is (n,), both broker positions.
+    `replicas` is (n, M) in any order and `leader` is (n,), both broker positions, -1 as filler
+    and for none. Followers are in ascending order; fillers are last.
     """
     at = np.take_along_axis(replicas, _order(replicas, leader), axis=1)
     return np.where(c.free[:, None], at, c.home).astype(np.int64)
@@ -200,7 +203,7 @@ def leader_first(c: Columns, replicas: Array, leader: Array) -> Array:
 def placement_of(problem: Problem, at: Array) -> Placement:
     """Convert (n, M) positions of brokers, leader first and -1 as filler, to a placement.
 
-    Rows that may not change are as in the snapshot.
+    Fillers are -1. Rows that may not change are as in the snapshot.
     """
     free = problem.may.fixed_reason == 0
     return Placement(

@@ -38,7 +38,7 @@ class Candidates(NamedTuple):
 
 
 def new_candidates(row: Array, may: Array) -> Candidates:
-    """Build candidates from `row`, (m,) rows, and `may`, (m, B): where each may move."""
+    """Build candidates from `row`, (m,) rows, and `may`, (m, B) uint8 bits of each broker."""
     return linked(Candidates(row=row, may=may))
 
 
@@ -55,8 +55,11 @@ def find_candidates(
 ) -> int:
     """Fill `row` and `may` with changes whose reduced cost is within the limits.
 
-    `q` is (K, B); `within` limits new replicas and `lead_within` leader changes, in
-    units of F. Returns the number of rows found, at most `len(row)`.
+    `q` is (K, B), prices per unit of load; `rows` lists rows to consider, which must be free
+    to change. `within` limits new replicas and `lead_within` leader changes, in units of F;
+    with one replica only `within` counts. Brokers where a replica may stay are always
+    included. `may` is (m, B) uint8. Returns the number of rows found, at most `len(row)`;
+    the places behind them are undefined.
     """
     brokers = q.shape[1]
     lowest = lowest_prices(q)
@@ -146,9 +149,11 @@ def _exchange_costs(
 
 @compiled
 def large_rows(c: Columns, rows: Array, size: float, row: Array, may: Array) -> int:
-    """Find rows with a load of at least `size` means; they may go anywhere allowed.
+    """Fill `row` and `may` with rows whose load is at least `size` means in a dimension.
 
-    Prices split large partitions, so reduced costs say little about where they belong.
+    `row` is (m,) and `may` (m, B): every broker that pins, states and returns allow. Prices
+    split large partitions, so reduced costs say little about where they belong. Returns
+    the number of rows found, at most `len(row)`.
     """
     found = 0
     for i in range(len(rows)):

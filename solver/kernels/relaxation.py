@@ -46,7 +46,7 @@ class Masses(NamedTuple):
 
 
 def new_masses(c: Columns, room: int) -> Masses:
-    """Create masses with all rows whole at home, and space for `room` configurations."""
+    """Create masses with all rows whole at home, and space for `room` configurations, >= 1."""
     following = np.arange(1, room + 1, dtype=np.int64)
     following[-1] = NONE
     record = Masses(
@@ -90,7 +90,7 @@ def _drop_node(m: Masses, p: int, node: int) -> None:
 def cost_of(r: PricingScratch, at: Array, rf: int) -> float:
     """Compute the cost of a configuration of the priced row, in units of F.
 
-    `at` is (rf,) brokers, leader first.
+    `at` has `rf` brokers, leader first. Call `price_row` first.
     """
     total = r.lead[at[0]]
     for k in range(1, rf):
@@ -167,7 +167,8 @@ def _curvature(c: Columns, p: int, old: Array, new: Array) -> float:
 def place_forced_rows(c: Columns, m: Masses, v: Array, q: Array, r: PricingScratch) -> bool:
     """Move rows that may not stay to their cheapest configuration.
 
-    Returns False if a row has none.
+    Prices q, (K, B), and deviations v, (B, K), are updated row by row. Returns False at the
+    first row without an allowed configuration.
     """
     lowest = np.full(v.shape[1], -np.inf)
     for p in range(len(c.home)):
@@ -182,7 +183,11 @@ def place_forced_rows(c: Columns, m: Masses, v: Array, q: Array, r: PricingScrat
 
 @compiled
 def sweep(c: Columns, m: Masses, v: Array, q: Array, rows: Array, r: PricingScratch) -> int:
-    """Visit rows once, in order; return how many were priced."""
+    """Take one pairwise step of each of `rows`, in order; return how many were priced.
+
+    Updates the masses, deviations v, (B, K), and prices q, (K, B) per unit of load, which
+    must be those of v. Without unused nodes, rows keep the configurations they have.
+    """
     lowest = lowest_prices(q)
     priced = 0
     for i in range(len(rows)):
@@ -244,7 +249,10 @@ def _forget_if_whole(c: Columns, m: Masses, p: int) -> None:
 
 @compiled
 def drop_empty(c: Columns, m: Masses, rows: Array) -> None:
-    """Remove configurations with a mass of 1e-12 or less; each row keeps at least one."""
+    """Remove configurations of `rows` with a mass of 1e-12 or less, but for a row's last one.
+
+    A row that is whole at home again loses its only node, unless it must change.
+    """
     for i in range(len(rows)):
         p = rows[i]
         node = m.head[p]
@@ -266,8 +274,9 @@ def price_all(
     """Look for configurations that rows could be split over, at prices q, (K, B).
 
     A configuration cheaper than all that a row knows gets a node without mass, also if
-    it costs up to `near` more than home for a row that has no nodes yet. Returns the
-    numbers of nodes made and of rows priced.
+    it costs up to `near` more than home, in units of F, for a row that has no nodes yet.
+    Returns the numbers of configurations added and of rows priced; none is added without
+    unused nodes.
     """
     lowest = lowest_prices(q)
     made, priced = 0, 0
@@ -302,7 +311,8 @@ def price_all(
 def dual_value(c: Columns, pi: Array, r: PricingScratch) -> float:
     """Compute the bound that prices pi, (B, K), prove, before the refund is subtracted.
 
-    It is lowered by `ROUNDING` of the magnitudes that were summed.
+    `pi` is of deviation, and 0 on brokers that are not balanced. In units of F, lowered by
+    `ROUNDING` of the magnitudes that were summed; infinite if a row has no allowed place.
     """
     brokers, dims = pi.shape
     q = np.empty((dims, brokers))

@@ -52,7 +52,8 @@ def new_relaxed(
 ) -> Relaxed:
     """Create a relaxation with nothing decided and no mass placed.
 
-    `cost` is (R, B), `load` (R, K), `scale` and `fixed` (B, K), `weight` (K,).
+    `cost` is (R, B), `load` (R, K), `scale` and `fixed` (B, K), `weight` (K,), as in the
+    fields of `Relaxed`. K is at least 1.
     """
     size = np.sqrt(sum(w * x * x for w, x in zip(weight, load.T, strict=True)))
     record = Relaxed(
@@ -181,7 +182,8 @@ def _step(
 def mix(x: Relaxed, small: float, steps: int) -> int:
     """Move split rows to where F is least, on the same brokers.
 
-    Ends after `steps` steps, or where one gains less than `small`. Returns the
+    Ends after `steps` steps, or where one gains less than `small`, in units of F. `x.v` and
+    `x.q` must be those of the masses (`relaxed_value`), and are updated. Returns the
     approximate number of operations.
     """
     row, broker = np.nonzero(x.mass > 0.0)

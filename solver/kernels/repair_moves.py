@@ -63,7 +63,10 @@ def new_limits(cap: Array, replicas: Array, most: int) -> Limits:
 
 @compiled
 def excess_of(s: State, m: Limits, b: int) -> float:
-    """Compute by how much broker b exceeds its limits, as a sum of shares of them."""
+    """Compute by how much broker b exceeds its limits, as a sum of shares of them.
+
+    Loads over a limit by a share of at most `OVER` count as within it.
+    """
     total = 0.0
     for d in range(s.used.shape[1]):
         if s.used[b, d] > m.cap[b, d] * (1 + OVER):
@@ -77,8 +80,10 @@ def excess_of(s: State, m: Limits, b: int) -> float:
 def relieve(c: Columns, s: State, m: Limits, b: int, rows: Array) -> int:
     """Find the change of one row on broker b that lowers the excess most.
 
-    Of equal changes, the one with the least loaded brokers is taken. Returns the row,
-    -1 for none; `m` holds where it goes and what that changes.
+    `rows` are those with a replica on b. Of equal changes, the one with the least loaded
+    brokers is taken; changes that break racks, limits or budgets are not considered. Returns
+    the row, -1 for none; `m.at` and `m.change` hold its configuration and what that changes.
+    The state is left as it was.
     """
     m.change[0], m.change[1] = -GAIN, np.inf
     found = -1
@@ -191,9 +196,10 @@ def exchange(
 ) -> int:
     """Find the two replicas whose exchange lowers the excess of broker b most.
 
-    Each keeps its slot: a leader's broker leads. `rows` are those on b, `others` is (x,
-    2): rows and slots of replicas to exchange with, and `tries` limits the pairs.
-    Returns the pair, index in `rows` x len(others) + index in `others`; -1 for none.
+    Each takes the other's broker and keeps its slot, so slot 0 still leads. `rows` are those
+    with a replica on b, `others` is (x, 2): rows and slots of replicas to exchange with, and
+    `tries` limits the pairs. Returns the pair, index in `rows` x len(others) + index in
+    `others`; -1 for none. The state is left as it was.
     """
     m.change[0] = -GAIN
     found, looked = -1, 0
@@ -250,7 +256,7 @@ def _pair_change(c: Columns, s: State, m: Limits, p: int, slot: int, q: int, oth
 def swap(c: Columns, s: State, p: int, slot: int, q: int, other: int) -> None:
     """Exchange the brokers of two replicas: slot `slot` of row p, and `other` of row q.
 
-    Rules are not checked.
+    Rules are not checked; neither broker may hold a replica of both rows.
     """
     b, t = s.at[p, slot], s.at[q, other]
     move(c, s, p, slot, t)
@@ -261,8 +267,10 @@ def swap(c: Columns, s: State, p: int, slot: int, q: int, other: int) -> None:
 def spread(c: Columns, s: State, p: int) -> bool:
     """Move one replica of row p to the least loaded broker of another rack.
 
-    Returns False, with nothing changed, where no single replica can repair the racks.
-    Costs of moves are ignored, so that a repair is the same whatever moves cost.
+    Row p must be one that may not stay (`c.forced`). Takes the move that racks, limits and
+    budgets allow and that raises the cost of deviations least; costs of moves are ignored,
+    so that a repair is the same whatever moves cost. Returns False, with nothing changed,
+    where no single replica can repair the racks.
     """
     least, slot, to = np.inf, -1, -1
     for k in range(c.rf[p]):
@@ -289,7 +297,10 @@ def spread(c: Columns, s: State, p: int) -> bool:
 
 @compiled
 def single_move_pays(c: Columns, s: State, gain: float) -> bool:
-    """Return whether some allowed move of one replica lowers F by more than `gain`."""
+    """Return whether some allowed move of one replica lowers F by more than `gain`.
+
+    Leader changes alone are not considered. The state is left as it was.
+    """
     for p in range(len(s.at)):
         if not c.free[p] or not c.led[p]:
             continue

@@ -23,11 +23,7 @@ def _local_cost(c: Columns, s: State, at: Array, rf: int) -> float:
 
 @compiled
 def allowed_now(c: Columns, s: State, p: int) -> bool:
-    """Return whether the placement of row p in the state exceeds no limit.
-
-    Checks the row's rack rule, the limits of the brokers that it is on, and the budgets; whether
-    these brokers may hold or lead it is checked by `may_take` and `may_lead`.
-    """
+    """Return whether row p complies with racks, limits and budgets in this state."""
     if not racks_hold(c, s, p):
         return False
     for k in range(c.rf[p]):
@@ -65,7 +61,8 @@ def place_forced(c: Columns, s: State, rows: Array, r: PricingScratch) -> bool:
     """Move rows that may not stay to where F rises least, in the given order.
 
     Each row is priced at the present deviations plus half of its own effect, so that a
-    single row is placed at its least true cost. Returns False if a row found no place.
+    single row is placed at its least true cost. Returns False at the first row without an
+    allowed place; the rows before it stay placed.
     """
     brokers, dims = s.v.shape
     q = np.empty((dims, brokers))
@@ -112,8 +109,8 @@ def _to_cheapest(c: Columns, s: State, p: int, q: Array, r: PricingScratch) -> b
 def round_relaxed(c: Columns, m: Masses, s: State, order: Array) -> None:
     """Move each row to the best of the configurations that it is split over.
 
-    `order` lists the rows. Those with over 0.9 of their mass in one configuration go there
-    first, if that is allowed; the others go where F is lowest after that.
+    `order` lists the rows; the others stay in place. Those with over 0.9 of their mass in one
+    configuration go there first, if that is allowed; the others go where F is lowest after that.
     """
     held = np.empty(2 * c.home.shape[1], np.int64)
     for stage in range(2):
@@ -156,7 +153,8 @@ def _is_nearly_whole(m: Masses, p: int) -> bool:
 def place_single_replicas(c: Columns, s: State, rows: Array, to: Array) -> None:
     """Move rows with one replica to the brokers `to`, one after the other.
 
-    `rows` and `to` are (m,). A row that would break a rule stays where it is.
+    `rows` and `to` are (m,). A row stays where it is if it would break racks, limits or
+    budgets; broker states, pins and returns are not checked.
     """
     target = np.empty(c.home.shape[1], np.int64)
     for i in range(len(rows)):

@@ -62,7 +62,11 @@ def new_master(brokers: int, sets: int, length: int) -> BundleMaster:
 
 @compiled
 def add_sets(m: BundleMaster, p: Subproblems, held: Bools) -> None:
-    """Add the set that each broker holds, `held`, (I,); sets that are too long are left out."""
+    """Add the set of choices that each broker holds, `held`, (I,).
+
+    Sets of more than L rows are not added. In a full list, a set replaces the one that
+    has been without weight for longest.
+    """
     for b in range(len(m.used)):
         length = 0
         for i in range(p.start[b], p.start[b + 1]):
@@ -168,9 +172,12 @@ def _mix(m: BundleMaster, b: int, t: float, mu: Floats, mark: Ints) -> float:
 def solve_master(
     m: BundleMaster, centre: Floats, t: float, mu: Floats, small: float
 ) -> tuple[float, int]:
-    """Fill mu, (R,), with the best multipliers near the centre.
+    """Fill `mu`, (R,), with the best multipliers near `centre`, (R,).
 
-    Returns the model's value there, and the approximate number of operations.
+    Every broker needs a known set. `t` is the weight of the proximal term: the larger, the
+    farther `mu` may go. Ends when the brokers' mixes are too expensive by at most `small` in
+    total, in units of F. Returns the model's value at `mu`, an upper model of the bound, and
+    the approximate number of operations.
     """
     for p in range(len(mu)):
         mu[p] = centre[p] + t

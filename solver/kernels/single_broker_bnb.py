@@ -67,7 +67,8 @@ class BrokerTree(NamedTuple):
 def new_tree(start: Ints, direction: Floats, nodes: int) -> BrokerTree:
     """Allocate memory for the largest broker, and for `nodes` nodes to be branched on.
 
-    `start` is (B + 1,): first choice of each broker. `direction` is (G, K).
+    `start` is (B + 1,): first choice of each broker. `direction` is (G, K): the grid's prices
+    as shares of the largest one, which `scale_grid` turns into prices.
     """
     most = int(np.diff(start).max(initial=1))
     count, dims = direction.shape
@@ -124,8 +125,10 @@ def _toggle(t: BrokerTree, k: int, z: Floats) -> None:
 
 @compiled
 def descend(weight: Floats, t: BrokerTree, many: int, z: Floats, value: float) -> tuple[float, int]:
-    """Make single flips, the best first, while they lower the value.
+    """Make or undo single flips, the best first, while they lower the value.
 
+    `many` is the number of flips listed, z, (K,), the residual and `value` the value of the
+    set in `t.flipped`; z and `t.flipped` are changed in place.
     Returns the value reached, and the approximate number of operations.
     """
     effort = 0
@@ -145,8 +148,10 @@ def descend(weight: Floats, t: BrokerTree, many: int, z: Floats, value: float) -
 
 @compiled
 def pair_up(weight: Floats, t: BrokerTree, many: int, z: Floats, value: float) -> tuple[float, int]:
-    """Make two flips at a time among the first ones listed, while they lower the value.
+    """Make or undo up to two flips at a time while they lower the value.
 
+    Only among the first `many` listed. z, (K,), is the residual and `value` the value of the
+    set in `t.flipped`; z and `t.flipped` are changed in place.
     Returns the value reached, and the approximate number of operations.
     """
     effort = 0
@@ -203,7 +208,11 @@ def sum_rests(t: BrokerTree, many: int) -> None:
 
 @compiled
 def lift(weight: Floats, t: BrokerTree, many: int, root: Floats, price: Floats) -> float:
-    """Compute by how much the base rises when a broker's eta rises by `price`, (K,)."""
+    """Compute by how much the base rises when a broker's eta rises by `price`, (K,).
+
+    In units of F. `root` is (K,), the residual at the present eta, and `many` the number of
+    flips considered.
+    """
     found = 0.0
     for d in range(len(root)):
         found += price[d] * root[d] - price[d] * price[d] / (4.0 * weight[d])
@@ -260,9 +269,11 @@ def branch(
 ) -> tuple[float, float, int]:
     """Decide flip after flip, best first, until the gap is at most `within`.
 
-    `best` is the value of the set in `t.flipped`, which is replaced by a better one; at
-    most `nodes` nodes are branched on. Returns a bound of every set's value, the best
-    value found, and the number of nodes branched on.
+    Call `scale_grid` and `sum_rests` first. `root` is (K,), the residual without flips, and
+    `best` the value of the set in `t.flipped`, which is replaced by a better one. At most
+    `nodes` nodes are branched on, fewer if the memory is full. Returns a lower bound of every
+    set's value, the best value found, both in units of F over the base, and the number of
+    nodes branched on.
     """
     t.depth[0], t.cost[0], t.parent[0] = 0, 0.0, -1
     t.z[0, :] = root

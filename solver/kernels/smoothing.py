@@ -35,7 +35,10 @@ class Options(NamedTuple):
 
 
 def list_options(c: Columns, m: Masses, rows: Array) -> Options:
-    """List the configurations of these rows, with their loads and costs; none of whole rows."""
+    """List the configurations of `rows`, (rows,), with their loads, and costs in units of F.
+
+    A row without nodes, whole at home, has none; leave such rows out for `ascend`.
+    """
     count, most, dims = _count_options(m, rows), c.home.shape[1], c.lead.shape[1]
     record = Options(
         start=np.zeros(len(rows) + 1, np.int64),
@@ -85,9 +88,11 @@ def _fill_options(c: Columns, m: Masses, rows: Array, o: Options) -> None:
 def smooth_dual(
     c: Columns, o: Options, unsplit: Array, t: float, pi: Array, grad: Array, mass: Array
 ) -> float:
-    """Compute value and gradient of the smoothed dual, negated; fill each option's mass.
+    """Compute the smoothed dual at prices pi, (B, K), negated, in units of F.
 
-    `unsplit` is (B, K): loads of all rows that are not listed.
+    `unsplit` is (B, K): loads of all rows that are not listed, as shares of the mean, and t
+    > 0 the temperature in units of F. Fills `grad`, (B, K), with the negated gradient, 0 on
+    brokers that are not balanced, and `mass`, (options,), with each option's share of its row.
     """
     brokers, dims = pi.shape
     total = 0.0
@@ -172,7 +177,9 @@ def ascend(
 ) -> int:
     """Maximise the smoothed dual over pi, (B, K), in place; return the evaluations.
 
-    Ends when the squared gradient, weighted as in F, is below `small`.
+    Other arguments as in `smooth_dual`; `mass` is filled with the shares at the final prices.
+    Ends when the squared gradient, weighted as in F, is at most `small`, after about `most`
+    evaluations, or where no step along the direction gains.
     """
     brokers, dims = pi.shape
     memory = 20

@@ -31,9 +31,10 @@ def repair_exactly(
     """Look for a placement that repairs more than the known one, within the budget.
 
     `broken` is (n,): rows whose racks to repair. Returns the better placement, or else the
-    known one, and whether no allowed placement repairs more. No model is built where the work
-    would not suffice for building it, or where an excess is so many limits that 64-bit
-    integers cannot hold it. Raises ValueError if CP-SAT rejects the model as invalid.
+    known one, and whether no allowed placement repairs more. Returns the known one unproved,
+    without a model, where the work left does not suffice for building it, or where 64-bit
+    integers cannot hold the excess. Nothing is proved where a partition's load exceeds `MOST`
+    limits. Charges the work to `budget`. Raises ValueError if CP-SAT rejects the model as invalid.
     """
     building = WORK_OF_PAIR * pairs(problem)
     if building >= budget.work_left or not _representable(problem, broken):

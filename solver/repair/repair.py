@@ -98,8 +98,9 @@ class Repair:
 def find_repair(problem: Problem, limits: SolveLimits, observer: SolveObserver) -> Repair:
     """Repair what can be repaired, within a share of the search budget.
 
-    Nothing is repaired where no placement was found for the forced rows. Raises
-    AssertionError if a repair breaks a rule, which is a bug.
+    The share is `SHARE` of `limits.work`, plus what reasons take. Nothing is repaired where no
+    placement was found for the forced rows. Raises AssertionError if a repair breaks a rule,
+    which is a bug, and ValueError if CP-SAT rejects its model as invalid.
     """
     broken = repairable(problem)
     if not is_broken(problem):
@@ -262,7 +263,11 @@ class _RepairSearch:
         return True
 
     def reasons(self, found: Placement, rows: Ints) -> Iterator[str]:
-        """Yield why each row that may move still shares racks."""
+        """Yield, in order, why each of `rows`, which share racks in `found`, is not repaired.
+
+        Values of `REASONS_UNREPAIRED`; allows the budget a further `EXPLAINING_SHARE`, and
+        gives the reason "work" for rows beyond it or beyond `MOST_EXPLAINED`.
+        """
         if not len(rows):
             return
         budget = self._budget
@@ -299,7 +304,8 @@ class _RepairSearch:
 def ruled_out(problem: Problem, placement: Placement) -> str:
     """Name the constraint that alone prevents a paying move; empty if nothing does.
 
-    For the objective `variance`, where a single move can pay for itself.
+    The result completes a warning of the plan. Only for the objective `variance`, where a
+    single move can pay for itself: empty for `band`, and where no broker may take load.
     """
     if problem.band or not problem.may.alive.any():
         return ""

@@ -86,7 +86,8 @@ class Relaxation:
 def solve_relaxation(r: Relaxation, work: float) -> None:
     """Improve dual prices and bound to convergence, for up to `work` work units.
 
-    Call `warm_up` first.
+    Call `warm_up` first. Leaves them in `r.prices` and `r.bound`; ends early when the observer
+    asks to stop. At least one bound is computed.
     """
     end = r.work + work
     pi = 2.0 * r.columns.weight * r.v

@@ -24,8 +24,10 @@ MOST_SWEEPS: Final = 40
 def plan_leaders_only(problem: Problem, planned: Placement) -> LeadersOnly | None:
     """Find a plan of leader changes alone by descent; nothing is proved about it.
 
-    Returns None where it would not lower F, where a partition has to move anyway, or where the
-    plan itself moves no replica. No broker over a limit ends up with more load.
+    `planned` is the placement of the full plan. Returns None where leader changes would not
+    lower F, where a partition must change anyway, where the full plan moves no replica, or
+    where no partition has two. Repairs of the problem are not kept. No broker over a limit
+    ends up with more load.
     """
     if not _moves_replicas(problem, planned) or int(problem.rf.max(initial=0)) < 2:
         return None

@@ -119,7 +119,7 @@ def search_locally(search: Search, work: float) -> LocalSearch | None:
 
     Large neighbourhood search (Shaw, 1998) by simulated annealing from a rounded
     Lagrangian relaxation. Returns the search as it ended; None where no start was found
-    that keeps every rule.
+    that keeps every rule, or where a row that must move has nowhere to go.
     """
     local = LocalSearch(search)
     with local.around.threads:
@@ -224,8 +224,8 @@ def _anneal_briefly(local: LocalSearch, arms: tuple[Arm, ...], work: float) -> N
 def has_large_partitions(c: Columns) -> bool:
     """Return whether large partitions decide how good a plan can be.
 
-    They are larger than `LARGE_LOAD` of a broker's mean and hold `DECISIVE_SHARE` of
-    the load; prices say little about where they belong.
+    True where partitions with a load above `LARGE_LOAD` of a broker's mean hold more than
+    `DECISIVE_SHARE` of the load; prices say little about where they belong.
     """
     size = c.lead.max(axis=1, initial=0.0)
     return bool(size[size > LARGE_LOAD].sum() > DECISIVE_SHARE * c.holding.sum())
@@ -242,7 +242,7 @@ def _better_start(local: LocalSearch, one: State, other: State) -> State:
 
 
 def offer(local: LocalSearch) -> None:
-    """Offer the state's placement to the search if it is allowed."""
+    """Offer the placement of `local.state` to the search; ignore it if it breaks a rule."""
     problem = local.search.problem
     placement = placement_of(problem, local.state.at)
     if is_allowed(problem, placement):

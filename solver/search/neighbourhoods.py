@@ -69,7 +69,11 @@ class ArmWorkspace:
 
 
 class Neighbourhoods:
-    """What neighbourhoods are drawn from, with caches of the candidates."""
+    """What neighbourhoods are drawn from, with caches of the candidates.
+
+    `relaxation` must be solved before the first `anneal`, unless prices come from `follow`.
+    The caller closes `threads`.
+    """
 
     def __init__(self, relaxation: Relaxation, seed: int) -> None:
         self.threads = ThreadPoolExecutor(THREADS)
@@ -91,8 +95,10 @@ class Neighbourhoods:
         Neighbourhoods share no broker, and a row belongs to the one that holds its replica
         number `turn`; so they do not interact, and their order does not matter. Each thread
         works on its own state, so that none waits for another's cache. Takes `effort` steps
-        per item, but at most `most` in all, and leaves the remaining neighbourhoods unchanged
-        when the observer asks to stop. Returns the change of F and the number of steps.
+        per item, but at most `most` in all (at least 1 per neighbourhood), and leaves the
+        remaining neighbourhoods unchanged when the observer asks to stop. Changes `state`;
+        its totals of budgets and topics may be stale after several threads. Returns the change
+        of F, at most 0, and the number of steps plus one per candidate row.
         """
         r, c, ready = self._relaxation, self._relaxation.columns, self._ready(arm)
         brokers = self._rng.permutation(np.flatnonzero(c.holding))
@@ -166,7 +172,7 @@ class Neighbourhoods:
 def largest_first(c: Columns, rows: Ints) -> Ints:
     """Sort rows by the largest of their loads as leaders, in descending order.
 
-    Equal rows keep their order.
+    Takes and returns (m,) positions of rows. Equal rows keep their order.
     """
     size = c.lead[rows].max(axis=1, initial=0.0)
     return rows[np.argsort(-size, kind="stable")]

@@ -53,7 +53,7 @@ class Search(Budget):
     def offer(self, placement: Placement) -> None:
         """Make a placement the incumbent if its F is lower, and notify the observer.
 
-        Rules are not checked: see `is_allowed`.
+        Rules are not checked: see `is_allowed`. Nothing happens at an equal F.
         """
         value = objective(self.problem, placement)
         if value < self.objective:
@@ -73,7 +73,9 @@ class Search(Budget):
     def prove_by_prices(self, bound: float, prices: Floats) -> None:
         """Keep a lower bound of F and the (B, K) prices that prove it, if it is higher.
 
-        The prices must be rounded as in a plan file, which has them for checking.
+        B brokers, and K balanced columns of the problem, including those of weight 0. The
+        prices must be rounded as in a plan file, so that the bound can be checked from it.
+        A `price_bound` below 0 is kept as 0.
         """
         if self.prices is None or bound > self.price_bound:
             self.price_bound, self.prices = max(0.0, bound), prices
