@@ -135,9 +135,12 @@ def _numbers(document: Any, place: str) -> Iterator[tuple[str, Any]]:
 def check_times(document: Any, place: str = "") -> None:
     """Refuse a document of plimsoll's own with a time that no clock has shown.
 
-    All members whose names end in `_ms` are times since 1970, or spans of time.
+    All numeric members whose names end in `_ms` are times since 1970, or spans of time, and must be
+    at least -1 and below `END_MS`.
 
-    Raises ValueError, which names the first such member.
+    place: where the document stands in a larger one, for the message.
+
+    Raises ValueError, which names the first other such member.
     """
     if isinstance(document, dict):
         for key, value in document.items():

@@ -47,17 +47,17 @@ def figures_to_file(figures: Mapping[_K, float]) -> dict[_K, float]:
 def columns_from_file(
     values: NDArray[np.float64], resources: tuple[str, ...]
 ) -> NDArray[np.float64]:
-    """Convert (..., resources) loads of a file: CPU from percent to cores.
+    """Convert (..., resources) loads of a file: CPU from percent of one core to cores.
 
-    NaN stays NaN; the result is a new float64 array.
+    resources: names of the last axis, in order. NaN stays NaN; the result is a new float64 array.
     """
     return np.asarray(values / _percents(resources))
 
 
 def columns_to_file(values: NDArray[np.float64], resources: tuple[str, ...]) -> NDArray[np.float64]:
-    """Convert (..., resources) loads for a file: CPU from cores to percent.
+    """Convert (..., resources) loads for a file: CPU from cores to percent of one core.
 
-    NaN stays NaN; the writer rounds the figures.
+    resources: names of the last axis, in order. NaN stays NaN; figures are not rounded here.
     """
     return np.asarray(values * _percents(resources))
 

@@ -98,9 +98,12 @@ def replica_loads(snapshot: Snapshot, dimension: Dimension) -> tuple[Floats, Flo
     """Load of each partition on its leader's broker and on each follower's broker.
 
     Followers take in what the leader takes in, and the leader serves it to each of them; consumers
-    and requests are served by the leader. Unknown loads count as 0.
+    and requests are served by the leader. CPU of followers is `follower_cpu_share`. Unknown loads
+    count as 0. Bytes/s, bytes, cores, requests/s or counts, as the measure has them.
 
     Returns (n,) float64 each, in row order: the leader's, a follower's.
+
+    Raises ValueError: the header lacks the dimension's resource or slot.
     """
     measure, slot = dimension.measure, dimension.slot
     n = len(snapshot)
@@ -125,10 +128,14 @@ def replica_loads(snapshot: Snapshot, dimension: Dimension) -> tuple[Floats, Flo
 
 
 def follower_cpu_share(snapshot: Snapshot, slot: str | None) -> Floats:
-    """(n,) a follower's processor time as a share of its leader's; 0 where unknown.
+    """(n,) a follower's CPU as a share of its leader's, from 0 to 1; 0 where unknown.
 
-    Cruise Control's static model (`ModelUtils.getFollowerCpuUtilFromLeaderLoad`):
-    bytes in and out of a leader weigh 0.7 and 0.15, bytes into a follower 0.15.
+    Unknown is where the header lacks `net_in` or `net_out`, or the row's loads are NaN or all 0.
+    slot: None is now. Cruise Control's static model
+    (`ModelUtils.getFollowerCpuUtilFromLeaderLoad`): bytes in and out of a leader weigh 0.7 and
+    0.15, bytes into a follower 0.15.
+
+    Raises ValueError: the header lacks the slot.
     """
     known = snapshot.header.resources
     if Resource.NET_IN not in known or Resource.NET_OUT not in known:

@@ -55,7 +55,12 @@ class Evaluation:
     reason only where it may not move at all."""
 
     def within_band(self, goals: Goals) -> bool:
-        """Whether every broker lies within every counted dimension's tolerance."""
+        """Whether every holding broker lies within every counted dimension's tolerance.
+
+        Dimensions balanced topic by topic are left out; True where none counts.
+
+        goals: those of the evaluation; a measure without a goal has a tolerance of 1.
+        """
         return all(
             abs(deviation) <= (goals.tolerance_of(key.partition("@")[0]) or 1.0)
             for key, by_broker in self.deviations.items()
@@ -81,7 +86,10 @@ def prices_of(snapshot: Snapshot, goals: Goals, moves: Iterable[Move]) -> float:
 
 
 def evaluate_proposal(proposal: Proposal) -> Evaluation:
-    """Evaluate a proposed placement: F, its parts, and every hard rule."""
+    """Evaluate a proposed placement: F, its parts, and every hard rule.
+
+    Broken rules are `violations` of the result, not errors.
+    """
     counted = counted_dimensions(proposal)
     costs, deviations, excess = {}, {}, 0.0
     for goal in counted:
@@ -132,9 +140,10 @@ def counted_dimensions(proposal: Proposal) -> tuple[Weighted, ...]:
 
 
 def mean_load(proposal: Proposal, goal: Weighted) -> float:
-    """Mean load per holding broker, in the units of the dimension.
+    """Mean load per holding broker before the changes, in the units of the dimension.
 
-    The sum is over all brokers: it includes what must leave draining ones.
+    The sum is over all brokers: it includes what must leave draining ones. Precondition: at least
+    one broker may hold load; else ZeroDivisionError.
     """
     return _total(proposal, goal) / len(proposal.holding)
 
@@ -148,8 +157,11 @@ def _total(proposal: Proposal, goal: Weighted) -> float:
 def relative_deviations(proposal: Proposal, goal: Weighted) -> Floats:
     """(holding,) utilisation / average - 1 of each holding broker after the changes.
 
-    The average is the whole load, also what must leave draining brokers, over the
-    capacity of the holding ones.
+    In the order of `Proposal.holding`. The average is the whole load before the changes, also what
+    must leave draining brokers, over the capacity of the holding ones.
+
+    Precondition: a counted dimension that is not balanced topic by topic; ValueError where
+    `Proposal.dimensions` lacks it.
     """
     capacity = capacity_column(proposal, goal.dimension.measure)
     average = _total(proposal, goal) / capacity.sum()
@@ -160,7 +172,7 @@ def relative_deviations(proposal: Proposal, goal: Weighted) -> Floats:
 
 
 def capacity_column(proposal: Proposal, measure: Measure) -> Floats:
-    """(holding,) capacity of each holding broker, in the units of the measure.
+    """(holding,) capacity of each of `Proposal.holding`, in the units of the measure.
 
     1 each for counts, and where the capacity of any holding broker is unknown.
     """
@@ -178,7 +190,7 @@ def capacities(proposal: Proposal, measure: Measure) -> dict[BrokerId, float]:
 def planned_price(proposal: Proposal, counted: tuple[Weighted, ...]) -> float:
     """lambda, the price of one move in units of F, as `move_price` computes it.
 
-    The least tolerance of the counted goals scales it.
+    The least tolerance of the counted goals scales it, 0.1 where none counts.
     """
     return move_price(proposal, min((g.tolerance for g in counted), default=0.1))
 

@@ -79,7 +79,10 @@ def rounded(value: float) -> float:
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:
-    """UTF-8 JSON in one line, keys sorted, no blanks, a newline at the end."""
+    """UTF-8 JSON in one line, keys sorted, no blanks, a newline at the end.
+
+    Raises ValueError: the document holds NaN, an infinity or a lone surrogate.
+    """
     text = json.dumps(
         document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
@@ -92,9 +95,11 @@ def digest(document: Mapping[str, Any]) -> str:
 
 
 def write_document(path: Path, document: Mapping[str, Any], *, private: bool = False) -> None:
-    """Replace `path` in one step; gzip when its suffix is `.gz`.
+    """Replace `path` in one step by the canonical JSON; gzip when its suffix is `.gz`.
 
-    Raises ConfigError: the folder is missing or cannot be written.
+    private: the user alone may read the file; otherwise it has the mode of the user's mask.
+
+    Raises ConfigError: the folder is missing or cannot be written. ValueError: as `canonical`.
     """
     data = canonical(document)
     if path.suffix == ".gz":
@@ -108,8 +113,12 @@ def write_document(path: Path, document: Mapping[str, Any], *, private: bool = F
 def replace_file(path: Path, data: bytes, *, shared: bool = False) -> None:
     """Replace `path` in one step, so that it has the old bytes or the new ones.
 
-    shared: give it the mode of the user's mask; otherwise the user alone may read it.
-    Raises OSError.
+    The bytes are synced to `path` with the suffix `.partial`, which is then renamed.
+
+    shared: give it the mode of the user's mask; otherwise that of the process's mask, which
+    `model.private.begin` makes the user's alone.
+
+    Raises OSError: the file cannot be written, synced or renamed.
     """
     partial = path.with_name(path.name + ".partial")
     with partial.open("wb") as out:
@@ -162,9 +171,9 @@ def _load(path: Path, kind: str) -> dict[str, Any]:
 
 
 def validate_document(model: type[T], document: Mapping[str, Any], path: Path) -> T:
-    """Validate a document as a value of `model`.
+    """Validate a document as a value of `model`; path: the file to name in the message.
 
-    Raises ConfigError with the first five faults, each with its place in the document.
+    Raises ConfigError: it does not fit; the first five faults, each with its place in the document.
     """
     try:
         return model.model_validate_json(json.dumps(document))

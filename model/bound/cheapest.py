@@ -14,7 +14,7 @@ def cheapest_placements(follow: Floats, lead: Floats, rf: int, racks: RackCaps) 
     1969).
 
     follow, lead: (m, brokers) cost of a broker as follower and as leader, infinite where it may not
-    be one; both are overwritten.
+    be one, for m rows; both may be overwritten. rf: at least 1, the number of replicas.
 
     Returns (m,) costs, infinite where there is no such placement.
     """

@@ -25,8 +25,8 @@ class RowRules:
 def row_rules(proposal: Proposal) -> RowRules:
     """Compute the rules that bind rows one by one.
 
-    As `model.rules.movable` has them: fixed rows follow `movable` and `cooled_down`, barred
-    brokers `no_return`.
+    As `model.rules.movable` has them: fixed rows follow `movable` and `cooled_down`, which forced
+    rows are exempt from unless they have no leader; barred brokers follow `no_return`.
     """
     resting, barred = _recent(proposal)
     pairs = np.array(sorted(set(barred)), np.int64).reshape(-1, 2)

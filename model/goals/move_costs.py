@@ -25,10 +25,10 @@ def move_price(proposal: Proposal, tolerance: float) -> float:
 def replica_prices(snapshot: Snapshot, goals: Goals) -> Floats:
     """(n,) price of one new replica of each row, in units of lambda.
 
-    The factor of its storage kind, times what it copies: shared storage copies
-    nothing, and the price is that of the pause, 1. A tiered partition pays 1, or its
-    local bytes over the mean log where that is more. Replicated disks pay for every
-    byte, over the mean log. Where bytes are unknown it is 1.
+    The factor of its storage kind (`Goals.storage_price`), times what it copies: shared storage
+    copies nothing, which counts as 1. A tiered partition counts 1, or its local bytes over the mean
+    log size where that is more; a replicated one its local bytes over the mean log size. Where
+    local bytes are unknown, or the mean of the known sizes is 0 or unknown, it is 1.
     """
     columns, topics = snapshot.partitions, snapshot.header.topics
     factors = [goals.storage_price.get(t.storage, 1.0) for t in topics]
@@ -48,8 +48,9 @@ def replica_prices(snapshot: Snapshot, goals: Goals) -> Floats:
 def change_price(proposal: Proposal, change: Change, of_replica: float) -> float:
     """Price of one changed row, in units of lambda.
 
-    Replicas that had to leave are replaced for free. A replica that changes its log directory
-    inside its broker costs as much as a new one.
+    As many new replicas as `Forced.replicas` has for the row are free. A replica that changes its
+    log directory inside its broker costs as much as a new one. Another leader costs
+    `Goals.leader_price_share`, forced or not.
 
     of_replica: the row's entry of `replica_prices`.
     """
@@ -63,7 +64,11 @@ def change_price(proposal: Proposal, change: Change, of_replica: float) -> float
 
 
 def directory_changes(snapshot: Snapshot, change: Change) -> int:
-    """Count the replicas that change their log directory within their broker."""
+    """Count the replicas that change their log directory within their broker.
+
+    0 where the change names no directories; `any` is no change, and a named directory counts as
+    another where the present one is unknown.
+    """
     if not change.log_dirs:
         return 0
     before = snapshot.log_dirs(change.row)

@@ -99,7 +99,10 @@ def goals_at(goals: Goals, move_price: float, most_moves: int | None) -> Goals:
 
 
 def undominated(points: Iterable[FrontierPoint]) -> tuple[FrontierPoint, ...]:
-    """The points that no other point beats in both cost and balance, by rising cost."""
+    """The points that no other point beats in both cost and balance, by rising cost.
+
+    Of points equal in both, the one with the fewest moves stays.
+    """
     kept: list[FrontierPoint] = []
     for point in sorted(points, key=lambda p: (p.cost, p.balance, p.moves)):
         if not kept or point.balance < kept[-1].balance:

@@ -23,7 +23,10 @@ class DeadBroker:
     """Of these, replicas of partitions with a leader, which others can copy."""
 
     def words(self) -> str:
-        """Describe it in a clause: `broker 3 is dead and holds 22 replicas`."""
+        """Describe it in a clause: `broker 3 is dead and holds 22 replicas`.
+
+        Replicas that are not movable are counted as unavailable: `..., 4 of them unavailable`.
+        """
         replicas = count_text(self.replicas, "replica")
         message = f"broker {self.id} is dead and holds {replicas}"
         left = self.replicas - self.movable

@@ -201,7 +201,10 @@ class Plan(VersionedModel):
 
     @property
     def gap_share(self) -> float:
-        """The gap as a share of the largest improvement possible; 0 if optimal."""
+        """The gap as a share of the largest improvement possible; 0 if optimal.
+
+        That is `objective_before` less `bound`; 0 also where it is not above 0.
+        """
         if self.proves(self.limits.gap):
             return 0.0
         possible = self.objective_before - self.bound

@@ -56,7 +56,11 @@ class Replicas:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A snapshot with some rows changed: the yardstick's view, in whole columns."""
+    """A snapshot with some rows changed: the yardstick's view, in whole columns.
+
+    In shapes, n is the rows of the snapshot, brokers `Proposal.brokers`, and replicas all replicas
+    of a placement. Changes have distinct rows; no rule is checked here.
+    """
 
     snapshot: Snapshot
     goals: Goals
@@ -168,7 +172,7 @@ class Proposal:
 
     @cached_property
     def domains(self) -> Domains:
-        """The brokers that pins and placements allow for each row."""
+        """The brokers that pins permit each row, and its placement rule."""
         return Domains(self.snapshot, self.goals)
 
     @cached_property
@@ -208,9 +212,10 @@ class Proposal:
 
     @cached_property
     def fixed(self) -> dict[str, Bools]:
-        """(n,) the rows that may not move, by the reason, a clause; the first that holds counts.
+        """(n,) True for rows that may not move, by reason, a clause; the first that holds counts.
 
-        A cooldown is not considered here.
+        Forced rows are exempt from every reason but that of having no leader. A cooldown is not
+        considered here.
         """
         header, columns = self.snapshot.header, self.snapshot.partitions
         excluded = [self.goals.excludes(t.name) for t in header.topics]
@@ -232,9 +237,10 @@ class Proposal:
 
     @cached_property
     def recent(self) -> dict[PartitionId, list[tuple[RecentMove, float]]]:
-        """Earlier moves of each partition, with their age in seconds.
+        """Earlier moves of each partition that has any, with their age in seconds.
 
-        The age is counted up to the time of the snapshot.
+        The age is counted up to the time of the snapshot. Partitions may be missing in the
+        snapshot.
         """
         found: dict[PartitionId, list[tuple[RecentMove, float]]] = defaultdict(list)
         for move in self.snapshot.header.recent_moves:
@@ -243,8 +249,10 @@ class Proposal:
         return found
 
     def limited(self) -> Iterator[tuple[Broker, Resource, str]]:
-        """Yield each holding broker with each resource whose capacity is known, and the keys of
-        the dimensions that it limits, now and in each slot."""
+        """Yield holding brokers with each resource of known capacity and the keys that it limits.
+
+        One item for each dimension, now and in each slot; none where the snapshot lacks the load.
+        """
         header = self.snapshot.header
         for broker in header.brokers:
             if broker.state in HOLDING:
@@ -261,7 +269,12 @@ class Proposal:
         return np.array(columns).reshape(len(columns), len(self.brokers)).T
 
     def sums(self, replicas: Replicas, dimension: Dimension) -> Floats:
-        """(brokers,) sum of the replicas' loads in one dimension, in its units."""
+        """(brokers,) sum of the replicas' loads in one dimension, in its units.
+
+        In the order of `Proposal.brokers`; unknown loads count as 0.
+
+        Raises ValueError: the header lacks the dimension's resource or slot.
+        """
         lead, follow = replica_loads(self.snapshot, dimension)
         load = np.where(replicas.leads, lead[replicas.row], follow[replicas.row])
         sums = np.bincount(replicas.broker, load, len(self.brokers))

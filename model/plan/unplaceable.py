@@ -44,7 +44,8 @@ def with_placeless_deferred(goals: Goals, snapshot: Snapshot) -> Goals:
 def placeless(snapshot: Snapshot, goals: Goals) -> frozenset[int]:
     """Row numbers of partitions that must move and that too few brokers may hold.
 
-    Only the rules of single partitions count, not limits and budgets.
+    Only rules of single partitions count: broker states, pins, placements, racks and the return
+    window; not limits and budgets. Rows that the goals defer are not among them.
     """
     proposal = Proposal(snapshot, goals, ())
     forced = np.flatnonzero(proposal.forced.rows).tolist()

@@ -61,9 +61,12 @@ def rack_violations(proposal: Proposal) -> tuple[RackViolation, ...]:
 
 
 def misstated(plan: Plan, found: Proposal) -> Iterator[str]:
-    """Clauses on what a plan states falsely about limits and racks.
+    """Clauses on what a plan states falsely about limits and racks; none if all is right.
 
-    found: the placement that the plan leads to, judged by the evaluator.
+    Figures may differ by 1e-8 of themselves; a repair must be stated exactly, reasons are not
+    compared.
+
+    found: the placement that the plan leads to, built from the snapshot and goals of the plan.
     """
     claimed = {(o.broker, o.dimension): o for o in plan.over_limit}
     recomputed = {(o.broker, o.dimension): o for o in over_limits(found)}

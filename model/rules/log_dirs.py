@@ -69,9 +69,10 @@ def _overfilled(proposal: Proposal, changes: list[Change]) -> Iterator[str]:
 
 
 def growth(snapshot: Snapshot, changes: Iterable[Change]) -> dict[Place, int]:
-    """Bytes that each named directory gains or loses, by broker and path.
+    """Bytes that each named directory gains, less than 0 where it loses, by broker and path.
 
-    A new replica without a directory counts nowhere: its broker chooses.
+    A new replica without a directory counts nowhere, since its broker chooses, and unknown sizes
+    count as 0. The result is a defaultdict: a directory that does not change may be absent.
     """
     grown: dict[Place, int] = defaultdict(int)
     for change in changes:
@@ -93,7 +94,10 @@ def growth(snapshot: Snapshot, changes: Iterable[Change]) -> dict[Place, int]:
 
 
 def bytes_before(snapshot: Snapshot) -> dict[Place, float]:
-    """Bytes in each log directory, as far as the place of replicas is known."""
+    """Bytes in each log directory, by broker and path, as the snapshot has them.
+
+    Replicas of unknown directory or size are not counted; empty where no directories are known.
+    """
     columns = snapshot.partitions
     found: dict[Place, float] = defaultdict(float)
     if columns.replica_dir is None:

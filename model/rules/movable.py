@@ -8,9 +8,10 @@ from model.snapshot.snapshot import RecentMove
 
 
 def movable(proposal: Proposal) -> Iterator[str]:
-    """Check that nothing moves that is internal, excluded, or without a leader or a known load.
+    """Check that nothing moves that is internal, excluded, or without a leader or a needed load.
 
-    On shared storage internal topics may move; they are moved last.
+    Nor what `Goals.stay` and `Goals.deferred` name. Forced rows may move, unless they have no
+    leader. On shared storage internal topics may move; they are moved last.
     """
     for change in proposal.changes:
         if reason := proposal.why_fixed(change.row):
@@ -30,7 +31,10 @@ def cooled_down(proposal: Proposal) -> Iterator[str]:
 
 
 def no_return(proposal: Proposal) -> Iterator[str]:
-    """Check that no partition returns to a broker within `return_window_s`."""
+    """Check that no partition returns to a broker within `return_window_s` of leaving it.
+
+    Forced rows are bound too; ages are counted up to the time of the snapshot.
+    """
     for change in proposal.changes:
         window = _cooldown(proposal, change.row).return_window_s
         new = set(change.replicas) - set(proposal.snapshot.replicas(change.row))

@@ -128,16 +128,17 @@ class Snapshot:
         return np.repeat(np.arange(len(self)), self.replica_counts)
 
     def positions_of(self, brokers: Ints) -> Ints:
-        """Positions in the header's brokers of an array of broker ids.
+        """Positions in the header's brokers of an array of broker ids, in its shape.
 
-        The ids must be known: unknown ones are not detected.
+        Precondition: the header lists every id. Others, -1 for no leader too, give a wrong
+        position.
         """
         ids = np.array([b.id for b in self.header.brokers], np.int64)
         return np.searchsorted(ids, brokers).astype(np.int64)
 
     @cached_property
     def replica_position(self) -> Ints:
-        """(replicas,) position in the header's brokers of each replica's broker."""
+        """(replicas,) position in the header's brokers of each replica's broker, in row order."""
         return self.positions_of(self.partitions.replica_broker)
 
     @cached_property
@@ -161,7 +162,7 @@ class Snapshot:
         return partition_id(self.header, self.partitions, row)
 
     def replicas(self, row: int) -> tuple[BrokerId, ...]:
-        """The broker ids of one row's replicas, preferred leader first."""
+        """The broker ids (not positions) of one row's replicas, preferred leader first."""
         return replica_list(self.partitions, row)
 
     def log_dirs(self, row: int) -> dict[BrokerId, str | None]:
@@ -219,7 +220,10 @@ def partitions_from_rows(
     """Columns from objects; for tests, files and clusters of ordinary size.
 
     topics: in the order of the header. rows: sorted by topic position and partition number. loads:
-    (n, resources) float64, in the order of `rows`; all that are known count as measured.
+    (n, resources) float64, in the order of `rows`, NaN where unknown; all others count as measured.
+    The result has no slot loads and no log directories.
+
+    Raises KeyError: a row's topic is not in `topics`. `Snapshot` checks the rest.
     """
     rows = list(rows)
     position = {t.name: i for i, t in enumerate(topics)}
