@@ -126,10 +126,11 @@ def _rows(
 def whole_number(path: Path, line: int, name: str, cell: str) -> int:
     """A cell as a whole number of 0 or more.
 
-    Raises ConfigError: it is not a whole number, or is negative.
+    Raises ConfigError: it is not a whole number, is negative, or larger than `LARGEST`.
     """
     # Python also reads digits of other scripts, signs and underscores.
-    if not (cell.isascii() and cell.isdigit()) or len(cell) > len(f"{LARGEST:.0f}"):
+    digits = cell.isascii() and cell.isdigit() and len(cell) <= len(f"{LARGEST:.0f}")
+    if not digits or int(cell) > LARGEST:
         raise fault(path, line, f"{name} is {cell!r}; give a whole number of 0 or more")
     return int(cell)
 

@@ -50,6 +50,11 @@ def test_a_file_may_be_for_some_topics(file: Path) -> None:
     assert not rule.topics.match("payments")
 
 
+def test_an_expression_may_be_longer_than_a_path(file: Path) -> None:
+    topics = "|".join(f"orders-{n}" for n in range(1000))
+    assert read_placement(f"{topics}={file}").topics.regex == (topics,)
+
+
 def test_a_plan_follows_the_placement_file(file: Path) -> None:
     given = Origin(placement=[str(file)])
     goals = goals_of(Settings(), None, given)
