@@ -1,4 +1,4 @@
-"""The simulated cluster: its clock, and what happens as time passes."""
+"""The simulated cluster: its clock, reassignments, and brokers that die and return."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Faults between the executor and a simulated cluster."""
+"""Faults of calls: lost, slow or refused. Brokers are killed in `cluster`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -46,7 +46,7 @@ def test_a_server_is_read_with_its_labels_and_metrics() -> None:
 def test_exporters_are_set_by_broker() -> None:
     result = settings_of('preset = "jmx"\n[prometheus.endpoints]\n1 = "http://a:7071/metrics"\n')
     assert result.endpoints == {1: "http://a:7071/metrics"}
-    assert poller_of(result).state().place == "exporters of 1 brokers"
+    assert poller_of(result).state().place == "exporters of 1 broker"
 
 
 @pytest.mark.parametrize(

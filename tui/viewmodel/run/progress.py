@@ -1,4 +1,4 @@
-"""The progress of a run."""
+"""Shares, bytes and rates of a run and its moves."""
 
 from collections.abc import Iterable
 
