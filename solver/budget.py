@@ -22,9 +22,9 @@ class Budget:
     """The observer has asked to stop."""
 
     def part(self, work: float) -> "Budget":
-        """Return a budget of `work` units for one step, with the same observer.
+        """Return a budget of `work` units, at least 1e-9, for one step with the same observer.
 
-        The step's work is charged to this budget only by `spend`.
+        `work` is not capped at `work_left`; the step's work is charged here only by `spend`.
         """
         limits = self.limits.model_copy(update={"work": max(1e-9, work)})
         return Budget(limits=limits, observer=self.observer, stopped=self.stopped)
@@ -45,8 +45,8 @@ class Budget:
         return self.stopped
 
     def over(self, end: float = float("inf")) -> bool:
-        """Return whether to stop now: on request, or with the budget exhausted.
+        """Return whether to stop now: on the observer's request, or with the budget exhausted.
 
-        `end`: work units of this budget at which to stop in any case.
+        Also True once the `work` done here reaches `end` work units.
         """
         return self.stops() or self.work >= end or self.work_left <= 0.0

@@ -73,9 +73,11 @@ def solve(
 ) -> Result:
     """Find the plan with the least F, and prove its quality as far as the limits allow.
 
-    `spent` is work that earlier steps of the same command have already done, in work
-    units. Equal arguments give an equal plan, byte for byte: only `Result.seconds`
-    depends on a clock.
+    F is the imbalance score plus the cost of changes. `spent` is the work units that earlier
+    steps of the same command have used of `limits.work`; without an observer, the solve is
+    never stopped early. Equal arguments give an equal plan, byte for byte, unless the observer
+    stops the solve: only `Result.seconds` depends on a clock. Raises ValueError if CP-SAT
+    rejects the exact model as invalid.
     """
     started = time.perf_counter()
     problem = compile_problem(snapshot, goals)
@@ -101,7 +103,9 @@ def _repair(search: Search) -> None:
 def find_placement(search: Search) -> tuple[str, ...]:
     """Search for the best placement; return reasons where infeasibility is evident.
 
-    The results are left in `search`: incumbent, bound and work.
+    Returns () otherwise, also where no placement was found. The results are left in `search`:
+    incumbent, bound, work, and the problem, which repairs may have tightened. Raises ValueError
+    if CP-SAT rejects the exact model as invalid.
     """
     search.reserved = reserved_work(search.problem, search.limits)
     search.reserved_for_reasons = REASONS_SHARE * search.limits.work

@@ -23,7 +23,10 @@ LARGEST: Final = 2.0
 
 
 def post_constraints(problem: Problem, variables: Variables) -> None:
-    """Add every hard rule to the model."""
+    """Add every hard rule to the model of `variables`, once, before `Objective`.
+
+    Rules that forbid single choices are not posted: those have no variable.
+    """
     _post_replication_factor(problem, variables)
     post_racks(problem, variables)
     _post_capacity(problem, variables)

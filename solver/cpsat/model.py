@@ -38,15 +38,16 @@ costs one unit at a time towards their true value, which can take 2^40 solutions
 
 
 def pairs(problem: Problem) -> int:
-    """Estimate the size of the exact model: rows that may move x brokers that may take load."""
+    """Return the approximate size of the exact model: movable rows x brokers that take load."""
     return int(problem.may.alive.sum()) * int((problem.may.fixed_reason == 0).sum())
 
 
 def solve_exactly(search: Search) -> None:
     """Solve the exact model in rounds until optimality is proved or the budget is exhausted.
 
-    Each round refines the piecewise linear squares at the plan found. Charges the
-    building of the model beyond `FREE_PAIRS`; results are left in `search`.
+    Each round refines the piecewise linear squares at the plan found. Charges the building of the
+    model beyond `FREE_PAIRS`. Results are left in `search`: incumbent, bound and `infeasible`.
+    Raises ValueError if CP-SAT rejects the model as invalid.
     """
     pairs_charged = max(0, pairs(search.problem) - FREE_PAIRS)
     solve_in_rounds(search, WORK_OF_BUILDING * pairs_charged)
@@ -55,9 +56,10 @@ def solve_exactly(search: Search) -> None:
 def solve_in_rounds(search: Search, work: float, open_choices: Choices | None = None) -> None:
     """Build the exact model and solve it in rounds, adding tangents after each.
 
-    Ends when the plan is proved optimal or the search budget is exhausted. `work` units
-    are charged for building the model, up to what is left of the budget. `open_choices`
-    are the brokers that rows may still move to; None for all.
+    Ends when the plan is proved optimal or the search budget is exhausted. `work` units are charged
+    for building the model, up to what is left of the budget. `open_choices` are the brokers that
+    may still hold or lead rows, None for all; the others must be proved not to lower F, since the
+    bound is recorded for all placements. Raises ValueError if CP-SAT rejects the model as invalid.
     """
     if search.over():
         return
@@ -71,7 +73,10 @@ def solve_in_rounds(search: Search, work: float, open_choices: Choices | None = 
 
 
 class ExactModel:
-    """All rules and F over all choices, as one CP-SAT model."""
+    """All rules and F over the choices `among`, None for all, as one CP-SAT model.
+
+    `most` is an upper bound of F, such as the incumbent's; if infinite, one is computed.
+    """
 
     def __init__(self, problem: Problem, most: float, among: Choices | None = None) -> None:
         self.problem = problem
@@ -86,14 +91,16 @@ class ExactModel:
     def hint(self, placement: Placement) -> None:
         """Give CP-SAT a complete placement as its starting hint.
 
-        Equal rows and brokers are exchanged first, as the symmetry constraints demand.
+        Equal rows and brokers are exchanged first, as the symmetry constraints demand. Brokers
+        outside the model's choices are ignored.
         """
         self.variables.hint(self._symmetry.ordered(placement))
 
     def solve_round(self, search: Search) -> bool:
-        """Solve once, then add tangents at the plans found; return whether to go another round.
+        """Solve once, then add tangents at the plans found; return whether another round can help.
 
-        Raises ValueError if CP-SAT rejects the model as invalid.
+        Uses up to the work left; placements, bound and `infeasible`, the latter only without an
+        incumbent, are left in `search`. Raises ValueError if CP-SAT rejects the model as invalid.
         """
         # Without squares the relaxation is strong and cuts are decisive; with tangents
         # they cost more than they save: 2.4 s without, 19 s with them (6 x 60, RF 3).
@@ -110,10 +117,11 @@ class ExactModel:
         return status == cp_model.OPTIMAL and any(finer)
 
     def solve_part(self, search: Search, work: float) -> float:
-        """Solve a model of some of the choices within `work`; return a bound of F for them.
+        """Solve a model of some of the choices once; return a lower bound of F for them.
 
-        The bound is the model's cost limit if none of its placements is cheaper. Raises
-        ValueError if CP-SAT rejects the model as invalid.
+        `work` limits CP-SAT, in work units; building the model is charged in addition. The bound
+        is `Objective.most` if the model is infeasible, and 0 if CP-SAT has none. Placements found
+        are offered to `search`. Raises ValueError if CP-SAT rejects the model as invalid.
         """
         search.work += WORK_OF_PAIR * len(self.variables.on)
         status, solver, _ = self._solve(search, work, CUTS_WORK, cuts=1)
@@ -167,7 +175,10 @@ class _Placements(Solutions):
 
 
 def new_solver(limits: SolveLimits, work: float) -> cp_model.CpSolver:
-    """Create a reproducible solver: one thread, the seed, and a limit of deterministic work."""
+    """Create a reproducible solver with one thread and the seed of `limits`.
+
+    `work` is its limit in units of CP-SAT's deterministic time, not in work units.
+    """
     solver = cp_model.CpSolver()
     # A higher limit makes presolve of 9.15 prove wrong optima (google/or-tools#5293).
     solver.parameters.presolve_inclusion_work_limit = 0

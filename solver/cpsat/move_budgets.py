@@ -15,8 +15,8 @@ Sums = tuple[list[cp_model.IntVar], list[int], int]
 def post_budgets(problem: Problem, variables: Variables) -> None:
     """Bound moves, bytes and leader changes by the budgets that they could exceed.
 
-    A replica that leaves one broker is new on another, so leaving replicas are counted,
-    which needs variables only where replicas already are.
+    A replica that leaves one broker is new on another, so leaving replicas are counted, which needs
+    variables only where replicas already are. Requires that rows keep their replication factor.
     """
     for most, (of, each, constant) in _limited_sums(problem, variables):
         if constant + sum(c for c in each if c > 0) > most:

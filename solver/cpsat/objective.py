@@ -63,8 +63,9 @@ class DeviationTerm:
     def add_tangent(self, deviation: float) -> bool:
         """Add the tangent of the square near a deviation; return whether it is new.
 
-        `deviation` is relative to the mean. Slope and height are rounded down to whole
-        units, so the tangent never exceeds the square.
+        `deviation` is a share of the mean load, 0 at the mean. The slope is rounded to whole units
+        and the height down, so the tangent never exceeds the square; it is not new if there is one
+        with its slope. Requires a weight above 0; not for `band`.
         """
         steep = 2 * self.weight * self.units / MEAN_UNITS
         slope = round(steep * deviation)
@@ -79,8 +80,8 @@ class DeviationTerm:
     def add_band(self, tolerance: float, excess: float) -> None:
         """Add the two lines of the excess over a tolerance band.
 
-        `tolerance` is relative to the mean; `excess` is the cost, in units of F, of a deviation
-        of one mean load beyond it.
+        `tolerance` is a share of the mean load; `excess` is the cost, in units of F and before the
+        term's weight, of a deviation of one mean load beyond it.
         """
         slope = math.floor(self.weight * excess * self.units / MEAN_UNITS)
         height = -math.ceil(slope * (tolerance + self.error) * MEAN_UNITS) - 1
@@ -105,7 +106,10 @@ class WholeLoads:
 
     @classmethod
     def of(cls, loads: list[float], fixed: float) -> "WholeLoads":
-        """Round loads, and the load that is fixed, all in parts of 1 / `MEAN_UNITS` of the mean."""
+        """Round loads, one for each variable, and the load that is fixed, to whole units.
+
+        All are given in parts of 1 / `MEAN_UNITS` of the mean load.
+        """
         start = fixed - MEAN_UNITS
         units = [round(load) for load in loads]
         pairs = zip([*loads, start], [*units, round(start)], strict=True)
@@ -113,11 +117,18 @@ class WholeLoads:
         return cls(units=units, start=round(start), error=error)
 
     def deviation(self, values: Iterable[int]) -> int:
-        """Compute the deviation, in `MEAN_UNITS`, at values of the variables."""
+        """Compute the deviation, in parts of 1 / `MEAN_UNITS` of the mean load.
+
+        `values`, 0 or 1, are those of the variables, in the order of `units`; raises ValueError
+        if there are more or fewer.
+        """
         return self.start + sum(u * v for u, v in zip(self.units, values, strict=True))
 
     def range(self, reach: float) -> tuple[int, int]:
-        """Return the least and highest deviation within `reach`, a share of the mean load."""
+        """Return the least and highest deviation within `reach`, a share of the mean load.
+
+        Both are in parts of 1 / `MEAN_UNITS` of the mean load, and rounded outwards.
+        """
         most = math.ceil(reach * MEAN_UNITS) + 1
         low = max(self.start, -most)
         # Where even the start is out of reach, the cost's upper bound forbids it.
@@ -125,9 +136,9 @@ class WholeLoads:
 
 
 def bound_of(value: float, units: int) -> float:
-    """Convert CP-SAT's bound, in whole `units` of F, to a valid bound of F.
+    """Convert CP-SAT's bound, counted in parts of 1 / `units` of F, to a valid lower bound of F.
 
-    Rounded down past the accuracy of floating-point F; 0 where CP-SAT has none.
+    Rounded down past the accuracy of floating-point F and at least 0; 0 where CP-SAT has none.
     """
     if not math.isfinite(value):
         return 0.0

@@ -20,9 +20,10 @@ Racks = Mapping[int, Sequence[int]]
 
 
 def post_racks(problem: Problem, variables: Variables) -> None:
-    """Constrain the racks of each row that changes; a row may also keep all its replicas.
+    """Constrain the racks of each row whose replicas move, by the rack mode of its group.
 
-    Explicit placements bind in any case.
+    A row that is not forced to change may keep all its replicas, and rows with a single replica
+    need no constraint; but an explicit placement binds every row.
     """
     spreading = problem.may.spreading
     for row, holders in variables.holders.items():

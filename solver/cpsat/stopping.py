@@ -49,9 +49,10 @@ def solve_stoppable(
 ) -> cp_model.CpSolverStatus:
     """Run CP-SAT, charge its work to the budget, and stop it on the observer's request.
 
-    `rate` is work units per unit of CP-SAT's deterministic time. Between solutions
-    CP-SAT has no callback, so a thread polls the observer; unless that asks to stop,
-    the result does not depend on it.
+    Returns CP-SAT's status; the caller sets the solver's own limit of time. `found` is called with
+    each solution, and its `most` is set. `rate` is work units per unit of CP-SAT's deterministic
+    time. A thread polls the observer between solutions; unless that asks to stop, the result does
+    not depend on it.
     """
     found = found or Solutions()
     found.most = FREE_SOLUTIONS + budget.work_left / WORK_OF_SOLUTION

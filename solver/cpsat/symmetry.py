@@ -37,9 +37,9 @@ class Symmetry:
                 variables.model.add(filled[one] >= filled[other])
 
     def ordered(self, placement: Placement) -> Placement:
-        """Return the equivalent placement that respects the order of equal rows and brokers.
+        """Return an equivalent placement that respects the order of equal rows and brokers.
 
-        It has the same F; the constraints that break the symmetry allow only this one.
+        It has the same F and complies with the constraints that break the symmetry.
         """
         on = placement.on(len(self._problem.brokers))
         leader = placement.leader.copy()
@@ -65,8 +65,8 @@ class Symmetry:
 def equal_rows(problem: Problem, variables: Variables) -> list[list[int]]:
     """Group rows that may be exchanged: same loads, brokers, costs and choices.
 
-    Also the same topic where topics are balanced or have budgets. Groups of two rows or
-    more, by position.
+    Also the same topic where topics are balanced or have budgets, and the same bytes to copy where
+    bytes have one. Returns ascending positions in groups of two rows or more.
     """
     spreading, topic = problem.may.spreading, problem.snapshot.partitions.topic
     budgets = problem.goals.budgets
@@ -97,9 +97,10 @@ def equal_rows(problem: Problem, variables: Variables) -> list[list[int]]:
 
 
 def equal_brokers(problem: Problem, variables: Variables) -> list[list[int]]:
-    """Group empty brokers that may be exchanged: same limits and choices, like racks.
+    """Group empty brokers that may be exchanged: same capacities, limits, choices and rack.
 
-    Groups of two brokers or more, by position.
+    The rack does not matter without a rack rule, or where it holds only that broker and explicit
+    placements treat it alike. Returns ascending positions in groups of two brokers or more.
     """
     spreading = problem.may.spreading
     racks = Counter(spreading.rack.tolist())

@@ -21,9 +21,10 @@ from solver.problem.problem import Problem
 def topic_terms(
     problem: Problem, variables: Variables, units: int
 ) -> tuple[list[cp_model.IntVar], int]:
-    """Cost variables of counts that can change, and the summed cost of the others.
+    """Create the cost variables of counts that can change, and add up the cost of the others.
 
-    Both are in parts of 1 / `units` of F.
+    Returns the variables and the sum, both in parts of 1 / `units` of F and rounded down; [] and 0
+    unless topics are balanced one by one. Adds the constraints that tie the variables to counts.
     """
     costs: list[cp_model.IntVar] = []
     constant = 0.0
@@ -44,7 +45,7 @@ def topic_terms(
 
 
 def worst_topic_cost(problem: Problem) -> float:
-    """Return an upper bound of the cost of topic balance: each topic on one broker."""
+    """Return an upper bound of `topic_cost`, in units of F: each topic on one broker."""
     brokers = int(problem.may.holding.sum())
     return sum(weight for _, weight in problem.topic_share) * brokers * (brokers + 1)
 

@@ -24,7 +24,7 @@ Hint = Callable[[Placement, Known], int]
 class Variables:
     """Variables of one model, for rows with a choice and the brokers they may use.
 
-    R is the number of load columns.
+    Rows and brokers are given by position; B is the number of brokers, R that of load columns.
     """
 
     model: cp_model.CpModel
@@ -49,7 +49,10 @@ class Variables:
         return tuple(self.holders)
 
     def boolean(self, name: str, hint: Hint) -> cp_model.IntVar:
-        """Create a 0-1 variable whose value follows from the placement by `hint`."""
+        """Create a 0-1 variable whose value follows from the placement by `hint`.
+
+        `hint` gets the placement and the values of the variables created before, by index.
+        """
         return self.integer(0, 1, name, hint)
 
     def integer(self, low: int, high: int, name: str, hint: Hint) -> cp_model.IntVar:
@@ -64,7 +67,8 @@ class Variables:
     def placement(self, problem: Problem, value: Callable[[cp_model.IntVar], int]) -> Placement:
         """Read the placement from the variables' values; rows without a choice stay at home.
 
-        `value` returns the value of a variable in CP-SAT's solution.
+        `value` returns the value of a variable in CP-SAT's solution. Each row's brokers are in
+        ascending order.
         """
         on, leader = problem.home.copy(), problem.leader.copy()
         on[list(self.rows)] = False
@@ -83,7 +87,10 @@ class Variables:
             self.model.add_hint(variable, known[variable.index])
 
     def values(self, placement: Placement) -> Known:
-        """Compute the value of every variable in a placement, by its index in the model."""
+        """Compute the value of every variable in a placement, by its index in the model.
+
+        Includes only variables made by `boolean` and `integer`.
+        """
         known: dict[int, int] = {}
         for variable, value in self.hints:
             known[variable.index] = value(placement, known)
@@ -95,7 +102,8 @@ def make_variables(
 ) -> Variables:
     """Create the variables of each row with a choice and each broker it may use.
 
-    `among` restricts the choices; None for all. Rows it does not name stay.
+    `among` restricts the choices, as `choices` returns them; None for all. Rows it does not name
+    stay. No constraint is posted.
     """
     holders, leaders = choices(problem) if among is None else among
     free = list(holders)
@@ -116,9 +124,9 @@ def make_variables(
 def choices(problem: Problem) -> Choices:
     """Find the brokers that may hold, and those that may lead, each row with a choice.
 
-    Returns two dicts, holders and leaders, from row to positions of brokers. Left out are rows
-    that may not move, and rows with only one placement unless they are forced. With one replica,
-    the holders are those that may also lead.
+    Returns two dicts, holders and leaders, from row to ascending positions of brokers. Rows that
+    may not move are left out, and those with only one placement unless they are forced to change.
+    A row's only replica must be able to lead.
     """
     holders: dict[int, tuple[int, ...]] = {}
     leaders: dict[int, tuple[int, ...]] = {}

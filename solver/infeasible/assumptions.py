@@ -74,7 +74,8 @@ class Barriers:
     def of(self, row: int, broker: int) -> Iterator[Requirement]:
         """Yield the requirements that forbid a row's replica on a broker after the plan.
 
-        `row` and `broker` are positions. None where the broker may hold the row.
+        `row` and `broker` are positions; the broker is one of the problem's. Covers states, pins
+        and the return window; yields nothing where these allow it.
         """
         may = self.problem.may
         home = broker in self.problem.replicas[row]
@@ -87,7 +88,7 @@ class Barriers:
             yield RETURN
 
     def of_added(self, row: int, rack: int) -> Iterator[Requirement]:
-        """Yield pins that forbid a row's replica on a broker added in a rack.
+        """Yield pins that forbid a row's replica on a broker added in a rack, both by position.
 
         An added broker gets a new id, so no pin that lists ids includes it.
         """

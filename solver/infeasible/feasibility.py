@@ -60,11 +60,14 @@ class Feasibility:
         return range(len(self.problem.brokers) + len(self.added))
 
     def home(self, row: int) -> list[int]:
-        """Return the brokers that hold a row before the plan."""
+        """Return the positions of the brokers that hold a row before the plan, in list order."""
         return [b for b in self.problem.replicas[row].tolist() if b >= 0]
 
     def keep(self, requirement: Requirement) -> cp_model.IntVar:
-        """Return the literal that is true where a requirement is kept, creating it if needed."""
+        """Return the literal that is true where a requirement is kept, creating it if needed.
+
+        Literals are listed in `keeps`; nothing fixes them, so callers decide what is kept.
+        """
         if requirement not in self.keeps:
             kind, at, part = requirement.kind, requirement.at, requirement.part
             name = f"keep[{kind.name.lower()},{at},{part}]"
@@ -72,13 +75,17 @@ class Feasibility:
         return self.keeps[requirement]
 
     def missing(self, row: int, variable: cp_model.IntVar) -> cp_model.IntVar:
-        """Create a variable that is 1 where a row is kept and `variable`, a decision, is 0."""
+        """Create a 0-1 variable that must be 1 where a row is kept and `variable` is 0.
+
+        `variable` is a decision of `on` or `lead`. Elsewhere either value is allowed, so the new
+        variable counts correctly only in sums that are bounded from above.
+        """
         found = self.model.new_bool_var(f"not[{variable.name}]")
         self.model.add(found >= self.keep(Requirement(RequirementKind.ROW, row)) - variable)
         return found
 
     def when(self, requirement: Requirement, posted: cp_model.Constraint) -> None:
-        """Make a constraint bind only where a requirement is kept."""
+        """Make a constraint bind only where a requirement is kept, whatever else is dropped."""
         posted.only_enforce_if(self.keep(requirement))
 
     def _choose(self, row: int) -> None:

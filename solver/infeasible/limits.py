@@ -54,7 +54,8 @@ class LimitedSum:
 def keep_limits(feasibility: Feasibility) -> list[LimitedSum]:
     """Post the limits of brokers and budgets that can bind, each under its requirement.
 
-    Returns them in order: capacities, replicas per broker, budgets.
+    Call once for a model, before requirements are fixed. Returns the limits in order: capacities,
+    replicas per broker, budgets.
     """
     limits = [*_capacities(feasibility), *_replica_limits(feasibility), *_budgets(feasibility)]
     for limit in limits:

@@ -23,9 +23,9 @@ _OF_ONE_ROW = {RequirementKind.STATE, RequirementKind.PIN, RequirementKind.RETUR
 
 
 def conflict_text(problem: Problem, conflict: Conflict) -> tuple[str, ...]:
-    """Describe a conflict in one sentence of clauses, the rows first.
+    """Describe a conflict in one sentence of clauses, the rows first: a tuple of one string.
 
-    Says so where a smaller conflict may exist.
+    Says so where a smaller conflict may exist, except for a single row forbidden on brokers.
     """
     kinds = {t.kind for t in conflict.requirements}
     if len(conflict.rows) == 1 and kinds <= _OF_ONE_ROW:
@@ -93,7 +93,11 @@ def _rows(problem: Problem, rows: Sequence[int]) -> str:
 
 
 def requirement_texts(problem: Problem, conflict: Conflict) -> Iterator[str]:
-    """Yield a clause for each kind of requirement in a conflict, in a fixed order."""
+    """Yield the clauses for the requirements in a conflict, in the order of their kinds.
+
+    Pins, placements, budgets and reasons to stay get one each; capacities one per resource, states
+    one per state, and returns one per row up to `MOST_NAMED`.
+    """
     by_kind: dict[RequirementKind, list[Requirement]] = defaultdict(list)
     for requirement in conflict.requirements:
         by_kind[requirement.kind].append(requirement)
@@ -191,9 +195,10 @@ def pin_text(problem: Problem, number: int) -> str:
 
 
 def placement_text(problem: Problem, number: int) -> str:
-    """Format what a placement rule requires, by rack.
+    """Format what an explicit placement requires, by rack.
 
-    `number` is the rule's position in the goals.
+    `the placement of orders asks for 2 in rack a and 1 observer in rack b`. `number` is its
+    position in the goals.
     """
     rule = problem.goals.placements[number]
     counts = [
@@ -207,7 +212,7 @@ def placement_text(problem: Problem, number: int) -> str:
 
 
 def no_such_rack(problem: Problem, rack: str | None) -> str:
-    """Format that no broker is in a rack, and which racks exist; empty if one is."""
+    """Format that no broker is in a rack, and which racks exist; "" if a broker is in it."""
     racks = {b.rack for b in problem.snapshot.header.brokers}
     if rack in racks:
         return ""
@@ -217,7 +222,11 @@ def no_such_rack(problem: Problem, rack: str | None) -> str:
 
 
 def budget_text(problem: Problem, requirement: Requirement, limit: int | None = None) -> str:
-    """Format a budget with its unit, such as `10 replica moves`, at its present or a new limit."""
+    """Format a budget with its unit, such as `10 replica moves`, at its present or a new limit.
+
+    `requirement` is of the kind `BUDGET`; `limit` is a number or bytes, None for the present one,
+    which the goals must then set.
+    """
     name = BUDGETS[requirement.at]
     most = getattr(problem.goals.budgets, name) if limit is None else limit
     moves = count_text(most, "replica move")
@@ -254,14 +263,15 @@ def broker_names(problem: Problem, positions: Sequence[int]) -> str:
 
 
 def named(noun: str, names: Sequence[str]) -> str:
-    """Format a noun with names: `broker 2`, `brokers 1 and 2`."""
+    """Format a noun with names, as `listed` joins them: `broker 2`, `brokers 1 and 2`."""
     return f"{noun}{'s' if len(names) > 1 else ''} {listed(names)}"
 
 
 def listed(names: Sequence[str]) -> str:
     """Join names: `a`, `a and b`, `a, b and c`.
 
-    Of more than 2 x `MOST_NAMED` names, the first are given and the others counted.
+    Of more than 2 x `MOST_NAMED` names, the first `MOST_NAMED` are given and the others counted; ""
+    without names.
     """
     if len(names) > 2 * MOST_NAMED:
         rest = len(names) - MOST_NAMED

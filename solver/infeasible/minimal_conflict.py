@@ -69,17 +69,18 @@ class Conflict:
 def find_conflict(problem: Problem, budget: Budget) -> Conflict | None:
     """Find a set of requirements that cannot all be met, minimal if the budget allows.
 
-    None where no conflict was found within the search budget, or too many rows would
-    have to be modelled.
+    `Conflict.smallest` is whether it was. None where no conflict exists or was found within the
+    search budget, which is charged, or where too many rows would have to be modelled.
     """
     rows = modelled_rows(problem)
     return conflict_of_rows(problem, rows, budget) if rows else None
 
 
 def conflict_of_rows(problem: Problem, rows: Sequence[int], budget: Budget) -> Conflict | None:
-    """Find a conflict that shows when only these rows are placed again.
+    """Find a conflict that shows when only these rows, given by position, are placed again.
 
-    Returns None if none was found within the search budget.
+    The other rows count as one divisible load. Returns None if there is no such conflict, or none
+    was found within the search budget.
     """
     if not affordable(problem, rows, budget):
         return None
@@ -94,7 +95,7 @@ def conflict_of_rows(problem: Problem, rows: Sequence[int], budget: Budget) -> C
 def affordable(problem: Problem, rows: Sequence[int], budget: Budget) -> bool:
     """Charge the building of a model of these rows; return whether the budget allows it.
 
-    Where it does not, nothing is charged.
+    It may exceed the work left by `FREE_WORK`. Where it is not allowed, nothing is charged.
     """
     work = WORK_OF_PAIR * len(rows) * len(problem.brokers)
     if budget.over() or work > budget.work_left + FREE_WORK:
@@ -104,9 +105,10 @@ def affordable(problem: Problem, rows: Sequence[int], budget: Budget) -> bool:
 
 
 def modelled_rows(problem: Problem) -> list[int]:
-    """Return the rows to place again: all with a leader, or else those forced to move.
+    """Return the rows to place again, ascending: all with a leader, or only forced ones.
 
-    The latter above `MOST_PAIRS` pairs of row and broker; empty if those are too many, too.
+    The latter above `MOST_PAIRS` pairs of row and broker; empty if the forced rows make more than
+    `MOST_FORCED_PAIRS`.
     """
     brokers = len(problem.brokers)
     rows: list[int] = (problem.leader >= 0).nonzero()[0].tolist()
@@ -116,7 +118,7 @@ def modelled_rows(problem: Problem) -> list[int]:
 
 
 def quick_solver(budget: Budget, work: float) -> cp_model.CpSolver:
-    """Create a solver for many easy questions, most of whose time presolve would take.
+    """Create a solver with light presolve, for many easy questions; `work` is in work units.
 
     403 rows of three replicas on 50 brokers: 2 s per question, 18 s with full presolve.
     """

@@ -25,8 +25,10 @@ from solver.problem.problem import Problem
 def plain_reasons(problem: Problem, budget: Budget) -> tuple[str, ...]:
     """Explain infeasibility that is evident row by row, without a search.
 
-    At most `MOST_NAMED` rows are explained and the others counted. Empty where no row
-    alone is impossible. Work is charged to `budget`.
+    That is where no broker is alive, an explicit placement cannot match, forced rows have no place
+    (at most `MOST_NAMED` kinds are explained and the other rows counted), or else all brokers
+    together lack capacity. Empty if none applies, or no row is forced to change. Work is charged
+    to `budget`.
     """
     if not problem.may.forced.any():
         return ()

@@ -45,10 +45,10 @@ class DirectoryAssignment:
     """By row with a replica that changes its directory: the reason."""
 
     def log_dirs(self, row: int, replicas: tuple[BrokerId, ...]) -> tuple[str, ...]:
-        """Return `Move.log_dirs_after`: a directory for each broker of a plan's replica list.
+        """Return `Move.log_dirs_after`: the path of a directory for each broker of `replicas`.
 
-        `ANY_DIR` where the broker chooses; empty if it does so for all replicas of the
-        row.
+        `ANY_DIR` where the replica stays or the broker chooses; empty if that applies to all
+        replicas of the row.
         """
         if row not in self.chosen:
             return ()
@@ -93,8 +93,9 @@ LEAST_WORK: Final = 0.005
 def reserved_work(problem: Problem, limits: SolveLimits) -> float:
     """Return the work units to reserve for directories, after the brokers are chosen.
 
-    Grows with the replicas on brokers that have several directories; 0 without such
-    replicas, or unless the goals balance directories.
+    `WORK_SHARE` of the search budget, more with the replicas on brokers that have several
+    directories, up to `MOST_SHARE`; 0 without such replicas, or unless the goals balance
+    directories.
     """
     if not problem.goals.level_directories:
         return 0.0
@@ -110,8 +111,9 @@ def balance_directories(
 ) -> DirectoryAssignment:
     """Choose directories on every broker that may take load and has several.
 
-    A broker's directories are optimal where the problem is small; otherwise no single
-    move or swap improves them. Both as far as the search budget allows.
+    A broker's directories are optimal up to a small gap where its problem is small; otherwise no
+    single move or tried swap improves them. Both as far as the search budget allows, which is
+    charged. Arrivals that fit in no directory are left to the broker.
     """
     reserved = reserved_work(problem, budget.limits)
     part = budget.part(max(WORK_SHARE * budget.limits.work, reserved))
@@ -125,7 +127,8 @@ def keep_directories(
 ) -> DirectoryAssignment | None:
     """Use the log directories that moves name; all other replicas keep theirs.
 
-    Returns None if a directory would exceed its limit.
+    Returns None if a directory would exceed its limit. Raises KeyError if the snapshot lacks the
+    partition of a move that names a directory, and ValueError if the broker has no such directory.
     """
     named = {
         (problem.snapshot.row_of[move.id], broker): path

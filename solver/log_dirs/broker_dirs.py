@@ -69,9 +69,9 @@ class BrokerDirs:
         return scale
 
     def allowed(self, items: Ints) -> Bools:
-        """Return (items, m) directories where replicas may be, apart from capacity.
+        """Return (items, m) whether replicas may be in each directory, apart from capacity.
 
-        `items` are positions of replicas. Besides open directories, the present one.
+        `items` are positions among the k replicas. Besides open directories, the present one.
         """
         places = np.arange(len(self.open))
         may: Bools = self.open | (self.home[items, None] == places)
@@ -89,9 +89,10 @@ class BrokerDirs:
         return bool((self.used(where) <= self.limit).all())
 
     def cost(self, deviation: Floats) -> Floats:
-        """Compute the cost of each deviation, in units of F and of the same shape.
+        """Compute the cost of each deviation, in units of F; takes and returns any shape.
 
-        Weighted squares, or under `band` the weighted excess over the tolerance.
+        Weighted squares, or under `band` the weighted excess over the tolerance. Deviations are
+        shares of the broker's mean utilisation, 0 at the mean.
         """
         if self.excess is None:
             squares: Floats = self.weight * deviation * deviation
@@ -111,12 +112,14 @@ class BrokerDirs:
         return np.where(outside, np.sign(deviation) * self.weight * self.excess, 0.0)
 
     def change_cost(self, where: Ints) -> float:
-        """Return the cost, in units of F, of the replicas that change directory in
-        `where`, (k,)."""
+        """Return the cost, in units of F, of the replicas that change directory in `where`, (k,).
+
+        Arrivals cost nothing.
+        """
         return float(self.price[where != self.home].sum())
 
     def counts(self, total: float) -> bool:
-        """Return whether a broker with `total` bytes is balanced: a nearly empty one is not."""
+        """Return whether a broker with `total` bytes is balanced: one below the floor is not."""
         return total > 0 and total >= self.floor
 
     def deviation(self, used: Floats) -> Floats:
@@ -139,7 +142,10 @@ class BrokerDirs:
         return self.imbalance(self.used(where)) + self.change_cost(where)
 
     def only(self, keep: Bools) -> "BrokerDirs":
-        """Return a copy with the replicas that `keep`, (k,), selects."""
+        """Return a copy with the replicas that the booleans `keep`, (k,), select.
+
+        The others no longer count: their bytes are not added to `fixed`.
+        """
         return replace(
             self,
             row=self.row[keep],
@@ -150,10 +156,11 @@ class BrokerDirs:
 
 
 def find_dirs(problem: Problem, placement: Placement) -> Iterator[BrokerDirs]:
-    """Yield the brokers that may take load and have two or more directories.
+    """Yield the brokers that may take load and have two or more directories, by position.
 
-    Replicas on shared storage have no directory to choose; those of unknown size or
-    directory, and rows that may not move, keep theirs.
+    Replicas on shared storage or of size 0 or unknown are left out; those of unknown directory, or
+    of rows that may not move, keep theirs. Weight and tolerance are those of the first goal for
+    disk, or defaults without one. Nothing is yielded if its weight is 0 or no directory is known.
     """
     disks = [g for g in problem.goals.balance if g.resource is Resource.DISK]
     goal = disks[0] if disks else Goal(resource=Resource.DISK)

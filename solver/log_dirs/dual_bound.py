@@ -13,10 +13,11 @@ STEPS: Final = 100
 
 
 def price_bound(dirs: BrokerDirs, where: Ints, budget: Budget) -> float:
-    """Compute a bound of one broker's objective from dual prices of deviation.
+    """Compute a lower bound of one broker's objective, in units of F, from dual prices.
 
-    Subgradient ascent from the prices at a `where`, with Polyak's step length (1969).
-    Capacities are left out, which only lowers the bound.
+    Subgradient ascent from the prices at a `where`, (k,), with Polyak's step length (1969).
+    Capacities are left out, which only lowers the bound. Charges `budget` by the step; 0 if it
+    allows none.
     """
     dual = _Dual(dirs)
     target = dirs.objective(where)

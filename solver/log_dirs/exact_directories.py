@@ -34,7 +34,7 @@ choice is lost; solutions are checked in bytes."""
 
 
 def is_small(dirs: BrokerDirs) -> bool:
-    """Whether the exact model is quick: at most `MAX_PAIRS` replicas x directories."""
+    """Return whether the exact model is quick: 1 to `MAX_PAIRS` replicas x directories."""
     return 0 < len(dirs.row) * len(dirs.open) <= MAX_PAIRS
 
 
@@ -84,9 +84,10 @@ class _Choices:
 
 
 def fit(dirs: BrokerDirs, where: Ints, budget: Budget) -> Ints:
-    """Find a `where` with as many bytes in directories as possible.
+    """Find a `where`, (k,), with as many bytes in directories as possible.
 
-    Replicas that could stay make room for arrivals that fit nowhere; costs are ignored.
+    Replicas that could stay make room for arrivals that fit nowhere; costs are ignored. Returns
+    the given `where` unless one with more bytes was found that keeps every limit.
     """
     choices = _Choices(dirs, all_placed=False)
     choices.hint(where)
@@ -104,9 +105,11 @@ def fit(dirs: BrokerDirs, where: Ints, budget: Budget) -> Ints:
 
 
 def solve_exactly(dirs: BrokerDirs, where: Ints, budget: Budget) -> tuple[Ints, float]:
-    """Find the best `where` from a start in which all are placed, and its bound.
+    """Find the best `where`, (k,), from a start in which all are placed, and a lower bound.
 
-    Ends when the bound is close, at the latest when the search budget is exhausted.
+    Returns the start if nothing better was found; the bound of `dirs.objective` is in units of F, 0
+    if none was proved. Ends within the gap of the limits or a share `CLOSE` of the cost, at the
+    latest when the search budget, which is charged, is exhausted.
     """
     most = dirs.objective(where)
     model, gap = _Model(dirs, most), max(budget.limits.gap, CLOSE * most)

@@ -23,8 +23,9 @@ STEPS_PER_REPLICA: Final = 4
 def place_and_improve(dirs: BrokerDirs, budget: Budget) -> Ints:
     """Return a `where`: a directory for each of k replicas, -1 for arrivals that fit nowhere.
 
-    Places arrivals and then improves by moves and swaps, in turn, for as long as the
-    budget lasts and that gives more arrivals a place.
+    Starts from `dirs.home`. Places arrivals, the largest first, and then improves by moves and
+    swaps, in turn, for as long as that gives more arrivals a place. Charges `budget`; only
+    improving ends where it is exhausted.
     """
     search = _Search(dirs, dirs.home, budget)
     search.place()
@@ -35,9 +36,10 @@ def place_and_improve(dirs: BrokerDirs, budget: Budget) -> Ints:
 
 
 def improve(dirs: BrokerDirs, where: Ints, budget: Budget) -> Ints:
-    """Return a `where` that no single move or swap improves, from a given one, (k,).
+    """Return a `where` that no single move or tried swap improves, from a given one, (k,).
 
-    Ends earlier where the budget is exhausted.
+    Swaps that gain less than `LEAST_GAIN` are ignored, and arrivals at -1 stay there. Ends earlier
+    where the budget or the number of steps is exhausted. The given `where` is not changed.
     """
     search = _Search(dirs, where, budget)
     search.improve()

@@ -18,10 +18,10 @@ GOLDEN: Final = 2654435769
 def deal(count: Ints, rack: Ints, rows: int, seed: int = 0) -> Ints:
     """Deal counts to (rows, M) replica lists of distinct brokers, by position.
 
-    `count` is (B,): replicas of each broker, at most `rows` each; `rows` divides their
-    sum. `rack` is (B,) rack numbers. Each rack holds as many replicas of every row as
-    of any other, give or take one, and rows are scattered differently for each rack, so
-    that two brokers share few partitions. `seed` varies which brokers meet in a row.
+    `count` is (B,): replicas of each broker, at most `rows` each; their sum, above 0, is M x
+    `rows`. `rack` is (B,) rack numbers. Each rack holds as many replicas of every row as of any
+    other, give or take one, and rows are scattered differently for each rack, so that two brokers
+    share few partitions. `seed` varies which brokers meet in a row.
     """
     dealt: list[list[int]] = [[] for _ in range(rows)]
     start = 0
@@ -75,12 +75,12 @@ class Leadership:
 
 
 def choose_leaders(replicas: Ints, rules: Leadership, budget: Budget) -> Ints | None:
-    """Choose (n,) leaders of least cost for (n, M) replica lists.
+    """Choose (n,) leaders of least cost for (n, M) replica lists, by position, without fillers.
 
     Leadership is passed along chains of rows (augmenting paths) as long as that lowers
     the cost; if no such chain is left, the choice is optimal, since the cost is convex.
-    Returns the best so far where the budget ends first, and None where some row has no
-    possible leader or a cap is exceeded.
+    Returns the best so far where the budget ends first, and None where some row has no possible
+    leader or that choice exceeds a cap.
     """
     able = [[b for b in row if rules.able[b]] for row in replicas.tolist()]
     if not all(able):
@@ -182,12 +182,12 @@ def _lower(new: tuple[float, float, float, int], old: tuple[float, float]) -> bo
 def ordered(
     replicas: Ints, leader: Ints, rack: Ints, observers: Ints
 ) -> tuple[tuple[int, ...], ...]:
-    """Order each row's list: leader first, observers last.
+    """Order each row's list of broker positions: leader first, observers last.
 
-    `replicas` is (n, M) and `leader` (n,), by position; `rack` is (B,) rack numbers and
-    `observers` (Q,) how many replicas in each rack are observers. The order in between
-    decides who leads after a failure; for each leader, the others take turns in second
-    place.
+    `replicas` is (n, M) without fillers, and `leader` (n,) one of each row; `rack` is (B,) rack
+    numbers and `observers` (Q,) how many replicas in each of Q racks are observers. The order in
+    between decides which replica leads after a failure; for each leader, the others take turns in
+    second place.
     """
     second = np.zeros((len(rack), len(rack)), np.int64)
     lists = []

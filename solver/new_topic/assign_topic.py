@@ -79,8 +79,9 @@ def assign_replicas(
 ) -> TopicAssignment:
     """Assign the partitions of a new topic to brokers.
 
-    `limits` and `observer` bound the search for better leaders; lists are made in any
-    case. Raises ConfigError if the cluster already has a topic of this name.
+    `limits` (None for the defaults) and `observer` bound the search for better leaders, not the
+    making of lists. Where rules or limits leave no room, or no leaders are found, the result has
+    reasons and no lists. Raises ConfigError if the cluster already has a topic of this name.
     """
     if any(t.name == topic.name for t in snapshot.header.topics):
         raise ConfigError(

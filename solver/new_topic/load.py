@@ -31,8 +31,10 @@ class TopicLoad:
     """Cost before anything is assigned; None where no expected load is balanced."""
 
     def after(self, given: Ints, led: Ints) -> "TopicLoad":
-        """Return limits and costs after (B,) replicas `given` and (B,) leaders
-        `led`."""
+        """Return limits and costs after (B,) replicas `given` and, of these, (B,) leaders `led`.
+
+        `cap` and `lead_cap` may become negative; `before` stays.
+        """
         return replace(
             self,
             cap=self.cap - given,
@@ -45,8 +47,9 @@ class TopicLoad:
 def expected_load(problem: Problem, topic: NewTopic) -> TopicLoad:
     """Compute limits and costs for a new topic, from its expected bytes/s.
 
-    Costs are in units of F, as the goals weigh network load; where no load is expected,
-    numbers of replicas and leaders are balanced instead.
+    Costs are in units of F, as the goals weigh network load, now and in forecast slots; where no
+    load is expected or none of it is balanced, numbers of replicas and leaders are balanced
+    instead. Only limits of replicas per broker, `net_in` and `net_out` bound the caps.
     """
     fill = _load_ranks(problem)
     replicas = topic.partitions * topic.replication_factor

@@ -31,7 +31,7 @@ class CountLimits:
     total: int
 
     def in_racks(self, count: Ints) -> Ints:
-        """Return the sums of (B,) counts by rack, (Q,)."""
+        """Return the (Q,) sums, by rack, of (B,) counts."""
         sums = np.bincount(self.rack, count, minlength=len(self.least))
         return np.asarray(sums).astype(np.int64)
 
@@ -55,15 +55,20 @@ class Slopes:
     """(B,) tie-breaker between equal costs: lowest first."""
 
     def cost(self, count: Ints) -> float:
-        """Compute the cost of (B,) counts, relative to none: a quadratic for each broker."""
+        """Compute the summed cost of (B,) counts, relative to none: a quadratic for each broker.
+
+        In the unit of `first` and `rise`; ties do not count.
+        """
         pairs = self.first * count + self.rise * (count * (count - 1) / 2)
         return float(pairs.sum())
 
 
 def allocate_counts(room: CountLimits, slopes: Slopes) -> Ints:
-    """Return (B,) counts of least cost; ties are broken towards even racks.
+    """Return (B,) counts of least cost that add up to `room.total` within all limits.
 
-    Requires `room.enough`. The greedy algorithm of Federgruen and Groenevelt, 1986.
+    Of equal costs, the broker with fewer replicas gets the next one, then the rack with fewer per
+    broker, then the lowest `tie`. Requires `room.enough`. The greedy algorithm of Federgruen and
+    Groenevelt, 1986.
     """
     count = np.zeros(len(room.cap), np.int64)
     racks = [_Rack(room, slopes, q) for q in range(len(room.least))]
@@ -113,7 +118,8 @@ class _Rack:
 def least_highest(room: CountLimits) -> int:
     """Return a lower bound of the highest count on any broker, over all assignments.
 
-    The least cap on every broker under which the limits leave enough room.
+    The least cap on every broker under which the limits leave enough room. Requires `room.enough`;
+    otherwise it is `room.total`.
     """
 
     def is_enough(most: int) -> bool:
@@ -125,7 +131,8 @@ def least_highest(room: CountLimits) -> int:
 def greatest_lowest(room: CountLimits) -> int:
     """Return an upper bound of the lowest count, over brokers that may get any replica.
 
-    The greatest floor on those brokers that the limits allow; 0 without such brokers.
+    The greatest floor on those brokers that the limits of racks and the total allow; 0 without
+    such brokers.
     """
     able = room.cap[room.cap > 0]
     if not len(able):

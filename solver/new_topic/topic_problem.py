@@ -21,7 +21,8 @@ NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 class NewTopic:
     """A topic that does not exist yet.
 
-    Raises ConfigError for an invalid name, number of partitions, replication factor or load.
+    Raises ConfigError unless the name is valid in Kafka, there are 1 to `MOST_PARTITIONS`
+    partitions, the replication factor is at least 1, and loads are None or 0 to `MOST_LOAD`.
     """
 
     name: TopicName
@@ -55,7 +56,7 @@ class NewTopic:
 
     @property
     def taken(self) -> float:
-        """Expected bytes/s into each replica: what producers send to its partition."""
+        """Expected bytes/s into each replica: what producers send to a partition, 0 if unknown."""
         return self.net_in or 0.0
 
     @property
@@ -116,7 +117,10 @@ class TopicAssignment:
     """None where no load is expected, or none of it is balanced."""
 
     def counts(self) -> dict[BrokerId, tuple[int, int]]:
-        """Count the replicas and leaders that each of `brokers` gets."""
+        """Return, by id, the numbers of replicas and of leaders that each of `brokers` gets.
+
+        Both 0 where there is no assignment.
+        """
         held = [b for row in self.replicas for b in row]
         led = [row[0] for row in self.replicas]
         return {b: (held.count(b), led.count(b)) for b in self.brokers}

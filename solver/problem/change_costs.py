@@ -11,7 +11,10 @@ from solver.problem.eligibility import Eligibility
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeCosts:
-    """Costs of new replicas and leader changes, in units of F."""
+    """Costs of new replicas and leader changes of n rows, in units of F.
+
+    A move equivalent is one new replica that copies a partition of mean size.
+    """
 
     move: float
     """Lambda: the cost of one move equivalent."""
@@ -28,8 +31,9 @@ def find_change_costs(
 ) -> ChangeCosts:
     """Take the costs from the goals, or the defaults of docs/explanation/planning.md.
 
-    `counted` are the goals in effect; the default cost of a move equivalent is their
-    least tolerance times the number of holding brokers, over the number of partitions.
+    `counted` are the goals in effect. The default cost of a move equivalent is 1 under `band`;
+    otherwise the least tolerance of `counted` (0.1 if empty) times the number of holding
+    brokers, over the number of partitions.
     """
     move = goals.move_price
     if move is None and goals.objective is ObjectiveKind.BAND:

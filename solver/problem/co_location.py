@@ -28,7 +28,10 @@ class RackMode(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spreading:
-    """Placement rules of G groups of rows, over B brokers in Q racks."""
+    """Placement rules of G groups of n rows, over B brokers in Q racks.
+
+    Brokers are given by position in the snapshot's header; M is the largest replication factor.
+    """
 
     group: Ints
     """(n,) group of each row."""
@@ -53,11 +56,12 @@ class Spreading:
     without a rack."""
 
     def shared(self, replicas: Ints, takes: Bools) -> Bools:
-        """Find rows whose replicas share racks although more racks are usable.
+        """Find rows whose replicas share racks more than their rack mode allows.
 
-        Takes `replicas`, (n, M) broker positions with -1 as filler, and `takes`, (B,)
-        brokers that may take a new replica. Returns (n,) booleans; False for rows with
-        an explicit placement or without a rack rule.
+        That is fewer than `distinct` racks under `SPREAD`, or under `EVEN` two replicas more in
+        one rack than in a usable rack with a free broker. Takes `replicas`, (n, M) broker
+        positions with -1 as filler, and `takes`, (B,) brokers that may take a new replica.
+        Returns (n,) booleans; False for rows with an explicit placement or without a rack rule.
         """
         mode, here = self.mode[self.group], replicas >= 0
         count = self._in_racks(replicas, here)
@@ -81,8 +85,9 @@ class Spreading:
     def breaks(self, replicas: Ints, leader: Ints) -> Bools:
         """Find rows whose present replicas violate an explicit placement.
 
-        Takes `replicas`, (n, M) in replica-list order with observers last, and
-        `leader`, (n,), both broker positions. Returns (n,) booleans.
+        Takes `replicas`, (n, M) in replica-list order with observers last, and `leader`, (n,),
+        both broker positions, with -1 as filler and for no leader. Returns (n,) booleans: True
+        also where no replica other than an observer leads, False without an explicit placement.
         """
         found = np.zeros(len(replicas), np.bool_)
         rows, group = self._placed()
@@ -98,9 +103,9 @@ class Spreading:
     def least_new(self, replicas: Ints, must_go: Bools) -> Ints:
         """Count the new replicas that every allowed placement of a row needs.
 
-        Takes `replicas`, (n, M), and `must_go`, (n, M) replicas that may not stay. Of
-        the others, no more may stay than an explicit placement wants in their rack.
-        Returns (n,) counts.
+        Takes `replicas`, (n, M) broker positions with -1 as filler, and `must_go`, (n, M)
+        replicas that may not stay. Of the others, no more may stay than an explicit placement
+        wants in their rack. Returns (n,) counts: the replicas of `must_go` at least.
         """
         found: Ints = must_go.sum(axis=1)
         rows, group = self._placed()
@@ -136,7 +141,8 @@ class _Group:
 def find_spreading(snapshot: Snapshot, goals: Goals, alive: Bools) -> Spreading:
     """Group the rows by the rules that bind them, and compile each group's rules.
 
-    `alive` is (B,): brokers that may take new replicas.
+    `alive` is (B,): brokers that may take new replicas. Rows share a group if they have the
+    same replication factor, pins and explicit placement.
     """
     brokers = snapshot.header.brokers
     group, groups = _grouped(snapshot, goals)
@@ -172,7 +178,8 @@ def find_spreading(snapshot: Snapshot, goals: Goals, alive: Bools) -> Spreading:
 def rack_mode(snapshot: Snapshot, goals: Goals) -> RackMode:
     """Return the rack mode of rows without an explicit placement.
 
-    It is `OFF` as soon as one broker that is not dead has no rack.
+    It is `OFF` as soon as one broker that is not dead has no rack; otherwise the mode of
+    `goals.rack_rule`.
     """
     # A dead broker that is no longer registered names no rack.
     unknown = any(
@@ -208,7 +215,10 @@ def _grouped(snapshot: Snapshot, goals: Goals) -> tuple[Ints, list[_Group]]:
 
 
 def permitted(pin: Pin, brokers: tuple[Broker, ...]) -> Bools:
-    """Return (B,) brokers on which a pin allows replicas."""
+    """Return (B,) whether a pin allows replicas on each of `brokers`, in their order.
+
+    A pin without brokers allows all brokers, one without racks all racks; both must match.
+    """
     return np.array(
         [
             (not pin.brokers or b.id in pin.brokers) and (not pin.racks or b.rack in pin.racks)

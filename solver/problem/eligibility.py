@@ -46,7 +46,10 @@ FIXED_REASONS = tuple(FixedReason)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eligibility:
-    """What each of n rows may do on each of B brokers."""
+    """What each of n rows may do on each of B brokers, which are given by position.
+
+    M is the largest replication factor; columns beyond a row's own are False.
+    """
 
     alive: Bools
     """(B,) brokers that may take new load."""
@@ -76,8 +79,10 @@ class Eligibility:
     def may_hold(self, row: int, replicas: Ints) -> Bools:
         """Return (B,) brokers that may hold a replica of a row after the plan.
 
-        Considers states, pins and returns, but neither limits, racks nor `fixed_reason`. `replicas`
-        is (M,): positions of the brokers that have the row in the snapshot, -1 as filler.
+        Considers states, pins, racks named by explicit placements, and returns, but neither
+        limits nor rack counts, nor whether the row may move. A broker that holds the row may keep
+        it unless `must_go`. `replicas`, (M,), are the row's in the snapshot, by broker position
+        and with -1 as filler.
         """
         may: Bools = self.alive & self.spreading.allow[self.spreading.group[row]]
         may[list(self.barred.get(row, ()))] = False
@@ -88,7 +93,8 @@ class Eligibility:
     def may_lead(self, row: int, replicas: Ints, leader: int) -> Bools:
         """Return (B,) brokers that may lead a row after the plan, if they hold a replica.
 
-        `leader` is the broker position of the present leader, -1 for none.
+        `leader` is the broker position of the present leader, -1 for none. It may keep leading
+        where it takes no new load; other brokers must be `alive`. `replicas` as in `may_hold`.
         """
         spreading = self.spreading
         hold = self.may_hold(row, replicas)
@@ -101,7 +107,8 @@ class Eligibility:
 def find_eligibility(snapshot: Snapshot, goals: Goals, replicas: Ints, leader: Ints) -> Eligibility:
     """Work out what broker states, pins, exclusions and recent moves allow.
 
-    `replicas`, (n, M), and `leader`, (n,), are the snapshot's, as broker positions.
+    `replicas`, (n, M), and `leader`, (n,), are the snapshot's, as broker positions, with -1 as
+    filler and for rows without a leader. Such rows stay where they are.
     """
     alive = _in_states(snapshot, TAKING)
     leaving = _in_states(snapshot, LEAVING)

@@ -29,10 +29,11 @@ class LoadColumn:
 
 
 def find_load_columns(snapshot: Snapshot, goals: Goals) -> tuple[LoadColumn, ...]:
-    """List the load columns: every resource, then counts that a goal names.
+    """List the load columns: all resources now, their forecast slots, then counts of goals.
 
-    A resource gets one column for now, and one per forecast slot if a goal or a
-    capacity refers to it.
+    A resource has forecast columns if a goal or a broker's capacity refers to it. Of the counts
+    only `LEADER_NET_IN` has them; it is left out where `net_in` is not measured. Counts per
+    topic have no column.
     """
     header = snapshot.header
     wanted = {goal.resource for goal in goals.balance}
@@ -57,7 +58,7 @@ def _forecast_columns(snapshot: Snapshot, measure: Measure) -> Iterator[LoadColu
 
 
 def column_weight(goal: Goal, snapshot: Snapshot) -> float:
-    """Return a goal's weight per column: divided evenly among now and the slots.
+    """Return a goal's weight per column: divided evenly among now and the forecast slots.
 
     Counts of replicas and leaders have a single column, so they keep the whole weight.
     """
@@ -69,8 +70,10 @@ def column_weight(goal: Goal, snapshot: Snapshot) -> float:
 def replica_loads(snapshot: Snapshot, dimensions: tuple[LoadColumn, ...]) -> tuple[Floats, Floats]:
     """Return the load of each row on its leader's broker and on each follower's.
 
-    Both are (n, D) float64, in the resource's unit (bytes/s, bytes, requests/s, CPU);
-    unknown loads count as 0.
+    Both are (n, D) for n rows and the D `dimensions`, in the measure's unit (bytes/s, bytes,
+    requests/s, cores, or a number); unknown loads count as 0. A leader's `net_out` includes what
+    it sends to followers; a follower's CPU is a share of the leader's, by Cruise Control's
+    static CPU model.
     """
     n = len(snapshot.partitions.topic)
     lead, follow = np.zeros((n, len(dimensions))), np.zeros((n, len(dimensions)))

@@ -21,7 +21,10 @@ NOTHING: Final = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Where the replicas of every row lie, and which broker leads."""
+    """Where the replicas of each of n rows lie, and which broker leads.
+
+    Brokers are positions in `Problem.brokers`; M is the largest replication factor.
+    """
 
     replicas: Ints
     """(n, M) broker positions of each row, in any order; -1 fills shorter rows."""
@@ -37,7 +40,8 @@ class Placement:
     def after(cls, problem: Problem, moves: Iterable[Move]) -> "Placement":
         """Return the placement after moves; those of unknown partitions change nothing.
 
-        Raises KeyError for a move to a broker that the problem does not have.
+        Replicas are in the order of `replicas_after`. Raises KeyError for a replica or leader on a
+        broker that the problem does not have, and ValueError for more than M replicas.
         """
         replicas, leader = problem.replicas.copy(), problem.leader.copy()
         position = {broker: b for b, broker in enumerate(problem.brokers)}
@@ -52,13 +56,19 @@ class Placement:
 
     @classmethod
     def of(cls, on: Bools, leader: Ints, most: int) -> "Placement":
-        """Build a placement from (n, B) membership; `most` is M, the largest replication factor."""
+        """Build a placement from (n, B) membership and (n,) leaders, -1 for none.
+
+        `most` is M, which no row of `on` may exceed; each row lists its brokers in ascending order.
+        """
         order = np.argsort(~on, axis=1, kind="stable")[:, :most]
         held = np.take_along_axis(on, order, axis=1)
         return cls(replicas=np.where(held, order, -1), leader=leader)
 
     def on(self, brokers: int) -> Bools:
-        """Return the (n, B) membership of replicas; only for sizes of the exact model."""
+        """Return the (n, B) membership of replicas on B `brokers`.
+
+        Needs n x B bytes, so it is meant for sizes of the exact model.
+        """
         return membership(self.replicas, brokers)
 
     def holders(self, row: int) -> list[int]:
@@ -79,9 +89,10 @@ class Placement:
 
 
 def changed_rows(problem: Problem, placement: Placement) -> list[int]:
-    """List rows whose set of brokers or leader differs from the snapshot.
+    """List the rows, ascending, whose set of brokers or leader differs from the snapshot.
 
-    Rows that may not stay as they are count even if only the order of their list changes.
+    Rows that may not stay as they are always count, since a new order of their list may be what
+    changes. Every row must have as many replicas as in the snapshot.
     """
     rows = np.flatnonzero((placement.replicas != problem.replicas).any(axis=1))
     moved = _lacking(placement.replicas[rows], problem.replicas[rows]).any(axis=1)
@@ -105,9 +116,9 @@ def loads_of(problem: Problem, placement: Placement) -> Floats:
 
 
 def deviations(problem: Problem, loads: Floats) -> Floats:
-    """Return (B, K) utilisation / mean - 1, from (B, D) loads.
+    """Return (B, K) utilisation / mean - 1, from (B, D) loads in the columns' units.
 
-    0 for brokers that are not balanced.
+    0.1 is 10 % over the mean; 0 for brokers that are not balanced.
     """
     relative: Floats = loads[:, problem.column] * problem.slope - 1.0
     relative[~problem.may.holding] = 0.0
@@ -125,14 +136,18 @@ def objective(problem: Problem, placement: Placement) -> float:
 
 
 def deviation_cost(problem: Problem, loads: Floats) -> float:
-    """Compute the part of F for the imbalance over brokers, from (B, D) loads."""
+    """Compute the part of F for the imbalance over brokers, from (B, D) loads.
+
+    Balance of single topics is not included; see `topic_cost`.
+    """
     return float(broker_costs(problem, deviations(problem, loads)).sum())
 
 
 def broker_costs(problem: Problem, relative: Floats) -> Floats:
-    """Return the (B,) cost of (B, K) deviations, in units of F.
+    """Return the (B,) cost of (B, K) deviations as of `deviations`, in units of F.
 
-    Weighted squares, or under `band` the weighted excess over the tolerance.
+    Weighted squares, or under `band` the weighted excess over the tolerance. Also takes a
+    selection of brokers.
     """
     if problem.band:
         excess = np.maximum(0.0, np.abs(relative) - problem.tolerance)
@@ -148,7 +163,10 @@ def excess_price(problem: Problem) -> float:
 
 
 def topic_cost(problem: Problem, placement: Placement) -> float:
-    """Compute the part of F that balances topics one by one; 0 unless the goals do."""
+    """Compute the part of F that balances topics one by one.
+
+    0 unless a goal does so with a positive weight, and always under `band`.
+    """
     return sum(
         weight * float(topic_imbalance(problem, placement, measure).sum())
         for measure, weight in problem.topic_share
@@ -158,8 +176,8 @@ def topic_cost(problem: Problem, placement: Placement) -> float:
 def topic_imbalance(problem: Problem, placement: Placement, measure: Count) -> Floats:
     """Return (topics,) squared deviations of the counts on brokers, summed and weighted.
 
-    `measure` counts replicas or leaders; the weight is the topic's share of all of
-    them.
+    `measure` counts replicas or leaders, and deviations are from the mean over holding brokers.
+    The weight is the topic's share of all of them; that of the goal is not applied.
     """
     count = topic_counts(problem, placement, measure)[:, problem.may.holding]
     total = topic_totals(problem, measure)
@@ -170,14 +188,20 @@ def topic_imbalance(problem: Problem, placement: Placement, measure: Count) -> F
 
 
 def topic_totals(problem: Problem, measure: Count) -> Floats:
-    """Return (topics,) the number of replicas or leaders of each topic, as `measure` says."""
+    """Return (topics,) the number of replicas of each topic in the snapshot, or of its leaders.
+
+    `measure` is `TOPIC_REPLICAS` or `TOPIC_LEADERS`; rows without a leader count for none.
+    """
     topics = len(problem.snapshot.header.topics)
     each = problem.rf if measure is Count.TOPIC_REPLICAS else problem.leader >= 0
     return np.bincount(problem.snapshot.partitions.topic, each, minlength=topics).astype(np.float64)
 
 
 def topic_counts(problem: Problem, placement: Placement, measure: Count) -> Ints:
-    """Return (topics, B) replicas or leaders of each topic on each broker."""
+    """Return (topics, B) replicas or leaders of each topic on each broker.
+
+    `measure` is `TOPIC_REPLICAS` or `TOPIC_LEADERS`; topics are in the header's order.
+    """
     topic, brokers = problem.snapshot.partitions.topic, len(problem.brokers)
     lists = placement.replicas
     if measure is Count.TOPIC_LEADERS:
@@ -190,7 +214,10 @@ def topic_counts(problem: Problem, placement: Placement, measure: Count) -> Ints
 
 
 def change_cost(problem: Problem, placement: Placement) -> float:
-    """Compute the part of F that is the cost of the changes, without the refund."""
+    """Compute the part of F that is the cost of the changes.
+
+    Replicas that every allowed placement adds are free.
+    """
     rows = changed_rows(problem, placement)
     return float(change_costs(problem, placement, rows).sum())
 
@@ -198,7 +225,8 @@ def change_cost(problem: Problem, placement: Placement) -> float:
 def change_costs(problem: Problem, placement: Placement, changed: list[int]) -> Floats:
     """Return the cost of each changed row, (changed,), in units of F.
 
-    Replicas that every allowed placement adds are free.
+    `changed` are row positions, in any order. Replicas that every allowed placement adds are
+    free; leader changes never are.
     """
     rows = np.array(changed, np.int64)
     new = _lacking(placement.replicas[rows], problem.replicas[rows]).sum(axis=1)
@@ -212,7 +240,8 @@ def change_costs(problem: Problem, placement: Placement, changed: list[int]) -> 
 def gains(problem: Problem, placement: Placement) -> dict[int, float]:
     """Compute, by changed row, how much F would rise if it alone were reverted.
 
-    Negative where the row has to move although that raises F.
+    Whether reverting is allowed is not considered. Negative where F would fall, as for rows that
+    have to move although that raises F.
     """
     relative = deviations(problem, loads_of(problem, placement))
     rows = changed_rows(problem, placement)
@@ -229,7 +258,10 @@ def gains(problem: Problem, placement: Placement) -> dict[int, float]:
 
 
 def topic_gains(problem: Problem, placement: Placement, rows: list[int]) -> list[float]:
-    """Compute, for each of `rows`, how much `topic_cost` would rise if it were reverted."""
+    """Compute, for each of `rows`, how much `topic_cost` would rise if it alone were reverted.
+
+    In units of F and in the order of `rows`; all 0 unless topics are balanced one by one.
+    """
     found = [0.0] * len(rows)
     if not problem.topic_share:
         return found
@@ -240,9 +272,10 @@ def topic_gains(problem: Problem, placement: Placement, rows: list[int]) -> list
 
 
 def row_shift(problem: Problem, placement: Placement, row: int) -> tuple[list[int], Floats]:
-    """Return the brokers a changed row touches, and how their loads change.
+    """Return the brokers that hold a row before or after, and how their loads change.
 
-    Brokers are ascending positions, changes (brokers, D) in the columns' units.
+    Brokers are ascending positions; changes are (brokers, D), after minus before, in the columns'
+    units.
     """
     after = _row_loads(problem, placement, row)
     before = _row_loads(problem, Placement.home(problem), row)
@@ -262,7 +295,8 @@ def _row_loads(problem: Problem, placement: Placement, row: int) -> dict[int, Fl
 def is_allowed(problem: Problem, placement: Placement) -> bool:
     """Return whether a placement keeps limits, racks and budgets and empties leaving brokers.
 
-    Searches that round or relax a rule check their results by this before they offer them.
+    Where new replicas and leaders may be is not checked, nor which rows may move: searches choose
+    among what `Problem.may` allows. They check by this what they rounded or relaxed.
     """
     return (
         _keeps_limits(problem, placement)
@@ -299,7 +333,11 @@ def keeps_budgets(problem: Problem, placement: Placement) -> bool:
 
 
 def usage(problem: Problem, placement: Placement) -> dict[str, int]:
-    """Compute what the changes use of each budget, by the budget's name."""
+    """Compute what the changes use of each budget, by its field name in `Budgets`.
+
+    Those per topic or per broker are the largest use by any of them. Bytes are `copied_bytes` of
+    each new replica; forced changes count as well.
+    """
     rows = np.array(changed_rows(problem, placement), np.int64)
     topic, before = problem.snapshot.partitions.topic[rows], problem.replicas[rows]
     after = placement.replicas[rows]
@@ -325,7 +363,11 @@ def _most(keys: Ints, weights: Ints | None = None) -> int:
 
 
 def revert_needless(problem: Problem, placement: Placement, budget: Budget) -> Placement:
-    """Revert changes that F does not need, least useful first, within a budget."""
+    """Revert changes that gain nothing in F, one at a time, those with the least gain first.
+
+    Keeps forced rows and changes without which the placement would not be allowed. Charges its
+    work to `budget` and returns the placement reached when nothing is left or it is exhausted.
+    """
     while not budget.over():
         budget.work += WORK_OF_GAIN * len(changed_rows(problem, placement))
         gain = gains(problem, placement)

@@ -118,7 +118,7 @@ class Problem:
     def copied_bytes(self) -> Ints:
         """(n,) bytes that one new replica copies; 0 on shared storage.
 
-        Where the size is unknown, one byte more than the bytes budget, if there is one.
+        Where the size is unknown, one byte more than the budget of bytes; 0 without a budget.
         """
         local, most = self.snapshot.partitions.local_bytes, self.goals.budgets.bytes
         size = np.where(local < 0, 0 if most is None else most + 1, local)
@@ -132,7 +132,10 @@ class Problem:
         return relative
 
     def loads_of_rows(self, rows: Ints) -> Floats:
-        """Return the (B, D) load of some rows in the snapshot, each column in its own unit."""
+        """Return the (B, D) load in the snapshot of some rows, given by position.
+
+        Each column is in its own unit.
+        """
         return sum_loads(
             self.replicas[rows],
             self.leader[rows],
@@ -143,7 +146,11 @@ class Problem:
 
     @property
     def fill(self) -> Floats:
-        """(B,) weighted load as a multiple of the mean; replicas where no load counts."""
+        """(B,) sum of each balanced load's weight x its multiple of the mean.
+
+        Brokers that are not balanced count as at the mean. Numbers of replicas where no load
+        is balanced.
+        """
         if len(self.column):
             filled: Floats = ((self.deviations_before + 1.0) * self.weight).sum(axis=1)
             return filled
@@ -171,7 +178,8 @@ class Problem:
 def compile_problem(snapshot: Snapshot, goals: Goals) -> Problem:
     """Compile a snapshot and goals into columns over rows and brokers.
 
-    Pure and deterministic: equal inputs give equal columns.
+    Unknown loads count as 0. Goals that are not measured, or whose mean load per holding broker is
+    below their floor, are not balanced. Equal inputs give equal columns.
     """
     dimensions = find_load_columns(snapshot, goals)
     replicas, leader = _placement(snapshot)
@@ -212,7 +220,9 @@ def compile_problem(snapshot: Snapshot, goals: Goals) -> Problem:
 def sum_loads(replicas: Ints, leader: Ints, lead: Floats, follow: Floats, brokers: int) -> Floats:
     """Add up loads, (B, D), of rows on `replicas`, (n, M), led by `leader`, (n,).
 
-    `lead` and `follow` are (n, D) loads on the leader's and on each follower's broker.
+    Both are broker positions, with -1 as filler and for no leader; `brokers` is B. `lead` and
+    `follow` are (n, D) loads on the leader's and on each follower's broker; without a leader all
+    replicas follow.
     """
     loads = np.zeros((brokers, lead.shape[1]))
     for k in range(replicas.shape[1]):

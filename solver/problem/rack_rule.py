@@ -13,11 +13,11 @@ from solver.problem.problem import Problem
 def keeps_racks(
     problem: Problem, row: int, brokers: Sequence[int], *, as_if_moved: bool = False
 ) -> bool:
-    """Tell whether the rack rule allows a row on these brokers, given by position.
+    """Return whether the rack rule allows a row on these brokers: distinct positions, no filler.
 
     A row whose replicas stay where they are complies unless it must change, or unless
-    `as_if_moved` judges it as if it had moved there. An explicit placement must always
-    match.
+    `as_if_moved` judges it as if it had moved there. An explicit placement's counts per rack must
+    always match; which replicas lead or observe is not checked.
     """
     spreading = problem.may.spreading
     g = int(spreading.group[row])
@@ -44,7 +44,8 @@ def observers_last(
 ) -> tuple[BrokerId, ...]:
     """Return the replica list with the observers that a placement rule asks for at its end.
 
-    The leader is never an observer; the order is otherwise kept.
+    `replicas` is nonempty and starts with the leader, which is never an observer; the order is
+    otherwise kept. Raises ValueError for a follower on a broker that the problem does not have.
     """
     spreading = problem.may.spreading
     followers = [problem.brokers.index(b) for b in replicas[1:]]
@@ -57,10 +58,10 @@ def observers_last(
 def split_observers(
     followers: Sequence[int], rack: Ints, observers: Ints
 ) -> tuple[list[int], list[int]]:
-    """Split followers, by position and in order, into others and observers.
+    """Split followers, given by broker position, into others and observers, both in order.
 
-    `rack` is (B,) rack numbers and `observers` (Q,) how many replicas in each rack are
-    observers: the last ones there.
+    `rack` is (B,) rack numbers of the brokers, and `observers` (Q,) how many replicas in each of
+    the Q racks are observers: the last followers there.
     """
     left, last = observers.copy(), []
     for b in reversed(followers):

@@ -29,12 +29,19 @@ NOT_ASKED: Final = "the goals do not repair racks"
 
 
 def sharing(problem: Problem, replicas: Ints) -> Bools:
-    """Return (n,) rows of a placement, (n, M), whose replicas share racks needlessly."""
+    """Return (n,) whether each row's replicas share racks needlessly, as in `Spreading.shared`.
+
+    `replicas` is (n, M) broker positions with -1 as filler.
+    """
     return problem.may.spreading.shared(replicas, problem.may.alive)
 
 
 def over_limits(problem: Problem, placement: Placement) -> tuple[OverLimit, ...]:
-    """List the limits exceeded before or after the plan, by broker id and dimension."""
+    """List the limits exceeded before or after the plan, by broker id and dimension.
+
+    A share of `ROUNDING` over a limit of load is tolerated. Brokers that must end empty are left
+    out.
+    """
     found = (*_resources(problem, placement), *_counts(problem, placement))
     return tuple(sorted(found, key=lambda o: (o.broker, o.dimension)))
 
@@ -69,7 +76,10 @@ def _counts(problem: Problem, placement: Placement) -> Iterator[OverLimit]:
 
 
 def held(problem: Problem, replicas: Ints) -> Ints:
-    """Return the number of replicas on each broker, (B,), of a placement, (n, M)."""
+    """Return the (B,) number of replicas on each broker.
+
+    `replicas` is (n, M) broker positions with -1 as filler.
+    """
     at = replicas[replicas >= 0]
     return np.bincount(at, minlength=len(problem.brokers)).astype(np.int64)
 
@@ -79,7 +89,8 @@ def rack_violations(
 ) -> tuple[RackViolation, ...]:
     """List rows that share racks before the plan, by row, with what becomes of them.
 
-    `reasons` gives, by row, why a row that may move is not repaired.
+    `reasons` gives, by row, why a row that may move is not repaired; `NOT_ASKED` without an entry.
+    The reason is empty where the placement repairs the row.
     """
     before = np.flatnonzero(sharing(problem, problem.replicas))
     if not len(before):
@@ -104,7 +115,8 @@ def rack_violations(
 def excess(problem: Problem, loads: Floats, count: Ints) -> float:
     """Add up the load and replicas above the limits, each as a share of its limit.
 
-    `loads` is (B, D) and `count` (B,); the sum is over brokers and dimensions.
+    `loads` is (B, D), in the columns' units, and `count` (B,) replicas; the sum is over all
+    dimensions and the brokers that may hold load. Excess of load up to `ROUNDING` counts as 0.
     """
     over = np.maximum(0.0, loads / problem.limit - 1.0)
     over[over <= ROUNDING] = 0.0

@@ -24,7 +24,7 @@ _DOWN: Final = Context(prec=DIGITS, rounding=ROUND_FLOOR)
 
 
 def rounded_down(bound: float) -> float:
-    """Round a bound to the digits of a file; downwards, so that it remains valid."""
+    """Round a lower bound to the significant digits of a file; down, so that it remains valid."""
     return float(_DOWN.create_decimal_from_float(bound))
 
 
@@ -34,9 +34,11 @@ def build_plan(
     status: PlanStatus,
     directories: DirectoryAssignment | None = None,
 ) -> Plan:
-    """Build the sealed plan that leads to a placement.
+    """Build the sealed plan that leads to a placement, with the bound proved in `search`.
 
-    `directories` are the log directories of its replicas; None chooses the best ones.
+    The placement must be allowed; it need not be the incumbent. `directories` are the log
+    directories of its replicas; None chooses good ones at the expense of `search` if the goals
+    balance directories, and otherwise leaves them to the brokers.
     """
     problem = search.problem
     header = search.problem.snapshot.header
@@ -85,9 +87,10 @@ def _levels(problem: Problem) -> dict[str, float]:
 
 
 def ignored_goals(problem: Problem) -> Iterator[tuple[Goal, float]]:
-    """Yield goals that count neither now nor in a slot, with the mean load per broker.
+    """Yield goals that count neither now nor in a forecast slot, with the present mean load.
 
-    Their mean is below the floor, in the measure's unit, or nothing is measured.
+    The mean is per holding broker and in the measure's unit; 0 if there is no load column, as for
+    counts per topic. Yields nothing without partitions or brokers that may hold load.
     """
     holding = int(problem.may.holding.sum())
     if not holding or not len(problem.leader):

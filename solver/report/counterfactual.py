@@ -53,7 +53,9 @@ class MoveValue:
 def move_values(problem: Problem, plan: Plan, numbers: Sequence[int]) -> Iterator[MoveValue]:
     """Evaluate moves of a plan, given by their numbers in it, from 1.
 
-    Raises KeyError for a move whose partition the snapshot does not have.
+    `problem` is compiled from the plan's snapshot and goals. While iterating, raises IndexError for
+    a number above the plan's last, and KeyError for a move whose partition, or whose brokers, the
+    snapshot does not have.
     """
     # By id, as in the placement that the plan was made from: sums then agree to the last bit.
     moves = [
@@ -114,8 +116,11 @@ class WhyNot:
 def why_not(snapshot: Snapshot, plan: Plan, row: int, broker: BrokerId) -> WhyNot:
     """Evaluate sending a partition (by row) to a broker, given the plan's other moves.
 
-    Of the replicas the broker could replace, the best is judged, by the rules and
-    messages of `model.rules`.
+    Of the replicas the broker could replace, and whether it leads or not, the alternative with the
+    fewest violations of `model.rules` is reported, then that of the least F. Where the broker
+    already holds a replica, the alternative is that it leads; where it leads, the cost is 0.
+    Raises InvalidCluster if the snapshot lacks a partition of the plan, or two moves name the same
+    one.
     """
     planned = Proposal.of_moves(snapshot, plan.goals, plan.moves)
     now = evaluate_proposal(planned)

@@ -18,7 +18,11 @@ from solver.search.search import Search
 
 
 def verdict(search: Search, placement: Placement) -> tuple[PlanStatus, tuple[str, ...]]:
-    """Return the status of the best placement, and what it leaves unchanged and why."""
+    """Return the status of the best placement, and sentences on what it leaves unchanged and why.
+
+    `placement` is the incumbent of `search`, which must have one. `NONE_IN_TIME` if it changes
+    nothing and the bound leaves more to gain than one move costs.
+    """
     problem = search.problem
     left = (*unmovable_text(problem), *_remaining(search, placement))
     if search.stopped and not search.proved:
@@ -71,7 +75,10 @@ def work_text(work: float) -> str:
 
 
 def nothing_to_balance(problem: Problem) -> Iterator[str]:
-    """Yield the reason why there is nothing to balance; nothing if there is something."""
+    """Yield one reason why there is nothing to balance; nothing if there is something.
+
+    There are no brokers or partitions, or every goal is unmeasured or below its floor.
+    """
     if not problem.brokers:
         yield "the cluster has no brokers"
     elif not len(problem.leader):
@@ -81,9 +88,9 @@ def nothing_to_balance(problem: Problem) -> Iterator[str]:
 
 
 def within_band(problem: Problem) -> bool:
-    """Return whether every broker is within tolerance of every goal in the snapshot.
+    """Return whether every broker is within the tolerance of every goal in the snapshot.
 
-    False where nothing is balanced, or topics are balanced one by one.
+    Forecast slots count, too. False where nothing is balanced, or topics are balanced one by one.
     """
     if problem.topic_share or not problem.counted:
         return False

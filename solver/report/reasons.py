@@ -24,7 +24,11 @@ class Reasons:
     placement: Placement
 
     def of(self, row: int, gain: float) -> str:
-        """Explain why a row changes; `gain` is by how much F would rise without it."""
+        """Explain in one clause why a row, given by position, changes.
+
+        `gain` is by how much F would rise without the change, as in `gains`. Named is the first
+        that applies: a replica that must go, a rule, a limit exceeded, or balance.
+        """
         problem = self.problem
         must = problem.replicas[row][problem.may.must_go[row]]
         if len(must):
@@ -125,9 +129,11 @@ class MainEffect:
 
 
 def main_effect(problem: Problem, placement: Placement, row: int) -> MainEffect | None:
-    """Find which broker a row relieves and which it fills; None if no load changes.
+    """Find which broker a row relieves and which it fills; None if no balanced load changes.
 
-    Brokers are judged by their deviations before the plan.
+    The dimension is the one whose weighted squares improve most by the deviations before the plan;
+    in it, of the brokers that lose load the fullest, and of those that gain the emptiest. Ties go
+    to the lower position.
     """
     brokers, moved = row_shift(problem, placement, row)
     shift = moved[:, problem.column] * problem.slope[brokers]
@@ -160,7 +166,10 @@ def _balance(problem: Problem, placement: Placement, row: int) -> str:
 
 
 def deviation_text(deviation: float) -> str:
-    """Format a deviation: `200 % over its level`, `10 % under its level`, `at its level`."""
+    """Format a deviation, a share of the mean load, in whole percent.
+
+    `200 % over its level` for 2.0, `10 % under its level`; `at its level` if it rounds to 0 %.
+    """
     percent = round(100 * abs(deviation))
     if percent == 0:
         return "at its level"

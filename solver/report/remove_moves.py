@@ -22,9 +22,11 @@ def without_removed_moves(
 ) -> Result | None:
     """Rebuild a plan without the moves of partitions that `goals.stay` now keeps.
 
-    `snapshot` is the one the plan was made for; `goals` are the plan's, with more
-    partitions in `stay`. Nothing is searched. Returns None where no move would remain,
-    or the others break a rule without those removed.
+    `snapshot` is the one the plan was made for; `goals` are the plan's, with more partitions in
+    `stay`. Nothing is searched; the status is `IMPROVED`, and the bound that of `plan` as far as it
+    holds. Returns None where no move would remain, or the others break a rule or the limit of a
+    log directory without those removed. Raises KeyError if the snapshot lacks a broker of the moves
+    or a partition of the plan's rack violations.
     """
     problem = compile_problem(snapshot, goals)
     kept = [m for m in plan.moves if not goals.keeps(m.topic, m.partition)]

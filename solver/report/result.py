@@ -31,7 +31,10 @@ class Result:
     """If infeasible: changes that would make a plan possible, the cheapest first."""
 
     def summary(self) -> str:
-        """Return status, moves, imbalance scores, bound and reasons in one line."""
+        """Describe the result in one line: status, moves, F before and after, bound and reasons.
+
+        Without a plan, or without moves in it, only the status and the reasons.
+        """
         why = "; ".join((*self.reasons, *self.relaxation))
         if self.best is None:
             return f"{self.status}: {why or 'no reason known'}"

@@ -36,7 +36,10 @@ _HALVINGS: Final = 200
 
 
 def imbalance(problem: Problem) -> float:
-    """Compute the weighted sum of squared deviations in the snapshot, in units of F."""
+    """Compute the weighted sum of squared deviations in the snapshot, in units of F.
+
+    Squares under `band`, too; balance of single topics is left out.
+    """
     squares = problem.deviations_before**2 * problem.weight
     return float(squares.sum())
 
@@ -44,7 +47,8 @@ def imbalance(problem: Problem) -> float:
 def unmovable(problem: Problem) -> tuple[UnmovableImbalance, ...]:
     """List the causes that leave any imbalance, each with what it adds to earlier ones.
 
-    In a fixed order of causes, leaving out those that add no more than 1e-9.
+    In a fixed order: rows without a leader, broker states, then the other reasons for rows to stay.
+    Causes that add no more than 1e-9 of F are left out; empty if all do.
     """
     found, stays = [], np.zeros(len(problem.leader), np.bool_)
     least = 0.0
@@ -58,9 +62,9 @@ def unmovable(problem: Problem) -> tuple[UnmovableImbalance, ...]:
 
 
 def unmovable_text(problem: Problem) -> tuple[str, ...]:
-    """Describe what keeps a good part of the imbalance, in one sentence.
+    """Describe the imbalance that no allowed move removes, with its causes, in one sentence.
 
-    Empty where it is at most `REPORTED_SHARE` of the imbalance.
+    Empty where it is at most `REPORTED_SHARE` of the imbalance in the snapshot.
     """
     before, left = imbalance(problem), unmovable(problem)
     whole = sum(part.deviation for part in left)
@@ -77,8 +81,9 @@ def unmovable_text(problem: Problem) -> tuple[str, ...]:
 def least_deviation(problem: Problem, stays: Bools, *, states_bind: bool) -> float:
     """Compute the least weighted sum of squared deviations if other load were divisible.
 
-    `stays` is (n,): rows that remain as they are. If `states_bind`, brokers that take
-    no new load get no more than they have.
+    `stays` is (n,): rows that remain as they are. If `states_bind`, brokers that take no new load
+    get no more than they have. In units of F; found by water-filling, so a lower bound for every
+    placement under the objective `variance`.
     """
     low = problem.loads_of_rows(np.flatnonzero(stays))
     # A row without a leader stays on a broker that is to be emptied.

@@ -75,7 +75,8 @@ class RuleChange:
 def relaxations(problem: Problem, budget: Budget) -> tuple[str, ...]:
     """Describe alternatives that make an infeasible problem feasible, cheapest first.
 
-    Empty where none was found within the search budget.
+    One sentence each, at most `MOST_REPORTED`; worded as uncertain where only some rows could be
+    placed again. Empty where none was found within the search budget, which is charged.
     """
     whole = len(modelled_rows(problem)) == int((problem.leader >= 0).sum())
     # Unless all rows were placed again, further changes may be needed.
@@ -87,7 +88,9 @@ def relaxations(problem: Problem, budget: Budget) -> tuple[str, ...]:
 def cheapest_changes(problem: Problem, budget: Budget) -> tuple[tuple[RuleChange, ...], ...]:
     """Find alternatives that make a problem feasible, cheapest first.
 
-    Every change of an alternative is needed. Empty where none was found in the budget.
+    Each of at most `MOST_REPORTED` alternatives avoids all changes of those before it, and none of
+    its changes can be left out. Costs are those of `COST` and its companions. If no cheapest
+    combination is proved, single changes are tried. Empty where nothing was found in the budget.
     """
     rows = modelled_rows(problem)
     if not rows or not affordable(problem, rows, budget):

@@ -77,9 +77,11 @@ def fewest_brokers(
 ) -> Fewest:
     """Find the smallest number of brokers that keeps every rule.
 
-    The work of `limits` is shared by all trials and the plan. As many racks stay in use as the
-    rack rule requires now. The number is proved smallest where it equals the bound; otherwise
-    fewer were tried by draining the emptiest brokers first, without success.
+    The work of `limits` is shared by all trials and the plan. As many racks stay in use as the rack
+    rule requires now. The number is proved smallest where it equals the bound; otherwise fewer were
+    tried by draining the emptiest brokers first, without success. `answer` is None where up to
+    `MOST_TIMES` the brokers did not suffice, the trials ended first, or one replica is too large
+    for any broker; the plan is then for the present brokers.
     """
     problem = compile_problem(snapshot, goals)
     need, order = broker_lower_bound(problem), removal_order(problem)
@@ -193,10 +195,11 @@ def _least(
 
 
 def removal_order(problem: Problem) -> list[int]:
-    """Order the brokers that may hold load: those to keep first, the first to drain last.
+    """Order the brokers that may hold load, by position: the last one is to drain first.
 
-    The emptiest drains first; where replicas are spread over racks, the emptiest in the
-    racks with the most brokers left, so that racks stay as even as possible.
+    The emptiest drains first, by `Problem.fill`; where replicas are spread over racks, the emptiest
+    in the racks with the most brokers left, so that racks stay as even as possible. Of equals, the
+    one with the higher id drains first.
     """
     spread = bool((problem.may.spreading.mode != RackMode.OFF).any())
     rack = problem.may.spreading.rack
@@ -221,8 +224,8 @@ def removal_order(problem: Problem) -> list[int]:
 def broker_lower_bound(problem: Problem) -> BrokerBound:
     """Return the strongest proved lower bound on the number of brokers, with its reason.
 
-    The greatest of the bounds by replication factor, replicas per broker, total load,
-    partitions too large to share a broker, and racks.
+    The greatest of the bounds by replication factor, replicas per broker, total load, partitions
+    too large to share a broker, and racks; at least 1. Rows without a leader are not counted.
     """
     needs = [BrokerBound(brokers=1, words="a cluster has at least one broker"), *_bounds(problem)]
     need = max(needs, key=lambda need: need.brokers)
@@ -310,9 +313,10 @@ def _enough(allowed: Floats | Ints, among: Bools, total: float) -> int:
 def too_large_to_share(items: Floats, room: float) -> int:
     """Compute a lower bound on equal bins of size `room` for indivisible items.
 
-    Martello and Toth's L2 (Knapsack Problems, 1990, chapter 8): for a size a, items
-    over room - a need a bin each, those over half the room lie in different bins, and
-    the remaining items of at least a fill what these leave.
+    Martello and Toth's L2 (Knapsack Problems, 1990, chapter 8): for a size a, items over room - a
+    need a bin each, those over half the room lie in different bins, and the remaining items of at
+    least a fill what these leave. `items`, (items,), and `room` are in the same unit. An item
+    larger than `room` counts as one bin; 0 if `room` is infinite or not positive.
     """
     if not math.isfinite(room) or room <= 0:
         return 0

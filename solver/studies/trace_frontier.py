@@ -59,9 +59,10 @@ def trace_plans(
 ) -> tuple[Frontier, tuple[Result | None, ...]]:
     """Trace points and proved lines, from no move to nearly all that gain anything.
 
-    Returns the frontier with the result behind each point; None for the present state.
-    The work of `limits` is shared among all solves; when `observer` stops one, no further
-    ones are started. Equal arguments give an equal frontier.
+    Returns the frontier with the result behind each of its points, in their order; None for the
+    present state. The work of `limits` is shared among all solves; when `observer` stops one, no
+    further ones are started. Without a stop, equal arguments give an equal frontier. It has no
+    points, only reasons, where no plan was found and the present state is not allowed.
     """
     problem = compile_problem(snapshot, goals)
     exact = pairs(problem) <= MAX_PAIRS
@@ -221,7 +222,12 @@ def point_at(
     lines: Iterable[FrontierLine],
     move_price: float,
 ) -> FrontierPoint:
-    """Compute the frontier point of a plan found at a cost, with the bound of the proved lines."""
+    """Compute the frontier point of a plan, with the bound that the proved lines give there.
+
+    `move_price` is the cost of a move at which the plan was found, in units of F; the point's own
+    cost is in move equivalents, and its `most_moves` is None. Raises InvalidCluster if the snapshot
+    lacks a move's partition, or two moves name the same one.
+    """
     balance, cost = _balance(snapshot, goals, moves)
     proved = max((line.at(cost) for line in lines), default=0.0)
     return FrontierPoint(
