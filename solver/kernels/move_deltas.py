@@ -151,7 +151,7 @@ def has_moved(c: Columns, s: State, p: int) -> bool:
 def reassign(c: Columns, s: State, p: int, to: Array) -> None:
     """Move all replicas of row p to `to`, (M,) brokers, leader first; updates all sums.
 
-    Rules are not checked; row p must be free to change. `to` must not be a part of `s.at`.
+    Rules are not checked; row p must be free to change.
     """
     _count(c, s, p, -1)
     for k in range(c.rf[p]):

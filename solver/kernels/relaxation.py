@@ -312,7 +312,7 @@ def dual_value(c: Columns, pi: Array, r: PricingScratch) -> float:
     """Compute the bound that prices pi, (B, K), prove, before the refund is subtracted.
 
     `pi` is of deviation, and 0 on brokers that are not balanced. In units of F, lowered by
-    `ROUNDING` of the magnitudes that were summed; infinite if a row has no allowed place.
+    `ROUNDING` of the magnitudes that were summed. NaN if a row has no allowed place.
     """
     brokers, dims = pi.shape
     q = np.empty((dims, brokers))

@@ -267,10 +267,10 @@ def swap(c: Columns, s: State, p: int, slot: int, q: int, other: int) -> None:
 def spread(c: Columns, s: State, p: int) -> bool:
     """Move one replica of row p to the least loaded broker of another rack.
 
-    Row p must be one that may not stay (`c.forced`). Takes the move that racks, limits and
-    budgets allow and that raises the cost of deviations least; costs of moves are ignored,
-    so that a repair is the same whatever moves cost. Returns False, with nothing changed,
-    where no single replica can repair the racks.
+    `c.forced` must be set for row p: otherwise its home counts as repaired. Takes the move that
+    racks, limits and budgets allow and that raises the cost of deviations least; costs of
+    moves are ignored, so that a repair is the same whatever moves cost. Returns False, with
+    nothing changed, where no single replica can repair the racks.
     """
     least, slot, to = np.inf, -1, -1
     for k in range(c.rf[p]):

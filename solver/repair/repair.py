@@ -304,8 +304,8 @@ class _RepairSearch:
 def ruled_out(problem: Problem, placement: Placement) -> str:
     """Name the constraint that alone prevents a paying move; empty if nothing does.
 
-    The result completes a warning of the plan. Only for the objective `variance`, where a
-    single move can pay for itself: empty for `band`, and where no broker may take load.
+    A clause for the plan's reasons. Only for the objective `variance`, where a single move
+    can pay for itself: empty for `band`, and where no broker may take load.
     """
     if problem.band or not problem.may.alive.any():
         return ""
