@@ -86,8 +86,7 @@ def trace_around_plan(
     from solver.studies.trace_frontier import trace_plans
 
     result = solve(snapshot, goals, limits, observer)
-    if result.best is not None:
-        refuse_broken(snapshot, result.best)
+    refuse_broken(snapshot, result.best)
     work = max(limits.work - result.work, TRACE_SHARE * limits.work)
     rest = limits.model_copy(update={"work": work})
     frontier, answers = trace_plans(snapshot, goals, rest, observer)

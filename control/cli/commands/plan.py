@@ -82,8 +82,8 @@ def plan(
     check_racks(snapshot, wanted, reassignment_json)
     _warn_of_unknown_loads(snapshot, wanted)
     result = shown(lambda observer: solve(snapshot, wanted, settings.solve, observer), kept=PLAN)
+    refuse_broken(snapshot, result.best)
     if result.best is not None:
-        refuse_broken(snapshot, result.best)
         _write(result.best, out, reassignment_json)
     skew = skew_changes(snapshot, result.best, topics)
     notes = [*outage_notes(snapshot)]
