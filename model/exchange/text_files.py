@@ -129,9 +129,10 @@ def whole_number(path: Path, line: int, name: str, cell: str) -> int:
     Raises ConfigError: it is not a whole number, is negative, or larger than `LARGEST`.
     """
     # Python also reads digits of other scripts, signs and underscores.
-    digits = cell.isascii() and cell.isdigit() and len(cell) <= len(f"{LARGEST:.0f}")
-    if not digits or int(cell) > LARGEST:
+    if not (cell.isascii() and cell.isdigit()):
         raise fault(path, line, f"{name} is {cell!r}; give a whole number of 0 or more")
+    if len(cell) > len(f"{LARGEST:.0f}") or int(cell) > LARGEST:
+        raise fault(path, line, f"{name} is {cell!r}; give at most {LARGEST:g}")
     return int(cell)
 
 

@@ -141,7 +141,7 @@ def test_a_broker_that_is_not_listed_is_named(tmp_path: Path) -> None:
         ("topic,partition,disk\nt,0\n", "line 2: 2 cells under 3 columns"),
         ("topic,partition\nt,0\n\nt,0\n", "line 4: t-0 is already in line 2"),
         ("topic,partition\nt,-1\n", "line 2: partition is '-1'; give a whole number"),
-        ("topic,partition,size_bytes\nt,0," + "9" * 19, "line 2: size_bytes is '9+'; give a"),
+        ("topic,partition,size_bytes\nt,0," + "9" * 19, "line 2: size_bytes is '9+'; give at most"),
         ("topic,partition\nt,1_0\n", "line 2: partition is '1_0'"),
         ("topic,partition,disk\nt,0,nan\n", "line 2: disk is 'nan'; give a number"),
         ("topic,partition,disk\nt,0,-3\n", "line 2: disk is '-3'; give a number"),
