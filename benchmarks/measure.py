@@ -84,7 +84,7 @@ def measure(shape: Shape, seed: int, work: float) -> Measurement:
     first = FirstPlan()
     _forget_peak()
     cpu, wall = cpu_seconds(), time.perf_counter()
-    result = solve(snapshot, goals, SolveLimits(work=work), first)
+    result = solve(snapshot, goals, _limits(shape, work), first)
     wall_s, cpu_s = time.perf_counter() - wall, cpu_seconds() - cpu
     rss = _peak_mib()
     plan = result.best
@@ -109,6 +109,13 @@ def measure(shape: Shape, seed: int, work: float) -> Measurement:
         first_cpu_s=None if first.cpu_s is None else first.cpu_s - cpu,
         rss_mib=rss,
     )
+
+
+def _limits(shape: Shape, work: float) -> SolveLimits:
+    """The limit of work; where a proof is the aim, no gap ends the search before it."""
+    limits = SolveLimits(work=work)
+    proof = shape.aim_within(work).gap == 0.0
+    return limits.model_copy(update={"gap_share": 0.0}) if proof else limits
 
 
 def _broken(snapshot: Snapshot, plan: Plan) -> str:

@@ -194,7 +194,7 @@ def _result(search: Search, reasons: tuple[str, ...], started: float) -> Result:
         reasons=reasons,
         relaxation=relaxation,
         limited_by=limited_by(search) if best is None else best.limited_by,
-        exhausted=search.exhausted and not search.proved and not search.infeasible,
+        exhausted=search.exhausted and not search.near_enough and not search.infeasible,
     )
 
 

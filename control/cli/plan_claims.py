@@ -268,8 +268,9 @@ def reproved(plan: Plan, result: Result, limits: SolveLimits) -> ClaimAnswer:
     if best is not None and best < plan.bound * (1 - NEAR) - LEAST:
         words = f"a plan of {best:.9g} exists, under the claimed {plan.bound:.9g}"
         return ClaimAnswer(name="bound", holds=False, words=words)
-    # Searches end within `gap` of the optimum, so two proofs may differ by as much.
-    if _reaches(found + limits.gap, plan.bound, plan):
+    # Searches end within a gap of the optimum, so two proofs may differ by as much.
+    accepted = max(limits.gap, limits.gap_share * abs(best or 0.0))
+    if _reaches(found + accepted, plan.bound, plan):
         words = f"{found:.9g} proved again with a search budget of {limits.work:g}"
         return ClaimAnswer(name="bound", holds=True, words=words)
     words = (

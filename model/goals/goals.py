@@ -3,7 +3,7 @@
 from collections import Counter
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field, ValidationInfo, field_serializer, field_validator, model_validator
 
@@ -243,6 +243,14 @@ class Goals(FileModel):
         return self.cooldown.get(storage, Cooldown(rest_s=0, return_window_s=0))
 
 
+GAP_SHARE: Final = 1e-3
+"""Gap at which a solve ends unless told otherwise, as a share of F."""
+
+_share_unless_default: Final = Field(
+    ge=0, le=1, allow_inf_nan=False, exclude_if=lambda share: share == GAP_SHARE
+)
+
+
 class SolveLimits(FileModel):
     """When a solve ends; counted in deterministic work, so that plans repeat."""
 
@@ -252,6 +260,10 @@ class SolveLimits(FileModel):
     """Seed of the search; equal seeds give equal plans."""
     gap: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-6
     """A plan this close to its bound, in units of F, is called optimal."""
+    gap_share: Annotated[float, _share_unless_default] = GAP_SHARE
+    """A solve past its first twentieth ends with a plan this close to its bound, as a
+    share of F; 0 to search on until the plan is optimal. Plan files have it since 1.4,
+    where it is not the default."""
 
 
 def without_replica_moves(goals: Goals) -> Goals:

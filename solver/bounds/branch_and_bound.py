@@ -91,7 +91,7 @@ def branch_and_bound(local: LocalSearch) -> bool:
     _raise_cutoffs(b, search.work + FIRST_SHARE * search.work_left)
     prove_by_counts(b, search.work + COUNTING_SHARE * search.work_left)
     _anneal(b, search.work + ANNEALING_SHARE * search.work_left)
-    while not search.proved and not search.over():
+    while not search.near_enough and not search.over():
         idle = _improve(b, search.work + IMPROVING_SHARE * search.work_left)
         share = 1.0 if idle else IMPROVING_SHARE
         if not _raise_cutoffs(b, search.work + share * search.work_left) and idle:
@@ -104,7 +104,7 @@ def _anneal(b: Incumbent, end: float) -> None:
     search, price = b.local.search, b.local.relaxation.price
     reduced = _reduced_costs(b)
     for within, hot in cycle(ARMS):
-        if search.proved or search.over(end):
+        if search.near_enough or search.over(end):
             return
         b.offer(_annealed(b, reduced, within * price, hot * price))
 
@@ -138,7 +138,7 @@ def _reduced_costs(b: Incumbent) -> Floats:
 def _improve(b: Incumbent, end: float) -> bool:
     """Look for better choices of some rows at a time; return whether gains have stopped."""
     search, idle = b.local.search, 0
-    while idle < MOST_IDLE and not search.proved and not search.over(end):
+    while idle < MOST_IDLE and not search.near_enough and not search.over(end):
         before = search.objective
         size = min(b.free, len(b.listed.rows))
         free = np.sort(b.rng.choice(len(b.listed.rows), size, replace=False))

@@ -35,7 +35,7 @@ def prove_by_counts(best: Incumbent, end: float) -> None:
     promising one is still open.
     """
     search = best.local.search
-    if search.proved or search.stopped:
+    if search.near_enough or search.stopped:
         return
     counts = _Counts(best)
     first = counts.lowest()

@@ -98,9 +98,10 @@ class Incumbent:
         """Offer every better plan under a tree's cutoff; return whether it completed.
 
         The tree must be of all rows. Stops, and returns False, when the search has spent
-        `end` work units or is over.
+        `end` work units, is near enough or is over.
         """
-        while not self.local.search.over(end):
+        search = self.local.search
+        while not search.near_enough and not search.over(end):
             found = self.explore(c, tree, MANY_NODES)
             if found == FOUND:
                 self.offer(found_choice(tree))

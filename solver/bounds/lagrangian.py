@@ -77,7 +77,7 @@ def improve_bound(local: LocalSearch, work: float) -> None:
     end = search.work + work
     if local.tree is not None:
         local.tree.grow(work * LARGE_PARTITION_SHARE)
-    if search.stopped or search.proved:
+    if search.stopped or search.near_enough:
         return
     found = find_choices(search, c, r)
     if not len(found.rows):
@@ -162,7 +162,7 @@ class _Ascent:
                 return
             bound, open_ = found
             search.prove(min(bound - SLACK, search.objective), METHOD)
-            if search.proved:
+            if search.near_enough:
                 return
             self._take_or_reject(bound, open_)
             promised = 0.0 if np.isinf(self._model) else 0.02 * (self._model - self._value)

@@ -128,7 +128,7 @@ class LargePartitionTree:
             open_ = self.waiting[0][0] if self.waiting else np.inf
             proved = min(open_, self.least) + self.choices.decided - SLACK
             search.prove(min(proved, search.objective), METHOD)
-            if search.proved:
+            if search.near_enough:
                 return
 
     def _branch(self, node: Node) -> list[Node]:

@@ -12,7 +12,7 @@ from solver.cpsat.symmetry import Symmetry
 from solver.cpsat.variables import Choices, Variables, make_variables
 from solver.problem.placement import Placement
 from solver.problem.problem import Problem
-from solver.search.search import Search
+from solver.search.search import PROOF_SHARE, Search
 
 MAX_PAIRS: Final = 20_000
 """Rows with a choice x brokers they may use, above which no exact model is built."""
@@ -31,6 +31,9 @@ WORK_OF_BUILDING: Final = 6e-5
 
 FREE_PAIRS: Final = 1_000
 """Pairs of row and broker whose building is not charged."""
+
+LEAST_SHARE: Final = 0.01
+"""Least share of the search budget that one round gets."""
 
 MOST_REPEATS: Final = 50
 """Solutions in a row with the same placement that end a round: CP-SAT then lowers its
@@ -67,7 +70,7 @@ def solve_in_rounds(search: Search, work: float, open_choices: Choices | None = 
     if search.over():
         return
     model = ExactModel(search.problem, search.objective, open_choices)
-    while not search.proved and not search.over():
+    while not search.near_enough and not search.over():
         if not model.solve_round(search):
             break
 
@@ -105,7 +108,13 @@ class ExactModel:
         # Without squares the relaxation is strong and cuts are decisive; with tangents
         # they cost more than they save: 2.4 s without, 19 s with them (6 x 60, RF 3).
         cuts, rate = (1, 1.0) if self.problem.band else (0, SQUARES_WORK)
-        status, solver, found = self._solve(search, search.work_left, rate, cuts)
+        work, first = search.work_left, PROOF_SHARE * search.limits.work - search.work
+        # The gap that ends a search applies only later; CP-SAT is asked again then.
+        cut_short = 0.0 < first < work and not self.problem.band
+        if cut_short:
+            work = max(first, LEAST_SHARE * search.limits.work)
+        share = 0.0 if first > 0.0 or self.problem.band else search.limits.gap_share
+        status, solver, found = self._solve(search, work, rate, cuts, share)
         if status == cp_model.INFEASIBLE:
             search.infeasible = search.best is None
             return False
@@ -114,7 +123,9 @@ class ExactModel:
         if found.stuck and self._follows_hints:
             self._follows_hints = False
             return True
-        return status == cp_model.OPTIMAL and any(finer)
+        if status != cp_model.OPTIMAL:
+            return cut_short
+        return any(finer)
 
     def solve_part(self, search: Search, work: float) -> float:
         """Solve a model of some of the choices once; return a lower bound of F for them.
@@ -130,15 +141,19 @@ class ExactModel:
         return bound_of(solver.best_objective_bound, self.objective.units)
 
     def _solve(
-        self, search: Search, work: float, rate: float, cuts: int
+        self, search: Search, work: float, rate: float, cuts: int, share: float = 0.0
     ) -> tuple[cp_model.CpSolverStatus, cp_model.CpSolver, "_Placements"]:
-        """Run CP-SAT from the best placement known, at `rate` work units per unit of its time."""
+        """Run CP-SAT from the best placement known, at `rate` work units per unit of its time.
+
+        It also ends at half the gap `share`, relative to F.
+        """
         if search.best is not None:
             self.hint(search.best)
         solver = new_solver(search.limits, work / rate)
         solver.parameters.cut_level = cuts
         # A quarter of the gap is left to the solver, the rest to the tangents.
         solver.parameters.absolute_gap_limit = search.limits.gap / 4 * self.objective.units
+        solver.parameters.relative_gap_limit = share / 2
         if not self._follows_hints:
             solver.parameters.hint_conflict_limit = 0
         found = _Placements(self.variables, search)

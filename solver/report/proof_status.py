@@ -54,7 +54,8 @@ def _remaining(search: Search, placement: Placement) -> tuple[str, ...]:
 def limited_by(search: Search) -> str:
     """Return what ended a solve, for `Plan.limited_by`.
 
-    A proof, a request to stop, the search budget, or that no step closes the gap further.
+    A proof, a request to stop, a small gap, the search budget, or that no step closes the gap
+    further.
     """
     if search.infeasible:
         return "proved infeasible"
@@ -64,6 +65,8 @@ def limited_by(search: Search) -> str:
         return "proved optimal"
     if search.stopped:
         return "stopped"
+    if search.near_enough:
+        return f"gap within {100 * search.limits.gap_share:g} % of F"
     if search.exhausted or search.work_left <= 0:
         return f"search budget exhausted ({work_text(search.limits.work)})"
     return "no step of the search closes the gap further"

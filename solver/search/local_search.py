@@ -148,7 +148,7 @@ def _search_within(local: LocalSearch, work: float) -> bool:
         if first > 0:
             local.state = copied(home)
         _anneal(local, ARMS[first:] + ARMS[:first], end)
-        if search.proved or search.over(end):
+        if search.near_enough or search.over(end):
             break
     return True
 
@@ -265,7 +265,7 @@ def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
     early_check_pending = (
         len(local.columns.scale) >= MANY_BROKERS and local.columns.home.shape[1] == 1
     )
-    while not search.proved and not search.over(end):
+    while not search.near_enough and not search.over(end):
         arm = max(arms, key=lambda a: profit[a])
         if turn % ROUND_ROBIN == ROUND_ROBIN - 1:
             arm = arms[turn // ROUND_ROBIN % len(arms)]

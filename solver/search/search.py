@@ -1,11 +1,15 @@
 """The state of a solve: incumbent, bound and search budget."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from model.snapshot.snapshot import Floats
 from solver.budget import Budget
 from solver.problem.placement import Placement, changed_rows, objective
 from solver.problem.problem import Problem
+
+PROOF_SHARE: Final = 0.05
+"""Share of the search budget that goes into a proof even where the gap is small."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -18,6 +22,8 @@ class Search(Budget):
     """The incumbent; None until a placement that keeps every rule is found."""
     objective: float = float("inf")
     """F of the incumbent; infinite without one."""
+    moves: int = 0
+    """Number of partitions that the incumbent changes."""
     bound: float = 0.0
     """Proved lower bound of F over all allowed placements."""
     infeasible: bool = False
@@ -45,6 +51,24 @@ class Search(Budget):
         return self.objective - self.bound <= self.limits.gap
 
     @property
+    def near_enough(self) -> bool:
+        """Whether the search may end here: its best plan is proved, or near its bound.
+
+        Near is a gap of at most `limits.gap_share` of F, once the work that a proof may take
+        regardless, `PROOF_SHARE` of its limit, is done. Without a change in the plan the gap
+        must also be below the cost of a move, so that none that could pay is missed. F under
+        `band` counts moves, and is always proved.
+        """
+        if self.proved or self.problem.band or self.work < PROOF_SHARE * self.limits.work:
+            return self.proved
+        if self.best is None:
+            return False
+        near = self.limits.gap_share * abs(self.objective)
+        if not self.moves:
+            near = min(near, self.problem.costs.move)
+        return self.objective - self.bound <= near
+
+    @property
     def work_left(self) -> float:
         """Work units that the search may still spend; excludes what later steps reserve."""
         kept = self.reserved + (self.reserved_for_reasons if self.best is None else 0.0)
@@ -58,8 +82,8 @@ class Search(Budget):
         value = objective(self.problem, placement)
         if value < self.objective:
             self.best, self.objective = placement, value
-            moves = len(changed_rows(self.problem, placement))
-            self.observer.on_solution(value, moves)
+            self.moves = len(changed_rows(self.problem, placement))
+            self.observer.on_solution(value, self.moves)
 
     def prove(self, bound: float, method: str = "exact search") -> None:
         """Keep a lower bound of F if it is higher, and notify the observer.
