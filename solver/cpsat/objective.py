@@ -8,6 +8,7 @@ depends on the tangents, which are added at the plans found until nothing is lef
 gain. The excess over a tolerance band is linear and needs only two lines.
 """
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -43,6 +44,10 @@ FIRST_TANGENTS: Final = tuple(sign * 0.002 * 1.35**step for step in range(20) fo
 to 60 %; between two of them the square is underestimated by at most 2.3 %."""
 
 
+MOST_SECANTS: Final = 60
+"""Attainable deviations of a broker up to which secants replace tangents."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviationTerm:
     """Cost of one deviation from a mean load, held up by lines that never exceed it."""
@@ -57,8 +62,15 @@ class DeviationTerm:
     """Largest shift of the deviation by rounding, as a share of the mean load."""
     cost: cp_model.IntVar
     """At most weight x deviation^2, or the cost of the excess, in parts of F."""
+    attainable: range = range(0)
+    """Deviations that whole loads can add up to, or a superset."""
     tangents: dict[int, int] = field(default_factory=dict)
     """Value at deviation 0 by slope, both in whole units."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether so few deviations are attainable that secants represent the square."""
+        return 1 < len(self.attainable) <= MOST_SECANTS
 
     def add_tangent(self, deviation: float) -> bool:
         """Add the tangent of the square near a deviation; return whether it is new.
@@ -76,6 +88,26 @@ class DeviationTerm:
         height -= abs(slope) * MEAN_UNITS * self.error
         self._add_line(slope, math.floor(height) - 1)
         return True
+
+    def add_secants(self, attainable: range) -> None:
+        """Add lines that meet the square at the only deviations attainable.
+
+        `attainable` is two deviations or more, ascending, in parts of 1 / `MEAN_UNITS`. Where
+        few are, the secants are far above the tangents, and no line has to be added later.
+        """
+        steep = self.weight * self.units / MEAN_UNITS**2
+        squares = [steep * x * x for x in attainable]
+        most = max(abs(attainable[0]), abs(attainable[-1]))
+        # The true deviation is off by the rounding of loads.
+        lowered = 2 * steep * most * self.error * MEAN_UNITS
+        # Secants are tight between two deviations, but whole slopes miss their squares by a
+        # little; a line between two secants' slopes meets the square.
+        slopes = {round(2 * steep * x) for x in attainable}
+        slopes |= {round((b - a) / attainable.step) for a, b in itertools.pairwise(squares)}
+        for slope in sorted(slopes):
+            pairs = zip(attainable, squares, strict=True)
+            height = min(square - slope * x for x, square in pairs) - lowered
+            self._add_line(slope, math.floor(height) - 1)
 
     def add_band(self, tolerance: float, excess: float) -> None:
         """Add the two lines of the excess over a tolerance band.
@@ -124,6 +156,17 @@ class WholeLoads:
         """
         return self.start + sum(u * v for u, v in zip(self.units, values, strict=True))
 
+    def attainable(self, low: int, high: int) -> range:
+        """Return the deviations within a range that loads can add up to, or a superset.
+
+        Where all loads are multiples of one, they lie that far apart.
+        """
+        step = math.gcd(*self.units)
+        if not step:
+            return range(self.start, self.start + 1)
+        first = self.start + -(-(low - self.start) // step) * step
+        return range(first, high + 1, step)
+
     def range(self, reach: float) -> tuple[int, int]:
         """Return the least and highest deviation within `reach`, a share of the mean load.
 
@@ -167,6 +210,8 @@ class Objective:
         for (_, k), term in self.terms.items():
             if problem.band:
                 term.add_band(float(problem.tolerance[k]), excess_price(problem))
+            elif term.exact:
+                term.add_secants(term.attainable)
             else:
                 for deviation in FIRST_TANGENTS:
                     term.add_tangent(deviation)
@@ -188,7 +233,8 @@ class Objective:
         if problem.band:
             return False
         where = deviations(problem, loads_of(problem, placement))
-        new = [term.add_tangent(where[at]) for at, term in self.terms.items()]
+        terms = [(at, term) for at, term in self.terms.items() if not term.exact]
+        new = [term.add_tangent(where[at]) for at, term in terms]
         return any(new)
 
     def _balanced(self) -> list[tuple[int, int]]:
@@ -228,6 +274,7 @@ class Objective:
             deviation=at,
             error=whole.error,
             cost=cost,
+            attainable=whole.attainable(low, high),
             tangents=tangents,
         )
 
