@@ -77,7 +77,7 @@ class Walk:
         self._tmux.until(" DONE ", "deviation in", gone=[" RUNNING "])
         self._take("done")
         self._tmux.press("1")
-        self._tmux.until("full bar", gone=[" SETTLING ", " RUNNING "])
+        self._tmux.until("tolerance", gone=[" SETTLING ", " RUNNING "])
         self._take("after-run")
 
     def roll_back(self) -> None:

@@ -19,6 +19,7 @@ from textual.screen import Screen
 from control.cli.console import in_browser, operator
 from control.loop.view import LogLine, LoopView, Mode, Phase
 from model.errors import PlimsollError
+from model.plan.plan import Plan
 from tui.driver import AsciiDriver, TerminalDriver
 from tui.events import ViewArrived
 from tui.host import Host, Runs
@@ -44,6 +45,7 @@ from tui.viewmodel.disabled_reasons import refusal
 
 if TYPE_CHECKING:
     from control.loop.loop import Loop
+    from executor.schedule.estimate import Forecast
 
 STOP_TEXT = "In-flight moves finish and no further move starts. Completed moves stay as they are."
 ABORT_TEXT = (
@@ -127,6 +129,10 @@ class PlimsollApp(Host):
         self._leaving = False
         self._shown_error = _last_error(engine.view)
         self._trail = Trail()
+        self._estimate: tuple[str, Forecast | None] = ("", None)
+        """The hash of the last plan estimated, and its estimate."""
+        self._asked_for = ""
+        """The hash of the last plan whose estimate was requested."""
         self._previous_mode = self.DEFAULT_MODE
         self.set_reactive(PlimsollApp.moment, self._at(engine.view))
 
@@ -153,6 +159,9 @@ class PlimsollApp(Host):
     def _renew(self, view: LoopView) -> None:
         self._show_error(view)
         self.moment = self._at(view)
+        if (plan := self._wants_estimate()) is not None:
+            self._asked_for = plan.hash
+            self._estimate_plan(plan)
         if self._leaving and not self.moment.running:
             self.exit()
 
@@ -180,7 +189,34 @@ class PlimsollApp(Host):
             stop_rules=self._engine.settings.stop_rules,
             report=next(reversed(self._engine.reports), None),
             interrupted=self._engine.previous_runs.interrupted,
+            estimate=self._estimate_of(view),
+            keys=self._engine.settings.keys,
         )
+
+    # ---- what the plan would take
+
+    def _estimate_of(self, view: LoopView) -> "Forecast | None":
+        plan_hash, known = self._estimate
+        return known if view.plan is not None and view.plan.hash == plan_hash else None
+
+    def _wants_estimate(self) -> Plan | None:
+        """The plan to be estimated, once for each plan that could be approved."""
+        plan = self.moment.view.plan
+        if plan is None or plan.hash in (self._estimate[0], self._asked_for):
+            return None
+        return plan if refusal("approve", self.moment) is None else None
+
+    @work(group="estimate", exclusive=True)
+    async def _estimate_plan(self, plan: Plan) -> None:
+        with contextlib.suppress(PlimsollError):
+            await asyncio.to_thread(self._preview, plan)
+        self._renew(self.moment.view)
+
+    def _preview(self, plan: Plan) -> "Forecast":
+        """Estimate a run; header and approval show the same figures."""
+        found = self._engine.preview(plan)
+        self._estimate = plan.hash, found
+        return found
 
     def _remember(self, view: LoopView) -> None:
         if view.snapshot is None or view.evaluation is None:
@@ -252,9 +288,7 @@ class PlimsollApp(Host):
     def action_approve(self) -> None:
         view = self._shown.view
         if view.plan is not None and refusal("approve", self.moment) is None:
-            self.push_screen(
-                ApproveScreen(view.plan, self.moment, self._approve, self._engine.preview)
-            )
+            self.push_screen(ApproveScreen(view.plan, self.moment, self._approve, self._preview))
 
     @property
     def _shown(self) -> Moment:

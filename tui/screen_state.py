@@ -1,10 +1,12 @@
 """The state that every screen shows at one moment."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from control.loop.view import LoopView
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import AskedRate
+from executor.schedule.estimate import Forecast
 from model.goals.goals import Goals
 from model.run import RunReport
 from model.stop_rules import StopRules
@@ -38,3 +40,7 @@ class Moment:
     """The report of the last run that ended in this process."""
     interrupted: PastRun | None = None
     """The most recent run, if it was interrupted."""
+    estimate: Forecast | None = None
+    """What the plan's run would take; None while that is not known."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Keys redefined by the user, by binding id."""

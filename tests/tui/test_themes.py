@@ -11,7 +11,8 @@ from control.settings.screen_settings import THEMES as NAMES
 from tests.support.tui.app_harness import stage
 from tests.support.tui.loop_views import plan_ready
 from tui.themes import COLOUR_BLIND, ascii_text, wants_ascii
-from tui.viewmodel.brokers.bars import ADDED, AVERAGE_MARK, BAND_MARK, EIGHTHS, HEIGHTS, REMOVED
+from tui.viewmodel.brokers.bars import BEYOND, EIGHTHS, HEIGHTS
+from tui.viewmodel.brokers.deviation_bar import BEYOND_LEFT, PLANNED, SHADE
 from tui.viewmodel.cells import Role
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.paint import palette
@@ -50,7 +51,7 @@ def test_ascii_text_is_ascii_and_as_wide_as_before(text: str) -> None:
 
 
 def test_the_characters_of_bars_remain_distinguishable_in_ascii() -> None:
-    parts = [EIGHTHS[-1], REMOVED, ADDED, AVERAGE_MARK, BAND_MARK, " "]
+    parts = [EIGHTHS[-1], SHADE, PLANNED, BEYOND, BEYOND_LEFT, " "]
     assert len({ascii_text(part) for part in parts}) == len(parts)
     assert len({ascii_text(height) for height in HEIGHTS}) == len(HEIGHTS)
 
@@ -81,11 +82,12 @@ def _luminance(colour: Color | None) -> float:
 
 
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light", COLOUR_BLIND.name])
-async def test_the_selected_row_of_a_table_without_the_focus_is_readable(theme: str) -> None:
+@pytest.mark.parametrize("selector", ["#moves", "#after"])
+async def test_the_selected_row_of_a_table_is_readable(theme: str, selector: str) -> None:
     async with stage(plan_ready(), size=(120, 40), theme=theme) as on:
         await on.press("2")
-        table = on.app.screen.query_one("#after", KeyedTable)
-        assert not table.has_focus
+        table = on.app.screen.query_one(selector, KeyedTable)
+        assert table.has_focus == (selector == "#moves")
         assert table.cursor_row == 0
         for segment in table.render_line(1):
             if segment.text.strip():

@@ -16,16 +16,16 @@ NEWEST = 100
 
 
 class OverviewScreen(LiveScreen):
-    """Brokers and the latest log lines, with one broker beside or below them."""
+    """Brokers; below them the selected one, and the latest log lines."""
 
     MODE = "overview"
     AUTO_FOCUS = "#brokers"
 
     def body(self) -> ComposeResult:
-        with Vertical(classes="main"):
-            yield BrokerPanel()
+        yield BrokerPanel()
+        with Vertical(id="below"):
+            yield BrokerDetail()
             yield LogPane()
-        yield BrokerDetail()
 
     def show(self, moment: Moment) -> None:
         self.query_one(BrokerPanel).show(moment)

@@ -3,10 +3,15 @@
 import textwrap
 
 from control.loop.view import LoopView, Mode, Phase
+from model.plan.plan import Plan
 from model.run import RunState
 from model.snapshot.replication import Replication
+from model.units import bytes_text, count_text, seconds_text
 from tui.screen_state import Moment
-from tui.viewmodel.cells import Cell, Role, Span, cell, flow, shorten, shorten_words
+from tui.viewmodel.brokers.gauges import gauges
+from tui.viewmodel.brokers.headline import balance_line, over_capacity, worst_of
+from tui.viewmodel.cells import Cell, Role, Span, cell, flow, plain, shorten, shorten_words
+from tui.viewmodel.disabled_reasons import refusal
 from tui.viewmodel.plan.shown_plan import WHAT_IF
 from tui.viewmodel.run.progress import ACTIVE, share_done
 from tui.viewmodel.staleness import age_s, is_stale, ticking
@@ -16,9 +21,13 @@ SHORT_ID = 8
 ROOMY = 116
 """Width from which the whole cluster id is shown and no word is abbreviated."""
 
+NARROW = 70
+"""Width below which the cluster's name stands alone, and fewer counts are shown."""
+
 SHOWN_IN_FULL = (Phase.UNREACHABLE, Phase.FAILED, Phase.NO_PLAN)
 """Phases whose message matters more than a steady layout."""
 MOST_LINES = 4
+BROKERS_NAMED = 3
 ALL_MEASURED = 0.995
 """A share of the loads that is shown as 100 %."""
 
@@ -32,29 +41,32 @@ PHASE_ROLES = {
 
 
 def header(moment: Moment, width: int) -> tuple[Cell, ...]:
-    """Cluster, mode, age of the data; below, the state of the loop and its reason."""
+    """Cluster, mode, age of the data; balance; the state of the loop and its reason."""
     roomy, replication = width >= ROOMY, moment.view.replication
-    degraded = _degraded(replication)
+    degraded = (*_degraded(replication), *_over_capacity(moment))
     items = (
-        _cluster(moment.view, roomy=roomy),
+        _cluster(moment.view, width),
+        *_size(moment.view, roomy=roomy),
         _mode(moment.view.mode),
         *degraded,
         *_data(moment),
-        *_whole(replication, roomy=roomy),
-        *_objective(moment.view),
+        *_whole(moment, width),
     )
     lines = flow(items, width)
-    return (*lines[: 2 if degraded else 1], *_what_if(moment, width))
+    first = lines[: 2 if degraded else 1]
+    return (*first, *_balance(moment, width), *_what_if(moment, width))
 
 
-def _cluster(view: LoopView, *, roomy: bool) -> Cell:
+def _cluster(view: LoopView, width: int) -> Cell:
     if view.snapshot is None:
         return cell(shorten(view.cluster_name or view.bootstrap, 36), Role.STRONG)
     cluster_id = view.snapshot.header.cluster_id
-    shown = cluster_id if roomy else shorten(cluster_id, SHORT_ID + 1)
+    shown = cluster_id if width >= ROOMY else shorten(cluster_id, SHORT_ID + 1)
     if view.cluster_name == cluster_id[:SHORT_ID]:
         return cell(shown, Role.STRONG)
     name = shorten(view.cluster_name, NAME_WIDTH)
+    if width < NARROW:
+        return cell(name, Role.STRONG)
     return (Span(name, Role.STRONG), Span(f" {shown}", Role.MUTED))
 
 
@@ -79,10 +91,19 @@ def _data(moment: Moment) -> tuple[Cell, ...]:
     return old, cell(f"{share:.0%} measured")
 
 
-def _objective(view: LoopView) -> tuple[Cell, ...]:
-    if view.evaluation is None:
+def _size(view: LoopView, *, roomy: bool) -> tuple[Cell, ...]:
+    if view.snapshot is None or not roomy:
         return ()
-    return (cell(f"imbalance {view.evaluation.objective:.4g}"),)
+    brokers = view.snapshot.header.brokers
+    racks = {broker.rack for broker in brokers if broker.rack}
+    words = count_text(len(brokers), "broker")
+    return (cell(f"{words} · {count_text(len(racks), 'rack')}" if racks else words),)
+
+
+def _balance(moment: Moment, width: int) -> tuple[Cell, ...]:
+    if moment.view.snapshot is None:
+        return ()
+    return (balance_line(moment.view, moment.goals, width),)
 
 
 def _degraded(found: Replication | None) -> tuple[Cell, ...]:
@@ -94,10 +115,27 @@ def _degraded(found: Replication | None) -> tuple[Cell, ...]:
     return (*((offline,) if found.offline else ()), *((behind,) if found.under_replicated else ()))
 
 
-def _whole(found: Replication | None, *, roomy: bool) -> tuple[Cell, ...]:
-    if found is None or found.under_replicated:
+def _over_capacity(moment: Moment) -> tuple[Cell, ...]:
+    over = over_capacity(moment.view, moment.goals)
+    if not over:
         return ()
-    return (cell("0 under-replicated" if roomy else "0 URP"),)
+    named = ", ".join(map(str, over[:BROKERS_NAMED]))
+    more = f" and {len(over) - BROKERS_NAMED} more" if len(over) > BROKERS_NAMED else ""
+    many = "broker" if len(over) == 1 else "brokers"
+    return (cell(f"! {many} {named}{more} OVER CAPACITY", Role.ALARM),)
+
+
+def _whole(moment: Moment, width: int) -> tuple[Cell, ...]:
+    """What is not wrong, so that its absence does not have to be guessed."""
+    found, words = moment.view.replication, []
+    if found is not None and not found.offline:
+        words.append("offline 0")
+    if found is not None and not found.under_replicated:
+        words.append("under-replicated 0" if width >= ROOMY else "URP 0")
+    known = gauges(moment.view, moment.goals).values() if width >= NARROW else ()
+    if any(g.capacity for g in known) and not over_capacity(moment.view, moment.goals):
+        words.append("over capacity 0")
+    return (cell(" · ".join(words)),) if words else ()
 
 
 def _what_if(moment: Moment, width: int) -> tuple[Cell, ...]:
@@ -126,6 +164,10 @@ def _state(moment: Moment, width: int) -> tuple[Cell, ...]:
     solving = view.proposed.solving
     if view.phase is Phase.SOLVING and solving is not None:
         word += f" {ticking(max(0, moment.now_ms - solving.started_at_ms) // 1000)}"
+    if view.phase is Phase.PLAN_READY and view.plan is not None and view.plan.moves:
+        return _plan_ready(view.plan, moment, width)
+    if view.phase is Phase.BALANCED and _is_outside(moment):
+        word = "NO MOVES"
     role = PHASE_ROLES.get(view.phase, Role.STRONG)
     message = view.sentence(moment.now_ms)
     if moment.leaving:
@@ -139,3 +181,46 @@ def _state(moment: Moment, width: int) -> tuple[Cell, ...]:
         (Span(f" {word} ", role), Span(" " + first)),
         *(cell(indent + line) for line in more[: MOST_LINES - 1]),
     )
+
+
+def _is_outside(moment: Moment) -> bool:
+    worst = worst_of(moment.view.evaluation, moment.goals)
+    return worst is not None and worst.outside
+
+
+def _plan_ready(plan: Plan, moment: Moment, width: int) -> tuple[Cell, ...]:
+    """What the plan does, costs and takes, and which keys do it."""
+    word = Span(f" {Phase.PLAN_READY.value.upper()} ", Role.UNDER)
+    before, after = (
+        max((plan.spread(key, after=side) for key in plan.levels), default=0.0)
+        for side in (False, True)
+    )
+    figures = [
+        count_text(len(plan.moves), "move"),
+        bytes_text(plan.bytes_to_copy),
+        *([f"about {seconds_text(moment.estimate.seconds)}"] if moment.estimate else []),
+    ]
+    effect = f": worst {before:.0%} → {after:.0%}" if plan.levels else ""
+    text = f" {', '.join(figures)}"
+    used, items = len(word.text) + len(text), _keys(moment)
+    if used + len(effect) <= width:
+        text, used = text + effect, used + len(effect)
+    words = Span(shorten_words(text, width - len(word.text)))
+    while items and used + sum(len(plain(item)) + 2 for item in items) > width:
+        items = items[:-1]
+    keys = [span for item in items for span in (Span("  "), *item)]
+    return ((word, words, *keys),)
+
+
+def _keys(moment: Moment) -> list[Cell]:
+    """The keys that act on the plan; none that is refused."""
+    found: list[Cell] = []
+    for binding, key, action, words in (
+        ("plan.approve", "A", "approve", "approve"),
+        ("screen.plan", "2", "show_mode", "review"),
+        ("plan.what_if", "w", "what_if", "what if"),
+    ):
+        if refusal(action, moment) is None:
+            shown = moment.keys.get(binding, key).partition(",")[0]
+            found.append((Span(f"[{shown}]", Role.STRONG), Span(f" {words}")))
+    return found

@@ -92,10 +92,15 @@ def arranged(table: Table, wish: Wish) -> Table:
 def marked(columns: tuple[Column, ...], wish: Wish) -> tuple[Column, ...]:
     """The columns, with an arrow at the one sorted by."""
     arrow = "▼" if wish.down else "▲"
-    return tuple(
-        c._replace(label=f"{c.label[: c.width - 3]} {arrow}") if c.key == wish.sort else c
-        for c in columns
-    )
+    return tuple(_with(arrow, c) if c.key == wish.sort else c for c in columns)
+
+
+def _with(arrow: str, column: Column) -> Column:
+    """The arrow after the name; what stands over a bar keeps its place."""
+    name, gap, rest = column.label.partition("   ")
+    if gap and rest.strip():
+        return column._replace(label=f"{name} {arrow} {rest}")
+    return column._replace(label=f"{column.label[: column.width - 3]} {arrow}")
 
 
 def no_match(wish: Wish) -> str:

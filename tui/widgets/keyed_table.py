@@ -32,6 +32,9 @@ from tui.widgets.paint import Palette, palette_of
 
 HEAD = 1
 """Lines of the header, which does not scroll."""
+GUTTER = 1
+"""Columns at the left edge, for the bar that marks the cursor's row."""
+CURSOR, CURSOR_BLURRED = "▌", "▏"
 
 
 class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
@@ -42,7 +45,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
     the same names as there.
     """
 
-    COMPONENT_CLASSES = {"keyed-table--cursor"}
+    COMPONENT_CLASSES = {"keyed-table--cursor", "keyed-table--cursor-blurred", "keyed-table--bar"}
     BINDINGS = [
         Binding("enter", "select", "Open", show=False, id="table.open"),
         Binding("up", "move(-1)", "Previous row", show=False, id="table.up"),
@@ -102,7 +105,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         columns = fitted(table.columns, table.rows)
         same_columns = columns == self.columns_shown
         self.columns_shown, self.rows_shown = columns, table.rows
-        size = Size(sum(c.width for c in columns), len(table.rows) + HEAD)
+        size = Size(GUTTER + sum(c.width for c in columns), len(table.rows) + HEAD)
         if size != self.virtual_size:
             self.virtual_size = size
             self.refresh(layout=True)
@@ -133,28 +136,34 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         return self.scrollable_content_region.size
 
     def render_line(self, y: int) -> Strip:
-        width, base = self._visible_size.width, self.rich_style
+        width, base = self._visible_size.width - GUTTER, self.rich_style
         at = self.scroll_offset.y + y - HEAD
         left = self.scroll_offset.x
         right = left + width
+        gutter, style = Segment(" "), Style()
         if y < HEAD:
             labels = ((Span(c.label, Role.STRONG),) for c in self.columns_shown)
-            line, style = self.line(labels, left, right), Style()
+            line = self.line(labels, left, right)
         elif at < len(self.rows_shown):
             line = self.line(self.rows_shown[at].cells, left, right)
-            style = self._style_of(at)
+            if at == self.cursor_row:
+                gutter, style = self._cursor()
         else:
-            return Strip.blank(width, base)
+            return Strip.blank(width + GUTTER, base)
         cut = line.crop_extend(left, right, base)
-        return cut.apply_style(style).apply_style(base)
+        return Strip([gutter, *cut]).apply_style(style).apply_style(base)
 
-    def _style_of(self, at: int) -> Style:
-        if at != self.cursor_row:
-            return Style()
-        if self.has_focus:
-            return Style(reverse=True)
+    def _cursor(self) -> tuple[Segment, Style]:
+        """The bar at the left edge of the cursor's row, and the row's background.
+
+        Never reversed, which would change the colours of what the row says.
+        """
+        bar = self.get_component_rich_style("keyed-table--bar", partial=True)
         # Not the partial style, which drops the alpha of the background.
-        return self.get_component_rich_style("keyed-table--cursor")
+        if self.has_focus:
+            return Segment(CURSOR, bar), self.get_component_rich_style("keyed-table--cursor")
+        blurred = self.get_component_rich_style("keyed-table--cursor-blurred")
+        return Segment(CURSOR_BLURRED, bar), blurred
 
     def line(self, cells: Iterable[Cell], left: int, right: int) -> Strip:
         """Draw cells side by side, visible from one edge to the other."""
@@ -217,7 +226,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         at = self.scroll_offset.y + event.y - HEAD
         if event.y < HEAD:
             ends = accumulate(column.width for column in self.columns_shown)
-            hit = self.scroll_offset.x + event.x
+            hit = self.scroll_offset.x + event.x - GUTTER
             for column, end in zip(self.columns_shown, ends, strict=True):
                 if hit < end:
                     self.post_message(self.HeaderSelected(column.key))

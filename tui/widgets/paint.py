@@ -1,6 +1,7 @@
 """Roles as colours of the theme."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from rich.style import Style
 from rich.text import Text
@@ -35,9 +36,22 @@ def palette(variables: Mapping[str, str]) -> Palette:
     }
 
 
+WITHOUT_COLOUR: Final[Palette] = {
+    Role.PLAIN: Style(),
+    Role.MUTED: Style(dim=True),
+    Role.STRONG: Style(bold=True),
+    Role.GOOD: Style(),
+    Role.OVER: Style(bold=True),
+    Role.UNDER: Style(bold=True),
+    Role.MARK: Style(bold=True),
+    Role.ALARM: Style(bold=True, reverse=True),
+}
+"""With NO_COLOR; colours turned to grey would dim what is bad."""
+
+
 def palette_of(app: App[object]) -> Palette:
     """Return the palette of the app's theme."""
-    return palette(app.theme_variables)
+    return WITHOUT_COLOUR if app.no_color else palette(app.theme_variables)
 
 
 def painted(line: Iterable[Span], colours: Palette) -> Text:

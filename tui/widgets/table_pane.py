@@ -13,7 +13,7 @@ from tui.screen_state import Moment
 from tui.viewmodel.cells import Table
 from tui.viewmodel.sort_filter import Filter, Wish
 from tui.widgets.filter_bar import Filterable, FilterBar
-from tui.widgets.keyed_table import KeyedTable
+from tui.widgets.keyed_table import GUTTER, KeyedTable
 
 Make = Callable[[Moment, int, Wish], Table]
 """Make the table of a moment for this width, filtered and sorted."""
@@ -59,6 +59,14 @@ class TablePane(Filterable, Vertical):
         """The table itself."""
         return self.query_one(KeyedTable)
 
+    @property
+    def table_width(self) -> int:
+        """Columns that rows may take.
+
+        A scrollbar that appears must not change the widths of the columns.
+        """
+        return self.size.width - self.table.scrollbar_size_vertical - GUTTER
+
     def show(self, moment: Moment) -> None:
         """Show this moment."""
         self.moment = moment
@@ -66,8 +74,7 @@ class TablePane(Filterable, Vertical):
 
     def renew(self) -> None:
         """Show the moment with the current filter and order."""
-        # A scrollbar that appears must not change the widths of the columns.
-        width = self.size.width - self.table.scrollbar_size_vertical
+        width = self.table_width
         if self.moment is None or width <= 0:
             return
         with self.app.batch_update():

@@ -422,6 +422,7 @@ class FakeLoop:
     """Error raised by `approve`."""
     approved: list[tuple[str, str]] = field(default_factory=list)
     plans_wanted: int = 0
+    previews: int = 0
     actions: list[str] = field(default_factory=list)
     steering: Steering = field(default_factory=Steering)
     screen: ScreenSettings = field(default_factory=ScreenSettings)
@@ -464,6 +465,7 @@ class FakeLoop:
         self.approved.append((plan_hash, by))
 
     def preview(self, plan: Plan) -> Forecast:
+        self.previews += 1
         if isinstance(self.forecast, PlimsollError):
             raise self.forecast
         return self.forecast

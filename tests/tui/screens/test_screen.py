@@ -14,6 +14,7 @@ from model.snapshot.snapshot import Snapshot
 from tests.support.tui.app_harness import stage
 from tests.support.tui.loop_views import (
     CONNECTING,
+    FORECAST,
     balanced_after_run,
     failed,
     judged,
@@ -38,7 +39,7 @@ async def test_a_view_from_another_thread_reaches_the_screen() -> None:
         thread.join()
         await on.settle()
         assert "PLAN READY" in on.header
-        assert on.table("#brokers")[0][4] == "!5.00M"
+        assert on.table("#brokers")[0][2] == "in !+200%"
         await on.press("2")
         assert len(on.table("#moves")) == 4
 
@@ -49,7 +50,7 @@ async def test_from_the_first_contact_to_a_balanced_cluster() -> None:
         assert on.words("MovesPanel .note").startswith("No plan yet")
         await on.show(solving())
         await on.press("1")
-        assert on.words("#headline").startswith("OVER broker 1")
+        assert on.table("#brokers")[0][2] == "in !+200%"
         await on.show(plan_ready())
         await on.show(running())
         await on.press("3")
@@ -58,7 +59,7 @@ async def test_from_the_first_contact_to_a_balanced_cluster() -> None:
         await on.show(balanced_after_run())
         assert "DONE" in on.words("#figures")
         await on.press("1")
-        assert on.words("#headline") == "every broker is within its tolerance band"
+        assert on.table("#brokers")[0][2] == "in +2%"
 
 
 def test_the_latest_of_queued_views_is_shown() -> None:
@@ -151,9 +152,9 @@ async def test_behind_a_dialog_only_the_header_is_updated() -> None:
         await on.press("A")
         await on.show(balanced_after_run())
         assert "BALANCED" in on.header
-        assert on.words("#headline").startswith("OVER broker 1")
+        assert on.table("#brokers")[0][2] == "in !+200%"
         await on.press("escape")
-        assert on.words("#headline") == "every broker is within its tolerance band"
+        assert on.table("#brokers")[0][2] == "in +2%"
 
 
 async def test_the_log_follows_its_end_unless_scrolled_up() -> None:
@@ -179,10 +180,10 @@ async def test_words_with_brackets_are_not_markup() -> None:
 async def test_help_explains_the_focused_part_and_lists_keys() -> None:
     async with stage(plan_ready(), size=(120, 40)) as on:
         await on.press("question_mark")
-        assert "A full bar is the broker's capacity" in on.help
+        assert "Each bar is a broker's deviation" in on.help
         assert "Replan Make a new plan from the latest loads" in on.help
         await on.press("tab")
-        assert "A full bar" not in on.help
+        assert "Each bar is" not in on.help
         await on.press("question_mark")
         assert not on.app.screen.query(HelpPanel)
 
@@ -237,12 +238,33 @@ async def test_keys_do_nothing_on_a_terminal_too_small(size: tuple[int, int]) ->
         assert not on.app.is_running
 
 
-async def test_bars_come_and_go_with_the_width() -> None:
+async def test_a_narrow_screen_draws_one_resource_and_tab_the_next() -> None:
     async with stage(plan_ready(), size=(120, 40)) as on:
-        assert "█" in on.table("#brokers")[0][4]
+        table = on.app.screen.query_one("#brokers", KeyedTable)
+        keys = [column.key for column in table.columns_shown]
+        assert all("█" in on.table("#brokers")[0][keys.index(k)] for k in ("net_in", "net_out"))
         await on.pilot.resize_terminal(80, 24)
         await on.settle()
-        assert on.table("#brokers")[0][4] == "!5.00M"
+        for drawn in ("net_in", "net_out", "net_in"):
+            keys = [column.key for column in table.columns_shown]
+            rows = on.table("#brokers")
+            assert [k for k in keys if "█" in rows[0][keys.index(k)]] == [drawn]
+            await on.press("tab")
+
+
+async def test_a_plan_is_estimated_once_for_header_and_approval() -> None:
+    async with stage(solving(), size=(120, 40)) as on:
+        assert on.loop.previews == 0
+        await on.show(plan_ready())
+        assert "about 75.0 s" in on.header
+        await on.show(plan_ready())
+        assert on.loop.previews == 1
+        on.loop.forecast = replace(FORECAST, seconds=90.0)
+        await on.press("A")
+        assert "about 90.0 s" in str(on.asking.query_one("#takes").render())
+        await on.press("escape")
+        await on.show(plan_ready())
+        assert "about 90.0 s" in on.header
 
 
 async def test_a_vanished_terminal_ends_the_screen() -> None:
@@ -267,7 +289,7 @@ async def test_without_colour_the_words_are_the_same(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("NO_COLOR", "1")
     async with stage(plan_ready()) as on:
         assert on.app.no_color
-        assert on.table("#brokers")[0][4] == "!5.00M"
+        assert on.table("#brokers")[0][2] == "in !+200%"
 
 
 async def test_a_burst_of_views_ends_with_the_last_one() -> None:

@@ -186,7 +186,7 @@ async def test_the_wheel_scrolls_rows_under_a_header_that_stays() -> None:
         assert table.render_line(1).text != first
         assert table.cursor_row == 0
         await on.press("end")
-        assert table.render_line(table.size.height - 1).text.startswith("topic-000499")
+        assert table.render_line(table.size.height - 1).text[1:].startswith("topic-000499")
 
 
 async def test_a_topic_deleted_meanwhile_is_reported() -> None:

@@ -60,7 +60,7 @@ def _assert_figures_whole(table: KeyedTable) -> None:
     for y, row in enumerate(table.rows_shown[: seen.height - 1], 1):
         line = table.render_line(y).text[: seen.width]
         cells = zip(table.columns_shown, row.cells, strict=True)
-        whole = "".join(plain(c).ljust(of.width) for of, c in cells)
+        whole = " " + "".join(plain(c).ljust(of.width) for of, c in cells)
         cut = figure_at(whole, seen.width)
         assert cut is None or line.rstrip().endswith("…"), line
 

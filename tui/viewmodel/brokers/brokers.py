@@ -1,39 +1,46 @@
-"""The table of brokers: loads, deviations, and what the plan would change."""
+"""The table of brokers: deviations from the average, loads, and the effect of the plan."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from control.loop.view import LoopView
 from model.goals.goals import Goals
 from model.ids import BrokerId
-from model.plan.plan import BrokerChange, Plan
+from model.plan.plan import BrokerChange
 from model.snapshot.snapshot import Broker, BrokerState, Ints, Resource, Snapshot
 from model.units import short_text
-from tui.viewmodel.brokers.bars import Marks, bar
+from tui.viewmodel.brokers.bars import sparkline
+from tui.viewmodel.brokers.deviation_bar import Axis, Deviation, axis_of, axis_text, diverging
 from tui.viewmodel.brokers.gauges import SHORT, Gauge, Gauges, gauges, loads_shown, resources_of
-from tui.viewmodel.brokers.headline import whole
+from tui.viewmodel.brokers.headline import NAMES, amount, whole
+from tui.viewmodel.brokers.load_history import NO_HISTORY, Recent
 from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, shorten, shorten_middle
 from tui.viewmodel.memoize import memoized_while
 from tui.viewmodel.plan.shown_plan import ghost
 
-UNITS = {
-    Resource.NET_IN: "B/s",
-    Resource.NET_OUT: "B/s",
-    Resource.DISK: "B",
-    Resource.REQUESTS: "/s",
-}
-BARS_FROM = 79
-"""Width below which loads are only a number and a marker."""
-BESIDE = 8
-"""Width of a load beside its bar: a blank, the marker, the number, a blank."""
-FIXED = 5 + 9
-"""Width of id and state."""
-
-LONGEST_BAR = 40
-OFF_WITH_AFTER = 21
-"""Width of a deviation now and after the plan."""
+SEVERAL_FROM: Final = 98
+"""Width from which more than one resource is drawn."""
+AFTER_FROM: Final = 136
+"""Width from which the worst deviation is shown after the plan as well."""
+HISTORY_FROM: Final = 156
+"""Width from which each row has a sparkline."""
+LEAST_BAR: Final = 15
+RACK: Final = 5
+LONGEST_RACK: Final = 16
+SHORT_RACK: Final = 8
+LONGEST_NAME: Final = 8
+AFTER: Final = len(" → +100%")
+COUNTS: Final = 9
+HISTORY: Final = 13
+OFF: Final = len("!+100% ")
+SHARE: Final = len("100% ")
+LOAD: Final = len("1,000 MB/s ")
+OTHER: Final = 7
+"""Width of a resource that is not drawn."""
 
 Count = tuple[int, int]
 """Replicas and leaders of a broker."""
@@ -41,20 +48,31 @@ Count = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Widths of the columns that shrink on a narrow terminal."""
+    """The columns that fit."""
 
+    id: int
     rack: int
-    counts: int
-    """Of replicas and leaders; those after the plan are shown if they fit."""
-    off: int
-    """Of the largest deviation; that after the plan is shown if it fits."""
-    bar: int = 0
-    """0 for number and marker only."""
+    worst: int
+    drawn: tuple[Resource, ...]
+    """Resources with a bar."""
+    others: tuple[Resource, ...]
+    """Resources with a figure only."""
+    bar: int
+    """Width of each bar."""
+    load: bool
+    """Whether a bar's load is beside it."""
+    share: bool
+    """Whether its share of the capacity is."""
+    state: bool
+    history: bool
+    counts: bool
+    after: bool
+    """Whether the worst deviation is also shown after the plan."""
 
     @property
     def beside(self) -> int:
-        """Width of the columns that are not loads."""
-        return FIXED + self.rack + self.counts + self.off
+        """Cells of a drawn resource before its bar."""
+        return OFF + LOAD * self.load + SHARE * self.share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,52 +81,142 @@ class _Facts:
 
     gauges: Gauges
     now: dict[BrokerId, Count]
-    after: dict[BrokerId, Count]
     off: dict[str, dict[BrokerId, float]]
     """Deviations by dimension."""
     changes: dict[BrokerId, BrokerChange]
     goals: Goals
+    axis: Axis
+    recent: Recent
 
 
-CHOICES = (
-    (Layout(rack=15, counts=15, off=OFF_WITH_AFTER), 24),
-    (Layout(rack=9, counts=15, off=OFF_WITH_AFTER), 12),
-    (Layout(rack=6, counts=9, off=14), 7),
-    (Layout(rack=5, counts=9, off=14), 3),
-)
-"""Layouts, widest first, with the shortest bar each is used for."""
+def layout_for(
+    width: int,
+    resources: Sequence[Resource],
+    *,
+    balanced: frozenset[str],
+    first: int = 0,
+    beside: tuple[int, int, int] = (4, RACK, LONGEST_NAME),
+    share: bool = False,
+    state: bool = False,
+) -> Layout:
+    """The columns that fit into a width.
+
+    balanced: the resources that have a deviation, and thus a bar. first: the one drawn
+    first if not all fit, counted modulo their number. beside: widths of id and rack, and
+    of the longest name of a dimension. All width left goes to the bars.
+    """
+    bars = [r for r in resources if r in balanced] or list(resources)
+    turn = first % len(bars) if bars else 0
+    bars = bars[turn:] + bars[:turn]
+    after, history = width >= AFTER_FROM, width >= HISTORY_FROM
+    id_width, rack, name = beside
+    worst = name + 1 + OFF + AFTER * after
+    fixed = id_width + rack + worst + 10 * state + HISTORY * history
+    most = len(bars) if width >= SEVERAL_FROM else min(1, len(bars))
+    tries = (
+        (most, True, share, True, OTHER),
+        (most, True, False, True, OTHER),
+        (most, True, False, False, OTHER),
+        (most, False, share, True, OTHER),
+        *((count, False, False, True, OTHER) for count in range(most, 0, -1)),
+        (min(1, most), False, False, False, OTHER),
+        (min(1, most), False, False, False, 0),
+    )
+    for count, load, shares, counts, other in tries:
+        others = tuple(r for r in resources if r not in bars[:count] and other)
+        left = width - fixed - COUNTS * counts - OTHER * len(others)
+        each = left // max(1, count) - OFF - LOAD * load - SHARE * shares - 1
+        if each >= LEAST_BAR:
+            break
+    return Layout(
+        id=id_width,
+        rack=rack,
+        worst=worst,
+        drawn=tuple(sorted(bars[:count], key=list(resources).index)),
+        others=others,
+        bar=max(0, each),
+        load=load,
+        share=shares,
+        state=state,
+        history=history,
+        counts=counts,
+        after=after,
+    )
 
 
-def layout_for(width: int, loads: int) -> Layout:
-    """The widest layout that fits this many loads."""
-    if width >= BARS_FROM and loads:
-        for layout, least in CHOICES:
-            longest = (width - layout.beside) // loads - BESIDE
-            if longest >= least:
-                return replace(layout, bar=min(longest, LONGEST_BAR))
-    fits = [lay for lay, _ in CHOICES if lay.beside + loads * BESIDE <= width]
-    return fits[0] if fits else CHOICES[-1][0]
+def _of_table(
+    view: LoopView, goals: Goals, width: int, first: int = 0, recent: Recent = NO_HISTORY
+) -> tuple[object, ...]:
+    return loads_shown(view, goals, width, first, recent)
 
 
-@memoized_while(loads_shown)
-def broker_table(view: LoopView, goals: Goals, width: int) -> Table:
-    """One row per broker, by id."""
-    loads = resources_of(view, goals)
-    layout, plan = layout_for(width, len(loads)), ghost(view)
+@memoized_while(_of_table)
+def broker_table(
+    view: LoopView, goals: Goals, width: int, first: int = 0, recent: Recent = NO_HISTORY
+) -> Table:
+    """One row per broker, the one that deviates most first.
+
+    first: the resource drawn first where not all fit.
+    """
+    plan = ghost(view)
+    brokers = view.brokers or (view.snapshot.header.brokers if view.snapshot else ())
+    known = gauges(view, goals)
+    layout = _layout(view, goals, width, first, brokers)
     facts = _Facts(
-        gauges=gauges(view, goals),
-        now=_counts(view.snapshot, None),
-        after=_counts(view.snapshot, plan),
+        gauges=known,
+        now=_counts(view.snapshot),
         off=view.evaluation.deviations if view.evaluation else {},
         changes={b.id: b for b in plan.brokers} if plan is not None else {},
         goals=goals,
+        axis=axis_of(_deviations(known, layout.drawn)),
+        recent=recent,
     )
+    rows = [_row(broker, facts, layout) for broker in brokers]
+    # In whole percent, so that equal brokers do not change places every second.
+    rows.sort(key=lambda row: -whole(float(row.values[2])))
+    return Table(columns=_columns(layout, facts.axis), rows=tuple(rows), why_empty=_why_empty(view))
+
+
+def drawable(view: LoopView, goals: Goals) -> tuple[Resource, ...]:
+    """The resources that have a bar where there is room."""
+    resources, balanced = resources_of(view, goals), _balanced(view, goals)
+    return tuple(r for r in resources if r in balanced) or resources
+
+
+def drawn_at(view: LoopView, goals: Goals, width: int, first: int) -> tuple[Resource, ...]:
+    """The resources drawn at a width."""
     brokers = view.brokers or (view.snapshot.header.brokers if view.snapshot else ())
-    return Table(
-        columns=_columns(loads, layout),
-        rows=tuple(_row(broker, facts, loads, layout) for broker in brokers),
-        why_empty=_why_empty(view),
+    return _layout(view, goals, width, first, brokers).drawn
+
+
+def _layout(
+    view: LoopView, goals: Goals, width: int, first: int, brokers: Sequence[Broker]
+) -> Layout:
+    id_width = max((len(str(b.id)) for b in brokers), default=0) + 1
+    rack = max((len(b.rack or "") for b in brokers), default=0) + 1
+    most = LONGEST_RACK if width >= AFTER_FROM else SHORT_RACK
+    names = view.evaluation.deviations if view.evaluation else ()
+    name = max((len(_short(key)) for key in names), default=len("in"))
+    return layout_for(
+        width,
+        resources_of(view, goals),
+        balanced=_balanced(view, goals),
+        first=first,
+        beside=(max(3, id_width), min(most, max(RACK, rack)), name),
+        share=any(g.capacity for g in gauges(view, goals).values()),
+        state=any(b.state is not BrokerState.ALIVE for b in brokers),
     )
+
+
+def _balanced(view: LoopView, goals: Goals) -> frozenset[str]:
+    found = view.evaluation.deviations if view.evaluation else ()
+    return frozenset(found) or frozenset(g.resource for g in goals.balance)
+
+
+def _deviations(known: Gauges, drawn: Sequence[Resource]) -> list[float]:
+    found = [g for (_, resource), g in known.items() if resource in drawn]
+    values = [value for g in found for value in (g.deviation, g.deviation_after)]
+    return [value for value in values if value is not None]
 
 
 def _why_empty(view: LoopView) -> str:
@@ -117,38 +225,63 @@ def _why_empty(view: LoopView) -> str:
     return "No brokers yet; waiting for the cluster to answer."
 
 
-def _columns(loads: tuple[Resource, ...], layout: Layout) -> tuple[Column, ...]:
-    shown = [
-        Column("id", "id", 5),
-        Column("rack", "rack", layout.rack),
-        Column("state", "state", 9),
-        # Before the loads, so that it is visible even if not all columns fit.
-        Column("off", "deviation", layout.off),
-    ]
-    for resource in loads:
-        label = f"{SHORT[resource]} {UNITS.get(resource, '')}"
-        shown.append(Column(resource.value, label, layout.bar + BESIDE))
-    shown.append(Column("count", "rep/lead", layout.counts))
+def _columns(layout: Layout, axis: Axis) -> tuple[Column, ...]:
+    shown = [Column("id", "id", layout.id), Column("rack", "rack", layout.rack)]
+    # Before the loads, so that it is visible even if not all columns fit.
+    shown.append(Column("off", "worst", layout.worst))
+    if layout.state:
+        shown.append(Column("state", "state", 10))
+    for resource in layout.drawn:
+        names = (NAMES[resource], SHORT[resource])
+        name = next((n for n in names if len(n) < layout.beside), names[-1])
+        name = name.ljust(layout.beside)
+        label = f"{name}{axis_text(axis, layout.bar)}" if layout.bar else name
+        shown.append(Column(resource.value, label, layout.beside + layout.bar + 1))
+    shown += [Column(r.value, f"{SHORT[r]:>{OTHER - 1}}", OTHER) for r in layout.others]
+    if layout.history:
+        shown.append(Column("history", "history", HISTORY))
+    if layout.counts:
+        shown.append(Column("count", "rep/lead", COUNTS))
     return tuple(shown)
 
 
-def _row(broker: Broker, facts: _Facts, loads: tuple[Resource, ...], layout: Layout) -> Row:
-    own = [facts.gauges.get((broker.id, resource)) for resource in loads]
+def _row(broker: Broker, facts: _Facts, layout: Layout) -> Row:
+    worst, now = _worst(broker.id, facts.off), facts.now.get(broker.id)
     rack = broker.rack or "-"
-    now, worst = facts.now.get(broker.id), _worst(broker.id, facts.off)
+    deviation = abs(facts.off[worst][broker.id]) if worst else -1.0
     cells = [
-        cell(str(broker.id), Role.STRONG),
+        cell(f"{broker.id}", Role.STRONG),
         cell(shorten_middle(rack, layout.rack - 1)),
-        state_cell(broker.state),
-        _off(broker.id, worst, facts, layout.off),
-        *(_load(g, r, layout.bar) for g, r in zip(own, loads, strict=True)),
-        cell(_count_words(now, facts.after.get(broker.id), layout.counts)),
+        _off(broker.id, worst, facts, layout),
     ]
-    values: list[float | str] = [broker.id, rack, broker.state.value]
-    values.append(abs(facts.off[worst][broker.id]) if worst else -1.0)
-    values += [gauge.load / (gauge.scale or 1.0) if gauge else -1.0 for gauge in own]
-    values.append(now[0] if now else -1)
+    values: list[float | str] = [broker.id, rack, deviation]
+    if layout.state:
+        cells.append(state_cell(broker.state))
+        values.append(broker.state.value)
+    for resource in layout.drawn:
+        gauge = facts.gauges.get((broker.id, resource))
+        cells.append(_drawn(gauge, resource, layout, facts.axis))
+        values.append(_value(gauge))
+    for resource in layout.others:
+        gauge = facts.gauges.get((broker.id, resource))
+        cells.append(_figure(gauge, resource))
+        values.append(_value(gauge))
+    if layout.history:
+        cells.append(_history(broker.id, worst, facts))
+        values.append(deviation)
+    if layout.counts:
+        cells.append(cell("-" if now is None else f"{now[0]}/{now[1]}"))
+        values.append(now[0] if now else -1)
     return Row(key=str(broker.id), cells=tuple(cells), values=tuple(values))
+
+
+def _value(gauge: Gauge | None) -> float:
+    """What a resource is sorted by: its deviation, else its share of the scale."""
+    if gauge is None:
+        return float("-inf")
+    if gauge.deviation is not None:
+        return gauge.deviation
+    return gauge.load / (gauge.scale or 1.0)
 
 
 def state_cell(state: BrokerState) -> Cell:
@@ -162,33 +295,86 @@ def state_cell(state: BrokerState) -> Cell:
             return cell(state.value, Role.UNDER)
 
 
-def _load(gauge: Gauge | None, resource: Resource, width: int) -> Cell:
-    """Bar, marker (`!` above the band or limit, `<` below the band) and number."""
+def _drawn(gauge: Gauge | None, resource: Resource, layout: Layout, axis: Axis) -> Cell:
+    """Load, share of the capacity, deviation and bar."""
     if gauge is None:
-        return cell("-".rjust(width + BESIDE - 1), Role.MUTED)
-    role, marker = mark(gauge)
-    number = Span(f"{marker}{_figure(gauge.load, resource):>5}", role)
-    return (*gauge_bar(gauge, width), Span(" "), number)
+        return cell("-".rjust(layout.beside - 1), Role.MUTED)
+    spans: list[Span] = []
+    if layout.load:
+        role = Role.ALARM if gauge.over_limit and not layout.share else Role.PLAIN
+        spans += [*_to_the_right(LOAD - 1, amount(resource, gauge.load), role), Span(" ")]
+    if layout.share:
+        spans += [*_share(gauge, SHARE - 1), Span(" ")]
+    alone = gauge.over_limit and not layout.load and not layout.share
+    spans += [*_deviation(gauge, OFF - 1, alarm=alone), Span(" ")]
+    if gauge.deviation is not None and layout.bar:
+        deviation = Deviation(
+            now=gauge.deviation, after=gauge.deviation_after, tolerance=gauge.tolerance
+        )
+        role = bar_role(gauge.deviation, gauge.tolerance)
+        spans += diverging(deviation, axis, layout.bar, role)
+    return tuple(spans)
 
 
-def gauge_bar(gauge: Gauge, width: int) -> Cell:
-    """A gauge's bar with average, tolerance band, and the plan's change."""
-    if not width:
-        return ()
-    scale = gauge.scale or 1.0
-    marks = Marks(
-        average=gauge.average / scale if gauge.average else None,
-        tolerance=gauge.tolerance,
-        after=gauge.after / scale if gauge.after is not None else None,
-    )
-    return bar(gauge.load / scale, width, mark(gauge)[0], marks)
+def _to_the_right(width: int, text: str, role: Role = Role.PLAIN) -> Cell:
+    """The text at the right end of a width; its role applies to no blank."""
+    blank = " " * (width - len(text))
+    return (Span(blank), Span(text, role)) if blank else (Span(text, role),)
 
 
-def _figure(load: float, resource: Resource) -> str:
-    """Format a broker's load in at most five characters."""
-    if resource is not Resource.CPU:
-        return short_text(load)
-    return f"{load:.3g}" if 0.01 <= load < 999.5 else short_text(round(load))
+def _deviation(gauge: Gauge, width: int, *, alarm: bool = False) -> Cell:
+    """The deviation; alarm: whether the load is over its limit, where nothing else says so."""
+    if gauge.deviation is None:
+        return cell(" " * width)
+    text, role = marked(gauge.deviation, gauge.tolerance)
+    if alarm:
+        text, role = f"!{text.lstrip('!<')}", Role.ALARM
+    return _to_the_right(width, text, role)
+
+
+def _share(gauge: Gauge, width: int) -> Cell:
+    """The share of the capacity, which is an alarm above its limit."""
+    if not gauge.capacity:
+        return cell(" " * width)
+    role = Role.ALARM if gauge.over_limit else Role.PLAIN
+    return _to_the_right(width, f"{gauge.load / gauge.capacity:.0%}", role)
+
+
+def _figure(gauge: Gauge | None, resource: Resource) -> Cell:
+    """A resource without a bar: its deviation, else its share or load."""
+    if gauge is None:
+        return cell("-".rjust(OTHER - 1), Role.MUTED)
+    if gauge.deviation is not None:
+        return _deviation(gauge, OTHER - 1, alarm=gauge.over_limit)
+    if gauge.capacity:
+        return _share(gauge, OTHER - 1)
+    if resource is Resource.CPU:
+        return _to_the_right(OTHER - 1, f"{gauge.load:.3g}")
+    return _to_the_right(OTHER - 1, short_text(gauge.load))
+
+
+def _history(broker: BrokerId, worst: str, facts: _Facts) -> Cell:
+    """The latest loads of the resource that deviates most, on the scale of their largest."""
+    loads = facts.recent.of(broker, worst.partition("@")[0])
+    scale = max((load for load in loads if load is not None), default=0.0)
+    return cell(sparkline(loads, scale, HISTORY - 1), Role.MUTED)
+
+
+def bar_role(deviation: float, tolerance: float) -> Role:
+    """The role of a bar; inside the band it has no colour."""
+    if deviation > tolerance:
+        return Role.OVER
+    return Role.UNDER if deviation < -tolerance else Role.MUTED
+
+
+def marked(deviation: float, tolerance: float) -> tuple[str, Role]:
+    """`!+62%` above the tolerance band, `<-58%` below it, `+2%` inside."""
+    text = f"{whole(deviation):+d}%"
+    if deviation > tolerance:
+        return f"!{text}", Role.OVER
+    if deviation < -tolerance:
+        return f"<{text}", Role.UNDER
+    return text, Role.PLAIN
 
 
 def mark(gauge: Gauge) -> tuple[Role, str]:
@@ -202,31 +388,29 @@ def mark(gauge: Gauge) -> tuple[Role, str]:
     return (Role.GOOD, " ") if gauge.deviation is not None else (Role.MUTED, " ")
 
 
-def _worst(broker: BrokerId, off: dict[str, dict[BrokerId, float]]) -> str:
+def _worst(broker: BrokerId, off: Mapping[str, Mapping[BrokerId, float]]) -> str:
     """The dimension with the largest deviation of a broker; empty for none."""
     deviations = {key: abs(by[broker]) for key, by in off.items() if broker in by}
     return max(deviations, key=deviations.__getitem__, default="")
 
 
-def _off(broker: BrokerId, key: str, facts: _Facts, width: int) -> Cell:
-    """Deviation now, an arrow for the plan's change, deviation after."""
+def _short(dimension: str) -> str:
+    return shorten(SHORT.get(dimension, dimension), LONGEST_NAME)
+
+
+def _off(broker: BrokerId, key: str, facts: _Facts, layout: Layout) -> Cell:
+    """The largest deviation, and on wide terminals the same after the plan."""
     if not key:
         return cell("-", Role.MUTED)
     tolerance = facts.goals.tolerance_of(key.partition("@")[0]) or 1.0
     now = facts.off[key][broker]
-    name = shorten(SHORT.get(key, key), 8)
-    shown = (Span(f"{name} "), _deviation(now, tolerance))
+    text, role = marked(now, tolerance)
+    shown = (Span(f"{_short(key)} "), Span(text, role))
     change = facts.changes.get(broker)
     after = change.deviation_after.get(key) if change else None
-    if after is None or width < OFF_WITH_AFTER:
+    if after is None or not layout.after:
         return shown
-    return (*shown, Span(f" {arrow(now, after)} "), _deviation(after, tolerance))
-
-
-def _deviation(deviation: float, tolerance: float) -> Span:
-    role = Role.GOOD if abs(deviation) <= tolerance else Role.UNDER
-    role = Role.OVER if deviation > tolerance else role
-    return Span(f"{whole(deviation):+d}%", role)
+    return (*shown, Span(" → "), Span(*marked(after, tolerance)))
 
 
 def arrow(before: float, after: float) -> str:
@@ -236,27 +420,11 @@ def arrow(before: float, after: float) -> str:
     return "▼" if after < before else "▲"
 
 
-def _count_words(now: Count | None, after: Count | None, width: int) -> str:
-    if now is None or after is None:
-        return "-"
-    both = f"{now[0]}/{now[1]} → {after[0]}/{after[1]}"
-    return both if now != after and len(both) < width else f"{now[0]}/{now[1]}"
-
-
-def _counts(snapshot: Snapshot | None, plan: Plan | None) -> dict[BrokerId, Count]:
+def _counts(snapshot: Snapshot | None) -> dict[BrokerId, Count]:
     if snapshot is None:
         return {}
     columns = snapshot.partitions
     replicas, leaders = _counter(columns.replica_broker), _counter(columns.leader)
-    for move in plan.moves if plan else ():
-        # From the current state, so that a completed move changes nothing.
-        row = snapshot.find(move.id)
-        if row is None:
-            continue
-        replicas.subtract(snapshot.replicas(row))
-        replicas.update(move.replicas_after)
-        leaders.subtract([int(columns.leader[row])])
-        leaders.update([move.leader_after])
     return {b.id: (replicas[b.id], leaders[b.id]) for b in snapshot.header.brokers}
 
 

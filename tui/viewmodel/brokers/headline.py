@@ -1,54 +1,99 @@
-"""One line on brokers outside the tolerance band, and one on the averages."""
+"""Whether the cluster is balanced, in words, and the averages."""
 
-from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from control.loop.view import LoopView
+from model.evaluate import Evaluation
 from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.snapshot.snapshot import Resource
 from model.units import bytes_text, cores_text, count_text, rate_text
-from tui.viewmodel.brokers.gauges import SHORT, Gauges, gauges
-from tui.viewmodel.cells import Cell, Role, Span, cell
+from tui.viewmodel.brokers.gauges import SHORT, gauges
+from tui.viewmodel.cells import Cell, Role, Span, cell, shorten_words
+from tui.viewmodel.memoize import memoized
 
-NAMED = 3
-"""Brokers named individually in the headline if they fit."""
+NAMES: Final[dict[str, str]] = {
+    Resource.NET_IN: "bytes in",
+    Resource.NET_OUT: "bytes out",
+    Resource.DISK: "disk",
+    Resource.CPU: "cpu",
+    Resource.REQUESTS: "requests",
+}
+"""Names of resources in words."""
 
-_TRIES = (*((named, named) for named in range(NAMED, 0, -1)), (NAMED, 0), (1, 0))
-"""Numbers of brokers named over a limit, and outside the band; the most first."""
+
+class Worst(NamedTuple):
+    """The largest deviation of the cluster."""
+
+    broker: BrokerId
+    dimension: str
+    deviation: float
+    outside: bool
+    """Whether it is outside the tolerance band."""
 
 
-def headline(view: LoopView, goals: Goals, width: int) -> Cell:
-    """Name the brokers above their tolerance band, and those below.
+@memoized
+def worst_of(evaluation: Evaluation | None, goals: Goals) -> Worst | None:
+    """The largest deviation, preferably one outside its tolerance band; None if unknown."""
+    found = [
+        Worst(broker, key, deviation, abs(deviation) > tolerance_of(goals, key))
+        for key, by in (evaluation.deviations if evaluation else {}).items()
+        for broker, deviation in by.items()
+    ]
+    return max(found, key=lambda w: (w.outside, abs(w.deviation)), default=None)
 
-    width: in cells. As many brokers are named as fit, so that no figure is truncated.
+
+@memoized
+def outside_of(evaluation: Evaluation, goals: Goals) -> frozenset[BrokerId]:
+    """The brokers outside a tolerance band."""
+    return frozenset(
+        broker
+        for key, by in evaluation.deviations.items()
+        for broker, deviation in by.items()
+        if abs(deviation) > tolerance_of(goals, key)
+    )
+
+
+def tolerance_of(goals: Goals, dimension: str) -> float:
+    """The tolerance of a dimension, which may name a time slot: `net_in@3`."""
+    return goals.tolerance_of(dimension.partition("@")[0]) or 1.0
+
+
+def over_capacity(view: LoopView, goals: Goals) -> tuple[BrokerId, ...]:
+    """The brokers above a capacity limit."""
+    return tuple(dict.fromkeys(b for (b, _), g in gauges(view, goals).items() if g.over_limit))
+
+
+def balance_line(view: LoopView, goals: Goals, width: int) -> Cell:
+    """Whether the cluster is balanced, and its worst broker, in words.
+
+    width: in cells. What does not fit is omitted, the least important first.
     """
-    tries = (_headline(view, goals, *named) for named in _TRIES)
-    fits = (line for line in tries if sum(len(s.text) for s in line) <= width)
-    return next(fits, None) or _headline(view, goals, 0, 0)
+    if view.snapshot is None or view.evaluation is None:
+        return cell(" no loads have been measured yet", Role.MUTED)
+    if not len(view.snapshot):
+        return cell(" the cluster has no partitions yet", Role.MUTED)
+    worst = worst_of(view.evaluation, goals)
+    if worst is None:
+        return cell(" too little load to be worth balancing", Role.MUTED)
+    of = f"broker {worst.broker}, {dimension_text(worst.dimension)} {percent(worst.deviation)}"
+    if not worst.outside:
+        words = f"  every broker is within its tolerance band; worst: {of}"
+        word = Span(" BALANCED ", Role.GOOD)
+        return (word, Span(shorten_words(words, width - len(word.text))))
+    role = Role.OVER if worst.deviation > 0 else Role.UNDER
+    count = len(outside_of(view.evaluation, goals))
+    of_all = f"{count} of {count_text(len(view.snapshot.header.brokers), 'broker')}"
+    more = (f"   {of_all} outside the tolerance band", f"   {of_all} outside", "")
+    spans = (Span(" IMBALANCED ", Role.ALARM), Span(" worst: "), Span(of, role))
+    left = width - sum(len(span.text) for span in spans)
+    return (*spans, Span(next(words for words in more if len(words) <= left or not words)))
 
 
-def _headline(view: LoopView, goals: Goals, full_named: int, named: int) -> Cell:
-    known = gauges(view, goals)
-    if not known:
-        return cell("no loads have been measured yet", Role.MUTED)
-    if view.snapshot is not None and not len(view.snapshot):
-        words = "the cluster has no partitions yet"
-        return cell(words, Role.MUTED)
-    full = _full(known, full_named)
-    if not any(g.average for g in known.values()):
-        return (*full, Span("too little load to be worth balancing", Role.MUTED))
-    over = _named(known, named, over=True)
-    under = _named(known, named, over=False)
-    if not over and not under:
-        return (*full, Span("every broker is within its tolerance band", Role.GOOD))
-    spans = [*full]
-    if over:
-        spans.append(Span(f"OVER {_who(named)}{over}", Role.OVER))
-    if over and under:
-        spans.append(Span("   "))
-    if under:
-        spans.append(Span(f"under {under}", Role.UNDER))
-    return tuple(spans)
+def dimension_text(dimension: str) -> str:
+    """A dimension in words: `bytes in`, `bytes in at hour 3` for a time slot."""
+    resource, at, slot = dimension.partition("@")
+    return NAMES.get(resource, resource) + (f" {at}{slot}" if at else "")
 
 
 def averages_line(view: LoopView, goals: Goals) -> str:
@@ -64,20 +109,6 @@ def averages_line(view: LoopView, goals: Goals) -> str:
         elif isinstance(goal.resource, Resource):
             words.append(f"{name} below its floor, not balanced")
     return "average │ " + ", ".join(words)
-
-
-def scale_text(view: LoopView, goals: Goals) -> str:
-    """What a full bar means; empty before brokers are known."""
-    brokers = view.snapshot.header.brokers if view.snapshot else ()
-    if not brokers:
-        return ""
-    drawn = [g.resource for g in goals.balance if isinstance(g.resource, Resource)]
-    known = [resource in broker.capacity for broker in brokers for resource in drawn]
-    if all(known):
-        return ", full bar: capacity"
-    if any(known):
-        return ", full bar: capacity, or twice the average if unknown"
-    return ", full bar: twice the average (capacity unknown)"
 
 
 def amount(resource: Resource | str, value: float) -> str:
@@ -105,45 +136,3 @@ def percent(deviation: float) -> str:
 def whole(deviation: float) -> int:
     """A deviation in percent."""
     return round(100 * deviation)
-
-
-def _full(known: Gauges, named: int) -> tuple[Span, ...]:
-    """Brokers above a capacity limit."""
-    full = [f"{b} {SHORT[r]}" for (b, r), gauge in known.items() if gauge.over_limit]
-    if not full:
-        return ()
-    words = f"OVER LIMIT {_who(named)}{_listed(full, named, ', ', ' ')}"
-    return (Span(words, Role.ALARM), Span("   "))
-
-
-def _named(known: Gauges, named: int, *, over: bool) -> str:
-    """`1 in +200 %, out +180 %; 2 in +15 %` or `3 -100 %`; the largest first.
-
-    Only excesses are listed by resource, so that they stand out.
-    """
-    found: dict[BrokerId, dict[Resource, float]] = {}
-    for (broker, resource), gauge in known.items():
-        if (gauge.over if over else gauge.under) and gauge.deviation is not None:
-            found.setdefault(broker, {})[resource] = gauge.deviation
-    worst = sorted(found.items(), key=lambda item: -max(map(abs, item[1].values())))
-    words = [f"{b} {_offs(offs, each=over)}" for b, offs in worst]
-    return _listed(words, named, "; ", "; ") if words else ""
-
-
-def _who(named: int) -> str:
-    return "broker " if named else ""
-
-
-def _listed(words: Sequence[str], named: int, glue: str, last: str) -> str:
-    """The first `named` items and the number of the others, or only their number."""
-    if not named:
-        return count_text(len(words), "broker")
-    more = len(words) - named
-    ends = f"{last}and {more} more" if more > 0 else ""
-    return glue.join(words[:named]) + ends
-
-
-def _offs(offs: dict[Resource, float], *, each: bool) -> str:
-    if not each:
-        return percent(min(offs.values()))
-    return ", ".join(f"{SHORT[r]} {percent(off)}" for r, off in offs.items())

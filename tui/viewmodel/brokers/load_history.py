@@ -1,6 +1,7 @@
 """The brokers' loads in the last minutes."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +9,8 @@ from numpy.typing import NDArray
 from model.evaluate import Evaluation
 from model.ids import BrokerId
 
+DRAWN = 12
+"""Samples in the sparkline of a row."""
 KEPT = 300
 """Samples: five minutes at one per second."""
 
@@ -19,6 +22,20 @@ class _Sample:
     resources: tuple[str, ...]
     loads: NDArray[np.float32]
     """(brokers, resources)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recent:
+    """A few samples over the whole span, indexed by broker."""
+
+    samples: tuple[dict[BrokerId, dict[str, float]], ...] = ()
+
+    def of(self, broker: BrokerId, resource: str) -> list[float | None]:
+        """One broker's loads, oldest first; None where it is missing."""
+        return [sample.get(broker, {}).get(resource) for sample in self.samples]
+
+
+NO_HISTORY: Final = Recent()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +61,14 @@ class Trail:
         return Trail((*self.samples[1 - KEPT :], sample))
 
     @property
+    def recent(self) -> Recent:
+        """Evenly spaced samples, the newest included, as many as a row draws."""
+        last = len(self.samples) - 1
+        count = min(DRAWN, last + 1)
+        at = sorted({round(last * i / max(1, count - 1)) for i in range(count)})
+        return Recent(tuple(_by_broker(self.samples[i]) for i in at))
+
+    @property
     def span_s(self) -> float:
         """Seconds from the oldest sample to the latest."""
         if not self.samples:
@@ -60,3 +85,11 @@ def _load(sample: _Sample, broker: BrokerId, resource: str) -> float | None:
         return None
     row = sample.brokers.index(broker)
     return float(sample.loads[row, sample.resources.index(resource)])
+
+
+def _by_broker(sample: _Sample) -> dict[BrokerId, dict[str, float]]:
+    rows = sample.loads.tolist()
+    return {
+        broker: dict(zip(sample.resources, row, strict=True))
+        for broker, row in zip(sample.brokers, rows, strict=True)
+    }

@@ -15,7 +15,6 @@ from tests.support.tui.loop_views import (
     GOALS,
     balanced_after_run,
     balanced_cluster,
-    estimated,
     judged,
     measuring,
     no_partitions,
@@ -24,14 +23,15 @@ from tests.support.tui.loop_views import (
     skewed,
     solving,
 )
-from tui.viewmodel.brokers.bars import ADDED, AVERAGE_MARK, BAND_MARK, BOTH_MARK, REMOVED
-from tui.viewmodel.brokers.brokers import BESIDE, broker_table, layout_for
-from tui.viewmodel.brokers.gauges import gauges
-from tui.viewmodel.brokers.headline import averages_line, headline, scale_text
-from tui.viewmodel.cells import plain
+from tui.viewmodel.brokers.brokers import LEAST_BAR, broker_table, layout_for
+from tui.viewmodel.brokers.deviation_bar import PLANNED, SHADE
+from tui.viewmodel.brokers.gauges import ORDER, gauges
+from tui.viewmodel.brokers.headline import averages_line, balance_line
+from tui.viewmodel.brokers.load_history import Trail
+from tui.viewmodel.cells import Role, plain
 from tui.widgets.keyed_table import KeyedTable
 
-BAR = layout_for(118, 2).bar
+ALL = frozenset(ORDER)
 
 
 def _rows(view: LoopView, width: int = 118) -> dict[str, dict[str, str]]:
@@ -53,47 +53,48 @@ def _with_brokers(view: LoopView, **update: object) -> LoopView:
 
 def test_deviations_outside_the_band_have_a_marker() -> None:
     rows = _rows(solving())
-    assert "!5.00M" in rows["1"]["net_in"]
-    assert "<    0" in rows["2"]["net_in"]
+    assert "!+200%" in rows["1"]["net_in"]
+    assert "<-100%" in rows["2"]["net_in"]
+    assert "5.00 MB/s" in rows["1"]["net_in"]
 
 
-def test_within_the_band_there_is_no_marker() -> None:
+def test_within_the_band_there_is_no_marker_and_no_colour() -> None:
     rows = _rows(balanced_after_run())
     assert not any("!" in c or "<" in c for row in rows.values() for c in row.values())
+    table = broker_table(balanced_after_run(), GOALS, 118)
+    roles = {span.role for row in table.rows for cell in row.cells for span in cell}
+    assert not roles & {Role.OVER, Role.UNDER, Role.ALARM}
 
 
-def test_the_average_is_in_the_middle_of_a_bar_without_capacity() -> None:
-    drawn = _rows(solving())["2"]["net_in"][:BAR]
-    assert drawn[BAR // 2] in AVERAGE_MARK + BOTH_MARK
-
-
-def test_the_band_is_marked_on_both_sides_of_the_average() -> None:
-    drawn = _rows(solving(), 198)["2"]["net_in"].strip()
-    assert drawn.replace(" ", "").startswith(BAND_MARK + AVERAGE_MARK + BAND_MARK)
-
-
-def test_a_plan_is_drawn_into_the_bar_as_removed_and_added_load() -> None:
-    rows = _rows(plan_ready())
-    assert REMOVED in rows["1"]["net_in"]
-    assert ADDED not in rows["1"]["net_in"]
-    assert ADDED in rows["2"]["net_in"]
+def test_a_plan_is_marked_in_the_bar() -> None:
+    assert PLANNED in _rows(plan_ready())["1"]["net_in"]
     before = _rows(solving())
-    assert not any(ghost in before["1"]["net_in"] for ghost in REMOVED + ADDED)
+    assert PLANNED not in before["1"]["net_in"]
+    assert SHADE in before["1"]["net_in"]
 
 
-def test_a_bar_is_relative_to_a_known_capacity() -> None:
+def test_a_share_of_the_capacity_is_shown_where_it_is_known() -> None:
     view = _with_brokers(solving(), capacity={Resource.NET_IN: 10e6})
-    result = gauges(view, GOALS)[BrokerId(1), Resource.NET_IN]
-    assert result.scale == 10e6
-    drawn = _rows(view)["1"]["net_in"][:BAR].rstrip()
-    assert len(drawn) == -(-BAR // 2)
+    assert gauges(view, GOALS)[BrokerId(1), Resource.NET_IN].scale == 10e6
+    rows = _rows(view)
+    assert " 50% " in rows["1"]["net_in"]
+    assert rows["2"]["net_in"].count("%") == 1
 
 
-def test_a_load_above_a_capacity_limit_is_named() -> None:
+@pytest.mark.parametrize("width", [58, 78, 118, 198])
+def test_a_load_above_a_capacity_limit_is_an_alarm(width: int) -> None:
     view = _with_brokers(balanced_after_run(), capacity={Resource.NET_IN: 1.7e6})
-    view = replace(view, plan=None)
-    assert "!" in _rows(view)["1"]["net_in"]
-    assert "OVER LIMIT broker 1 in" in plain(headline(view, GOALS, 120))
+    table = broker_table(replace(view, plan=None), GOALS, width)
+    row = next(row for row in table.rows if row.key == "1")
+    alarms = [span.text for cell in row.cells for span in cell if span.role is Role.ALARM]
+    assert len(alarms) == 1
+
+
+def test_the_worst_broker_comes_first() -> None:
+    assert list(_rows(solving())) == ["1", "2", "3"]
+    third = {BrokerId(1): 0.1, BrokerId(2): -0.3, BrokerId(3): 0.5}
+    evaluation = replace(judged(skewed()), deviations={"net_in": third})
+    assert list(_rows(replace(solving(), evaluation=evaluation))) == ["3", "2", "1"]
 
 
 def test_measured_resources_are_shown_even_if_they_are_not_goals() -> None:
@@ -117,49 +118,80 @@ def test_averages_are_proportional_to_known_capacities() -> None:
 
 
 def test_the_largest_deviation_is_shown_now_and_after_the_plan() -> None:
-    assert _rows(solving())["1"]["off"].split() == ["in", "+200%"]
-    assert _rows(plan_ready())["1"]["off"].split() == ["in", "+200%", "▼", "-1%"]
-    assert _rows(plan_ready())["3"]["off"].split() == ["in", "-100%", "▲", "+2%"]
-    assert _rows(plan_ready(), 82)["3"]["off"].split() == ["in", "-100%"]
+    assert _rows(solving())["1"]["off"].split() == ["in", "!+200%"]
+    assert _rows(plan_ready(), 140)["1"]["off"].split() == ["in", "!+200%", "→", "-1%"]
+    assert _rows(plan_ready(), 140)["3"]["off"].split() == ["in", "<-100%", "→", "+2%"]
+    assert _rows(plan_ready(), 82)["3"]["off"].split() == ["in", "<-100%"]
 
 
-def test_replicas_and_leaders_show_now_and_after_the_plan() -> None:
-    assert _rows(plan_ready())["1"]["count"] == "8/8 → 4/4"
-    assert _rows(solving())["1"]["count"] == "8/8"
-
-
-def test_completed_moves_do_not_count_twice() -> None:
+def test_replicas_and_leaders_are_counted() -> None:
+    assert _rows(plan_ready())["1"]["count"] == "8/8"
     view = replace(running(), snapshot=balanced_cluster(), evaluation=judged(balanced_cluster()))
     assert _rows(view)["1"]["count"] == "4/4"
 
 
-def test_a_narrow_panel_has_number_and_marker_without_bar() -> None:
-    cells = _rows(solving(), 78)["1"]
-    assert cells["net_in"].strip() == "!5.00M"
+def test_a_narrow_panel_draws_one_resource_and_the_next_on_request() -> None:
+    first, second = (
+        {c.key: plain(cell) for c, cell in zip(table.columns, table.rows[0].cells, strict=True)}
+        for table in (broker_table(solving(), GOALS, 76, first) for first in (0, 1))
+    )
+    assert SHADE in first["net_in"]
+    assert first["net_out"].strip() == second["net_in"].strip() == "!+200%"
+    assert SHADE in second["net_out"]
 
 
-@pytest.mark.parametrize("width", [58, 78, 80, 82, 98, 118, 140, 198])
-@pytest.mark.parametrize("loads", [2, 3, 4, 5])
-def test_every_layout_fits_with_the_deviation_and_bars_if_possible(width: int, loads: int) -> None:
-    layout = layout_for(width, loads)
-    used = layout.beside + loads * (layout.bar + BESIDE)
-    assert used <= max(width, 82)
-    assert layout.off
-    assert (layout.bar > 0) == ((width > 78 and loads < 4) or width >= 98)
+@pytest.mark.parametrize("width", [56, 76, 96, 116, 140, 156, 196])
+@pytest.mark.parametrize("loads", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("share", [True, False])
+def test_every_layout_fits_and_leaves_no_blank(width: int, loads: int, share: bool) -> None:
+    table_width = width
+    layout = layout_for(table_width, ORDER[:loads], balanced=ALL, share=share)
+    each = layout.beside + layout.bar + 1
+    used = layout.id + layout.rack + layout.worst + 13 * layout.history + 9 * layout.counts
+    used += each * len(layout.drawn) + 7 * len(layout.others)
+    assert table_width - len(layout.drawn) < used <= table_width
+    assert layout.bar >= LEAST_BAR
+    assert len(layout.drawn) == 1 if width < 98 else len(layout.drawn) > min(1, loads - 1)
 
 
-@pytest.mark.parametrize("width", [78, 82, 118, 198])
+def test_at_120_columns_two_resources_have_load_share_and_bar() -> None:
+    layout = layout_for(116, ORDER[:3], balanced=frozenset(ORDER[:2]), beside=(4, 7, 3), share=True)
+    assert layout.load
+    assert layout.share
+    assert layout.counts
+    assert len(layout.drawn) == 2
+
+
+@pytest.mark.parametrize("width", [56, 76, 116, 156, 196])
 def test_every_cell_fits_its_column(width: int) -> None:
     table = broker_table(plan_ready(), GOALS, width)
     for row in table.rows:
         assert len(row.values) == len(table.columns)
         for column, shown in zip(table.columns, row.cells, strict=True):
             assert len(plain(shown)) <= column.width
+    assert sum(column.width for column in table.columns) <= width
+
+
+def test_a_wide_table_has_a_sparkline_of_each_broker() -> None:
+    trail = Trail()
+    for at, snapshot in enumerate((skewed(), balanced_cluster(), skewed())):
+        trail = trail.with_sample(at, judged(snapshot))
+    table = broker_table(solving(), GOALS, 160, 0, trail.recent)
+    at = [c.key for c in table.columns].index("history")
+    assert [plain(row.cells[at]).strip() for row in table.rows] == ["█▃█", "▁█▁", "▁█▁"]
+
+
+def test_a_long_history_is_thinned_out_evenly() -> None:
+    trail = Trail()
+    for at in range(100):
+        trail = trail.with_sample(at, judged(skewed()))
+    assert len(trail.recent.samples) == 12
 
 
 def test_the_state_of_a_broker_that_is_not_alive_is_shown() -> None:
     view = _with_brokers(solving(), state=BrokerState.DEAD)
     assert _rows(view)["1"]["state"] == "DEAD"
+    assert "state" not in _rows(solving())["1"]
     view = _with_brokers(solving(), state=BrokerState.DRAINING)
     assert _rows(view)["1"]["state"] == "draining"
 
@@ -174,53 +206,34 @@ def test_an_empty_table_is_explained() -> None:
     assert "waiting for the cluster to answer" in table.why_empty
 
 
-def test_the_headline_names_brokers_and_resources_above_the_band() -> None:
-    assert plain(headline(solving(), GOALS, 120)) == (
-        "OVER broker 1 in +200 %, out +200 %   under 2 -100 %; 3 -100 %"
+def test_the_balance_is_a_sentence() -> None:
+    assert plain(balance_line(solving(), GOALS, 120)) == (
+        " IMBALANCED  worst: broker 1, bytes in +200 %   3 of 3 brokers outside the tolerance band"
+    )
+    assert plain(balance_line(balanced_after_run(), GOALS, 120)) == (
+        " BALANCED   every broker is within its tolerance band; worst: broker 3, bytes in +2 %"
     )
 
 
-def test_the_headline_of_a_balanced_cluster() -> None:
-    message = plain(headline(balanced_after_run(), GOALS, 120))
-    assert message == "every broker is within its tolerance band"
+@pytest.mark.parametrize("width", range(50, 130))
+def test_the_worst_broker_is_never_truncated(width: int) -> None:
+    line = plain(balance_line(solving(), GOALS, width))
+    assert "worst: broker 1, bytes in +200 %" in line
+    assert len(line) <= width
 
 
 def test_a_resource_below_its_floor_is_not_balanced() -> None:
     balance = tuple(Goal(resource=r, floor=1e12) for r in (Resource.NET_IN, Resource.NET_OUT))
     quiet = GOALS.model_copy(update={"balance": balance})
     view = replace(solving(), evaluation=evaluate(skewed(), quiet, ()))
-    assert "too little load" in plain(headline(view, quiet, 120))
+    assert "too little load" in plain(balance_line(view, quiet, 120))
     assert "in below its floor, not balanced" in averages_line(view, quiet)
     row = broker_table(view, quiet, 78).rows[0]
     assert not any("!" in plain(c) for c in row.cells)
 
 
-@pytest.mark.parametrize(
-    ("view", "message"),
-    [
-        (estimated(), ", full bar: capacity"),
-        (solving(), ", full bar: twice the average (capacity unknown)"),
-        (CONNECTING, ""),
-    ],
-)
-def test_the_meaning_of_a_full_bar_is_shown(view: LoopView, message: str) -> None:
-    assert scale_text(view, GOALS) == message
-
-
-def test_a_capacity_of_a_resource_without_bars_is_not_a_full_bar() -> None:
-    view = solving()
-    disks = _with_brokers(view, capacity={Resource.DISK: 1e12})
-    assert scale_text(disks, GOALS) == scale_text(view, GOALS)
-
-
-def test_if_some_capacities_are_known_both_scales_are_named() -> None:
-    view = _with_brokers(solving(), capacity={Resource.NET_IN: 1e7})
-    message = ", full bar: capacity, or twice the average if unknown"
-    assert scale_text(view, GOALS) == message
-
-
 def test_a_cluster_without_partitions_is_explained() -> None:
-    assert "no partitions yet" in plain(headline(no_partitions(), GOALS, 120))
+    assert "no partitions yet" in plain(balance_line(no_partitions(), GOALS, 120))
 
 
 def test_racks_with_long_names_remain_distinguishable() -> None:
@@ -238,14 +251,5 @@ def test_racks_with_long_names_remain_distinguishable() -> None:
 async def test_the_largest_deviation_is_visible_at_every_size(size: tuple[int, int]) -> None:
     async with stage(plan_ready(), size=size) as on:
         table = on.app.screen.query_one("#brokers", KeyedTable)
-        assert "deviation" in table.render_line(0).text
-        assert "in +200%" in table.render_line(1).text
-
-
-@pytest.mark.parametrize("width", range(20, 130))
-def test_the_headline_names_as_many_brokers_as_fit(width: int) -> None:
-    message = plain(headline(solving(), GOALS, width))
-    whole = "OVER broker 1 in +200 %, out +200 %   under 2 -100 %; 3 -100 %"
-    one = "OVER broker 1 in +200 %, out +200 %   under 2 -100 %; and 1 more"
-    none = "OVER 1 broker   under 2 brokers"
-    assert message == next((w for w in (whole, one) if len(w) <= width), none)
+        assert "worst" in table.render_line(0).text
+        assert "in !+200%" in table.render_line(1).text
