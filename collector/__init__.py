@@ -17,6 +17,7 @@ PUBLIC = (
     "reports.selectors",
     "samples",
     "spark.deployment",
+    "spark.executor_calls",
     "spark.vectors",
     "state_replay",
 )

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collector.state_replay import Replayed
     from executor.executor import Executor
     from model.snapshot.pseudonyms import Pseudonyms
+    from solver.studies.solve_tasks import SolveAll
 
 _log = logging.getLogger("plimsoll.control")
 
@@ -159,6 +160,24 @@ def replayed(settings: Settings, recording: "Recording") -> "Replayed":
     return replay(
         recording, ReplaySettings(state_dir=settings.state_dir, spark=_spark_site(settings))
     )
+
+
+@contextlib.contextmanager
+def solves(settings: Settings) -> Iterator["SolveAll"]:
+    """Give what solves several tasks: on the Spark that `spark_master` names, or one by one.
+
+    `local[*]`, the default, stands for this process: starting Spark takes longer than most
+    sweeps. Any other master, `local[2]` included, starts Spark with the first task.
+    """
+    from collector.spark.deployment import LOCAL
+    from control.planning.solves_elsewhere import solving_on
+    from solver.studies.solve_tasks import solve_in_turn
+
+    if settings.spark_master == LOCAL:
+        yield solve_in_turn
+        return
+    with solving_on(_spark_site(settings), settings.state_dir / "sweep" / "spark.log") as found:
+        yield found
 
 
 def rebalancers(settings: Settings, *, shared: bool) -> list[str]:

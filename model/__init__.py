@@ -49,6 +49,7 @@ PUBLIC = (
     "snapshot.state_file",
     "snapshot.topic_skew",
     "snapshot.what_if",
+    "snapshot.what_if_grid",
     "stop_rules",
     "units",
 )

@@ -12,7 +12,9 @@ PUBLIC = (
     "report.unmovable",
     "search.observer",
     "solve",
+    "studies.best_seed",
     "studies.min_brokers",
+    "studies.solve_tasks",
     "studies.trace_frontier",
 )
 """Modules that other packages may import; tests/test_layers.py enforces it."""

@@ -18,8 +18,11 @@ def first_line(exc: Exception) -> str:
     return str(exc).strip().split("\n", 1)[0] or type(exc).__name__
 
 
-def lasting_fault(text: str) -> PlimsollError | None:
-    """Return the error to raise for Spark's message; None where a retry may help."""
+def lasting_fault(text: str, needed: str = "numpy and pyarrow") -> PlimsollError | None:
+    """Return the error to raise for Spark's message; None where a retry may help.
+
+    needed: Python packages that a worker must have, for the message.
+    """
     if _DENIED in text:
         line = text.strip().split("\n", 1)[0]
         return RightsMissing(
@@ -33,7 +36,7 @@ def lasting_fault(text: str) -> PlimsollError | None:
             "version of that Spark."
         )
     lacking = _lacking(text)
-    return ConfigError(f"{lacking} {_needed()}") if lacking else None
+    return ConfigError(f"{lacking} {_needed(needed)}") if lacking else None
 
 
 def _lacking(text: str) -> str | None:
@@ -47,9 +50,9 @@ def _lacking(text: str) -> str | None:
     return None
 
 
-def _needed() -> str:
+def _needed(packages: str) -> str:
     version = "{}.{}".format(*sys.version_info)
     return (
-        f"Each needs Python {version} with numpy and pyarrow; name it by "
+        f"Each needs Python {version} with {packages}; name it by "
         '"spark.pyspark.python" in the table [spark].'
     )

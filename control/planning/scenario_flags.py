@@ -18,10 +18,12 @@ def scenario_of(
     traffic: Iterable[str],
     lose_rack: Iterable[str],
     fewest_brokers: bool,
+    grid: bool = False,
 ) -> Scenario:
     """Parse the what-if options as typed.
 
-    add_broker: `COUNT[:RACK]` each; traffic: `FACTOR[:PATTERN]` each.
+    add_broker: `COUNT[:RACK]` each; traffic: `FACTOR[:PATTERN]` each. With `fewest_brokers` or
+    `grid`, nothing else need be given.
 
     Raises
     ------
@@ -34,10 +36,10 @@ def scenario_of(
         traffic=tuple(map(traffic_times, traffic)),
         lose_racks=tuple(sorted(set(lose_rack))),
     )
-    if scenario == Scenario() and not fewest_brokers:
+    if scenario == Scenario() and not (fewest_brokers or grid):
         raise ConfigError(
             "no what-if scenario is given; add --add-broker, --remove-broker, "
-            "--traffic, --lose-rack or --fewest-brokers"
+            "--traffic, --lose-rack, --fewest-brokers or --grid"
         )
     return scenario
 

@@ -17,6 +17,7 @@ from model.plan.plan import Plan
 from model.snapshot.file import SnapshotFile
 from model.snapshot.state_file import StateFile
 from model.snapshot.what_if import WhatIf
+from model.snapshot.what_if_grid import WhatIfGrid
 
 FILES: Final[Mapping[str, type[BaseModel]]] = {
     "frontier": Frontier,
@@ -25,6 +26,7 @@ FILES: Final[Mapping[str, type[BaseModel]]] = {
     "snapshot": SnapshotFile,
     "state": StateFile,
     "what-if": WhatIf,
+    "what-if-grid": WhatIfGrid,
 }
 """The file kinds that have a schema."""
 

@@ -6,7 +6,7 @@ bound minus p x the plan's cost (Lagrangian relaxation of a budget; Everett, 196
 every solve gives a point and a line.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,13 +33,15 @@ from solver.repair.repair import is_broken
 from solver.report.build_plan import rounded_down
 from solver.report.result import Result
 from solver.search.observer import SolveObserver
-from solver.solve import solve
+from solver.studies.solve_tasks import SolveAll, SolveTask, solve_in_turn
 
 FACTORS: Final = (100.0, 50.0, 25.0, 12.0, 6.0, 3.0, 1.5, 1.0, 0.5, 0.2)
 """Costs of a move that are tried, as multiples of the present one."""
 
 WORK_OF_ROW: Final = 4e-5
 """Work units for compiling a problem and evaluating its plan, per partition; measured."""
+
+STOPPED: Final = "stopped before a plan was found"
 
 MOST_BUDGETS: Final = 10
 """Budgets of 1, 2, 4, ... moves tried in addition, where the model is exact."""
@@ -55,34 +57,43 @@ class _Try:
 
 
 def trace_plans(
-    snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
+    snapshot: Snapshot,
+    goals: Goals,
+    limits: SolveLimits,
+    observer: SolveObserver,
+    solve_all: SolveAll = solve_in_turn,
 ) -> tuple[Frontier, tuple[Result | None, ...]]:
     """Trace points and proved lines, from no move to nearly all that gain anything.
 
     Returns the frontier with the result behind each of its points, in their order; None for the
     present state. The work of `limits` is shared among all solves; when `observer` stops one, no
-    further ones are started. Without a stop, equal arguments give an equal frontier. It has no
-    points, only reasons, where no plan was found and the present state is not allowed.
+    further ones are started. Without a stop, equal arguments give an equal frontier, wherever
+    `solve_all` solves. It has no points, only reasons, where no plan was found and the present
+    state is not allowed.
     """
     problem = compile_problem(snapshot, goals)
     exact = pairs(problem) <= MAX_PAIRS
     solves = len(FACTORS) * (2 if exact else 1)
     present = rounded(_present_price(problem))
     whole = Budget(limits=limits, observer=observer)
+    part = whole.part(limits.work / solves).limits
 
-    def attempt(price: float, budget: int | None) -> _Try:
+    def attempts(wanted: Sequence[tuple[float, int | None]]) -> list[_Try]:
+        """Solve at costs of a move, each with a budget of moves, until the work is spent."""
         # Rounded first, so that the file has exactly the cost that was proved.
-        price = rounded(price)
-        part = whole.part(limits.work / solves)
-        result = solve(snapshot, goals_at(goals, price, budget), part.limits, observer)
-        whole.work += result.work + WORK_OF_ROW * len(snapshot)
-        return _Try(price=price, budget=budget, result=result)
+        at = [(rounded(price), budget) for price, budget in wanted]
+        tasks = [SolveTask(goals=goals_at(goals, *each), limits=part) for each in at]
+        made: list[_Try] = []
+        for (price, budget), result in zip(at, solve_all(snapshot, tasks, observer), strict=False):
+            made.append(_Try(price=price, budget=budget, result=result))
+            whole.work += result.work + WORK_OF_ROW * len(snapshot)
+            if whole.over():
+                break
+        return made
 
     # The present cost first, so that its plan exists however early the trace ends.
-    made: dict[float, _Try] = {}
-    for factor in sorted(FACTORS, key=lambda f: f != 1.0):
-        if not made or not whole.over():
-            made[factor] = attempt(factor * present, None)
+    factors = sorted(FACTORS, key=lambda f: f != 1.0)
+    made = dict(zip(factors, attempts([(f * present, None) for f in factors]), strict=False))
     tries = [made[factor] for factor in FACTORS if factor in made]
     skipped = len(FACTORS) - len(tries)
     # Under a budget, plans may repair less than the bounds assume.
@@ -90,11 +101,11 @@ def trace_plans(
     if exact and not stuck and not is_broken(problem):
         plans = [t.result.best for t in tries if t.result.best]
         most = max((sum(len(m.added) for m in plan.moves) for plan in plans), default=0)
-        for budget in _budgets(problem, goals, most):
-            if whole.over():
-                skipped += 1
-            else:
-                tries.append(attempt(FACTORS[-1] * present, budget))
+        budgets = list(_budgets(problem, goals, most))
+        price = FACTORS[-1] * present
+        under = [] if whole.over() else attempts([(price, budget) for budget in budgets])
+        skipped += len(budgets) - len(under)
+        tries += under
     return _frontier(problem, limits, present, tries, _limited(whole, tries, skipped))
 
 
@@ -158,7 +169,7 @@ def _frontier(
         chosen=_nearest(points, asked),
         lines=lines,
         lower=tuple(_corners(lines, most)),
-        reasons=() if points else tries[0].result.reasons,
+        reasons=() if points else tries[0].result.reasons if tries else (STOPPED,),
         limited_by=limited_by,
     )
     behind = [next((t.result for t, p in made if p is point), None) for point in points]

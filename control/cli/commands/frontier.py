@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from model.plan.frontier import Frontier
     from model.snapshot.snapshot import Snapshot
     from solver.search.observer import SolveObserver
+    from solver.studies.solve_tasks import SolveAll
 
 TRACE_SHARE: Final = 0.25
 """Least share of the search budget that the points beside the plan get."""
@@ -33,6 +34,7 @@ def frontier(
     output: Output = Form.TABLE,
 ) -> int:
     """Trace the frontier around the plan; print, draw or write it."""
+    from control import compose
     from control.cli.input_source import (
         check_racks,
         goals_of,
@@ -55,13 +57,14 @@ def frontier(
     wanted = plannable(wanted, snapshot)
     check_racks(snapshot, wanted, None)
     warn_of_ignored(snapshot, wanted)
-    found, stopped = shown(
-        lambda observer: (
-            trace_around_plan(snapshot, wanted, settings.solve, observer),
-            observer.stops(),
-        ),
-        kept=FRONTIER,
-    )
+    with compose.solves(settings) as solve_all:
+        found, stopped = shown(
+            lambda observer: (
+                trace_around_plan(snapshot, wanted, settings.solve, observer, solve_all),
+                observer.stops(),
+            ),
+            kept=FRONTIER,
+        )
     if out is not None:
         write_document(out, found.model_dump(mode="json"))
     if svg is not None:
@@ -73,7 +76,11 @@ def frontier(
 
 
 def trace_around_plan(
-    snapshot: "Snapshot", goals: "Goals", limits: "SolveLimits", observer: "SolveObserver"
+    snapshot: "Snapshot",
+    goals: "Goals",
+    limits: "SolveLimits",
+    observer: "SolveObserver",
+    solve_all: "SolveAll",
 ) -> "Frontier":
     """The frontier around the plan that `solve` makes of the same arguments.
 
@@ -89,7 +96,7 @@ def trace_around_plan(
     refuse_broken(snapshot, result.best)
     work = max(limits.work - result.work, TRACE_SHARE * limits.work)
     rest = limits.model_copy(update={"work": work})
-    frontier, answers = trace_plans(snapshot, goals, rest, observer)
+    frontier, answers = trace_plans(snapshot, goals, rest, observer, solve_all)
     whole = frontier.model_copy(update={"limits": limits, "chosen": None})
     return with_plan(checked(snapshot, whole, answers), result).frontier
 

@@ -1,8 +1,9 @@
 """`plimsoll plan`: a plan and the proof of how good it is."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from model.goals.goals import Goals
     from model.plan.plan import Plan
     from model.snapshot.snapshot import Snapshot
+
+MOST_SEEDS: Final = 1_000
+"""Seeds that one plan may be searched with."""
 
 
 def plan(
@@ -36,6 +40,15 @@ def plan(
         bool,
         typer.Option("--leaders-only", help="Change leaders only: no replica moves, no copying."),
     ] = False,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=MOST_SEEDS,
+            help="Search this often with different seeds, and keep the best plan. Executors of "
+            "--spark-master share the work.",
+        ),
+    ] = 1,
     out: Annotated[Path | None, output_file(help="Write the plan here (.json, .json.gz).")] = None,
     reassignment_json: Annotated[
         Path | None,
@@ -67,7 +80,7 @@ def plan(
     from model.plan.outages import outage_notes
     from model.plan.plan import KIND, PlanStatus
     from model.snapshot.snapshot import has_shared
-    from solver.solve import solve
+    from solver.studies.best_seed import best_of_seeds
 
     topics = topic or ()
     check_file(out, KIND)
@@ -81,7 +94,13 @@ def plan(
         wanted = without_replica_moves(wanted)
     check_racks(snapshot, wanted, reassignment_json)
     _warn_of_unknown_loads(snapshot, wanted)
-    result = shown(lambda observer: solve(snapshot, wanted, settings.solve, observer), kept=PLAN)
+    with compose.solves(settings) if seeds > 1 else nullcontext(None) as solve_all:
+        result = shown(
+            lambda observer: best_of_seeds(
+                snapshot, wanted, settings.solve, observer, seeds, solve_all
+            ),
+            kept=PLAN,
+        )
     refuse_broken(snapshot, result.best)
     if result.best is not None:
         _write(result.best, out, reassignment_json)

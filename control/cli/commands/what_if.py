@@ -40,6 +40,14 @@ def what_if(
         bool,
         typer.Option("--fewest-brokers", help="Find the smallest sufficient number of brokers."),
     ] = False,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="AXIS=VALUE,...",
+            help="Answer for each value: of add-broker, remove-broker, traffic or lose-rack, or "
+            "none. Repeatable: all combinations. Executors of --spark-master share the work.",
+        ),
+    ] = None,
     settings: "Settings",
     origin: "Origin",
     goals: GoalsFile = None,
@@ -52,10 +60,13 @@ def what_if(
     from control.cli.input_source import check_racks, goals_of, snapshot_of
     from control.cli.output_files import check_file
     from control.planning.scenario_flags import scenario_of
+    from control.planning.scenario_grid import grid_of
     from control.render.text import answer_text
     from control.render.what_if_answer import what_if_text
+    from model.errors import ConfigError
     from model.files import write_document
     from model.snapshot.what_if import KIND
+    from model.snapshot.what_if_grid import KIND as GRID_KIND
 
     scenario = scenario_of(
         add_broker=add_broker or (),
@@ -63,16 +74,53 @@ def what_if(
         traffic=traffic or (),
         lose_rack=lose_rack or (),
         fewest_brokers=fewest_brokers,
+        grid=bool(grid),
     )
-    check_file(out, KIND)
+    if grid and fewest_brokers:
+        raise ConfigError("--grid and --fewest-brokers exclude each other; use only one")
+    cells = grid_of(grid, scenario) if grid else ()
+    check_file(out, GRID_KIND if grid else KIND)
     wanted = goals_of(settings, goals, origin)
     snapshot = snapshot_of(settings, origin)
     check_racks(snapshot, wanted, None)
+    if cells:
+        return _grid(snapshot, cells, wanted, settings, out, output)
     answer = _answer(snapshot, scenario, wanted, settings.solve, fewest=fewest_brokers)
     if out is not None:
         write_document(out, answer.model_dump(mode="json"))
     sys.stdout.write(answer_text(answer, what_if_text, output))
     return exit_of_plan(answer.status) or Exit.DONE
+
+
+def _grid(
+    snapshot: "Snapshot",
+    cells: "tuple[Scenario, ...]",
+    goals: "Goals",
+    settings: "Settings",
+    out: Path | None,
+    output: Form,
+) -> int:
+    """Solve a grid of scenarios; print or write the answers."""
+    from control import compose
+    from control.cli.input_source import with_placements
+    from control.cli.progress_line import GRID, shown
+    from control.planning.scenario_grid import solve_grid
+    from control.render.text import answer_text
+    from control.render.what_if_answer import grid_text
+    from model.files import write_document
+
+    goals = with_placements(goals, snapshot)
+    with compose.solves(settings) as solve_all:
+        answer = shown(
+            lambda observer: solve_grid(
+                snapshot, cells, goals, settings.solve, observer, solve_all
+            ),
+            kept=GRID,
+        )
+    if out is not None:
+        write_document(out, answer.model_dump(mode="json"))
+    sys.stdout.write(answer_text(answer, grid_text, output))
+    return Exit.DONE if len(answer.cells) == len(cells) else Exit.INCOMPLETE
 
 
 def _answer(

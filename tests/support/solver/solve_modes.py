@@ -12,6 +12,7 @@ from solver.report.counterfactual import why_not
 from solver.search.observer import SolveObserver
 from solver.solve import solve
 from solver.studies.min_brokers import fewest_brokers
+from solver.studies.solve_tasks import solve_in_turn
 from tests.support.solver.hard_clusters import with_directories
 
 Mode = Callable[[Snapshot, Goals, SolveLimits, SolveObserver], object]
@@ -31,7 +32,7 @@ def _directories(
 def _frontier(
     snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
 ) -> object:
-    return trace_around_plan(snapshot, goals, limits, observer)
+    return trace_around_plan(snapshot, goals, limits, observer, solve_in_turn)
 
 
 def _fewest(

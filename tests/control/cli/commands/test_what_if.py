@@ -14,6 +14,7 @@ from control.settings.settings import Settings
 from model.errors import ConfigError
 from model.goals.goals import SolveLimits
 from model.snapshot.what_if import WhatIf
+from model.snapshot.what_if_grid import WhatIfGrid
 from tests.support.paths import FIXTURES
 
 TUTORIAL = Origin(snapshot=FIXTURES / "tutorial.json")
@@ -86,3 +87,25 @@ def test_an_infeasible_scenario_has_its_exit_code(capsys: pytest.CaptureFixture[
 def test_an_unusable_flag_is_named(question: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         ask(**question)
+
+
+def test_a_grid_has_a_row_for_each_scenario(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "g.json"
+    assert ask(Form.TABLE, out, grid=["add-broker=none,1", "traffic=none,2"]) == Exit.DONE
+    text = capsys.readouterr().out
+    assert text.startswith("4 scenarios, each with the whole search budget; hypothetical\n")
+    grid = WhatIfGrid.model_validate_json(out.read_text())
+    assert [cell.words for cell in grid.cells] == [
+        "nothing changes",
+        "traffic x 2",
+        "1 broker added",
+        "1 broker added, traffic x 2",
+    ]
+    assert all(cell.words in text for cell in grid.cells)
+
+
+def test_a_grid_and_the_fewest_brokers_exclude_each_other() -> None:
+    with pytest.raises(ConfigError, match="--grid and --fewest-brokers exclude each other"):
+        ask(grid=["traffic=2"], fewest_brokers=True)
