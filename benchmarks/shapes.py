@@ -100,6 +100,15 @@ SHAPES: Final = (
         partitions=200_000,
         aims=_aims((60, 0.09), (150, 0.10), besides="under 1 GiB"),
     ),
+    Shape(
+        name="1000x200000-two-sizes",
+        brokers=1_000,
+        partitions=200_000,
+        two_sizes=True,
+        topic_skew=1.0,
+        partition_skew=0.5,
+        aims=_aims((60, 0.05), besides="first plan under 15 s"),
+    ),
     Shape(name="9x500-rf3", brokers=9, partitions=500, rf=3, racks=3, aims=_aims((10, 0.025))),
     Shape(name="51x5000-rf3", brokers=51, partitions=5_000, rf=3, racks=3, aims=_aims((25, 0.007))),
     Shape(

@@ -17,7 +17,7 @@ class ClusterShape:
     topics have three times the rate they were placed for. `drain`: broker 0 is draining.
     `large_partitions`: some of up to 0.6 of the mean load of a broker. `nearly_balanced`: largest
     partitions first on the least loaded broker, then some moved at random. `unequal`: capacities of
-    1, 1, 1.5 and 2 units.
+    1, 1, 1.5 and 2 units. `two_sizes`: every other broker has twice the capacity.
 
     Raises ConfigError: the shape is not possible.
     """
@@ -38,6 +38,7 @@ class ClusterShape:
     large_partitions: bool = False
     nearly_balanced: bool = False
     unequal: bool = False
+    two_sizes: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.rf <= self.racks:

@@ -115,6 +115,8 @@ def _brokers(
     factor = np.ones(shape.brokers)
     if shape.unequal:
         factor = rng.choice((1.0, 1.0, 1.5, 2.0), shape.brokers)
+    if shape.two_sizes:
+        factor[1::2] *= 2.0
     total = loads.sum(axis=0) * shape.rf
     total[1] = loads[:, 1].sum() + (shape.rf - 1) * loads[:, 0].sum()
     unit = np.rint(total / UTILISATION / factor.sum())

@@ -88,6 +88,12 @@ def test_unequal_brokers_have_three_capacities() -> None:
     assert {c / min(capacities) for c in capacities} == {1.0, 1.5, 2.0}
 
 
+def test_every_other_broker_has_twice_the_capacity() -> None:
+    brokers = mean(order(5, 50, two_sizes=True)).header.brokers
+    capacities = [b.capacity[Resource.NET_IN] for b in brokers]
+    assert [c / capacities[0] for c in capacities] == [1.0, 2.0, 1.0, 2.0, 1.0]
+
+
 @pytest.mark.parametrize("storage", list(StorageKind))
 def test_a_cluster_has_the_requested_storage(storage: StorageKind) -> None:
     made = mean(order(storage=storage))
