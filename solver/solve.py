@@ -153,7 +153,8 @@ def _approximate(search: Search) -> None:
     few = pairs(search.problem) <= MAX_PAIRS
     provable = pairs(search.problem) <= PROVABLE_PAIRS
     wholes = pairs(search.problem) <= MOST_CHOICES and (search.problem.rf == 1).all()
-    share = SEARCH_SHARE if few else LARGE_SEARCH_SHARE if wholes else 1.0
+    # Nothing follows the search for rows with several replicas.
+    share = 1.0 if not wholes else SEARCH_SHARE if few else LARGE_SEARCH_SHARE
     share = PROVABLE_SEARCH_SHARE if provable else share
     local = search_locally(search, search.work_left * share)
     if local is None:

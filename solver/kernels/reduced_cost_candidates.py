@@ -96,6 +96,30 @@ def find_candidates(
 
 
 @compiled
+def least_reduced_costs(c: Columns, q: Array, rows: Array, r: PricingScratch) -> Array:
+    """Return (m,) the least reduced cost of any change of `rows`, (m,), in units of F.
+
+    0 for a row whose cheapest configuration is a change, infinite for one without any. `q` is
+    (K, B), prices per unit of load; the rows must be free to change.
+    """
+    found = np.full(len(rows), np.inf)
+    for i in range(len(rows)):
+        p = rows[i]
+        price_row(c, q, p, 0.0, r)
+        least = cheapest(c, p, r)
+        for b in range(q.shape[1]):
+            if c.rf[p] == 1:
+                held, led = np.inf, r.lead[b] - least
+            else:
+                held, led = _exchange_costs(c, c.group[p], c.rf[p], b, r.best[0], r)
+            if b != c.home[p, 0]:
+                found[i] = min(found[i], led)
+            if not at_home(c, p, b):
+                found[i] = min(found[i], held)
+    return found
+
+
+@compiled
 def _set_candidates(
     c: Columns, p: int, within: float, lead_within: float, r: PricingScratch, bits: Array
 ) -> int:

@@ -42,11 +42,21 @@ MOST_EVALUATIONS: Final = 100
 MOST_ROUNDS: Final = 3
 """Pricings of all rows at one temperature."""
 
-WORK_PER_PRICE: Final = 2e-9
-"""Work units for pricing one row on one broker in one dimension."""
+WORK_PER_ROW: Final = 4e-7
+"""Work units for pricing one row, besides those of each broker; measured."""
 
-WORK_PER_OPTION: Final = 1.5e-8
-"""Work units for one configuration in one evaluation of the smoothed dual."""
+WORK_PER_PRICE: Final = 0.9e-9
+"""Work units for pricing one row with one replica on one broker in one dimension; measured."""
+
+SETS: Final = 3.5
+"""How many times as much it takes to price a row with several replicas; measured."""
+
+WORK_PER_OPTION: Final = 3.2e-8
+"""Work units for one configuration in one evaluation of the smoothed dual, besides those of
+its loads; measured."""
+
+WORK_PER_LOAD: Final = 3.5e-9
+"""Work units for one load of a configuration in such an evaluation; measured."""
 
 
 class Relaxation:
@@ -118,18 +128,24 @@ def warm_up(r: Relaxation, work: float = float("inf")) -> None:
 def _at_temperature(r: Relaxation, pi: Floats, t: float, end: float) -> None:
     """Generate columns at one temperature, keeping the best bound."""
     for _ in range(MOST_ROUNDS):
+        # The first plan is rounded from what one round finds.
+        if r.bound > -np.inf and (r.work >= end or r.stops()):
+            break
         q, near = unit_prices(r.columns, pi), min(3.0 * t, 0.1 * r.price)
         made, priced = price_all(r.columns, r.masses, q, r.rows, near, r.scratch)
         _spend(r, priced + len(r.rows) // 20)
-        _solve_restricted(r, pi, t)
+        _solve_restricted(r, pi, t, end)
         if made <= len(r.rows) // 500 or r.work >= end or r.stops():
             break
     _prove_bound(r, pi)
     drop_empty(r.columns, r.masses, r.rows)
 
 
-def _solve_restricted(r: Relaxation, pi: Floats, t: float) -> None:
-    """Optimise the prices over the known configurations: the restricted master problem."""
+def _solve_restricted(r: Relaxation, pi: Floats, t: float, end: float) -> None:
+    """Optimise the prices over the known configurations: the restricted master problem.
+
+    Ends at about `end` work units, after at least one evaluation.
+    """
     c, m = r.columns, r.masses
     split = r.rows[m.head[r.rows] >= 0]
     options = list_options(c, m, split)
@@ -138,8 +154,9 @@ def _solve_restricted(r: Relaxation, pi: Floats, t: float) -> None:
     whole = np.ones(len(c.home), np.bool_)
     whole[split] = False
     unsplit = sum_loads_at(c, np.flatnonzero(whole), c.home[whole])
-    made = ascend(c, options, unsplit, t, pi, mass, MOST_EVALUATIONS, small)
-    r.work += made * options.load.size * WORK_PER_OPTION
+    each = len(options.cost) * WORK_PER_OPTION + options.load.size * WORK_PER_LOAD
+    most = min(MOST_EVALUATIONS, int(max(0.0, end - r.work) / max(1e-12, each)))
+    r.work += each * ascend(c, options, unsplit, t, pi, mass, most, small)
     m.mass[options.node] = mass
     r.v[:] = _deviations(c, options, mass, unsplit)
 
@@ -169,4 +186,11 @@ def _prove_bound(r: Relaxation, pi: Floats) -> None:
 
 
 def _spend(r: Relaxation, priced: int) -> None:
-    r.work += priced * len(r.v) * (r.v.shape[1] + 2) * WORK_PER_PRICE
+    r.work += priced * pricing_work(r.columns)
+
+
+def pricing_work(c: Columns) -> float:
+    """Compute the work units for pricing one row on all brokers."""
+    brokers, dims = len(c.scale), len(c.weight)
+    each = WORK_PER_PRICE if c.home.shape[1] == 1 else SETS * WORK_PER_PRICE
+    return WORK_PER_ROW + brokers * (dims + 2) * each

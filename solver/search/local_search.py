@@ -24,12 +24,11 @@ from solver.search.dual import Relaxation, solve_relaxation, warm_up
 from solver.search.neighbourhoods import Arm, Neighbourhoods, largest_first
 from solver.search.search import Search
 
-WARM_SHARE: Final = 2.0
-"""Work the warm-up may charge, as a share of the search budget: pricing is charged 2.7
-times the time it takes (measured)."""
-
 DUAL_SHARE: Final = 0.5
-"""Share of the search budget that the dual prices may take."""
+"""Share of the search budget that the dual prices may take, their warm-up included."""
+
+WARM_SHARE: Final = 0.3
+"""Share of the search budget that the warm-up may take."""
 
 EFFORTS: Final = (100, 1_000)
 """Steps per item in one annealing of a neighbourhood: many short runs gain most at
@@ -38,7 +37,7 @@ first, a few long ones at the end."""
 TRIAL_EFFORT: Final = 300
 """Steps per item in a trial of a start."""
 
-WORK_PER_STEP: Final = 3e-7
+WORK_PER_STEP: Final = 2e-7
 """Work units per annealing step; measured."""
 
 LARGE_LOAD: Final = 0.2
@@ -164,7 +163,7 @@ def _evacuate_forced(local: LocalSearch) -> bool:
 
 def _solve_dual(local: LocalSearch, work: float) -> None:
     search, relaxation = local.search, local.relaxation
-    solve_relaxation(relaxation, work * DUAL_SHARE)
+    solve_relaxation(relaxation, DUAL_SHARE * work - relaxation.work)
     search.work += relaxation.work
     refund = float(search.problem.costs.refund.sum())
     prices = prices_in_file(search.problem, relaxation.prices)
@@ -299,7 +298,7 @@ def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
 def _anneal_once(local: LocalSearch, arm: Arm, effort: int, turn: int) -> float:
     """Anneal all neighbourhoods of one draw; return the change of F."""
     search = local.search
-    most = int(search.work_left / WORK_PER_STEP)
+    most, before = int(search.work_left / WORK_PER_STEP), local.around.work
     change, steps = local.around.anneal(local.state, arm, effort, turn, most)
-    search.work += steps * WORK_PER_STEP
+    search.work += steps * WORK_PER_STEP + local.around.work - before
     return change

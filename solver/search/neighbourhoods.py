@@ -20,15 +20,19 @@ from solver.kernels.reduced_cost_candidates import (
     Candidates,
     find_candidates,
     large_rows,
+    least_reduced_costs,
     new_candidates,
 )
-from solver.search.dual import Relaxation
+from solver.search.dual import Relaxation, pricing_work
 
 THREADS: Final = cpu_count() or 1
 """Neighbourhoods annealed at the same time; the plan does not depend on it."""
 
 MOST_STEPS: Final = 1_000_000
 """Steps of one annealing at most, so that others have their turn."""
+
+STEPS_PER_SET: Final = 6
+"""Steps that take as long as listing a candidate row with several replicas; measured."""
 
 LEADER_REDUCED_COST: Final = 0.03
 """Highest reduced cost of leader-only changes, which are many, in costs of a move."""
@@ -80,6 +84,8 @@ class Neighbourhoods:
         self._relaxation, self._rng = relaxation, np.random.default_rng(seed)
         self._guide: Floats | None = None
         """(B, K) dual prices that candidates are found at; None for the relaxation's."""
+        self.work = 0.0
+        """Work units spent on finding candidates."""
         self._workspaces: dict[tuple[float | None, int], ArmWorkspace] = {}
         """By reduced cost and number of brokers of an arm."""
 
@@ -98,7 +104,7 @@ class Neighbourhoods:
         per item, but at most `most` in all (at least 1 per neighbourhood), and leaves the
         remaining neighbourhoods unchanged when the observer asks to stop. Changes `state`;
         its totals of budgets and topics may be stale after several threads. Returns the change
-        of F, at most 0, and the number of steps plus one per candidate row.
+        of F, at most 0, and the number of steps plus those that listing the candidates takes.
         """
         r, c, ready = self._relaxation, self._relaxation.columns, self._ready(arm)
         brokers = self._rng.permutation(np.flatnonzero(c.holding))
@@ -134,7 +140,8 @@ class Neighbourhoods:
                 adopt(state, s, rows, np.concatenate([subsets[g] for g in batch]))
         # Summed in a fixed order: the number of threads must not affect rounding.
         change = sum(done[:, 0].tolist())
-        return change, int(done[:, 1].sum()) + len(ready.candidates.row)
+        listing = 1 if c.home.shape[1] == 1 else STEPS_PER_SET
+        return change, int(done[:, 1].sum()) + listing * len(ready.candidates.row)
 
     def _ready(self, arm: Arm) -> ArmWorkspace:
         """Return an arm's workspace; arms that differ only in temperature share one."""
@@ -165,7 +172,14 @@ class Neighbourhoods:
             single = c.home.shape[1] == 1
             leading = within if single else min(within, LEADER_REDUCED_COST * r.price)
             q = unit_prices(c, r.prices if self._guide is None else self._guide)
+            self.work += len(rows) * pricing_work(c)
             found = find_candidates(c, q, rows, within, leading, r.scratch, row, may)
+            if found == most < len(rows):
+                # There is no room for all: the rest has the largest reduced costs.
+                self.work += 2 * len(rows) * pricing_work(c)
+                least = least_reduced_costs(c, q, rows, r.scratch)
+                kept = np.sort(np.argsort(least, kind="stable")[:most])
+                found = find_candidates(c, q, rows[kept], within, leading, r.scratch, row, may)
         return new_candidates(row[:found].copy(), may[:found].copy())
 
 

@@ -13,11 +13,12 @@ from model.snapshot.snapshot import Resource, Snapshot
 from solver.kernels.move_deltas import new_state, objective
 from solver.kernels.pricing import change_cost, cheapest, new_pricing_scratch, price_row
 from solver.kernels.problem_arrays import Columns, find_columns, unit_prices
+from solver.kernels.reduced_cost_candidates import least_reduced_costs
 from solver.problem.placement import Placement
 from solver.problem.placement import objective as true_objective
 from solver.problem.problem import compile_problem
 from solver.search import neighbourhoods
-from solver.search.dual import Relaxation, solve_relaxation
+from solver.search.dual import Relaxation, pricing_work, solve_relaxation, warm_up
 from solver.search.local_search import search_locally
 from solver.search.search import Search
 from solver.solve import solve
@@ -165,3 +166,35 @@ def test_resources_without_load_are_not_balanced() -> None:
     result = solve(ONE, goals, SolveLimits(work=0.1))
     assert result.status == "level already"
     assert Resource.NET_IN not in (result.best.levels if result.best else {})
+
+
+@pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])
+def test_without_room_for_all_candidates_those_of_least_reduced_cost_stay(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    c = find_columns(compile_problem(snapshot, WANTED))
+    relaxation = Relaxation(c, new_state(c, c.home).v, 0)
+    solve_relaxation(relaxation, 1.0)
+    q = unit_prices(c, relaxation.prices)
+    least = least_reduced_costs(c, q, relaxation.rows, relaxation.scratch)
+    monkeypatch.setattr(neighbourhoods, "MOST_CANDIDATE_PAIRS", 5 * len(c.scale))
+    around = neighbourhoods.Neighbourhoods(relaxation, 0)
+    with around.threads:
+        state = new_state(c, c.home)
+        around.anneal(state, neighbourhoods.Arm(reduced_cost=1.0, brokers=5), 1, 0, 10_000)
+    moved = np.flatnonzero((state.at != c.home).any(axis=1))
+    fifth = np.sort(least)[4]
+    assert len(moved)
+    assert least[np.isin(relaxation.rows, moved)].max() <= fifth
+
+
+def test_half_of_the_budget_is_left_to_annealing() -> None:
+    """Prices alone, warm-up included, stop at their share."""
+    c = find_columns(compile_problem(THREE, WANTED))
+    relaxation = Relaxation(c, new_state(c, c.home).v, 0)
+    work = 0.02
+    warm_up(relaxation, work / 2)
+    solve_relaxation(relaxation, work - relaxation.work)
+    rows = len(relaxation.rows) * pricing_work(c)
+    assert relaxation.work <= work + 2 * rows
+    assert np.isfinite(relaxation.bound)
