@@ -238,6 +238,7 @@ def loop(
             limits=limits,
             dead_broker_after_s=settings.dead_broker_after,
             journal_dir=journal_dir(settings),
+            decisions_dir=settings.state_dir,
             patient=patient,
             throttle=settings.throttle,
             screen=settings.screen,

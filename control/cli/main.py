@@ -21,6 +21,7 @@ EXIT_CODES: Final = (__doc__ or "").partition("else. ")[2]
 SUMMARIES: Final = {
     "Observe": {
         "status": "Show brokers, their loads and how balanced they are.",
+        "why": "Show what run --auto decided last, why, and when it reconsiders.",
         "info": "Show which metric sources were detected and which one each load comes from.",
         "record": "Record what is measured on a cluster, for replay.",
         "replay": "Recompute the loads of a recorded state, as if it were live.",

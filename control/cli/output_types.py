@@ -13,6 +13,7 @@ from pydantic import (
 )
 
 from control.demo.report import DemoReport
+from control.loop.policy import Decision
 from model.cpu import figures_to_file
 from model.files import FileModel, rounded
 from model.plan.plan import Plan, PlanStatus
@@ -511,6 +512,33 @@ class JournalAnswer(Answer):
     journals: tuple[JournalSummary, ...]
 
 
+class DecisionAnswer(Answer):
+    """One decision of `run --auto`."""
+
+    at: str
+    at_ms: int
+    """When it was first taken; repetitions that differ in figures alone are not recorded."""
+    age_s: Figure
+    cluster_id: str
+    decision: Decision
+    trigger: str
+    """The most urgent reason for a plan; empty if none is needed."""
+    reason: str
+    """Why this was decided."""
+    reconsidered: str
+    """When, in words."""
+    until: str | None
+    until_ms: int | None
+    """Earliest time at which waiting alone can change it; None where it cannot."""
+    plan_hash: str
+
+
+class WhyAnswer(Answer):
+    """`why`."""
+
+    decisions: tuple[DecisionAnswer, ...]
+
+
 ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "status-output": StatusAnswer,
     "info-output": InfoAnswer,
@@ -532,6 +560,7 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "demo-output": DemoReport,
     "file-output": FileAnswer,
     "serve-output": ServeAnswer,
+    "why-output": WhyAnswer,
 }
 """By the name of the schema. `frontier` and `what-if` print what they write."""
 

@@ -39,6 +39,8 @@ class LoopSettings:
     solve: SolveLimits
     limits: AutoLimits
     journal_dir: Path
+    decisions_dir: Path | None = None
+    """Where `--auto` records its decisions; None for nowhere."""
     patient: bool = False
     """Retry when the first connection fails, as the screen and the service do."""
     tick_s: float = 0.5

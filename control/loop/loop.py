@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from control.loop.cleanup_schedule import CleanupSchedule
+from control.loop.decision_file import DecisionFile, record_of
 from control.loop.decision_log import DecisionLog, run_lines
 from control.loop.dependencies import LoopParts, LoopSettings, Observer
 from control.loop.policy import Decision, DecisionInputs, after_decision, after_result, next_step
@@ -91,6 +92,8 @@ class Loop(Closing):
             warn=self.warn,
             acted=self.acted,
         )
+        recorded = settings.decisions_dir if settings.mode is Mode.AUTO else None
+        self._decisions = None if recorded is None else DecisionFile(recorded)
         self._cleanups = CleanupSchedule(settings.journal_dir)
         self._watcher = threading.Thread(target=self._main, name="loop", daemon=True)
         self._runner = Runner(
@@ -384,7 +387,9 @@ class Loop(Closing):
                 return
             if self.proposals.solving:
                 return
-            step, reason = next_step(self._decision_inputs(state.snapshot))
+            facts = self._decision_inputs(state.snapshot)
+            step, reason = next_step(facts)
+            self._record(facts, step, reason)
             plan, result = self.proposals.plan, self.proposals.result
             if self._cleans_up(plan if step is Decision.APPROVE else None):
                 return
@@ -402,6 +407,21 @@ class Loop(Closing):
                 unknown = load_warning(state.snapshot, self.settings.goals)
                 reason = "; ".join(filter(None, (reason, unknown)))
             self._enter(*after_decision(step, reason, state.evaluation, result))
+
+    def _record(self, facts: DecisionInputs, step: Decision, reason: str) -> None:
+        """Keep a decision of `--auto` for `plimsoll why`."""
+        state = self._state
+        if self._decisions is None or state.snapshot is None:
+            return
+        record = record_of(
+            facts,
+            step,
+            reason,
+            cluster_id=state.snapshot.header.cluster_id,
+            at_ms=self._now_ms(),
+            retry_in_s=state.failures.left_s(facts.now_s),
+        )
+        self._decisions.note(record)
 
     def _cleans_up(self, plan: Plan | None) -> bool:
         """Start restoring settings that previous runs left, if that is due.

@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from control.loop.decision_file import read_decisions
 from control.loop.loop import RETRY_S, Loop
+from control.loop.policy import Decision
 from control.loop.view import LoopView, Mode, Phase, Retry
 from control.planning.planner import Planner
 from control.settings.auto_limits import CONSERVATIVE, EAGER, AutoLimits, refusals, spent_of
@@ -108,6 +110,7 @@ def build(tmp_path: Path) -> Build:
             limits=limits.model_copy(update={"confirm": confirm_s, "pause": 0.0}),
             patient=patient,
             dead_broker_after_s=dead_broker_after_s,
+            decisions_dir=tmp_path,
         )
         parts = loop_parts(
             observer,
@@ -150,6 +153,19 @@ def test_a_balanced_cluster_with_unknown_loads_is_not_simply_called_balanced(
         assert loop.wait(in_phase(Phase.BALANCED), LONG_S)
         message = "the load of 1 partition is unknown and counts as 0"
         assert message in loop.view.message
+
+
+def test_auto_records_its_decisions_and_others_do_not(build: Build, tmp_path: Path) -> None:
+    nine = cluster([2] * 9, [MB] * 9)
+    with build(nine).loop as loop:
+        offered(loop)
+    assert read_decisions(tmp_path, 9) == []
+    with build(nine, mode=Mode.AUTO).loop as loop:
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+    plan, approval, *_ = read_decisions(tmp_path, 9)
+    assert (plan.decision, approval.decision) == (Decision.PLAN, Decision.APPROVE)
+    assert plan.trigger == "the cluster is out of tolerance"
+    assert (plan.cluster_id, approval.plan_hash) == ("cluster-one", loop.reports[0].plan_hash[:12])
 
 
 def test_auto_executes_one_plan_and_then_pauses(build: Build) -> None:

@@ -1,0 +1,186 @@
+"""The decisions of `run --auto`, kept in the state folder for `plimsoll why`."""
+
+import json
+import logging
+import os
+import re
+from collections import deque
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from control.loop.policy import Decision, DecisionInputs
+from model.errors import ConfigError
+from model.files import FileModel, replace_file
+
+FILE: Final = "decisions.jsonl"
+MOST_LINES: Final = 2_000
+"""Decisions kept at most; the older half is removed when there are more."""
+
+MOST_BYTES: Final = 16_000
+"""Longest line that is read; nothing longer is written."""
+
+MOST_TEXT: Final = 500
+"""Characters of a trigger or a reason."""
+
+_FIGURES: Final = re.compile(r"\d[\d.,:]*")
+_log = logging.getLogger("plimsoll.control")
+
+WHEN: Final = {
+    Decision.REST: "with the next loads",
+    Decision.HOLD: "when loads or placement change",
+    Decision.REFUSE: "when loads or placement change",
+    Decision.OFFER: "when someone approves the plan, or the cluster changes",
+    Decision.PLAN: "when the plan is made",
+    Decision.APPROVE: "when the run ends",
+}
+"""When a decision is reconsidered that no time decides."""
+
+
+class DecisionRecord(FileModel):
+    """One decision: what was decided, why, and when it is reconsidered."""
+
+    at_ms: int
+    """When it was first taken, milliseconds since the epoch."""
+    cluster_id: str
+    decision: Decision
+    trigger: str
+    """The most urgent reason for a plan; empty if none is needed."""
+    reason: str
+    """Why this was decided; its figures are those of the first time."""
+    until_ms: int | None
+    """Earliest time at which the decision can change by waiting; None where it cannot."""
+    plan_hash: str
+    """The first 12 characters of the newest plan's; empty without one."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What makes it another decision: everything but times and figures."""
+        words = (_FIGURES.sub("#", text) for text in (self.trigger, self.reason))
+        return self.cluster_id, self.decision, *words, self.plan_hash
+
+
+class DecisionFile:
+    """Append decisions that differ from the one before; used by one thread.
+
+    The file is bounded. What cannot be written is reported once in the log and then left out, so
+    that a full disk ends no loop.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE
+        self._last: tuple[object, ...] | None = None
+        self._lines: int | None = None
+        """Lines in the file; None before it has been read."""
+        self._failed = False
+
+    def note(self, record: DecisionRecord) -> None:
+        """Keep a decision unless it repeats the last one."""
+        if record.key == self._last:
+            return
+        self._last = record.key
+        try:
+            self._append(record)
+            self._failed = False
+        except OSError as exc:
+            if not self._failed:
+                _log.warning("cannot write %s: %s", self.path, exc.strerror or exc)
+            self._failed = True
+
+    def _append(self, record: DecisionRecord) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self._lines is None:
+            self._lines = len(_lines(self.path, MOST_LINES))
+        if self._lines >= MOST_LINES:
+            newest = _lines(self.path, MOST_LINES // 2)
+            replace_file(self.path, b"".join(line + b"\n" for line in newest))
+            self._lines = len(newest)
+        line = json.dumps(record.model_dump(mode="json"), sort_keys=True)
+        with self.path.open("ab") as out:
+            # A line that was cut off by a full disk must not swallow this one.
+            start = b"\n" if out.tell() and not _ends_a_line(self.path) else b""
+            out.write(start + line.encode() + b"\n")
+        self._lines += 1
+
+
+def record_of(
+    facts: DecisionInputs,
+    step: Decision,
+    reason: str,
+    *,
+    cluster_id: str,
+    at_ms: int,
+    retry_in_s: float,
+) -> DecisionRecord:
+    """Describe a decision.
+
+    retry_in_s: seconds until the next attempt after a failure. at_ms: now, since the epoch.
+    """
+    wait_s = earliest_change_s(facts, step, retry_in_s)
+    return DecisionRecord(
+        at_ms=at_ms,
+        cluster_id=cluster_id,
+        decision=step,
+        trigger=facts.needs[0].message[:MOST_TEXT] if facts.needs else "",
+        reason=reason[:MOST_TEXT],
+        until_ms=at_ms + int(1000 * wait_s) if wait_s > 0 else None,
+        plan_hash=facts.plan.hash[:12] if facts.plan is not None else "",
+    )
+
+
+def earliest_change_s(facts: DecisionInputs, step: Decision, retry_in_s: float) -> float:
+    """Seconds after which waiting alone may change a decision; 0 where it never does."""
+    waits: list[float] = []
+    match step:
+        case Decision.RETRY:
+            waits = [retry_in_s]
+        case Decision.SETTLE:
+            waits = [facts.quiet_in_s, facts.solve_in_s]
+            if facts.ended_at_s is not None:
+                waits.append(facts.ended_at_s - facts.loads_from_s)
+        case Decision.CONFIRM if facts.needed_since_s is not None:
+            waits = [facts.limits.confirm - (facts.now_s - facts.needed_since_s)]
+            if facts.was_balanced:
+                waits.append(facts.needed_since_s - facts.loads_from_s)
+            if facts.ended_at_s is not None:
+                waits.append(facts.limits.pause - (facts.now_s - facts.ended_at_s))
+    return max([0.0, *waits])
+
+
+def read_decisions(folder: Path, newest: int) -> list[DecisionRecord]:
+    """Read the newest decisions, oldest first; lines that are not whole are left out.
+
+    Raises ConfigError: the file cannot be read.
+    """
+    path = folder / FILE
+    try:
+        lines = _lines(path, MOST_LINES)
+    except OSError as exc:
+        raise ConfigError(f"cannot read {path}: {exc.strerror or exc}") from exc
+    found: deque[DecisionRecord] = deque(maxlen=newest)
+    for line in lines:
+        try:
+            found.append(DecisionRecord.model_validate_json(line))
+        except ValidationError:
+            continue
+    return list(found)
+
+
+def _lines(path: Path, newest: int) -> list[bytes]:
+    """The newest lines of a file, oldest first; none if there is no such file."""
+    kept: deque[bytes] = deque(maxlen=newest)
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - newest * MOST_BYTES))
+            kept.extend(line.rstrip(b"\n") for line in file)
+    except FileNotFoundError:
+        return []
+    return [line for line in kept if line and len(line) <= MOST_BYTES]
+
+
+def _ends_a_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"

@@ -1,0 +1,72 @@
+"""`plimsoll why`: the decisions of `run --auto`, and when each is reconsidered."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from control.cli.commands.why import why
+from control.cli.exit_codes import Exit
+from control.cli.output import Form
+from control.loop.decision_file import DecisionFile, DecisionRecord
+from control.loop.policy import Decision
+from control.settings.settings import Settings
+
+AT_MS = 1_700_000_000_000
+
+
+def recorded(
+    folder: Path, decision: Decision, reason: str, until_ms: int | None = None
+) -> DecisionRecord:
+    record = DecisionRecord(
+        at_ms=AT_MS,
+        cluster_id="one",
+        decision=decision,
+        trigger="the cluster is out of tolerance",
+        reason=reason,
+        until_ms=until_ms,
+        plan_hash="",
+    )
+    DecisionFile(folder).note(record)
+    return record
+
+
+def test_the_last_decision_is_printed_with_its_reason_and_its_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded(tmp_path, Decision.REST, "")
+    recorded(tmp_path, Decision.CONFIRM, "out of tolerance for 5 s", AT_MS + 60_000)
+    assert why(local_settings=Settings(state_dir=tmp_path)) == Exit.DONE
+    assert capsys.readouterr().out == (
+        "2023-11-14T22:13:20Z  confirm: the cluster is out of tolerance; "
+        "out of tolerance for 5 s\n"
+        "                      reconsidered not before 2023-11-14T22:14:20Z\n"
+    )
+
+
+def test_a_decision_that_no_time_changes_names_what_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded(tmp_path, Decision.REFUSE, "the plan has bytes = 3, the limit is 2")
+    why(local_settings=Settings(state_dir=tmp_path))
+    assert "reconsidered when loads or placement change\n" in capsys.readouterr().out
+
+
+def test_json_has_the_age_of_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded(tmp_path, Decision.REST, "")
+    recorded(tmp_path, Decision.PLAN, "")
+    why(last=2, local_settings=Settings(state_dir=tmp_path), output=Form.JSON)
+    first, second = json.loads(capsys.readouterr().out)["decisions"]
+    assert (first["decision"], second["decision"]) == ("rest", "plan")
+    assert first["age_s"] == pytest.approx(time.time() - AT_MS / 1000, abs=300)
+    assert first["until"] is None
+
+
+def test_a_folder_without_decisions_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert why(local_settings=Settings(state_dir=tmp_path)) == Exit.INCOMPLETE
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert f"no decision is recorded in {tmp_path}; plimsoll run --auto" in output.err
