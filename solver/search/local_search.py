@@ -20,6 +20,7 @@ from solver.kernels.problem_arrays import (
 )
 from solver.kernels.rounding import place_forced, place_single_replicas, round_relaxed
 from solver.problem.placement import NOTHING, is_allowed
+from solver.search.configuration_annealing import anneal_configurations
 from solver.search.dual import Relaxation, solve_relaxation, warm_up
 from solver.search.neighbourhoods import Arm, Neighbourhoods, largest_first
 from solver.search.search import Search
@@ -81,6 +82,9 @@ LARGE_PARTITION_ARMS: Final = (
 )
 """Settings added where large partitions decide; they move these anywhere."""
 
+CONFIGURATIONS_SHARE: Final = 0.85
+"""Share of the remaining work for annealing whole configurations, where they are few."""
+
 TRIALS: Final = 8
 """Rounds each of two starts gets before the better is kept, with large partitions."""
 
@@ -139,7 +143,11 @@ def _search_within(local: LocalSearch, work: float) -> bool:
     _round_relaxed(local, home)
     if search.best is None:
         return False
-    if has_large_partitions(local.columns):
+    if not has_large_partitions(local.columns):
+        # Prices say little about large partitions: their configurations of small reduced cost
+        # lead into worse plans than the arms find.
+        _anneal_configurations(local, search.work + CONFIGURATIONS_SHARE * (end - search.work))
+    else:
         local.state = _better_start(local, home, local.state)
         offer(local)
         _branch_on_large(local, work)
@@ -180,6 +188,14 @@ def _round_relaxed(local: LocalSearch, home: State) -> None:
     if none or objective(c, state) < objective(c, local.state):
         local.state = state
         offer(local)
+
+
+def _anneal_configurations(local: LocalSearch, end: float) -> None:
+    """Anneal whole configurations where they are few, and go on from the best plan."""
+    search, c = local.search, local.columns
+    if anneal_configurations(search, c, local.relaxation, end) and search.best is not None:
+        best = new_state(c, leader_first(c, search.best.replicas, search.best.leader))
+        local.state = min(local.state, best, key=lambda s: objective(c, s))
 
 
 def _branch_on_large(local: LocalSearch, work: float) -> None:
