@@ -55,9 +55,9 @@ def times_of(header: SnapshotHeader, measure: Measure) -> tuple[str | None, ...]
 
     What is counted of the placement itself is the same at every hour.
     """
-    if isinstance(measure, Count) and measure is not Count.LEADER_NET_IN:
+    resource = measure if isinstance(measure, Resource) else measure.resource
+    if resource is None:
         return (None,)
-    resource = Resource.NET_IN if isinstance(measure, Count) else measure
     return (None, *header.slots) if resource in header.resources else ()
 
 
@@ -117,6 +117,9 @@ def replica_loads(snapshot: Snapshot, dimension: Dimension) -> tuple[Floats, Flo
             return _known(snapshot, Resource.NET_IN, slot), nothing
         case Resource.NET_OUT:
             return _served(snapshot, slot), nothing
+        case Count.POTENTIAL_NET_OUT:
+            served = _served(snapshot, slot)
+            return served, served
         case Resource.REQUESTS:
             return _known(snapshot, measure, slot), nothing
         case Resource.CPU:

@@ -72,7 +72,7 @@ def load_text(dimension: str, value: float) -> str:
     measure = dimension.partition("@")[0]
     if measure == Resource.DISK:
         return bytes_text(value)
-    if measure in (Resource.NET_IN, Resource.NET_OUT, Count.LEADER_NET_IN):
+    if measure in (Resource.NET_IN, Resource.NET_OUT, Count.LEADER_NET_IN, Count.POTENTIAL_NET_OUT):
         return rate_text(value)
     if is_cpu(dimension):
         return cores_text(value)

@@ -13,7 +13,7 @@ from model.goals.rack_placement import PlacementRule
 from model.ids import BrokerId, TopicName
 from model.names import Names
 from model.quantities import ByteSize, Duration, as_rate
-from model.snapshot.snapshot import Count, Measure, Resource, StorageKind
+from model.snapshot.snapshot import Measure, Resource, StorageKind
 
 MIB: int = 2**20
 
@@ -211,11 +211,12 @@ class Goals(FileModel):
     def needed_resources(self) -> frozenset[Resource]:
         """The resources whose load must be known before a partition is moved.
 
-        Those that a goal balances; `leader_net_in` needs `net_in`.
+        Those that a goal balances; `leader_net_in` needs `net_in`, `potential_net_out` needs
+        `net_out`.
         """
-        measures = {g.resource for g in self.balance}
-        found = {m for m in measures if isinstance(m, Resource)}
-        return frozenset(found | ({Resource.NET_IN} if Count.LEADER_NET_IN in measures else set()))
+        measures = (g.resource for g in self.balance)
+        needed = (m if isinstance(m, Resource) else m.resource for m in measures)
+        return frozenset(resource for resource in needed if resource is not None)
 
     def keeps(self, topic: str, partition: int) -> bool:
         """Whether `stay` or `deferred` names a partition, so that it must not move."""

@@ -164,7 +164,7 @@ def load_text(dimension: str, load: float) -> str:
     measure = dimension.partition("@")[0]
     if measure == "disk":
         return bytes_text(load)
-    if measure in ("net_in", "net_out", "leader_net_in"):
+    if measure in ("net_in", "net_out", "leader_net_in", "potential_net_out"):
         return rate_text(load)
     return cores_text(load) if is_cpu(dimension) else f"{load:.4g}"
 

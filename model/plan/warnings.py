@@ -10,7 +10,7 @@ from model.ids import NO_BROKER, BrokerId
 from model.plan.plan import Move
 from model.plan.remaining import load_text, named_ids
 from model.plan.unplaceable import placeless_warnings
-from model.snapshot.snapshot import BrokerState, Count, Measure, Resource, Snapshot
+from model.snapshot.snapshot import BrokerState, Measure, Resource, Snapshot
 from model.units import count_text
 
 
@@ -117,12 +117,11 @@ def goal_warning(snapshot: Snapshot, goal: Goal, mean: float) -> str:
 
 def _is_known(snapshot: Snapshot, measure: Measure) -> bool:
     """Whether any partition's load of a measure is known; True for counts."""
-    if measure is Count.LEADER_NET_IN:
-        measure = Resource.NET_IN
-    if not isinstance(measure, Resource):
+    resource = measure if isinstance(measure, Resource) else measure.resource
+    if resource is None:
         return True
     resources = snapshot.header.resources
-    if measure not in resources:
+    if resource not in resources:
         return False
-    column = snapshot.partitions.loads[:, resources.index(measure)]
+    column = snapshot.partitions.loads[:, resources.index(resource)]
     return not bool(np.isnan(column).all())

@@ -34,16 +34,30 @@ class Resource(StrEnum):
 
 
 class Count(StrEnum):
-    """What is counted, not measured; every replica or leader counts 1."""
+    """What follows from the placement; mostly, every replica or leader counts 1."""
 
     REPLICAS = "replicas"
     LEADERS = "leaders"
     LEADER_NET_IN = "leader_net_in"
     """Bytes per second from producers to the partitions that a broker leads."""
+    POTENTIAL_NET_OUT = "potential_net_out"
+    """Bytes per second that a broker would send if it led every partition it has a replica of
+    (Cruise Control's `PotentialNwOutGoal`)."""
     TOPIC_REPLICAS = "topic_replicas"
     """Replicas of each topic, spread over the brokers topic by topic."""
     TOPIC_LEADERS = "topic_leaders"
     """Leaders of each topic, spread over the brokers topic by topic."""
+
+    @property
+    def resource(self) -> Resource | None:
+        """The resource whose loads it adds up; None where every replica or leader counts 1."""
+        match self:
+            case Count.LEADER_NET_IN:
+                return Resource.NET_IN
+            case Count.POTENTIAL_NET_OUT:
+                return Resource.NET_OUT
+            case _:
+                return None
 
 
 Measure = Resource | Count

@@ -17,11 +17,8 @@ from model.snapshot.snapshot import (
     TAKING,
     Bools,
     BrokerState,
-    Count,
     Ints,
-    Measure,
     RecentMove,
-    Resource,
     Snapshot,
     StorageKind,
     Topic,
@@ -168,9 +165,7 @@ def _why_topic(goals: Goals, topic: Topic) -> int:
 
 def _unknown(snapshot: Snapshot, goals: Goals) -> Bools:
     """(n,) rows for which a load that a goal balances is unknown."""
-    wanted: set[Measure] = {g.resource for g in goals.balance}
-    if Count.LEADER_NET_IN in wanted:
-        wanted.add(Resource.NET_IN)
+    wanted = goals.needed_resources
     columns = [i for i, r in enumerate(snapshot.header.resources) if r in wanted]
     unknown: Bools = np.any(np.isnan(snapshot.partitions.loads[:, columns]), axis=1)
     return unknown

@@ -32,8 +32,8 @@ def find_load_columns(snapshot: Snapshot, goals: Goals) -> tuple[LoadColumn, ...
     """List the load columns: all resources now, their forecast slots, then counts of goals.
 
     A resource has forecast columns if a goal or a broker's capacity refers to it. Of the counts
-    only `LEADER_NET_IN` has them; it is left out where `net_in` is not measured. Counts per
-    topic have no column.
+    those of a resource have them, and are left out where it is not measured. Counts per topic
+    have no column.
     """
     header = snapshot.header
     wanted = {goal.resource for goal in goals.balance}
@@ -43,11 +43,10 @@ def find_load_columns(snapshot: Snapshot, goals: Goals) -> tuple[LoadColumn, ...
         if resource in wanted or resource in limited:
             found += _forecast_columns(snapshot, resource)
     counts = {m for m in wanted if isinstance(m, Count)} - TOPIC_MEASURES
-    if Resource.NET_IN not in header.resources:
-        counts.discard(Count.LEADER_NET_IN)
-    for count in sorted(counts):
+    known = {None, *header.resources}
+    for count in sorted(c for c in counts if c.resource in known):
         found.append(LoadColumn(measure=count, slot=0, key=str(count)))
-        if count is Count.LEADER_NET_IN:
+        if count.resource is not None:
             found += _forecast_columns(snapshot, count)
     return tuple(found)
 
@@ -92,12 +91,14 @@ def _loads(snapshot: Snapshot, dimension: LoadColumn) -> tuple[Floats, Floats]:
         return np.ones(n), none
     if measure is Count.LEADER_NET_IN:
         return _known(snapshot, Resource.NET_IN, dimension.slot), none
-    resource = Resource(measure)
-    load = _known(snapshot, resource, dimension.slot)
-    if resource is Resource.NET_OUT:
+    if measure in (Resource.NET_OUT, Count.POTENTIAL_NET_OUT):
         # A leader sends to consumers, and what it receives to each follower.
         followers = np.diff(snapshot.partitions.replica_start) - 1
-        return load + followers * _known(snapshot, Resource.NET_IN, dimension.slot), none
+        sent = _known(snapshot, Resource.NET_OUT, dimension.slot)
+        sent = sent + followers * _known(snapshot, Resource.NET_IN, dimension.slot)
+        return sent, none if measure is Resource.NET_OUT else sent
+    resource = Resource(measure)
+    load = _known(snapshot, resource, dimension.slot)
     if resource is Resource.REQUESTS:
         return load, none
     if resource is Resource.CPU:

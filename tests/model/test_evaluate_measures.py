@@ -111,6 +111,19 @@ def test_counts_are_of_the_placement_at_every_hour() -> None:
     assert evaluation.loads[BrokerId(1)]["leader_net_in"] == 9.0
 
 
+def test_potential_bytes_out_are_those_of_a_leader_on_every_replica() -> None:
+    state = wide(brokers(3), [(1, 2), (2, 3)], {IN: [1, 2], OUT: [5, 7]})
+    evaluation = judge(state, Count.POTENTIAL_NET_OUT)
+    # Each leader also serves one follower.
+    potential = {b: evaluation.loads[BrokerId(b)]["potential_net_out"] for b in (1, 2, 3)}
+    assert potential == {1: 6.0, 2: 15.0, 3: 9.0}
+
+
+def test_potential_bytes_out_need_measured_bytes() -> None:
+    state = wide(brokers(2), [(1,)], {IN: [1]})
+    assert judge(state, Count.POTENTIAL_NET_OUT).levels == {}
+
+
 def test_leader_bytes_in_need_measured_bytes() -> None:
     state = wide(brokers(2), [(1,)], {OUT: [1]})
     assert judge(state, Count.LEADER_NET_IN).levels == {}

@@ -12,7 +12,14 @@ from tests.support.solver.exact_oracle import OTHER, RESOURCES, TOPIC, Row, clus
 
 STATES = [*[BrokerState.ALIVE] * 9, *BrokerState]
 LOADS = st.one_of(st.sampled_from([1.0, 2.0, 5.0, 0.0, float("nan")]), st.floats(0.001, 100))
-COUNTS = ("replicas", "leaders", "leader_net_in", "topic_replicas", "topic_leaders")
+COUNTS = (
+    "replicas",
+    "leaders",
+    "leader_net_in",
+    "potential_net_out",
+    "topic_replicas",
+    "topic_leaders",
+)
 MOST_PLACES = 20_000
 """Placements of a cluster with more rows than one, all rows together."""
 
