@@ -94,8 +94,9 @@ SCRATCH: Final = "spark-"
 """Scratch folders beside the log: this, the process and something of their own."""
 _WORKERS_END_S: Final = 0.3
 _log = logging.getLogger("plimsoll.collector")
-# py4j reports every call that a dying JVM cuts off.
+# py4j reports every call that a dying JVM cuts off, to its own logger and to the root's.
 logging.getLogger("py4j").setLevel(logging.CRITICAL)
+logging.getLogger().addFilter(lambda record: "/py4j/" not in record.pathname)
 
 
 def spark_home() -> Path:
