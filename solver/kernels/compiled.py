@@ -136,7 +136,7 @@ def linked(record: F) -> F:
     return cast("F", found)
 
 
-def changed(reference: F, **parts: Array) -> F:
+def changed(reference: F, **parts: Array | float) -> F:
     """Create a reference to a copy of the record in which `parts` replace fields by name.
 
     The other arrays are shared. Raises ValueError for a name that is not a field.

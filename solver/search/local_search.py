@@ -10,6 +10,7 @@ import numpy as np
 
 from solver.bounds.large_partitions import LargePartitionTree
 from solver.bounds.single_replica_choices import has_choices
+from solver.kernels.compiled import changed
 from solver.kernels.move_deltas import State, copied, new_state, objective
 from solver.kernels.problem_arrays import (
     Columns,
@@ -84,6 +85,9 @@ LARGE_PARTITION_ARMS: Final = (
 
 CONFIGURATIONS_SHARE: Final = 0.85
 """Share of the remaining work for annealing whole configurations, where they are few."""
+
+FRUGAL_COST: Final = 1e3
+"""Cost of a new replica, in units of F, that outweighs any imbalance it could cure."""
 
 TRIALS: Final = 8
 """Rounds each of two starts gets before the better is kept, with large partitions."""
@@ -164,9 +168,14 @@ def _evacuate_forced(local: LocalSearch) -> bool:
     """Place the replicas that must leave where F rises least, largest first."""
     if local.search.problem.start is not None:
         return True
-    c = local.columns
+    c, scratch = local.columns, local.relaxation.scratch
     rows = largest_first(c, np.flatnonzero(c.forced))
-    return bool(place_forced(c, local.state, rows, local.relaxation.scratch))
+    if place_forced(c, local.state, rows, scratch):
+        return True
+    # Replicas that may stay were moved besides, which can use up a budget of moves.
+    frugal = changed(c, price=c.price + FRUGAL_COST, leader_price=c.leader_price + FRUGAL_COST / 2)
+    local.state = new_state(c, c.home)
+    return bool(place_forced(frugal, local.state, rows, scratch))
 
 
 def _solve_dual(local: LocalSearch, work: float) -> None:

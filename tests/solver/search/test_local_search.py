@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from model.bound.bound import price_bound
 from model.evaluate import evaluate
 from model.goals.goals import Budgets, Goals, RackRule, SolveLimits
-from model.snapshot.snapshot import Resource, Snapshot
+from model.snapshot.snapshot import BrokerState, Resource, Snapshot
 from solver.kernels.move_deltas import new_state, objective
 from solver.kernels.pricing import change_cost, cheapest, new_pricing_scratch, price_row
 from solver.kernels.problem_arrays import Columns, find_columns, unit_prices
@@ -198,3 +199,16 @@ def test_half_of_the_budget_is_left_to_annealing() -> None:
     rows = len(relaxation.rows) * pricing_work(c)
     assert relaxation.work <= work + 2 * rows
     assert np.isfinite(relaxation.bound)
+
+
+def test_a_budget_that_just_suffices_empties_a_broker() -> None:
+    """The cheapest places of forced rows would move replicas besides, beyond the budget."""
+    snapshot = synthetic(9, 240, rf=3, seed=4)
+    first, *others = snapshot.header.brokers
+    dead = first.model_copy(update={"state": BrokerState.DEAD})
+    header = snapshot.header.model_copy(update={"brokers": (dead, *others)})
+    held = int((snapshot.partitions.replica_broker == first.id).sum())
+    goals = WANTED.model_copy(update={"budgets": Budgets(replica_moves=held)})
+    result = solve(replace(snapshot, header=header), goals, SolveLimits(work=2.0))
+    assert result.best is not None
+    assert sum(len(m.added) for m in result.best.moves) == held
