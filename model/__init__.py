@@ -31,6 +31,7 @@ PUBLIC = (
     "plan.plan",
     "plan.proposal",
     "plan.remaining",
+    "plan.tolerance",
     "plan.unplaceable",
     "plan.violations",
     "plan.warnings",

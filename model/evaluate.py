@@ -17,6 +17,7 @@ from model.ids import BrokerId
 from model.plan.plan import Move
 from model.plan.proposal import HOLDING, Proposal
 from model.plan.remaining import OverLimit, RackViolation
+from model.plan.tolerance import EDGE
 from model.plan.violations import over_limits, rack_violations
 from model.rules import Violation, violations_of
 from model.rules.log_dirs import bytes_before, growth
@@ -62,7 +63,7 @@ class Evaluation:
         goals: those of the evaluation; a measure without a goal has a tolerance of 1.
         """
         return all(
-            abs(deviation) <= (goals.tolerance_of(key.partition("@")[0]) or 1.0)
+            abs(deviation) <= (goals.tolerance_of(key.partition("@")[0]) or 1.0) + EDGE
             for key, by_broker in self.deviations.items()
             for deviation in by_broker.values()
         )

@@ -27,6 +27,7 @@ from solver.search.local_search import search_locally
 from solver.search.observer import SolveObserver
 from solver.search.search import Search
 from solver.studies.goal_repair import relaxations
+from solver.tolerance.keep_tolerance import keep_tolerance, work_for_tolerance
 
 FEW_PAIRS: Final = 100
 """Movable rows x brokers x replicas up to which the exact model alone is the quickest."""
@@ -84,7 +85,9 @@ def solve(
     search = Search(
         problem=problem, limits=limits, observer=observer or SolveObserver(), work=spent
     )
+    search.reserved_for_tolerance = work_for_tolerance(search)
     reasons = find_placement(search) or _conflict(search)
+    keep_tolerance(search)
     result = _result(search, reasons, started)
     log.info("%s", result.summary())
     return result
@@ -114,7 +117,7 @@ def find_placement(search: Search) -> tuple[str, ...]:
     if not reasons:
         _repair(search)
         _search(search)
-    search.exhausted = search.work_left <= 0.0
+    search.exhausted = search.work_before_tolerance <= 0.0
     search.reserved = search.reserved_for_reasons = 0.0
     return reasons
 

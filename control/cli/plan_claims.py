@@ -8,7 +8,7 @@ from control.cli.plan_facts import LEAST, NEAR, Facts, are_near, differences, is
 from model.bound.bound import price_bound
 from model.evaluate import Evaluation, evaluate
 from model.files import rounded
-from model.goals.goals import Goals, SolveLimits
+from model.goals.goals import Goals, ObjectiveKind, SolveLimits
 from model.plan.plan import ROUNDING, Plan, PlanStatus, plan_hash
 from model.snapshot.snapshot import Snapshot
 from model.units import count_text
@@ -265,6 +265,9 @@ def reproved(plan: Plan, result: Result, limits: SolveLimits) -> ClaimAnswer:
     """The verdict of another search on a plan's bound."""
     found = 0.0 if result.bound is None else result.bound
     best = result.objective
+    if result.best is not None and _excess_of(result.best) > _excess_of(plan) + NEAR:
+        # It leaves brokers further outside the tolerance, so its F says nothing.
+        best = None
     if best is not None and best < plan.bound * (1 - NEAR) - LEAST:
         words = f"a plan of {best:.9g} exists, under the claimed {plan.bound:.9g}"
         return ClaimAnswer(name="bound", holds=False, words=words)
@@ -278,6 +281,14 @@ def reproved(plan: Plan, result: Result, limits: SolveLimits) -> ClaimAnswer:
         f"of {limits.work:g}; allow more with --search-budget"
     )
     return ClaimAnswer(name="bound", holds=None, words=words)
+
+
+def _excess_of(plan: Plan) -> float:
+    """Weight x deviation outside the tolerance after a plan; 0 where that does not come first."""
+    if not plan.goals.tolerance_first or plan.goals.objective is ObjectiveKind.BAND:
+        return 0.0
+    weights = {str(g.resource): g.weight for g in plan.goals.balance}
+    return sum(o.excess * weights[o.dimension.partition("@")[0]] for o in plan.outside)
 
 
 def _reaches(proved: float, claimed: float, plan: Plan) -> bool:

@@ -11,6 +11,7 @@ from model.goals.goals import Goal, Goals, SolveLimits
 from model.plan.plan import ANY_DIR, BrokerChange, Move, Plan, minor_of
 from model.plan.proposal import Proposal
 from model.plan.remaining import OverLimit
+from model.plan.tolerance import misstates_tolerance
 from model.plan.warnings import plan_warnings
 from model.snapshot.snapshot import BrokerState, Snapshot
 
@@ -100,7 +101,7 @@ class Facts:
                 yield goal, total / len(before.holding)
 
     def faults(self, after: Evaluation) -> Iterator[str]:
-        """Names of wrong lists: brokers over a limit, rack violations."""
+        """Names of wrong statements: brokers over a limit, rack violations, the tolerance."""
         if self.minor < 4:
             return
         if not are_near(_figures(self.plan.over_limit), _figures(after.over_limit)):
@@ -111,6 +112,10 @@ class Facts:
         )
         if claimed != found or len(claimed) < len(self.plan.rack_violations):
             yield "rack_violations"
+        if self.minor >= 5 and misstates_tolerance(
+            self.plan.goals, self.plan.tolerance_unmet, after.deviations
+        ):
+            yield "tolerance_unmet"
 
     def move(self, move: Move) -> Iterator[str]:
         """Names of a move's fields that differ from the snapshot."""

@@ -7,6 +7,7 @@ from model.evaluate import Evaluation, evaluate_proposal
 from model.goals.goals import Goals
 from model.plan.plan import Plan
 from model.plan.proposal import Proposal
+from model.plan.tolerance import misstates_tolerance
 from model.plan.violations import misstated
 from model.snapshot.snapshot import Snapshot
 from model.units import percent_text
@@ -43,13 +44,15 @@ def refuse_broken(snapshot: Snapshot, plan: Plan | None) -> None:
     Raises
     ------
     PlimsollError
-        The plan violates a rule, or states a wrong objective, limit or rack violation.
+        The plan violates a rule, or states a wrong objective, limit, rack violation or tolerance.
     """
     if plan is None:
         return
     proposal = Proposal.of_moves(snapshot, plan.goals, plan.moves)
     verdict = evaluate_proposal(proposal)
     faults = [v.words for v in verdict.violations] + list(misstated(plan, proposal))
+    if misstates_tolerance(plan.goals, plan.tolerance_unmet, verdict.deviations):
+        faults.append("it does not state which brokers stay outside their tolerance")
     if abs(verdict.objective - plan.objective) > 1e-6 * max(1.0, verdict.objective):
         faults.append(f"its objective is {verdict.objective}, not {plan.objective}")
     if faults:

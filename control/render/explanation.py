@@ -15,6 +15,7 @@ from model.goals.goals import ObjectiveKind
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Plan
 from model.plan.remaining import remaining_text
+from model.plan.tolerance import tolerance_text
 from model.snapshot.snapshot import TAKING, Snapshot
 from model.units import count_text, deviation_text
 from solver.problem.problem import compile_problem
@@ -142,6 +143,7 @@ def _whole(case: Case, output: Form, observer: SolveObserver) -> str:
     ]
     lines += [f"  {p.deviation:.3g} remains because {p.cause}" for p in parts]
     lines += remaining_text(plan.over_limit, plan.rack_violations)
+    lines += tolerance_text(plan.outside, plan.tolerance_unmet)
     lines += [plan.leaders_only_text] if plan.leaders_only_text else []
     text = "\n".join(lines) + "\n"
     return text + ("\n" + _worths_text(found) if found else "")

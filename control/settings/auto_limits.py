@@ -30,7 +30,8 @@ class AutoLimits(FileModel):
     moves_in_flight: Annotated[int, Field(gt=0)]
     """Moves in progress at once."""
     min_gain: Annotated[float, Field(ge=0, le=1)]
-    """Smallest relative reduction of the imbalance score worth a run; repairs need none."""
+    """Smallest relative reduction of the imbalance score, or of what brokers are outside their
+    tolerance by, that is worth a run; repairs need none."""
     pause: Duration
     """Minimum time between the end of a run and the start of the next."""
     confirm: Duration
@@ -122,6 +123,9 @@ def refusals(plan: Plan, limits: AutoLimits, *, repairs: bool = False) -> tuple[
             f"{limits.bytes:,}"
         )
     gain = 1 - plan.objective / plan.objective_before if plan.objective_before else 0.0
+    if plan.goals.tolerance_first:
+        # Moves into the tolerance may cost more of the score than they gain.
+        gain = max(gain, plan.excess_removed)
     if gain < limits.min_gain and not repairs:
         reached = binding(plan)
         words.append(

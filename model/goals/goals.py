@@ -160,6 +160,9 @@ class Goals(FileModel):
     """Factor on the price of a move, by storage kind; 1 where none is given."""
     leader_price_share: Amount = 0.05
     """Price of a change of leader as a share of the price of a move."""
+    tolerance_first: Annotated[bool, Field(exclude_if=bool)] = True
+    """`variance` alone: bring every broker inside its tolerance first, or as close to it as
+    possible; the cost of moves decides only among such plans."""
     excess_price: Annotated[float, Field(gt=0, le=MOST)] = 10_000.0
     """`band` alone: what a deviation of the whole average beyond the band costs, in
     prices of a move; 1 % of the average outweighs 100 moves."""

@@ -87,10 +87,11 @@ class Frontier(VersionedModel):
 def goals_at(goals: Goals, move_price: float, most_moves: int | None) -> Goals:
     """The goals under which a point of the frontier is found.
 
-    Under `band` the excess comes first whatever it costs, so there the price is the
-    other way round: what the excess costs in moves.
+    Balance is traded for cost, so the tolerance does not come first. Under `band` the excess
+    comes first whatever it costs, so there the price is the other way round: what the excess
+    costs in moves.
     """
-    update: dict[str, object] = {"move_price": move_price}
+    update: dict[str, object] = {"move_price": move_price, "tolerance_first": False}
     if goals.objective is ObjectiveKind.BAND:
         update = {"move_price": 1.0, "excess_price": 1.0 / move_price}
     if most_moves is not None:

@@ -23,12 +23,16 @@ from model.files import (
 from model.goals.goals import Goals, SolveLimits
 from model.ids import MOST_ID, BrokerId, PartitionId, TopicName, is_legal
 from model.plan.remaining import OverLimit, RackViolation
+from model.plan.tolerance import OutsideTolerance, outside_tolerance
 from model.snapshot.forecast import LoadForecast
 from model.snapshot.snapshot import BrokerState, StorageKind
 from model.units import count_text, percent_text
 
 KIND: Final = "plimsoll.plan"
 SCHEMA_VERSION = "1.4"
+"""Of plans that need no field of a newer version, so that they keep their bytes."""
+VERSION_WITH_TOLERANCE: Final = "1.5"
+"""Of plans that state why brokers stay outside their tolerance."""
 ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
 ROUNDING: Final = 2e-8
@@ -188,6 +192,8 @@ class Plan(VersionedModel):
     """Brokers over a limit before the plan or after it. Since 1.4."""
     rack_violations: Annotated[tuple[RackViolation, ...], unless_empty] = ()
     """Partitions that break the rack rule before the plan. Since 1.4."""
+    tolerance_unmet: Annotated[str, unless_empty] = ""
+    """Why brokers are outside their tolerance after the plan; empty where none is. Since 1.5."""
     hash: str = ""
 
     @property
@@ -209,6 +215,21 @@ class Plan(VersionedModel):
             return 0.0
         possible = self.objective_before - self.bound
         return self.gap / possible if possible > 0 else 0.0
+
+    @property
+    def outside(self) -> tuple[OutsideTolerance, ...]:
+        """Brokers outside their tolerance after the plan, the furthest first."""
+        return outside_tolerance(self.goals, {b.id: b.deviation_after for b in self.brokers})
+
+    @property
+    def excess_removed(self) -> float:
+        """Share of the deviation beyond the tolerance that the plan removes; 0 without any.
+
+        Negative where the plan adds some.
+        """
+        before = outside_tolerance(self.goals, {b.id: b.deviation_before for b in self.brokers})
+        whole = sum(o.excess for o in before)
+        return 1.0 - sum(o.excess for o in self.outside) / whole if whole else 0.0
 
     @property
     def repaired(self) -> tuple[PartitionId, ...]:

@@ -1,5 +1,6 @@
 """The exact model, and the rounds in which it is solved and refined."""
 
+from math import inf
 from typing import Final
 
 from ortools.sat.python import cp_model
@@ -10,7 +11,7 @@ from solver.cpsat.objective import Objective, bound_of
 from solver.cpsat.stopping import Solutions, solve_stoppable
 from solver.cpsat.symmetry import Symmetry
 from solver.cpsat.variables import Choices, Variables, make_variables
-from solver.problem.placement import Placement
+from solver.problem.placement import Placement, is_allowed
 from solver.problem.problem import Problem
 from solver.search.search import PROOF_SHARE, Search
 
@@ -108,7 +109,7 @@ class ExactModel:
         # Without squares the relaxation is strong and cuts are decisive; with tangents
         # they cost more than they save: 2.4 s without, 19 s with them (6 x 60, RF 3).
         cuts, rate = (1, 1.0) if self.problem.band else (0, SQUARES_WORK)
-        work, first = search.work_left, PROOF_SHARE * search.limits.work - search.work
+        work, first = search.work_before_tolerance, PROOF_SHARE * search.limits.work - search.work
         # The gap that ends a search applies only later; CP-SAT is asked again then.
         cut_short = 0.0 < first < work and not self.problem.band
         if cut_short:
@@ -184,7 +185,10 @@ class _Placements(Solutions):
         again = self.last is not None and found.same_as(self.last)
         self._repeats = self._repeats + 1 if again else 0
         self.last = found
-        self._search.offer(found)
+        problem = self._search.problem
+        # The model's tolerance is wider by its rounding.
+        if problem.most_excess == inf or is_allowed(problem, found):
+            self._search.offer(found)
         if self.stuck:
             self.stop_search()
 

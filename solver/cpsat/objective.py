@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -34,6 +34,9 @@ within 3e-5 of its intended deviation, which costs 1e-9 of F."""
 MOST_BITS: Final = 50
 """No sum of costs exceeds 2^50, so that 1,000 terms and their products with slopes fit
 64 bits: where F is over 2^10 it is counted more coarsely."""
+
+WEIGHT_UNITS: Final = 2**16
+"""Parts in which weights of the excess are counted."""
 
 SLOPE_BITS: Final = 57
 """Under `band` an excess of one mean load costs at most 2^57 parts of F; twice that,
@@ -215,6 +218,7 @@ class Objective:
             else:
                 for deviation in FIRST_TANGENTS:
                     term.add_tangent(deviation)
+        self._post_excess()
         costs, coefficients, fixed = self._change_costs()
         topics, imbalance = topic_terms(problem, variables, self.units)
         costs += [*(term.cost for term in self.terms.values()), *topics]
@@ -236,6 +240,40 @@ class Objective:
         terms = [(at, term) for at, term in self.terms.items() if not term.exact]
         new = [term.add_tangent(where[at]) for at, term in terms]
         return any(new)
+
+    def _post_excess(self) -> None:
+        """Demand that plans come as close to the tolerance as `Problem.most_excess` says.
+
+        Rounding only widens what is allowed, so that the bound stays valid.
+        """
+        problem, variables = self._problem, self._variables
+        if not math.isfinite(problem.most_excess):
+            return
+        excesses, weights, slack = [], [], 0.0
+        for (b, k), term in self.terms.items():
+            edge = float(problem.tolerance[k])
+            inside = math.ceil((edge + term.error) * MEAN_UNITS) + 1
+            weight = float(problem.weight[k])
+            if problem.most_excess <= 0.0:
+                variables.model.add_linear_constraint(term.deviation, -inside, inside)
+                continue
+            name = f"excess[{problem.keys[k]},{problem.brokers[b]}]"
+            at = term.deviation
+
+            def beyond(_: Placement, known: Known, at: Any = at, inside: int = inside) -> int:
+                return max(0, abs(known[at.index]) - inside)
+
+            excess = variables.integer(0, 2**40, name, beyond)
+            variables.model.add(excess >= at - inside)
+            variables.model.add(excess >= -at - inside)
+            excesses.append(excess)
+            weights.append(max(0, math.floor(weight * WEIGHT_UNITS)))
+            slack += weight
+        if excesses:
+            most = math.ceil(problem.most_excess * (1 + 1e-9) * MEAN_UNITS * WEIGHT_UNITS)
+            most += math.ceil(slack * WEIGHT_UNITS)
+            total = cp_model.LinearExpr.weighted_sum(excesses, weights)
+            variables.model.add(total <= most)
 
     def _balanced(self) -> list[tuple[int, int]]:
         holding = np.flatnonzero(self._problem.may.holding).tolist()

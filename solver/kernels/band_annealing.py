@@ -20,6 +20,7 @@ from solver.kernels.move_deltas import (
     holds,
     is_changed,
     may_lead,
+    may_take,
     move,
     racks_hold,
     within_budgets,
@@ -274,7 +275,7 @@ def _put(c: Columns, s: State, w: BandScratch, p: int, b: int) -> bool:
         for k in range(rf):
             if c.rack[s.at[p, k]] == c.rack[b]:
                 slot = k
-    if slot == 0 and not may_lead(c, p, b):
+    if not may_take(c, p, b) or (slot == 0 and not may_lead(c, p, b)):
         return False
     _go(c, s, w, p, slot, b)
     return True

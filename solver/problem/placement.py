@@ -15,6 +15,9 @@ from solver.problem.rack_rule import keeps_racks
 WORK_OF_GAIN: Final = 2e-4
 """Work units charged for evaluating one change; measured."""
 
+EDGE: Final = 1e-9
+"""Deviation beyond the tolerance, as a share of the mean, that counts as rounding."""
+
 NOTHING: Final = 1e-12
 """Differences of F below this are rounding errors of floats."""
 
@@ -157,6 +160,18 @@ def broker_costs(problem: Problem, relative: Floats) -> Floats:
     return squares
 
 
+def tolerance_excess(problem: Problem, placement: Placement) -> float:
+    """Sum weight x deviation beyond the tolerance over brokers and balanced dimensions.
+
+    In shares of the mean, less rounding: 0 where every broker is inside. Columns of weight 0
+    do not count.
+    """
+    relative = np.abs(deviations(problem, loads_of(problem, placement)))
+    beyond = np.maximum(0.0, relative - problem.tolerance)
+    beyond[beyond <= EDGE] = 0.0
+    return float((beyond * problem.weight).sum())
+
+
 def excess_price(problem: Problem) -> float:
     """Return the cost, in units of F, of a deviation of one mean load beyond the band."""
     return problem.goals.excess_price * problem.costs.move
@@ -295,12 +310,15 @@ def _row_loads(problem: Problem, placement: Placement, row: int) -> dict[int, Fl
 def is_allowed(problem: Problem, placement: Placement) -> bool:
     """Return whether a placement keeps limits, racks and budgets and empties leaving brokers.
 
+    It must also come as close to the tolerance as `most_excess` requires.
+
     Where new replicas and leaders may be is not checked, nor which rows may move: searches choose
     among what `Problem.may` allows. They check by this what they rounded or relaxed.
     """
     return (
         _keeps_limits(problem, placement)
         and keeps_budgets(problem, placement)
+        and _keeps_tolerance(problem, placement)
         and all(
             keeps_racks(problem, row, placement.holders(row))
             for row in changed_rows(problem, placement)
@@ -323,6 +341,13 @@ def _keeps_limits(problem: Problem, placement: Placement) -> bool:
         and (count <= problem.allowed_replicas).all()
         and (gone >= problem.may.must_go[rows]).all()
     )
+
+
+def _keeps_tolerance(problem: Problem, placement: Placement) -> bool:
+    """Whether the excess over the tolerance is no more than what a plan must reach."""
+    if problem.most_excess == np.inf:
+        return True
+    return tolerance_excess(problem, placement) <= problem.most_excess + EDGE
 
 
 def keeps_budgets(problem: Problem, placement: Placement) -> bool:

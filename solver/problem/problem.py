@@ -4,6 +4,7 @@ The solver implements all of F's arithmetic and all rules a second time; the tes
 compare it with the independent half in `model`.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -74,6 +75,9 @@ class Problem:
     """Costs of changes, in units of F."""
     loads_before: Floats
     """(B, D) loads in the snapshot."""
+    most_excess: float = math.inf
+    """Highest allowed sum of weight x deviation beyond the tolerance; infinite where a plan need
+    not come closer to it."""
     start: tuple[Ints, Ints] | None = None
     """Replicas, (n, M), and leaders, (n,), to search from where the snapshot's own
     placement is not allowed; None where none is known."""

@@ -7,7 +7,15 @@ from typing import Final
 from model.files import DIGITS, rounded
 from model.goals.goals import Goal
 from model.ids import BrokerId
-from model.plan.plan import ANY_DIR, BrokerChange, Move, Plan, PlanStatus
+from model.plan.plan import (
+    ANY_DIR,
+    SCHEMA_VERSION,
+    VERSION_WITH_TOLERANCE,
+    BrokerChange,
+    Move,
+    Plan,
+    PlanStatus,
+)
 from model.plan.warnings import plan_warnings
 from model.snapshot.snapshot import BrokerState, Count, Floats
 from solver.log_dirs.balance import DirectoryAssignment, balance_directories
@@ -15,7 +23,7 @@ from solver.problem.placement import Placement, deviations, gains, loads_of, obj
 from solver.problem.problem import Problem
 from solver.problem.rack_rule import observers_last
 from solver.problem.remaining_violations import held, over_limits, rack_violations
-from solver.report.proof_status import limited_by
+from solver.report.proof_status import limited_by, unmet_reason
 from solver.report.reasons import Reasons
 from solver.search.leaders_only import plan_leaders_only
 from solver.search.search import Search
@@ -48,7 +56,9 @@ def build_plan(
     elif directories is None:
         directories = DirectoryAssignment(chosen={}, gain={}, reason={})
     moves = _moves(problem, placement, directories)
+    unmet = unmet_reason(search, placement)
     return Plan(
+        schema_version=VERSION_WITH_TOLERANCE if unmet else SCHEMA_VERSION,
         cluster_id=header.cluster_id,
         snapshot_fingerprint=problem.snapshot.fingerprint,
         snapshot_taken_at_ms=header.taken_at_ms,
@@ -73,6 +83,7 @@ def build_plan(
         leaders_only=plan_leaders_only(problem, placement),
         over_limit=over_limits(problem, placement),
         rack_violations=rack_violations(problem, placement, search.unrepaired),
+        tolerance_unmet=unmet,
     ).seal()
 
 

@@ -1,15 +1,25 @@
 """Status of a finished search, with reasons where there are no moves."""
 
 from collections.abc import Iterator
+from math import inf
 
 import numpy as np
 
+from model.files import rounded
 from model.plan.plan import PlanStatus
 from model.plan.remaining import load_text, remaining_text
+from model.plan.tolerance import OutsideTolerance, tolerance_text
 from model.snapshot.snapshot import Measure
 from model.units import count_text, percent_text
 from solver.problem.eligibility import FIXED_REASONS
-from solver.problem.placement import Placement, changed_rows
+from solver.problem.placement import (
+    EDGE,
+    Placement,
+    changed_rows,
+    deviations,
+    loads_of,
+    tolerance_excess,
+)
 from solver.problem.problem import Problem
 from solver.problem.remaining_violations import over_limits, rack_violations
 from solver.repair.repair import ruled_out
@@ -24,18 +34,23 @@ def verdict(search: Search, placement: Placement) -> tuple[PlanStatus, tuple[str
     nothing and the bound leaves more to gain than one move costs.
     """
     problem = search.problem
-    left = (*unmovable_text(problem), *_remaining(search, placement))
+    left = (
+        *_outside_text(search, placement),
+        *unmovable_text(problem),
+        *_remaining(search, placement),
+    )
     if search.stopped and not search.proved:
         return PlanStatus.STOPPED, (_stopped(search), *left)
     if changed_rows(problem, placement):
-        best = search.proved and search.repaired_most
+        best = search.proved and search.repaired_most and search.least_excess
         return PlanStatus.OPTIMAL if best else PlanStatus.IMPROVED, left
     idle = tuple(nothing_to_balance(problem))
     if idle:
         return PlanStatus.ALREADY_BALANCED, (*idle, *_remaining(search, placement))
     if within_band(problem):
         return PlanStatus.ALREADY_BALANCED, (_band(problem), *_staying(problem), *left)
-    if search.objective - search.bound > max(problem.costs.move, search.limits.gap):
+    closest = problem.most_excess < inf
+    if not closest and search.objective - search.bound > max(problem.costs.move, search.limits.gap):
         return PlanStatus.NONE_IN_TIME, (_unproved(search), *_staying(problem), *left)
     reasons = [ruled_out(problem, placement) or _not_worth_it(search)]
     if problem.may.fixed_reason.all():
@@ -51,6 +66,43 @@ def _remaining(search: Search, placement: Placement) -> tuple[str, ...]:
     return tuple(remaining_text(over, racks))
 
 
+def _outside_text(search: Search, placement: Placement) -> Iterator[str]:
+    """Clause on brokers outside the tolerance; none where other reasons say that all stays."""
+    if not search.problem.may.fixed_reason.all():
+        outside = outside_after(search.problem, placement)
+        yield from tolerance_text(outside, unmet_reason(search, placement))
+
+
+def outside_after(problem: Problem, placement: Placement) -> tuple[OutsideTolerance, ...]:
+    """List brokers that a placement leaves outside the tolerance, the furthest first."""
+    relative = deviations(problem, loads_of(problem, placement))
+    found = [
+        OutsideTolerance(
+            broker=problem.brokers[b],
+            dimension=problem.keys[k],
+            deviation=rounded(float(relative[b, k])),
+            tolerance=float(problem.tolerance[k]),
+        )
+        for b, k in np.argwhere(np.abs(relative) > problem.tolerance + EDGE).tolist()
+        if problem.weight[k] > 0
+    ]
+    return tuple(sorted(found, key=lambda o: (-o.excess, o.broker, o.dimension)))
+
+
+def unmet_reason(search: Search, placement: Placement) -> str:
+    """Return why a placement leaves brokers outside their tolerance; empty where none is."""
+    problem = search.problem
+    if tolerance_excess(problem, placement) <= 0.0:
+        return ""
+    if search.tolerance_unmet:
+        return search.tolerance_unmet
+    if problem.band:
+        return "no allowed plan comes closer" + ("" if search.proved else ", as far as is known")
+    if not problem.goals.tolerance_first:
+        return "the goals do not put the tolerance first"
+    return "no plan inside was looked for"
+
+
 def limited_by(search: Search) -> str:
     """Return what ended a solve, for `Plan.limited_by`.
 
@@ -61,8 +113,12 @@ def limited_by(search: Search) -> str:
         return "proved infeasible"
     if search.proved and not search.repaired_most:
         return "proved optimal among plans that repair as much"
+    if search.proved and not search.least_excess:
+        return "proved optimal among plans that come as close to the tolerance"
     if search.proved:
         return "proved optimal"
+    if search.optimal_without_tolerance:
+        return "the bound leaves out the tolerance"
     if search.stopped:
         return "stopped"
     if search.near_enough:

@@ -5,7 +5,7 @@ from typing import Final
 
 from model.snapshot.snapshot import Floats
 from solver.budget import Budget
-from solver.problem.placement import Placement, changed_rows, objective
+from solver.problem.placement import Placement, changed_rows, objective, tolerance_excess
 from solver.problem.problem import Problem
 
 PROOF_SHARE: Final = 0.05
@@ -34,6 +34,14 @@ class Search(Budget):
     """The search budget is exhausted."""
     reserved_for_reasons: float = 0.0
     """Work units kept to explain infeasibility while there is no incumbent."""
+    reserved_for_tolerance: float = 0.0
+    """Work units kept, while the incumbent is outside the tolerance, to bring it inside."""
+    tolerance_unmet: str = ""
+    """Why no plan inside the tolerance was found; empty if the search did not look for one."""
+    optimal_without_tolerance: bool = False
+    """Proved that no allowed plan has a lower F than one outside the tolerance, now replaced."""
+    least_excess: bool = True
+    """Proved that no allowed plan comes closer to the tolerance; True where it was not sought."""
     price_bound: float = 0.0
     """The bound that dual prices prove on their own."""
     prices: Floats | None = None
@@ -44,6 +52,8 @@ class Search(Budget):
     """Rows that may move but still share racks, with the reason."""
     repaired_most: bool = True
     """Proved that no allowed plan repairs more."""
+    _judged: Placement | None = None
+    _outside: bool = False
 
     @property
     def proved(self) -> bool:
@@ -73,6 +83,28 @@ class Search(Budget):
         """Work units that the search may still spend; excludes what later steps reserve."""
         kept = self.reserved + (self.reserved_for_reasons if self.best is None else 0.0)
         return max(0.0, self.limits.work - kept - self.work)
+
+    def over(self, end: float = float("inf")) -> bool:
+        """Return whether to stop now, as `Budget.over`; leaves what the tolerance may need."""
+        if Budget.over(self, end):
+            return True
+        kept = self.reserved_for_tolerance
+        return kept > 0.0 and self.work_left <= kept and self._is_outside()
+
+    @property
+    def work_before_tolerance(self) -> float:
+        """Work units left for one step, less those kept while the incumbent is outside."""
+        kept = self.reserved_for_tolerance
+        return max(0.0, self.work_left - kept) if kept and self._is_outside() else self.work_left
+
+    def _is_outside(self) -> bool:
+        """Whether the incumbent leaves a broker outside its tolerance; False without one."""
+        if self.best is None:
+            return False
+        if self._judged is not self.best:
+            self._judged = self.best
+            self._outside = tolerance_excess(self.problem, self.best) > 0.0
+        return self._outside
 
     def offer(self, placement: Placement) -> None:
         """Make a placement the incumbent if its F is lower, and notify the observer.

@@ -7,7 +7,16 @@ from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import PlanStatus
 from model.snapshot.snapshot import BrokerState, Snapshot, StorageKind
 from solver.solve import solve
-from tests.support.solver.exact_oracle import Row, broker, cluster, goals, least, moved
+from tests.support.solver.exact_oracle import (
+    Row,
+    broker,
+    cluster,
+    goals,
+    least,
+    least_excess,
+    moved,
+    tolerance_decides,
+)
 
 pytestmark = pytest.mark.search
 
@@ -172,6 +181,9 @@ def test_the_plan_is_the_best_of_all_placements(case: tuple[Snapshot, Goals]) ->
     assert result.bound <= best
     assert best - 1e-12 <= result.objective <= best + LIMITS.gap
     assert result.objective - result.bound <= LIMITS.gap
+    if tolerance_decides(given_goals):
+        closest = least_excess(snapshot, given_goals, result.best)
+        assert evaluate(snapshot, given_goals, result.best.moves).excess <= closest + 1e-8
     evaluation = evaluate(snapshot, given_goals, result.best.moves)
     assert evaluation.objective == pytest.approx(result.objective, abs=1e-12)
     assert evaluation.violations == ()

@@ -56,11 +56,18 @@ def test_an_even_cluster_is_balanced_already() -> None:
 
 def test_moves_that_cost_more_than_they_gain_are_not_made() -> None:
     """Uneven, proved, empty plan."""
-    result = answer(cluster([broker(1), broker(2)], EIGHT_ON_ONE), goals(10.0))
+    given_goals = goals(10.0, tolerance_first=False)
+    result = answer(cluster([broker(1), broker(2)], EIGHT_ON_ONE), given_goals)
     assert result.status is PlanStatus.NO_IMPROVEMENT
     assert result.best is not None
     assert result.best.moves == ()
-    assert result.reasons == ("no allowed move gains more than its cost, 10.5 of F",)
+    assert result.reasons == (
+        "no allowed move gains more than its cost, 10.5 of F",
+        "outside the tolerance: broker 1 is +100 % in net_in (tolerance 10.0 %), broker 1 is "
+        "+100 % in net_out (tolerance 10.0 %), broker 2 is -100 % in net_in (tolerance 10.0 %), "
+        "broker 2 is -100 % in net_out (tolerance 10.0 %): the goals do not put the tolerance "
+        "first",
+    )
 
 
 def test_a_broker_that_died_with_its_data_does_not_prevent_balancing() -> None:

@@ -92,7 +92,7 @@ def test_a_move_not_worth_its_cost_reports_gain_and_cost() -> None:
     result = asked(snapshot, given_goals, 0, 2, planned(snapshot, goals(9.0)))
     assert result.forbidden == ()
     assert result.cost == pytest.approx(result.price + _even(result))
-    expensive = asked(snapshot, goals(9.0), 0, 2)
+    expensive = asked(snapshot, goals(9.0, tolerance_first=False), 0, 2)
     assert expensive.price == pytest.approx(9.45)
     assert expensive.words[0].startswith("allowed, and the imbalance score would rise by")
     assert "+9.45 from the cost of moves" in expensive.words[0]

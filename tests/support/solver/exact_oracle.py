@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from model.evaluate import Evaluation, evaluate_proposal
-from model.goals.goals import Goal, Goals
+from model.evaluate import Evaluation, evaluate, evaluate_proposal
+from model.goals.goals import Goal, Goals, ObjectiveKind
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Plan
 from model.plan.proposal import Change, Proposal
@@ -123,15 +123,35 @@ def goals(price: float | None = None, **others: object) -> Goals:
 def least(snapshot: Snapshot, given_goals: Goals, plan: Plan | None = None) -> float | None:
     """The least F of all placements without a violation; None if there is none.
 
-    plan: count only placements that repair what it repairs, and leave no broker further
-    over a limit than it does.
+    plan: count only placements that repair what it repairs, leave no broker further over a
+    limit than it does, and come as close to the tolerance where that comes first.
     """
     result = (
         evaluation.objective
         for evaluation in allowed_placements(snapshot, given_goals)
-        if plan is None or repairs_as_much(evaluation, plan)
+        if plan is None
+        or (repairs_as_much(evaluation, plan) and is_as_close(evaluation, snapshot, plan))
     )
     return min(result, default=None)
+
+
+def tolerance_decides(given_goals: Goals) -> bool:
+    """Whether plans must come as close to the tolerance as possible."""
+    return given_goals.tolerance_first and given_goals.objective is ObjectiveKind.VARIANCE
+
+
+def is_as_close(evaluation: Evaluation, snapshot: Snapshot, plan: Plan) -> bool:
+    """Whether a placement leaves no more excess over the tolerance than a plan."""
+    if not tolerance_decides(plan.goals):
+        return True
+    own = evaluate(snapshot, plan.goals, plan.moves).excess
+    return evaluation.excess <= own + 1e-8
+
+
+def least_excess(snapshot: Snapshot, given_goals: Goals, plan: Plan) -> float:
+    """The least excess over the tolerance of all placements that repair as much as a plan."""
+    placements = allowed_placements(snapshot, given_goals)
+    return min(e.excess for e in placements if repairs_as_much(e, plan))
 
 
 def allowed_placements(snapshot: Snapshot, given_goals: Goals) -> Iterator[Evaluation]:

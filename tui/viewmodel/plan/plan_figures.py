@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from control.planning.plan_view import Solving
 from model.plan.plan import Plan
 from model.plan.remaining import OverLimit, remaining_text
+from model.plan.tolerance import tolerance_text
 from model.units import bytes_text, count_text, percent_text
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.gauges import SHORT
@@ -60,8 +61,13 @@ def _notes(plan: Plan, width: int) -> Iterator[Cell]:
         if len(left) > LIMITS_SHOWN:
             items.append(cell(f"and {len(left) - LIMITS_SHOWN} more", Role.OVER))
         yield from flow(items, width)
-    for words in (*remaining_text((), plan.rack_violations), *plan.warnings):
+    for words in (*_left(plan), *plan.warnings):
         yield cell(shorten_words(f"! {words}", width), Role.OVER)
+
+
+def _left(plan: Plan) -> Iterator[str]:
+    yield from remaining_text((), plan.rack_violations)
+    yield from tolerance_text(plan.outside, plan.tolerance_unmet)
 
 
 def _over(one: OverLimit) -> str:

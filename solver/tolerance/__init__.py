@@ -1,0 +1,1 @@
+"""The tolerance as a promise: plans that bring every broker inside it, or as close as possible."""

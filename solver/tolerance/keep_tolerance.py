@@ -1,0 +1,225 @@
+"""Bring every broker inside its tolerance, where the plan of least F leaves one outside.
+
+F trades balance for the cost of moves, so its optimum may leave a broker outside. Then the
+excess over the tolerance is made as small as the rules and budgets allow, and only among
+plans of that excess does F decide. The excess found becomes a constraint of the problem
+(`Problem.most_excess`), so that a bound of F proved afterwards counts only such plans.
+"""
+
+import logging
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+from model.goals.goals import MOST, ObjectiveKind
+from solver.band.tolerance_band import FEW_PAIRS, solve_by_prices
+from solver.cpsat.model import pairs, solve_exactly
+from solver.log_dirs.balance import reserved_work
+from solver.problem.placement import (
+    EDGE,
+    NOTHING,
+    Placement,
+    excess_price,
+    is_allowed,
+    objective,
+    revert_needless,
+    tolerance_excess,
+)
+from solver.problem.problem import Problem
+from solver.search.search import Search
+from solver.tolerance.excess_annealing import ExcessAnnealing
+
+log = logging.getLogger("plimsoll.solver")
+
+SHARE: Final = 0.25
+"""Share of the search budget kept, while the incumbent is outside, to bring it inside."""
+
+ANNEALING_SHARE: Final = 0.4
+"""Share of that for annealing before a bound of the excess is sought."""
+
+LEAST_EXCESS_SHARE: Final = 0.6
+"""Share of what is then left for that bound, and for plans of less excess."""
+
+TIDYING_SHARE: Final = 0.05
+"""Share of the search budget for reverting changes that neither F nor the tolerance needs."""
+
+PROOF_SHARE: Final = 0.25
+"""Share of the search budget for proving that no plan inside the tolerance has a lower F."""
+
+MOST_DENSE: Final = 20_000_000
+"""Rows x brokers up to which the bound of the excess, which needs tables of them, is sought."""
+
+FINEST: Final = 1e-5
+"""Excess, in shares of the mean, that outweighs the cost of all moves; a plan that is proved
+closest is so but for twice this."""
+
+USUAL_PRICE: Final = 10_000.0
+"""Price of the excess beyond exact sizes, in costs of a move, whose integers hold no more."""
+
+MOST_IDLE: Final = 3
+"""Runs without a gain after which annealing ends."""
+
+PROVED: Final = "no allowed plan brings every broker inside, which is proved"
+PROVED_CLOSEST: Final = "no allowed plan comes closer, which is proved"
+NOT_FOUND: Final = "no allowed plan that does was found within the search budget"
+STOPPED: Final = "the solve was stopped before it looked for a plan inside"
+
+
+def work_for_tolerance(search: Search) -> float:
+    """Return the work units to keep for `keep_tolerance` while the incumbent is outside."""
+    return SHARE * search.limits.work if _comes_first(search.problem) else 0.0
+
+
+def keep_tolerance(search: Search) -> None:
+    """Replace an incumbent outside the tolerance by the best one inside, or the closest found.
+
+    Does nothing without an incumbent, where it is inside, and where the goals do not put the
+    tolerance first. Otherwise constrains `search.problem`, and states in `search` what remains
+    outside and whether that is proved. Raises ValueError if CP-SAT rejects a model as invalid.
+    """
+    search.reserved_for_tolerance = 0.0
+    if search.best is None or not _comes_first(search.problem):
+        return
+    before = tolerance_excess(search.problem, search.best)
+    if before <= 0.0:
+        return
+    if search.stops():
+        search.tolerance_unmet, search.least_excess = STOPPED, False
+        return
+    search.reserved = reserved_work(search.problem, search.limits)
+    closest = _Closest(search, before, search.best, search.objective)
+    closest.find()
+    search.tolerance_unmet, search.least_excess = closest.unmet, closest.proved
+    if closest.excess < before - EDGE:
+        _adopt(search, closest)
+    log.info("tolerance: excess %.6g -> %.6g, work %.3g", before, closest.excess, search.work)
+    search.reserved = 0.0
+
+
+def _comes_first(problem: Problem) -> bool:
+    weighed = bool((problem.weight > 0).any()) and bool(problem.may.holding.any())
+    return problem.goals.tolerance_first and not problem.band and weighed
+
+
+def _adopt(search: Search, closest: "_Closest") -> None:
+    """Make the closest plan the incumbent, revert what it does not need, and prove its F."""
+    before = search.problem
+    search.problem = replace(before, most_excess=max(0.0, closest.excess))
+    search.optimal_without_tolerance = search.proved
+    search.best, search.objective = None, math.inf
+    search.offer(closest.best)
+    part = search.part(min(TIDYING_SHARE * search.limits.work, search.work_left))
+    search.offer(revert_needless(search.problem, closest.best, part))
+    search.spend(part)
+    if pairs(search.problem) <= FEW_PAIRS and not search.over():
+        _prove(search)
+
+
+def _prove(search: Search) -> None:
+    """Look for the least F of all plans of this excess, by the exact model."""
+    known, limits = search.work, search.limits
+    end = min(limits.work, known + search.reserved + PROOF_SHARE * limits.work)
+    search.limits = limits.model_copy(update={"work": end})
+    solve_exactly(search)
+    search.limits = limits
+
+
+@dataclass(slots=True)
+class _Closest:
+    """The plan of least excess so far, and of least F among those."""
+
+    search: Search
+    excess: float
+    """Of `best`: weight x deviation beyond the tolerance, summed."""
+    best: Placement
+    value: float
+    """F of `best`."""
+    proved: bool = False
+    """No allowed plan has less excess."""
+    unreachable: bool = False
+    """Proved that no allowed plan has none."""
+
+    @property
+    def unmet(self) -> str:
+        """Why the plan leaves brokers outside; empty where it does not."""
+        if self.excess <= 0.0:
+            return ""
+        if self.proved:
+            return PROVED_CLOSEST
+        return PROVED if self.unreachable else NOT_FOUND
+
+    def find(self) -> None:
+        """Anneal; where excess is left, look for the least of it, and anneal from there."""
+        search = self.search
+        problem = search.problem
+        most = min(SHARE * search.limits.work, search.work_left)
+        if not (problem.may.fixed_reason == 0).any():
+            self.proved = self.unreachable = True
+            return
+        annealing = ExcessAnnealing(problem, search.limits.seed)
+        end = search.work + most
+        if most > 0.0:
+            self._anneal(annealing, search.work + ANNEALING_SHARE * most)
+        if self.excess > 0.0 and search.work < end and not search.stops():
+            self._least_excess(LEAST_EXCESS_SHARE * (end - search.work))
+            if self.excess > 0.0 or search.work < end:
+                self._anneal(annealing, end)
+        self.proved = self.proved or self.excess <= 0.0
+
+    def offer(self, placement: Placement) -> bool:
+        """Keep a placement if it is allowed and better; return whether it was kept."""
+        problem = self.search.problem
+        if not is_allowed(problem, placement):
+            return False
+        excess, value = tolerance_excess(problem, placement), objective(problem, placement)
+        closer = excess < self.excess - EDGE
+        if not closer and (excess > self.excess or value >= self.value - NOTHING):
+            return False
+        self.best, self.excess, self.value = placement, excess, value
+        return True
+
+    def _anneal(self, annealing: ExcessAnnealing, end: float) -> None:
+        """Anneal from the best plan until that gains nothing, or the work reaches `end`."""
+        search, idle = self.search, 0
+        while search.work < end and idle < MOST_IDLE and not search.stops():
+            part = search.part(end - search.work)
+            gained = [self.offer(found) for found in annealing.run(self.best, part)]
+            search.spend(part)
+            idle = 0 if any(gained) else idle + 1
+
+    def _least_excess(self, work: float) -> None:
+        """Minimise the excess alone, exactly or by prices, as far as the work allows."""
+        search = self.search
+        problem = _excess_problem(search.problem)
+        if len(problem.leader) * len(problem.brokers) > MOST_DENSE:
+            return
+        part = search.part(work)
+        sub = Search(problem=problem, limits=part.limits, observer=part.observer)
+        sub.offer(self.best)
+        if pairs(problem) > FEW_PAIRS:
+            solve_by_prices(sub)
+        else:
+            solve_exactly(sub)
+        search.work += sub.work
+        search.stopped = search.stopped or sub.stopped
+        if sub.best is not None:
+            self.offer(sub.best)
+        # F is the cost of moves, at most that of all, and the price of the excess.
+        least = (sub.bound - _cost_of_everything(problem)) / excess_price(problem)
+        self.unreachable = least > EDGE
+        self.proved = self.excess <= least + 2 * FINEST
+
+
+def _cost_of_everything(problem: Problem) -> float:
+    """Cost of moving every replica and leader, in units of F."""
+    costs = problem.costs
+    return float((costs.replica * problem.rf + costs.leader).sum())
+
+
+def _excess_problem(problem: Problem) -> Problem:
+    """The same rules and costs; for the exact model with an excess of `FINEST` above all moves."""
+    price = USUAL_PRICE
+    if pairs(problem) <= FEW_PAIRS:
+        price = max(price, _cost_of_everything(problem) / problem.costs.move / FINEST)
+    update = {"objective": ObjectiveKind.BAND, "excess_price": min(MOST, price)}
+    return replace(problem, goals=problem.goals.model_copy(update=update))
