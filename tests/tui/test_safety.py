@@ -318,6 +318,10 @@ async def test_the_dialog_shows_duration_peak_disk_use_and_deviation() -> None:
             "duration: about 75.0 s",
             "peak disk use: broker 2 +18.0 MB of 50.0 GB free, broker 3 +7 B",
             "largest deviation: in 200% → ",
+            "peak extra traffic: none",
+            "throttle: none",
+            "competing rebalancers: none found",
+            "stops on: a lost broker",
         ):
             assert message in text
 
@@ -356,16 +360,49 @@ async def test_keys_typed_after_the_one_that_leaves_do_nothing() -> None:
         assert on.app.current_mode == "overview"
 
 
-@pytest.mark.parametrize("size", [(60, 16), (110, 40)])
-async def test_the_focused_field_is_visible(size: tuple[int, int]) -> None:
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (110, 40)])
+@pytest.mark.parametrize("sentence", ["", "Not approved: " + "so many words " * 40])
+async def test_the_field_and_the_first_lines_are_visible(
+    size: tuple[int, int], sentence: str
+) -> None:
     async with stage(plan_ready(), size=size) as on:
         await on.press("A")
         await on.pilot.resize_terminal(60, 16)
         await on.settle()
-        for sentence in ("", "Not approved: " + "so many words " * 40):
-            on.asking.say(sentence)
-            await on.settle()
-            dialog = on.asking.query_one(".dialog")
-            assert dialog.size.height < dialog.virtual_size.height
-            assert on.app.focused is on.name
-            assert dialog.scrollable_content_region.contains_region(on.name.region)
+        on.asking.say(sentence)
+        await on.settle()
+        assert on.app.focused is on.name
+        drawn = _drawn(on)
+        assert "the cluster's name" in drawn
+        assert "Approve and run" in drawn
+        assert ("Not approved" if sentence else "4 moves") in drawn
+
+
+def _drawn(on: Stage) -> str:
+    strips = on.app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in line) for line in strips)
+
+
+async def test_nothing_is_approved_before_all_of_it_was_visible() -> None:
+    async with stage(plan_ready(), size=(60, 16)) as on:
+        await on.press("A", *NAME, "enter")
+        assert "more below: page down" in _drawn(on)
+        assert not on.can_confirm()
+        assert on.loop.approved == []
+        seen = _drawn(on)
+        for _ in range(3):
+            await on.press("pagedown")
+            seen += _drawn(on)
+        for words in ("duration:", "peak disk use", "throttle", "stops on", "brokers:", "id MkU3"):
+            assert words in seen
+        assert "more below" not in _drawn(on)
+        await on.press("enter")
+        assert on.loop.approved == [(HASH, USER)]
+
+
+async def test_where_all_is_visible_one_enter_approves() -> None:
+    async with stage(plan_ready(), size=(80, 30)) as on:
+        await on.press("A")
+        assert "more below" not in _drawn(on)
+        await on.press(*NAME, "enter")
+        assert on.loop.approved == [(HASH, USER)]

@@ -20,13 +20,17 @@ from tui.viewmodel.plan.approval import (
     counts,
     leaders_only,
     replaced,
+    rivals_line,
+    rules_lines,
     takes,
     throttle_line,
     touched,
 )
 
-UNKNOWN: Final = "duration and peak disk use: unknown"
-ESTIMATING: Final = "duration and peak disk use: being estimated"
+UNKNOWN: Final = "duration, peak disk use and traffic: unknown"
+ESTIMATING: Final = "duration, peak disk use and traffic: being estimated"
+CHECKED: Final = "competing rebalancers: none found"
+"""The estimate begins with the checks of a run, which fail if there is one."""
 
 
 class ApproveScreen(NamedDialog):
@@ -51,10 +55,10 @@ class ApproveScreen(NamedDialog):
             lambda: approve(plan.hash),
             title=f"Approve plan {plan.hash[:12]}?",
             texts=[
-                f"{counts(plan)}\n"
-                f"brokers: {touched(plan)}\n"
                 f"{balance(plan)}{leaders_only(plan)}"
                 f"{asked(moment.view)}{throttle_line(moment.throttle)}"
+                f"{rivals_line(moment.view)}{rules_lines(moment.stop_rules)}"
+                f"brokers: {touched(plan)}\n"
                 f"cluster {cluster_name}, id {plan.cluster_id}"
             ],
             aim="approve",
@@ -80,10 +84,10 @@ class ApproveScreen(NamedDialog):
         except PlimsollError as exc:
             words = f"{UNKNOWN} ({exc})"
         else:
-            words = takes(estimate)
+            words = f"{takes(estimate)}\n{CHECKED}"
         if self.is_current:
             self.query_one("#takes", Static).update(words)
-            self.show_focus()
+            self.measure()
 
     def _refuse(self, reason: str) -> None:
         if not (self._stale or self._sent) and self.is_current:
@@ -97,8 +101,9 @@ class ApproveScreen(NamedDialog):
         if reason := replaced(moment.view, self._plan):
             self._refuse(reason)
 
-    def details(self) -> ComposeResult:
-        """The estimate, which arrives a moment later."""
+    def first(self) -> ComposeResult:
+        """What the plan does, and the estimate, which arrives a moment later."""
+        yield Static(counts(self._plan), markup=False)
         yield Static(ESTIMATING, id="takes", markup=False)
 
     @property

@@ -50,6 +50,7 @@ class LiveScreen(Screen[None]):
     frozen = False
     _newest: Moment | None = None
     _drawn: Moment | None = None
+    """The moment drawn last; None draws the next one in any case."""
 
     def compose(self) -> ComposeResult:
         yield HeaderBar(id="header")

@@ -3,14 +3,18 @@
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from textual import work
 from textual.app import ComposeResult
-from textual.containers import Horizontal, VerticalScroll
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Button, Input, Label, Static
 
 from model.errors import PlimsollError
 from tui.screens.too_small import Covered
+
+UNREAD: Final = "▼ more below: page down"
 
 
 class Dialog(Covered[None]):
@@ -60,9 +64,31 @@ class Dialog(Covered[None]):
 
 
 class NamedDialog(Dialog):
-    """A dialog that acts only once the cluster's name is typed."""
+    """A dialog that acts only once the cluster's name is typed and all of it was shown.
+
+    Where its texts do not fit, they scroll beside the field, and nothing is accepted
+    before their end was visible.
+    """
 
     AUTO_FOCUS = "#name"
+    BINDINGS = [
+        Binding(
+            "pagedown,down",
+            "read(1)",
+            "Read on",
+            tooltip="Scroll down in the text above the field",
+            show=False,
+            id="dialog.down",
+        ),
+        Binding(
+            "pageup,up",
+            "read(-1)",
+            "Read back",
+            tooltip="Scroll up in the text above the field",
+            show=False,
+            id="dialog.up",
+        ),
+    ]
 
     def __init__(
         self,
@@ -85,42 +111,95 @@ class NamedDialog(Dialog):
         self._title, self._texts = title, texts
         self._aim, self._yes, self._refused = aim, yes, refused
         self._sent = False
+        self._read_to = 0
+        """Lines of the texts that were visible so far, from their start."""
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(classes="dialog", can_focus=False):
+        with Vertical(classes="dialog named"):
             yield Label(self._title, classes="title", markup=False)
-            for text in self._texts:
-                yield Static(text, markup=False)
-            yield from self.details()
-            yield Static(id="refused", markup=False)
-            yield Label(
+            with VerticalScroll(id="texts", can_focus=False):
+                yield Static(id="refused", markup=False)
+                yield from self.first()
+                for text in self._texts:
+                    yield Static(text, markup=False)
+            yield Static(UNREAD, id="unread", markup=False)
+            # Not a label, which would cut the name instead of wrapping it.
+            yield Static(
                 f"Type the cluster's name to {self._aim}, then Enter: {self._cluster_name}",
                 markup=False,
             )
-            yield Input(id="name", placeholder="the cluster's name")
+            yield Input(id="name", placeholder="the cluster's name", compact=True)
             with Horizontal(classes="buttons"):
-                yield Button("Cancel", id="no", variant="primary")
-                yield Button(self._yes, id="yes", variant="warning", disabled=True)
+                yield Button("Cancel", id="no", variant="primary", compact=True)
+                yield Button(self._yes, id="yes", variant="warning", disabled=True, compact=True)
 
-    def details(self) -> ComposeResult:
-        """Further widgets below the texts."""
+    def first(self) -> ComposeResult:
+        """Widgets above the texts."""
         yield from ()
+
+    def on_mount(self) -> None:
+        for moved in ("scroll_y", "virtual_size"):
+            self.watch(self.query_one("#texts"), moved, self.measure)
+
+    def on_resize(self) -> None:
+        self.measure()
+
+    def say(self, message: str) -> None:
+        super().say(message)
+        self.query_one("#texts").scroll_home(animate=False)
+        self.measure()
+
+    # ---- the texts
+
+    def measure(self) -> None:
+        """Fit the texts between title and field, once the change has been laid out."""
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        if not self.is_current:
+            return
+        texts, dialog = self.query_one("#texts"), self.query_one(".dialog")
+        others = sum(w.outer_size.height for w in dialog.children if w is not texts and w.display)
+        frame = dialog.outer_size.height - dialog.content_size.height
+        room = max(1, self.app.size.height - frame - others)
+        texts.styles.max_height = room
+        length = texts.virtual_size.height
+        visible = min(room, texts.size.height) if texts.size.height else room
+        self._read_to = max(self._read_to, min(length, round(texts.scroll_y) + visible))
+        unread = self.query_one("#unread")
+        if unread.display == self._is_read:
+            unread.display = not self._is_read
+            self.measure()
+        self.arm()
+
+    @property
+    def _is_read(self) -> bool:
+        return self._read_to >= self.query_one("#texts").virtual_size.height
+
+    def action_read(self, pages: int) -> None:
+        """Scroll the texts."""
+        texts = self.query_one("#texts")
+        texts.scroll_relative(y=pages * max(1, texts.size.height - 1), animate=False)
+
+    # ---- the name
 
     def on_input_changed(self, _event: Input.Changed) -> None:
         self.arm()
-        self.show_focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if self.armed:
             self.send()
         elif event.value and event.value != self._cluster_name:
             self.app.notify("This is not the cluster's name.", severity="warning")
+        elif event.value and not self._is_read:
+            self.app.notify("Read all of it first: page down.", severity="warning")
 
     @property
     def armed(self) -> bool:
         """Whether the button may act."""
         typed = self.query_one("#name", Input).value
-        return bool(typed) and typed == self._cluster_name and not self._sent
+        named = bool(typed) and typed == self._cluster_name
+        return named and not self._sent and self._is_read
 
     def arm(self) -> None:
         """Enable or disable the button."""

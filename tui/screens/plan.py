@@ -53,6 +53,12 @@ class PlanScreen(LiveScreen):
         self.query_one(FrontierPlot).show_moment(moment)
         self._show_move()
 
+    def on_screen_suspend(self) -> None:
+        """Leave the screen: what is new in the plan has been viewed."""
+        if isinstance(self.app.screen, LiveScreen):
+            self.query_one(MovesPanel).viewed()
+            self._drawn = None
+
     @property
     def _asking(self) -> Asking:
         return cast("Host", self.app).proposals

@@ -6,9 +6,9 @@ from textual.containers import Vertical
 from model.plan.plan import Move, Plan
 from tui.screen_state import Moment
 from tui.viewmodel.cells import Table
-from tui.viewmodel.plan.moves import moves_table
+from tui.viewmodel.plan.moves import changes_text, moves_table
 from tui.viewmodel.plan.plan_figures import figures
-from tui.viewmodel.plan.shown_plan import shown
+from tui.viewmodel.plan.shown_plan import Shown, shown
 from tui.viewmodel.sort_filter import Wish, arranged
 from tui.widgets.table_pane import TablePane
 from tui.widgets.text_lines import Lines
@@ -24,20 +24,28 @@ class MovesPanel(Vertical):
     HELP = """\
 ## Plan
 
-The imbalance score includes the cost of moves; it is 0 if the brokers are balanced and
-nothing is moved. No plan that obeys the rules scores below the bound; the gap is the
-most that could still be gained.
+Moves are listed by what they gain for their bytes, so that the first ones are those
+that matter most; `gain` is the share of a move, `so far` that of all moves down to it.
+Enter shows the whole reason of a move, its cost, and the effect of removing it.
 
-`gain` is how much higher the score would be without this move. Enter shows the whole
-reason of a move, its cost, and the effect of removing it.
+`+`, `~` and `-` mark what is new, changed or removed since the plan that you viewed
+before, until you leave this screen.
 
 `d` removes the selected move: the partition is not moved, and the other moves are kept
 as far as the rules allow. `p` pins the partition to brokers of your choice, `u` undoes
 the last request and restores the plan from before it.
+
+The imbalance score includes the cost of moves; it is 0 if the brokers are balanced and
+nothing is moved. No plan that obeys the rules scores below the bound; the gap is the
+most that could still be gained.
 """
 
     moment: Moment | None = None
-    _made: tuple[Plan | None, int, Wish, Table] | None = None
+    _latest: Plan | None = None
+    """The real plan shown last."""
+    _viewed: Plan | None = None
+    """The plan that the operator has viewed, which newer ones are compared with."""
+    _made: tuple[Plan | None, int, Wish, Plan | None, Table] | None = None
     """The last table and its inputs; a plan does not change."""
 
     def compose(self) -> ComposeResult:
@@ -52,12 +60,27 @@ the last request and restores the plan from before it.
             return
         now = shown(moment.view)
         name = f"Plan {now.plan.hash[:12]}" if now.plan is not None else "Plan"
-        entitle(self, now.title(name))
+        if now.plan is not None and not now.supposed:
+            self._latest = now.plan
+            self._viewed = self._viewed or now.plan
+        since = self._since(now)
+        changes = changes_text(now.plan, since) if now.plan is not None else ""
+        entitle(self, now.title(name), changes)
         lines = self.query_one("#figures", Lines)
         texts = figures(now, moment, width)
         lines.show(texts)
         lines.display = bool(texts)
         self.query_one(TablePane).show(moment)
+
+    def viewed(self) -> None:
+        """Compare newer plans with the one shown, from now on."""
+        self._viewed = self._latest
+
+    def _since(self, now: Shown) -> Plan | None:
+        """The plan to compare with; None where there is nothing to compare."""
+        if now.plan is None or now.supposed or self._viewed is None:
+            return None
+        return self._viewed if self._viewed.hash != now.plan.hash else None
 
     def on_resize(self) -> None:
         if self.moment is not None:
@@ -73,10 +96,12 @@ the last request and restores the plan from before it.
 
     def _table(self, moment: Moment, width: int, wish: Wish) -> Table:
         now = shown(moment.view)
+        since = self._since(now)
         if self._made is not None:
-            plan, *of, table = self._made
-            if now.plan is not None and plan is now.plan and of == [width, wish]:
+            plan, *of, before, table = self._made
+            same = plan is now.plan and before is since
+            if now.plan is not None and same and of == [width, wish]:
                 return table
-        table = arranged(moves_table(now, width), wish)
-        self._made = now.plan, width, wish, table
+        table = arranged(moves_table(now, width, since), wish)
+        self._made = now.plan, width, wish, since, table
         return table

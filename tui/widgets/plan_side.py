@@ -71,9 +71,9 @@ class FrontierPlot(Lines, can_focus=True):
     HELP = """\
 ## Frontier
 
-Each point is a plan: further right means more moves, lower means better balance. No
-plan can reach the shaded area. Left and right pick a point; enter makes its plan the
-current one, with a hash of its own.
+Each point is a plan: further right means more moves, lower means better balance; the
+axis is logarithmic. `■` is the current plan. No plan can reach the shaded area. Left
+and right pick a point; enter makes its plan the current one, with a hash of its own.
 """
     BINDINGS = [
         Binding(
@@ -135,7 +135,8 @@ current one, with a hash of its own.
     def _measure(self) -> str:
         if self.traced is None or not self.traced.frontier.points:
             return ""
-        return MEASURES[self.traced.frontier.measure].partition(":")[0]
+        measure = MEASURES[self.traced.frontier.measure].partition(":")[0]
+        return f"{measure}, logarithmic; ■ the plan, ░ out of reach"
 
     def _draw(self) -> None:
         width, height = self.content_size
@@ -147,7 +148,7 @@ current one, with a hash of its own.
             self.show([cell(f"no frontier: {reason}", Role.MUTED)])
             return
         words = point_text(frontier, self.picked, width, self._planned)
-        drawn = plot(frontier, self.picked, width, height - len(words))
+        drawn = plot(frontier, self.picked, width, height - len(words), self._planned)
         self.show([*drawn, *(cell(w) for w in words)])
 
     def on_resize(self, _event: Resize) -> None:

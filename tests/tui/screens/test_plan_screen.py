@@ -22,6 +22,7 @@ from tests.support.tui.loop_views import (
     GOALS,
     HASH,
     NAME,
+    NEWER_HASH,
     moves,
     plan,
     plan_ready,
@@ -41,6 +42,7 @@ from tui.screens.form import FormScreen
 from tui.screens.reason import ReasonScreen
 from tui.viewmodel.plan.approval import throttle_line
 from tui.widgets.keyed_table import KeyedTable
+from tui.widgets.moves_panel import MovesPanel
 
 
 def _form(on: Stage) -> FormScreen:
@@ -131,6 +133,29 @@ async def test_g_edits_weights_tolerances_and_limits_and_explains_errors() -> No
         assert asks.goals.budgets.replica_moves == 3
         assert asks.goals.objective is ObjectiveKind.BAND
         assert asks.goals.balance[0].floor == GOALS.balance[0].floor
+
+
+async def test_changes_of_the_plan_are_marked_until_the_screen_is_left() -> None:
+    newer = plan(NEWER_HASH).model_copy(update={"moves": moves()[1:]})
+
+    def marked(on: Stage) -> bool:
+        return on.app.screen.query_one("#moves", KeyedTable).columns_shown[0].key == "mark"
+
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        await on.press("2")
+        assert not marked(on)
+        await on.show(plan_ready(of=newer))
+        assert marked(on)
+        assert "1 removed" in (on.app.screen.query_one(MovesPanel).border_subtitle or "")
+        await on.press("home", "enter", "escape")
+        assert marked(on)
+        await on.press("1", "2")
+        assert not marked(on)
+        await on.press("1")
+        await on.show(plan_ready())
+        await on.press("2")
+        assert marked(on)
+        assert on.table("#moves")[0][:2] == ["+", "orders-0"]
 
 
 @pytest.mark.parametrize(("size", "count"), [((60, 16), 1), ((120, 40), 0)])
@@ -492,8 +517,7 @@ async def test_figures_of_a_large_cluster_are_not_truncated() -> None:
         await on.press("2")
         for selector, expected in (
             ("#after", "101100 → 99900 "),
-            ("#moves", "1011,1012,1013 → 2021,2022,2023 "),
-            ("#moves", "1011 → 2021 "),
+            ("#moves", "1011,1012,1013 → 2021,2022,2023, leader 1011 → 2021 "),
         ):
             table = on.app.screen.query_one(selector, KeyedTable)
             assert expected in table.render_line(1).text

@@ -8,7 +8,7 @@ from control.loop.view import LoopView, Phase
 from control.planning.frontier_points import point_of
 from control.planning.plan_view import PlanningView, Solving
 from model.evaluate import evaluate
-from model.ids import PartitionId, TopicName
+from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import PlanStatus
 from tests.support.tui.loop_views import (
     AT_MS,
@@ -43,8 +43,8 @@ from tests.support.tui.plan_views import (
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.broker_diff import broker_table
 from tui.viewmodel.cells import Table, plain
-from tui.viewmodel.plan.frontier import PICKED, POINT, plot, point_text, start_of
-from tui.viewmodel.plan.moves import cost_line, move_lines, moves_table, without
+from tui.viewmodel.plan.frontier import PICKED, PLAN, POINT, Scale, plot, point_text, start_of
+from tui.viewmodel.plan.moves import changes_text, cost_line, move_lines, moves_table, without
 from tui.viewmodel.plan.plan_figures import figures
 from tui.viewmodel.plan.shown_plan import shown
 from tui.viewmodel.plan.wording import MOVES_SHOWN
@@ -67,7 +67,7 @@ def test_a_plan_shows_its_proof_its_cost_and_what_limited_it() -> None:
     message = _figures(plan_ready(of=limited))
     for part in (
         "OPTIMAL",
-        "imbalance 12 → 0.1587",
+        "imbalance score 12 → 0.1587",
         "bound 0.1587",
         "gap 0 (0.0 % of the possible gain)",
         "4 moves",
@@ -168,10 +168,35 @@ def test_many_changes_are_counted() -> None:
 # ---- moves
 
 
-def test_a_move_shows_from_to_bytes_leader_gain_and_reason() -> None:
+def test_a_move_shows_change_bytes_gain_and_reason() -> None:
     first = _cells(moves_table(shown(plan_ready()), 110))[0]
-    assert first[:5] == ["orders-0", "1 → 2", "11.0 MB", "1 → 2", "0.9"]
+    assert first[:5] == ["orders-0", "1 → 2", "11.0 MB", "49%", "49%"]
     assert first[5].startswith("relieves broker 1")
+
+
+def test_moves_are_listed_by_gain_per_byte_with_the_share_reached_so_far() -> None:
+    sizes = {0: 10_000, 1: 0, 2: None, 4: 10}
+    of = [
+        move.model_copy(update={"gain": 1.0, "bytes_to_copy": size})
+        for move, size in zip(moves(), sizes.values(), strict=True)
+    ]
+    view = plan_ready(of=plan().model_copy(update={"moves": tuple(of)}))
+    rows = _cells(moves_table(shown(view), 110))
+    assert [row[0] for row in rows] == ["orders-1", "orders-4", "orders-0", "orders-2"]
+    assert [row[4] for row in rows] == ["25%", "50%", "75%", "100%"]
+
+
+def test_changes_since_the_plan_viewed_before_are_marked() -> None:
+    first, second, *others = moves()
+    elsewhere = second.model_copy(update={"replicas_after": (BrokerId(3), BrokerId(2))})
+    since = plan(NEWER_HASH).model_copy(update={"moves": (first, elsewhere, others[0])})
+    now = plan().model_copy(update={"moves": (first, second, others[1])})
+    table = moves_table(shown(plan_ready(of=now)), 110, since)
+    marks = {row[1]: row[0] for row in _cells(table)}
+    assert marks == {"orders-0": "", "orders-1": "~", "orders-4": "+", "orders-2": "-"}
+    assert changes_text(now, since) == "since the previous plan: 1 new, 1 changed, 1 removed"
+    assert changes_text(now, now) == ""
+    assert table.rows[-1].key == "orders-2"
 
 
 def test_many_moves_are_truncated_and_counted() -> None:
@@ -290,6 +315,21 @@ def test_every_point_of_the_frontier_is_drawn_and_the_picked_one_stands_out() ->
     text = "".join(lines)
     assert text.count(PICKED) == 1
     assert text.count(POINT) == len(frontier.points) - 1
+
+
+def test_the_plan_is_marked_on_the_curve() -> None:
+    frontier = traced().frontier
+    text = "".join(plain(line) for line in plot(frontier, 0, 60, 20, 1))
+    assert text.count(PLAN[0]) == 1
+    text = "".join(plain(line) for line in plot(frontier, 1, 60, 20, 1))
+    assert text.count(PLAN[0]) == 0
+
+
+def test_the_axis_is_logarithmic() -> None:
+    scale = Scale(low=0.01, high=1.0)
+    assert [scale.row(v, 21) for v in (1.0, 0.1, 0.01, 0.0, 5.0)] == [0, 10, 20, 20, 0]
+    labels = scale.labels(21)
+    assert (labels[0], labels[10], labels[20]) == ("1", "0.1", "≤0.01")
 
 
 def test_without_space_the_frontier_is_not_drawn() -> None:

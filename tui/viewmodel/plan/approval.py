@@ -6,9 +6,11 @@ from control.loop.view import LoopView
 from executor.schedule.estimate import Forecast
 from model.ids import BrokerId
 from model.plan.plan import Plan
+from model.stop_rules import StopRules
 from model.units import bytes_text, count_text, rate_text, seconds_text
 from tui.viewmodel.brokers.gauges import SHORT
 from tui.viewmodel.plan.wording import listed
+from tui.viewmodel.run.stop_rules import armed
 
 PEAKS_NAMED = 3
 NAMED = 20
@@ -69,11 +71,22 @@ def takes(found: Forecast) -> str:
     more = len(peaks) - PEAKS_NAMED
     words += [f"and {count_text(more, 'more broker')}"] if more > 0 else []
     lines.append(f"peak disk use: {', '.join(words) or 'as now'}")
+    lines.append(f"peak extra traffic: {_traffic(found)}")
     if found.unknown:
         unknown = count_text(found.unknown, "move")
         lines.append(f"not included: {unknown} of unknown size")
     lines += [f"not all moves fit: {found.unfit[0]}"] if found.unfit else []
     return "\n".join(lines)
+
+
+def _traffic(found: Forecast) -> str:
+    """The brokers that send and receive most at once."""
+    ends = []
+    for word, rate in (("into", "in_per_s"), ("out of", "out_per_s")):
+        most, broker = max(((getattr(p, rate), b) for b, p in found.peaks.items()), default=(0, 0))
+        if most > 0:
+            ends.append(f"{rate_text(most)} {word} broker {broker}")
+    return ", ".join(ends) or "none"
 
 
 def _peak(broker: BrokerId, size: int, found: Forecast) -> str:
@@ -99,6 +112,17 @@ def asked(view: LoopView) -> str:
     """A line on the operator's requests; empty if there are none."""
     words = ", ".join(view.proposed.asks.words())
     return f"requested: {words}\n" if words else ""
+
+
+def rivals_line(view: LoopView) -> str:
+    """A line on competing rebalancers; empty while none is known."""
+    found = "; ".join(view.proposed.rivals)
+    return f"! competing rebalancers: {found}\n" if found else ""
+
+
+def rules_lines(rules: StopRules) -> str:
+    """What will pause or stop the run, a line for each reaction."""
+    return "".join(f"{line}\n" for line in armed(rules)) or "! no stop rule is armed\n"
 
 
 def throttle_line(throttle: int | str | None) -> str:

@@ -1,8 +1,10 @@
 """The frontier as a plot of characters, and a description of one of its points."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from textwrap import wrap
+from typing import NamedTuple
 
 from control.planning.frontier_points import point_of
 from control.planning.plan_view import TracedFrontier
@@ -13,8 +15,12 @@ from tui.viewmodel.cells import Cell, Role, Span, cell
 
 POINT = "●"
 PICKED = "◆"
+PLAN = ("■", Role.STRONG)
+"""The point of the plan."""
 SHADE = "░"
 """Area proven to be out of reach."""
+LEAST_SHARE = 1e-4
+"""The lower end of the axis, as a share of the upper one."""
 LABELS = 9
 """Width of the axis labels on the left."""
 LEAST_WIDTH, LEAST_HEIGHT = LABELS + 12, 5
@@ -25,32 +31,69 @@ MEASURES = {
 }
 
 
-def plot(frontier: Frontier, picked: int, width: int, height: int) -> tuple[Cell, ...]:
-    """Plot imbalance over moves: points, the picked one, and the unreachable area."""
+def plot(
+    frontier: Frontier, picked: int, width: int, height: int, planned: int | None = None
+) -> tuple[Cell, ...]:
+    """Plot imbalance, on a logarithmic axis, over moves.
+
+    Points, the picked one, that of the plan, and the area that no plan can reach.
+    """
     if width < LEAST_WIDTH or height < LEAST_HEIGHT:
         return (cell("Too little space to draw the frontier.", Role.MUTED),)
     columns, rows = width - LABELS, height - 2
     most = max((p.cost for p in frontier.points), default=0.0) or 1.0
-    top = max((p.balance for p in frontier.points), default=0.0) or 1.0
+    scale = scale_of(frontier)
     grid = [[Span(" ")] * columns for _ in range(rows)]
     for column in range(columns):
-        edge = _bound_at(frontier.lower, most * column / (columns - 1)) / top
-        for row in range(rows - int(edge * rows), rows):
+        bound = _bound_at(frontier.lower, most * column / (columns - 1))
+        for row in range(scale.row(bound, rows) + 1, rows):
             grid[row][column] = Span(SHADE, Role.MUTED)
-    order = sorted(range(len(frontier.points)), key=lambda i: i == picked)
+    order = sorted(range(len(frontier.points)), key=lambda i: (i == picked, i == planned))
     for i in order:
         point = frontier.points[i]
         column = round((columns - 1) * point.cost / most)
-        row = rows - 1 - min(rows - 1, round((rows - 1) * point.balance / top))
-        chosen = i == picked
-        role = Role.ALARM if chosen else Role.GOOD
-        grid[row][column] = Span(PICKED if chosen else POINT, role)
-    labels = [f"{top:.3g}", *[""] * (rows - 2), "0"]
+        letter, role = PLAN if i == planned else (POINT, Role.GOOD)
+        letter, role = (PICKED, Role.ALARM) if i == picked else (letter, role)
+        grid[scale.row(point.balance, rows)][column] = Span(letter, role)
+    labels = scale.labels(rows)
     lines = [
         (Span(f"{label:>{LABELS - 2}} │", Role.MUTED), *row)
         for label, row in zip(labels, grid, strict=True)
     ]
     return (*lines, *_axis(columns, most))
+
+
+class Scale(NamedTuple):
+    """A logarithmic axis; both ends are above 0."""
+
+    low: float
+    high: float
+
+    def row(self, value: float, rows: int) -> int:
+        """The row of a value, counted from the top; what is off the axis is at its end."""
+        if value <= self.low:
+            return rows - 1
+        share = math.log(value / self.low) / math.log(self.high / self.low)
+        return max(0, rows - 1 - round((rows - 1) * share))
+
+    def labels(self, rows: int) -> list[str]:
+        """The ends of the axis, and powers of ten between them where rows are free."""
+        found = [""] * rows
+        found[0], found[-1] = f"{self.high:.3g}", f"≤{self.low:.2g}"
+        first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
+        for power in range(first, last + 1):
+            row = self.row(10.0**power, rows)
+            if 0 < row < rows - 1:
+                found[row] = f"{10.0**power:.3g}"
+        return found
+
+
+def scale_of(frontier: Frontier) -> Scale:
+    """An axis that holds every point above 0, and four powers of ten at most."""
+    balances = [p.balance for p in frontier.points if p.balance > 0]
+    high = max(balances, default=1.0)
+    low = max(min(balances, default=high) / 2, high * LEAST_SHARE)
+    return Scale(low=low, high=high)
 
 
 def _axis(columns: int, most: float) -> tuple[Cell, Cell]:

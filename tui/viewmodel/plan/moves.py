@@ -1,10 +1,13 @@
 """The table of moves, and one move in full."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from textwrap import wrap
+from typing import NamedTuple
 
 from model.evaluate import prices_of
-from model.ids import BrokerId
+from model.ids import BrokerId, PartitionId
 from model.plan.plan import BrokerChange, Move, Plan
 from model.units import bytes_text, count_text, deviation_text
 from tui.viewmodel.brokers.gauges import SHORT
@@ -20,74 +23,147 @@ from tui.viewmodel.cells import (
     shorten_words,
 )
 from tui.viewmodel.plan.shown_plan import Shown
-from tui.viewmodel.plan.wording import MOVES_SHOWN, REASON_LEAST, from_to
+from tui.viewmodel.plan.wording import MOVES_SHOWN, REASON_LEAST, change_text
 
 COLUMNS = (
-    Column("brokers", "from → to", 12),
+    Column("brokers", "change", 12),
     Column("bytes", "  to copy", 10),
-    Column("leader", "leader", 9),
-    Column("gain", "   gain", 8),
+    Column("gain", " gain", 6),
+    Column("sum", "so far", 7),
 )
 """The columns between partition and reason."""
+MARKS = {"+": "new", "~": "changed", "-": "removed"}
+"""What has changed since the plan that was viewed before."""
 
 
-def moves_table(shown: Shown, width: int) -> Table:
-    """The moves, largest gain first."""
-    moves = shown.plan.moves if shown.plan is not None else ()
-    columns = _columns(moves[:MOVES_SHOWN], width)
+def by_gain_per_byte(moves: Iterable[Move]) -> list[Move]:
+    """What gains most for its bytes first; what copies nothing before the rest.
+
+    One may stop after any of them. Moves of unknown size come last.
+    """
+    return sorted(moves, key=_rank)
+
+
+def _rank(move: Move) -> tuple[int, float]:
+    if move.bytes_to_copy is None:
+        return 2, -move.gain
+    if not move.bytes_to_copy:
+        return 0, -move.gain
+    return 1, -move.gain / move.bytes_to_copy
+
+
+def mark_of(move: Move, since: Mapping[PartitionId, Move] | None) -> str:
+    """`+` for a new move, `~` for a changed one; blank for an old one."""
+    if since is None:
+        return ""
+    before = since.get(move.id)
+    if before is None:
+        return "+"
+    same = before.replicas_after == move.replicas_after
+    return "" if same and before.leader_after == move.leader_after else "~"
+
+
+def removed_since(plan: Plan, since: Plan | None) -> list[Move]:
+    """The moves of an earlier plan whose partitions this plan does not move."""
+    kept = {move.id for move in plan.moves}
+    return [move for move in since.moves if move.id not in kept] if since else []
+
+
+def changes_text(plan: Plan, since: Plan | None) -> str:
+    """`2 new, 1 changed, 3 removed`; empty if nothing has changed."""
+    if since is None or since.hash == plan.hash:
+        return ""
+    before = {move.id: move for move in since.moves}
+    counts = Counter(mark_of(move, before) for move in plan.moves)
+    counts["-"] = len(removed_since(plan, since))
+    found = [f"{counts[m]:,} {word}" for m, word in MARKS.items() if counts[m]]
+    return f"since the previous plan: {', '.join(found)}" if found else ""
+
+
+def moves_table(shown: Shown, width: int, since: Plan | None = None) -> Table:
+    """The moves by gain per byte, with the share of the gain reached so far.
+
+    since: the plan that was viewed before; what has changed is marked, and moves that
+    are no longer planned are at the end.
+    """
+    plan = shown.plan
+    moves = by_gain_per_byte(plan.moves) if plan is not None else []
+    shares = list(accumulate(max(0.0, move.gain) for move in moves))
+    drawn = moves[:MOVES_SHOWN]
+    lost = removed_since(plan, since)[:MOVES_SHOWN] if plan is not None else []
+    columns = _columns((*drawn, *lost), width, marks=since is not None)
+    before = {m.id: m for m in since.moves} if since is not None else None
+    total = shares[-1] if shares else 0.0
+    rows = [
+        _row(move, columns, mark_of(move, before), _Gain(move.gain, so_far, total))
+        for move, so_far in zip(drawn, shares, strict=False)
+    ]
+    rows += [_row(move, columns, "-", None) for move in lost]
     more = len(moves) - MOVES_SHOWN
     return Table(
         columns=columns,
-        rows=tuple(_row(m, columns) for m in moves[:MOVES_SHOWN]),
+        rows=tuple(rows),
         why_empty=shown.why_none,
         note=f"and {count_text(more, 'more move')}" if more > 0 else "",
     )
 
 
-def _columns(moves: tuple[Move, ...], width: int) -> tuple[Column, ...]:
-    """Fit the brokers, give partitions up to a third, and the reason the rest.
+class _Gain(NamedTuple):
+    """The gain of a move, of all moves up to it, and of the plan."""
+
+    own: float
+    so_far: float
+    total: float
+
+    def share(self, of: float) -> str:
+        return f"{of / self.total:.0%}" if self.total > 0 else "-"
+
+
+def _columns(moves: Sequence[Move], width: int, *, marks: bool) -> tuple[Column, ...]:
+    """Fit the changes, give partitions up to a third, and the reason the rest.
 
     A truncated list of brokers could be mistaken for another one.
     """
     longest = max((len(str(m.id)) for m in moves), default=0)
     name_width = max(len("partition"), longest) + 1
+    mark = (Column("mark", "", 2),) if marks else ()
     first = Column("partition", "partition", min(name_width, max(16, width // 3)))
-    needed = {
-        "brokers": max((len(from_to(m)) for m in moves), default=0) + 1,
-        "leader": max((len(_leader(m)) for m in moves), default=0) + 1,
+    needed = max((len(change_text(m)) for m in moves), default=0) + 1
+    change, *others = COLUMNS
+    middle = [change._replace(width=max(change.width, needed)), *others]
+    left = width - first.width - 2 * marks - sum(c.width for c in middle)
+    return (*mark, first, *middle, Column("reason", "reason", max(REASON_LEAST, left)))
+
+
+def _row(move: Move, columns: tuple[Column, ...], mark: str, gain: _Gain | None) -> Row:
+    """A row; gain: None for a move that is no longer planned."""
+    width = {column.key: column.width for column in columns}
+    gone = gain is None
+    role = Role.MUTED if gone else Role.PLAIN
+    reason = "no longer planned" if gone else move.reason_text
+    cells = {
+        "mark": cell(mark, Role.STRONG),
+        "partition": cell(shorten_middle(str(move.id), width["partition"] - 1), role),
+        "brokers": cell(change_text(move), role),
+        "bytes": right(bytes_text(move.bytes_to_copy), width["bytes"], role),
+        "gain": right(gain.share(gain.own) if gain else "", width["gain"]),
+        "sum": right(gain.share(gain.so_far) if gain else "", width["sum"]),
+        "reason": cell(shorten_words(reason, width["reason"]), role),
     }
-    middle = [c._replace(width=max(c.width, needed.get(c.key, 0))) for c in COLUMNS]
-    left = width - first.width - sum(c.width for c in middle)
-    return (first, *middle, Column("reason", "reason", max(REASON_LEAST, left)))
-
-
-def _row(move: Move, columns: tuple[Column, ...]) -> Row:
-    partition, _, size, _, gain, reason = columns
+    values: dict[str, float | str] = {
+        "mark": mark,
+        "partition": str(move.id),
+        "brokers": change_text(move),
+        "bytes": -1 if move.bytes_to_copy is None else move.bytes_to_copy,
+        "gain": gain.own if gain else -1.0,
+        "sum": gain.so_far if gain else -1.0,
+        "reason": reason,
+    }
     return Row(
         key=str(move.id),
-        cells=(
-            cell(shorten_middle(str(move.id), partition.width - 1)),
-            cell(from_to(move)),
-            right(bytes_text(move.bytes_to_copy), size.width),
-            cell(_leader(move)),
-            right(f"{move.gain:.3g}", gain.width),
-            cell(shorten_words(move.reason_text, reason.width)),
-        ),
-        values=(
-            str(move.id),
-            from_to(move),
-            -1 if move.bytes_to_copy is None else move.bytes_to_copy,
-            _leader(move),
-            move.gain,
-            move.reason_text,
-        ),
+        cells=tuple(cells[column.key] for column in columns),
+        values=tuple(values[column.key] for column in columns),
     )
-
-
-def _leader(move: Move) -> str:
-    if move.leader_before == move.leader_after:
-        return "same"
-    return f"{move.leader_before} → {move.leader_after}"
 
 
 # ---- one move

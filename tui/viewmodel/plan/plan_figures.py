@@ -117,24 +117,24 @@ def _solving(solving: Solving, now_ms: int) -> list[Cell]:
 def _of_plan(plan: Plan) -> list[Cell]:
     gap = plan.gap if plan.gap_share > NO_GAP else 0.0
     gap_words = f"{gap:.2g} ({percent_text(plan.gap_share)} of the possible gain)"
-    items = [
-        cell(plan.status.value.upper(), Role.STRONG),
-        cell(f"imbalance {plan.objective_before:.4g} → {plan.objective:.4g}"),
-        cell(f"bound {plan.bound:.4g}"),
-        cell(f"gap {gap_words}"),
-        cell(count_text(len(plan.moves), "move")),
-        cell(count_text(plan.leader_changes, "leader change")),
-        cell(f"{bytes_text(plan.bytes_to_copy)} to copy"),
-    ]
-    if plan.leaders_only_text:
-        items.append(cell(plan.leaders_only_text))
     spreads = [
         f"{SHORT.get(key, key)} {plan.spread(key, after=False):.0%} → "
         f"{plan.spread(key, after=True):.0%}"
         for key in plan.levels
     ]
-    if spreads:
-        items.append(cell(f"largest deviation {', '.join(spreads)}"))
+    items = [
+        cell(count_text(len(plan.moves), "move"), Role.STRONG),
+        cell(count_text(plan.leader_changes, "leader change")),
+        cell(f"{bytes_text(plan.bytes_to_copy)} to copy"),
+        *([cell(f"largest deviation {', '.join(spreads)}", Role.STRONG)] if spreads else []),
+        *([cell(plan.leaders_only_text)] if plan.leaders_only_text else []),
+        cell(
+            f"{plan.status.value.upper()}: imbalance score {plan.objective_before:.4g} → "
+            f"{plan.objective:.4g}"
+        ),
+        cell(f"bound {plan.bound:.4g}"),
+        cell(f"gap {gap_words}"),
+    ]
     if plan.limited_by:
         items.append(cell(f"limited by: {plan.limited_by}"))
     return items

@@ -32,11 +32,19 @@ def why_no_plan(view: LoopView) -> str:
             return f"There is no plan: {view.message}."
 
 
-def from_to(move: Move) -> str:
-    """`1 → 2`: the replicas that change, or whole lists if only their order does."""
+def change_text(move: Move) -> str:
+    """What a move changes: `1 → 2`, `1 → 2, leader 1 → 3`, `leader 1 → 5`, `order 1,2 → 2,1`.
+
+    The only replica of a partition takes its leadership along.
+    """
+    leader = ""
+    if move.leader_before != move.leader_after:
+        leader = f"leader {move.leader_before} → {move.leader_after}"
     if move.added or move.removed:
-        return f"{listed(move.removed)} → {listed(move.added)}"
-    return f"{listed(move.replicas_before)} → {listed(move.replicas_after)}"
+        moved = f"{listed(move.removed)} → {listed(move.added)}"
+        return f"{moved}, {leader}" if leader and len(move.replicas_after) > 1 else moved
+    order = f"order {listed(move.replicas_before)} → {listed(move.replicas_after)}"
+    return leader or order
 
 
 def listed(brokers: tuple[BrokerId, ...]) -> str:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 from control.loop.view import LoopView
 from executor.journal.run_history import PastRun
-from model.plan.plan import Move
 from model.run import BrokerBalance, MoveProgress, MoveState, RunProgress, RunState
 from model.units import bytes_text, count_text, rate_text, seconds_text
 from tui.screen_state import Moment
@@ -26,7 +25,7 @@ from tui.viewmodel.cells import (
     shorten_middle,
     shorten_words,
 )
-from tui.viewmodel.plan.wording import listed
+from tui.viewmodel.plan.wording import change_text
 from tui.viewmodel.run.progress import (
     ACTIVE,
     bytes_copied,
@@ -284,7 +283,7 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
     """Fit the brokers, limit the partitions, give the rest to the reason."""
     if width >= ROOMY:
         middle = [
-            Column("brokers", "from → to", 15),
+            Column("brokers", "change", 15),
             Column("state", "state", 8),
             Column("done", "copied", BAR + 6),
             Column("bytes", "   to copy", 10),
@@ -294,13 +293,13 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
         ]
     else:
         middle = [
-            Column("brokers", "from → to", 13),
+            Column("brokers", "change", 13),
             Column("state", "state", 8),
             Column("done", "", 5),
             Column("bytes", "   to copy", 10),
             Column("time", "       time", 12),
         ]
-    needed = max((len(_brokers(m.move)) for m in moves), default=0) + 1
+    needed = max((len(change_text(m.move)) for m in moves), default=0) + 1
     middle[0] = middle[0]._replace(width=max(middle[0].width, needed))
     longest = max((len(str(m.move.id)) for m in moves), default=0)
     name_width = max(len("partition"), longest) + 1
@@ -313,7 +312,7 @@ def _row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
     width = {c.key: c.width for c in columns}
     cells = {
         "partition": cell(shorten_middle(str(item.move.id), width["partition"] - 1)),
-        "brokers": cell(_brokers(item.move)),
+        "brokers": cell(change_text(item.move)),
         "state": cell(MOVE_TEXT.get(item.state, item.state.value), MOVE_ROLES[item.state]),
         "done": _done(item, width["done"]),
         "bytes": right(bytes_text(item.move.bytes_to_copy), width["bytes"]),
@@ -325,13 +324,6 @@ def _row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
         cells["rate"] = right("-" if rate is None else rate_text(rate), width["rate"])
         cells["stall"] = right(_stall(item), width["stall"])
     return Row(key=str(item.move.id), cells=tuple(cells[c.key] for c in columns))
-
-
-def _brokers(move: Move) -> str:
-    """`1 → 2`: the replicas that change, or else the leader."""
-    if move.added or move.removed:
-        return f"{listed(move.removed)} → {listed(move.added)}"
-    return f"leader {move.leader_before} → {move.leader_after}"
 
 
 def _done(item: MoveProgress, width: int) -> Cell:
