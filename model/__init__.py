@@ -48,6 +48,7 @@ PUBLIC = (
     "snapshot.replication",
     "snapshot.snapshot",
     "snapshot.state_file",
+    "snapshot.topic_report",
     "snapshot.topic_skew",
     "snapshot.what_if",
     "snapshot.what_if_grid",

@@ -22,6 +22,7 @@ SUMMARIES: Final = {
     "Observe": {
         "status": "Show brokers, their loads and how balanced they are.",
         "why": "Show what run --auto decided last, why, and when it reconsiders.",
+        "topics": "Show the load of each topic, and how evenly it is spread over the brokers.",
         "info": "Show which metric sources were detected and which one each load comes from.",
         "record": "Record what is measured on a cluster, for replay.",
         "replay": "Recompute the loads of a recorded state, as if it were live.",

@@ -506,6 +506,48 @@ class JournalSummary(Answer):
     may_be_set: tuple[str, ...]
 
 
+class TopicAnswer(Answer):
+    """A topic in the figures of Kafka Manager (CMAK); shares are of 1."""
+
+    topic: str
+    internal: bool
+    excluded: bool
+    """Whether the goals exclude it from plans."""
+    partitions: int
+    replicas: int
+    """Of all partitions."""
+    brokers: int
+    """Brokers that hold any replica."""
+    brokers_spread: Figure
+    """Share of the brokers that are not dead which hold any replica."""
+    brokers_skew: Figure
+    """Share of the holding brokers that have more replicas than the average over them, rounded
+    up."""
+    leader_skew: Figure
+    """The same of leaders."""
+    preferred_leaders: Figure
+    """Share of the partitions that their preferred leader leads."""
+    replicas_per_broker: tuple[int, int]
+    """Fewest and most."""
+    even_replicas_per_broker: tuple[int, int]
+    """The same, were they spread evenly."""
+    offline_partitions: int
+    """Partitions without a leader."""
+    load: Figures
+    """Bytes/s from producers and to consumers."""
+    size_bytes: int
+    """Of all partitions, one replica each."""
+
+
+class TopicsAnswer(Answer):
+    """`topics`."""
+
+    cluster_id: str
+    taken_at: str
+    topics: tuple[TopicAnswer, ...]
+    """By name."""
+
+
 class JournalAnswer(Answer):
     """`journal verify` and `journal repair`."""
 
@@ -541,6 +583,7 @@ class WhyAnswer(Answer):
 
 ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "status-output": StatusAnswer,
+    "topics-output": TopicsAnswer,
     "info-output": InfoAnswer,
     "record-output": RecordAnswer,
     "generate-output": GenerateAnswer,

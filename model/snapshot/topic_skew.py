@@ -153,6 +153,8 @@ class TopicSkews:
 
     partitions: Ints
     replicas: Ints
+    brokers: Ints
+    """Brokers that hold any replica."""
     brokers_skewed: Floats
     leaders_skewed: Floats
     spread: Floats
@@ -197,6 +199,7 @@ def topic_skews(snapshot: Snapshot) -> TopicSkews:
     return TopicSkews(
         partitions=partitions,
         replicas=replicas,
+        brokers=holding,
         brokers_skewed=per_topic(_above(holdings, -(-replicas // some))) / some,
         leaders_skewed=per_topic(_above(leads, -(-partitions // some))) / some,
         spread=holding / max(1, live),

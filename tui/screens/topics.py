@@ -26,10 +26,11 @@ class TopicPanel(Vertical):
     HELP = """\
 ## Topics
 
-The figures are those of CMAK (Kafka Manager). `skew b/l`: the share of the topic's
-brokers that have more of its replicas, and more of its leaders, than the average over
-its brokers. `spread`: the share of all brokers that have a replica of it. `pref`: the
-share of its partitions led by their preferred leader.
+The figures are those of CMAK (Kafka Manager). `brokers`: how many have a replica of
+the topic; `spread`: their share of all brokers. `skew`: the share of its brokers that
+have more of its replicas than the average over its brokers, rounded up; `leader skew`
+or `lead`: the same of its leaders. `pref`: the share of its partitions led by their
+preferred leader.
 
 `per broker`: the fewest and most replicas on a broker, and how many each would have if
 they were spread evenly; `!` if they are not.

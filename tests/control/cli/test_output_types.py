@@ -61,6 +61,7 @@ def checked(text: str, name: str) -> dict[str, Any]:
     [
         (("plan", *FROM), "plan-output"),
         (("plan", *FROM, "--topic", "orders"), "plan-output"),
+        (("topics", *FROM), "topics-output"),
         (("frontier", *FROM), "frontier"),
         (("what-if", "--add-broker", "1", *FROM), "what-if"),
         (("assign", "new", "-p", "4", "-r", "2", *FROM), "assign-output"),

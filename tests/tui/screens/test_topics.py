@@ -59,7 +59,21 @@ def test_a_topic_shows_its_load_and_cmaks_figures() -> None:
 
 def test_cmaks_figures_are_shown_at_eighty_columns() -> None:
     keys = {c.key for c in _topics(solving(), 76).columns}
-    assert {"skewed", "spread", "each", "preferred"} <= keys
+    assert {"skewed", "leaders", "spread", "brokers", "each", "preferred"} <= keys
+
+
+@pytest.mark.parametrize("width", [56, 76, 96, 116, 156, 196])
+def test_no_column_is_off_screen(width: int) -> None:
+    columns = _topics(crowded(3, 30, 1230), width).columns
+    assert sum(column.width for column in columns) == width
+    assert {"skewed", "leaders", "spread", "preferred"} <= {c.key for c in columns}
+
+
+def test_partitions_without_a_leader_are_an_alarm() -> None:
+    odd = clusters.snapshot(clusters.brokers(3), [(1, 2), (1, 2), (1, 2)], leaders=[1, 2, -1])
+    view = replace(solving(), snapshot=odd)
+    assert _cells(_topics(view))["note"] == "1 OFFLINE"
+    assert _cells(_topics(view, 76))["partitions"] == "!3"
 
 
 def test_an_evenly_spread_topic_has_no_marker() -> None:
@@ -186,7 +200,8 @@ async def test_the_wheel_scrolls_rows_under_a_header_that_stays() -> None:
         assert table.render_line(1).text != first
         assert table.cursor_row == 0
         await on.press("end")
-        assert table.render_line(table.size.height - 1).text[1:].startswith("topic-000499")
+        assert table.render_line(table.size.height - 1).text.startswith("▌topic-000")
+        assert (table.key_at_cursor or "").startswith("topic-000499")
 
 
 async def test_a_topic_deleted_meanwhile_is_reported() -> None:

@@ -1,60 +1,36 @@
 """The table of topics: load, skew, and what excludes them from plans."""
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
 from control.loop.view import LoopView
 from model.goals.goals import Goals
-from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
-from model.snapshot.topic_skew import TopicSkews, topic_skews
+from model.snapshot.snapshot import Floats, Ints, Snapshot, Topic
+from model.snapshot.topic_report import TopicReport, topic_report
+from model.snapshot.topic_skew import TopicSkews
 from model.units import count_text, short_text
-from tui.viewmodel.cells import Cell, Column, Role, Row, Table, cell, right, shorten_middle
+from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, right, shorten_middle
 from tui.viewmodel.memoize import memoized, memoized_while
 from tui.viewmodel.plan.cooldowns import cooldown_counts
 from tui.viewmodel.sort_filter import Wish, marked, no_match
 
 ROWS_SHOWN = 500
 """Rows of the table; further ones are only counted."""
-ROOMY = 100
-"""Width from which the table has all of its columns."""
-WITH_SPREAD = 73
-"""Width from which all of CMAK's figures are displayed."""
-LEAST_NAME = 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Figures:
-    """The figures of all topics, (topics,) each."""
-
-    skews: TopicSkews
-    net_in: Floats
-    """Bytes/s from producers; unknown loads count as 0."""
-    net_out: Floats
-    size: Floats
-    """Bytes of all partitions' logs, one replica each."""
+ROOMY = 96
+"""Width from which all loads are shown."""
+WIDE = 132
+"""Width from which all counts are shown, and names are written out."""
+WITH_NOTE = 112
+"""Width from which a note is shown; below, partitions without a leader mark their count."""
+WITH_LOADS = 72
+"""Width from which brokers, and the replicas on each, are shown."""
+LEAST_NAME = 15
 
 
 @memoized
-def _figures(snapshot: Snapshot) -> _Figures:
-    columns, topics = snapshot.partitions, len(snapshot.header.topics)
-
-    def sums(values: Floats) -> Floats:
-        summed = np.bincount(columns.topic, np.nan_to_num(values), topics)
-        return summed.astype(np.float64, copy=False)
-
-    def load(resource: Resource) -> Floats:
-        if resource not in snapshot.header.resources:
-            return np.zeros(topics)
-        return sums(columns.loads[:, snapshot.header.resources.index(resource)])
-
-    return _Figures(
-        skews=topic_skews(snapshot),
-        net_in=load(Resource.NET_IN),
-        net_out=load(Resource.NET_OUT),
-        size=sums(np.maximum(0, columns.size_bytes).astype(np.float64)),
-    )
+def _figures(snapshot: Snapshot) -> TopicReport:
+    return topic_report(snapshot)
 
 
 @memoized_while(lambda view, *others: (view.snapshot, view.at_ms, *others))
@@ -105,14 +81,17 @@ def _order(snapshot: Snapshot, wish: Wish) -> Ints:
     return order
 
 
-def _values(figures: _Figures) -> dict[str, Floats]:
+def _values(figures: TopicReport) -> dict[str, Floats]:
     skews = figures.skews
     return {
         "partitions": skews.partitions.astype(np.float64),
         "in": figures.net_in,
         "out": figures.net_out,
         "size": figures.size,
-        "skewed": np.maximum(skews.brokers_skewed, skews.leaders_skewed),
+        "replicas": skews.replicas.astype(np.float64),
+        "brokers": skews.brokers.astype(np.float64),
+        "skewed": skews.brokers_skewed,
+        "leaders": skews.leaders_skewed,
         "spread": skews.spread,
         "each": (skews.most - skews.optimum_most).astype(np.float64),
         "preferred": skews.preferred_leaders,
@@ -120,17 +99,21 @@ def _values(figures: _Figures) -> dict[str, Floats]:
 
 
 def _columns(width: int) -> tuple[Column, ...]:
-    roomy = width >= ROOMY
+    """CMAK's figures at every width; where there is room, the others."""
+    roomy, wide = width >= ROOMY, width >= WIDE
     others = [
-        Column("partitions", "parts", 7),
-        Column("in", "in B/s", 7),
-        Column("out", "out B/s", 8),
-        *([Column("size", "size B", 7)] if roomy else []),
-        Column("skewed", "skew b/l", 10),
-        *([Column("spread", "spread", 7)] if width >= WITH_SPREAD else []),
-        Column("each", "per broker", 14),
-        Column("preferred", "pref", 6),
-        *([Column("note", "", 16)] if roomy else []),
+        Column("partitions", " parts", 7),
+        *([Column("replicas", "   reps", 8)] if wide else []),
+        *([Column("brokers", "brokers", 8)] if width >= WITH_LOADS else []),
+        Column("spread", "spread", 7),
+        Column("skewed", " skew", 6),
+        Column("leaders", "leader skew", 12) if wide else Column("leaders", " lead", 6),
+        *([Column("each", "per broker", 16 if roomy else 15)] if width >= WITH_LOADS else []),
+        Column("preferred", " pref", 6),
+        Column("in", " in B/s", 8) if roomy else Column("in", "  in", 6),
+        *([Column("out", "out B/s", 8)] if roomy else []),
+        *([Column("size", " size B", 8)] if roomy else []),
+        *([Column("note", "", 16)] if width >= WITH_NOTE else []),
     ]
     left = width - sum(c.width for c in others)
     return (Column("topic", "topic", max(LEAST_NAME, left)), *others)
@@ -141,16 +124,20 @@ def _row(
 ) -> Row:
     topic, figures = snapshot.header.topics[at], _figures(snapshot)
     skews = figures.skews
+    offline = 0 if columns[-1].key == "note" else int(figures.offline[at])
     words = {
-        "partitions": cell(f"{skews.partitions[at]:,}"),
+        "partitions": _partitions(int(skews.partitions[at]), offline),
         "in": cell(short_text(figures.net_in[at])),
         "out": cell(short_text(figures.net_out[at])),
         "size": cell(short_text(figures.size[at])),
-        "skewed": _skewed(skews, at),
+        "replicas": cell(f"{skews.replicas[at]:,}"),
+        "brokers": cell(f"{skews.brokers[at]:,}"),
+        "skewed": _skewed(skews.brokers_skewed[at]),
+        "leaders": _skewed(skews.leaders_skewed[at]),
         "spread": cell(f"{skews.spread[at]:.0%}"),
         "each": _each(skews, at),
         "preferred": _preferred(skews, at),
-        "note": _note(goals, topic.name, internal=topic.internal, cooling=cooling),
+        "note": _note(goals, topic, int(figures.offline[at]), cooling),
     }
     name = cell(shorten_middle(topic.name, columns[0].width - 1), Role.STRONG)
     cells = (_to_the_right(words[c.key], c) for c in columns[1:])
@@ -163,10 +150,13 @@ def _to_the_right(words: Cell, column: Column) -> Cell:
     return right(words[0].text, column.width, words[0].role)
 
 
-def _skewed(skews: TopicSkews, at: int) -> Cell:
-    brokers, leaders = skews.brokers_skewed[at], skews.leaders_skewed[at]
-    role = Role.UNDER if brokers or leaders else Role.GOOD
-    return cell(f"{brokers:.0%}/{leaders:.0%}", role)
+def _partitions(count: int, offline: int) -> Cell:
+    """The partitions; an alarm if some have no leader and no note tells so."""
+    return cell(f"!{count:,}", Role.ALARM) if offline else cell(f"{count:,}")
+
+
+def _skewed(share: float) -> Cell:
+    return cell(f"{share:.0%}", Role.UNDER if share else Role.GOOD)
 
 
 def _each(skews: TopicSkews, at: int) -> Cell:
@@ -184,8 +174,12 @@ def _preferred(skews: TopicSkews, at: int) -> Cell:
     return cell(f"{int(100 * share)}%", Role.GOOD if share == 1 else Role.UNDER)
 
 
-def _note(goals: Goals, name: str, *, internal: bool, cooling: Counter[str]) -> Cell:
+def _note(goals: Goals, topic: Topic, offline: int, cooling: Counter[str]) -> Cell:
+    name = topic.name
     found = ["excluded"] if goals.excludes(name) else []
-    found += ["internal"] if internal else []
+    found += ["internal"] if topic.internal else []
     found += [f"{cooling[name]} in cooldown"] if cooling[name] else []
-    return cell(" " + ", ".join(found), Role.MUTED)
+    words = Span(" " + ", ".join(found), Role.MUTED)
+    if not offline:
+        return (words,)
+    return (Span(f" {offline:,} OFFLINE ", Role.ALARM), words)
