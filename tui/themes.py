@@ -26,7 +26,7 @@ brightness; none has to be distinguished by red against green."""
 
 ASCII = dict(zip("▏▎▍▌▋▊▉█▕▐░│«»", "   ##### #.|<>", strict=True))
 ASCII |= dict(zip("▁▂▃▄▅▆▇▔", "_.:-=+*-", strict=True))
-ASCII |= dict(zip("●◆■≤", "o@*<", strict=True))
+ASCII |= dict(zip("●◆■≤†", "o@*<x", strict=True))
 ASCII |= dict(zip("→←↑↓▲▼…·•", "><^v^v~.*", strict=True))
 ASCII |= dict.fromkeys("─━═╴╶╸╺", "-") | dict.fromkeys("┃║╷╵╹╻", "|")
 ASCII |= dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼╋", "+")

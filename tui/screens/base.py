@@ -14,6 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from model.errors import PlimsollError
+from model.run import RunState
 from tui.host import Host
 from tui.screen_state import Moment
 from tui.screens.too_small import LEAST_COLUMNS, LEAST_LINES, TOO_SMALL
@@ -24,6 +25,7 @@ from tui.widgets.mode_bar import ModeBar
 
 FREEZE = "screen.freeze"
 PAUSE = "run.pause"
+STOP = "run.stop"
 
 
 class LiveScreen(Screen[None]):
@@ -142,9 +144,16 @@ class LiveScreen(Screen[None]):
         if binding.binding.id == PAUSE and self._newest.paused:
             # The key beside it resumes; this one still does as well.
             return binding._replace(binding=replace(binding.binding, show=False))
+        run = self._newest.view.run
+        if binding.binding.id == STOP and run is not None and run.state is RunState.STOPPING:
+            # What the key does from now on.
+            abort = replace(binding.binding, description="Abort run")
+            binding = binding._replace(binding=abort)
         reason = refusal(binding.binding.action, self._newest)
         return binding._replace(tooltip=reason) if reason else binding
 
 
 def _refusals(moment: Moment) -> list[str | bool | None]:
-    return [moment.paused, *(refusal(a, moment) for a in ACTIONS)]
+    run = moment.view.run
+    stopping = run is not None and run.state is RunState.STOPPING
+    return [moment.paused, stopping, *(refusal(a, moment) for a in ACTIONS)]

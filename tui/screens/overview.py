@@ -3,13 +3,14 @@
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from model.ids import BrokerId
 from tui.screen_state import Moment
 from tui.screens.base import LiveScreen
+from tui.screens.broker_partitions import BrokerPartitionsScreen
 from tui.widgets.broker_detail import BrokerDetail
 from tui.widgets.broker_panel import BrokerPanel
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.log_pane import LogPane
+from tui.widgets.map_pane import MapPane
 
 NEWEST = 100
 """Log lines shown here; the log screen shows all of them."""
@@ -36,8 +37,25 @@ class OverviewScreen(LiveScreen):
         event.stop()
         self._show_detail()
 
+    def on_data_table_row_selected(self, event: KeyedTable.RowSelected) -> None:
+        event.stop()
+        self._open()
+
+    def on_map_pane_chosen(self, event: MapPane.Chosen) -> None:
+        event.stop()
+        self._open()
+
+    def _open(self) -> None:
+        """Show the partitions of the selected broker."""
+        broker = self.query_one(BrokerPanel).selected
+        if self.moment is not None and broker is not None:
+            self.app.push_screen(BrokerPartitionsScreen(self.moment, broker))
+
+    def on_map_pane_moved(self, event: MapPane.Moved) -> None:
+        event.stop()
+        self._show_detail()
+
     def _show_detail(self) -> None:
         if self.moment is not None:
-            key = self.query_one("#brokers", KeyedTable).key_at_cursor
-            broker = BrokerId(int(key)) if key is not None else None
+            broker = self.query_one(BrokerPanel).selected
             self.query_one(BrokerDetail).show_broker(self.moment, broker)

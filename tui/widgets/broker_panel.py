@@ -6,7 +6,10 @@ from textual.containers import Vertical
 from textual.events import Resize
 
 from control.loop.view import Phase
+from model.ids import BrokerId
+from model.snapshot.snapshot import Broker
 from tui.screen_state import Moment
+from tui.viewmodel.brokers.broker_map import MAP_FROM
 from tui.viewmodel.brokers.brokers import HISTORY_FROM, broker_table, drawable, drawn_at
 from tui.viewmodel.brokers.headline import NAMES, averages_line
 from tui.viewmodel.brokers.load_history import NO_HISTORY, Recent, Trail
@@ -14,6 +17,7 @@ from tui.viewmodel.cells import Table
 from tui.viewmodel.memoize import memoized
 from tui.viewmodel.sort_filter import Wish, arranged
 from tui.viewmodel.staleness import is_stale
+from tui.widgets.map_pane import MapPane
 from tui.widgets.table_pane import TablePane
 from tui.widgets.titles import entitle
 
@@ -32,7 +36,7 @@ only outside it. `◆` is where the plan brings the broker.
 band, `<` below it. The worst broker comes first. A percentage before the deviation is
 the load's share of the broker's capacity, reversed above the limit.
 
-`tab` draws the next resource where not all fit.
+`tab` draws the next resource where not all fit. From 40 brokers, `m` shows a map.
 """
     BINDINGS = [
         Binding(
@@ -41,7 +45,14 @@ the load's share of the broker's capacity, reversed above the limit.
             "Next resource",
             tooltip="Draw the next resource; there is no room for all of them",
             id="overview.resource",
-        )
+        ),
+        Binding(
+            "m",
+            "toggle_map",
+            "Map",
+            tooltip="Show a map of all brokers, racks as rows, or the table again",
+            id="overview.map",
+        ),
     ]
 
     moment: Moment | None = None
@@ -50,11 +61,27 @@ the load's share of the broker's capacity, reversed above the limit.
 
     def compose(self) -> ComposeResult:
         yield TablePane(self._table, table_id="brokers")
+        yield MapPane(id="map")
+
+    def on_mount(self) -> None:
+        self.query_one(MapPane).display = False
+
+    @property
+    def selected(self) -> BrokerId | None:
+        """The broker under the cursor of the map or the table."""
+        drawn = self.query_one(MapPane)
+        if drawn.display:
+            return drawn.selected
+        key = self.query_one(TablePane).table.key_at_cursor
+        return BrokerId(int(key)) if key is not None else None
 
     def show(self, moment: Moment) -> None:
         """Show this moment."""
         self.moment = moment
-        self.query_one(TablePane).show(moment)
+        if self.query_one(MapPane).display:
+            self.query_one(MapPane).show_moment(moment)
+        else:
+            self.query_one(TablePane).show(moment)
         self._entitle(moment)
         view = moment.view
         unreachable = view.phase is Phase.UNREACHABLE
@@ -70,6 +97,8 @@ the load's share of the broker's capacity, reversed above the limit.
             turn = f"{self.first % len(known) + 1} of {len(known)}"
             what = f"{NAMES[drawn[0]]} ({turn}), "
         words = f"Brokers{real}: {what}░ tolerance{plan}"
+        if self.query_one(MapPane).display:
+            words = f"Brokers{real}: largest deviation in tens of percent, · within tolerance"
         entitle(self, words, averages_line(view, goals))
 
     def _drawn(self) -> tuple[str, ...]:
@@ -88,10 +117,39 @@ the load's share of the broker's capacity, reversed above the limit.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer the next resource only where not all are drawn."""
-        if action != "next_resource" or self.moment is None:
+        if self.moment is None:
             return True
+        if action == "toggle_map":
+            return len(self._brokers()) >= MAP_FROM or self.query_one(MapPane).display
+        if action != "next_resource":
+            return True
+        if self.query_one(MapPane).display:
+            return False
         known = drawable(self.moment.view, self.moment.goals)
         return len(self._drawn()) < len(known)
+
+    def _brokers(self) -> tuple[Broker, ...]:
+        view = self.moment.view if self.moment is not None else None
+        if view is None:
+            return ()
+        return view.brokers or (view.snapshot.header.brokers if view.snapshot else ())
+
+    def action_toggle_map(self) -> None:
+        """Show the map, or the table; both select the same broker."""
+        drawn, pane, selected = self.query_one(MapPane), self.query_one(TablePane), self.selected
+        drawn.display, pane.display = pane.display, drawn.display
+        if self.moment is None:
+            return
+        if drawn.display:
+            drawn.moment = self.moment
+            drawn.select(selected)
+            drawn.focus()
+        else:
+            pane.show(self.moment)
+            pane.table.select_key(str(selected))
+            pane.table.focus()
+        self._entitle(self.moment)
+        self.refresh_bindings()
 
     def action_next_resource(self) -> None:
         """Draw the next resource."""

@@ -181,6 +181,11 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Move the cursor to this row, or to the nearest one that exists."""
         self.cursor_row = max(0, min(row, len(self.rows_shown) - 1))
 
+    def select_key(self, key: str) -> None:
+        """Move the cursor to the row with this key, if there is one."""
+        if key in self._place:
+            self.cursor_row = self._place[key]
+
     def watch_cursor_row(self, before: int, after: int) -> None:
         self.refresh_line(before + HEAD)
         self.refresh_line(after + HEAD)

@@ -65,7 +65,7 @@ class TablePane(Filterable, Vertical):
 
         A scrollbar that appears must not change the widths of the columns.
         """
-        return self.size.width - self.table.scrollbar_size_vertical - GUTTER
+        return self.size.width - self.table.styles.scrollbar_size_vertical - GUTTER
 
     def show(self, moment: Moment) -> None:
         """Show this moment."""

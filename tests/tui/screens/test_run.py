@@ -10,6 +10,7 @@ from model.ids import BrokerId
 from model.run import BrokerBalance, MoveState, RunProgress, RunReport, RunState
 from model.stop_rules import Reaction, StopRules
 from model.units import bytes_text
+from tests.support.tui.app_harness import stage
 from tests.support.tui.loop_views import (
     AT_MS,
     GOALS,
@@ -291,7 +292,7 @@ def test_a_refused_rate_shows_the_whole_reason() -> None:
 def test_stop_rules_are_grouped_by_reaction() -> None:
     rules = StopRules(isr_shrink=Reaction.ROLL_BACK, disk=Reaction.OFF)
     pauses, stops, rolls_back = armed(rules)
-    assert pauses == "pauses on: controller changes, slow requests"
+    assert pauses == ("pauses on: controller changes, requests 5 times slower and above 1.00 s")
     assert stops.startswith("stops on: a lost broker, offline partitions")
     assert rolls_back == "rolls back on: shrinking ISR"
 
@@ -327,3 +328,10 @@ def test_a_finished_run_has_the_duration_of_its_report() -> None:
     )
     message = " ".join(map(plain, _shown(view, report=report).lines))
     assert "took 12.3 s" in message
+
+
+async def test_the_key_that_stops_a_run_is_labelled_with_its_next_action() -> None:
+    async with stage(running(), running=True) as on:
+        for state, label in ((RunState.RUNNING, "Stop run"), (RunState.STOPPING, "Abort run")):
+            await on.show(replace(running(), run=progress(state)), running=True)
+            assert on.app.screen.active_bindings["X"].binding.description == label

@@ -90,15 +90,15 @@ def _share(resource: Resource, gauge: Gauge) -> str:
 
 
 def _replicas(snapshot: Snapshot, broker: BrokerId, width: int, count: int) -> list[Cell]:
-    held = _rows_of(snapshot, broker)
-    loads = _loads_of(snapshot, broker, held)
+    held = rows_of(snapshot, broker)
+    loads = loads_of(snapshot, broker, held)
     shown = [r for r in SHORT if r in loads]
     shown = shown[: max(0, (width - LEAST_NAME - ROLE_WIDTH) // LOAD_WIDTH)]
     name_width = width - ROLE_WIDTH - LOAD_WIDTH * len(shown)
     head = shorten(f"heaviest of {len(held):,} replicas", name_width + ROLE_WIDTH)
     labels = "".join(f"{SHORT[r][: LOAD_WIDTH - 1]:>{LOAD_WIDTH}}" for r in shown)
     lines = [cell(head.ljust(name_width + ROLE_WIDTH) + labels, Role.STRONG)]
-    for at in _heaviest(loads, count):
+    for at in heaviest(loads, count):
         row = int(held[at])
         leads = int(snapshot.partitions.leader[row]) == broker
         name = shorten_middle(str(snapshot.id(row)), name_width - 1)
@@ -108,14 +108,14 @@ def _replicas(snapshot: Snapshot, broker: BrokerId, width: int, count: int) -> l
     return lines
 
 
-def _rows_of(snapshot: Snapshot, broker: BrokerId) -> Ints:
+def rows_of(snapshot: Snapshot, broker: BrokerId) -> Ints:
     """(replicas,) the row of each replica on a broker."""
     columns = snapshot.partitions
     at = np.flatnonzero(columns.replica_broker == broker)
     return np.searchsorted(columns.replica_start, at, side="right") - 1
 
 
-def _loads_of(snapshot: Snapshot, broker: BrokerId, held: Ints) -> dict[str, Floats]:
+def loads_of(snapshot: Snapshot, broker: BrokerId, held: Ints) -> dict[str, Floats]:
     """(replicas,) by resource: the load of each replica on the broker."""
     leads = snapshot.partitions.leader[held] == broker
     found: dict[str, Floats] = {}
@@ -125,7 +125,7 @@ def _loads_of(snapshot: Snapshot, broker: BrokerId, held: Ints) -> dict[str, Flo
     return found
 
 
-def _heaviest(loads: dict[str, Floats], count: int) -> list[int]:
+def heaviest(loads: dict[str, Floats], count: int) -> list[int]:
     """Positions of the replicas with the largest summed shares of the broker's load."""
     shares = [load / load.sum() for load in loads.values() if load.sum() > 0]
     if not shares:

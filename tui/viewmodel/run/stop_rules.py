@@ -3,6 +3,7 @@
 from typing import Final
 
 from model.stop_rules import Reaction, StopRule, StopRules
+from model.units import seconds_text
 
 _VERBS: Final = {
     Reaction.PAUSE: "pauses on",
@@ -16,7 +17,6 @@ _WORDS: Final = {
     StopRule.UNDER_REPLICATED: "under-replicated",
     StopRule.ISR_SHRINK: "shrinking ISR",
     StopRule.CONTROLLER_CHANGES: "controller changes",
-    StopRule.SLOW_REQUESTS: "slow requests",
     StopRule.DISK: "full disks",
     StopRule.NO_PROGRESS: "no progress",
     StopRule.WINDOW: "end of the time window",
@@ -28,11 +28,19 @@ def armed(rules: StopRules) -> tuple[str, ...]:
     """One line for each reaction: `stops on: a lost broker, offline partitions`."""
     known = [rule for rule in StopRule if _applies(rules, rule)]
     found = {
-        reaction: [_WORDS[r] for r in known if rules.reaction(r) is reaction] for reaction in _VERBS
+        reaction: [_words(rules, r) for r in known if rules.reaction(r) is reaction]
+        for reaction in _VERBS
     }
     return tuple(
         f"{_VERBS[reaction]}: {', '.join(words)}" for reaction, words in found.items() if words
     )
+
+
+def _words(rules: StopRules, rule: StopRule) -> str:
+    """A rule with its limit, where it has one."""
+    if rule is StopRule.SLOW_REQUESTS:
+        return f"requests {rules.slow_times:g} times slower and above {seconds_text(rules.slow_s)}"
+    return _WORDS[rule]
 
 
 def _applies(rules: StopRules, rule: StopRule) -> bool:

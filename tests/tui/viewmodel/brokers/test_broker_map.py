@@ -1,0 +1,104 @@
+"""The map of brokers."""
+
+from dataclasses import replace
+
+import pytest
+
+from control.loop.view import LoopView
+from model.ids import BrokerId
+from model.snapshot.snapshot import BrokerState
+from tests.support.tui.app_harness import stage
+from tests.support.tui.large_clusters import crowded
+from tests.support.tui.loop_views import CONNECTING, GOALS, balanced_after_run, solving
+from tui.screens.overview import OverviewScreen
+from tui.viewmodel.brokers.broker_map import DEAD, broker_map
+from tui.viewmodel.cells import Role, plain
+from tui.widgets.broker_detail import BrokerDetail
+from tui.widgets.broker_panel import BrokerPanel
+
+
+def _with(deviations: dict[int, float], view: LoopView | None = None) -> LoopView:
+    view = view or solving()
+    assert view.evaluation is not None
+    by = {BrokerId(broker): value for broker, value in deviations.items()}
+    return replace(view, evaluation=replace(view.evaluation, deviations={"net_in": by}))
+
+
+def test_each_broker_has_a_cell_in_the_row_of_its_rack() -> None:
+    drawn = broker_map(_with({1: 0.62, 2: -0.48, 3: 0.05}), GOALS, 80, 10)
+    assert [plain(line).split() for line in drawn.lines] == [
+        ["a", "1", "+6"],
+        ["b", "2", "-5"],
+        ["c", "3", "·"],
+    ]
+
+
+def test_only_brokers_outside_the_band_have_a_colour() -> None:
+    drawn = broker_map(_with({1: 3.0, 2: -0.48, 3: 0.05}), GOALS, 80, 10)
+    roles = [line[3].role for line in drawn.lines]
+    assert roles == [Role.OVER, Role.UNDER, Role.MUTED]
+    assert plain(drawn.lines[0]).split()[-1] == "+»"
+
+
+def test_a_dead_broker_is_an_alarm() -> None:
+    view = balanced_after_run()
+    first, *others = view.brokers
+    dead = first.model_copy(update={"state": BrokerState.DEAD})
+    drawn = broker_map(replace(view, brokers=(dead, *others)), GOALS, 80, 10)
+    assert (drawn.lines[0][3].text, drawn.lines[0][3].role) == (DEAD, Role.ALARM)
+
+
+@pytest.mark.parametrize(("width", "height"), [(58, 8), (78, 18), (118, 20), (198, 40)])
+def test_three_hundred_brokers_fit_into_one_picture(width: int, height: int) -> None:
+    view = crowded(300, 50, 20_000)
+    drawn = broker_map(view, GOALS, width, height)
+    assert all(len(plain(line)) <= width for line in drawn.lines)
+    assert sorted(broker for row in drawn.rows for broker in row) == list(range(300))
+    assert len(drawn.lines) <= max(height, 21)
+
+
+def test_the_arrows_stop_at_the_edges() -> None:
+    drawn = broker_map(crowded(300, 50, 20_000), GOALS, 118, 20)
+    first, last = drawn.rows[0][0], drawn.rows[-1][-1]
+    assert drawn.beside(first, -1, 0) == drawn.beside(first, 0, -1) == first
+    assert drawn.beside(last, 1, 0) == drawn.beside(last, 0, 1) == last
+    assert drawn.beside(first, 1, 0) == drawn.rows[0][1]
+    assert drawn.beside(None, 0, 1) == first
+
+
+def test_before_there_are_brokers_the_map_is_empty() -> None:
+    drawn = broker_map(CONNECTING, GOALS, 80, 10)
+    assert drawn.rows == ()
+    assert drawn.beside(None, 1, 0) is None
+
+
+async def test_m_shows_the_map_and_the_table_with_the_same_broker() -> None:
+    async with stage(crowded(300, 50, 20_000), size=(120, 40)) as on:
+        screen = on.app.screen
+        assert isinstance(screen, OverviewScreen)
+        panel = screen.query_one(BrokerPanel)
+        first = panel.selected
+        await on.press("m")
+        assert panel.selected == first
+        await on.press("right", "down", "left", "down")
+        selected = panel.selected
+        assert selected != first
+        title = screen.query_one(BrokerDetail).border_title or ""
+        assert title.startswith(f"Broker {selected}")
+        await on.press("m")
+        assert panel.selected == selected
+
+
+async def test_a_few_brokers_have_no_map() -> None:
+    async with stage(solving(), size=(120, 40)) as on:
+        assert "m" not in on.app.screen.active_bindings
+
+
+async def test_a_click_selects_a_broker() -> None:
+    async with stage(crowded(300, 50, 20_000), size=(120, 40)) as on:
+        await on.press("m")
+        await on.pilot.click("#map", offset=(15, 2))
+        await on.settle()
+        panel = on.app.screen.query_one(BrokerPanel)
+        drawn = broker_map(on.app.moment.view, GOALS, 116, 18)
+        assert panel.selected == drawn.at(14, 2)

@@ -1,0 +1,80 @@
+"""The map of many brokers; the arrows select one."""
+
+from textual.binding import Binding
+from textual.events import Click, Resize
+from textual.message import Message
+
+from model.ids import BrokerId
+from tui.screen_state import Moment
+from tui.viewmodel.brokers.broker_map import BrokerMap, broker_map
+from tui.widgets.text_lines import Lines
+
+PADDING = 1
+"""Blank columns at the left edge."""
+
+
+class MapPane(Lines, can_focus=True):
+    """One cell per broker, racks as rows."""
+
+    HELP = """\
+## Map of brokers
+
+Each cell is a broker, each row a rack. `+6` is a broker 60 % above the average in the
+resource in which it deviates most, `-5` one 50 % below it, `·` one within its tolerance
+band; `»` is more than 95 %. The arrows select a broker, which is shown below.
+"""
+    BINDINGS = [
+        Binding("left", "step(-1, 0)", "Left", show=False, id="map.left"),
+        Binding("right", "step(1, 0)", "Right", show=False, id="map.right"),
+        Binding("up", "step(0, -1)", "Up", show=False, id="map.up"),
+        Binding("down", "step(0, 1)", "Down", show=False, id="map.down"),
+        Binding("enter", "choose", "Open", show=False, id="map.open"),
+    ]
+
+    class Moved(Message):
+        """Another broker was selected."""
+
+    class Chosen(Message):
+        """The selected broker was chosen."""
+
+    moment: Moment | None = None
+    selected: BrokerId | None = None
+
+    def show_moment(self, moment: Moment) -> None:
+        """Show the brokers of this moment."""
+        self.moment = moment
+        if (drawn := self._map()) is not None:
+            self.show(drawn.lines)
+
+    def select(self, broker: BrokerId | None) -> None:
+        """Select a broker."""
+        self.selected = broker
+        if self.moment is not None:
+            self.show_moment(self.moment)
+        self.post_message(self.Moved())
+
+    def _map(self) -> BrokerMap | None:
+        width, height = self.content_size
+        if self.moment is None or not width:
+            return None
+        return broker_map(self.moment.view, self.moment.goals, width, height, self.selected)
+
+    def action_step(self, right: int, down: int) -> None:
+        """Select a broker beside the selected one."""
+        if (drawn := self._map()) is not None:
+            self.select(drawn.beside(self.selected, right, down))
+
+    def action_choose(self) -> None:
+        """Open the selected broker."""
+        if self.selected is not None:
+            self.post_message(self.Chosen())
+
+    def on_click(self, event: Click) -> None:
+        drawn = self._map()
+        broker = drawn.at(event.x - PADDING, event.y) if drawn is not None else None
+        if broker is not None:
+            self.select(broker)
+
+    def on_resize(self, _event: Resize) -> None:
+        if self.moment is not None:
+            self.show_moment(self.moment)
