@@ -10,7 +10,7 @@ from tui.viewmodel.cells import Column, Role, Row, Table, cell, right, shorten_m
 from tui.viewmodel.memoize import memoized
 from tui.viewmodel.sort_filter import Wish, arranged
 
-ROWS_SHOWN = 500
+ROWS_SHOWN = 200
 LEAST_NAME = 16
 LOAD = 8
 SIZE = 9
