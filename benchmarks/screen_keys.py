@@ -34,9 +34,9 @@ SLOW_MS: Final = 50.0
 """A key that takes as long is pressed again."""
 AGAIN: Final = 2
 MODES: Final = "123456"
-NEVER: Final = frozenset({"app.break", "app.quit", "log.newest"})
-"""Bindings whose answer is the end of the screen, and one whose key the log's pane has
-itself, which counts where a user gives it another."""
+NEVER: Final = frozenset({"app.break", "app.quit", "log.newest", "overview.resource"})
+"""Bindings whose answer is the end of the screen, one whose key the log's pane has
+itself, which counts where a user gives it another, and one for narrow terminals."""
 LEAVING: Final = frozenset({"quit", "app.quit"})
 """Their actions, while no run goes on."""
 
@@ -54,6 +54,8 @@ class Scene:
 
 SCENES: Final = (
     Scene(name="overview", keys=("1",)),
+    Scene(name="overview, map", keys=("1", "m")),
+    Scene(name="overview, replicas", keys=("1", "enter")),
     Scene(name="overview, filter", keys=("1", "slash"), typed=("1", "2")),
     Scene(name="overview, log", keys=("1", "tab")),
     Scene(name="plan", keys=("2",)),
