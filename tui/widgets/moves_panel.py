@@ -26,7 +26,8 @@ class MovesPanel(Vertical):
 
 Moves are listed by what they gain for their bytes, so that the first ones are those
 that matter most; `gain` is the share of a move, `so far` that of all moves down to it.
-Enter shows the whole reason of a move, its cost, and the effect of removing it.
+A move with `*` changes the leader as well. Enter shows the whole reason of a move, its
+cost, and the effect of removing it.
 
 `+`, `~` and `-` mark what is new, changed or removed since the plan that you viewed
 before, until you leave this screen.

@@ -136,7 +136,7 @@ and right pick a point; enter makes its plan the current one, with a hash of its
         if self.traced is None or not self.traced.frontier.points:
             return ""
         measure = MEASURES[self.traced.frontier.measure].partition(":")[0]
-        return f"{measure}, logarithmic; ■ the plan, ░ out of reach"
+        return f"{measure}, log; ■ plan, ░ out of reach"
 
     def _draw(self) -> None:
         width, height = self.content_size

@@ -15,7 +15,7 @@ from tui.viewmodel.plan.wording import change_text
         ((1, 5), (1, 5), (5, 1), "leader 5 → 1"),
         ((1,), (2,), (1, 2), "1 → 2"),
         ((1, 3), (1, 4), (1, 1), "3 → 4"),
-        ((1, 3), (4, 3), (1, 4), "1 → 4, leader 1 → 4"),
+        ((1, 3), (4, 3), (1, 4), "1 → 4 *"),
     ],
 )
 def test_a_move_says_what_it_changes(

@@ -33,18 +33,17 @@ def why_no_plan(view: LoopView) -> str:
 
 
 def change_text(move: Move) -> str:
-    """What a move changes: `1 → 2`, `1 → 2, leader 1 → 3`, `leader 1 → 5`, `order 1,2 → 2,1`.
+    """What a move changes: `1 → 2`, `leader 1 → 5`, `order 1,2 → 2,1`; `1 → 2 *` and the leader.
 
-    The only replica of a partition takes its leadership along.
+    The only replica of a partition takes its leadership along, which needs no mark.
     """
-    leader = ""
-    if move.leader_before != move.leader_after:
-        leader = f"leader {move.leader_before} → {move.leader_after}"
+    leads = move.leader_before != move.leader_after
     if move.added or move.removed:
         moved = f"{listed(move.removed)} → {listed(move.added)}"
-        return f"{moved}, {leader}" if leader and len(move.replicas_after) > 1 else moved
-    order = f"order {listed(move.replicas_before)} → {listed(move.replicas_after)}"
-    return leader or order
+        return f"{moved} *" if leads and len(move.replicas_after) > 1 else moved
+    if leads:
+        return f"leader {move.leader_before} → {move.leader_after}"
+    return f"order {listed(move.replicas_before)} → {listed(move.replicas_after)}"
 
 
 def listed(brokers: tuple[BrokerId, ...]) -> str:
