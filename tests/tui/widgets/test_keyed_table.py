@@ -69,7 +69,10 @@ async def test_the_last_row_is_not_under_a_scrollbar() -> None:
     async with stage(crowded(3, 30, 1230), size=(60, 16)) as on:
         await on.press("4", "end")
         table = on.app.screen.query_one("#topics", KeyedTable)
+        table.styles.overflow_x = "scroll"
+        await on.settle()
         assert table.show_horizontal_scrollbar
+        await on.press("home", "end")
         last = table.cursor_row + 1 - table.scroll_offset.y
         assert last < table.scrollable_content_region.height
 
