@@ -4,6 +4,8 @@ import logging
 import time
 from typing import Final
 
+import numpy as np
+
 from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import Plan, PlanStatus
 from model.snapshot.snapshot import Snapshot
@@ -16,14 +18,19 @@ from solver.cpsat.model import MAX_PAIRS, pairs, solve_exactly
 from solver.infeasible.messages import conflict_text
 from solver.infeasible.minimal_conflict import find_conflict
 from solver.infeasible.plain_reasons import plain_reasons
+from solver.kernels.move_deltas import new_state
+from solver.kernels.pricing import new_pricing_scratch
+from solver.kernels.problem_arrays import find_columns, placement_of
+from solver.kernels.rounding import place_forced
 from solver.log_dirs.balance import reserved_work
-from solver.problem.placement import Placement, changed_rows, revert_needless
+from solver.problem.placement import Placement, changed_rows, is_allowed, revert_needless
 from solver.problem.problem import compile_problem
 from solver.repair.repair import find_repair
 from solver.report.build_plan import build_plan
 from solver.report.proof_status import limited_by, verdict
 from solver.report.result import Result
 from solver.search.local_search import search_locally
+from solver.search.neighbourhoods import largest_first
 from solver.search.observer import SolveObserver
 from solver.search.search import Search
 from solver.studies.goal_repair import relaxations
@@ -54,6 +61,9 @@ UNEXPLAINED: Final = (
 
 LARGE_SEARCH_SHARE: Final = 0.7
 """Share of the search budget for local search where only the bound can still improve."""
+
+WORK_PER_PLACE: Final = 1e-6
+"""Work units for trying one broker for a row that must move."""
 
 PROVABLE_PAIRS: Final = 2_000
 """Movable rows x brokers up to which a proof over the open choices is within reach."""
@@ -140,6 +150,7 @@ def _search(search: Search) -> None:
     if not problem.may.forced.any() and problem.start is None:
         search.offer(Placement.home(problem))
     if problem.band:
+        _evacuate(search)
         solve_band(search)
     elif pairs(problem) * int(problem.rf.max(initial=1)) <= FEW_PAIRS:
         solve_exactly(search)
@@ -149,6 +160,19 @@ def _search(search: Search) -> None:
         part = search.part(TIDYING_SHARE * search.limits.work)
         search.offer(revert_needless(problem, search.best, part))
         search.spend(part)
+
+
+def _evacuate(search: Search) -> None:
+    """Offer a plan that only empties brokers which must be left, where there is no plan yet."""
+    if search.best is not None or search.over():
+        return
+    c = find_columns(search.problem)
+    state, rows = new_state(c, c.home), largest_first(c, np.flatnonzero(c.forced))
+    search.work += len(rows) * len(c.scale) * WORK_PER_PLACE
+    if place_forced(c, state, rows, new_pricing_scratch(c)):
+        placement = placement_of(search.problem, state.at)
+        if is_allowed(search.problem, placement):
+            search.offer(placement)
 
 
 def _approximate(search: Search) -> None:

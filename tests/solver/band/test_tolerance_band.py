@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from model.evaluate import evaluate
 from model.goals.goals import Goals, ObjectiveKind, SolveLimits
-from model.snapshot.snapshot import Snapshot
+from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.band.load_prices import BandDual
 from solver.band.tolerance_band import Lift, solve_by_prices
 from solver.problem.placement import is_allowed
@@ -110,3 +110,15 @@ def test_the_least_needed_bound_proves_the_plan() -> None:
 def test_without_a_plan_no_bound_is_enough() -> None:
     assert Lift(step=1.05, slack=100.0).of(float("inf")) == float("inf")
     assert Lift(step=1.05, slack=100.0).needed(float("inf")) == float("inf")
+
+
+@pytest.mark.search
+def test_a_dead_broker_is_emptied_however_small_the_budget() -> None:
+    """Forced moves are placed before the linear program is built."""
+    snapshot = synthetic(9, 240, rf=3, seed=4)
+    first, *others = snapshot.header.brokers
+    dead = first.model_copy(update={"state": BrokerState.DEAD})
+    header = snapshot.header.model_copy(update={"brokers": (dead, *others)})
+    result = solve(Snapshot(header, snapshot.partitions), banded(), SolveLimits(work=0.01))
+    assert result.best is not None
+    assert not any(first.id in m.replicas_after for m in result.best.moves)
