@@ -450,6 +450,8 @@ async def test_without_a_plan_the_keys_of_moves_are_greyed() -> None:
 async def _typed_at_once(on: Stage, *keys: str) -> None:
     for key in keys:
         on.app.post_message(Key(key, None))
+    # The first time until the keys have started their requests, then until those are done.
+    await on.settle()
     await on.settle()
 
 
