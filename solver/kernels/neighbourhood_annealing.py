@@ -2,7 +2,8 @@
 
 Steps are moves of a replica, exchanges of two replicas (or chains, where the second
 moves on to a third broker) and leader changes. The best state seen is restored at the
-end, so a run never makes a placement worse. Metropolis et al., 1953; Kirkpatrick et
+end, so a run never makes a placement worse. A row with one replica that has moved is
+offered its home more often than any other broker. Metropolis et al., 1953; Kirkpatrick et
 al., 1983; large neighbourhood search: Shaw, 1998.
 """
 
@@ -260,12 +261,14 @@ def _try_move(
     i, k = w.item_row[item], w.item_slot[item]
     p = x.row[i]
     source = s.at[p, k]
-    z = w.open_to[i, below(w.random, w.opens[i])]
+    z, chained = _home_in_reach(c, s, p, w), 5
+    if z < 0:
+        z, chained = w.open_to[i, below(w.random, w.opens[i])], 6
     target = w.subset[z]
     if not _open_to(c, s, x, i, k, target):
         return 0.0
     change = move_delta(c, s, p, k, target)
-    if w.length[z] > 0 and below(w.random, 10) < 6:
+    if w.length[z] > 0 and below(w.random, 10) < chained:
         other = w.lists[z, below(w.random, w.length[z])]
         return _try_chain(c, s, x, item, other, change, limit, w)
     if change > limit:
@@ -278,6 +281,18 @@ def _try_move(
         return change
     move(c, s, p, k, source)
     return 0.0
+
+
+@compiled
+def _home_in_reach(c: Columns, s: State, p: int, w: AnnealingScratch) -> int:
+    """Position in the subset of the home of row p, once in eight draws; -1 otherwise.
+
+    Also -1 for a row that is at home or has several replicas, and for a home outside. Without
+    such draws a needless move is rarely taken back: home is one of many brokers.
+    """
+    if c.rf[p] > 1 or s.at[p, 0] == c.home[p, 0] or draw(w.random) & 7:
+        return -1
+    return w.sub[c.home[p, 0]]
 
 
 @compiled

@@ -13,6 +13,7 @@ from solver.bounds.single_replica_choices import has_choices
 from solver.kernels.compiled import changed
 from solver.kernels.move_deltas import State, copied, new_state, objective
 from solver.kernels.problem_arrays import (
+    NO_BUDGET,
     Columns,
     find_columns,
     leader_first,
@@ -64,6 +65,18 @@ with many brokers and one replica per row, where other arms can gain ten times a
 
 MANY_BROKERS: Final = 48
 """Brokers from which on `EARLY_CHECK` applies."""
+
+MOST_OPENED: Final = 500
+"""Brokers up to which the search may begin with all of them."""
+
+OPENING_SHARE: Final = 0.2
+"""Share of the search budget that this may take."""
+
+OPENING_EFFORT: Final = 100_000
+"""Steps per item in it, a tenth of this with many items (`anneal`)."""
+
+OPENING_HOT: Final = 0.12
+"""Its initial temperature, in costs of a move; with more it forgets its start."""
 
 SLOW_SHARE: Final = 0.02
 """Share of F - bound; a gain below it calls for more arms and more effort."""
@@ -155,6 +168,7 @@ def _search_within(local: LocalSearch, work: float) -> bool:
         local.state = _better_start(local, home, local.state)
         offer(local)
         _branch_on_large(local, work)
+    _open_wide(local, work)
     for first in range(len(ARMS)):
         if first > 0:
             local.state = copied(home)
@@ -162,6 +176,31 @@ def _search_within(local: LocalSearch, work: float) -> bool:
         if search.near_enough or search.over(end):
             break
     return True
+
+
+def _open_wide(local: LocalSearch, work: float) -> None:
+    """Anneal over all brokers at once, before neighbourhoods are drawn; see `opens_wide`."""
+    if not opens_wide(local.columns):
+        return
+    arm = Arm(
+        reduced_cost=0.3,
+        brokers=len(local.columns.scale),
+        hot=OPENING_HOT,
+        most_steps=int(OPENING_SHARE * work / WORK_PER_STEP),
+    )
+    _anneal_once(local, arm, OPENING_EFFORT, 0)
+    offer(local)
+
+
+def opens_wide(c: Columns) -> bool:
+    """Return whether the search begins with one annealing over all brokers.
+
+    With one replica per row and `MANY_BROKERS` to `MOST_OPENED` brokers. Not where large
+    partitions decide, which are started otherwise; nor with budgets, which such an annealing
+    spends on moves that gain less than later ones.
+    """
+    many = MANY_BROKERS <= len(c.scale) <= MOST_OPENED and c.home.shape[1] == 1
+    return many and not (c.budgets != NO_BUDGET).any() and not has_large_partitions(c)
 
 
 def _evacuate_forced(local: LocalSearch) -> bool:

@@ -62,6 +62,8 @@ class Arm:
     """Number of brokers in a neighbourhood."""
     hot: float = 0.3
     """Initial temperature, in costs of a move."""
+    most_steps: int = MOST_STEPS
+    """Steps of one annealing at most."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,7 +116,7 @@ class Neighbourhoods:
         mine = _split_candidates(c, state, ready.candidates, subsets, turn)
         heat = arm.hot * r.price, LAST_TEMPERATURE * r.price
         done = np.zeros((groups, 2))
-        each = max(1, min(MOST_STEPS, most // groups))
+        each = max(1, min(arm.most_steps, most // groups))
 
         def run(s: State, batch: range) -> None:
             scratch = ready.spaces.get()

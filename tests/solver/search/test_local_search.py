@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -11,16 +12,17 @@ from model.bound.bound import price_bound
 from model.evaluate import evaluate
 from model.goals.goals import Budgets, Goals, RackRule, SolveLimits
 from model.snapshot.snapshot import BrokerState, Resource, Snapshot
-from solver.kernels.move_deltas import new_state, objective
+from solver.kernels.move_deltas import new_state, objective, reassign
+from solver.kernels.neighbourhood_annealing import anneal, new_annealing_scratch
 from solver.kernels.pricing import change_cost, cheapest, new_pricing_scratch, price_row
 from solver.kernels.problem_arrays import Columns, find_columns, unit_prices
-from solver.kernels.reduced_cost_candidates import least_reduced_costs
+from solver.kernels.reduced_cost_candidates import HOLD, LEAD, least_reduced_costs, new_candidates
 from solver.problem.placement import Placement
 from solver.problem.placement import objective as true_objective
 from solver.problem.problem import compile_problem
-from solver.search import neighbourhoods
+from solver.search import local_search, neighbourhoods
 from solver.search.dual import Relaxation, pricing_work, solve_relaxation, warm_up
-from solver.search.local_search import search_locally
+from solver.search.local_search import opens_wide, search_locally
 from solver.search.search import Search
 from solver.solve import solve
 from tests.support.solver.begun_search import Stopping
@@ -212,3 +214,33 @@ def test_a_budget_that_just_suffices_empties_a_broker() -> None:
     result = solve(replace(snapshot, header=header), goals, SolveLimits(work=2.0))
     assert result.best is not None
     assert sum(len(m.added) for m in result.best.moves) == held
+
+
+def test_a_search_opens_on_all_brokers_only_without_budgets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(local_search, "LARGE_LOAD", 10.0)
+    snapshot = synthetic(60, 600, seed=2)
+    budgets = WANTED.model_copy(update={"budgets": Budgets(replica_moves=9)})
+    assert opens_wide(find_columns(compile_problem(snapshot, WANTED)))
+    assert not opens_wide(find_columns(compile_problem(snapshot, budgets)))
+    assert not opens_wide(find_columns(compile_problem(ONE, WANTED)))
+
+
+def test_a_needless_move_returns_home() -> None:
+    """One of 60 brokers is home: other draws find it once in 60 steps."""
+    snapshot = synthetic(60, 600, seed=2)
+    expensive = WANTED.model_copy(update={"move_price": 1_000.0})
+    c = find_columns(compile_problem(snapshot, expensive))
+    state = new_state(c, c.home)
+    rows = np.arange(40)
+    for p in rows.tolist():
+        reassign(c, state, p, (c.home[p] + 1) % 60)
+    may = np.full((len(rows), 60), HOLD | LEAD, np.uint8)
+    x = new_candidates(rows, may)
+    scratch = new_annealing_scratch(c, x, 60)
+    subset, seed = np.arange(60), cast("int", np.uint64(7))
+    steps = 20 * len(rows)
+    anneal(c, state, x, rows, subset, steps, steps, 1e-9, 1e-9, seed, scratch)
+    away = (state.at[rows, 0] != c.home[rows, 0]).sum()
+    assert away < len(rows) / 2
