@@ -117,11 +117,12 @@ def limited_by(search: Search) -> str:
         return "proved optimal among plans that come as close to the tolerance"
     if search.proved:
         return "proved optimal"
-    if search.optimal_without_tolerance:
+    near = search.objective - search.bound <= search.limits.gap_share * abs(search.objective)
+    if search.optimal_without_tolerance and not near:
         return "the bound leaves out the tolerance"
     if search.stopped:
         return "stopped"
-    if search.near_enough:
+    if search.near_enough or (search.optimal_without_tolerance and near):
         return f"gap within {100 * search.limits.gap_share:g} % of F"
     if search.exhausted or search.work_left <= 0:
         return f"search budget exhausted ({work_text(search.limits.work)})"

@@ -605,7 +605,7 @@ def test_an_impossible_scenario_is_refused_with_a_reason(bench: Bench) -> None:
 
 def test_an_answer_without_moves_has_its_reasons(bench: Bench) -> None:
     bench.ready()
-    expensive = EASY.model_copy(update={"move_price": 100.0})
+    expensive = EASY.model_copy(update={"move_price": 100.0, "tolerance_first": False})
     bench.loop.proposals.ask(PlanOverrides(goals=expensive))
 
     def is_answered(view: LoopView) -> bool:
