@@ -32,6 +32,8 @@ def build(shape: Shape, seed: int) -> Snapshot:
 def goals_of(shape: Shape) -> Goals:
     """Net in and out, and disk where it is copied; lambda by the number of brokers.
 
+    F alone decides: plans that come closer to the tolerance may have a higher F than the best
+    known, and bounds leave the tolerance out.
     Where brokers hold about 10,000 replicas each, half as many again are allowed.
     """
     replicas = shape.partitions * shape.rf / shape.brokers
@@ -43,6 +45,7 @@ def goals_of(shape: Shape) -> Goals:
             for r in resources_of(_storage(shape))
         ),
         move_price=shape.move_price,
+        tolerance_first=False,
         replicas_per_broker=max(10_000, round(1.5 * replicas)),
     )
 
