@@ -112,8 +112,9 @@ class Facts:
         )
         if claimed != found or len(claimed) < len(self.plan.rack_violations):
             yield "rack_violations"
-        if self.minor >= 5 and misstates_tolerance(
-            self.plan.goals, self.plan.tolerance_unmet, after.deviations
+        unmet = self.plan.tolerance_unmet
+        if (self.minor >= 5 or unmet) and misstates_tolerance(
+            self.plan.goals, unmet, after.deviations
         ):
             yield "tolerance_unmet"
 

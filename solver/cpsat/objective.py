@@ -250,6 +250,8 @@ class Objective:
         if not math.isfinite(problem.most_excess):
             return
         excesses, weights, slack = [], [], 0.0
+        # Sums of excesses must stay below 2^63, however large the weights are.
+        units = WEIGHT_UNITS / max(1.0, float(problem.weight.max(initial=0.0)))
         for (b, k), term in self.terms.items():
             edge = float(problem.tolerance[k])
             inside = math.ceil((edge + term.error) * MEAN_UNITS) + 1
@@ -267,11 +269,11 @@ class Objective:
             variables.model.add(excess >= at - inside)
             variables.model.add(excess >= -at - inside)
             excesses.append(excess)
-            weights.append(max(0, math.floor(weight * WEIGHT_UNITS)))
+            weights.append(max(0, math.floor(weight * units)))
             slack += weight
         if excesses:
-            most = math.ceil(problem.most_excess * (1 + 1e-9) * MEAN_UNITS * WEIGHT_UNITS)
-            most += math.ceil(slack * WEIGHT_UNITS)
+            most = math.ceil(problem.most_excess * (1 + 1e-9) * MEAN_UNITS * units)
+            most += math.ceil(slack * units)
             total = cp_model.LinearExpr.weighted_sum(excesses, weights)
             variables.model.add(total <= most)
 

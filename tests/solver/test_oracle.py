@@ -20,7 +20,7 @@ from tests.support.solver.exact_oracle import (
 
 pytestmark = pytest.mark.search
 
-LIMITS = SolveLimits(work=5.0)
+LIMITS = SolveLimits(work=5.0, gap_share=0.0)
 LOADS = [(5.0, 1.0), (4.0, 6.0), (3.0, 3.0), (2.0, 0.5), (1.0, 2.0)]
 ON_ONE = [Row(replicas=(1,), load=load) for load in LOADS]
 THREE = [broker(1, "a"), broker(2, "b"), broker(3, "c")]
