@@ -47,7 +47,7 @@ floor = 0.0
 replicated = {{rest_s = 0, return_window_s = 0}}
 
 [limits.reluctant]
-replica_moves = 50
+replica_moves = 1
 leader_changes = 50
 bytes = 1000000000
 partitions_per_topic = 50
