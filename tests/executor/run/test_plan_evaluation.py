@@ -104,7 +104,7 @@ FORGED: dict[str, Callable[[Plan], Plan]] = {
         with_state(p, BrokerState.DEAD), 1.0
     ),
     "it has no net_in of orders": lambda p: with_loads(p),
-    "budgets: orders-. would copy [12].00 GB by its load on disk, not 0 B": lambda p: with_goals(
+    "budgets: orders-. would copy 2.00 GB by its load on disk, not 0 B": lambda p: with_goals(
         with_loads(p, net_in=1.0, net_out=1.0, disk=1e9), budgets=Budgets(bytes=1)
     ),
     r"it has no figures for broker .; it": lambda p: p.model_copy(
