@@ -1,4 +1,4 @@
-"""The tutorial: eight equal partitions on node 2 of three end 3/3/2, proved optimal."""
+"""The tutorial: eight equal partitions on node 2 of three end 3/3/2, near a proved bound."""
 
 import json
 import uuid
@@ -9,6 +9,8 @@ import pytest
 from lab.load.load_generator import Load, LoadOrder
 from lab.local_cluster.local_cluster import LocalCluster
 from lab.local_cluster.processes import Processes
+from model.goals.goals import GAP_SHARE
+from model.plan.plan import read_plan
 from tests.support.automq import AutoMQCluster
 from tests.support.cli_on_cluster import Shell, leaders_per_broker
 
@@ -30,9 +32,11 @@ def balance_cluster(
     load = Load(processes, cluster.bootstrap, order)
     load.start()
     shell = Shell(folder, cluster.bootstrap)
-    planned = shell.plimsoll("plan", "-o", "json", "--out", "plan.json")
+    planned = shell.plimsoll("plan", "--out", "plan.json")
     assert planned.returncode == 0, planned.stderr
-    assert json.loads(planned.stdout)["status"] == "optimal"
+    plan = read_plan(folder / "plan.json")
+    # A search may end at a small gap, and measured loads differ in every run.
+    assert plan.proves(GAP_SHARE * plan.objective), plan.limited_by
     arguments = ("--auto", "--once", "--limits", "eager", "--allow-changes")
     ran = shell.plimsoll("run", *arguments, "-o", "json")
     assert ran.returncode == 0, ran.stderr
