@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -18,6 +18,7 @@ from collector.broker_log_dirs import with_capacities, with_directories
 from collector.brokers.fan_out import Silence
 from collector.brokers.topic_recreation import TopicRecreations
 from collector.collector_settings import CollectorSettings
+from collector.consumer_lag import consumer_lag
 from collector.history.forecast_slots import SlotForecaster
 from collector.history.vector_files import VectorFiles
 from collector.metadata import ClusterReader, ClusterState
@@ -31,7 +32,9 @@ from collector.spool import Spool
 from collector.state_dir import StateFolder, claim, discard_old
 from model.closing import Closing
 from model.errors import ClusterUnreachable, PlimsollError
+from model.ids import TopicName
 from model.paths import path_part
+from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, BrokerState, Snapshot
 
@@ -78,6 +81,8 @@ class Collector(Closing):
         self.silent: tuple[Silence, ...] = ()
         """Registered brokers that did not answer for the latest sample, by id."""
         self._sampled = False
+        self._samples: tuple[pa.Table | None, pa.Table | None] = None, None
+        """The last sample but one, and the last one."""
         self._ahead = SlotForecaster(settings.history.horizon, clock)
         self.failure: PlimsollError | None = None
         """The error that ended the watching; None while it continues."""
@@ -112,6 +117,11 @@ class Collector(Closing):
         """Number of under-replicated and offline partitions; None before a response."""
         cluster = self.cluster
         return cluster.replication if cluster is not None else None
+
+    def consumer_lag(self, topics: Collection[TopicName]) -> ConsumerLag | None:
+        """Lag of all groups that have committed on these topics; None if none has."""
+        before, samples = self._samples
+        return None if samples is None else consumer_lag(before, samples, topics)
 
     def snapshot(self) -> Snapshot | None:
         """The latest snapshot, loads included; None until loads have been measured."""
@@ -233,6 +243,7 @@ class Collector(Closing):
                 self._see(cluster)
                 samples = probe.sample(cluster)
                 self.reporters.see_samples(samples)
+                self._samples = self._samples[1], samples
                 written = batch.add(samples)
                 self.silent = probe.silent
                 with self._changed:

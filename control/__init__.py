@@ -4,6 +4,7 @@ PUBLIC = (
     "cli.console",
     "loop.dependencies",
     "loop.loop",
+    "loop.run_lag",
     "loop.view",
     "planning.frontier_points",
     "planning.plan_overrides",

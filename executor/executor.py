@@ -203,7 +203,9 @@ class Executor(Closing):
             rates.check(moves)
 
         pace = self._pace(options.journal_dir, plan.cluster_id)
-        monitored = DiskHeadroom(admin, limits, timing).of
+        monitor = ClusterMonitor(
+            admin, plan.moves, limits, timing, DiskHeadroom(admin, limits, timing).of
+        )
         return RunContext(
             plan=plan,
             limits=limits,
@@ -215,7 +217,8 @@ class Executor(Closing):
             check=check,
             overrides=self._overrides.of_run(journal, rates, steering, past),
             headroom=DiskHeadroom(admin, limits, timing).of,
-            monitor=ClusterMonitor(admin, plan.moves, limits, timing, monitored),
+            monitor=monitor,
+            reading=lambda: monitor.reading,
             eta=EtaEstimator(plan, limits, pace, timing, partial(inside_bytes, admin)),
             past=past,
         )

@@ -10,6 +10,7 @@ from model.goals.goals import Stay
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move
 from model.plan.remaining import OverLimit, RackViolation
+from model.run_health import RunHealth
 
 
 class MoveState(StrEnum):
@@ -90,6 +91,8 @@ class RunProgress:
     """Estimated seconds until the moves end; updated every 10 s."""
     left_at_ms: int | None = None
     """Time of that estimate, milliseconds since the epoch."""
+    health: RunHealth | None = None
+    """The last check of the whole cluster; None before the first, and for previous runs."""
 
     def count(self, *states: MoveState) -> int:
         """Number of moves in any of these states."""

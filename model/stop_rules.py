@@ -91,6 +91,10 @@ class StopRules(FileModel):
         found: Reaction = getattr(self, rule.value, Reaction.STOP)
         return found
 
+    def slow_limit_s(self, begun_s: float) -> float:
+        """Seconds from which an answer is slow, where the first ones took `begun_s`."""
+        return max(self.slow_s, self.slow_times * begun_s)
+
     def for_rollback(self) -> "StopRules":
         """The rules for a rollback: no rollback of it, and at any hour."""
         harder = {

@@ -1,7 +1,7 @@
 """Settings of the loop, the parts it drives, and the interfaces of these."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -15,8 +15,10 @@ from executor.run.operator_control import Steering
 from executor.timing import steady_s
 from model.errors import PlimsollError
 from model.goals.goals import Goals, SolveLimits
+from model.ids import TopicName
 from model.plan.plan import Plan
 from model.run import RunProgress, RunReport
+from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, Snapshot
 from model.stop_rules import StopRules
@@ -71,6 +73,10 @@ class Observer(Protocol):
 
     def snapshot(self) -> Snapshot | None:
         """Newest snapshot; None before loads are known."""
+        ...
+
+    def consumer_lag(self, topics: Collection[TopicName]) -> ConsumerLag | None:
+        """Lag of the consumer groups of these topics; None if none has committed."""
         ...
 
     @property

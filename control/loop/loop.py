@@ -20,6 +20,7 @@ from control.loop.dependencies import LoopParts, LoopSettings, Observer
 from control.loop.policy import Decision, DecisionInputs, after_decision, after_result, next_step
 from control.loop.previous_runs import PreviousRuns
 from control.loop.rebalancer_watch import RebalancerWatch
+from control.loop.run_lag import followed
 from control.loop.run_thread import RunEvents, Runner
 from control.loop.state import LoopState
 from control.loop.view import LoopView, Mode, Phase, Retry
@@ -159,6 +160,7 @@ class Loop(Closing):
                 proposed=replace(proposed, rivals=state.rebalancers),
                 run=state.run,
                 log=self._log.lines,
+                lag=state.lag,
                 retry=state.retry,
             )
 
@@ -319,6 +321,7 @@ class Loop(Closing):
                     raise observer.failure
                 self._note_steering()
                 self._look(observer)
+                self._follow_lag(observer)
                 self._act()
                 self._search_rebalancers()
                 self._publish()
@@ -350,6 +353,15 @@ class Loop(Closing):
                     loads_of(state.evaluation), now_s, _span_s(seen), goals
                 )
             self._judge(state.snapshot, goals, state.evaluation)
+
+    def _follow_lag(self, observer: Observer) -> None:
+        """Update the lag of the topics that the run in progress moves."""
+        run = self._state.run
+        if run is None or not self._runner.moving:
+            return
+        lag = observer.consumer_lag({item.move.topic for item in run.moves})
+        with self._changed:
+            self._state.lag = followed(self._state.lag, run.run_id, lag)
 
     def _enter_watched(self, seen: Snapshot | None) -> None:
         """Enter the phase of a reachable cluster, with or without loads."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from control.loop.membership import Membership
+from control.loop.run_lag import RunLag
 from control.loop.view import Phase, Retry
 from control.planning.backoff import Backoff
 from control.planning.plan_inputs import SolvedInputs
@@ -52,6 +53,8 @@ class LoopState:
     failure: PlimsollError | None = None
     """The last of them."""
     run: RunProgress | None = None
+    lag: RunLag | None = None
+    """Lag of the topics that the run moves."""
     ended_at_s: float | None = None
     reports: deque[RunReport] = field(default_factory=lambda: deque(maxlen=REPORTS))
     rebalancers: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from control.loop.run_lag import RunLag
 from control.planning.plan_view import NONE, PlanningView
 from model.evaluate import Evaluation
 from model.plan.plan import Plan
@@ -107,6 +108,8 @@ class LoopView:
     """Solves in progress, the operator's requests, and the what-if."""
     replication: Replication | None = None
     """Under-replicated and offline partitions; None before the first response."""
+    lag: RunLag | None = None
+    """Lag of consumer groups on the topics that a run moves."""
     retry: Retry | None = None
     """Only while the cluster cannot be reached."""
 

@@ -18,7 +18,7 @@ from model.units import seconds_text
 
 CLOSED: Final = "the window for moves is closed"
 _MINUTE_S: Final = 60.0
-_POLLS: Final = 3
+POLLS: Final = 3
 """Response times whose median is compared."""
 
 
@@ -70,16 +70,22 @@ def brokers_lost(before: frozenset[BrokerId], health: ClusterHealth) -> str | No
 
 def went_offline(before: Views, health: ClusterHealth) -> str | None:
     """A partition outside the plan lost its leader."""
-    pairs = _pairs(before, health)
-    found = [now.id for was, now in pairs if was.is_led and not now.is_led]
-    return _outside_plan(found, "went offline")
+    return _outside_plan(lost_leader(before, health), "went offline")
+
+
+def lost_leader(before: Views, health: ClusterHealth) -> list[PartitionId]:
+    """Partitions that had a leader and no longer have one."""
+    return [now.id for was, now in _pairs(before, health) if was.is_led and not now.is_led]
 
 
 def under_replicated(before: Views, health: ClusterHealth) -> str | None:
     """A partition outside the plan that had all replicas in sync no longer has."""
-    pairs = _pairs(before, health)
-    found = [now.id for was, now in pairs if _whole(was) and not _whole(now)]
-    return _outside_plan(found, "lost replicas in sync")
+    return _outside_plan(lost_in_sync(before, health), "lost replicas in sync")
+
+
+def lost_in_sync(before: Views, health: ClusterHealth) -> list[PartitionId]:
+    """Partitions that had all replicas in sync and no longer have."""
+    return [now.id for was, now in _pairs(before, health) if _whole(was) and not _whole(now)]
 
 
 def isr_shrank(before: Views, health: ClusterHealth) -> str | None:
@@ -94,16 +100,21 @@ def isr_shrank(before: Views, health: ClusterHealth) -> str | None:
 
 def under_min_isr(before: Views, health: ClusterHealth) -> str | None:
     """A partition has fallen below min.insync.replicas, so acks=all producers fail."""
+    found = fell_below_minimum(before, health)
+    if not found:
+        return None
+    minimum = health.min_in_sync[min(found).topic]
+    return f"{_named(found)} has fewer than {minimum} replicas in sync, its minimum"
+
+
+def fell_below_minimum(before: Views, health: ClusterHealth) -> list[PartitionId]:
+    """Partitions that had `min.insync.replicas` in sync and no longer have."""
     least = health.min_in_sync
-    found = [
+    return [
         now.id
         for was, now in _pairs(before, health)
         if len(now.in_sync) < least.get(now.id.topic, 0) <= len(was.in_sync)
     ]
-    if not found:
-        return None
-    minimum = least[min(found).topic]
-    return f"{_named(found)} has fewer than {minimum} replicas in sync, its minimum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +140,13 @@ class SlowRequests:
     """Brokers answer much more slowly than when the run began."""
 
     begun_s: float
-    times: float
-    least_s: float
-    seen: deque[float] = field(default_factory=lambda: deque(maxlen=_POLLS))
+    limit_s: float
+    seen: deque[float] = field(default_factory=lambda: deque(maxlen=POLLS))
 
     def __call__(self, health: ClusterHealth) -> str | None:
         self.seen.append(health.answer_s)
         now_s = median(self.seen)
-        if len(self.seen) < _POLLS or now_s < self.least_s:
-            return None
-        if now_s < self.times * self.begun_s:
+        if len(self.seen) < POLLS or now_s < self.limit_s:
             return None
         return (
             f"brokers take {seconds_text(now_s)} to answer, compared with "
@@ -156,7 +164,7 @@ def health_rules(
     begun: ClusterHealth, moving: Collection[PartitionId], rules: StopRules
 ) -> dict[StopRule, HealthRule]:
     """Return the rules, each comparing with the first poll of the run."""
-    outside_plan = {pid: view for pid, view in begun.views.items() if pid not in moving}
+    outside_plan = others(begun, moving)
     return {
         StopRule.BROKER_LOST: partial(brokers_lost, begun.alive),
         StopRule.OFFLINE: partial(went_offline, outside_plan),
@@ -164,9 +172,14 @@ def health_rules(
         StopRule.UNDER_REPLICATED: partial(under_replicated, outside_plan),
         StopRule.ISR_SHRINK: partial(isr_shrank, outside_plan),
         StopRule.CONTROLLER_CHANGES: ControllerChanged(),
-        StopRule.SLOW_REQUESTS: SlowRequests(begun.answer_s, rules.slow_times, rules.slow_s),
+        StopRule.SLOW_REQUESTS: SlowRequests(begun.answer_s, rules.slow_limit_s(begun.answer_s)),
         StopRule.DISK: disk_is_short,
     }
+
+
+def others(begun: ClusterHealth, moving: Collection[PartitionId]) -> Views:
+    """The partitions outside the plan, as they were when the run began."""
+    return {pid: view for pid, view in begun.views.items() if pid not in moving}
 
 
 def _pairs(before: Views, health: ClusterHealth) -> Iterator[tuple[PartitionView, PartitionView]]:

@@ -1,5 +1,6 @@
 """Poll the whole cluster and evaluate the stop rules on it."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Final
@@ -8,14 +9,20 @@ from executor.client.cluster_admin import ClusterAdmin
 from executor.client.responses import ClusterView, PartitionView
 from executor.health.health_rules import (
     CLOSED,
+    POLLS,
     BrokenStopRule,
     ClusterHealth,
     HealthRule,
+    fell_below_minimum,
     health_rules,
+    lost_in_sync,
+    lost_leader,
+    others,
 )
 from executor.timing import RunLimits, Timing
-from model.ids import BrokerId, TopicName
+from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move
+from model.run_health import FreeDisk, RunHealth
 from model.stop_rules import StopRule
 
 _MIN_IN_SYNC: Final = "min.insync.replicas"
@@ -47,6 +54,11 @@ class ClusterMonitor:
         self._timing = timing
         self._headroom = headroom
         self._guards: dict[StopRule, HealthRule] = {}
+        self._begun: ClusterHealth | None = None
+        self._outside: Mapping[PartitionId, PartitionView] = {}
+        self._answers_s: deque[float] = deque(maxlen=POLLS)
+        self.reading: RunHealth | None = None
+        """What the last poll found; None before the first."""
         self._broken: tuple[BrokenStopRule, ...] = ()
         self._next_at_s = float("-inf")
         self._min_in_sync_cache: dict[TopicName, int] = {}
@@ -60,7 +72,9 @@ class ClusterMonitor:
         """
         now_s = self._timing.steady_s()
         if hurry or now_s >= self._next_at_s:
-            self._broken = tuple(self._judged(self._look(now_s)))
+            health = self._look(now_s)
+            self._broken = tuple(self._judged(health))
+            self.reading = self._read(health)
             end_s = self._timing.steady_s()
             rest_s = _REST_FACTOR * (end_s - now_s)
             self._next_at_s = max(now_s + self._limits.watch_s, end_s + rest_s)
@@ -75,6 +89,23 @@ class ClusterMonitor:
             self._guards = health_rules(health, moving, rules)
         found = ((rule, guard(health)) for rule, guard in self._guards.items())
         return [BrokenStopRule(rule=rule, reason=reason) for rule, reason in found if reason]
+
+    def _read(self, health: ClusterHealth) -> RunHealth:
+        """The figures behind the rules."""
+        if self._begun is None:
+            self._begun = health
+            self._outside = others(health, {move.id for move in self._moves})
+        begun = self._begun
+        self._answers_s.append(health.answer_s)
+        return RunHealth(
+            at_ms=self._timing.now_ms(),
+            answer_s=median(self._answers_s),
+            first_answer_s=begun.answer_s,
+            offline=len(lost_leader(self._outside, health)),
+            under_replicated=len(lost_in_sync(self._outside, health)),
+            under_min_isr=len(fell_below_minimum(begun.views, health)),
+            disk=_least_free(begun.free_bytes, health.free_bytes),
+        )
 
     def _look(self, now_s: float) -> ClusterHealth:
         cluster, answer_s = self._timed()
@@ -107,3 +138,11 @@ class ClusterMonitor:
             found = self._admin.topic_configs(new, [_MIN_IN_SYNC])
             self._min_in_sync_cache |= {t: int(of.get(_MIN_IN_SYNC, 1)) for t, of in found.items()}
         return self._min_in_sync_cache
+
+
+def _least_free(begun: Mapping[BrokerId, int], now: Mapping[BrokerId, int]) -> FreeDisk | None:
+    """The broker with the least free space; None if none reports it."""
+    if not now:
+        return None
+    free_bytes, broker = min((free, broker) for broker, free in now.items())
+    return FreeDisk(broker=broker, free_bytes=free_bytes, first_bytes=begun.get(broker, free_bytes))

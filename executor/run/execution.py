@@ -213,6 +213,7 @@ class Execution:
         waiting, in_flight = bool(self._waiting), bool(self._in_flight.moves)
         may_start = self._gate.may_start(waiting=waiting, in_flight=in_flight)
         self._record()
+        self._state.checked(self._context.reading())
         return may_start
 
     def _health(self) -> list[BrokenStopRule]:

@@ -14,6 +14,7 @@ from executor.timing import RunLimits, Timing
 from model.ids import BrokerId
 from model.plan.plan import Move, Plan
 from model.run import RunProgress
+from model.run_health import RunHealth
 from model.snapshot.snapshot import StorageKind
 
 
@@ -40,6 +41,8 @@ class RunContext:
     monitor: Callable[[bool], Sequence[BrokenStopRule]]
     """Broken stop rules of the whole cluster; True asks for an immediate poll."""
     eta: EtaEstimator
+    reading: Callable[[], RunHealth | None] = lambda: None
+    """What the last poll of the whole cluster found."""
     past: PastRun | None = None
 
     def by_platform(self, moves: Sequence[Move]) -> Iterator[tuple[Platform, list[Move]]]:

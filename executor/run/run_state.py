@@ -17,6 +17,7 @@ from model.run import (
     RunReport,
     RunState,
 )
+from model.run_health import RunHealth
 
 
 class LiveRunState:
@@ -86,6 +87,12 @@ class LiveRunState:
             foreseen_s=left_s if first_s is None else first_s,
         )
         self.show()
+
+    def checked(self, health: RunHealth | None) -> None:
+        """Show the last check of the cluster if it is a new one."""
+        if health is not self._run.health:
+            self._change_run(health=health)
+            self.show()
 
     def ended(self, state: RunState, reason: str) -> None:
         """Record the end of the run."""

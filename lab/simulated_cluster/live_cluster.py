@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Final, Self, TypeVar
 
@@ -14,7 +14,8 @@ from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.closing import Closing
 from model.errors import PlimsollError
-from model.ids import NO_BROKER
+from model.ids import NO_BROKER, TopicName
+from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, Floats, Ints, Snapshot, Source
 
@@ -26,6 +27,9 @@ _WINDOW_S: Final = 15.0
 """Window in the snapshot, like the probe's; loads here are current values."""
 _RATES: Final = (0, 1, 3)
 """Columns of the loads that vary: net in, net out and CPU."""
+COMMIT_S: Final = 5.0
+"""Time between two commits of a consumer group, as by default."""
+RECORD_BYTES: Final = 1000.0
 DEPTH: Final = (0.05, 0.3)
 """Range of the amplitude of a topic's rate, as a share of the mean."""
 PERIOD_S: Final = (240.0, 900.0)
@@ -135,6 +139,19 @@ class LiveCluster(Closing):
             behind = sum(len(p.in_sync) < len(p.replicas) - len(p.adding) for p in led)
             return Replication(under_replicated=behind, offline=len(partitions) - len(led))
 
+    def consumer_lag(self, topics: Collection[TopicName]) -> ConsumerLag | None:
+        """Lag of groups that keep up and commit every `COMMIT_S`; a group for each topic."""
+        names = [t.name for t in self._mean.header.topics]
+        moved = np.array([name in topics for name in names])[self._mean.partitions.topic]
+        if not moved.any():
+            return None
+        with self.lock:
+            now_s = self.cluster.now_s
+            rates = np.array(self._rates)[moved] / RECORD_BYTES
+        behind_s = now_s % COMMIT_S
+        topic = names[int(self._mean.partitions.topic[moved][0])]
+        return ConsumerLag(records=round(rates.sum() * behind_s), seconds=behind_s, topic=topic)
+
     def _source(self, now_s: float) -> Source:
         return Source(
             name="simulation",
@@ -202,6 +219,10 @@ class LiveObserver:
     def replication(self) -> Replication:
         """Available from the start."""
         return self._poll()[1]
+
+    def consumer_lag(self, topics: Collection[TopicName]) -> ConsumerLag | None:
+        """Available from the start."""
+        return self._of.consumer_lag(topics)
 
     def snapshot(self) -> Snapshot:
         """Available from the start."""

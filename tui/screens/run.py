@@ -8,8 +8,11 @@ from textual.binding import Binding
 from tui.keys import RUN_KEYS
 from tui.screen_state import Moment
 from tui.screens.base import LiveScreen
+from tui.viewmodel.log import lines_of_run
 from tui.viewmodel.run.run import run_shown
+from tui.widgets.log_pane import LogPane
 from tui.widgets.run_panel import RunPanel
+from tui.widgets.titles import entitle
 
 
 class RunScreen(LiveScreen):
@@ -30,6 +33,10 @@ class RunScreen(LiveScreen):
 
     def body(self) -> ComposeResult:
         yield RunPanel(run_shown)
+        yield LogPane()
 
     def show(self, moment: Moment) -> None:
         self.query_one(RunPanel).show(moment)
+        pane = self.query_one(LogPane)
+        pane.show(lines_of_run(moment))
+        entitle(pane, "Actions and events of this run")

@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from control.loop.view import LogLine
+from tui.screen_state import Moment
 from tui.viewmodel.cells import Cell, Role, Span
 from tui.viewmodel.sort_filter import Filter
 
 LEVELS = ("info", "warning", "error")
 """From least to most severe; each includes the more severe ones."""
+
+BEFORE_MS = 2000
+"""Time between the approval and the first step of a run, milliseconds."""
 
 LEVEL_ROLES = {"warning": Role.UNDER, "error": Role.OVER}
 
@@ -23,6 +27,18 @@ def log_line(line: LogLine) -> Cell:
     role = LEVEL_ROLES.get(line.level, Role.PLAIN)
     words = line.text if role is Role.PLAIN else f"{line.level} {line.text}"
     return (Span(f"{clock_text(line.at_ms)} ", Role.MUTED), Span(words, role))
+
+
+def lines_of_run(moment: Moment) -> tuple[LogLine, ...]:
+    """What was done and what happened since the run on the run screen began.
+
+    The approval comes just before the run.
+    """
+    run = moment.view.run
+    if run is None:
+        return ()
+    since_ms = run.started_at_ms - BEFORE_MS
+    return tuple(line for line in moment.view.log if line.at_ms >= since_ms)
 
 
 def kept_lines(log: Sequence[LogLine], least: str, by: Filter) -> tuple[LogLine, ...]:

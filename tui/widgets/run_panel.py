@@ -22,6 +22,10 @@ SCROLL_BAR = 1
 MARGINS = 2
 """Blank columns beside the figures."""
 
+BELOW_FIGURES = 4
+"""Lines of the progress bar, of the table's header and of two moves."""
+LEAST_FIGURES = 2
+
 Show = Callable[[Moment, int], RunShown]
 """Select the run of a moment, with figures for this width."""
 
@@ -31,6 +35,11 @@ class RunPanel(Vertical):
 
     HELP = """\
 ## Run
+
+The gauges are what stop rules watch: the figure, the limit, and what the rule does there.
+Counts are of partitions that have got worse since the run began; `spare disk` is the free
+space beyond the reserve on the target broker that has least. A group that keeps up has a lag
+of seconds, since groups commit only every few seconds.
 
 `copied` is what has arrived on new replicas. `no leader` is the longest time in which
 the partition had no leader. Moves that are stuck or were skipped come first, then those
@@ -59,8 +68,9 @@ Enter shows a move in full, with its reason.
         shown = self._show(moment, width - MARGINS)
         entitle(self, shown.title)
         figures, bar = self.query_one(Lines), self.query_one(ProgressBar)
-        figures.show(shown.lines)
-        figures.display = bool(shown.lines)
+        lines = shown.lines[: max(LEAST_FIGURES, self.content_size.height - BELOW_FIGURES)]
+        figures.show(lines)
+        figures.display = bool(lines)
         bar.display = shown.share is not None
         bar.update(progress=shown.share or 0.0)
         pane = self.query_one(TablePane)

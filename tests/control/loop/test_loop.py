@@ -26,8 +26,10 @@ from model.errors import (
 )
 from model.exchange.offline_snapshot import ClusterFiles, read_cluster
 from model.goals.goals import Goals, SolveLimits
+from model.ids import TopicName
 from model.plan.plan import Plan
 from model.run import MoveProgress, RunProgress, RunState
+from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import BrokerState, PartitionRow, Snapshot, partitions_from_rows
 from solver.report.result import Result
@@ -333,6 +335,34 @@ def test_a_run_that_did_not_start_keeps_its_reason(build: Build) -> None:
         assert run is not None
         assert run.state is RunState.REFUSED
         assert run.reason == "Confluent's Self-Balancing is on"
+
+
+def test_the_lag_of_the_moved_topics_is_followed_during_a_run(build: Build) -> None:
+    bench = build(UNEVEN)
+    bench.observer.lag = ConsumerLag(records=70, seconds=0.5, topic=TopicName("t"))
+    seen = threading.Event()
+
+    def wait_for_lag(plan: Plan) -> None:
+        progress = RunProgress(
+            run_id="run-1",
+            plan_hash=plan.hash,
+            state=RunState.RUNNING,
+            moves=tuple(MoveProgress(move=m) for m in plan.moves),
+            started_at_ms=START_MS,
+        )
+        bench.loop._run_progressed(progress)
+        assert seen.wait(LONG_S)
+
+    bench.executor.on_execute = wait_for_lag
+    with bench.loop as loop:
+        plan = offered(loop)
+        loop.approve(plan.hash, by="an operator")
+        assert loop.wait(lambda view: view.lag is not None, LONG_S)
+        seen.set()
+        lag = loop.view.lag
+        assert lag is not None
+        assert (lag.run_id, lag.first_records, lag.now.records) == ("run-1", 70, 70)
+        assert bench.observer.asked_lag == {move.topic for move in plan.moves}
 
 
 def test_an_unreachable_cluster_ends_an_impatient_loop(build: Build) -> None:

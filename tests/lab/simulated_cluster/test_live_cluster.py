@@ -105,3 +105,18 @@ def test_dead_brokers_leave_partitions_under_replicated_or_offline() -> None:
     partitions = live.cluster.partitions.values()
     assert result.offline == sum(last not in p.replicas for p in partitions) > 0
     assert result.under_replicated == len(partitions) - result.offline > 0
+
+
+def test_groups_that_keep_up_lag_by_what_arrives_between_two_commits() -> None:
+    live = LiveCluster(order(), speed=6.0)
+    topics = {t.name for t in live.snapshot().header.topics}
+    live.cluster.advance(2.0)
+    lag = live.consumer_lag(topics)
+    assert lag is not None
+    assert lag.seconds == pytest.approx(live.now_s() % 5.0)
+    live.cluster.advance(4.0)
+    later = live.consumer_lag(topics)
+    assert later is not None
+    assert later.seconds is not None
+    assert later.seconds < 5.0
+    assert live.consumer_lag(set()) is None

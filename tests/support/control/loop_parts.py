@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ from executor.schedule.throughput import Pace
 from executor.timing import RunLimits
 from model.errors import PlimsollError
 from model.goals.goals import Goals, SolveLimits
-from model.ids import BrokerId
+from model.ids import BrokerId, TopicName
 from model.plan.plan import Plan
 from model.run import MoveReport, MoveState, RunProgress, RunReport, RunState
+from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, BrokerState, Snapshot, Source
 from solver.solve import solve
@@ -140,12 +141,18 @@ class CannedObserver:
     lacking: Replication | None = None
     measured: bool = True
     """Whether loads are known, and not only brokers."""
+    lag: ConsumerLag | None = None
+    asked_lag: frozenset[TopicName] = frozenset()
 
     def start(self) -> None:
         self.started = True
 
     def replication(self) -> Replication | None:
         return self.lacking
+
+    def consumer_lag(self, topics: Collection[TopicName]) -> ConsumerLag | None:
+        self.asked_lag = frozenset(topics)
+        return self.lag
 
     def brokers(self) -> tuple[Broker, ...]:
         newest = self.snapshots[0]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from control.loop.dependencies import LoopSettings
+from control.loop.run_lag import RunLag
 from control.loop.view import LogLine, LoopView, Mode, Phase, Retry
 from control.planning.plan_overrides import PlanOverrides
 from control.settings.auto_limits import EAGER
@@ -22,9 +23,11 @@ from executor.schedule.simulate import Peak
 from model.errors import ConfigError, PlimsollError
 from model.evaluate import Evaluation, evaluate
 from model.goals.goals import Goals, SolveLimits
-from model.ids import BrokerId
+from model.ids import BrokerId, TopicName
 from model.plan.plan import BrokerChange, Move, Plan, PlanStatus
 from model.run import MoveProgress, MoveState, RunProgress, RunReport, RunState
+from model.run_health import FreeDisk, RunHealth
+from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.file import read_snapshot
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Resource, Snapshot, Source, partitions_from_rows
@@ -37,6 +40,7 @@ NAME = "demo"
 AT_MS = 1_700_000_000_000
 """The time of every view: 22:13:20 UTC."""
 GOALS = Goals()
+RUN_ID = "20231114T221310-3cc54011"
 HASH = "3cc54011fae8" + "0" * 52
 NEWER_HASH = "77aa0e5bd1c2" + "0" * 52
 
@@ -223,12 +227,32 @@ def progress(state: RunState = RunState.RUNNING) -> RunProgress:
         *(MoveProgress(move=move) for move in moves()[2:]),
     ]
     return RunProgress(
-        run_id="20231114T221310-3cc54011",
+        run_id=RUN_ID,
         plan_hash=HASH,
         state=state,
         moves=tuple(ended if state is RunState.DONE else under_way),
         started_at_ms=AT_MS - 10_000,
+        health=health() if state is not RunState.REFUSED else None,
     )
+
+
+def health() -> RunHealth:
+    """All well, four seconds ago."""
+    return RunHealth(
+        at_ms=AT_MS - 4000,
+        answer_s=0.009,
+        first_answer_s=0.004,
+        offline=0,
+        under_replicated=0,
+        under_min_isr=0,
+        disk=FreeDisk(broker=BrokerId(3), free_bytes=43_000_000_000, first_bytes=50_000_000_000),
+    )
+
+
+def lag() -> RunLag:
+    """Consumers that keep up."""
+    now = ConsumerLag(records=1200, seconds=0.4, topic=TopicName("orders"))
+    return RunLag(run_id=RUN_ID, now=now, first_records=900, most_seconds=1.1)
 
 
 def running() -> LoopView:
@@ -238,6 +262,7 @@ def running() -> LoopView:
         phase=Phase.RUNNING,
         message=message,
         run=progress(),
+        lag=lag(),
         log=(*plan_ready().log, *log("plan approved by ann", f"running: {message}")),
     )
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from control.loop.view import LoopView
+from control.loop.view import LogLine, LoopView, Mode
 from executor.run.operator_control import AskedRate
 from model.ids import BrokerId
 from model.run import BrokerBalance, MoveState, RunProgress, RunReport, RunState
@@ -16,6 +16,7 @@ from tests.support.tui.loop_views import (
     GOALS,
     HASH,
     balanced_after_run,
+    lag,
     plan_ready,
     progress,
     running,
@@ -28,6 +29,8 @@ from tui.viewmodel.run.run import MOVES_SHOWN, RunShown, moves_table, past_shown
 from tui.viewmodel.run.stop_rules import armed
 from tui.viewmodel.run.throttle import UNLIMITED, throttle_text, typed_rate
 from tui.viewmodel.sort_filter import Filter, Wish
+from tui.widgets.keyed_table import KeyedTable
+from tui.widgets.log_pane import LogPane
 
 MB = 1_000_000
 
@@ -335,3 +338,72 @@ async def test_the_key_that_stops_a_run_is_labelled_with_its_next_action() -> No
         for state, label in ((RunState.RUNNING, "Stop run"), (RunState.STOPPING, "Abort run")):
             await on.show(replace(running(), run=progress(state)), running=True)
             assert on.app.screen.active_bindings["X"].binding.description == label
+
+
+# ---- gauges, keys and the log of a run
+
+
+def test_a_run_shows_its_gauges_and_how_old_they_are() -> None:
+    message = _words(_shown(running()))
+    assert "request latency" in message
+    assert "9 ms, pauses at 1.00 s" in message
+    assert "0.40 s, most 1.10 s, no stop rule" in message
+    assert "cluster checked 4 s ago" in message
+    assert "also pauses on: shrinking ISR, controller changes; stops on: a lost broker" in message
+
+
+def test_before_the_first_check_all_rules_are_listed() -> None:
+    message = _words(_shown(_of(replace(progress(), health=None))))
+    assert "requests 5 times slower" in message
+    assert "checked" not in message
+
+
+def test_the_lag_of_another_run_is_not_shown() -> None:
+    view = replace(running(), lag=replace(lag(), run_id="another"))
+    assert "unknown, no stop rule" in _words(_shown(view))
+
+
+@pytest.mark.parametrize(
+    ("state", "paused", "keys"),
+    [
+        (
+            RunState.RUNNING,
+            False,
+            "[P] pause: start no moves until resumed   [X] stop: end after in-flight moves   "
+            "[T] throttle",
+        ),
+        (
+            RunState.PAUSED,
+            True,
+            "[R] resume: start moves again   [X] stop: end after in-flight moves   [T] throttle",
+        ),
+        (RunState.STOPPING, False, "[X] abort: cancel in-flight moves   [T] throttle"),
+    ],
+)
+def test_keys_are_labelled_with_what_they_do_next(state: RunState, paused: bool, keys: str) -> None:
+    shown = _shown(_of(replace(progress(), state=state)), paused=paused)
+    assert keys in map(plain, shown.lines)
+
+
+def test_a_key_that_was_redefined_is_shown_and_refused_ones_are_not() -> None:
+    keys = _words(_shown(running(), keys={"run.stop": "f9,X"}))
+    assert "[f9] stop" in keys
+    assert "[f9]" not in _words(_shown(replace(running(), mode=Mode.READ_ONLY)))
+
+
+async def test_the_run_screen_has_a_log_of_actions_and_events_of_the_run() -> None:
+    old = LogLine(at_ms=AT_MS - 60_000, level="info", text="before the run")
+    action = LogLine(at_ms=AT_MS, level="info", text="ann: pause the run")
+    view = replace(running(), log=(old, action))
+    async with stage(view, size=(120, 40), running=True) as on:
+        await on.press("3")
+        assert [line.text for line in on.app.screen.query_one(LogPane).shown] == [action.text]
+
+
+async def test_on_the_smallest_terminal_gauges_leave_room_for_moves() -> None:
+    async with stage(running(), size=(60, 16), running=True) as on:
+        await on.press("3")
+        table = on.app.screen.query_one("#moves", KeyedTable)
+        assert table.size.height >= 3
+        assert not table.show_horizontal_scrollbar or table.styles.scrollbar_size_horizontal == 0
+        assert table.virtual_size.width <= table.size.width

@@ -25,7 +25,9 @@ from tui.viewmodel.cells import (
     shorten_middle,
     shorten_words,
 )
+from tui.viewmodel.disabled_reasons import refusal
 from tui.viewmodel.plan.wording import change_text
+from tui.viewmodel.run.health_gauges import GAUGED, gauge_lines, gauges_of
 from tui.viewmodel.run.progress import (
     ACTIVE,
     bytes_copied,
@@ -44,6 +46,8 @@ MOVES_SHOWN = 200
 """Rows of the table; further ones are only counted."""
 ROOMY = 108
 """Width from which moves have bars, rates and leaderless times."""
+WITH_REASON = 72
+"""Width from which a move's time and reason are in its row."""
 BAR = 10
 REASON_LINES = 3
 
@@ -129,19 +133,64 @@ def _live_lines(run: RunProgress, moment: Moment, width: int) -> tuple[Cell, ...
         return (*flow(items, width), *_reason(run, width))
     items += _speed(run, moment.view)
     words = throttle_text(moment.throttle, moment.asked)
-    throttle = flow([cell(f"throttle {words}")], width)
+    settings = [cell(f"throttle {words}"), *_checked(run, moment)]
     refused = refused_text(moment.asked)
     return (
         *flow(items, width),
         *_reason(run, width),
-        *throttle,
         *_wrapped(refused, width, Role.UNDER),
-        *(
-            line
-            for rules in armed(moment.stop_rules)
-            for line in _wrapped(rules, width, Role.PLAIN)
-        ),
+        *_gauges(run, moment, width),
+        *flow(settings, width),
+        *flow(run_keys(run, moment), width, "   "),
+        *_rules(run, moment, width),
     )
+
+
+def run_keys(run: RunProgress, moment: Moment) -> list[Cell]:
+    """The keys that steer the run, with what each does now; none that is refused."""
+    stopping = run.state is RunState.STOPPING
+    paused = moment.paused and not stopping
+    keys = [
+        ("run.resume", "R", "resume", "resume: start moves again") if paused else None,
+        ("run.pause", "P", "pause_run", "pause: start no moves until resumed")
+        if not paused
+        else None,
+        ("run.stop", "X", "stop_run", "abort: cancel in-flight moves")
+        if stopping
+        else ("run.stop", "X", "stop_run", "stop: end after in-flight moves"),
+        ("run.throttle", "T", "throttle", "throttle"),
+    ]
+    return [
+        (Span(f"[{moment.keys.get(name, key).partition(',')[0]}]", Role.STRONG), Span(f" {words}"))
+        for name, key, action, words in filter(None, keys)
+        if refusal(action, moment) is None
+    ]
+
+
+def _checked(run: RunProgress, moment: Moment) -> list[Cell]:
+    """How old the gauges are; while a run is being stopped, nothing is checked."""
+    if run.health is None:
+        return []
+    age_s = max(0, moment.view.at_ms - run.health.at_ms) // 1000
+    return [cell(f"cluster checked {ticking(age_s)} ago", Role.MUTED)]
+
+
+def _gauges(run: RunProgress, moment: Moment, width: int) -> tuple[Cell, ...]:
+    """What stop rules watch, with their limits; none before the first check."""
+    if run.health is None:
+        return ()
+    lag = moment.view.lag
+    lag = lag if lag is not None and lag.run_id == run.run_id else None
+    return gauge_lines(gauges_of(run.health, lag, moment.stop_rules), width)
+
+
+def _rules(run: RunProgress, moment: Moment, width: int) -> tuple[Cell, ...]:
+    """The rules that have no gauge, or all of them before the first check."""
+    if run.health is None:
+        lines = armed(moment.stop_rules)
+        return tuple(line for one in lines for line in _wrapped(one, width, Role.PLAIN))
+    words = "; ".join(armed(moment.stop_rules, GAUGED))
+    return _wrapped(f"also {words}" if words else "", width, Role.PLAIN)
 
 
 def _past_lines(run: RunProgress, took_s: float, width: int) -> tuple[Cell, ...]:
@@ -291,7 +340,7 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
             Column("time", "       time", 12),
             Column("stall", "no leader", 10),
         ]
-    else:
+    elif width >= WITH_REASON:
         middle = [
             Column("brokers", "change", 13),
             Column("state", "state", 8),
@@ -299,11 +348,20 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
             Column("bytes", "   to copy", 10),
             Column("time", "       time", 12),
         ]
+    else:
+        middle = [
+            Column("brokers", "change", 13),
+            Column("state", "state", 8),
+            Column("done", "", 5),
+            Column("bytes", "   to copy", 10),
+        ]
     needed = max((len(change_text(m.move)) for m in moves), default=0) + 1
     middle[0] = middle[0]._replace(width=max(middle[0].width, needed))
     longest = max((len(str(m.move.id)) for m in moves), default=0)
     name_width = max(len("partition"), longest) + 1
     first = Column("partition", "partition", min(name_width, max(16, width // 4)))
+    if width < WITH_REASON:
+        return (first, *middle)
     left = width - first.width - sum(c.width for c in middle)
     return (first, *middle, Column("reason", "reason", max(12, left)))
 
@@ -316,8 +374,8 @@ def _row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
         "state": cell(MOVE_TEXT.get(item.state, item.state.value), MOVE_ROLES[item.state]),
         "done": _done(item, width["done"]),
         "bytes": right(bytes_text(item.move.bytes_to_copy), width["bytes"]),
-        "time": right(_time(item, at_ms), width["time"]),
-        "reason": _move_reason(item, width["reason"]),
+        "time": right(_time(item, at_ms), width.get("time", 0)),
+        "reason": _move_reason(item, width.get("reason", 0)),
     }
     if "rate" in width:
         rate = rate_of_move(item, at_ms)

@@ -1,5 +1,6 @@
 """Describe the stop rules in force."""
 
+from collections.abc import Collection
 from typing import Final
 
 from model.stop_rules import Reaction, StopRule, StopRules
@@ -24,9 +25,12 @@ _WORDS: Final = {
 }
 
 
-def armed(rules: StopRules) -> tuple[str, ...]:
-    """One line for each reaction: `stops on: a lost broker, offline partitions`."""
-    known = [rule for rule in StopRule if _applies(rules, rule)]
+def armed(rules: StopRules, but: Collection[StopRule] = ()) -> tuple[str, ...]:
+    """One line for each reaction: `stops on: a lost broker, offline partitions`.
+
+    but: rules that are shown elsewhere.
+    """
+    known = [rule for rule in StopRule if rule not in but and _applies(rules, rule)]
     found = {
         reaction: [_words(rules, r) for r in known if rules.reaction(r) is reaction]
         for reaction in _VERBS
