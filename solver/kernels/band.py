@@ -4,6 +4,7 @@ import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.compiled import compiled
+from solver.kernels.copying import copy_rows_to
 from solver.kernels.pricing import (
     PricingScratch,
     at_home,
@@ -27,7 +28,7 @@ def cheapest_of_all(c: Columns, q: Floats, best: Ints, least: Floats, r: Pricing
     """
     lowest = lowest_prices(q)
     least[:] = 0.0
-    best[:, :] = c.home
+    copy_rows_to(best, c.home)
     for p in range(len(c.rf)):
         if not c.free[p]:
             continue

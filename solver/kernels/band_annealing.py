@@ -13,6 +13,7 @@ from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.arithmetic import NOISE, below, exponential_quantiles
 from solver.kernels.band import placement_price
 from solver.kernels.compiled import by_reference, compiled, linked
+from solver.kernels.copying import copy_rows_to
 from solver.kernels.move_deltas import (
     State,
     change_leader,
@@ -133,7 +134,7 @@ def anneal_band(
             value += delta
             if value < least - least_gain:
                 least = value
-                w.best[:] = s.at
+                copy_rows_to(w.best, s.at)
         else:
             _undo(c, s, w)
     return value, least

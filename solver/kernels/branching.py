@@ -13,6 +13,7 @@ import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.compiled import compiled
+from solver.kernels.copying import copy_rows_to
 from solver.kernels.relaxed_point import UNSPLIT, Relaxed, may, mix, price_of, quote
 
 CHECK_EVERY = 4
@@ -88,7 +89,7 @@ def relaxed_value(x: Relaxed) -> float:
     """
     brokers, dims = x.fixed.shape
     found = 0.0
-    x.v[:, :] = x.fixed
+    copy_rows_to(x.v, x.fixed)
     for p in range(len(x.cost)):
         for b in range(brokers):
             m = x.mass[p, b]

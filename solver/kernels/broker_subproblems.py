@@ -16,6 +16,7 @@ import numpy as np
 
 from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.kernels.compiled import by_reference, compiled
+from solver.kernels.copying import copy_to
 from solver.kernels.single_broker_bnb import (
     LEAST_GAIN,
     BrokerTree,
@@ -199,7 +200,7 @@ def _start(p: Subproblems, b: int, held: Bools, t: BrokerTree, z: Floats) -> flo
                 warm[d] += _sign(t, i) * p.load[first + i, d]
     value += squares(p.weight, warm)
     if value < plain:
-        z[:] = warm
+        copy_to(z, warm)
         return value
     t.flipped[:count] = False
     return plain

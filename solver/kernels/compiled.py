@@ -61,6 +61,9 @@ def sources_version() -> str:
 
 _VERSION: Final = sources_version()
 
+# Loops are not passed as arguments, so their wrappers for that are not compiled.
+_compiler = cast("Any", numba.njit)(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+
 
 def compiled(function: F) -> F:
     """Compile a function at its first call, and cache the result on disk if possible.
@@ -69,7 +72,8 @@ def compiled(function: F) -> F:
     processor gives the same bits. The interpreter's lock is released. Where neither the
     source folder nor the user's cache folder is writable, nothing is cached.
     """
-    made: Any = numba.njit(nogil=True, error_model="numpy")(cast("Any", function))
+    made: Any = _compiler(cast("Any", function))
+    _ignore_literals(made)
     try:
         made.enable_caching()
         made._cache._cache_file._version = _VERSION  # noqa: SLF001  # no public way
@@ -77,6 +81,19 @@ def compiled(function: F) -> F:
         # Neither the source folder nor the user's cache folder is writable.
         _wait.cached = False
     return cast("F", made)
+
+
+def _ignore_literals(dispatcher: Any) -> None:
+    """Compile a function once where other loops call it with constants.
+
+    Numba compiles it again for each constant, but does not use its value.
+    """
+    resolve, unliteral = dispatcher.get_call_template, cast("Any", types.unliteral)
+
+    def resolve_plain(args: Any, kws: Any) -> Any:
+        return resolve(tuple(unliteral(a) for a in args), {k: unliteral(a) for k, a in kws.items()})
+
+    dispatcher.get_call_template = resolve_plain
 
 
 class Reference(structref.StructRefProxy):

@@ -12,6 +12,7 @@ import numpy as np
 
 from solver.kernels.arithmetic import below, draw, exponential
 from solver.kernels.compiled import Array, compiled
+from solver.kernels.copying import copy_to
 from solver.kernels.node_bound import (
     CUTOFF,
     EFFORT,
@@ -56,7 +57,7 @@ def _exchange(c: Configurations, v: Array, old: int, new: int) -> float:
 @compiled
 def _value_of(c: Configurations, fixed: Array, chosen: Array, v: Array) -> float:
     """F of `chosen`, (R,) indices of configurations; v, (J,), gets its deviations."""
-    v[:] = fixed
+    copy_to(v, fixed)
     total = 0.0
     for r in range(len(chosen)):
         i = chosen[r]
@@ -107,7 +108,7 @@ def anneal_choice(
             value += change
             if value < least:
                 least = value
-                chosen[:] = now
+                copy_to(chosen, now)
         else:
             for k in range(many - 1, -1, -1):
                 _exchange(c, v, now[rows[k]], before[k])

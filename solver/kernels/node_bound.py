@@ -18,6 +18,7 @@ import numpy as np
 
 from solver.kernels.arithmetic import exponential, logarithm
 from solver.kernels.compiled import Array, by_reference, compiled, linked
+from solver.kernels.copying import copy_to
 
 FARTHEST = 30.0
 """Temperatures above the cheapest beyond which a configuration has no mass."""
@@ -295,14 +296,14 @@ def _ascend(
         if gain < small:
             break
         smooth += gain
-        t.now[:] = t.trial
+        copy_to(t.now, t.trial)
     return best
 
 
 @compiled
 def _keep(t: SearchTree, level: int, pi: Array, bound: float, best: float) -> float:
     if bound > best:
-        t.pi[level] = pi
+        copy_to(t.pi[level], pi)
         return bound
     return best
 
@@ -315,10 +316,10 @@ def bound_node(c: Configurations, t: SearchTree, level: int, heat: float) -> flo
     F, then at `heat`, and keeps the best prices there. Stops as soon as the bound reaches
     `figure[CUTOFF]`; otherwise `cost`, `mass` and `least` are those at the best prices.
     """
-    t.now[:] = t.pi[level]
+    copy_to(t.now, t.pi[level])
     best = _ascend(c, t, level, 10.0 * heat, -np.inf, 1e-2 * heat)
     if best < t.figure[CUTOFF]:
-        t.now[:] = t.pi[level]
+        copy_to(t.now, t.pi[level])
         best = _ascend(c, t, level, heat, best, 1e-2 * heat)
     if best < t.figure[CUTOFF]:
         _evaluate(c, t, level, t.pi[level], heat)

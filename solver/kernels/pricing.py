@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solver.kernels.compiled import Array, by_reference, compiled, linked
+from solver.kernels.copying import copy_to
 from solver.kernels.problem_arrays import Columns
 
 INFINITE = np.inf
@@ -318,8 +319,8 @@ def least_with(
             continue
         price_row(c, q, p, 0.0, r)
         if c.rf[p] == 1:
-            holds[i, :] = r.lead
-            leads[i, :] = r.lead
+            copy_to(holds[i], r.lead)
+            copy_to(leads[i], r.lead)
             continue
         total = greedy(c, p, r)
         if total < INFINITE:
@@ -338,7 +339,7 @@ def _with_broker(
         return INFINITE, INFINITE
     without = total - r.follow[r.chosen[k]]
     led = without + r.lead[b]
-    chosen[:] = r.chosen
+    copy_to(chosen, r.chosen)
     chosen[k] = b
     return min(led, _with_leader(c, p, chosen, without + r.follow[b], b, r)), led
 

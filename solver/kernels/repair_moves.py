@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from solver.kernels.compiled import Array, by_reference, compiled, linked
+from solver.kernels.copying import copy_to
 from solver.kernels.move_deltas import (
     State,
     holds,
@@ -128,7 +129,7 @@ def _best_of_row(c: Columns, s: State, m: Limits, p: int, b: int) -> None:
         if holds(s, p, rf, j) or not may_take(c, p, j):
             continue
         if slot > 0:
-            to[:] = s.at[p]
+            copy_to(to, s.at[p])
             to[slot] = j
             _consider(c, s, m, p, to)
             continue
@@ -150,7 +151,7 @@ def _slot(s: State, p: int, b: int) -> int:
 @compiled
 def _lead_by(s: State, p: int, k: int, j: int, to: Array) -> None:
     """Row p led by its slot k, with broker j instead of the leader, if any."""
-    to[:] = s.at[p]
+    copy_to(to, s.at[p])
     if j >= 0:
         to[0] = j
     to[0], to[k] = to[k], to[0]
@@ -172,7 +173,7 @@ def _consider(c: Columns, s: State, m: Limits, p: int, to: Array) -> None:
     better = change < best - GAIN or (change < best + GAIN and height < m.change[1])
     if better and change < -GAIN and allowed_now(c, s, p):
         m.change[0], m.change[1] = change, height
-        m.at[:] = to
+        copy_to(m.at, to)
     reassign(c, s, p, back)
 
 

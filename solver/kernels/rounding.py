@@ -3,6 +3,7 @@
 import numpy as np
 
 from solver.kernels.compiled import Array, compiled
+from solver.kernels.copying import copy_to
 from solver.kernels.move_deltas import State, fits, racks_hold, reassign, within_budgets
 from solver.kernels.pricing import PricingScratch, change_cost, cheapest, price_row
 from solver.kernels.problem_arrays import Columns
@@ -128,12 +129,12 @@ def round_relaxed(c: Columns, m: Masses, s: State, order: Array) -> None:
                 better = here < least or (stage == 0 and m.mass[node] > 0.5)
                 if better and allowed_now(c, s, p):
                     least = here
-                    best[:] = s.at[p]
+                    copy_to(best, s.at[p])
                 node = m.next[node]
             if not c.forced[p] and stage == 1:
                 here += _switch_cost(c, s, p, c.home[p], held)
                 if here < least and allowed_now(c, s, p):
-                    best[:] = s.at[p]
+                    copy_to(best, s.at[p])
             reassign(c, s, p, best)
             if not allowed_now(c, s, p):
                 reassign(c, s, p, back)
@@ -159,7 +160,7 @@ def place_single_replicas(c: Columns, s: State, rows: Array, to: Array) -> None:
     target = np.empty(c.home.shape[1], np.int64)
     for i in range(len(rows)):
         back = s.at[rows[i]].copy()
-        target[:] = back
+        copy_to(target, back)
         target[0] = to[i]
         reassign(c, s, rows[i], target)
         if not allowed_now(c, s, rows[i]):

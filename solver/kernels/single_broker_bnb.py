@@ -15,6 +15,7 @@ import numpy as np
 
 from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.kernels.compiled import by_reference, compiled, linked
+from solver.kernels.copying import copy_to
 
 DIVE_EVERY = 64
 """Nodes between two dives to a complete set."""
@@ -276,7 +277,7 @@ def branch(
     nodes branched on.
     """
     t.depth[0], t.cost[0], t.parent[0] = 0, 0.0, -1
-    t.z[0, :] = root
+    copy_to(t.z[0], root)
     made, size, done, winner, least = 1, min(many, 1), 0, -1, best
     _push(t, 0, _bound(t, 0, root, 0.0), 0)
     while size > 0 and t.key[0] < best - within and done < nodes:
@@ -339,10 +340,10 @@ def _dive(
             break
         if go < stay:
             cost += t.flip[k]
-            z[:] = other
+            copy_to(z, other)
         t.parent[found], t.depth[found], t.made[found] = last, k + 1, go < stay
         t.cost[found] = cost
-        t.z[found, :] = z
+        copy_to(t.z[found], z)
         last = found
         found += 1
         value = cost + squares(weight, z)
