@@ -32,6 +32,8 @@ ASCII |= dict.fromkeys("─━═╴╶╸╺", "-") | dict.fromkeys("┃║╷�
 ASCII |= dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼╋", "+")
 
 
+ARROW: Final = " ->"
+"""In place of an arrow between blanks: `>` would read as a comparison."""
 _EMOJI: Final = re.compile("(.)\ufe0f")
 """A character drawn as an emoji, which may be wider than the character (UTS 51)."""
 
@@ -40,6 +42,7 @@ def ascii_text(text: str) -> str:
     """Return the text in ASCII, with the same width."""
     if text.isascii():
         return text
+    text = text.replace(" → ", ARROW)
     text = _EMOJI.sub(lambda m: m[1] + "?" * (cell_len(m[0]) - cell_len(m[1])), text)
     return "".join(letter if letter.isascii() else _plain(letter) for letter in text)
 

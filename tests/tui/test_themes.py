@@ -50,6 +50,21 @@ def test_ascii_text_is_ascii_and_as_wide_as_before(text: str) -> None:
     assert cell_len(plain) == cell_len(text)
 
 
+def test_an_arrow_in_ascii_is_not_a_comparison() -> None:
+    assert ascii_text("leader 1 → 5, +62 % → +6 %") == "leader 1 ->5, +62 % ->+6 %"
+
+
+async def test_without_colour_the_focused_panel_has_a_border_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        await on.press("2")
+        focused, other = (on.app.screen.query_one(of) for of in ("MovesPanel", "BrokersAfter"))
+        assert focused.styles.border_top[0] == "heavy"
+        assert other.styles.border_top[0] == "round"
+
+
 def test_the_characters_of_bars_remain_distinguishable_in_ascii() -> None:
     parts = [EIGHTHS[-1], SHADE, PLANNED, BEYOND, BEYOND_LEFT, " "]
     assert len({ascii_text(part) for part in parts}) == len(parts)

@@ -29,6 +29,7 @@ from tui.viewmodel.plan.approval import (
 
 UNKNOWN: Final = "duration, peak disk use and traffic: unknown"
 ESTIMATING: Final = "duration, peak disk use and traffic: being estimated"
+CHECKING: Final = "competing rebalancers: being checked"
 CHECKED: Final = "competing rebalancers: none found"
 """The estimate begins with the checks of a run, which fail if there is one."""
 
@@ -66,6 +67,8 @@ class ApproveScreen(NamedDialog):
             refused="Not approved",
         )
         self._plan, self._preview = plan, preview
+        self._known = moment.estimate
+        """The estimate that the header shows."""
         self._stale = ""
         """Why the plan can no longer be approved; empty while it can."""
 
@@ -84,7 +87,7 @@ class ApproveScreen(NamedDialog):
         except PlimsollError as exc:
             words = f"{UNKNOWN} ({exc})"
         else:
-            words = f"{takes(estimate)}\n{CHECKED}"
+            self._known, words = estimate, f"{takes(estimate)}\n{CHECKED}"
         if self.is_current:
             self.query_one("#takes", Static).update(words)
             self.measure()
@@ -104,7 +107,8 @@ class ApproveScreen(NamedDialog):
     def first(self) -> ComposeResult:
         """What the plan does, and the estimate, which arrives a moment later."""
         yield Static(counts(self._plan), markup=False)
-        yield Static(ESTIMATING, id="takes", markup=False)
+        words = ESTIMATING if self._known is None else f"{takes(self._known)}\n{CHECKING}"
+        yield Static(words, id="takes", markup=False)
 
     @property
     def armed(self) -> bool:

@@ -11,6 +11,11 @@ from textual.color import Color
 from model.printable import masked
 from tui.viewmodel.cells import Role, Span
 
+LIGHT: Final = 0.5
+"""Brightness from which a background is light."""
+DARKER: Final = 0.12
+"""Share by which yellow is darker there."""
+
 Palette = Mapping[Role, Style]
 
 
@@ -24,13 +29,17 @@ def palette(variables: Mapping[str, str]) -> Palette:
         return Style(color=Color.parse(variables[name]).rich_color)
 
     error = color("text-error")
+    under = Color.parse(variables["text-warning"])
+    if Color.parse(variables["background"]).brightness > LIGHT:
+        # Yellow on white is too pale to be read, most of all in the cursor's row.
+        under = under.darken(DARKER)
     return {
         Role.PLAIN: Style(),
         Role.MUTED: Style(dim=True),
         Role.STRONG: Style(bold=True),
         Role.GOOD: color("text-primary"),
         Role.OVER: error + Style(bold=True),
-        Role.UNDER: color("text-warning"),
+        Role.UNDER: Style(color=under.rich_color),
         Role.MARK: Style(bold=True),
         Role.ALARM: error + Style(bold=True, reverse=True),
     }

@@ -48,7 +48,7 @@ class BrokersAfter(Vertical):
 ## Brokers now and after
 
 Each broker's deviation from the average now and after the plan; `!` is above the
-tolerance band, `<` below it.
+tolerance band, `<` below it. The broker that deviates most after the plan comes first.
 """
 
     def compose(self) -> ComposeResult:
@@ -57,7 +57,7 @@ tolerance band, `<` below it.
 
     def show(self, moment: Moment) -> None:
         """Show this moment."""
-        entitle(self, shown(moment.view).title("Brokers now → after"))
+        entitle(self, shown(moment.view).title("Brokers now → after, worst after the plan first"))
         self.query_one(TablePane).show(moment)
 
 

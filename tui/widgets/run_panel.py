@@ -41,9 +41,9 @@ Counts are of partitions that have got worse since the run began; `spare disk` i
 space beyond the reserve on the target broker that has least. A group that keeps up has a lag
 of seconds, since groups commit only every few seconds.
 
-`copied` is what has arrived on new replicas. `no leader` is the longest time in which
-the partition had no leader. Moves that are stuck or were skipped come first, then those
-in flight, waiting and done.
+A `change` with `*` changes the leader as well. `copied` is what has arrived on new replicas.
+`no leader` is the longest time in which the partition had no leader. Moves that are stuck
+or were skipped come first, then those in flight, waiting and done.
 
 Enter shows a move in full, with its reason.
 """

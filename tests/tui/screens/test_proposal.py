@@ -196,7 +196,8 @@ def test_changes_since_the_plan_viewed_before_are_marked() -> None:
     assert marks == {"orders-0": "", "orders-1": "~", "orders-4": "+", "orders-2": "-"}
     assert changes_text(now, since) == "since the previous plan: 1 new, 1 changed, 1 removed"
     assert changes_text(now, now) == ""
-    assert table.rows[-1].key == "orders-2"
+    # What has changed comes first, and what is no longer planned before what is the same.
+    assert [row.key for row in table.rows] == ["orders-1", "orders-4", "orders-2", "orders-0"]
 
 
 def test_many_moves_are_truncated_and_counted() -> None:
@@ -245,8 +246,9 @@ def test_without_a_selected_move_the_detail_is_explained() -> None:
 
 def test_brokers_show_deviations_now_and_after_the_plan() -> None:
     rows = _cells(broker_table(plan(), 46))
-    assert rows[0] == ["1", "+200 %! → -1 %", "+200 %! → -1 %"]
-    assert rows[1] == ["2", "-100 %< → -1 %", "-100 %< → -1 %"]
+    # The one that deviates most after the plan comes first.
+    assert rows[0] == ["3", "-100 %< → +2 %", "-100 %< → +2 %"]
+    assert rows[1] == ["1", "+200 %! → -1 %", "+200 %! → -1 %"]
 
 
 def test_replicas_and_loads_are_shown_if_they_fit() -> None:

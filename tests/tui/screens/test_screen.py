@@ -20,12 +20,14 @@ from tests.support.tui.loop_views import (
     judged,
     log,
     moves,
+    plan,
     plan_ready,
     running,
     skewed,
     solving,
 )
 from tui.events import ViewArrived
+from tui.screens.approve import ApproveScreen
 from tui.screens.reason import ReasonScreen
 from tui.widgets.help_panel import HelpPanel
 from tui.widgets.keyed_table import KeyedTable
@@ -265,6 +267,14 @@ async def test_a_plan_is_estimated_once_for_header_and_approval() -> None:
         await on.press("escape")
         await on.show(plan_ready())
         assert "about 90.0 s" in on.header
+
+
+async def test_the_approval_opens_with_the_duration_that_the_header_shows() -> None:
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        assert "about 75.0 s" in on.header
+        asked = ApproveScreen(plan(), on.app.moment, lambda _hash: None, lambda _plan: FORECAST)
+        texts = [str(widget.content) for widget in asked.first() if isinstance(widget, Static)]
+        assert any("duration: about 75.0 s" in text for text in texts)
 
 
 async def test_a_vanished_terminal_ends_the_screen() -> None:

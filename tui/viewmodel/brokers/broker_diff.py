@@ -12,7 +12,10 @@ WHY_EMPTY = "Brokers are compared here once there is a plan."
 
 
 def broker_table(plan: Plan | None, width: int) -> Table:
-    """Deviations now and after the plan; replicas and loads if they fit."""
+    """Deviations now and after the plan; replicas and loads if they fit.
+
+    The broker that deviates most after the plan comes first.
+    """
     if plan is None:
         return Table(columns=(Column("broker", "broker", ID),), rows=(), why_empty=WHY_EMPTY)
     keys = tuple(plan.levels)
@@ -25,8 +28,13 @@ def broker_table(plan: Plan | None, width: int) -> Table:
         name = SHORT.get(key, key)
         columns += [Column(f"{key} load", f"{name}", LOAD)] if loads else []
         columns.append(Column(key, f"{name} deviation", OFF))
-    rows = tuple(_row(b, plan, keys, counts=counts, loads=loads) for b in plan.brokers)
+    ordered = sorted(plan.brokers, key=lambda b: (-_worst_after(b), b.id))
+    rows = tuple(_row(b, plan, keys, counts=counts, loads=loads) for b in ordered)
     return Table(columns=tuple(columns), rows=rows)
+
+
+def _worst_after(broker: BrokerChange) -> float:
+    return max(map(abs, broker.deviation_after.values()), default=0.0)
 
 
 def _row(

@@ -16,7 +16,7 @@ from model.units import short_text
 from tui.viewmodel.brokers.bars import sparkline
 from tui.viewmodel.brokers.deviation_bar import Axis, Deviation, axis_of, axis_text, diverging
 from tui.viewmodel.brokers.gauges import SHORT, Gauge, Gauges, gauges, loads_shown, resources_of
-from tui.viewmodel.brokers.headline import NAMES, amount, whole
+from tui.viewmodel.brokers.headline import NAMES, amount, tolerance_of, whole
 from tui.viewmodel.brokers.load_history import NO_HISTORY, Recent
 from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, shorten, shorten_middle
 from tui.viewmodel.memoize import memoized_while
@@ -67,7 +67,7 @@ class Layout:
     history: bool
     counts: bool
     after: bool
-    """Whether the worst deviation is also shown after the plan."""
+    """Whether the largest deviation after the plan is shown, too."""
 
     @property
     def beside(self) -> int:
@@ -110,7 +110,7 @@ def layout_for(
     bars = bars[turn:] + bars[:turn]
     after, history = width >= AFTER_FROM, width >= HISTORY_FROM
     id_width, rack, name = beside
-    worst = name + 1 + OFF + AFTER * after
+    worst = name + 1 + OFF + (AFTER + name + 1) * after
     fixed = id_width + rack + worst + 10 * state + HISTORY * history
     most = len(bars) if width >= SEVERAL_FROM else min(1, len(bars))
     tries = (
@@ -399,7 +399,7 @@ def _short(dimension: str) -> str:
 
 
 def _off(broker: BrokerId, key: str, facts: _Facts, layout: Layout) -> Cell:
-    """The largest deviation, and on wide terminals the same after the plan."""
+    """The largest deviation, and on wide terminals the largest one after the plan."""
     if not key:
         return cell("-", Role.MUTED)
     tolerance = facts.goals.tolerance_of(key.partition("@")[0]) or 1.0
@@ -407,10 +407,13 @@ def _off(broker: BrokerId, key: str, facts: _Facts, layout: Layout) -> Cell:
     text, role = marked(now, tolerance)
     shown = (Span(f"{_short(key)} "), Span(text, role))
     change = facts.changes.get(broker)
-    after = change.deviation_after.get(key) if change else None
-    if after is None or not layout.after:
+    if change is None or not change.deviation_after or not layout.after:
         return shown
-    return (*shown, Span(" → "), Span(*marked(after, tolerance)))
+    left = max(change.deviation_after, key=lambda name: abs(change.deviation_after[name]))
+    after = marked(change.deviation_after[left], tolerance_of(facts.goals, left))
+    # What is worst after the plan need not be what is worst now.
+    name = "" if left == key else f"{_short(left)} "
+    return (*shown, Span(f" → {name}"), Span(*after))
 
 
 def arrow(before: float, after: float) -> str:

@@ -29,11 +29,15 @@ def counts(plan: Plan) -> str:
 
 
 def touched(plan: Plan) -> str:
-    """Outgoing and incoming replicas by broker: `1: 5 outgoing; 2: 3 incoming`."""
+    """Outgoing and incoming replicas by broker: `1: 5 outgoing; 2: 3 incoming`.
+
+    The broker that deviates most now comes first.
+    """
+    off = {b.id: max(map(abs, b.deviation_before.values()), default=0.0) for b in plan.brokers}
     outgoing = Counter(b for m in plan.moves for b in m.removed)
     incoming = Counter(b for m in plan.moves for b in m.added)
     parts = []
-    for broker in sorted({*outgoing, *incoming}):
+    for broker in sorted({*outgoing, *incoming}, key=lambda b: (-off.get(b, 0.0), b)):
         counts = [f"{outgoing[broker]} outgoing"] if outgoing[broker] else []
         counts += [f"{incoming[broker]} incoming"] if incoming[broker] else []
         parts.append(f"{broker}: {', '.join(counts)}")

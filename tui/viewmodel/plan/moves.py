@@ -32,6 +32,8 @@ COLUMNS = (
     Column("sum", "so far", 7),
 )
 """The columns between partition and reason."""
+WITH_REASON = 60
+"""Width from which the gain so far and a move's reason are in its row."""
 MARKS = {"+": "new", "~": "changed", "-": "removed"}
 """What has changed since the plan that was viewed before."""
 
@@ -83,22 +85,25 @@ def changes_text(plan: Plan, since: Plan | None) -> str:
 def moves_table(shown: Shown, width: int, since: Plan | None = None) -> Table:
     """The moves by gain per byte, with the share of the gain reached so far.
 
-    since: the plan that was viewed before; what has changed is marked, and moves that
-    are no longer planned are at the end.
+    since: the plan that was viewed before. What has changed is marked and comes first,
+    moves that are no longer planned after those that are.
     """
     plan = shown.plan
     moves = by_gain_per_byte(plan.moves) if plan is not None else []
     shares = list(accumulate(max(0.0, move.gain) for move in moves))
-    drawn = moves[:MOVES_SHOWN]
     lost = removed_since(plan, since)[:MOVES_SHOWN] if plan is not None else []
-    columns = _columns((*drawn, *lost), width, marks=since is not None)
     before = {m.id: m for m in since.moves} if since is not None else None
     total = shares[-1] if shares else 0.0
-    rows = [
-        _row(move, columns, mark_of(move, before), _Gain(move.gain, so_far, total))
-        for move, so_far in zip(drawn, shares, strict=False)
+    planned = [
+        _Planned(mark_of(move, before), move, _Gain(move.gain, so_far, total))
+        for move, so_far in zip(moves, shares, strict=True)
     ]
-    rows += [_row(move, columns, "-", None) for move in lost]
+    planned.sort(key=lambda one: not one.mark)
+    drawn = planned[:MOVES_SHOWN]
+    columns = _columns((*(one.move for one in drawn), *lost), width, marks=since is not None)
+    rows = [_row(one.move, columns, one.mark, one.gain) for one in drawn]
+    changed = sum(bool(one.mark) for one in drawn)
+    rows[changed:changed] = [_row(move, columns, "-", None) for move in lost]
     more = len(moves) - MOVES_SHOWN
     return Table(
         columns=columns,
@@ -119,6 +124,14 @@ class _Gain(NamedTuple):
         return f"{of / self.total:.0%}" if self.total > 0 else "-"
 
 
+class _Planned(NamedTuple):
+    """A move of the plan, as it is listed."""
+
+    mark: str
+    move: Move
+    gain: _Gain
+
+
 def _columns(moves: Sequence[Move], width: int, *, marks: bool) -> tuple[Column, ...]:
     """Fit the changes, give partitions up to a third, and the reason the rest.
 
@@ -129,8 +142,10 @@ def _columns(moves: Sequence[Move], width: int, *, marks: bool) -> tuple[Column,
     mark = (Column("mark", "", 2),) if marks else ()
     first = Column("partition", "partition", min(name_width, max(16, width // 3)))
     needed = max((len(change_text(m)) for m in moves), default=0) + 1
-    change, *others = COLUMNS
+    change, *others = COLUMNS if width >= WITH_REASON else COLUMNS[:-1]
     middle = [change._replace(width=max(change.width, needed)), *others]
+    if width < WITH_REASON:
+        return (*mark, first, *middle)
     left = width - first.width - 2 * marks - sum(c.width for c in middle)
     return (*mark, first, *middle, Column("reason", "reason", max(REASON_LEAST, left)))
 
@@ -147,8 +162,8 @@ def _row(move: Move, columns: tuple[Column, ...], mark: str, gain: _Gain | None)
         "brokers": cell(change_text(move), role),
         "bytes": right(bytes_text(move.bytes_to_copy), width["bytes"], role),
         "gain": right(gain.share(gain.own) if gain else "", width["gain"]),
-        "sum": right(gain.share(gain.so_far) if gain else "", width["sum"]),
-        "reason": cell(shorten_words(reason, width["reason"]), role),
+        "sum": right(gain.share(gain.so_far) if gain else "", width.get("sum", 0)),
+        "reason": cell(shorten_words(reason, width.get("reason", 0)), role),
     }
     values: dict[str, float | str] = {
         "mark": mark,

@@ -17,6 +17,8 @@ from tui.viewmodel.run.run import RUN_ROLES, RUN_TEXT
 from tui.viewmodel.sort_filter import Wish, arranged
 
 ROOMY = 100
+WITH_LEVEL = 72
+"""Width from which deviations, and who approved, are shown."""
 TIME = 12
 """Width of a duration from a second to days: `59 min 59 s`."""
 LEAST_BY = 8
@@ -85,9 +87,11 @@ def _columns(width: int) -> tuple[Column, ...]:
         middle = [
             Column("state", "state", 14),
             Column("moves", "  moves", 8),
-            Column("level", "planned, achieved", 18),
+            *([Column("level", "planned, achieved", 18)] if width >= WITH_LEVEL else []),
             Column("time", "      took", TIME),
         ]
+    if width < WITH_LEVEL:
+        return (first, *middle)
     left = width - first.width - sum(c.width for c in middle)
     return (first, *middle, Column("by", by, max(LEAST_BY, left)))
 
@@ -103,7 +107,7 @@ def _row(run: Listed, columns: tuple[Column, ...]) -> Row:
         "moves": right(f"{done}/{total}", width["moves"]),
         "level": cell(_balance(run, roomy=is_roomy)),
         "time": right(seconds_text(took_s), width["time"]),
-        "by": cell(shorten(past.by or "unknown", width["by"])),
+        "by": cell(shorten(past.by or "unknown", width.get("by", LEAST_BY))),
     }
     if is_roomy:
         cells["copied"] = right(bytes_text(bytes_copied(past.progress)), 10)

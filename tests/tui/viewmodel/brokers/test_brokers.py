@@ -18,6 +18,7 @@ from tests.support.tui.loop_views import (
     judged,
     measuring,
     no_partitions,
+    plan,
     plan_ready,
     running,
     skewed,
@@ -122,6 +123,15 @@ def test_the_largest_deviation_is_shown_now_and_after_the_plan() -> None:
     assert _rows(plan_ready(), 140)["1"]["off"].split() == ["in", "!+200%", "→", "-1%"]
     assert _rows(plan_ready(), 140)["3"]["off"].split() == ["in", "<-100%", "→", "+2%"]
     assert _rows(plan_ready(), 82)["3"]["off"].split() == ["in", "<-100%"]
+
+
+def test_another_resource_that_is_worst_after_the_plan_is_named() -> None:
+    first = plan().brokers[0]
+    off = {**first.deviation_after, Resource.NET_OUT: 0.4}
+    changed = first.model_copy(update={"deviation_after": off})
+    of = plan().model_copy(update={"brokers": (changed, *plan().brokers[1:])})
+    shown = _rows(plan_ready(of=of), 140)["1"]["off"].split()
+    assert shown == ["in", "!+200%", "→", "out", "!+40%"]
 
 
 def test_replicas_and_leaders_are_counted() -> None:

@@ -18,8 +18,15 @@ def test_only_some_brokers_are_named_and_the_others_counted() -> None:
         for number in range(NAMED)
     )
     items = touched(plan().model_copy(update={"moves": many})).split("; ")
-    assert items[:2] == ["0: 1 outgoing", "1: 1 incoming"]
+    assert items[:2] == ["1: 1 incoming", "2: 1 outgoing"]
     assert items[NAMED:] == [f"and {NAMED} more brokers"]
+
+
+def test_the_broker_that_deviates_most_is_named_first() -> None:
+    worst = plan().brokers[2].model_copy(update={"deviation_before": {"net_in": 9.0}})
+    brokers = (*plan().brokers[:2], worst)
+    words = touched(plan().model_copy(update={"brokers": brokers}))
+    assert words == "3: 2 incoming; 1: 4 outgoing; 2: 2 incoming"
 
 
 def test_a_few_brokers_are_all_named() -> None:
