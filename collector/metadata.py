@@ -18,8 +18,8 @@ from collector.brokers.requests import EncodedRequest
 from collector.rights import configs_of, refuse_hidden_topics
 from model.closing import Closing
 from model.goals.topic_placement import CONFIG
-from model.ids import BrokerId, TopicName
-from model.snapshot.replication import Replication
+from model.ids import BrokerId, PartitionId, TopicName
+from model.snapshot.replication import MOST_LISTED, Replication
 from model.snapshot.snapshot import Bools, Broker, BrokerState, Ints, StorageKind, Topic
 
 CONFIG_AGE_S: Final = 30.0
@@ -81,7 +81,19 @@ class ClusterState:
         """Count the under-replicated partitions and those without a leader."""
         led = self.leader >= 0
         behind = self.in_sync < np.diff(self.replica_start) - self.adding
-        return Replication(under_replicated=int((led & behind).sum()), offline=int((~led).sum()))
+        return Replication(
+            under_replicated=int((led & behind).sum()),
+            offline=int((~led).sum()),
+            behind_ids=self._ids(led & behind),
+            offline_ids=self._ids(~led),
+        )
+
+    def _ids(self, rows: Bools) -> tuple[PartitionId, ...]:
+        """The first partitions of which `rows`, (n,), is True."""
+        return tuple(
+            PartitionId(self.topics[self.topic[row]].name, int(self.partition[row]))
+            for row in np.flatnonzero(rows)[:MOST_LISTED].tolist()
+        )
 
 
 class ClusterReader(Closing):

@@ -19,6 +19,7 @@ from textual.screen import Screen
 from control.cli.console import in_browser, operator
 from control.loop.view import LogLine, LoopView, Mode, Phase
 from model.errors import PlimsollError
+from model.ids import BrokerId, TopicName
 from model.plan.plan import Plan
 from tui.driver import AsciiDriver, TerminalDriver
 from tui.events import ViewArrived
@@ -30,10 +31,12 @@ from tui.run_actions import RunActions
 from tui.screen_state import Moment
 from tui.screens.approve import ApproveScreen
 from tui.screens.base import LiveScreen
+from tui.screens.command_line import CommandLine
 from tui.screens.log import LogScreen
 from tui.screens.overview import OverviewScreen
 from tui.screens.past_runs import HistoryScreen
 from tui.screens.plan import PlanScreen
+from tui.screens.problems import ProblemsScreen
 from tui.screens.question import Question
 from tui.screens.run import RunScreen
 from tui.screens.too_small import is_too_small
@@ -216,7 +219,12 @@ class PlimsollApp(Host):
         """Estimate a run; header and approval show the same figures."""
         found = self._engine.preview(plan)
         self._estimate = plan.hash, found
+        # The header shows the same from now on.
+        self.call_later(self._renew_shown)
         return found
+
+    def _renew_shown(self) -> None:
+        self._renew(self.moment.view)
 
     def _remember(self, view: LoopView) -> None:
         if view.snapshot is None or view.evaluation is None:
@@ -270,6 +278,35 @@ class PlimsollApp(Host):
     def action_previous_mode(self) -> None:
         """Switch back to the previous screen; a second time returns to this one."""
         self.action_show_mode(self._previous_mode)
+
+    def action_command(self) -> None:
+        """Ask for the name of what to open."""
+        self.push_screen(CommandLine(lambda: self.moment.view), self._run_named)
+
+    def _run_named(self, action: str | None) -> None:
+        if action:
+            self.call_later(self.run_action, f"app.{action}")
+
+    def action_problems(self) -> None:
+        """List what the header counts."""
+        self.push_screen(ProblemsScreen(self._shown))
+
+    async def action_open_broker(self, broker: int) -> None:
+        """Show the partitions of a broker, over the overview."""
+        await self._go("overview")
+        if isinstance(self.screen, OverviewScreen):
+            self.screen.call_after_refresh(self.screen.open_broker, BrokerId(broker))
+
+    async def action_open_topic(self, topic: str) -> None:
+        """Show the partitions of a topic, on the topics screen."""
+        await self._go("topics")
+        if isinstance(self.screen, TopicsScreen):
+            self.screen.call_after_refresh(self.screen.open_topic, TopicName(topic))
+
+    async def _go(self, mode: str) -> None:
+        if mode != self.current_mode:
+            self._previous_mode = self.current_mode
+            await self.switch_mode(mode)
 
     def log_action(self, message: str) -> None:
         """Log what the operator did, without waiting for the loop's lock."""

@@ -17,6 +17,24 @@ MODE_KEYS = [
         for number, mode in enumerate(MODES, 1)
     ),
     Binding(
+        "colon",
+        "command",
+        "Go to",
+        tooltip="Open a screen, a broker or a topic by its name",
+        show=False,
+        key_display=":",
+        id="app.command",
+    ),
+    Binding(
+        "exclamation_mark",
+        "problems",
+        "Problems",
+        tooltip="List what the header counts: offline, under-replicated, over capacity",
+        show=False,
+        key_display="!",
+        id="app.problems",
+    ),
+    Binding(
         "minus",
         "previous_mode",
         "Previous screen",

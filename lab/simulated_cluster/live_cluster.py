@@ -16,7 +16,7 @@ from model.closing import Closing
 from model.errors import PlimsollError
 from model.ids import NO_BROKER, TopicName
 from model.snapshot.consumer_lag import ConsumerLag
-from model.snapshot.replication import Replication
+from model.snapshot.replication import MOST_LISTED, Replication
 from model.snapshot.snapshot import Broker, Floats, Ints, Snapshot, Source
 
 _T = TypeVar("_T")
@@ -134,10 +134,19 @@ class LiveCluster(Closing):
     def replication(self) -> Replication:
         """Under-replicated and offline partitions."""
         with self.lock:
-            partitions = self.cluster.partitions.values()
-            led = [p for p in partitions if p.leader != NO_BROKER]
-            behind = sum(len(p.in_sync) < len(p.replicas) - len(p.adding) for p in led)
-            return Replication(under_replicated=behind, offline=len(partitions) - len(led))
+            partitions = self.cluster.partitions
+            offline = [pid for pid, p in partitions.items() if p.leader == NO_BROKER]
+            behind = [
+                pid
+                for pid, p in partitions.items()
+                if p.leader != NO_BROKER and len(p.in_sync) < len(p.replicas) - len(p.adding)
+            ]
+            return Replication(
+                under_replicated=len(behind),
+                offline=len(offline),
+                behind_ids=tuple(behind[:MOST_LISTED]),
+                offline_ids=tuple(offline[:MOST_LISTED]),
+            )
 
     def consumer_lag(self, topics: Collection[TopicName]) -> ConsumerLag | None:
         """Lag of groups that keep up and commit every `COMMIT_S`; a group for each topic."""

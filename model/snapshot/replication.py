@@ -1,6 +1,11 @@
 """How many partitions lack replicas in sync, or a leader."""
 
 from dataclasses import dataclass
+from typing import Final
+
+from model.ids import PartitionId
+
+MOST_LISTED: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,3 +17,7 @@ class Replication:
     adds do not count, as in Kafka's metric `UnderReplicatedPartitions`."""
     offline: int
     """Without a leader, as in Kafka's metric `OfflinePartitionsCount`."""
+    behind_ids: tuple[PartitionId, ...] = ()
+    """The first `MOST_LISTED` of those that are under-replicated."""
+    offline_ids: tuple[PartitionId, ...] = ()
+    """The first `MOST_LISTED` of those without a leader."""

@@ -1,6 +1,7 @@
 import numpy as np
 
 from collector.metadata import build_state
+from model.ids import PartitionId, TopicName
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import BrokerState, StorageKind
 from tests.support.collector.sample_rows import cluster, topic
@@ -67,8 +68,10 @@ def test_under_replicated_and_offline_partitions_are_counted_separately() -> Non
         leaders=[1, 1, -1, -1],
         in_sync=[[1, 2, 3], [1], [2], [1]],
     )
-    whole = Replication(under_replicated=1, offline=2)
-    assert cluster(orders).replication == whole
+    behind, *offline = (PartitionId(TopicName("orders"), number) for number in (1, 2, 3))
+    assert cluster(orders).replication == Replication(
+        under_replicated=1, offline=2, behind_ids=(behind,), offline_ids=tuple(offline)
+    )
 
 
 def test_replicas_that_a_move_adds_need_not_be_in_sync() -> None:

@@ -9,6 +9,8 @@ from syrupy.extensions.image import SVGImageSnapshotExtension
 from textual.widgets import Input
 
 from control.loop.view import Mode
+from model.ids import PartitionId, TopicName
+from model.snapshot.replication import Replication
 from tests.support.tui.app_harness import Stage, stage
 from tests.support.tui.loop_views import (
     CONNECTING,
@@ -115,6 +117,18 @@ async def test_approving(picture: SnapshotAssertion) -> None:
         on.app.screen.query_one(Input).cursor_blink = False
         await on.press(*NAME)
         assert await picture_of(on) == picture
+
+
+async def test_problems_and_the_line_for_names(picture: SnapshotAssertion) -> None:
+    lost, behind = (PartitionId(TopicName("orders"), n) for n in (2, 1))
+    lacking = Replication(under_replicated=1, offline=1, behind_ids=(behind,), offline_ids=(lost,))
+    async with stage(replace(estimated(), replication=lacking), size=(80, 24)) as on:
+        await on.press("exclamation_mark")
+        assert await picture_of(on) == picture(name="problems")
+        await on.press("escape", "colon")
+        on.app.screen.query_one(Input).cursor_blink = False
+        await on.press(*"to")
+        assert await picture_of(on) == picture(name="by_name")
 
 
 async def test_too_small(picture: SnapshotAssertion) -> None:

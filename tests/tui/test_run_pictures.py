@@ -16,6 +16,7 @@ from tests.support.tui.loop_views import (
     NAME,
     balanced_after_run,
     competing_rebalancer,
+    health,
     moves,
     plan,
     plan_ready,
@@ -108,6 +109,21 @@ async def test_states_of_a_run(picture: SnapshotAssertion) -> None:
         for name, state in STATES.items():
             await _show(on, state)
             assert drawn(on) == picture(name=name)
+
+
+async def test_a_run_on_the_smallest_terminal_and_without_colour(
+    picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = replace(health(), answer_s=0.8, under_replicated=1)
+    view = replace(running(), run=replace(_estimated(), health=slow))
+    async with stage(view, size=(60, 16), running=True) as on:
+        await on.press("3")
+        assert drawn(on) == picture(name="smallest")
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with stage(view, size=(120, 40), running=True) as on:
+        await on.press("3")
+        await on.settle()
+        assert drawn(on) == picture(name="without_colour")
 
 
 async def test_questions_about_a_run(picture: SnapshotAssertion) -> None:

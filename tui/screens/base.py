@@ -70,6 +70,15 @@ class LiveScreen(Screen[None]):
     def show(self, moment: Moment) -> None:
         """Show this moment in the body."""
 
+    @property
+    def crumbs(self) -> tuple[str, ...]:
+        """What is open on this screen, from the outside in."""
+        return ()
+
+    def show_crumbs(self) -> None:
+        """Show the path to what is open."""
+        self.query_one(ModeBar).show_crumbs(self.crumbs)
+
     def on_mount(self) -> None:
         self.watch(self.app, "moment", self._arrived)
 
@@ -115,6 +124,7 @@ class LiveScreen(Screen[None]):
     def _draw(self, moment: Moment) -> None:
         with self.app.batch_update():
             self.show(moment)
+            self.show_crumbs()
 
     @work(group="ask", exclusive=True)
     async def _request(self, call: Callable[[], None], done: str = "") -> None:

@@ -55,6 +55,10 @@ class LogScreen(Filterable, LiveScreen):
         pane = self.query_one(LogPane)
         self.watch(pane, "scroll_y", self._scrolled, init=False)
 
+    @property
+    def crumbs(self) -> tuple[str, ...]:
+        return () if self.level == "info" else (f"{self.level} and above",)
+
     def show(self, moment: Moment) -> None:
         pane = self.query_one(LogPane)
         lines = kept_lines(moment.view.log, self.level, self.filter)
@@ -101,3 +105,4 @@ class LogScreen(Filterable, LiveScreen):
             self.seen = lines[-1] if lines else None
             pane.anchor()
             self.show(self.moment)
+            self.show_crumbs()

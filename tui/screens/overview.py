@@ -3,6 +3,7 @@
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
+from model.ids import BrokerId
 from tui.screen_state import Moment
 from tui.screens.base import LiveScreen
 from tui.screens.broker_partitions import BrokerPartitionsScreen
@@ -33,6 +34,13 @@ class OverviewScreen(LiveScreen):
         self.query_one(LogPane).show(moment.view.log[-NEWEST:])
         self._show_detail()
 
+    @property
+    def crumbs(self) -> tuple[str, ...]:
+        """The broker selected, which is shown below."""
+        panel = self.query_one(BrokerPanel)
+        broker = panel.selected
+        return () if broker is None else (f"broker {broker}",)
+
     def on_data_table_row_highlighted(self, event: KeyedTable.RowHighlighted) -> None:
         event.stop()
         self._show_detail()
@@ -46,8 +54,10 @@ class OverviewScreen(LiveScreen):
         self._open()
 
     def _open(self) -> None:
-        """Show the partitions of the selected broker."""
-        broker = self.query_one(BrokerPanel).selected
+        self.open_broker(self.query_one(BrokerPanel).selected)
+
+    def open_broker(self, broker: BrokerId | None) -> None:
+        """Show the partitions of a broker."""
         if self.moment is not None and broker is not None:
             self.app.push_screen(BrokerPartitionsScreen(self.moment, broker))
 
@@ -59,3 +69,4 @@ class OverviewScreen(LiveScreen):
         if self.moment is not None:
             broker = self.query_one(BrokerPanel).selected
             self.query_one(BrokerDetail).show_broker(self.moment, broker)
+            self.show_crumbs()

@@ -9,11 +9,13 @@ from textual.widgets import ContentSwitcher
 from control.cli.console import in_browser
 from control.render.plan_export import folder_of, shell_commands, write_answer, write_files
 from model.errors import PlimsollError
+from model.ids import BrokerId
 from tui.host import Host
 from tui.loop_port import Asking
 from tui.plan_actions import PLAN_KEYS
 from tui.screen_state import Moment
 from tui.screens.base import LiveScreen
+from tui.screens.broker_partitions import BrokerPartitionsScreen
 from tui.screens.form import FormScreen
 from tui.screens.reason import ReasonScreen
 from tui.viewmodel.plan.forms import (
@@ -53,6 +55,12 @@ class PlanScreen(LiveScreen):
         self.query_one(FrontierPlot).show_moment(moment)
         self._show_move()
 
+    @property
+    def crumbs(self) -> tuple[str, ...]:
+        if self.query_one("#side", ContentSwitcher).current == "frontier":
+            return ("frontier",)
+        return ("moves",)
+
     def on_screen_suspend(self) -> None:
         """Leave the screen: what is new in the plan has been viewed."""
         if isinstance(self.app.screen, LiveScreen):
@@ -85,6 +93,11 @@ class PlanScreen(LiveScreen):
         panel, now = self.query_one(MovesPanel), shown(self._now.view)
         if event.data_table.id == "moves" and panel.move and now.plan:
             self.app.push_screen(ReasonScreen(panel.move, shown=now))
+        elif event.data_table.id == "moves" and event.row_key.value is not None:
+            self.notify(f"{event.row_key.value} is no longer planned", timeout=4, markup=False)
+        elif event.data_table.id == "after" and event.row_key.value is not None:
+            broker = BrokerId(int(event.row_key.value))
+            self.app.push_screen(BrokerPartitionsScreen(self._now, broker))
 
     def action_drop_move(self) -> None:
         """Remove the selected move; keep the others as far as the rules allow."""
@@ -158,6 +171,7 @@ class PlanScreen(LiveScreen):
         if side.current != part:
             side.current = part
             self.query_one("#frontier" if part == "frontier" else "#moves").focus()
+            self.show_crumbs()
 
     def on_frontier_plot_chosen(self, event: FrontierPlot.Chosen) -> None:
         event.stop()

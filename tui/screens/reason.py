@@ -1,16 +1,30 @@
 """One move in full, with its reason."""
 
+from typing import Any
+
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.widgets import Label, Static
 
+from control.loop.view import LoopView
 from model.plan.plan import Move
 from model.units import bytes_text
 from tui.viewmodel.plan.moves import cost_line, removal_table
-from tui.viewmodel.plan.shown_plan import Shown
+from tui.viewmodel.plan.shown_plan import Shown, shown
 from tui.viewmodel.plan.wording import listed
+
+
+def open_move(over: Screen[Any], view: LoopView, partition: str) -> None:
+    """Show the planned move of a partition, or say that it is not moved."""
+    now = shown(view)
+    moves = now.plan.moves if now.plan is not None and not now.supposed else ()
+    move = next((m for m in moves if str(m.id) == partition), None)
+    if move is not None:
+        over.app.push_screen(ReasonScreen(move, shown=now))
+    else:
+        over.notify(f"{partition} is not moved by the plan", timeout=4, markup=False)
 
 
 class ReasonScreen(ModalScreen[None]):

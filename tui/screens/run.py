@@ -35,8 +35,15 @@ class RunScreen(LiveScreen):
         yield RunPanel(run_shown)
         yield LogPane()
 
+    @property
+    def crumbs(self) -> tuple[str, ...]:
+        run = self.moment.view.run if self.moment is not None else None
+        return ("moves",) if run is not None else ()
+
     def show(self, moment: Moment) -> None:
         self.query_one(RunPanel).show(moment)
         pane = self.query_one(LogPane)
-        pane.show(lines_of_run(moment))
+        lines = lines_of_run(moment)
+        pane.set_class(not lines, "-empty")
+        pane.show(lines)
         entitle(pane, "Actions and events of this run")

@@ -50,6 +50,10 @@ class ReplayScreen(LiveScreen):
     def body(self) -> ComposeResult:
         yield RunPanel(self._past)
 
+    @property
+    def crumbs(self) -> tuple[str, ...]:
+        return ("replay", f"record {self._record + 1}")
+
     def show(self, moment: Moment) -> None:
         self.query_one(RunPanel).show(moment)
 

@@ -12,6 +12,7 @@ from model.ids import TopicName
 from tui.host import Host
 from tui.screen_state import Moment
 from tui.screens.base import LiveScreen
+from tui.screens.reason import open_move
 from tui.viewmodel.cells import Table
 from tui.viewmodel.sort_filter import Wish
 from tui.viewmodel.topics.partitions import partition_table
@@ -52,8 +53,8 @@ class PartitionPanel(Vertical):
 ## Partitions
 
 Replicas are listed in order, the preferred leader first; `2, not 1` means that the
-leader is not the preferred one. A partition that was moved is in cooldown for a while
-and is not moved again.
+leader is not the preferred one. The last column is what the plan moves, or until when a
+partition that was moved is in cooldown and not moved again. Enter shows a planned move.
 """
 
     BINDINGS = [Binding("escape", "screen.close", "Close", id="topics.close")]
@@ -106,8 +107,25 @@ class TopicsScreen(LiveScreen):
     def on_data_table_row_selected(self, event: KeyedTable.RowSelected) -> None:
         event.stop()
         key = event.row_key.value
-        if event.data_table.id == "topics" and key is not None and self.moment:
-            self.query_one(PartitionPanel).open(TopicName(key), self.moment)
+        if key is None or self.moment is None:
+            return
+        if event.data_table.id == "topics":
+            self.open_topic(TopicName(key))
+        else:
+            topic = self.query_one(PartitionPanel).topic
+            open_move(self, self.moment.view, f"{topic}-{key}")
+
+    def open_topic(self, topic: TopicName) -> None:
+        """Show the partitions of a topic."""
+        if self.moment is not None:
+            self.query_one(TopicPanel).query_one(TablePane).table.select_key(topic)
+            self.query_one(PartitionPanel).open(topic, self.moment)
+            self.show_crumbs()
+
+    @property
+    def crumbs(self) -> tuple[str, ...]:
+        panel = self.query_one(PartitionPanel)
+        return (str(panel.topic), "partitions") if panel.display and panel.topic else ()
 
     def action_plan_topic(self) -> None:
         """Plan the selected topic alone, and show that plan."""
@@ -123,6 +141,7 @@ class TopicsScreen(LiveScreen):
         """Hide the partitions."""
         self.query_one(PartitionPanel).display = False
         self.query_one(TopicPanel).query_one(TablePane).table.focus()
+        self.show_crumbs()
 
 
 def _topics(moment: Moment, width: int, wish: Wish) -> Table:

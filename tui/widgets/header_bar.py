@@ -1,5 +1,6 @@
 """The header of every screen."""
 
+from textual.binding import Binding
 from textual.events import Resize
 
 from tui.screen_state import Moment
@@ -7,8 +8,16 @@ from tui.viewmodel.header import header
 from tui.widgets.text_lines import Lines
 
 
-class HeaderBar(Lines):
+class HeaderBar(Lines, can_focus=True):
     """The cluster and its data; below, the state of the loop."""
+
+    HELP = """\
+## Header
+
+The cluster and its data, whether it is balanced, and what plimsoll does. Enter lists what is
+counted: partitions that are offline or under-replicated, and brokers over their capacity.
+"""
+    BINDINGS = [Binding("enter", "app.problems", "Problems", show=False, id="header.open")]
 
     moment: Moment | None = None
 

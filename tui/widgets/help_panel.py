@@ -44,15 +44,25 @@ class HelpPanel(VerticalScroll):
             self.query_one(Static).update(_drawn(*content))
 
     def _content(self) -> tuple[str, list[tuple[str, Text]]]:
-        """The help text of the focus, and the keys and description of each action."""
+        """The help text of the focus, and the keys and description of each action.
+
+        The keys of the screen come first, then those that apply everywhere.
+        """
         nodes = (self.screen.focused or self.screen).ancestors_with_self
         helps = (n.HELP for n in nodes if isinstance(n, Widget) and n.HELP)
         actions: dict[str, list[ActiveBinding]] = {}
         for found in self.screen.active_bindings.values():
             if not found.binding.system:
                 actions.setdefault(found.binding.action, []).append(found)
+        here = [same for same in actions.values() if same[0].node is not self.app]
+        # What needs no explanation, as the arrows, comes last.
+        here.sort(key=lambda same: not (same[0].tooltip or same[0].binding.tooltip))
+        everywhere = [same for same in actions.values() if same[0].node is self.app]
         return next(helps, ""), [
-            (self._keys(same), _description(same[0])) for same in actions.values()
+            ("", Text("on this screen", BOLD)),
+            *((self._keys(same), _description(same[0])) for same in here),
+            ("", Text("everywhere", BOLD)),
+            *((self._keys(same), _description(same[0])) for same in everywhere),
         ]
 
     def _keys(self, same: Iterable[ActiveBinding]) -> str:
@@ -61,11 +71,13 @@ class HelpPanel(VerticalScroll):
 
 
 def _drawn(help_text: str, keys: Iterable[tuple[str, Text]]) -> Group:
-    table = Table.grid(padding=(0, 1))
-    table.add_column(justify="right", style=BOLD, no_wrap=True)
+    tables: list[Table] = []
     for names, description in keys:
-        table.add_row(Text(names), description)
-    return Group(*_explained(help_text), table)
+        if not names:
+            tables.append(Table.grid(padding=(0, 1)))
+            tables[-1].add_column(justify="right", style=BOLD, no_wrap=True)
+        tables[-1].add_row(Text(names), description)
+    return Group(*tables[:1], Text(), *_explained(help_text), *tables[1:])
 
 
 def _description(found: ActiveBinding) -> Text:

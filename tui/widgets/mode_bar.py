@@ -3,8 +3,14 @@
 from textual.content import Content
 from textual.widgets import Static
 
+from model.printable import printable
+from tui.viewmodel.cells import shorten
 from tui.viewmodel.log import clock_text
 from tui.viewmodel.modes import MODES
+
+LEAST_PATH = 14
+"""Columns below which there is no path."""
+GAP = 3
 
 
 class ModeBar(Static):
@@ -13,12 +19,29 @@ class ModeBar(Static):
     def __init__(self, open_mode: str) -> None:
         super().__init__(id="modes")
         self._shown = open_mode
+        self._crumbs: tuple[str, ...] = ()
+        self._frozen_ms: int | None = None
 
     def on_mount(self) -> None:
-        self.show()
+        self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def show_crumbs(self, crumbs: tuple[str, ...]) -> None:
+        """Show the path to what is open on the screen."""
+        if crumbs != self._crumbs:
+            self._crumbs = crumbs
+            self._draw()
 
     def show(self, *, frozen_ms: int | None = None) -> None:
-        """Show the names, and the time at which the screen was frozen, if it is."""
+        """Show the time at which the screen was frozen, if it is."""
+        self._frozen_ms = frozen_ms
+        self.set_class(frozen_ms is not None, "-frozen")
+        self._draw()
+
+    def _draw(self) -> None:
+        frozen_ms = self._frozen_ms
         bound = [found.binding for found in self.screen.active_bindings.values()]
         keys = {b.id: self.app.get_key_display(b) for b in bound}
         parts = [
@@ -27,8 +50,18 @@ class ModeBar(Static):
         if frozen_ms is not None:
             words = f" FROZEN at {clock_text(frozen_ms)} "
             parts.insert(0, Content(words).stylize("bold reverse"))
-        self.set_class(frozen_ms is not None, "-frozen")
-        self.update(Content(" ").join(parts))
+        names = Content(" ").join(parts)
+        self.update(Content.assemble(names, self._path(self.size.width - names.cell_length)))
+
+    def _path(self, width: int) -> Content:
+        """`Topics > orders > partitions` at the right end; its last part if space is short."""
+        if width < LEAST_PATH or not self._crumbs:
+            return Content("")
+        title = next(mode.title for mode in MODES if mode.name == self._shown)
+        whole = printable(" > ".join((title, *self._crumbs)))
+        last = printable(f"> {self._crumbs[-1]}")
+        words = whole if len(whole) <= width - GAP else shorten(last, width - GAP)
+        return Content(words.rjust(width - 1)).stylize("bold")
 
     def _entry(self, mode: str, words: str) -> Content:
         name = Content(f" {words.strip()} ").stylize(f"@click=app.show_mode('{mode}')")

@@ -93,7 +93,7 @@ def test_excluded_topics_and_partitions_in_cooldown_are_shown() -> None:
     rested = Snapshot(header.model_copy(update=update), skewed().partitions)
     view = replace(solving(), snapshot=rested)
     assert _cells(_topics(view))["note"] == "1 in cooldown"
-    assert _cells(_partitions(view), 3)["note"] == "22:22:20Z"
+    assert _cells(_partitions(view), 3)["note"] == "cooldown 22:22:20Z"
     assert _cells(_partitions(view), 4)["note"] == ""
     excluding = GOALS.model_copy(
         update={"excluded_topics": GOALS.excluded_topics.model_copy(update={"exact": ("orders",)})}

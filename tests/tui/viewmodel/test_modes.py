@@ -33,9 +33,9 @@ async def test_the_bar_names_the_screens_with_their_keys_and_a_click_opens_one()
     async with stage(plan_ready()) as on:
         bar = on.app.screen.query_one(ModeBar)
         text = str(bar.render())
-        assert text.split() == [
-            part for i, mode in enumerate(MODES, 1) for part in (str(i), mode.title)
-        ]
+        names = [part for i, mode in enumerate(MODES, 1) for part in (str(i), mode.title)]
+        # After them the path to what is open.
+        assert text.split() == [*names, *[">", "broker", "1"]]
         await on.pilot.click(ModeBar, offset=(text.index("Topics"), 0))
         await on.settle()
         assert on.app.current_mode == "topics"

@@ -5,16 +5,21 @@ import numpy as np
 from control.loop.view import LoopView
 from model.goals.goals import Goals
 from model.ids import TopicName
+from model.plan.plan import Move
 from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
 from model.units import short_text
 from tui.viewmodel.cells import Cell, Column, Role, Row, Table, cell, right, shorten
 from tui.viewmodel.log import clock_text
 from tui.viewmodel.memoize import memoized
 from tui.viewmodel.plan.cooldowns import cooldowns
+from tui.viewmodel.plan.shown_plan import ghost
+from tui.viewmodel.plan.wording import change_text
 from tui.viewmodel.sort_filter import Wish, marked, no_match
 from tui.viewmodel.topics.topics import ROWS_SHOWN, note
 
 LEAST_REPLICAS = 12
+WITH_LOADS = 76
+"""Width from which loads are shown."""
 
 
 def partition_table(
@@ -29,26 +34,32 @@ def partition_table(
         return Table(columns=columns, rows=(), why_empty=reason)
     order = _order(snapshot, topic, wish)
     shown = order[:ROWS_SHOWN]
-    until = {
-        move.partition: until_ms
+    notes = {
+        move.partition: f"cooldown {clock_text(until_ms)}"
         for move, until_ms in cooldowns(snapshot, goals, view.at_ms)
         if move.topic == topic
-    }
+    } | {number: change_text(move) for number, move in moves_of(view, topic).items()}
     return Table(
         columns=marked(columns, wish),
-        rows=tuple(_row(snapshot, at, columns, until) for at in shown.tolist()),
+        rows=tuple(_row(snapshot, at, columns, notes) for at in shown.tolist()),
         why_empty=no_match(wish),
         note=note(len(shown), len(order), len(rows), "partition"),
     )
 
 
+def moves_of(view: LoopView, topic: TopicName) -> dict[int, Move]:
+    """The planned moves of a topic by partition; none while a what-if is shown."""
+    plan = ghost(view)
+    found = plan.moves if plan is not None else ()
+    return {move.partition: move for move in found if move.topic == topic}
+
+
 def _columns(width: int) -> tuple[Column, ...]:
+    loads = (Column("in", "in B/s", 8), Column("out", "out B/s", 8), Column("size", "size B", 8))
     others = (
-        Column("leader", "leader", 14),
-        Column("in", "in B/s", 8),
-        Column("out", "out B/s", 8),
-        Column("size", "size B", 8),
-        Column("note", " cooldown until", 18),
+        Column("leader", "leader", 12),
+        *(loads if width >= WITH_LOADS else ()),
+        Column("note", " move, cooldown", 18),
     )
     left = width - 10 - sum(c.width for c in others)
     replicas = Column("replicas", "replicas", max(LEAST_REPLICAS, left))
@@ -106,7 +117,7 @@ def _load(snapshot: Snapshot, rows: Ints, resource: Resource) -> Floats:
     return known
 
 
-def _row(snapshot: Snapshot, row: int, columns: tuple[Column, ...], until: dict[int, int]) -> Row:
+def _row(snapshot: Snapshot, row: int, columns: tuple[Column, ...], notes: dict[int, str]) -> Row:
     found = snapshot.partitions
     number = int(found.partition[row])
     replicas = ",".join(map(str, snapshot.replicas(row)))
@@ -117,15 +128,16 @@ def _row(snapshot: Snapshot, row: int, columns: tuple[Column, ...], until: dict[
         float(found.size_bytes[row]),
     ]
     widths = {c.key: c.width for c in columns}
-    rest = f" {clock_text(until[number])}" if number in until else ""
+    note = f" {notes[number]}" if number in notes else ""
+    loads = [right("-" if figure < 0 else short_text(figure), 8) for figure in figures]
     return Row(
         key=str(number),
         cells=(
             cell(str(number), Role.STRONG),
             cell(shorten(replicas, widths["replicas"] - 1)),
             _leader(snapshot, row),
-            *(right("-" if figure < 0 else short_text(figure), widths["in"]) for figure in figures),
-            cell(rest, Role.MUTED),
+            *(loads if "in" in widths else ()),
+            cell(note),
         ),
     )
 

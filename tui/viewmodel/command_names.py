@@ -1,0 +1,90 @@
+"""What may be typed after `:`, and where each name leads."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from control.loop.view import LoopView
+from model.exchange.text_files import nearest
+from model.ids import TopicName
+
+NAMES: Final = {
+    "overview": "show_mode('overview')",
+    "brokers": "show_mode('overview')",
+    "plan": "show_mode('plan')",
+    "moves": "show_mode('plan')",
+    "run": "show_mode('run')",
+    "topics": "show_mode('topics')",
+    "history": "show_mode('history')",
+    "runs": "show_mode('history')",
+    "log": "show_mode('log')",
+    "problems": "problems",
+    "help": "help",
+    "quit": "quit",
+}
+"""The action of each name."""
+WITH_BROKER: Final = "broker"
+WITH_TOPIC: Final = "topic"
+OFFERED: Final = 6
+"""Completions listed at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What was typed: an action, or a message on why there is none."""
+
+    action: str = ""
+    """An action of the app."""
+    fault: str = ""
+
+
+def completions(typed: str, view: LoopView) -> tuple[str, ...]:
+    """What begins with the text, names first; all names for an empty text."""
+    word = typed.lstrip().lower()
+    found = [name for name in _known(view) if name.lower().startswith(word)]
+    return tuple(found if word.strip() else NAMES)
+
+
+def command_of(typed: str, view: LoopView) -> Command:
+    """What to do; a beginning is enough where it fits one name only, as in `:top`."""
+    text = typed.strip().removeprefix(":")
+    if text in NAMES:
+        return Command(NAMES[text])
+    name, _, argument = text.partition(" ")
+    argument = argument.strip()
+    if name == WITH_BROKER:
+        return _broker(argument, view)
+    if name == WITH_TOPIC:
+        return _topic(argument, view)
+    actions = {NAMES[n] for n in NAMES if text and n.startswith(text)}
+    if len(actions) == 1:
+        return Command(actions.pop())
+    known = ", ".join((*NAMES, f"{WITH_BROKER} ID", f"{WITH_TOPIC} NAME"))
+    return Command(fault=f"there is no {text!r}{nearest(text, NAMES)}; known are {known}")
+
+
+def _broker(argument: str, view: LoopView) -> Command:
+    if argument in map(str, _brokers(view)):
+        return Command(f"open_broker({argument})")
+    return Command(fault=f"there is no broker {argument!r}")
+
+
+def _topic(argument: str, view: LoopView) -> Command:
+    topics = _topics(view)
+    if argument in topics:
+        return Command(f"open_topic({argument!r})")
+    return Command(fault=f"there is no topic {argument!r}{nearest(argument, topics)}")
+
+
+def _known(view: LoopView) -> Iterator[str]:
+    yield from NAMES
+    yield from (f"{WITH_BROKER} {broker}" for broker in _brokers(view))
+    yield from (f"{WITH_TOPIC} {topic}" for topic in _topics(view))
+
+
+def _brokers(view: LoopView) -> Sequence[int]:
+    return [b.id for b in view.snapshot.header.brokers] if view.snapshot else []
+
+
+def _topics(view: LoopView) -> Sequence[TopicName]:
+    return [t.name for t in view.snapshot.header.topics] if view.snapshot else []
