@@ -236,6 +236,7 @@ def loop(
             goals=settings.goals,
             solve=settings.solve,
             limits=limits,
+            triggers=settings.triggers,
             dead_broker_after_s=settings.dead_broker_after,
             journal_dir=journal_dir(settings),
             decisions_dir=settings.state_dir,

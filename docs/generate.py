@@ -42,6 +42,7 @@ MORE: Final = {
     "[[goals.placements]]": "files.md#placement-constraints",
     "[solve]": "../explanation/solving.md#the-search-budget",
     "[limits.NAME]": "runs.md#limits-of---auto",
+    "[triggers]": "../how-to/run-unattended.md#choose-what-it-acts-on",
     "[prometheus]": "../how-to/prometheus.md",
     "[tier]": "../how-to/tiered-storage.md",
     "[wal]": "../how-to/automq.md",

@@ -68,6 +68,15 @@ class Evaluation:
             for deviation in by_broker.values()
         )
 
+    def below_band(self, goals: Goals) -> frozenset[BrokerId]:
+        """Brokers below their tolerance in some dimension; dimensions as in `within_band`."""
+        return frozenset(
+            broker
+            for key, by_broker in self.deviations.items()
+            for broker, deviation in by_broker.items()
+            if deviation < -(goals.tolerance_of(key.partition("@")[0]) or 1.0) - EDGE
+        )
+
 
 def evaluate(snapshot: Snapshot, goals: Goals, moves: Iterable[Move]) -> Evaluation:
     """Evaluate the placement after some moves: F, its parts, and every hard rule.

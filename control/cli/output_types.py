@@ -573,6 +573,8 @@ class DecisionAnswer(Answer):
     until_ms: int | None
     """Earliest time at which waiting alone can change it; None where it cannot."""
     plan_hash: str
+    trigger_name: str
+    """The setting in `[triggers]` of that reason; empty if none fired."""
 
 
 class WhyAnswer(Answer):

@@ -31,6 +31,7 @@ WHEN: Final = {
     Decision.REST: "with the next loads",
     Decision.HOLD: "when loads or placement change",
     Decision.REFUSE: "when loads or placement change",
+    Decision.ASK: "when someone approves the plan, or the cluster changes",
     Decision.OFFER: "when someone approves the plan, or the cluster changes",
     Decision.PLAN: "when the plan is made",
     Decision.APPROVE: "when the run ends",
@@ -53,6 +54,8 @@ class DecisionRecord(FileModel):
     """Earliest time at which the decision can change by waiting; None where it cannot."""
     plan_hash: str
     """The first 12 characters of the newest plan's; empty without one."""
+    trigger_name: str = ""
+    """The setting in `[triggers]` of that reason; empty if none fired."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -118,11 +121,13 @@ def record_of(
     retry_in_s: seconds until the next attempt after a failure. at_ms: now, since the epoch.
     """
     wait_s = earliest_change_s(facts, step, retry_in_s)
+    needs = facts.pursued or facts.ignored
     return DecisionRecord(
         at_ms=at_ms,
         cluster_id=cluster_id,
         decision=step,
-        trigger=facts.needs[0].message[:MOST_TEXT] if facts.needs else "",
+        trigger=needs[0].message[:MOST_TEXT] if needs else "",
+        trigger_name=needs[0].trigger.value if needs else "",
         reason=reason[:MOST_TEXT],
         until_ms=at_ms + int(1000 * wait_s) if wait_s > 0 else None,
         plan_hash=facts.plan.hash[:12] if facts.plan is not None else "",

@@ -11,6 +11,7 @@ from control.loop.view import Mode
 from control.planning.planner import Planner
 from control.settings.auto_limits import AutoLimits
 from control.settings.screen_settings import ScreenSettings
+from control.settings.trigger_table import TriggerTable
 from executor.run.operator_control import Steering
 from executor.timing import steady_s
 from model.errors import PlimsollError
@@ -40,6 +41,8 @@ class LoopSettings:
     goals: Goals
     solve: SolveLimits
     limits: AutoLimits
+    triggers: TriggerTable = field(default_factory=TriggerTable)
+    """What `--auto` does about each reason for a plan."""
     journal_dir: Path
     decisions_dir: Path | None = None
     """Where `--auto` records its decisions; None for nowhere."""

@@ -30,6 +30,7 @@ from control.planning.planner_thread import Proposals
 from control.planning.staging import staged
 from control.planning.validate import with_recent_moves
 from control.settings.auto_limits import tightened
+from control.settings.trigger_table import Response, Trigger
 from executor.run.operator_control import Steering
 from model.closing import Closing
 from model.errors import (
@@ -380,10 +381,10 @@ class Loop(Closing):
         state.needs = plan_needs(
             snapshot, goals, evaluation, given_up=state.membership.given_up(after_s, now_s)
         )
-        if not state.needs:
-            state.needed_since_s, state.was_balanced = None, True
-        elif state.needed_since_s is None:
-            state.needed_since_s = now_s
+        since = state.needed_since_s
+        state.needed_since_s = {n.reason: since.get(n.reason, now_s) for n in state.needs}
+        if all(need.repairs for need in state.needs):
+            state.was_balanced = True
 
     def _act(self) -> None:
         with self._changed:
@@ -395,6 +396,7 @@ class Loop(Closing):
                 # No loads have been measured since the connection was lost.
                 return
             if result is not None:
+                self._hold_unless(result.best is not None and bool(result.best.moves))
                 self._enter(*after_result(result))
                 return
             if self.proposals.solving:
@@ -402,6 +404,7 @@ class Loop(Closing):
             facts = self._decision_inputs(state.snapshot)
             step, reason = next_step(facts)
             self._record(facts, step, reason)
+            self._hold_unless(step is not Decision.REFUSE)
             plan, result = self.proposals.plan, self.proposals.result
             if self._cleans_up(plan if step is Decision.APPROVE else None):
                 return
@@ -411,6 +414,7 @@ class Loop(Closing):
                 inputs = self._inputs(state.snapshot, state.evaluation)
                 now_s = self._parts.steady()
                 state.answered = SolvedInputs.of(inputs, now_s, state.answered)
+                state.made_for = facts.acts
                 self.proposals.begin(self._adapted)
         elif step is Decision.APPROVE and plan is not None:
             self._approve_by_limits(plan)
@@ -419,6 +423,11 @@ class Loop(Closing):
                 unknown = load_warning(state.snapshot, self.settings.goals)
                 reason = "; ".join(filter(None, (reason, unknown)))
             self._enter(*after_decision(step, reason, state.evaluation, result))
+
+    def _hold_unless(self, useful: bool) -> None:
+        """Let triggers that ask have their plan if those that act have none of use."""
+        if not useful:
+            self._state.held = self._state.made_for or self._state.held
 
     def _record(self, facts: DecisionInputs, step: Decision, reason: str) -> None:
         """Keep a decision of `--auto` for `plimsoll why`."""
@@ -480,10 +489,14 @@ class Loop(Closing):
         if self.settings.mode is not Mode.AUTO:
             return goals
         state, now_s = self._state, self._parts.steady()
+        allowed = self._allowed()
         given_up = state.membership.given_up(self.settings.dead_broker_after_s, now_s)
         dead = {broker.id for broker in dead_brokers(snapshot)}
         goals, over = staged(
-            snapshot, tightened(goals, self.settings.limits), waited=dead - given_up
+            snapshot,
+            tightened(goals, self.settings.limits),
+            waited=dead - given_up if Trigger.DEAD_BROKER in allowed else dead,
+            repair_rules=Trigger.RULE_VIOLATED in allowed,
         )
         for warning in placeless_warnings(snapshot, goals):
             self.warn(warning)
@@ -493,6 +506,12 @@ class Loop(Closing):
                 f"{count_text(over, 'partition')} to repair for later runs"
             )
         return goals
+
+    def _allowed(self) -> frozenset[Trigger]:
+        """Triggers that the next plan may serve: to act all set to `act`, to ask all not off."""
+        served = {Response.ACT} if self._state.made_for else {Response.ACT, Response.ASK}
+        response = self.settings.triggers.response
+        return frozenset(t for t in Trigger if response(t) in served)
 
     def _inputs(self, snapshot: Snapshot, evaluation: Evaluation) -> Inputs:
         return Inputs.of(snapshot, self.settings.goals, evaluation, self._state.needs)
@@ -524,26 +543,34 @@ class Loop(Closing):
     def _decision_inputs(self, snapshot: Snapshot) -> DecisionInputs:
         state, now_s = self._state, self._parts.steady()
         plan, proposed = self.proposals.shown
-        return DecisionInputs(
+        answered = self._is_answered(snapshot)
+        if not answered:
+            state.held = frozenset()
+        facts = DecisionInputs(
             now_s=now_s,
             mode=self.settings.mode,
             limits=self.settings.limits,
             loads_from_s=state.loads_from_s,
             needs=state.needs,
+            triggers=self.settings.triggers,
+            held=state.held,
+            made_for=state.made_for,
             awaited=state.membership.awaited(
                 {b.id for b in dead_brokers(snapshot)}, self.settings.dead_broker_after_s, now_s
             ),
-            needed_since_s=state.needed_since_s,
+            needed_since_s=None,
             was_balanced=state.was_balanced,
             ended_at_s=state.ended_at_s,
             plan=plan,
             outdated=bool(proposed.changes),
-            answered=self._is_answered(snapshot),
+            answered=answered,
             solve_in_s=self.proposals.solve_in_s,
             quiet_in_s=state.membership.quiet_in_s(now_s),
             retry=self._retry(),
             plan_wanted=self.proposals.wanted,
         )
+        since = (state.needed_since_s.get(need.reason, now_s) for need in facts.pursued)
+        return replace(facts, needed_since_s=min(since, default=None))
 
     # ---- events of runs, from their thread
 
@@ -615,7 +642,7 @@ class Loop(Closing):
         state.answered = None
         if ended:
             state.ended_at_s = self._parts.steady()
-            state.needed_since_s, state.was_balanced = None, False
+            state.needed_since_s, state.was_balanced = {}, False
 
     def _enter(self, phase: Phase, message: str, level: str = "info") -> None:
         with self._changed:

@@ -1,7 +1,7 @@
 """The loop's next step, and the phase that follows, as pure functions of its state."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ from control.loop.view import Mode, Phase
 from control.planning.plan_needs import PlanNeed
 from control.planning.validate import spread_text
 from control.settings.auto_limits import AutoLimits, refusals
+from control.settings.trigger_table import Response, Trigger, TriggerTable
 from model.evaluate import Evaluation
 from model.plan.plan import Plan, PlanStatus
 from model.units import seconds_text
@@ -22,6 +23,8 @@ class Decision(StrEnum):
     """Wait until loads cover only the time after the last run."""
     REST = auto()
     """Balanced: nothing to do."""
+    IGNORE = auto()
+    """Every trigger that fires is off."""
     CONFIRM = auto()
     """Out of tolerance, but not for long enough yet for `--auto` to act."""
     PLAN = auto()
@@ -34,6 +37,8 @@ class Decision(StrEnum):
     APPROVE = auto()
     REFUSE = auto()
     """The plan is outside the limits of `--auto`."""
+    ASK = auto()
+    """The plan waits for a person: its trigger is set to `ask`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,13 @@ class DecisionInputs:
     """Start of the window that the newest loads are averaged over."""
     needs: tuple[PlanNeed, ...]
     """Why the cluster needs a plan, the most urgent reason first."""
+    triggers: TriggerTable = field(default_factory=TriggerTable)
+    """What `--auto` does about each of them."""
+    held: frozenset[Trigger] = frozenset()
+    """Triggers for which the newest inputs have no plan that `--auto` may execute."""
+    made_for: frozenset[Trigger] | None = None
+    """Triggers that the newest result was made to act on; empty if it was made to ask,
+    None before a result of `--auto`."""
     needed_since_s: float | None
     """None while no plan is needed."""
     awaited: str
@@ -69,6 +81,46 @@ class DecisionInputs:
     plan_wanted: bool
     """The operator requested a new plan."""
 
+    @property
+    def acting(self) -> tuple[PlanNeed, ...]:
+        """Needs that `--auto` acts on by itself; in other modes all."""
+        if self.mode is not Mode.AUTO:
+            return self.needs
+        found = self._answered_by(Response.ACT)
+        return tuple(need for need in found if need.trigger not in self.held)
+
+    @property
+    def pursued(self) -> tuple[PlanNeed, ...]:
+        """Needs that the next plan is for: those to act on, else those to ask about.
+
+        Where neither are left, those to act on that have no such plan.
+        """
+        if self.mode is not Mode.AUTO:
+            return self.needs
+        return self.acting or self._answered_by(Response.ASK) or self._answered_by(Response.ACT)
+
+    @property
+    def ignored(self) -> tuple[PlanNeed, ...]:
+        """Needs whose trigger is off."""
+        return () if self.mode is not Mode.AUTO else self._answered_by(Response.OFF)
+
+    @property
+    def acts(self) -> frozenset[Trigger]:
+        """Triggers that the next plan acts on; empty if it is made to ask."""
+        pursued = {need.trigger for need in self.pursued}
+        acted = (t for t in pursued if self.triggers.response(t) is Response.ACT)
+        return frozenset(acted)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the newest result was made for the needs that are pursued now."""
+        if self.mode is not Mode.AUTO or self.made_for is None:
+            return True
+        return self.acts <= self.made_for and bool(self.acts) == bool(self.made_for)
+
+    def _answered_by(self, response: Response) -> tuple[PlanNeed, ...]:
+        return tuple(n for n in self.needs if self.triggers.response(n.trigger) is response)
+
 
 def next_step(facts: DecisionInputs) -> tuple[Decision, str]:
     """Return the next step, and its reason in words; empty where it is obvious."""
@@ -78,8 +130,8 @@ def next_step(facts: DecisionInputs) -> tuple[Decision, str]:
     if facts.plan_wanted:
         return Decision.PLAN, "requested by the operator"
     auto, offered = facts.mode is Mode.AUTO, facts.plan is not None and facts.plan.moves
-    if not facts.needs and (auto or not offered):
-        return Decision.REST, facts.awaited if auto else ""
+    if not facts.pursued and (auto or not offered):
+        return _at_rest(facts) if auto else (Decision.REST, "")
     if auto and facts.retry:
         return Decision.RETRY, facts.retry
     if auto and facts.needed_since_s is not None:
@@ -88,9 +140,15 @@ def next_step(facts: DecisionInputs) -> tuple[Decision, str]:
             return Decision.CONFIRM, wait
     if facts.plan is not None and facts.plan.moves:
         return _with_plan(facts, facts.plan)
-    if facts.answered:
+    if facts.answered and facts.fits:
         return Decision.HOLD, ""
-    return _plan(facts, "; ".join(need.message for need in facts.needs))
+    return _plan(facts, "; ".join(need.message for need in facts.pursued))
+
+
+def _at_rest(facts: DecisionInputs) -> tuple[Decision, str]:
+    off = [f"{need.message}, but {need.trigger} is off" for need in facts.ignored]
+    why = "; ".join(filter(None, (*off, facts.awaited)))
+    return Decision.IGNORE if off else Decision.REST, why
 
 
 def _with_plan(facts: DecisionInputs, plan: Plan) -> tuple[Decision, str]:
@@ -100,13 +158,24 @@ def _with_plan(facts: DecisionInputs, plan: Plan) -> tuple[Decision, str]:
         return _plan(facts, "brokers or placement changed since the plan was made")
     if facts.mode is not Mode.AUTO:
         return Decision.OFFER, ""
-    repairs = any(need.repairs for need in facts.needs)
+    if not facts.fits:
+        return _plan(facts, "; ".join(need.message for need in facts.pursued))
+    repairs = any(need.repairs for need in facts.pursued)
     reasons = refusals(plan, facts.limits, repairs=repairs)
+    if not facts.acts:
+        # Like an operator's, a waiting plan is not replaced by time or by noise.
+        return Decision.ASK, "; ".join((asked_words(facts), *reasons))
     if not reasons:
         return Decision.APPROVE, ""
     if facts.answered:
         return Decision.REFUSE, "; ".join(reasons)
     return _plan(facts, "the cluster changed since the last plan")
+
+
+def asked_words(facts: DecisionInputs) -> str:
+    """Which triggers leave the plan to a person: `rule_violated is set to ask`."""
+    names = list(dict.fromkeys(need.trigger.value for need in facts.pursued))
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} set to ask"
 
 
 def _plan(facts: DecisionInputs, why: str) -> tuple[Decision, str]:
@@ -130,7 +199,7 @@ def _not_yet(facts: DecisionInputs, needed_since_s: float) -> str:
     if facts.awaited:
         return facts.awaited
     limits = facts.limits
-    if not any(need.repairs for need in facts.needs) and (
+    if not any(need.repairs for need in facts.pursued) and (
         wait := _unconfirmed(facts, needed_since_s)
     ):
         return wait
@@ -174,6 +243,8 @@ def after_decision(
     match step:
         case Decision.SETTLE:
             return Status(Phase.SETTLING, why)
+        case Decision.IGNORE:
+            return Status(Phase.NO_PLAN, f"{spread}; {why}")
         case Decision.REST:
             return Status(Phase.BALANCED, "; ".join(filter(None, (spread, why))))
         case Decision.CONFIRM:
@@ -184,6 +255,8 @@ def after_decision(
             return Status(Phase.NO_PLAN, why, "warning")
         case Decision.HOLD:
             return Status(Phase.NO_PLAN, summary)
+        case Decision.ASK:
+            return Status(Phase.PLAN_READY, f"{summary}; waiting for approval: {why}")
         case _:
             return Status(Phase.PLAN_READY, summary)
 

@@ -9,7 +9,8 @@ from control.loop.run_lag import RunLag
 from control.loop.view import Phase, Retry
 from control.planning.backoff import Backoff
 from control.planning.plan_inputs import SolvedInputs
-from control.planning.plan_needs import PlanNeed
+from control.planning.plan_needs import PlanNeed, Reason
+from control.settings.trigger_table import Trigger
 from model.errors import PlimsollError
 from model.evaluate import Evaluation
 from model.run import RunProgress, RunReport
@@ -42,8 +43,12 @@ class LoopState:
     membership: Membership = field(default_factory=Membership)
     needs: tuple[PlanNeed, ...] = ()
     """Why the cluster needs a plan."""
-    needed_since_s: float | None = None
+    needed_since_s: dict[Reason, float] = field(default_factory=dict)
+    """Since when, by reason."""
     was_balanced: bool = False
+    made_for: frozenset[Trigger] | None = None
+    """As in `DecisionInputs`, as is the next."""
+    held: frozenset[Trigger] = frozenset()
     answered: SolvedInputs | None = None
     """Inputs of the planner's newest result."""
     failures: Backoff = field(

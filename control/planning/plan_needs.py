@@ -4,19 +4,21 @@ To add a reason, add a member to `Reason`, in order of urgency, and a line to
 `plan_needs`.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum, auto
+from typing import Final
 
 import numpy as np
 
+from control.settings.trigger_table import Trigger
 from model.evaluate import Evaluation
 from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.plan.outages import dead_brokers
 from model.plan.proposal import Proposal
 from model.plan.remaining import present_text
-from model.snapshot.snapshot import Snapshot
+from model.snapshot.snapshot import TAKING, Snapshot
 from model.units import count_text
 
 
@@ -24,10 +26,25 @@ class Reason(StrEnum):
     """Kinds of reasons, most urgent first."""
 
     DEAD_BROKER = auto()
+    OVER_LIMIT = auto()
     MISPLACED = auto()
     RACK_VIOLATION = auto()
-    OVER_LIMIT = auto()
+    EMPTY_BROKER = auto()
     OUT_OF_TOLERANCE = auto()
+
+
+TRIGGERS: Final[Mapping[Reason, Trigger]] = {
+    Reason.DEAD_BROKER: Trigger.DEAD_BROKER,
+    Reason.OVER_LIMIT: Trigger.OVER_CAPACITY,
+    Reason.MISPLACED: Trigger.RULE_VIOLATED,
+    Reason.RACK_VIOLATION: Trigger.RULE_VIOLATED,
+    Reason.EMPTY_BROKER: Trigger.EMPTY_BROKER,
+    Reason.OUT_OF_TOLERANCE: Trigger.UNEVEN_LOAD,
+}
+"""The setting that says what `--auto` does about each reason."""
+
+ALMOST_NOTHING: Final = 0.05
+"""A broker with less than this share of the mean number of replicas counts as empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +58,12 @@ class PlanNeed:
     @property
     def repairs(self) -> bool:
         """Whether `--auto` acts without waiting for `confirm`, whatever the plan gains."""
-        return self.reason is not Reason.OUT_OF_TOLERANCE
+        return self.reason not in (Reason.EMPTY_BROKER, Reason.OUT_OF_TOLERANCE)
+
+    @property
+    def trigger(self) -> Trigger:
+        """The setting that says what `--auto` does about it."""
+        return TRIGGERS[self.reason]
 
 
 def plan_needs(
@@ -60,9 +82,10 @@ def plan_needs(
     """
     return (
         *_dead(snapshot, given_up),
+        *_over_limits(evaluation),
         *_misplaced(snapshot, goals),
         *_rack_violations(evaluation),
-        *_over_limits(evaluation),
+        *_empty_brokers(snapshot, goals, evaluation),
         *_out_of_tolerance(goals, evaluation),
     )
 
@@ -97,6 +120,20 @@ def _over_limits(evaluation: Evaluation) -> Iterator[PlanNeed]:
     message = "; ".join(present_text(evaluation.over_limit, ()))
     if message:
         yield PlanNeed(reason=Reason.OVER_LIMIT, message=message)
+
+
+def _empty_brokers(snapshot: Snapshot, goals: Goals, evaluation: Evaluation) -> Iterator[PlanNeed]:
+    """Live brokers that hold almost nothing and are below their tolerance."""
+    brokers = snapshot.header.brokers
+    counts = np.bincount(snapshot.replica_position, minlength=len(brokers)).tolist()
+    taking = [(b.id, counts[at]) for at, b in enumerate(brokers) if b.state in TAKING]
+    most = ALMOST_NOTHING * sum(n for _, n in taking) / max(1, len(taking))
+    below = evaluation.below_band(goals)
+    empty = [b for b, n in taking if n <= most and b in below]
+    if empty:
+        ids = ", ".join(map(str, empty))
+        holds = f"broker {ids} holds" if len(empty) == 1 else f"brokers {ids} hold"
+        yield PlanNeed(reason=Reason.EMPTY_BROKER, message=f"{holds} almost nothing")
 
 
 def _out_of_tolerance(goals: Goals, evaluation: Evaluation) -> Iterator[PlanNeed]:

@@ -13,7 +13,11 @@ from model.snapshot.snapshot import LEAVING, TAKING, BrokerState, Snapshot, Stor
 
 
 def staged(
-    snapshot: Snapshot, goals: Goals, *, waited: Collection[BrokerId] = ()
+    snapshot: Snapshot,
+    goals: Goals,
+    *,
+    waited: Collection[BrokerId] = (),
+    repair_rules: bool = True,
 ) -> tuple[Goals, int]:
     """Defer forced moves that exceed the budgets.
 
@@ -24,17 +28,23 @@ def staged(
     Parameters
     ----------
     waited
-        Dead brokers that keep their replicas because they may return.
+        Dead brokers that keep their replicas, because they may return or nobody agreed yet.
+    repair_rules
+        Whether replicas may move that racks, pins or placement constraints alone forbid.
 
     Returns
     -------
     The goals, and the number of partitions deferred for the budgets.
     """
+    if not repair_rules:
+        goals = goals.model_copy(update={"repair_racks": False})
     proposal = Proposal(snapshot, goals, ())
     forced = np.flatnonzero(proposal.forced.rows).tolist()
     if not forced:
         return goals, 0
     lost = placeless(snapshot, goals)
+    if not repair_rules:
+        lost = lost | {row for row in forced if not _leaves(snapshot, row)}
     keep = [row for row in forced if row in lost or set(snapshot.replicas(row)) & set(waited)]
     rest = sorted(set(forced) - set(keep), key=lambda row: (_live(snapshot, row), row))
     budgets = _RemainingBudgets(proposal)
@@ -100,6 +110,11 @@ class _RemainingBudgets:
             return float("inf")
         # The planner chooses which brokers get the replicas.
         return limit * (self._taking if field == "replica_moves_in_per_broker" else 1)
+
+
+def _leaves(snapshot: Snapshot, row: int) -> bool:
+    """Whether a row has a replica on a broker that is dead or draining."""
+    return any(snapshot.broker[b].state in LEAVING for b in snapshot.replicas(row))
 
 
 def _live(snapshot: Snapshot, row: int) -> int:

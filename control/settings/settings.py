@@ -26,6 +26,7 @@ from control.settings.prometheus_settings import PrometheusSettings
 from control.settings.screen_settings import Keys, ScreenSettings
 from control.settings.sources import Sources
 from control.settings.throttle_settings import AutoThrottleSettings
+from control.settings.trigger_table import TriggerTable
 from model.bounded import MOST_TYPED_BYTES, parse_toml
 from model.errors import ConfigError
 from model.exchange.text_files import read_text
@@ -142,6 +143,7 @@ class Settings(BaseSettings):
     goals: Annotated[Goals, _from_json(Goals)] = Goals()
     solve: Annotated[SolveLimits, _from_json(SolveLimits)] = SolveLimits()
     limits: dict[str, Limits] = {}
+    triggers: Annotated[TriggerTable, _from_json(TriggerTable)] = TriggerTable()
     dead_broker_after: Annotated[float, BeforeValidator(_span_or_off)] = 3600.0
     """How long `--auto` waits for a dead broker before it moves its replicas: seconds,
     or `1h`; `off` to wait indefinitely."""

@@ -71,6 +71,7 @@ def _text(answer: "WhyAnswer") -> str:
     for each in answer.decisions:
         why = "; ".join(dict.fromkeys(filter(None, (each.trigger, each.reason))))
         plan = f" (plan {each.plan_hash})" if each.plan_hash else ""
-        lines.append(f"{each.at}  {each.decision}: {why or 'nothing to do'}{plan}")
+        name = f" ({each.trigger_name})" if each.trigger_name else ""
+        lines.append(f"{each.at}  {each.decision}{name}: {why or 'nothing to do'}{plan}")
         lines.append(f"{' ' * len(each.at)}  reconsidered {each.reconsidered}")
     return "".join(f"{line}\n" for line in lines)

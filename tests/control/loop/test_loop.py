@@ -17,6 +17,7 @@ from control.loop.policy import Decision
 from control.loop.view import LoopView, Mode, Phase, Retry
 from control.planning.planner import Planner
 from control.settings.auto_limits import CONSERVATIVE, EAGER, AutoLimits, refusals, spent_of
+from control.settings.trigger_table import Response, TriggerTable
 from model.errors import (
     ClusterUnreachable,
     GuardrailRefused,
@@ -53,6 +54,8 @@ from tests.support.tui.terminals import LONG_S
 
 UNEVEN = cluster([2] * 8, [MB] * 8)
 LEVEL = cluster([1, 2, 3], [MB] * 3)
+BY_DEFAULT = TriggerTable()
+ACT_ON_RULES = TriggerTable(rule_violated=Response.ACT)
 
 
 class Clock:
@@ -102,6 +105,7 @@ def build(tmp_path: Path) -> Build:
         limits: AutoLimits = EAGER,
         planner: Planner = solve,
         dead_broker_after_s: float = 3600.0,
+        triggers: TriggerTable = BY_DEFAULT,
     ) -> Bench:
         observer = CannedObserver(list(snapshots))
         executor = RecordingExecutor(on_execute)
@@ -112,6 +116,7 @@ def build(tmp_path: Path) -> Build:
             limits=limits.model_copy(update={"confirm": confirm_s, "pause": 0.0}),
             patient=patient,
             dead_broker_after_s=dead_broker_after_s,
+            triggers=triggers,
             decisions_dir=tmp_path,
         )
         parts = loop_parts(
@@ -166,7 +171,7 @@ def test_auto_records_its_decisions_and_others_do_not(build: Build, tmp_path: Pa
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
     plan, approval, *_ = read_decisions(tmp_path, 9)
     assert (plan.decision, approval.decision) == (Decision.PLAN, Decision.APPROVE)
-    assert plan.trigger == "the cluster is out of tolerance"
+    assert (plan.trigger_name, plan.trigger) == ("empty_broker", "brokers 1, 3 hold almost nothing")
     assert (plan.cluster_id, approval.plan_hash) == ("cluster-one", loop.reports[0].plan_hash[:12])
 
 
@@ -250,7 +255,7 @@ def test_a_broker_that_returns_in_time_keeps_its_replicas(build: Build) -> None:
 
 def test_new_placement_constraints_make_auto_move_replicas_they_forbid(build: Build) -> None:
     """The cluster is balanced, so its loads alone need no plan."""
-    bench = build(LEVEL, mode=Mode.AUTO, confirm_s=3600.0)
+    bench = build(LEVEL, mode=Mode.AUTO, confirm_s=3600.0, triggers=ACT_ON_RULES)
     with bench.loop as loop:
         assert loop.wait(in_phase(Phase.BALANCED), LONG_S)
         bench.observer.snapshots[:] = [constrained(LEVEL, a=1)]
@@ -259,6 +264,39 @@ def test_new_placement_constraints_make_auto_move_replicas_they_forbid(build: Bu
         assert any(reason in line.text for line in loop.view.log)
     (plan,) = bench.executor.plans
     assert {m.partition: m.replicas_after for m in plan.moves} == {1: (1,), 2: (1,)}
+
+
+def test_a_rule_that_asks_neither_acts_nor_stops_other_triggers(build: Build) -> None:
+    """Loads are balanced first, and the replicas in the wrong rack wait for a person."""
+    uneven = cluster([2] * 8 + [1, 3], [MB] * 10)
+    bench = build(constrained(uneven, a=1), mode=Mode.AUTO)
+    with bench.loop as loop:
+        assert loop.wait(lambda view: "waiting for approval" in view.message, LONG_S)
+        assert "rule_violated is set to ask" in loop.view.message
+        assert bench.executor.plans == []
+        bench.observer.snapshots[:] = [uneven]
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+
+
+def test_triggers_that_are_off_leave_the_cluster_alone(build: Build) -> None:
+    off = TriggerTable(mode="empty-broker", empty_broker=Response.OFF)
+    bench = build(UNEVEN, mode=Mode.AUTO, triggers=off)
+    with bench.loop as loop:
+        assert loop.wait(lambda view: "but uneven_load is off" in view.message, LONG_S)
+        assert loop.view.phase is Phase.NO_PLAN
+        assert "brokers 1, 3 hold almost nothing, but empty_broker is off" in loop.view.message
+    assert bench.executor.plans == []
+
+
+def test_a_dead_broker_that_is_asked_about_is_not_emptied_by_other_plans(build: Build) -> None:
+    asks = TriggerTable(dead_broker=Response.ASK)
+    bench = build(one_of_twelve_dead(), mode=Mode.AUTO, triggers=asks, dead_broker_after_s=0.0)
+    with bench.loop as loop:
+        assert loop.wait(lambda view: "dead_broker is set to ask" in view.message, LONG_S)
+        plan = loop.view.plan
+        assert plan is not None
+        assert sum(11 in move.replicas_before for move in plan.moves) == 22
+    assert bench.executor.plans == []
 
 
 def test_a_plan_for_a_dead_broker_is_offered_to_a_person_at_once(build: Build) -> None:

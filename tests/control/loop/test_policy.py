@@ -8,6 +8,7 @@ from control.loop.policy import Decision, DecisionInputs, next_step
 from control.loop.view import Mode
 from control.planning.plan_needs import PlanNeed, Reason
 from control.settings.auto_limits import EAGER
+from control.settings.trigger_table import Trigger, TriggerTable
 from model.plan.plan import Plan
 from solver.solve import solve
 from tests.support.control.loop_parts import EASY, MB, WORK, cluster
@@ -156,3 +157,50 @@ def test_after_a_failure_auto_waits_and_the_operator_need_not() -> None:
 def test_auto_waits_while_a_dead_broker_may_return() -> None:
     assert step(awaited="broker 3 is dead") is Decision.CONFIRM
     assert step(awaited="broker 3 is dead", mode=Mode.APPROVE) is Decision.PLAN
+
+
+RACKS = PlanNeed(reason=Reason.RACK_VIOLATION, message="2 rack violations can be repaired")
+DEAD = PlanNeed(reason=Reason.DEAD_BROKER, message="broker 3 is dead")
+UNEVEN_LOAD, DEAD_BROKER = Trigger.UNEVEN_LOAD, Trigger.DEAD_BROKER
+
+
+def test_a_trigger_that_asks_plans_and_then_waits() -> None:
+    asked = {"needs": (RACKS,), "answered": True}
+    assert step(needs=(RACKS,)) is Decision.PLAN
+    facts = dataclasses.replace(CALM, plan=PLAN, made_for=frozenset(), **asked)
+    assert next_step(facts) == (Decision.ASK, "rule_violated is set to ask")
+    # Noise of the loads does not replace the waiting plan, another placement does.
+    assert next_step(dataclasses.replace(facts, answered=False))[0] is Decision.ASK
+    assert next_step(dataclasses.replace(facts, outdated=True))[0] is Decision.PLAN
+    assert next_step(dataclasses.replace(facts, needs=()))[0] is Decision.REST
+
+
+def test_a_question_starves_no_trigger_that_acts() -> None:
+    asked = {"plan": PLAN, "made_for": frozenset(), "answered": True}
+    assert step(needs=(RACKS, UNEVENNESS), **asked) is Decision.PLAN
+    assert step(needs=(DEAD, RACKS), **asked) is Decision.PLAN
+
+
+def test_a_plan_made_for_fewer_triggers_is_replaced() -> None:
+    made = {"plan": PLAN, "answered": True, "made_for": frozenset({UNEVEN_LOAD})}
+    assert step(**made) is Decision.APPROVE
+    assert step(needs=(DEAD, UNEVENNESS), **made) is Decision.PLAN
+    more = made | {"made_for": frozenset({UNEVEN_LOAD, DEAD_BROKER})}
+    assert step(**more) is Decision.APPROVE
+
+
+def test_a_trigger_without_a_useful_plan_starves_no_question() -> None:
+    held = {"needs": (RACKS, UNEVENNESS), "answered": True, "held": frozenset({UNEVEN_LOAD})}
+    assert step(**held, made_for=frozenset({UNEVEN_LOAD})) is Decision.PLAN
+    assert step(**held, made_for=frozenset(), plan=PLAN) is Decision.ASK
+    alone = held | {"needs": (UNEVENNESS,)}
+    assert step(**alone, made_for=frozenset({UNEVEN_LOAD})) is Decision.HOLD
+
+
+def test_triggers_that_are_off_are_named_and_do_nothing() -> None:
+    off = TriggerTable(mode="empty-broker")
+    facts = dataclasses.replace(CALM, triggers=off)
+    words = "out of tolerance, but uneven_load is off"
+    assert next_step(facts) == (Decision.IGNORE, words)
+    assert step(triggers=off, needs=(DEAD, UNEVENNESS)) is Decision.PLAN
+    assert step(triggers=off, mode=Mode.APPROVE) is Decision.PLAN

@@ -29,7 +29,9 @@ def reasons(snapshot: Snapshot, given_up: frozenset[BrokerId], goals: Goals = EA
     ("snapshot", "given_up", "expected"),
     [
         (cluster([1, 2, 3], [MB] * 3), LAST, []),
-        (cluster([2] * 8, [MB] * 8), LAST, [Reason.OUT_OF_TOLERANCE]),
+        (cluster([2] * 8, [MB] * 8), LAST, [Reason.EMPTY_BROKER, Reason.OUT_OF_TOLERANCE]),
+        (cluster([1, 2, 2, 2, 3], [MB] * 5), LAST, [Reason.OUT_OF_TOLERANCE]),
+        (cluster([1, 2, 2, 1, 3], [0.0] * 5), LAST, []),
         (one_of_twelve_dead(), LAST, [Reason.DEAD_BROKER]),
         (one_of_twelve_dead(), frozenset(), []),
         (ONE_RACK, LAST, [Reason.RACK_VIOLATION]),
@@ -42,6 +44,26 @@ def test_each_reason_is_named(
     snapshot: Snapshot, given_up: frozenset[BrokerId], expected: list[Reason]
 ) -> None:
     assert reasons(snapshot, given_up) == expected
+
+
+def test_brokers_that_hold_almost_nothing_are_named() -> None:
+    def message(*homes: int) -> str:
+        uneven = cluster(homes, [MB] * len(homes))
+        needs = plan_needs(uneven, EASY, evaluate(uneven, EASY, ()), given_up=LAST)
+        return needs[0].message
+
+    assert message(*[2] * 8) == "brokers 1, 3 hold almost nothing"
+    assert message(*[1] * 30, *[2] * 30, 3) == "broker 3 holds almost nothing"
+    assert message(*[1] * 30, *[2] * 30, 3, 3) == "the cluster is out of tolerance"
+
+
+def test_an_idle_empty_broker_needs_no_plan() -> None:
+    assert reasons(cluster([1, 2], [0.0] * 2), LAST) == []
+
+
+def test_urgent_needs_come_first() -> None:
+    one_rack = clusters.snapshot(clusters.brokers(4, "aabb", capacity={1: 1.0}), [(1, 2), (3, 4)])
+    assert reasons(one_rack, LAST)[:2] == [Reason.OVER_LIMIT, Reason.RACK_VIOLATION]
 
 
 def test_rack_violations_that_no_plan_may_repair_need_no_plan() -> None:

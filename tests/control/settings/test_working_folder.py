@@ -26,6 +26,7 @@ HARMFUL = {
     "archive": BUCKET,
     "capacity_file": '"evil.json"',
     "limits": "{ conservative = {} }",
+    "triggers": '{ rule_violated = "act" }',
 }
 
 
