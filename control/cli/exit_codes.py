@@ -43,7 +43,7 @@ class Exit(IntEnum):
     OUTDATED = 7
     """The cluster changed since the plan was made."""
     MOVES_PROPOSED = 10
-    """The plan has moves; only with --detailed-exitcode."""
+    """The plan has moves, with --detailed-exitcode; or a plan of run --auto --once waits."""
     INTERRUPTED = 130
     """Ctrl-C."""
 

@@ -3,7 +3,8 @@
 stdout carries data, stderr everything else. Exit codes: 0 done, already balanced, or no
 improvement worth its cost; 1 internal error; 2 usage or configuration; 3 cluster not reachable;
 4 no feasible plan; 5 refused by a guardrail; 6 stopped or incomplete; 7 the cluster changed
-since the plan; 10 moves proposed (with --detailed-exitcode); 130 interrupted.
+since the plan; 10 moves proposed (with --detailed-exitcode), or a plan of run --auto --once
+waits; 130 interrupted.
 """
 
 import sys
@@ -37,6 +38,7 @@ SUMMARIES: Final = {
     },
     "Change the cluster": {
         "run": "Observe, plan, approve and apply in a loop that keeps the cluster balanced.",
+        "approve": "Approve a plan of run --auto that waits, or list what waits.",
         "apply": "Execute exactly this plan.",
         "rollback": "Restore the assignment from before a run.",
         "elect-leaders": "Elect preferred leaders where another replica leads.",

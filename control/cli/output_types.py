@@ -583,6 +583,32 @@ class WhyAnswer(Answer):
     decisions: tuple[DecisionAnswer, ...]
 
 
+class WaitingAnswer(Answer):
+    """A plan of `run --auto` that waits for a person."""
+
+    plan_hash: str
+    cluster_id: str
+    trigger_name: str
+    """The setting in `[triggers]` that it is for."""
+    reason: str
+    """Why it waits."""
+    moves: int
+    bytes_to_copy: int | None
+    asked_at: str
+    asked_at_ms: int
+    age_s: Figure
+    plan: str
+    """The file of the sealed plan."""
+    approved_by: str | None
+    """None until someone approves it; afterwards it waits for its run alone."""
+
+
+class ApproveAnswer(Answer):
+    """`approve`: the plan that was approved; without a hash, all that wait."""
+
+    plans: tuple[WaitingAnswer, ...]
+
+
 ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "status-output": StatusAnswer,
     "topics-output": TopicsAnswer,
@@ -606,6 +632,7 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "file-output": FileAnswer,
     "serve-output": ServeAnswer,
     "why-output": WhyAnswer,
+    "approve-output": ApproveAnswer,
 }
 """By the name of the schema. `frontier` and `what-if` print what they write."""
 

@@ -30,7 +30,7 @@ _log = logging.getLogger("plimsoll.control")
 WHEN: Final = {
     Decision.REST: "with the next loads",
     Decision.HOLD: "when loads or placement change",
-    Decision.REFUSE: "when loads or placement change",
+    Decision.REFUSE: "when someone approves the plan, or loads or placement change",
     Decision.ASK: "when someone approves the plan, or the cluster changes",
     Decision.OFFER: "when someone approves the plan, or the cluster changes",
     Decision.PLAN: "when the plan is made",

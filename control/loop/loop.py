@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from control.loop.cleanup_schedule import CleanupSchedule
 from control.loop.decision_file import DecisionFile, record_of
@@ -19,6 +19,7 @@ from control.loop.decision_log import DecisionLog, run_lines
 from control.loop.dependencies import LoopParts, LoopSettings, Observer
 from control.loop.policy import Decision, DecisionInputs, after_decision, after_result, next_step
 from control.loop.previous_runs import PreviousRuns
+from control.loop.questions import PlanApproval, Question, Questions
 from control.loop.rebalancer_watch import RebalancerWatch
 from control.loop.run_lag import followed
 from control.loop.run_thread import RunEvents, Runner
@@ -66,6 +67,16 @@ WATCH_RETRY_S = 60.0
 """The same after `--auto` failed for another reason, such as a missing right."""
 
 
+WITHDRAWING: Final = {
+    Decision.PLAN: "the cluster or the trigger changed",
+    Decision.HOLD: "the cluster or the trigger changed",
+    Decision.APPROVE: "another trigger acts",
+    Decision.REST: "no plan is needed any more",
+    Decision.IGNORE: "its trigger no longer fires",
+}
+"""Decisions that withdraw the waiting plan, and why."""
+
+
 class Loop(Closing):
     """Observe one cluster and keep it balanced until `close`.
 
@@ -96,6 +107,11 @@ class Loop(Closing):
         )
         recorded = settings.decisions_dir if settings.mode is Mode.AUTO else None
         self._decisions = None if recorded is None else DecisionFile(recorded)
+        self._questions = None if recorded is None else Questions(recorded, self.warn)
+        self._restored = False
+        """Whether the question of an earlier process has been looked for."""
+        self.leave_question = False
+        """Let the waiting plan wait on after `close`, for the next process."""
         self._cleanups = CleanupSchedule(settings.journal_dir)
         self._watcher = threading.Thread(target=self._main, name="loop", daemon=True)
         self._runner = Runner(
@@ -130,7 +146,9 @@ class Loop(Closing):
         self._wake.set()
         if self._watcher.is_alive():
             self._watcher.join()
-        # After the watcher, which could start another solve.
+        # After the watcher, which could start another solve or ask.
+        if self._questions is not None and not self.leave_question:
+            self._questions.withdraw("run --auto has ended")
         self.proposals.close()
         self._runner.join()
 
@@ -180,6 +198,11 @@ class Loop(Closing):
     def failure(self) -> PlimsollError | None:
         """Error of the last attempt of `--auto`; None after a success."""
         return self._state.failure
+
+    @property
+    def question(self) -> Question | None:
+        """The plan of `--auto` that waits for a person; None without one."""
+        return None if self._questions is None else self._questions.waiting
 
     @property
     def running(self) -> bool:
@@ -405,6 +428,8 @@ class Loop(Closing):
             step, reason = next_step(facts)
             self._record(facts, step, reason)
             self._hold_unless(step is not Decision.REFUSE)
+            if self._answered_by_a_person(facts, step, reason):
+                return
             plan, result = self.proposals.plan, self.proposals.result
             if self._cleans_up(plan if step is Decision.APPROVE else None):
                 return
@@ -417,12 +442,41 @@ class Loop(Closing):
                 state.made_for = facts.acts
                 self.proposals.begin(self._adapted)
         elif step is Decision.APPROVE and plan is not None:
-            self._approve_by_limits(plan)
+            self._approve(plan, "the limits of --auto")
         else:
             if step is Decision.REST:
                 unknown = load_warning(state.snapshot, self.settings.goals)
                 reason = "; ".join(filter(None, (reason, unknown)))
             self._enter(*after_decision(step, reason, state.evaluation, result))
+
+    def _answered_by_a_person(self, facts: DecisionInputs, step: Decision, reason: str) -> bool:
+        """Ask a person where a plan needs one; whether an approved plan has been started."""
+        asked, plan = self._questions, facts.plan
+        if asked is None or self._state.snapshot is None:
+            return False
+        if not self._restored:
+            self._restored = True
+            found = asked.restore(self._state.snapshot.header.cluster_id, self._now_ms())
+            if found is not None:
+                self._start_approved(*found)
+                return True
+        if step in (Decision.ASK, Decision.REFUSE) and plan is not None:
+            trigger = next((need.trigger.value for need in facts.pursued), "")
+            if asked.ask(plan, trigger, reason, self._now_ms()):
+                self.note(f"plan {plan.hash[:12]} waits for approval: {reason}", level="warning")
+            approval = asked.approval()
+            if approval is not None:
+                self._approve(plan, approval.by)
+                return True
+        elif step in WITHDRAWING and asked.withdraw(WITHDRAWING[step]):
+            self.note(f"the waiting plan is withdrawn: {WITHDRAWING[step]}")
+        return False
+
+    def _start_approved(self, plan: Plan, approval: PlanApproval) -> None:
+        """Start a plan that was approved between two processes; its run checks the cluster."""
+        self.note(f"plan {plan.hash[:12]} approved by {approval.by}")
+        message = f"executing plan {plan.hash[:12]}"
+        self._begin_run(message, lambda: self._runner.start(plan, approval.by))
 
     def _hold_unless(self, useful: bool) -> None:
         """Let triggers that ask have their plan if those that act have none of use."""
@@ -467,9 +521,9 @@ class Loop(Closing):
             self._failed(exc)
             return None
 
-    def _approve_by_limits(self, plan: Plan) -> None:
+    def _approve(self, plan: Plan, by: str) -> None:
         try:
-            self.approve(plan.hash, by="the limits of --auto")
+            self.approve(plan.hash, by=by)
         except (GuardrailRefused, PlanOutdated) as exc:
             self._failed(exc)
 

@@ -164,7 +164,8 @@ def _with_plan(facts: DecisionInputs, plan: Plan) -> tuple[Decision, str]:
     reasons = refusals(plan, facts.limits, repairs=repairs)
     if not facts.acts:
         # Like an operator's, a waiting plan is not replaced by time or by noise.
-        return Decision.ASK, "; ".join((asked_words(facts), *reasons))
+        words = f"{asked_words(facts)}; plimsoll approve {plan.hash[:12]} executes the plan"
+        return Decision.ASK, "; ".join((words, *reasons))
     if not reasons:
         return Decision.APPROVE, ""
     if facts.answered:

@@ -1,5 +1,6 @@
 """`plimsoll run`: the loop without a screen."""
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,7 @@ from control.cli.options import (
 )
 from control.cli.output import Form
 from model.errors import ConfigError, GuardrailRefused
+from model.printable import printable
 
 if TYPE_CHECKING:
     from control.loop.loop import Loop
@@ -106,7 +108,8 @@ def _has_result(loop: "Loop", view: "LoopView") -> bool:
         return False
     offered = view.phase is Phase.PLAN_READY and view.mode is not Mode.AUTO
     final = view.phase in (Phase.BALANCED, Phase.NO_PLAN, Phase.FAILED)
-    return bool(loop.reports) or loop.failure is not None or offered or final
+    waits = loop.question is not None
+    return bool(loop.reports) or loop.failure is not None or offered or final or waits
 
 
 def _result(loop: "Loop", output: Form) -> int:
@@ -116,7 +119,23 @@ def _result(loop: "Loop", output: Form) -> int:
         return print_report(loop.reports[-1], output)
     if loop.failure is not None:
         raise loop.failure
+    if loop.question is not None:
+        return _waits(loop)
     return _end(loop, output)
+
+
+def _waits(loop: "Loop") -> int:
+    """Leave the question open for the next process, and name it."""
+    loop.leave_question, question = True, loop.question
+    loop.close()
+    if loop.reports or question is None:
+        return Exit.DONE
+    sys.stderr.write(
+        f"plimsoll: plan {question.plan_hash[:12]} waits for a person: "
+        f"{printable(question.reason)}. Approve it with plimsoll approve "
+        f"{question.plan_hash[:12]}; the next run --auto executes it\n"
+    )
+    return Exit.MOVES_PROPOSED
 
 
 def _end(loop: "Loop", output: Form) -> int:

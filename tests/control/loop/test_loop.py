@@ -14,6 +14,7 @@ import pytest
 from control.loop.decision_file import read_decisions
 from control.loop.loop import RETRY_S, Loop
 from control.loop.policy import Decision
+from control.loop.questions import approve
 from control.loop.view import LoopView, Mode, Phase, Retry
 from control.planning.planner import Planner
 from control.settings.auto_limits import CONSERVATIVE, EAGER, AutoLimits, refusals, spent_of
@@ -266,16 +267,68 @@ def test_new_placement_constraints_make_auto_move_replicas_they_forbid(build: Bu
     assert {m.partition: m.replicas_after for m in plan.moves} == {1: (1,), 2: (1,)}
 
 
-def test_a_rule_that_asks_neither_acts_nor_stops_other_triggers(build: Build) -> None:
-    """Loads are balanced first, and the replicas in the wrong rack wait for a person."""
-    uneven = cluster([2] * 8 + [1, 3], [MB] * 10)
-    bench = build(constrained(uneven, a=1), mode=Mode.AUTO)
+def waiting(loop: Loop) -> Plan:
+    """The plan, once it waits for a person."""
+    assert loop.wait(lambda _: loop.question is not None, LONG_S)
+    plan = loop.view.plan
+    assert plan is not None
+    return plan
+
+
+def test_a_plan_that_asks_is_executed_once_approved_from_another_shell(
+    build: Build, tmp_path: Path
+) -> None:
+    bench = build(constrained(LEVEL, a=1), mode=Mode.AUTO)
     with bench.loop as loop:
-        assert loop.wait(lambda view: "waiting for approval" in view.message, LONG_S)
-        assert "rule_violated is set to ask" in loop.view.message
+        plan = waiting(loop)
+        assert loop.wait(lambda view: "rule_violated is set to ask" in view.message, LONG_S)
         assert bench.executor.plans == []
-        bench.observer.snapshots[:] = [uneven]
+        approve(tmp_path, plan.hash[:12], "eve", START_MS)
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+        assert any(f"plan {plan.hash[:12]} approved by eve" in x.text for x in loop.view.log)
+    assert bench.executor.plans == [plan]
+
+
+def test_a_question_is_withdrawn_once_nothing_needs_its_plan(build: Build, tmp_path: Path) -> None:
+    bench = build(constrained(LEVEL, a=1), mode=Mode.AUTO)
+    with bench.loop as loop:
+        plan = waiting(loop)
+        bench.observer.snapshots[:] = [LEVEL]
+        assert loop.wait(in_phase(Phase.BALANCED), LONG_S)
+        with pytest.raises(PlanOutdated, match="no plan is needed any more"):
+            approve(tmp_path, plan.hash, "eve", START_MS)
+    assert bench.executor.plans == []
+
+
+def test_the_end_of_the_loop_withdraws_its_question(build: Build, tmp_path: Path) -> None:
+    with build(constrained(LEVEL, a=1), mode=Mode.AUTO).loop as loop:
+        plan = waiting(loop)
+    with pytest.raises(PlanOutdated, match="run --auto has ended"):
+        approve(tmp_path, plan.hash, "eve", START_MS)
+
+
+def test_a_plan_approved_after_the_end_is_executed_by_the_next_loop(
+    build: Build, tmp_path: Path
+) -> None:
+    with build(constrained(LEVEL, a=1), mode=Mode.AUTO).loop as loop:
+        plan = waiting(loop)
+        loop.leave_question = True
+    approve(tmp_path, plan.hash, "eve", START_MS)
+    bench = build(constrained(LEVEL, a=1), mode=Mode.AUTO)
+    with bench.loop as loop:
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+    assert bench.executor.plans == [plan]
+
+
+def test_a_plan_that_gains_too_little_waits_for_a_person(build: Build, tmp_path: Path) -> None:
+    much = EAGER.model_copy(update={"min_gain": 1.0})
+    bench = build(UNEVEN, mode=Mode.AUTO, limits=much)
+    with bench.loop as loop:
+        plan = waiting(loop)
+        assert bench.executor.plans == []
+        approve(tmp_path, plan.hash, "eve", START_MS)
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+    assert bench.executor.plans == [plan]
 
 
 def test_triggers_that_are_off_leave_the_cluster_alone(build: Build) -> None:

@@ -165,10 +165,14 @@ UNEVEN_LOAD, DEAD_BROKER = Trigger.UNEVEN_LOAD, Trigger.DEAD_BROKER
 
 
 def test_a_trigger_that_asks_plans_and_then_waits() -> None:
-    asked = {"needs": (RACKS,), "answered": True}
     assert step(needs=(RACKS,)) is Decision.PLAN
-    facts = dataclasses.replace(CALM, plan=PLAN, made_for=frozenset(), **asked)
-    assert next_step(facts) == (Decision.ASK, "rule_violated is set to ask")
+    facts = dataclasses.replace(
+        CALM, plan=PLAN, made_for=frozenset(), needs=(RACKS,), answered=True
+    )
+    what, why = next_step(facts)
+    assert what is Decision.ASK
+    words = f"plimsoll approve {PLAN.hash[:12]} executes the plan"
+    assert why == f"rule_violated is set to ask; {words}"
     # Noise of the loads does not replace the waiting plan, another placement does.
     assert next_step(dataclasses.replace(facts, answered=False))[0] is Decision.ASK
     assert next_step(dataclasses.replace(facts, outdated=True))[0] is Decision.PLAN

@@ -50,7 +50,9 @@ def test_a_decision_that_no_time_changes_names_what_does(
 ) -> None:
     recorded(tmp_path, Decision.REFUSE, "the plan has bytes = 3, the limit is 2")
     why(local_settings=Settings(state_dir=tmp_path))
-    assert "reconsidered when loads or placement change\n" in capsys.readouterr().out
+    assert (
+        "when someone approves the plan, or loads or placement change\n" in capsys.readouterr().out
+    )
 
 
 def test_json_has_the_age_of_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,87 @@
+"""`plimsoll approve`: release a plan of `run --auto` that waits for a person."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from control.cli.exit_codes import Exit
+from control.cli.options import Output
+from control.cli.output import Form
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from control.cli.output_types import ApproveAnswer, WaitingAnswer
+    from control.loop.questions import Question
+    from control.settings.settings import Settings
+
+
+def approve(
+    plan_hash: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="HASH",
+            help="The plan's hash, or its first 8 characters or more. By default, list what waits.",
+        ),
+    ] = None,
+    *,
+    by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who approves; by default the login name.")
+    ] = None,
+    local_settings: "Settings",
+    output: Output = Form.TABLE,
+) -> int:
+    """Approve exactly this plan, once; the `run --auto` that asked executes it.
+
+    Raises ConfigError for an unknown hash, PlanOutdated for a plan that no longer waits,
+    GuardrailRefused for one that was approved before.
+    """
+    from control.cli.console import operator
+    from control.cli.output_types import ApproveAnswer
+    from control.loop import questions
+    from control.render.text import answer_text
+
+    folder, now_ms = local_settings.state_dir, int(1000 * time.time())
+    if plan_hash is None:
+        found = [q for q in questions.questions(folder) if q.is_due(now_ms)]
+        if not found:
+            sys.stderr.write(f"plimsoll: no plan waits for approval in {folder}\n")
+    else:
+        name = operator() if by is None else by
+        found = [questions.approve(folder, plan_hash.lower(), name, now_ms)]
+    answer = ApproveAnswer.of(plans=[_answer(folder, each, now_ms) for each in found])
+    sys.stdout.write(answer_text(answer, _text, output))
+    return Exit.DONE
+
+
+def _answer(folder: "Path", question: "Question", now_ms: int) -> "WaitingAnswer":
+    from control.cli.output_types import WaitingAnswer
+    from control.loop import questions
+    from control.render.text import time_text
+
+    approval = questions.answered_by(folder, question)
+    return WaitingAnswer.of(
+        question,
+        asked_at=time_text(question.asked_at_ms),
+        age_s=max(0.0, (now_ms - question.asked_at_ms) / 1000),
+        plan=str(questions.plan_file(folder / questions.FOLDER, question.plan_hash)),
+        approved_by=None if approval is None else approval.by,
+    )
+
+
+def _text(answer: "ApproveAnswer") -> str:
+    from model.units import bytes_text, count_text
+
+    lines = []
+    for each in answer.plans:
+        size = "an unknown size" if each.bytes_to_copy is None else bytes_text(each.bytes_to_copy)
+        moves = count_text(each.moves, "move")
+        how = f"approved by {each.approved_by}" if each.approved_by else "waits for approval"
+        lines += [
+            f"plan {each.plan_hash[:12]} of {each.cluster_id}: {moves}, {size} to copy; {how}",
+            f"  asked {each.asked_at}: {each.reason}",
+            f"  plimsoll explain {each.plan}",
+        ]
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,305 @@
+"""Plans of `run --auto` that wait for a person, in the state folder, and their approvals.
+
+The loop writes the questions and `plimsoll approve` the approvals; neither changes the other's
+files, so that they need no lock. A plan is executed from the loop's memory or from the file it
+was sealed in, never from an approval.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final, TypeVar
+
+from pydantic import Field
+
+from model.errors import ConfigError, GuardrailRefused, PlanOutdated
+from model.files import VersionedModel, read_document, validate_document, write_document
+from model.plan.plan import Plan, read_plan
+from model.units import seconds_text
+
+FOLDER: Final = "waiting"
+KIND: Final = "plimsoll.question"
+APPROVAL: Final = "plimsoll.approval"
+VALID_S: Final = 24 * 3600.0
+"""Age at which a question is no longer answered."""
+
+MOST_KEPT: Final = 20
+"""Questions kept for messages about hashes that no longer wait."""
+
+MOST_NAME: Final = 100
+"""Characters of the name of who approves."""
+
+_HASH: Final = re.compile(r"[0-9a-f]{8,64}")
+_log = logging.getLogger("plimsoll.control")
+T = TypeVar("T", bound=VersionedModel)
+
+
+class QuestionState(StrEnum):
+    """What became of a question."""
+
+    WAITING = "waiting"
+    APPROVED = "approved"
+    WITHDRAWN = "withdrawn"
+
+
+class Question(VersionedModel):
+    """A plan that waits for a person, or did."""
+
+    kind: str = KIND
+    schema_version: str = "1.0"
+    asked_at_ms: int
+    """Milliseconds since the epoch; tells it from another question about the same plan."""
+    cluster_id: str
+    plan_hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    trigger_name: str
+    """The setting in `[triggers]` that the plan is for."""
+    reason: str
+    """Why it waits."""
+    moves: int
+    bytes_to_copy: int | None
+    """None where sizes are unknown."""
+    state: QuestionState = QuestionState.WAITING
+    closed: str = ""
+    """Who approved it, or why it was withdrawn."""
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether it still waits and is not too old; a clock set back makes none too old."""
+        fresh = now_ms - self.asked_at_ms < 1000 * VALID_S
+        return self.state is QuestionState.WAITING and fresh
+
+
+class PlanApproval(VersionedModel):
+    """The approval of one question."""
+
+    kind: str = APPROVAL
+    schema_version: str = "1.0"
+    asked_at_ms: int
+    """Of the question that it answers."""
+    at_ms: int
+    by: str
+
+
+# ---- the loop's side
+
+
+class Questions:
+    """The loop's question: at most one; used by the loop's thread alone.
+
+    What cannot be written is reported in the log; then nobody can approve it from a shell.
+    """
+
+    def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
+        """folder: the state folder. warn: writes a warning to the loop's log."""
+        self._folder, self._warn = folder / FOLDER, warn
+        self.waiting: Question | None = None
+
+    def ask(self, plan: Plan, trigger: str, reason: str, now_ms: int) -> bool:
+        """Seal a plan and ask for its approval; False if it has been asked for already."""
+        if self.waiting is not None and self.waiting.plan_hash == plan.hash:
+            return False
+        self.withdraw("a newer plan replaced it")
+        question = Question(
+            asked_at_ms=now_ms,
+            cluster_id=plan.cluster_id,
+            plan_hash=plan.hash,
+            trigger_name=trigger,
+            reason=reason,
+            moves=len(plan.moves),
+            bytes_to_copy=plan.bytes_to_copy,
+        )
+        self.waiting = question
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            sealed = plan.model_dump(mode="json")
+            write_document(plan_file(self._folder, plan.hash), sealed, private=True)
+            _approval_file(self._folder, plan.hash).unlink(missing_ok=True)
+            self._write(question)
+            _forget_old(self._folder)
+        except (ConfigError, OSError) as exc:
+            self._warn(f"plan {plan.hash[:12]} cannot be approved from another shell: {exc}")
+        return True
+
+    def withdraw(self, why: str) -> bool:
+        """Close the question; False if there is none."""
+        return self._close(QuestionState.WITHDRAWN, why)
+
+    def approval(self) -> PlanApproval | None:
+        """Take the approval of the waiting plan, if there is one; it is valid once."""
+        question = self.waiting
+        if question is None:
+            return None
+        path = _approval_file(self._folder, question.plan_hash)
+        found = _read(path, APPROVAL, PlanApproval) if path.exists() else None
+        if found is None or found.asked_at_ms != question.asked_at_ms:
+            return None
+        self._close(QuestionState.APPROVED, found.by)
+        return found
+
+    def restore(self, cluster_id: str, now_ms: int) -> tuple[Plan, PlanApproval] | None:
+        """Continue with the question of an earlier process; its plan, if that was approved.
+
+        Questions that are too old are closed.
+        """
+        for question in questions(self._folder.parent):
+            if question.cluster_id != cluster_id or question.state is not QuestionState.WAITING:
+                continue
+            if self.waiting is not None or not question.is_due(now_ms):
+                self._write_quietly(_closed(question, QuestionState.WITHDRAWN, "it was too old"))
+                continue
+            self.waiting = question
+        return self._restored(cluster_id)
+
+    def _restored(self, cluster_id: str) -> tuple[Plan, PlanApproval] | None:
+        if self.waiting is None:
+            return None
+        try:
+            plan = read_plan(plan_file(self._folder, self.waiting.plan_hash))
+        except ConfigError as exc:
+            self.withdraw(f"its plan cannot be read: {exc}")
+            return None
+        if plan.hash != self.waiting.plan_hash or plan.cluster_id != cluster_id:
+            self.withdraw("its plan is another one")
+            return None
+        found = self.approval()
+        return None if found is None else (plan, found)
+
+    def _close(self, state: QuestionState, how: str) -> bool:
+        if self.waiting is None:
+            return False
+        closed, self.waiting = _closed(self.waiting, state, how), None
+        self._write_quietly(closed)
+        return True
+
+    def _write_quietly(self, question: Question) -> None:
+        with contextlib.suppress(ConfigError, OSError):
+            self._write(question)
+            _approval_file(self._folder, question.plan_hash).unlink(missing_ok=True)
+
+    def _write(self, question: Question) -> None:
+        path = _question_file(self._folder, question.plan_hash)
+        write_document(path, question.model_dump(mode="json"), private=True)
+
+
+def _closed(question: Question, state: QuestionState, how: str) -> Question:
+    return question.model_copy(update={"state": state, "closed": how})
+
+
+# ---- the person's side
+
+
+def questions(state_dir: Path) -> list[Question]:
+    """Questions in the state folder, closed ones included, the newest first."""
+    found = (_read(path, KIND, Question) for path in (state_dir / FOLDER).glob("*.question.json"))
+    return sorted((q for q in found if q is not None), key=lambda q: -q.asked_at_ms)
+
+
+def answered_by(state_dir: Path, question: Question) -> PlanApproval | None:
+    """The approval of a question that no loop has taken yet."""
+    path = _approval_file(state_dir / FOLDER, question.plan_hash)
+    found = _read(path, APPROVAL, PlanApproval) if path.exists() else None
+    return found if found is not None and found.asked_at_ms == question.asked_at_ms else None
+
+
+def approve(state_dir: Path, prefix: str, by: str, now_ms: int) -> Question:
+    """Approve the waiting plan whose hash begins with `prefix`.
+
+    Raises
+    ------
+    ConfigError
+        No plan has this hash, several begin with it, or the name cannot be used.
+    PlanOutdated
+        The plan no longer waits.
+    GuardrailRefused
+        It has been approved before.
+    """
+    if not _HASH.fullmatch(prefix):
+        raise ConfigError(f"{prefix!r} is not a plan's hash: give 8 to 64 hex digits")
+    if not by.strip() or len(by) > MOST_NAME or not by.isprintable():
+        raise ConfigError(f"--by takes a name of at most {MOST_NAME} printable characters")
+    question = _named(state_dir, prefix)
+    short = question.plan_hash[:12]
+    if question.state is QuestionState.APPROVED:
+        raise GuardrailRefused(f"plan {short} was approved by {question.closed} already")
+    if question.state is QuestionState.WITHDRAWN:
+        raise PlanOutdated(f"plan {short} no longer waits: {question.closed}")
+    if not question.is_due(now_ms):
+        raise PlanOutdated(
+            f"plan {short} was asked for more than {seconds_text(VALID_S)} ago; "
+            "plimsoll run --auto makes a new one"
+        )
+    _write_once(
+        state_dir, question, PlanApproval(asked_at_ms=question.asked_at_ms, at_ms=now_ms, by=by)
+    )
+    return question
+
+
+def _named(state_dir: Path, prefix: str) -> Question:
+    known = questions(state_dir)
+    found = [q for q in known if q.plan_hash.startswith(prefix)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigError(f"{len(found)} plans begin with {prefix}; type more characters")
+    waiting = [q.plan_hash[:12] for q in known if q.state is QuestionState.WAITING]
+    listed = f"waiting: {', '.join(waiting)}" if waiting else "no plan waits"
+    raise ConfigError(f"no plan {prefix} is known in {state_dir}; {listed}")
+
+
+def _write_once(state_dir: Path, question: Question, approval: PlanApproval) -> None:
+    """Write an approval whole or not at all, and never over another one."""
+    path = _approval_file(state_dir / FOLDER, question.plan_hash)
+    if answered_by(state_dir, question) is None:
+        # That of an earlier question about the same plan.
+        path.unlink(missing_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(json.dumps(approval.model_dump(mode="json"), sort_keys=True) + "\n")
+        os.link(partial, path)
+    except FileExistsError:
+        raise GuardrailRefused(f"plan {question.plan_hash[:12]} is approved already") from None
+    except OSError as exc:
+        raise ConfigError(f"cannot write {path}: {exc.strerror or exc}") from exc
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+# ---- files
+
+
+def plan_file(folder: Path, plan_hash: str) -> Path:
+    """The sealed plan of a question; folder: that of the questions."""
+    return folder / f"{plan_hash}.plan.json"
+
+
+def _question_file(folder: Path, plan_hash: str) -> Path:
+    return folder / f"{plan_hash}.question.json"
+
+
+def _approval_file(folder: Path, plan_hash: str) -> Path:
+    return folder / f"{plan_hash}.approval.json"
+
+
+def _read(path: Path, kind: str, model: type[T]) -> T | None:
+    """A file of the folder; None, with a warning, if it cannot be used."""
+    try:
+        return validate_document(model, read_document(path, kind, 1), path)
+    except ConfigError as exc:
+        _log.warning("%s", exc)
+        return None
+
+
+def _forget_old(folder: Path) -> None:
+    """Remove the oldest questions and their plans."""
+    for question in questions(folder.parent)[MOST_KEPT:]:
+        for path in _files(folder, question.plan_hash):
+            path.unlink(missing_ok=True)
+
+
+def _files(folder: Path, plan_hash: str) -> Iterator[Path]:
+    yield from (_question_file(folder, plan_hash), plan_file(folder, plan_hash))
+    yield _approval_file(folder, plan_hash)

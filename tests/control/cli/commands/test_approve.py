@@ -1,0 +1,55 @@
+"""`plimsoll approve`: list what waits, and approve it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from control.cli.commands.approve import approve
+from control.cli.exit_codes import Exit
+from control.cli.output import Form
+from control.loop.questions import Questions
+from control.settings.settings import Settings
+from model.plan.plan import Plan
+from solver.solve import solve
+from tests.support.control.loop_parts import EASY, MB, WORK, cluster
+
+FAR_MS = 4_000_000_000_000
+"""Later than any test, so that the question is never too old."""
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    made = solve(cluster([2] * 8, [MB] * 8), EASY, WORK).best
+    assert made is not None
+    Questions(tmp_path, print).ask(made, "rule_violated", "rule_violated is set to ask", FAR_MS)
+    return made
+
+
+def test_waiting_plans_are_listed(
+    plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(state_dir=tmp_path)
+    assert approve(local_settings=settings) == Exit.DONE
+    shown = capsys.readouterr().out
+    assert f"plan {plan.hash[:12]} of cluster-one: 5 moves" in shown
+    assert "waits for approval" in shown
+    assert "rule_violated is set to ask" in shown
+
+
+def test_an_approved_plan_is_printed_with_its_approver(
+    plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(state_dir=tmp_path)
+    code = approve(plan.hash[:8].upper(), by="eve", local_settings=settings, output=Form.JSON)
+    assert code == Exit.DONE
+    (found,) = json.loads(capsys.readouterr().out)["plans"]
+    assert (found["plan_hash"], found["approved_by"]) == (plan.hash, "eve")
+    assert Path(found["plan"]).exists()
+
+
+def test_an_empty_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert approve(local_settings=Settings(state_dir=tmp_path)) == Exit.DONE
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert f"no plan waits for approval in {tmp_path}" in shown.err
