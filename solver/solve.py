@@ -14,10 +14,11 @@ from solver.bounds.branch_and_bound import branch_and_bound
 from solver.bounds.lagrangian import improve_bound
 from solver.bounds.reduced_cost_fixing import prove_over_open_choices
 from solver.bounds.single_replica_choices import MOST_CHOICES
-from solver.cpsat.model import MAX_PAIRS, pairs, solve_exactly
+from solver.cpsat.model import MAX_PAIRS, is_small, pairs, solve_exactly
 from solver.infeasible.messages import conflict_text
 from solver.infeasible.minimal_conflict import find_conflict
 from solver.infeasible.plain_reasons import plain_reasons
+from solver.kernels.compiled import interpreted
 from solver.kernels.move_deltas import new_state
 from solver.kernels.pricing import new_pricing_scratch
 from solver.kernels.problem_arrays import find_columns, placement_of
@@ -35,9 +36,6 @@ from solver.search.observer import SolveObserver
 from solver.search.search import Search
 from solver.studies.goal_repair import relaxations
 from solver.tolerance.keep_tolerance import keep_tolerance, work_for_tolerance
-
-FEW_PAIRS: Final = 100
-"""Movable rows x brokers x replicas up to which the exact model alone is the quickest."""
 
 FEW_MOVES: Final = 500
 """Number of moves up to which each is checked once more for being needed."""
@@ -96,9 +94,10 @@ def solve(
         problem=problem, limits=limits, observer=observer or SolveObserver(), work=spent
     )
     search.reserved_for_tolerance = work_for_tolerance(search)
-    reasons = find_placement(search) or _conflict(search)
-    keep_tolerance(search)
-    result = _result(search, reasons, started)
+    with interpreted(is_small(problem)):
+        reasons = find_placement(search) or _conflict(search)
+        keep_tolerance(search)
+        result = _result(search, reasons, started)
     log.info("%s", result.summary())
     return result
 
@@ -152,7 +151,7 @@ def _search(search: Search) -> None:
     if problem.band:
         _evacuate(search)
         solve_band(search)
-    elif pairs(problem) * int(problem.rf.max(initial=1)) <= FEW_PAIRS:
+    elif is_small(problem):
         solve_exactly(search)
     else:
         _approximate(search)

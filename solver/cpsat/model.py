@@ -18,6 +18,9 @@ from solver.search.search import PROOF_SHARE, Search
 MAX_PAIRS: Final = 20_000
 """Rows with a choice x brokers they may use, above which no exact model is built."""
 
+FEW_PAIRS: Final = 100
+"""Movable rows x brokers x replicas up to which the exact model alone is the quickest."""
+
 CUTS_WORK: Final = 4.0
 """Work units per unit of CP-SAT's deterministic time when it adds cuts; measured."""
 
@@ -44,6 +47,12 @@ costs one unit at a time towards their true value, which can take 2^40 solutions
 def pairs(problem: Problem) -> int:
     """Return the approximate size of the exact model: movable rows x brokers that take load."""
     return int(problem.may.alive.sum()) * int((problem.may.fixed_reason == 0).sum())
+
+
+def is_small(problem: Problem) -> bool:
+    """Return whether the exact model alone is the quickest, and compiling loops takes longer."""
+    few = pairs(problem) * int(problem.rf.max(initial=1)) <= FEW_PAIRS
+    return few and not problem.band
 
 
 def solve_exactly(search: Search) -> None:

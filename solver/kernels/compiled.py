@@ -1,7 +1,13 @@
-"""Compilation of the inner loops by numba, and records of arrays they take by reference."""
+"""Compilation of the inner loops by numba, and records of arrays they take by reference.
+
+Small problems are planned without compiling anything: see `interpreted`.
+"""
 
 import hashlib
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -65,12 +71,52 @@ _VERSION: Final = sources_version()
 _compiler = cast("Any", numba.njit)(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 
 
+_interprets: ContextVar[bool] = ContextVar("interprets", default=False)
+
+
+@contextmanager
+def interpreted(wanted: bool) -> Iterator[None]:
+    """Run loops in this thread as plain Python, or compiled; nestable.
+
+    The results have the same bits. Python takes a few hundred times as long as a compiled loop,
+    but the compiler takes up to a minute. Records linked inside must not be used outside, nor
+    the other way round.
+    """
+    token = _interprets.set(wanted)
+    try:
+        # Random numbers wrap around, of which numpy would warn.
+        with np.errstate(over="ignore") if wanted else nullcontext():
+            yield
+    finally:
+        _interprets.reset(token)
+
+
+class Loop:
+    """A function that is compiled at its first call, or run by Python where that is asked for.
+
+    Compiled loops call it compiled, whatever is asked for.
+    """
+
+    def __init__(self, dispatcher: Any) -> None:
+        self.dispatcher = dispatcher
+        """Numba's compiled variants of the function."""
+        self.py_func = dispatcher.py_func
+        """The function itself."""
+        # By this attribute numba knows what to call from compiled code.
+        self._numba_type_ = dispatcher._numba_type_
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the function; other loops that it calls are run in the same way."""
+        return (self.py_func if _interprets.get() else self.dispatcher)(*args)
+
+
 def compiled(function: F) -> F:
     """Compile a function at its first call, and cache the result on disk if possible.
 
     Strict IEEE arithmetic: without `fastmath` nothing is reordered or fused, so every
-    processor gives the same bits. The interpreter's lock is released. Where neither the
-    source folder nor the user's cache folder is writable, nothing is cached.
+    processor gives the same bits, and so does plain Python (`interpreted`). The interpreter's
+    lock is released. Where neither the source folder nor the user's cache folder is writable,
+    nothing is cached. Arguments are positional.
     """
     made: Any = _compiler(cast("Any", function))
     _ignore_literals(made)
@@ -80,7 +126,7 @@ def compiled(function: F) -> F:
     except RuntimeError:
         # Neither the source folder nor the user's cache folder is writable.
         _wait.cached = False
-    return cast("F", made)
+    return cast("F", Loop(made))
 
 
 def _ignore_literals(dispatcher: Any) -> None:
@@ -141,16 +187,25 @@ def by_reference(kind: type[F]) -> type[F]:
 def linked(record: F) -> F:
     """Create a reference to a record of a class decorated with `by_reference`.
 
-    Arrays that are contiguous and writable are shared with the record, others copied.
+    Arrays that are contiguous and writable are shared with the record, others copied. Where
+    loops are `interpreted`, this is a record of the same class.
     """
     kind: Any = type(record)
     parts = tuple(
         np.require(part, requirements=["C", "W"]) if isinstance(part, np.ndarray) else part
         for part in cast("Any", record)
     )
+    plain = kind(*parts)
+    if _interprets.get():
+        return cast("F", plain)
     found = kind.make(parts)
-    found.record = kind(*parts)
+    found.record = plain
     return cast("F", found)
+
+
+def record_of(reference: F) -> F:
+    """Return the record that a reference was made of by `linked`, with the same arrays."""
+    return cast("F", getattr(reference, "record", reference))
 
 
 def changed(reference: F, **parts: Array | float) -> F:
@@ -158,7 +213,7 @@ def changed(reference: F, **parts: Array | float) -> F:
 
     The other arrays are shared. Raises ValueError for a name that is not a field.
     """
-    return cast("F", linked(cast("Any", reference).record._replace(**parts)))
+    return cast("F", linked(cast("Any", record_of(reference))._replace(**parts)))
 
 
 def twin(reference: F) -> F:

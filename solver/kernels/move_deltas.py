@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from solver.kernels.compiled import Array, by_reference, compiled, linked
+from solver.kernels.compiled import Array, by_reference, compiled, linked, record_of
 from solver.kernels.pricing import at_home, change_cost
 from solver.kernels.problem_arrays import Columns
 
@@ -37,7 +37,7 @@ class State(NamedTuple):
 
 def copied(state: State) -> State:
     """Return a copy of a state that shares no array with it."""
-    return linked(State(*(part.copy() for part in cast("Any", state).record)))
+    return linked(State(*(part.copy() for part in cast("Any", record_of(state)))))
 
 
 def adopt(state: State, other: State, rows: Array, brokers: Array) -> None:
@@ -218,10 +218,12 @@ def _topic_delta(c: Columns, s: State, t: int, which: int, i: int, j: int) -> fl
     change = 0.0
     if c.holding[i]:
         x = s.topics[which, t, i]
-        change += (x - 1.0 - level) ** 2 - (x - level) ** 2
+        before, after = x - level, x - 1.0 - level
+        change += after * after - before * before
     if c.holding[j]:
         x = s.topics[which, t, j]
-        change += (x + 1.0 - level) ** 2 - (x - level) ** 2
+        before, after = x - level, x + 1.0 - level
+        change += after * after - before * before
     return w * change / (level * level)
 
 

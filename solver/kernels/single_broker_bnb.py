@@ -188,7 +188,7 @@ def scale_grid(weight: Floats, value: float, t: BrokerTree) -> None:
         t.square[g] = 0.0
         for d in range(len(weight)):
             t.price[g, d] = t.direction[g, d] * 2.0 * np.sqrt(weight[d] * value)
-            t.square[g] += t.price[g, d] ** 2 / (4.0 * weight[d])
+            t.square[g] += t.price[g, d] * t.price[g, d] / (4.0 * weight[d])
 
 
 @compiled

@@ -20,6 +20,8 @@ from model.snapshot.snapshot import Bools, Floats, Ints, Snapshot
 from model.snapshot.what_if import AddedBrokers, FewestBrokers, Scenario, suppose
 from model.units import count_text
 from solver.budget import Budget
+from solver.cpsat.model import is_small
+from solver.kernels.compiled import interpreted
 from solver.problem.co_location import RackMode
 from solver.problem.placement import loads_of
 from solver.problem.problem import CAPACITY_SLACK, Problem, compile_problem
@@ -133,7 +135,8 @@ def _trial(snapshot: Snapshot, goals: Goals, trials: Budget) -> Search:
         observer=part.observer,
     )
     search.work += WORK_OF_ROW * len(snapshot)
-    find_placement(search)
+    with interpreted(is_small(search.problem)):
+        find_placement(search)
     trials.spend(search)
     return search
 

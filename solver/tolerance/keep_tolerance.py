@@ -13,7 +13,7 @@ from typing import Final
 
 from model.goals.goals import MOST, ObjectiveKind
 from solver.band.tolerance_band import FEW_PAIRS, solve_by_prices
-from solver.cpsat.model import pairs, solve_exactly
+from solver.cpsat.model import is_small, pairs, solve_exactly
 from solver.log_dirs.balance import reserved_work
 from solver.problem.placement import (
     EDGE,
@@ -149,12 +149,19 @@ class _Closest:
         return PROVED if self.unreachable else NOT_FOUND
 
     def find(self) -> None:
-        """Anneal; where excess is left, look for the least of it, and anneal from there."""
+        """Anneal; where excess is left, look for the least of it, and anneal from there.
+
+        In small problems the exact model finds it at once.
+        """
         search = self.search
         problem = search.problem
         most = min(SHARE * search.limits.work, search.work_left)
         if not (problem.may.fixed_reason == 0).any():
             self.proved = self.unreachable = True
+            return
+        if is_small(problem):
+            self._least_excess(most)
+            self.proved = self.proved or self.excess <= 0.0
             return
         annealing = ExcessAnnealing(problem, search.limits.seed)
         end = search.work + most

@@ -45,7 +45,7 @@ def test_loops_are_compiled_without_a_writable_cache_folder() -> None:
 def test_a_change_to_any_kernel_invalidates_the_cache() -> None:
     """A cached loop contains its callees, which numba does not check."""
     dispatcher: Any = exponential
-    version = dispatcher._cache._cache_file._version
+    version = dispatcher.dispatcher._cache._cache_file._version
     assert version == sources_version()
     assert version.startswith(numba.__version__)
     assert len(version) > len(numba.__version__) + 60
