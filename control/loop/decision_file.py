@@ -150,6 +150,7 @@ def earliest_change_s(facts: DecisionInputs, step: Decision, retry_in_s: float) 
                 waits.append(facts.needed_since_s - facts.loads_from_s)
             if facts.ended_at_s is not None:
                 waits.append(facts.limits.pause - (facts.now_s - facts.ended_at_s))
+            waits += [facts.runs_wait_s, facts.bytes_wait_s]
     return max([0.0, *waits])
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Self
 
 from control.loop.cleanup_schedule import CleanupSchedule
+from control.loop.day_limits import DAY_S, bytes_wait_s, runs_wait_s
 from control.loop.decision_file import DecisionFile, record_of
 from control.loop.decision_log import DecisionLog, run_lines
 from control.loop.dependencies import LoopParts, LoopSettings, Observer
@@ -56,6 +57,7 @@ from model.units import count_text, seconds_text
 from solver.report.result import Result
 
 if TYPE_CHECKING:
+    from executor.journal.run_history import RunUsage
     from executor.schedule.estimate import Forecast
 
 logger = logging.getLogger("plimsoll.control")
@@ -369,6 +371,7 @@ class Loop(Closing):
             state.seen, now_s = seen, self._parts.steady()
             state.loads_from_s = now_s - self._reach_s(seen)
             state.snapshot = with_recent_moves(seen, self.settings.goals, self.settings.journal_dir)
+            state.day = self._day(seen.header.cluster_id)
             self.proposals.see(state.snapshot)
             goals = with_topic_placements(self.settings.goals, state.snapshot)
             state.evaluation = evaluate(state.snapshot, goals, ())
@@ -386,6 +389,17 @@ class Loop(Closing):
         lag = observer.consumer_lag({item.move.topic for item in run.moves})
         with self._changed:
             self._state.lag = followed(self._state.lag, run.run_id, lag)
+
+    def _day(self, cluster_id: str) -> "tuple[RunUsage, ...]":
+        """Runs of the last 24 hours; empty where no limit counts them."""
+        limits = self.settings.limits
+        counted = limits.runs_per_day is not None or limits.bytes_per_day is not None
+        if self.settings.mode is not Mode.AUTO or not counted:
+            return ()
+        from executor.journal.run_history import usage_since
+
+        since_ms = self._now_ms() - int(1000 * DAY_S)
+        return usage_since(self.settings.journal_dir, cluster_id, since_ms)
 
     def _enter_watched(self, seen: Snapshot | None) -> None:
         """Enter the phase of a reachable cluster, with or without loads."""
@@ -622,6 +636,13 @@ class Loop(Closing):
             quiet_in_s=state.membership.quiet_in_s(now_s),
             retry=self._retry(),
             plan_wanted=self.proposals.wanted,
+            runs_wait_s=runs_wait_s(self.settings.limits, state.day, self._now_ms()),
+            bytes_wait_s=bytes_wait_s(
+                self.settings.limits,
+                state.day,
+                self._now_ms(),
+                (plan.bytes_to_copy or 0) if plan is not None else 0,
+            ),
         )
         since = (state.needed_since_s.get(need.reason, now_s) for need in facts.pursued)
         return replace(facts, needed_since_s=min(since, default=None))

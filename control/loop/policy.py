@@ -80,6 +80,10 @@ class DecisionInputs:
     """Reason why `--auto` waits before it retries; empty if it does not wait."""
     plan_wanted: bool
     """The operator requested a new plan."""
+    runs_wait_s: float = 0.0
+    """Time until `runs_per_day` allows another run."""
+    bytes_wait_s: float = 0.0
+    """Time until `bytes_per_day` allows a run of the plan."""
 
     @property
     def acting(self) -> tuple[PlanNeed, ...]:
@@ -166,6 +170,8 @@ def _with_plan(facts: DecisionInputs, plan: Plan) -> tuple[Decision, str]:
         # Like an operator's, a waiting plan is not replaced by time or by noise.
         words = f"{asked_words(facts)}; plimsoll approve {plan.hash[:12]} executes the plan"
         return Decision.ASK, "; ".join((words, *reasons))
+    if not reasons and facts.bytes_wait_s > 0:
+        return Decision.CONFIRM, _day_words("bytes_per_day", facts.bytes_wait_s)
     if not reasons:
         return Decision.APPROVE, ""
     if facts.answered:
@@ -211,7 +217,13 @@ def _not_yet(facts: DecisionInputs, needed_since_s: float) -> str:
                 f"the last run ended {rested_s:.0f} s ago; the pause between runs is "
                 f"{limits.pause:.0f} s"
             )
+    if facts.acts and facts.runs_wait_s > 0:
+        return _day_words("runs_per_day", facts.runs_wait_s)
     return ""
+
+
+def _day_words(limit: str, wait_s: float) -> str:
+    return f"{limit} is reached; the next run may start in {seconds_text(math.ceil(wait_s))}"
 
 
 def _unconfirmed(facts: DecisionInputs, needed_since_s: float) -> str:

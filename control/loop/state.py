@@ -2,7 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from control.loop.membership import Membership
 from control.loop.run_lag import RunLag
@@ -16,6 +16,9 @@ from model.evaluate import Evaluation
 from model.run import RunProgress, RunReport
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, Snapshot
+
+if TYPE_CHECKING:
+    from executor.journal.run_history import RunUsage
 
 FIRST_RETRY_S: Final = 10.0
 """Time `--auto` waits after a failure; doubles with each further one."""
@@ -57,6 +60,8 @@ class LoopState:
     """Failures of `--auto` since the last complete run."""
     failure: PlimsollError | None = None
     """The last of them."""
+    day: "tuple[RunUsage, ...]" = ()
+    """Runs of the last 24 hours, where limits per day count them."""
     run: RunProgress | None = None
     lag: RunLag | None = None
     """Lag of the topics that the run moves."""

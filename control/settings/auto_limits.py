@@ -2,7 +2,7 @@
 
 from collections import Counter
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -37,6 +37,12 @@ class AutoLimits(FileModel):
     confirm: Duration
     """How long a cluster must have been out of tolerance before a run."""
 
+    runs_per_day: Annotated[int, Field(gt=0)] | None = None
+    """Runs on the cluster within 24 hours after which `--auto` starts no further one; by default
+    not limited."""
+    bytes_per_day: Annotated[int, Field(gt=0), as_size] | None = None
+    """Bytes that all runs on the cluster may copy within 24 hours; by default not limited."""
+
     old_names: ClassVar[OldNames] = {
         # It counted every changed partition.
         "moves_per_run": ("replica_moves", "leader_changes", "partitions"),
@@ -47,6 +53,15 @@ class AutoLimits(FileModel):
     }
 
     _renamed = model_validator(mode="before")(partial(with_new_names, names=old_names))
+
+    @model_validator(mode="after")
+    def _check_day(self) -> Self:
+        if self.bytes_per_day is not None and self.bytes_per_day < self.bytes:
+            raise ValueError(
+                f"bytes_per_day ({self.bytes_per_day:,}) is less than bytes ({self.bytes:,}), "
+                "so that a run may be too large for any day; lower bytes"
+            )
+        return self
 
     @property
     def budgets(self) -> Budgets:

@@ -119,6 +119,32 @@ def recent_moves(journal_dir: Path, cluster_id: str, since_ms: int) -> tuple[Rec
     return tuple(sorted(found, key=lambda m: (m.at_ms, m.topic, m.partition)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunUsage:
+    """What one run has used of the limits per day."""
+
+    started_at_ms: int
+    bytes_copied: int
+
+
+def usage_since(journal_dir: Path, cluster_id: str, since_ms: int) -> tuple[RunUsage, ...]:
+    """Return what runs on a cluster that started since a time have used, oldest first.
+
+    Raises ConfigError for an unreadable journal.
+    """
+    found = []
+    for path in run_paths(journal_dir):
+        # A file is not changed after its last record.
+        if path.stat().st_mtime_ns < 1_000_000 * since_ms:
+            continue
+        records = [r for r in read_journal(path) if r.cluster_id == cluster_id]
+        started_ms = min((r.at_ms for r in records), default=since_ms - 1)
+        if started_ms >= since_ms:
+            moved = (r.detail["bytes"] for r in records if r.event is JournalEvent.MOVED)
+            found.append(RunUsage(started_at_ms=started_ms, bytes_copied=sum(moved)))
+    return tuple(sorted(found, key=lambda run: run.started_at_ms))
+
+
 def unfinished(journal_dir: Path, cluster_id: str) -> dict[PartitionId, str]:
     """Return the run id by partition, for partitions whose last move has no known end.
 

@@ -1,5 +1,6 @@
 """The loop over parts in process: who may approve what, and with which effect."""
 
+import contextlib
 import dataclasses
 import logging
 import math
@@ -19,6 +20,8 @@ from control.loop.view import LoopView, Mode, Phase, Retry
 from control.planning.planner import Planner
 from control.settings.auto_limits import CONSERVATIVE, EAGER, AutoLimits, refusals, spent_of
 from control.settings.trigger_table import Response, TriggerTable
+from executor.journal.run_journal import RunJournal
+from executor.timing import Timing
 from model.errors import (
     ClusterUnreachable,
     GuardrailRefused,
@@ -30,7 +33,7 @@ from model.exchange.offline_snapshot import ClusterFiles, read_cluster
 from model.goals.goals import Goals, SolveLimits
 from model.ids import TopicName
 from model.plan.plan import Plan
-from model.run import MoveProgress, RunProgress, RunState
+from model.run import JournalEvent, MoveProgress, RunProgress, RunState
 from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import BrokerState, PartitionRow, Snapshot, partitions_from_rows
@@ -38,8 +41,10 @@ from solver.report.result import Result
 from solver.search.observer import SolveObserver
 from solver.solve import solve
 from tests.support.control.loop_parts import (
+    EASY,
     MB,
     START_MS,
+    WORK,
     CannedObserver,
     RecordingExecutor,
     cluster,
@@ -329,6 +334,19 @@ def test_a_plan_that_gains_too_little_waits_for_a_person(build: Build, tmp_path:
         approve(tmp_path, plan.hash, "eve", START_MS)
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
     assert bench.executor.plans == [plan]
+
+
+def test_runs_of_the_day_are_counted_in_the_journals(build: Build, tmp_path: Path) -> None:
+    plan = solve(UNEVEN, EASY, WORK).best
+    assert plan is not None
+    an_hour_ago = Timing(now_s=lambda: START_MS / 1000 - 3600)
+    with contextlib.closing(RunJournal(tmp_path, plan, "run-1", an_hour_ago)) as journal:
+        journal.write(JournalEvent.STARTED, planned=len(plan.moves))
+    bench = build(UNEVEN, mode=Mode.AUTO, limits=EAGER.model_copy(update={"runs_per_day": 1}))
+    with bench.loop as loop:
+        assert loop.wait(lambda view: "the next run may start in 23 h" in view.message, LONG_S)
+        later(bench, 23 * 3600 + 1, partial(cluster, [2] * 8, [MB] * 8))
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
 
 
 def test_triggers_that_are_off_leave_the_cluster_alone(build: Build) -> None:

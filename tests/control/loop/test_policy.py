@@ -208,3 +208,15 @@ def test_triggers_that_are_off_are_named_and_do_nothing() -> None:
     assert next_step(facts) == (Decision.IGNORE, words)
     assert step(triggers=off, needs=(DEAD, UNEVENNESS)) is Decision.PLAN
     assert step(triggers=off, mode=Mode.APPROVE) is Decision.PLAN
+
+
+def test_limits_per_day_hold_back_runs_but_no_person() -> None:
+    facts = dataclasses.replace(CALM, runs_wait_s=90.0)
+    message = "runs_per_day is reached; the next run may start in 90.0 s"
+    assert next_step(facts) == (Decision.CONFIRM, message)
+    assert step(needs=(DEAD,), runs_wait_s=60.0) is Decision.CONFIRM
+    assert step(plan=PLAN, bytes_wait_s=60.0) is Decision.CONFIRM
+    assert step(bytes_wait_s=60.0) is Decision.PLAN
+    assert step(mode=Mode.APPROVE, plan=PLAN, runs_wait_s=60.0) is Decision.OFFER
+    asked = {"plan": PLAN, "made_for": frozenset(), "needs": (RACKS,)}
+    assert step(runs_wait_s=60.0, bytes_wait_s=60.0, **asked) is Decision.ASK

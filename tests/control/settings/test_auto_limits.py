@@ -58,6 +58,13 @@ def test_unknown_limits_are_named_with_the_known_ones() -> None:
         limits_named("brave", {})
 
 
-def test_no_limit_has_a_default() -> None:
+def test_no_limit_of_a_run_has_a_default() -> None:
     optional = {n for n, f in AutoLimits.model_fields.items() if not f.is_required()}
-    assert optional == {"partitions"}
+    assert optional == {"partitions", "runs_per_day", "bytes_per_day"}
+
+
+def test_a_day_allows_at_least_one_run() -> None:
+    day = {"bytes_per_day": 10**12 - 1}
+    with pytest.raises(ValueError, match="is less than bytes"):
+        AutoLimits(**(EAGER.model_dump() | day))
+    assert AutoLimits(**(EAGER.model_dump() | {"bytes_per_day": "1TB"})).bytes_per_day == 10**12

@@ -15,6 +15,7 @@ from executor.journal.run_history import (
     read_journal,
     recent_moves,
     unfinished,
+    usage_since,
 )
 from executor.journal.run_journal import RunJournal, new_run_id, plan_path, run_path, run_paths
 from executor.timing import Timing
@@ -240,3 +241,23 @@ def test_a_run_is_found_by_the_start_of_its_id(journal: Journals) -> None:
         past_run(journal.folder, "another")
     with pytest.raises(ConfigError, match="has no run on this"):
         past_run(journal.folder / "empty", CLUSTER_ID)
+
+
+def test_runs_of_the_last_day_are_counted_with_what_they_copied(
+    journal: Journals, tmp_path: Path
+) -> None:
+    at_ms = int(1000 * AT_S)
+    for number, hours in enumerate((30, 20, 3)):
+        made = journal(f"run-{number}", AT_S - 3600 * hours)
+        made.write(JournalEvent.STARTED, planned=2)
+        made.write(JournalEvent.MOVED, PLAN.moves, bytes=7, stall_s=None)
+        made.close()
+    folder = journal.folder
+    for path in run_paths(folder):
+        os.utime(path, (AT_S, AT_S))
+    day = usage_since(folder, CLUSTER_ID, at_ms - 24 * 3_600_000)
+    assert [(run.started_at_ms, run.bytes_copied) for run in day] == [
+        (at_ms - 20 * 3_600_000, 14),
+        (at_ms - 3 * 3_600_000, 14),
+    ]
+    assert usage_since(folder, "another", 0) == ()
