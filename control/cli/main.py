@@ -50,6 +50,7 @@ SUMMARIES: Final = {
         "demo": "Start a local Kafka cluster, skew it, balance it, and report.",
         "serve": "Serve the screen to browsers on this machine, read-only.",
         "journal": "Check and repair the journals of runs.",
+        "policy": "Check what run --auto may do.",
         "config": "Show how plimsoll is configured.",
     },
 }
@@ -61,6 +62,10 @@ GROUPS: Final = {
     "journal": {
         "verify": "Report damaged journals and plans, line by line. Exits with 2 if there are any.",
         "repair": "Keep the intact records of a damaged journal. The original stays beside it.",
+    },
+    "policy": {
+        "check": "Explain what the limits and triggers of a file allow. Exits with 2 if they "
+        "can never act or have no bounds."
     },
     "config": {"show": "Show every setting with its value and where it comes from."},
 }

@@ -609,6 +609,22 @@ class ApproveAnswer(Answer):
     plans: tuple[WaitingAnswer, ...]
 
 
+class LimitsAnswer(Answer):
+    """What `run --auto` may do under one set of limits."""
+
+    limits: str
+    allows: tuple[str, ...]
+    """Sentences."""
+    faults: tuple[str, ...]
+    """Why it can never act, or has no bounds; empty for a sound policy."""
+
+
+class PolicyAnswer(Answer):
+    """`policy check`."""
+
+    policies: tuple[LimitsAnswer, ...]
+
+
 ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "status-output": StatusAnswer,
     "topics-output": TopicsAnswer,
@@ -633,6 +649,7 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "serve-output": ServeAnswer,
     "why-output": WhyAnswer,
     "approve-output": ApproveAnswer,
+    "policy-output": PolicyAnswer,
 }
 """By the name of the schema. `frontier` and `what-if` print what they write."""
 

@@ -1,0 +1,121 @@
+"""A policy of `--auto` in words: what it allows, and why it allows too much or nothing."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from control.settings.auto_limits import AutoLimits
+from control.settings.trigger_table import Response, Trigger, TriggerTable
+from model.stop_rules import Reaction, StopRules
+from model.units import bytes_text, count_text, percent_text, seconds_text
+
+NAMES: Final = {
+    Trigger.DEAD_BROKER: "dead brokers",
+    Trigger.OVER_CAPACITY: "exceeded capacity",
+    Trigger.RULE_VIOLATED: "broken rules",
+    Trigger.EMPTY_BROKER: "empty brokers",
+    Trigger.UNEVEN_LOAD: "uneven load",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoPolicy:
+    """What bounds one `run --auto`."""
+
+    limits: AutoLimits
+    triggers: TriggerTable
+    dead_broker_after_s: float
+    """inf: for ever."""
+    stop_rules: StopRules
+
+    def firing(self, response: Response) -> tuple[Trigger, ...]:
+        """Triggers with this response that can fire at all, most urgent first."""
+        return tuple(
+            t
+            for t in Trigger
+            if self.triggers.response(t) is response
+            and (t is not Trigger.DEAD_BROKER or self.dead_broker_after_s < math.inf)
+        )
+
+
+def allowances(policy: AutoPolicy) -> tuple[str, ...]:
+    """What a policy allows, one sentence each."""
+    return (*_triggers(policy), *_run(policy.limits), *_day(policy.limits), *_times(policy))
+
+
+def policy_faults(policy: AutoPolicy, now_s: float) -> tuple[str, ...]:
+    """Why a policy can never act, or has no bounds; empty for a sound one.
+
+    now_s: seconds since the epoch.
+    """
+    return (*_never(policy, now_s), *_unbounded(policy.limits))
+
+
+def _triggers(policy: AutoPolicy) -> Iterator[str]:
+    does = {Response.ACT: "Acts on", Response.ASK: "Asks a person about", Response.OFF: "Ignores"}
+    for response, words in does.items():
+        found = [t for t in Trigger if policy.triggers.response(t) is response]
+        if found:
+            yield f"{words} {_joined([NAMES[t] for t in found])}."
+    if policy.triggers.dead_broker is not Response.OFF:
+        after_s = policy.dead_broker_after_s
+        if after_s == math.inf:
+            yield "Waits for dead brokers for ever."
+        else:
+            yield f"Waits {seconds_text(after_s)} for a dead broker to return."
+
+
+def _run(limits: AutoLimits) -> Iterator[str]:
+    yield (
+        f"A run adds at most {count_text(limits.replica_moves, 'replica')}, changes "
+        f"{count_text(limits.leader_changes, 'leader')}, copies {bytes_text(limits.bytes)} and "
+        f"changes {count_text(limits.partitions_per_topic, 'partition')} of a topic, with "
+        f"{count_text(limits.moves_in_flight, 'move')} at once."
+    )
+    yield (
+        f"Balancing needs a gain of {percent_text(limits.min_gain)} and "
+        f"{seconds_text(limits.confirm)} out of tolerance; repairs need neither."
+    )
+
+
+def _day(limits: AutoLimits) -> Iterator[str]:
+    yield f"Between two runs are at least {seconds_text(limits.pause)}."
+    if limits.runs_per_day is not None:
+        yield f"Within 24 hours {count_text(limits.runs_per_day, 'run')} may start."
+    if limits.bytes_per_day is not None:
+        yield f"Within 24 hours {bytes_text(limits.bytes_per_day)} may be copied."
+
+
+def _times(policy: AutoPolicy) -> Iterator[str]:
+    rules = policy.stop_rules
+    if rules.window is Reaction.OFF:
+        return
+    if rules.window_hours:
+        yield f"Moves start only in the hours {rules.window_hours}, local time."
+    if rules.window_end is not None:
+        yield f"Moves start only until {rules.window_end.isoformat()}."
+
+
+def _never(policy: AutoPolicy, now_s: float) -> Iterator[str]:
+    if not policy.firing(Response.ACT) and not policy.firing(Response.ASK):
+        dead = policy.triggers.dead_broker is not Response.OFF
+        yield "it can never act: every trigger is off" + (
+            " but dead_broker, and dead_broker_after is off" if dead else ""
+        )
+    end, rules = policy.stop_rules.window_end, policy.stop_rules
+    if rules.window is not Reaction.OFF and end is not None and now_s >= end.timestamp():
+        yield f"it can never act: stop_rules.window_end, {end.isoformat()}, has passed"
+
+
+def _unbounded(limits: AutoLimits) -> Iterator[str]:
+    if limits.pause == 0 and limits.runs_per_day is None and limits.bytes_per_day is None:
+        yield (
+            "it has no bounds: pause is 0, and neither runs_per_day nor bytes_per_day is set, so "
+            "that any number of runs may follow each other; set one of them"
+        )
+
+
+def _joined(names: list[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
