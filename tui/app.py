@@ -193,6 +193,7 @@ class PlimsollApp(Host):
             report=next(reversed(self._engine.reports), None),
             interrupted=self._engine.previous_runs.interrupted,
             estimate=self._estimate_of(view),
+            approved=self._estimate_of_run(view),
             keys=self._engine.settings.keys,
         )
 
@@ -201,6 +202,10 @@ class PlimsollApp(Host):
     def _estimate_of(self, view: LoopView) -> "Forecast | None":
         plan_hash, known = self._estimate
         return known if view.plan is not None and view.plan.hash == plan_hash else None
+
+    def _estimate_of_run(self, view: LoopView) -> "Forecast | None":
+        plan_hash, known = self._estimate
+        return known if view.run is not None and view.run.plan_hash == plan_hash else None
 
     def _wants_estimate(self) -> Plan | None:
         """The plan to be estimated, once for each plan that could be approved."""

@@ -42,5 +42,7 @@ class Moment:
     """The most recent run, if it was interrupted."""
     estimate: Forecast | None = None
     """What the plan's run would take; None while that is not known."""
+    approved: Forecast | None = None
+    """The same of the plan that the run executes, as it was approved."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """Keys redefined by the user, by binding id."""

@@ -71,7 +71,12 @@ class Wish:
 
 
 def arranged(table: Table, wish: Wish) -> Table:
-    """Filter and sort the table, with a note on the rows not displayed."""
+    """Filter and sort the table, with a note on the rows not displayed.
+
+    The very same table if nothing is filtered or sorted, so that it is not drawn again.
+    """
+    if wish == Wish():
+        return table
     rows = [r for r in table.rows if wish.filter.keeps(_words(r))]
     note = table.note
     if len(rows) < len(table.rows):

@@ -85,6 +85,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self.columns_shown: tuple[Column, ...] = ()
         self.rows_shown: tuple[Row, ...] = ()
+        self._shown: Table | None = None
         self._place: dict[str, int] = {}
 
     def on_mount(self) -> None:
@@ -101,6 +102,9 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def show(self, table: Table) -> None:
         """Show this table."""
+        if table is self._shown:
+            return
+        self._shown = table
         kept, old = self.key_at_cursor, self.rows_shown
         columns = fitted(table.columns, table.rows)
         same_columns = columns == self.columns_shown

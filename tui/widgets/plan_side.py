@@ -57,7 +57,7 @@ tolerance band, `<` below it. The broker that deviates most after the plan comes
 
     def show(self, moment: Moment) -> None:
         """Show this moment."""
-        entitle(self, shown(moment.view).title("Brokers now → after, worst after the plan first"))
+        entitle(self, shown(moment.view).title("Brokers now → after, worst after first"))
         self.query_one(TablePane).show(moment)
 
 

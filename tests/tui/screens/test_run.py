@@ -7,12 +7,13 @@ import pytest
 from control.loop.view import LogLine, LoopView, Mode
 from executor.run.operator_control import AskedRate
 from model.ids import BrokerId
-from model.run import BrokerBalance, MoveState, RunProgress, RunReport, RunState
+from model.run import BrokerBalance, MoveProgress, MoveState, RunProgress, RunReport, RunState
 from model.stop_rules import Reaction, StopRules
 from model.units import bytes_text
 from tests.support.tui.app_harness import stage
 from tests.support.tui.loop_views import (
     AT_MS,
+    FORECAST,
     GOALS,
     HASH,
     balanced_after_run,
@@ -24,6 +25,7 @@ from tests.support.tui.loop_views import (
 from tests.support.tui.past_runs import past, replay
 from tui.screen_state import Moment
 from tui.viewmodel.cells import Table, plain
+from tui.viewmodel.run import progress as run_progress
 from tui.viewmodel.run.progress import rate_now, share_done
 from tui.viewmodel.run.run import MOVES_SHOWN, RunShown, moves_table, past_shown, run_shown
 from tui.viewmodel.run.stop_rules import armed
@@ -89,6 +91,12 @@ def test_a_run_shows_moves_bytes_and_time_left() -> None:
         "about 40 s left (60.0 s estimated)",
     ):
         assert part in message
+
+
+def test_the_estimate_beside_it_is_the_one_that_was_approved() -> None:
+    run = replace(progress(), left_s=40.0, foreseen_s=60.0)
+    message = _words(_shown(_of(run), approved=FORECAST))
+    assert "about 40 s left (75.0 s estimated)" in message
 
 
 def test_the_time_left_decreases_between_two_estimates() -> None:
@@ -407,3 +415,22 @@ async def test_on_the_smallest_terminal_gauges_leave_room_for_moves() -> None:
         assert table.size.height >= 3
         assert not table.show_horizontal_scrollbar or table.styles.scrollbar_size_horizontal == 0
         assert table.virtual_size.width <= table.size.width
+
+
+def test_the_share_of_a_run_is_computed_once_for_all_who_show_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[object] = []
+    share = run_progress.move_share
+
+    def counted(move: MoveProgress) -> float:
+        asked.append(move)
+        return share(move)
+
+    monkeypatch.setattr(run_progress, "move_share", counted)
+    run = progress()
+    assert share_done(run) == share_done(run)
+    once = len(asked)
+    assert 0 < once <= 2 * len(run.moves)
+    share_done(run)
+    assert len(asked) == once

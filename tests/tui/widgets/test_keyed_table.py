@@ -1,14 +1,16 @@
 """Tables wider than their part of the terminal."""
 
 import re
+from collections.abc import Sequence
 
 import pytest
 
 from tests.support.tui.app_harness import stage
 from tests.support.tui.large_clusters import crowded
 from tests.support.tui.loop_views import plan_ready, running
-from tui.viewmodel.cells import cell, figure_at, plain
+from tui.viewmodel.cells import Column, Row, cell, figure_at, fitted, plain
 from tui.widgets.keyed_table import KeyedTable, unless_cut
+from tui.widgets.table_pane import TablePane
 
 DIGIT = re.compile(r"[\d.,]")
 
@@ -94,3 +96,23 @@ def _assert_whole(table: KeyedTable, width: int) -> None:
         shown = table.line(row.cells, 0, width).text[:width]
         cut = DIGIT.fullmatch(shown[-1]) and DIGIT.fullmatch(whole[width])
         assert not cut, (width, shown)
+
+
+async def test_a_table_that_is_shown_already_is_not_measured_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        await on.press("2")
+        measured: list[object] = []
+
+        def counted(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[Column, ...]:
+            measured.append(rows)
+            return fitted(columns, rows)
+
+        monkeypatch.setattr("tui.widgets.keyed_table.fitted", counted)
+        table = on.app.screen.query_one("#moves", KeyedTable)
+        pane = table.parent
+        assert isinstance(pane, TablePane)
+        pane.renew()
+        pane.renew()
+        assert measured == []

@@ -32,8 +32,6 @@ COLUMNS = (
     Column("sum", "so far", 7),
 )
 """The columns between partition and reason."""
-WITH_REASON = 60
-"""Width from which the gain so far and a move's reason are in its row."""
 MARKS = {"+": "new", "~": "changed", "-": "removed"}
 """What has changed since the plan that was viewed before."""
 
@@ -142,12 +140,13 @@ def _columns(moves: Sequence[Move], width: int, *, marks: bool) -> tuple[Column,
     mark = (Column("mark", "", 2),) if marks else ()
     first = Column("partition", "partition", min(name_width, max(16, width // 3)))
     needed = max((len(change_text(m)) for m in moves), default=0) + 1
-    change, *others = COLUMNS if width >= WITH_REASON else COLUMNS[:-1]
+    change, *others = COLUMNS
     middle = [change._replace(width=max(change.width, needed)), *others]
-    if width < WITH_REASON:
-        return (*mark, first, *middle)
     left = width - first.width - 2 * marks - sum(c.width for c in middle)
-    return (*mark, first, *middle, Column("reason", "reason", max(REASON_LEAST, left)))
+    if left >= REASON_LEAST:
+        return (*mark, first, *middle, Column("reason", "reason", left))
+    # Enter shows the reason; a table that has to be scrolled hides more than that.
+    return (*mark, first, *(middle if left >= 0 else middle[:-1]))
 
 
 def _row(move: Move, columns: tuple[Column, ...], mark: str, gain: _Gain | None) -> Row:

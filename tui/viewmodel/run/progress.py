@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from model.run import MoveProgress, MoveState, RunProgress, RunState
+from tui.viewmodel.memoize import memoized
 
 ENDED = (MoveState.DONE, MoveState.DROPPED, MoveState.STUCK)
 ACTIVE = (RunState.CHECKING, RunState.RUNNING, RunState.PAUSED, RunState.STOPPING)
@@ -10,6 +11,7 @@ NEARLY = 0.99
 """The most that an unfinished run or move shows."""
 
 
+@memoized
 def share_done(run: RunProgress) -> float:
     """The share of bytes that have arrived, or of moves if no bytes are copied.
 
@@ -26,6 +28,7 @@ def share_done(run: RunProgress) -> float:
     return min(NEARLY, share)
 
 
+@memoized
 def bytes_total(run: RunProgress) -> int:
     """Bytes to copy by the plan, of the moves whose size is known."""
     return sum(m.move.bytes_to_copy or 0 for m in run.moves)
@@ -36,6 +39,7 @@ def _bytes_arrived(moves: Iterable[MoveProgress]) -> float:
     return sum(move_share(m) * (m.move.bytes_to_copy or 0) for m in moves)
 
 
+@memoized
 def bytes_copied(run: RunProgress) -> int:
     """Bytes copied so far, as far as known."""
     return sum(m.bytes_copied or 0 for m in run.moves)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from control.loop.view import LoopView
 from executor.journal.run_history import PastRun
 from model.run import BrokerBalance, MoveProgress, MoveState, RunProgress, RunState
 from model.units import bytes_text, count_text, rate_text, seconds_text
@@ -26,7 +25,7 @@ from tui.viewmodel.cells import (
     shorten_words,
 )
 from tui.viewmodel.disabled_reasons import refusal
-from tui.viewmodel.plan.wording import change_text
+from tui.viewmodel.plan.wording import REASON_LEAST, change_text
 from tui.viewmodel.run.health_gauges import GAUGED, gauge_lines, gauges_of
 from tui.viewmodel.run.progress import (
     ACTIVE,
@@ -131,7 +130,7 @@ def _live_lines(run: RunProgress, moment: Moment, width: int) -> tuple[Cell, ...
         found = () if report is None else report.brokers
         items += [*_timing(run), *_balance(found)]
         return (*flow(items, width), *_reason(run, width))
-    items += _speed(run, moment.view)
+    items += _speed(run, moment)
     words = throttle_text(moment.throttle, moment.asked)
     settings = [cell(f"throttle {words}"), *_checked(run, moment)]
     refused = refused_text(moment.asked)
@@ -235,16 +234,18 @@ def _bytes(run: RunProgress) -> list[Cell]:
     return [cell(f"{bytes_text(copied)} of {planned} copied")] if total else []
 
 
-def _speed(run: RunProgress, view: LoopView) -> list[Cell]:
-    items = []
+def _speed(run: RunProgress, moment: Moment) -> list[Cell]:
+    view, items = moment.view, []
     if rate := rate_now(run, view.at_ms):
         items.append(cell(rate_text(rate)))
     # Nobody knows how long a pause lasts, and what waits in a stop never begins.
     if run.left_s is not None and run.state is RunState.RUNNING:
         since_ms = max(0, view.at_ms - (run.left_at_ms or view.at_ms))
         words = f"about {ticking(max(0.0, run.left_s - since_ms / 1000))} left"
-        if run.foreseen_s is not None:
-            words += f" ({seconds_text(run.foreseen_s)} estimated)"
+        # The estimate of the approval, where it was made here: a plan has one duration.
+        foreseen_s = moment.approved.seconds if moment.approved is not None else run.foreseen_s
+        if foreseen_s is not None:
+            words += f" ({seconds_text(foreseen_s)} estimated)"
         items.append(cell(words, Role.STRONG))
     return items
 
@@ -360,10 +361,10 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
     longest = max((len(str(m.move.id)) for m in moves), default=0)
     name_width = max(len("partition"), longest) + 1
     first = Column("partition", "partition", min(name_width, max(16, width // 4)))
-    if width < WITH_REASON:
-        return (first, *middle)
     left = width - first.width - sum(c.width for c in middle)
-    return (first, *middle, Column("reason", "reason", max(12, left)))
+    if left >= REASON_LEAST:
+        return (first, *middle, Column("reason", "reason", left))
+    return (first, *middle)
 
 
 def _row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
