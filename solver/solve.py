@@ -34,6 +34,7 @@ from solver.search.local_search import search_locally
 from solver.search.neighbourhoods import largest_first
 from solver.search.observer import SolveObserver
 from solver.search.search import Search
+from solver.search.stay_near import stay_near
 from solver.studies.goal_repair import relaxations
 from solver.tolerance.keep_tolerance import keep_tolerance, work_for_tolerance
 
@@ -77,12 +78,14 @@ def solve(
     goals: Goals,
     limits: SolveLimits,
     observer: SolveObserver | None = None,
+    earlier: Plan | None = None,
     *,
     spent: float = 0.0,
 ) -> Result:
     """Find the plan with the least F, and prove its quality as far as the limits allow.
 
-    F is the imbalance score plus the cost of changes. `spent` is the work units that earlier
+    F is the imbalance score plus the cost of changes. The plan stays near `earlier`, a plan for
+    about the same cluster, where F allows. `spent` is the work units that earlier
     steps of the same command have used of `limits.work`; without an observer, the solve is
     never stopped early. Equal arguments give an equal plan, byte for byte, unless the observer
     stops the solve: only `Result.seconds` depends on a clock. Raises ValueError if CP-SAT
@@ -97,6 +100,8 @@ def solve(
     with interpreted(is_small(problem)):
         reasons = find_placement(search) or _conflict(search)
         keep_tolerance(search)
+        if earlier is not None:
+            stay_near(search, earlier)
         result = _result(search, reasons, started)
     log.info("%s", result.summary())
     return result

@@ -228,7 +228,7 @@ class Proposals:
             self._what_if = WhatIfView(words=scenario.words(), snapshot=after)
             self._what_if_task = self._begin(
                 lambda progress: judged(
-                    after, scenario, self._planner(after, goals, self._limits, progress), lost
+                    after, scenario, self._planner(after, goals, self._limits, progress, None), lost
                 )
             )
 
@@ -291,13 +291,13 @@ class Proposals:
             self._asks = self._asks.fitting(snapshot)
             goals = adapt(snapshot, self._asks.goals_for(self._goals, snapshot))
             self.wanted = self._given_up = False
-            made = self._editable(snapshot)
+            made, earlier = self._editable(snapshot), self.plan
 
             def solve(progress: SolveProgress) -> SolvedPlan:
                 edited = None if made is None else _without_removed(made, goals)
                 if made is not None and edited is not None:
                     return edited, made.snapshot
-                result = self._planner(snapshot, goals, self._limits, progress)
+                result = self._planner(snapshot, goals, self._limits, progress, earlier)
                 refuse_broken(snapshot, result.best)
                 return result, snapshot
 

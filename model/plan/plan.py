@@ -33,6 +33,8 @@ SCHEMA_VERSION = "1.4"
 """Of plans that need no field of a newer version, so that they keep their bytes."""
 VERSION_WITH_TOLERANCE: Final = "1.5"
 """Of plans that state why brokers stay outside their tolerance."""
+VERSION_WITH_EARLIER: Final = "1.6"
+"""Of plans that were kept near to an earlier one."""
 ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
 ROUNDING: Final = 2e-8
@@ -194,6 +196,8 @@ class Plan(VersionedModel):
     """Partitions that break the rack rule before the plan. Since 1.4."""
     tolerance_unmet: Annotated[str, unless_empty] = ""
     """Why brokers are outside their tolerance after the plan; empty where none is. Since 1.5."""
+    near_to: Annotated[str, unless_empty] = ""
+    """Hash of the earlier plan that this one was kept near to; empty for none. Since 1.6."""
     hash: str = ""
 
     @property

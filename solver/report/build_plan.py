@@ -10,6 +10,7 @@ from model.ids import BrokerId
 from model.plan.plan import (
     ANY_DIR,
     SCHEMA_VERSION,
+    VERSION_WITH_EARLIER,
     VERSION_WITH_TOLERANCE,
     BrokerChange,
     Move,
@@ -57,8 +58,9 @@ def build_plan(
         directories = DirectoryAssignment(chosen={}, gain={}, reason={})
     moves = _moves(problem, placement, directories)
     unmet = unmet_reason(search, placement)
+    version = VERSION_WITH_TOLERANCE if unmet else SCHEMA_VERSION
     return Plan(
-        schema_version=VERSION_WITH_TOLERANCE if unmet else SCHEMA_VERSION,
+        schema_version=VERSION_WITH_EARLIER if search.near_to else version,
         cluster_id=header.cluster_id,
         snapshot_fingerprint=problem.snapshot.fingerprint,
         snapshot_taken_at_ms=header.taken_at_ms,
@@ -84,6 +86,7 @@ def build_plan(
         over_limit=over_limits(problem, placement),
         rack_violations=rack_violations(problem, placement, search.unrepaired),
         tolerance_unmet=unmet,
+        near_to=search.near_to,
     ).seal()
 
 

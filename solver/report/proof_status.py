@@ -111,6 +111,8 @@ def limited_by(search: Search) -> str:
     """
     if search.infeasible:
         return "proved infeasible"
+    if search.near_to and not search.proved:
+        return f"kept near plan {search.near_to[:12]}"
     if search.proved and not search.repaired_most:
         return "proved optimal among plans that repair as much"
     if search.proved and not search.least_excess:

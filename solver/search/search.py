@@ -52,6 +52,8 @@ class Search(Budget):
     """Rows that may move but still share racks, with the reason."""
     repaired_most: bool = True
     """Proved that no allowed plan repairs more."""
+    near_to: str = ""
+    """Hash of the earlier plan that the incumbent was kept near to; empty for none."""
     _judged: Placement | None = None
     _outside: bool = False
 
@@ -116,6 +118,16 @@ class Search(Budget):
             self.best, self.objective = placement, value
             self.moves = len(changed_rows(self.problem, placement))
             self.observer.on_solution(value, self.moves)
+
+    def keep(self, placement: Placement, near_to: str) -> None:
+        """Make an allowed placement the incumbent though its F may be higher.
+
+        `near_to` is the hash of the plan that it was kept near to.
+        """
+        self.best, self.objective = placement, objective(self.problem, placement)
+        self.moves = len(changed_rows(self.problem, placement))
+        self.near_to = near_to
+        self.observer.on_solution(self.objective, self.moves)
 
     def prove(self, bound: float, method: str = "exact search") -> None:
         """Keep a lower bound of F if it is higher, and notify the observer.

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from model.goals.goals import Goals, SolveLimits
-from model.plan.plan import PlanStatus
+from model.plan.plan import Plan, PlanStatus
 from model.snapshot.snapshot import Snapshot
 from solver.report.result import Result
 from solver.search.observer import SolveObserver
@@ -17,16 +17,21 @@ def best_of_seeds(
     observer: SolveObserver,
     seeds: int = 1,
     solve_all: SolveAll | None = None,
+    earlier: Plan | None = None,
 ) -> Result:
     """Solve with `seeds` seeds from `limits.seed` on; return the result of least F.
 
     Each solve has the whole search budget of `limits`. Of equal results the lowest seed's is
     returned, whose plan names the seed. The work is that of all solves. After a proof that no
     plan is better, or that there is none, further results are not waited for. Without
-    `solve_all`, the solves run in turn in this process.
+    `solve_all`, the solves run in turn in this process. All stay near `earlier` if there is one.
     """
     tasks = [
-        SolveTask(goals=goals, limits=limits.model_copy(update={"seed": limits.seed + more}))
+        SolveTask(
+            goals=goals,
+            limits=limits.model_copy(update={"seed": limits.seed + more}),
+            earlier=earlier,
+        )
         for more in range(seeds)
     ]
     results: list[Result] = []

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import Plan
 from model.snapshot.snapshot import Snapshot
 from solver.report.result import Result
 from solver.search.observer import SolveObserver
@@ -17,6 +18,8 @@ class SolveTask:
 
     goals: Goals
     limits: SolveLimits
+    earlier: Plan | None = None
+    """A plan for about the same cluster to stay near to; None for none."""
     snapshot: Snapshot | None = None
     """What to plan for; None for the snapshot that all tasks share."""
 
@@ -48,4 +51,4 @@ def solve_pickled(shared: bytes, task: bytes) -> bytes:
 
 def _solved(shared: Snapshot, task: SolveTask, observer: SolveObserver) -> Result:
     snapshot = shared if task.snapshot is None else task.snapshot
-    return solve(snapshot, task.goals, task.limits, observer)
+    return solve(snapshot, task.goals, task.limits, observer, task.earlier)

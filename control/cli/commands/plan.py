@@ -49,6 +49,14 @@ def plan(
             "--spark-master share the work.",
         ),
     ] = 1,
+    from_plan: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Stay near this earlier plan of the cluster: change what it moves only where "
+            "that gains more than a quarter of a move's cost.",
+        ),
+    ] = None,
     out: Annotated[Path | None, output_file(help="Write the plan here (.json, .json.gz).")] = None,
     reassignment_json: Annotated[
         Path | None,
@@ -92,12 +100,13 @@ def plan(
         wanted = goals_for(wanted, snapshot, topics)
     if leaders_only:
         wanted = without_replica_moves(wanted)
+    earlier = None if from_plan is None else _earlier(from_plan, snapshot)
     check_racks(snapshot, wanted, reassignment_json)
     _warn_of_unknown_loads(snapshot, wanted)
     with compose.solves(settings) if seeds > 1 else nullcontext(None) as solve_all:
         result = shown(
             lambda observer: best_of_seeds(
-                snapshot, wanted, settings.solve, observer, seeds, solve_all
+                snapshot, wanted, settings.solve, observer, seeds, solve_all, earlier
             ),
             kept=PLAN,
         )
@@ -113,6 +122,20 @@ def plan(
     if found and result.status is not PlanStatus.STOPPED:
         return Exit.MOVES_PROPOSED if detailed_exitcode else Exit.DONE
     return exit_of_plan(result.status) or Exit.DONE
+
+
+def _earlier(path: Path, snapshot: "Snapshot") -> "Plan":
+    """Read the plan to stay near to; ConfigError if it is of another cluster."""
+    from model.errors import ConfigError
+    from model.plan.plan import read_plan
+
+    plan = read_plan(path)
+    if plan.cluster_id != snapshot.header.cluster_id:
+        raise ConfigError(
+            f"--from-plan {path} is a plan for cluster {plan.cluster_id}, this is cluster "
+            f"{snapshot.header.cluster_id}; give a plan of the same cluster"
+        )
+    return plan
 
 
 def _warn_of_unknown_loads(snapshot: "Snapshot", goals: "Goals") -> None:

@@ -78,6 +78,29 @@ def test_json_on_stdout_is_the_plan(here: Path) -> None:
     assert len(document["plan"]["moves"]) == 5
 
 
+def test_a_plan_that_is_still_optimal_is_made_again_from_itself(here: Path) -> None:
+    arguments = ("plan", "--snapshot", "uneven.json", "--from-plan", "p.json", "--out", "near.json")
+    run = in_process(*arguments)
+    assert run.returncode == 0, run.stderr
+    assert (here / "near.json").read_bytes() == (here / "p.json").read_bytes()
+
+
+def test_a_plan_of_another_cluster_is_refused_as_a_start(here: Path) -> None:
+    document = json.loads((here / "uneven.json").read_text())
+    document["header"]["cluster_id"] = "elsewhere"
+    (here / "elsewhere.json").write_text(json.dumps(document))
+    run = in_process("plan", "--snapshot", "elsewhere.json", "--from-plan", "p.json")
+    assert run.returncode == 2
+    assert "--from-plan p.json is a plan for cluster" in run.stderr
+    assert "give a plan of the same cluster" in run.stderr
+
+
+def test_a_file_with_a_snapshot_is_refused_as_a_start(here: Path) -> None:
+    run = in_process("plan", "--snapshot", "uneven.json", "--from-plan", "uneven.json")
+    assert run.returncode == 2
+    assert "uneven.json" in run.stderr
+
+
 def test_the_kafka_reassignment_json_has_its_rollback(here: Path) -> None:
     in_process("plan", "--snapshot", "uneven.json", "--stock", "stock")
     moves = json.loads((here / "stock" / "reassignment.json").read_text())

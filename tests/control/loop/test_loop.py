@@ -571,9 +571,13 @@ def test_a_plan_that_breaks_a_rule_is_not_published(build: Build) -> None:
     bench = build(UNEVEN)
 
     def broken(
-        snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
+        snapshot: Snapshot,
+        goals: Goals,
+        limits: SolveLimits,
+        observer: SolveObserver,
+        earlier: Plan | None,
     ) -> Result:
-        result = solve(snapshot, goals, limits, observer)
+        result = solve(snapshot, goals, limits, observer, earlier)
         assert result.best is not None
         better = result.best.model_copy(update={"objective": 0.0})
         return dataclasses.replace(result, best=better)
@@ -593,10 +597,15 @@ class CountingPlanner:
     solves: int = 0
 
     def __call__(
-        self, snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
+        self,
+        snapshot: Snapshot,
+        goals: Goals,
+        limits: SolveLimits,
+        observer: SolveObserver,
+        earlier: Plan | None,
     ) -> Result:
         self.solves += 1
-        return solve(snapshot, goals, limits, observer)
+        return solve(snapshot, goals, limits, observer, earlier)
 
 
 def later(bench: Bench, passed_s: float, snapshot: Callable[..., Snapshot]) -> Snapshot:
@@ -719,11 +728,15 @@ def test_auto_plans_again_after_a_failed_solve(build: Build) -> None:
     faults = [PlimsollError("the model is wrong")]
 
     def planner(
-        snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
+        snapshot: Snapshot,
+        goals: Goals,
+        limits: SolveLimits,
+        observer: SolveObserver,
+        earlier: Plan | None,
     ) -> Result:
         if faults:
             raise faults.pop()
-        return solve(snapshot, goals, limits, observer)
+        return solve(snapshot, goals, limits, observer, earlier)
 
     bench = build(UNEVEN, mode=Mode.AUTO, planner=planner)
     with bench.loop as loop:

@@ -69,12 +69,17 @@ class HeldPlanner:
     never: threading.Event = field(default_factory=threading.Event)
 
     def __call__(
-        self, snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
+        self,
+        snapshot: Snapshot,
+        goals: Goals,
+        limits: SolveLimits,
+        observer: SolveObserver,
+        earlier: Plan | None,
     ) -> Result:
         self.asked.append((snapshot, goals))
         if self.fault is not None:
             raise self.fault
-        result = solve(snapshot, goals, limits, observer)
+        result = solve(snapshot, goals, limits, observer, earlier)
         self.waits.set()
         while self.held and not observer.stops():
             self.never.wait(0.01)

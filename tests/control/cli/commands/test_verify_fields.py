@@ -27,6 +27,7 @@ UNCHECKED: Final = {
     "schema_version": "says which fields there must be; nobody acts on it",
     "hash": "what this test makes fit again",
     "bound_method": "a name; the bound itself is checked, or proved again by --prove",
+    "near_to": "the name of another plan; nothing follows from it",
     "leaders_only": "advice for another plan, which is solved and judged by itself",
     "brokers.bound_prices": "any prices prove what they prove: the bound is recomputed",
     "rack_violations.reason": "words for people",
