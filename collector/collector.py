@@ -18,7 +18,7 @@ from collector.broker_log_dirs import with_capacities, with_directories
 from collector.brokers.fan_out import Silence
 from collector.brokers.topic_recreation import TopicRecreations
 from collector.collector_settings import CollectorSettings
-from collector.consumer_lag import consumer_lag
+from collector.group_lag import consumer_lag
 from collector.history.forecast_slots import SlotForecaster
 from collector.history.vector_files import VectorFiles
 from collector.metadata import ClusterReader, ClusterState

@@ -30,7 +30,7 @@ OFFERED: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class NamedPlace:
     """What was typed: an action, or a message on why there is none."""
 
     action: str = ""
@@ -45,11 +45,11 @@ def completions(typed: str, view: LoopView) -> tuple[str, ...]:
     return tuple(found if word.strip() else NAMES)
 
 
-def command_of(typed: str, view: LoopView) -> Command:
+def command_of(typed: str, view: LoopView) -> NamedPlace:
     """What to do; a beginning is enough where it fits one name only, as in `:top`."""
     text = typed.strip().removeprefix(":")
     if text in NAMES:
-        return Command(NAMES[text])
+        return NamedPlace(NAMES[text])
     name, _, argument = text.partition(" ")
     argument = argument.strip()
     if name == WITH_BROKER:
@@ -58,22 +58,22 @@ def command_of(typed: str, view: LoopView) -> Command:
         return _topic(argument, view)
     actions = {NAMES[n] for n in NAMES if text and n.startswith(text)}
     if len(actions) == 1:
-        return Command(actions.pop())
+        return NamedPlace(actions.pop())
     known = ", ".join((*NAMES, f"{WITH_BROKER} ID", f"{WITH_TOPIC} NAME"))
-    return Command(fault=f"there is no {text!r}{nearest(text, NAMES)}; known are {known}")
+    return NamedPlace(fault=f"there is no {text!r}{nearest(text, NAMES)}; known are {known}")
 
 
-def _broker(argument: str, view: LoopView) -> Command:
+def _broker(argument: str, view: LoopView) -> NamedPlace:
     if argument in map(str, _brokers(view)):
-        return Command(f"open_broker({argument})")
-    return Command(fault=f"there is no broker {argument!r}")
+        return NamedPlace(f"open_broker({argument})")
+    return NamedPlace(fault=f"there is no broker {argument!r}")
 
 
-def _topic(argument: str, view: LoopView) -> Command:
+def _topic(argument: str, view: LoopView) -> NamedPlace:
     topics = _topics(view)
     if argument in topics:
-        return Command(f"open_topic({argument!r})")
-    return Command(fault=f"there is no topic {argument!r}{nearest(argument, topics)}")
+        return NamedPlace(f"open_topic({argument!r})")
+    return NamedPlace(fault=f"there is no topic {argument!r}{nearest(argument, topics)}")
 
 
 def _known(view: LoopView) -> Iterator[str]:

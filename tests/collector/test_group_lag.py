@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from collector.consumer_lag import consumer_lag
+from collector.group_lag import consumer_lag
 from collector.samples import SAMPLES
 from model.ids import TopicName
 
