@@ -25,6 +25,7 @@ import numpy as np
 from model.snapshot.snapshot import Floats, Ints
 from solver.bounds.cardinality import prove_by_counts
 from solver.bounds.configurations import list_configurations
+from solver.bounds.four_row_exchanges import RowExchanges
 from solver.bounds.incumbent import Incumbent, found_choice
 from solver.bounds.reduced_cost_fixing import SLACK
 from solver.kernels.arithmetic import exponential, logarithm
@@ -54,6 +55,12 @@ COUNTING_SHARE: Final = 0.7
 
 ANNEALING_SHARE: Final = 0.4
 """Share of the then remaining work for annealing."""
+
+EXCHANGING_SHARE: Final = 0.6
+"""The same where rows are exchanged after it."""
+
+FEWEST_EXCHANGED: Final = 32
+"""Rows from which on rows are exchanged; trees soon exhaust fewer."""
 
 ARMS: Final = tuple(product((0.1, 0.3, 0.03), (0.3, 0.1)))
 """Highest reduced costs of configurations, and initial temperatures, in costs of a move."""
@@ -90,23 +97,39 @@ def branch_and_bound(local: LocalSearch) -> bool:
     b = Incumbent(local, listed)
     _raise_cutoffs(b, search.work + FIRST_SHARE * search.work_left)
     prove_by_counts(b, search.work + COUNTING_SHARE * search.work_left)
-    _anneal(b, search.work + ANNEALING_SHARE * search.work_left)
+    reduced = _reduced_costs(b)
+    exchanges = RowExchanges(b, reduced) if len(listed.rows) >= FEWEST_EXCHANGED else None
+    share = ANNEALING_SHARE if exchanges is None else EXCHANGING_SHARE
+    _anneal(b, exchanges, reduced, search.work + share * search.work_left)
     while not search.near_enough and not search.over():
+        before = search.objective
         idle = _improve(b, search.work + IMPROVING_SHARE * search.work_left)
+        if exchanges is not None and search.objective < before:
+            b.offer(exchanges.descend(b.chosen, search.work + share * search.work_left))
         share = 1.0 if idle else IMPROVING_SHARE
         if not _raise_cutoffs(b, search.work + share * search.work_left) and idle:
             break
     return True
 
 
-def _anneal(b: Incumbent, end: float) -> None:
-    """Anneal over configurations of small reduced cost, arm after arm."""
+def _anneal(b: Incumbent, exchanges: RowExchanges | None, reduced: Floats, end: float) -> None:
+    """Anneal over configurations of small reduced cost, arm after arm, and exchange rows.
+
+    All arms have had one turn before rows of the best choice are exchanged; then those of
+    further choices are, too.
+    """
     search, price = b.local.search, b.local.relaxation.price
-    reduced = _reduced_costs(b)
-    for within, hot in cycle(ARMS):
+    for turn, (within, hot) in enumerate(cycle(ARMS)):
         if search.near_enough or search.over(end):
             return
-        b.offer(_annealed(b, reduced, within * price, hot * price))
+        annealed = _annealed(b, reduced, within * price, hot * price)
+        b.offer(annealed)
+        if exchanges is None:
+            continue
+        if turn + 1 == len(ARMS):
+            b.offer(exchanges.descend(b.chosen, end))
+        elif turn >= len(ARMS):
+            b.offer(exchanges.descend(annealed, end))
 
 
 def _annealed(b: Incumbent, reduced: Floats, within: float, hot: float) -> Ints:
