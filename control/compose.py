@@ -237,6 +237,7 @@ def loop(
             solve=settings.solve,
             limits=limits,
             triggers=settings.triggers,
+            schedule=settings.schedule,
             dead_broker_after_s=settings.dead_broker_after,
             journal_dir=journal_dir(settings),
             decisions_dir=settings.state_dir,

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import os
 import re
 from collections import deque
@@ -151,7 +152,10 @@ def earliest_change_s(facts: DecisionInputs, step: Decision, retry_in_s: float) 
             if facts.ended_at_s is not None:
                 waits.append(facts.limits.pause - (facts.now_s - facts.ended_at_s))
             waits += [facts.runs_wait_s, facts.bytes_wait_s]
-    return max([0.0, *waits])
+            if facts.held_by_schedule:
+                waits.append(facts.opens_in_s)
+    wait_s = max([0.0, *waits])
+    return wait_s if wait_s < math.inf else 0.0
 
 
 def read_decisions(folder: Path, newest: int) -> list[DecisionRecord]:

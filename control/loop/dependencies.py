@@ -10,6 +10,7 @@ from control.cli.console import operator
 from control.loop.view import Mode
 from control.planning.planner import Planner
 from control.settings.auto_limits import AutoLimits
+from control.settings.schedule_table import ScheduleTable
 from control.settings.screen_settings import ScreenSettings
 from control.settings.trigger_table import TriggerTable
 from executor.run.operator_control import Steering
@@ -43,6 +44,8 @@ class LoopSettings:
     limits: AutoLimits
     triggers: TriggerTable = field(default_factory=TriggerTable)
     """What `--auto` does about each reason for a plan."""
+    schedule: ScheduleTable = field(default_factory=ScheduleTable)
+    """When `--auto` may start runs."""
     journal_dir: Path
     decisions_dir: Path | None = None
     """Where `--auto` records its decisions; None for nowhere."""

@@ -32,6 +32,7 @@ from control.planning.planner_thread import Proposals
 from control.planning.staging import staged
 from control.planning.validate import with_recent_moves
 from control.settings.auto_limits import tightened
+from control.settings.opening_times import closed_text, opens_in_s
 from control.settings.trigger_table import Response, Trigger
 from executor.run.operator_control import Steering
 from model.closing import Closing
@@ -636,6 +637,9 @@ class Loop(Closing):
             quiet_in_s=state.membership.quiet_in_s(now_s),
             retry=self._retry(),
             plan_wanted=self.proposals.wanted,
+            closed=closed_text(self.settings.schedule, self._parts.clock()),
+            opens_in_s=opens_in_s(self.settings.schedule, self._parts.clock()),
+            exempt=frozenset(self.settings.schedule.exempt),
             runs_wait_s=runs_wait_s(self.settings.limits, state.day, self._now_ms()),
             bytes_wait_s=bytes_wait_s(
                 self.settings.limits,

@@ -80,6 +80,12 @@ class DecisionInputs:
     """Reason why `--auto` waits before it retries; empty if it does not wait."""
     plan_wanted: bool
     """The operator requested a new plan."""
+    closed: str = ""
+    """Why the schedule allows no run now, and until when; empty where it does."""
+    opens_in_s: float = 0.0
+    """Time until the schedule allows a run; inf where it never will."""
+    exempt: frozenset[Trigger] = frozenset()
+    """Triggers that the schedule does not hold back."""
     runs_wait_s: float = 0.0
     """Time until `runs_per_day` allows another run."""
     bytes_wait_s: float = 0.0
@@ -87,11 +93,11 @@ class DecisionInputs:
 
     @property
     def acting(self) -> tuple[PlanNeed, ...]:
-        """Needs that `--auto` acts on by itself; in other modes all."""
+        """Needs that `--auto` may act on by itself now; in other modes all."""
         if self.mode is not Mode.AUTO:
             return self.needs
         found = self._answered_by(Response.ACT)
-        return tuple(need for need in found if need.trigger not in self.held)
+        return tuple(n for n in found if n.trigger not in self.held and not self._closed_for(n))
 
     @property
     def pursued(self) -> tuple[PlanNeed, ...]:
@@ -121,6 +127,14 @@ class DecisionInputs:
         if self.mode is not Mode.AUTO or self.made_for is None:
             return True
         return self.acts <= self.made_for and bool(self.acts) == bool(self.made_for)
+
+    @property
+    def held_by_schedule(self) -> bool:
+        """Whether all needs that the next plan would act on wait for the schedule."""
+        return bool(self.acts) and all(self._closed_for(need) for need in self.pursued)
+
+    def _closed_for(self, need: PlanNeed) -> bool:
+        return bool(self.closed) and need.trigger not in self.exempt
 
     def _answered_by(self, response: Response) -> tuple[PlanNeed, ...]:
         return tuple(n for n in self.needs if self.triggers.response(n.trigger) is response)
@@ -205,6 +219,8 @@ def _not_yet(facts: DecisionInputs, needed_since_s: float) -> str:
     """Why `--auto` may not act yet; empty if it may."""
     if facts.awaited:
         return facts.awaited
+    if facts.held_by_schedule:
+        return facts.closed
     limits = facts.limits
     if not any(need.repairs for need in facts.pursued) and (
         wait := _unconfirmed(facts, needed_since_s)

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from control.settings.auto_limits import AutoLimits
+from control.settings.opening_times import opens_in_s
+from control.settings.schedule_table import ScheduleTable
 from control.settings.trigger_table import Response, Trigger, TriggerTable
 from model.stop_rules import Reaction, StopRules
 from model.units import bytes_text, count_text, percent_text, seconds_text
@@ -28,6 +30,7 @@ class AutoPolicy:
     dead_broker_after_s: float
     """inf: for ever."""
     stop_rules: StopRules
+    schedule: ScheduleTable = field(default_factory=ScheduleTable)
 
     def firing(self, response: Response) -> tuple[Trigger, ...]:
         """Triggers with this response that can fire at all, most urgent first."""
@@ -41,7 +44,13 @@ class AutoPolicy:
 
 def allowances(policy: AutoPolicy) -> tuple[str, ...]:
     """What a policy allows, one sentence each."""
-    return (*_triggers(policy), *_run(policy.limits), *_day(policy.limits), *_times(policy))
+    return (
+        *_triggers(policy),
+        *_run(policy.limits),
+        *_day(policy.limits),
+        *_schedule(policy.schedule),
+        *_times(policy),
+    )
 
 
 def policy_faults(policy: AutoPolicy, now_s: float) -> tuple[str, ...]:
@@ -87,6 +96,18 @@ def _day(limits: AutoLimits) -> Iterator[str]:
         yield f"Within 24 hours {bytes_text(limits.bytes_per_day)} may be copied."
 
 
+def _schedule(schedule: ScheduleTable) -> Iterator[str]:
+    for window in schedule.windows:
+        yield (
+            f"Runs may start for {seconds_text(window.duration)} from each `{window.start}` on, "
+            f"{window.zone}."
+        )
+    for freeze in schedule.freezes:
+        yield f"No run starts from {freeze.first} to the end of {freeze.last}, {freeze.zone}."
+    if schedule.exempt and (schedule.windows or schedule.freezes):
+        yield f"{_joined([NAMES[t] for t in schedule.exempt]).capitalize()} do not wait for that."
+
+
 def _times(policy: AutoPolicy) -> Iterator[str]:
     rules = policy.stop_rules
     if rules.window is Reaction.OFF:
@@ -103,6 +124,8 @@ def _never(policy: AutoPolicy, now_s: float) -> Iterator[str]:
         yield "it can never act: every trigger is off" + (
             " but dead_broker, and dead_broker_after is off" if dead else ""
         )
+    if opens_in_s(policy.schedule, now_s) == math.inf:
+        yield "it can never act: no run may start within ten years by its schedule"
     end, rules = policy.stop_rules.window_end, policy.stop_rules
     if rules.window is not Reaction.OFF and end is not None and now_s >= end.timestamp():
         yield f"it can never act: stop_rules.window_end, {end.isoformat()}, has passed"

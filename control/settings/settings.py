@@ -23,6 +23,7 @@ from control.settings.capacity_table import CapacitySettings
 from control.settings.environment import Environment, Trail, inner_of, names_at, variables
 from control.settings.history_tables import ForecastTable, HistoryTable
 from control.settings.prometheus_settings import PrometheusSettings
+from control.settings.schedule_table import ScheduleTable
 from control.settings.screen_settings import Keys, ScreenSettings
 from control.settings.sources import Sources
 from control.settings.throttle_settings import AutoThrottleSettings
@@ -144,6 +145,7 @@ class Settings(BaseSettings):
     solve: Annotated[SolveLimits, _from_json(SolveLimits)] = SolveLimits()
     limits: dict[str, Limits] = {}
     triggers: Annotated[TriggerTable, _from_json(TriggerTable)] = TriggerTable()
+    schedule: Annotated[ScheduleTable, _from_json(ScheduleTable)] = ScheduleTable()
     dead_broker_after: Annotated[float, BeforeValidator(_span_or_off)] = 3600.0
     """How long `--auto` waits for a dead broker before it moves its replicas: seconds,
     or `1h`; `off` to wait indefinitely."""

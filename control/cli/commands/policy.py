@@ -67,6 +67,7 @@ def _answer(settings: "Settings", file: Path, limits: str | None) -> "PolicyAnsw
             triggers=settings.triggers,
             dead_broker_after_s=settings.dead_broker_after,
             stop_rules=settings.stop_rules,
+            schedule=settings.schedule,
         )
         faults = policy_faults(policy, time.time())
         found.append(LimitsAnswer.of(limits=name, allows=allowances(policy), faults=faults))

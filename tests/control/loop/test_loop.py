@@ -6,6 +6,7 @@ import logging
 import math
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from control.loop.questions import approve
 from control.loop.view import LoopView, Mode, Phase, Retry
 from control.planning.planner import Planner
 from control.settings.auto_limits import CONSERVATIVE, EAGER, AutoLimits, refusals, spent_of
+from control.settings.schedule_table import MaintenanceWindow, ScheduleTable
 from control.settings.trigger_table import Response, TriggerTable
 from executor.journal.run_journal import RunJournal
 from executor.timing import Timing
@@ -61,6 +63,7 @@ from tests.support.tui.terminals import LONG_S
 UNEVEN = cluster([2] * 8, [MB] * 8)
 LEVEL = cluster([1, 2, 3], [MB] * 3)
 BY_DEFAULT = TriggerTable()
+ALWAYS = ScheduleTable()
 ACT_ON_RULES = TriggerTable(rule_violated=Response.ACT)
 
 
@@ -112,6 +115,7 @@ def build(tmp_path: Path) -> Build:
         planner: Planner = solve,
         dead_broker_after_s: float = 3600.0,
         triggers: TriggerTable = BY_DEFAULT,
+        schedule: ScheduleTable = ALWAYS,
     ) -> Bench:
         observer = CannedObserver(list(snapshots))
         executor = RecordingExecutor(on_execute)
@@ -123,6 +127,7 @@ def build(tmp_path: Path) -> Build:
             patient=patient,
             dead_broker_after_s=dead_broker_after_s,
             triggers=triggers,
+            schedule=schedule,
             decisions_dir=tmp_path,
         )
         parts = loop_parts(
@@ -346,6 +351,18 @@ def test_runs_of_the_day_are_counted_in_the_journals(build: Build, tmp_path: Pat
     with bench.loop as loop:
         assert loop.wait(lambda view: "the next run may start in 23 h" in view.message, LONG_S)
         later(bench, 23 * 3600 + 1, partial(cluster, [2] * 8, [MB] * 8))
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+
+
+def test_auto_waits_until_a_maintenance_window_opens(build: Build) -> None:
+    start = datetime.fromtimestamp(Clock().now_s + 7200.0, UTC)
+    window = MaintenanceWindow(start=f"{start:%M %H} * * *", duration=3600.0)
+    bench = build(UNEVEN, mode=Mode.AUTO, schedule=ScheduleTable(windows=(window,)))
+    with bench.loop as loop:
+        words = f"outside the maintenance windows; the next run may start {start:%a %Y-%m-%d %H:%M}"
+        assert loop.wait(lambda view: words in view.message, LONG_S)
+        assert bench.executor.plans == []
+        later(bench, 7260.0, partial(cluster, [2] * 8, [MB] * 8))
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
 
 

@@ -1,9 +1,11 @@
 """The loop's decisions, one by one."""
 
 import dataclasses
+import math
 
 import pytest
 
+from control.loop.decision_file import earliest_change_s
 from control.loop.policy import Decision, DecisionInputs, next_step
 from control.loop.view import Mode
 from control.planning.plan_needs import PlanNeed, Reason
@@ -208,6 +210,35 @@ def test_triggers_that_are_off_are_named_and_do_nothing() -> None:
     assert next_step(facts) == (Decision.IGNORE, words)
     assert step(triggers=off, needs=(DEAD, UNEVENNESS)) is Decision.PLAN
     assert step(triggers=off, mode=Mode.APPROVE) is Decision.PLAN
+
+
+CLOSED = {"closed": "outside the maintenance windows", "opens_in_s": 90.0}
+
+
+def test_the_schedule_holds_back_what_acts() -> None:
+    facts = dataclasses.replace(CALM, **CLOSED)  # type: ignore[arg-type]  # known fields
+    assert next_step(facts) == (Decision.CONFIRM, "outside the maintenance windows")
+    assert earliest_change_s(facts, Decision.CONFIRM, 0.0) == 90.0
+    never = dataclasses.replace(facts, opens_in_s=math.inf)
+    assert earliest_change_s(never, Decision.CONFIRM, 0.0) == 0.0
+    assert step(plan=PLAN, **CLOSED) is Decision.CONFIRM
+    assert step(mode=Mode.APPROVE, plan=PLAN, **CLOSED) is Decision.OFFER
+    assert step(plan_wanted=True, **CLOSED) is Decision.PLAN
+
+
+def test_the_schedule_does_not_hold_back_exempt_triggers_and_questions() -> None:
+    exempt = {"exempt": frozenset({Trigger.DEAD_BROKER}), **CLOSED}
+    assert step(needs=(DEAD, UNEVENNESS), **exempt) is Decision.PLAN
+    # The plan for both waits until both may act.
+    both = frozenset({Trigger.DEAD_BROKER, Trigger.UNEVEN_LOAD})
+    alone = frozenset({Trigger.DEAD_BROKER})
+    needs = (DEAD, UNEVENNESS)
+    assert step(needs=needs, plan=PLAN, made_for=alone, **exempt) is Decision.APPROVE
+    assert step(needs=needs, plan=PLAN, made_for=alone) is Decision.PLAN
+    assert step(needs=needs, plan=PLAN, made_for=both) is Decision.APPROVE
+    assert step(needs=(RACKS, UNEVENNESS), **exempt) is Decision.PLAN
+    asked = {"plan": PLAN, "made_for": frozenset(), "needs": (RACKS, UNEVENNESS)}
+    assert step(**asked, **exempt) is Decision.ASK
 
 
 def test_limits_per_day_hold_back_runs_but_no_person() -> None:

@@ -27,6 +27,7 @@ HARMFUL = {
     "capacity_file": '"evil.json"',
     "limits": "{ conservative = {} }",
     "triggers": '{ rule_violated = "act" }',
+    "schedule": '{ exempt = ["uneven_load"] }',
 }
 
 

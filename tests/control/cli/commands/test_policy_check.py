@@ -47,6 +47,24 @@ def test_a_policy_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str
     )
 
 
+def test_a_schedule_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = """
+[[schedule.windows]]
+start = "0 2 * * SAT"
+duration = "4h"
+zone = "Europe/Berlin"
+[[schedule.freezes]]
+first = 2026-12-20
+last = 2027-01-03
+"""
+    assert check(policy(tmp_path, more)) == Exit.DONE
+    assert (
+        "  Runs may start for 4 h 00 min from each `0 2 * * SAT` on, Europe/Berlin.\n"
+        "  No run starts from 2026-12-20 to the end of 2027-01-03, UTC.\n"
+        "  Dead brokers do not wait for that.\n"
+    ) in capsys.readouterr().out
+
+
 OFF = "over_capacity = 'off'\nrule_violated = 'off'\nempty_broker = 'off'\nuneven_load = 'off'\n"
 
 
@@ -57,6 +75,7 @@ OFF = "over_capacity = 'off'\nrule_violated = 'off'\nempty_broker = 'off'\nuneve
         (f"dead_broker_after = 'off'\n[triggers]\n{OFF}", "1m", "and dead_broker_after is off"),
         ("[stop_rules]\nwindow_end = 2001-01-01T00:00:00\n", "1m", "window_end, 2001-01-01"),
         ("", "0s", "has no bounds: pause is 0"),
+        ("[[schedule.freezes]]\nfirst = 2000-01-01\nlast = 2999-12-31\n", "1m", "ten years"),
     ],
 )
 def test_a_policy_that_never_acts_or_has_no_bounds_is_rejected(
