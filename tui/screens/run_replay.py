@@ -66,7 +66,7 @@ class ReplayScreen(LiveScreen):
         step = direction * max(1, last // STEPS)
         self._record = min(last, max(0, self._record + step))
         if self.moment is not None:
-            self.show(self.moment)
+            self._draw(self.moment)
 
     def _past(self, _moment: Moment, width: int) -> RunShown:
         last = len(self._replay) - 1
