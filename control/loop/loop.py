@@ -612,6 +612,8 @@ class Loop(Closing):
     def _decision_inputs(self, snapshot: Snapshot) -> DecisionInputs:
         state, now_s = self._state, self._parts.steady()
         plan, proposed = self.proposals.shown
+        schedule, at_s = self.settings.schedule, self._parts.clock()
+        wait_s = opens_in_s(schedule, at_s)
         answered = self._is_answered(snapshot)
         if not answered:
             state.held = frozenset()
@@ -637,9 +639,9 @@ class Loop(Closing):
             quiet_in_s=state.membership.quiet_in_s(now_s),
             retry=self._retry(),
             plan_wanted=self.proposals.wanted,
-            closed=closed_text(self.settings.schedule, self._parts.clock()),
-            opens_in_s=opens_in_s(self.settings.schedule, self._parts.clock()),
-            exempt=frozenset(self.settings.schedule.exempt),
+            closed=closed_text(schedule, at_s, wait_s),
+            opens_in_s=wait_s,
+            exempt=frozenset(schedule.exempt),
             runs_wait_s=runs_wait_s(self.settings.limits, state.day, self._now_ms()),
             bytes_wait_s=bytes_wait_s(
                 self.settings.limits,

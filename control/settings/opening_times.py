@@ -38,9 +38,11 @@ def opens_in_s(schedule: ScheduleTable, now_s: float) -> float:
     return math.inf
 
 
-def closed_text(schedule: ScheduleTable, now_s: float) -> str:
-    """Why no run may start now, and until when; empty where one may."""
-    wait_s = opens_in_s(schedule, now_s)
+def closed_text(schedule: ScheduleTable, now_s: float, wait_s: float) -> str:
+    """Why no run may start now, and until when; empty where one may.
+
+    wait_s: `opens_in_s` at that time.
+    """
     if wait_s <= 0:
         return ""
     frozen = any(begin <= now_s < end for begin, end in _spans(schedule))

@@ -437,19 +437,22 @@ def test_a_run_refused_by_the_executor_is_reported_and_replanned(build: Build) -
         assert loop.reports == ()
 
 
+def run_of(plan: Plan, state: RunState) -> RunProgress:
+    return RunProgress(
+        run_id="run-1",
+        plan_hash=plan.hash,
+        state=state,
+        moves=tuple(MoveProgress(move=m) for m in plan.moves),
+        started_at_ms=START_MS,
+    )
+
+
 def test_a_run_that_did_not_start_keeps_its_reason(build: Build) -> None:
     """The phase shows it for a moment only, and does not show it while balanced."""
     bench = build(UNEVEN)
 
     def refuse(plan: Plan) -> None:
-        checking = RunProgress(
-            run_id="run-1",
-            plan_hash=plan.hash,
-            state=RunState.CHECKING,
-            moves=tuple(MoveProgress(move=m) for m in plan.moves),
-            started_at_ms=START_MS,
-        )
-        bench.loop._run_progressed(checking)
+        bench.loop._run_progressed(run_of(plan, RunState.CHECKING))
         raise GuardrailRefused("Confluent's Self-Balancing is on")
 
     bench.executor.on_execute = refuse
@@ -469,14 +472,7 @@ def test_the_lag_of_the_moved_topics_is_followed_during_a_run(build: Build) -> N
     seen = threading.Event()
 
     def wait_for_lag(plan: Plan) -> None:
-        progress = RunProgress(
-            run_id="run-1",
-            plan_hash=plan.hash,
-            state=RunState.RUNNING,
-            moves=tuple(MoveProgress(move=m) for m in plan.moves),
-            started_at_ms=START_MS,
-        )
-        bench.loop._run_progressed(progress)
+        bench.loop._run_progressed(run_of(plan, RunState.RUNNING))
         assert seen.wait(LONG_S)
 
     bench.executor.on_execute = wait_for_lag

@@ -23,6 +23,10 @@ def berlin(year: int, month: int, day: int, hour: int = 0, minute: int = 0, fold
     return datetime(year, month, day, hour, minute, fold=fold, tzinfo=zone).timestamp()
 
 
+def closed_at(schedule: ScheduleTable, now_s: float) -> str:
+    return closed_text(schedule, now_s, opens_in_s(schedule, now_s))
+
+
 def frozen(first: str, last: str) -> Freeze:
     begin, end = date.fromisoformat(first), date.fromisoformat(last)
     return Freeze(first=begin, last=end, zone=BERLIN)
@@ -89,12 +93,12 @@ def test_freezes_close_windows() -> None:
     )
     evening = berlin(2026, 12, 19, 23)
     assert opens_in_s(daily, evening) == 0.0
-    assert closed_text(daily, evening) == ""
+    assert closed_at(daily, evening) == ""
     midnight = berlin(2026, 12, 20)
     # The window of the last frozen day is still open when the freeze ends.
     assert opens_in_s(daily, midnight) == berlin(2027, 1, 4) - midnight
     text = "runs are frozen; the next run may start Mon 2027-01-04 00:00 Europe/Berlin"
-    assert closed_text(daily, midnight) == text
+    assert closed_at(daily, midnight) == text
     assert opens_in_s(daily, berlin(2027, 1, 4, 12)) == 10 * HOUR_S
 
 
@@ -111,11 +115,11 @@ def test_a_schedule_may_never_open_again() -> None:
     now_s = berlin(2026, 11, 1)
     assert opens_in_s(frozen_for_long, now_s) == math.inf
     text = "runs are frozen; none may start within ten years"
-    assert closed_text(frozen_for_long, now_s) == text
+    assert closed_at(frozen_for_long, now_s) == text
     leap = window("0 2 29 2 *", 1)
     assert opens_in_s(leap, berlin(2026, 11, 1)) == berlin(2028, 2, 29, 2) - berlin(2026, 11, 1)
 
 
 def test_words_say_when_the_next_run_may_start() -> None:
     text = "outside the maintenance windows; the next run may start Sat 2026-11-28 02:00 "
-    assert closed_text(window("0 2 * * SAT", 4), berlin(2026, 11, 26)) == text + BERLIN
+    assert closed_at(window("0 2 * * SAT", 4), berlin(2026, 11, 26)) == text + BERLIN
