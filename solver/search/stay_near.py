@@ -6,12 +6,13 @@ partition treated otherwise than in the earlier plan costs a little.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from model.ids import BrokerId
 from model.plan.plan import Move, Plan
 from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.budget import Budget
@@ -96,23 +97,22 @@ def _allowed_part(problem: Problem, moves: Iterable[Move], found: Placement) -> 
 
     Moves to brokers that are not in the snapshot, or with another number of replicas, are left out.
     """
-    forced = problem.may.forced > 0
-    replicas = np.where(forced[:, None], found.replicas, problem.replicas)
-    leader = np.where(forced, found.leader, problem.leader)
     position = {broker: b for b, broker in enumerate(problem.brokers)}
-    for move in moves:
-        row = problem.snapshot.find(move.id)
-        if row is None or not {*move.replicas_after, move.leader_after} <= position.keys():
-            continue
-        held = [position[b] for b in move.replicas_after]
-        if _may_be(problem, row, held, position[move.leader_after]):
-            replicas[row, : len(held)] = held
-            leader[row] = position[move.leader_after]
-    return Placement(replicas=replicas, leader=leader)
+    allowed = [move for move in moves if _may_be_made(problem, position, move)]
+    target, kept = Placement.after(problem, allowed), problem.may.forced > 0
+    kept[[problem.snapshot.row_of[move.id] for move in allowed]] = False
+    return Placement(
+        replicas=np.where(kept[:, None], found.replicas, target.replicas),
+        leader=np.where(kept, found.leader, target.leader),
+    )
 
 
-def _may_be(problem: Problem, row: int, held: list[int], led: int) -> bool:
-    """Whether the rules of a single row allow its replicas and its leader on these brokers."""
+def _may_be_made(problem: Problem, position: Mapping[BrokerId, int], move: Move) -> bool:
+    """Whether the rules of a single row allow a move's replicas and leader."""
+    row = problem.snapshot.find(move.id)
+    if row is None or not {*move.replicas_after, move.leader_after} <= position.keys():
+        return False
+    held, led = [position[b] for b in move.replicas_after], position[move.leader_after]
     may, home = problem.may, problem.replicas[row]
     return (
         may.fixed_reason[row] == 0
