@@ -49,9 +49,11 @@ def closed_text(schedule: ScheduleTable, now_s: float, wait_s: float) -> str:
     why = "runs are frozen" if frozen else "outside the maintenance windows"
     if wait_s == math.inf:
         return f"{why}; none may start within ten years"
-    zones = [w.zone for w in schedule.windows] or [f.zone for f in schedule.freezes]
-    opening = datetime.fromtimestamp(now_s + wait_s, ZoneInfo(zones[0]))
-    return f"{why}; the next run may start {opening:%a %Y-%m-%d %H:%M} {zones[0]}"
+    opens_s = now_s + wait_s
+    zones = [w.zone for w in schedule.windows if _is_open(w, opens_s)]
+    zone = (zones or [f.zone for f in schedule.freezes])[0]
+    opening = datetime.fromtimestamp(opens_s, ZoneInfo(zone))
+    return f"{why}; the next run may start {opening:%a %Y-%m-%d %H:%M} {zone}"
 
 
 def _spans(schedule: ScheduleTable) -> tuple[tuple[float, float], ...]:

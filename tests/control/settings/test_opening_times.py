@@ -123,3 +123,10 @@ def test_a_schedule_may_never_open_again() -> None:
 def test_words_say_when_the_next_run_may_start() -> None:
     text = "outside the maintenance windows; the next run may start Sat 2026-11-28 02:00 "
     assert closed_at(window("0 2 * * SAT", 4), berlin(2026, 11, 26)) == text + BERLIN
+
+
+def test_the_next_opening_is_told_in_the_zone_of_the_window_that_opens() -> None:
+    late = MaintenanceWindow(start="0 22 * * *", duration=HOUR_S, zone=BERLIN)
+    first = MaintenanceWindow(start="0 3 * * *", duration=HOUR_S, zone="Asia/Tokyo")
+    text = closed_at(ScheduleTable(windows=(late, first)), berlin(2026, 7, 1, 12))
+    assert text.endswith("may start Thu 2026-07-02 03:00 Asia/Tokyo")
