@@ -7,7 +7,7 @@ from model.errors import ConfigError
 from model.ids import BrokerId
 from model.names import Names
 from model.snapshot.snapshot import Snapshot
-from model.snapshot.what_if import AddedBrokers, Scenario, Traffic, WhatIf
+from model.snapshot.what_if import MOST_ADDED, AddedBrokers, Scenario, Traffic, WhatIf
 from solver.report.result import Result
 
 
@@ -73,8 +73,8 @@ def added_brokers(text: str, named: str = "--add-broker") -> AddedBrokers:
     """
     count, colon, rack = text.partition(":")
     wrong = ConfigError(
-        f"{named} {text!r} is not valid; give COUNT or COUNT:RACK with a count of at "
-        "least 1, such as 2:RACK"
+        f"{named} {text!r} is not valid; give COUNT or COUNT:RACK with a count of 1 "
+        f"to {MOST_ADDED:,}, such as 2:RACK"
     )
     if not (count.isascii() and count.isdigit()) or (colon and not rack):
         raise wrong

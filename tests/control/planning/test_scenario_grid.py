@@ -49,6 +49,7 @@ def test_values_add_to_what_every_scenario_has() -> None:
         (["traffic=1,,2"], "give traffic=VALUE"),
         (["traffic=x"], "--grid traffic 'x' is not valid"),
         (["add-broker=0"], "--grid add-broker '0' is not valid"),
+        (["add-broker=10001"], "a count of 1 to 10,000"),
         (["remove-broker=x"], "--grid remove-broker 'x' is not a broker id"),
         (["traffic=1", "traffic=2"], "--grid traffic is given twice"),
         (["traffic=" + ",".join(["1"] * 1001)], "the grid has 1,001 scenarios; at most 1,000"),
