@@ -125,7 +125,7 @@ def test_words_say_when_the_next_run_may_start() -> None:
     assert closed_at(window("0 2 * * SAT", 4), berlin(2026, 11, 26)) == text + BERLIN
 
 
-def test_the_next_opening_is_told_in_the_zone_of_the_window_that_opens() -> None:
+def test_the_next_opening_has_the_zone_of_the_window_that_opens() -> None:
     late = MaintenanceWindow(start="0 22 * * *", duration=HOUR_S, zone=BERLIN)
     first = MaintenanceWindow(start="0 3 * * *", duration=HOUR_S, zone="Asia/Tokyo")
     text = closed_at(ScheduleTable(windows=(late, first)), berlin(2026, 7, 1, 12))
