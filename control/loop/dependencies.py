@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from control.cli.console import operator
 from control.loop.view import Mode
+from control.planning.background_call import InBackground, in_thread
 from control.planning.planner import Planner
 from control.settings.auto_limits import AutoLimits
 from control.settings.schedule_table import ScheduleTable
@@ -22,10 +23,12 @@ from model.plan.plan import Plan
 from model.run import RunProgress, RunReport
 from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
-from model.snapshot.snapshot import Broker, Snapshot
+from model.snapshot.snapshot import Broker, RecentMove, Snapshot
 from model.stop_rules import StopRules
 
 if TYPE_CHECKING:
+    from control.loop.policy import Decision, DecisionInputs
+    from executor.journal.run_history import RunUsage
     from executor.schedule.estimate import Forecast
 
 
@@ -152,6 +155,37 @@ class PlanExecutor(Protocol):
         """Close the connection."""
 
 
+class RunRecords(Protocol):
+    """What earlier runs did on a cluster, by its id and since a time in ms since the epoch."""
+
+    def moves_since(self, cluster_id: str, since_ms: int) -> tuple[RecentMove, ...]:
+        """Moves, oldest first."""
+        ...
+
+    def usage_since(self, cluster_id: str, since_ms: int) -> "tuple[RunUsage, ...]":
+        """What runs used of the limits per day, oldest first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JournalledRuns:
+    """What the journals in a folder have recorded; ConfigError where one is unreadable."""
+
+    journal_dir: Path
+
+    def moves_since(self, cluster_id: str, since_ms: int) -> tuple[RecentMove, ...]:
+        """As `RunRecords` has it."""
+        from executor.journal.run_history import recent_moves
+
+        return recent_moves(self.journal_dir, cluster_id, since_ms)
+
+    def usage_since(self, cluster_id: str, since_ms: int) -> "tuple[RunUsage, ...]":
+        """As `RunRecords` has it."""
+        from executor.journal.run_history import usage_since
+
+        return usage_since(self.journal_dir, cluster_id, since_ms)
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoopParts:
     """Parts that the loop drives; the real ones and those of tests fit."""
@@ -165,3 +199,9 @@ class LoopParts:
     """Seconds since the epoch; for timestamps only, since this clock may be set."""
     steady: Callable[[], float] = steady_s
     """Seconds of a clock that is never set; all waiting uses it."""
+    background: InBackground = in_thread
+    """Where solves and runs happen."""
+    records: RunRecords | None = None
+    """What earlier runs did; None reads the journals."""
+    decided: "Callable[[DecisionInputs, Decision, str], None] | None" = None
+    """Called with every decision and its reason, by the loop's thread."""

@@ -17,7 +17,7 @@ from control.loop.cleanup_schedule import CleanupSchedule
 from control.loop.day_limits import DAY_S, bytes_wait_s, runs_wait_s
 from control.loop.decision_file import DecisionFile, record_of
 from control.loop.decision_log import DecisionLog, run_lines
-from control.loop.dependencies import LoopParts, LoopSettings, Observer
+from control.loop.dependencies import JournalledRuns, LoopParts, LoopSettings, Observer
 from control.loop.policy import Decision, DecisionInputs, after_decision, after_result, next_step
 from control.loop.previous_runs import PreviousRuns
 from control.loop.questions import PlanApproval, Question, Questions
@@ -30,7 +30,7 @@ from control.planning.plan_inputs import AVERAGED_WINDOWS, Inputs, SolvedInputs,
 from control.planning.plan_needs import plan_needs
 from control.planning.planner_thread import Proposals
 from control.planning.staging import staged
-from control.planning.validate import with_recent_moves
+from control.planning.validate import with_moves
 from control.settings.auto_limits import tightened
 from control.settings.opening_times import closed_text, opens_in_s
 from control.settings.trigger_table import Response, Trigger
@@ -107,7 +107,9 @@ class Loop(Closing):
             wake=self._wake.set,
             warn=self.warn,
             acted=self.acted,
+            background=parts.background,
         )
+        self._records = parts.records or JournalledRuns(settings.journal_dir)
         recorded = settings.decisions_dir if settings.mode is Mode.AUTO else None
         self._decisions = None if recorded is None else DecisionFile(recorded)
         self._questions = None if recorded is None else Questions(recorded, self.warn)
@@ -128,12 +130,13 @@ class Loop(Closing):
             journal_dir=settings.journal_dir,
             moves_in_flight=settings.limits.moves_in_flight,
             operator=settings.operator,
+            background=parts.background,
         )
         self.previous_runs = PreviousRuns(
             self._runner, settings.journal_dir, begin=self._begin_run, warn=self.warn
         )
         self._rebalancers = RebalancerWatch(
-            self._runner.rebalancers, self._found_rebalancers, parts.steady
+            self._runner.rebalancers, self._found_rebalancers, parts.steady, parts.background
         )
         self._subscribers: list[Callable[[LoopView], None]] = [self.previous_runs]
 
@@ -344,14 +347,22 @@ class Loop(Closing):
         with contextlib.closing(self._parts.observer()) as observer:
             observer.start()
             while self._next_tick():
-                if observer.failure is not None:
-                    raise observer.failure
-                self._note_steering()
-                self._look(observer)
-                self._follow_lag(observer)
-                self._act()
-                self._search_rebalancers()
-                self._publish()
+                self.turn(observer)
+
+    def turn(self, observer: Observer) -> None:
+        """Observe, decide and act once.
+
+        Only the loop's own thread may call it, or a caller that has not entered the loop, which
+        then has no thread. Raises what the observer failed with.
+        """
+        if observer.failure is not None:
+            raise observer.failure
+        self._note_steering()
+        self._look(observer)
+        self._follow_lag(observer)
+        self._act()
+        self._search_rebalancers()
+        self._publish()
 
     def _next_tick(self) -> bool:
         """Wait for the next tick or wake-up; False when closing."""
@@ -371,7 +382,7 @@ class Loop(Closing):
                 return
             state.seen, now_s = seen, self._parts.steady()
             state.loads_from_s = now_s - self._reach_s(seen)
-            state.snapshot = with_recent_moves(seen, self.settings.goals, self.settings.journal_dir)
+            state.snapshot = with_moves(seen, self.settings.goals, self._records.moves_since)
             state.day = self._day(seen.header.cluster_id)
             self.proposals.see(state.snapshot)
             goals = with_topic_placements(self.settings.goals, state.snapshot)
@@ -397,10 +408,8 @@ class Loop(Closing):
         counted = limits.runs_per_day is not None or limits.bytes_per_day is not None
         if self.settings.mode is not Mode.AUTO or not counted:
             return ()
-        from executor.journal.run_history import usage_since
-
         since_ms = self._now_ms() - int(1000 * DAY_S)
-        return usage_since(self.settings.journal_dir, cluster_id, since_ms)
+        return self._records.usage_since(cluster_id, since_ms)
 
     def _enter_watched(self, seen: Snapshot | None) -> None:
         """Enter the phase of a reachable cluster, with or without loads."""
@@ -501,6 +510,8 @@ class Loop(Closing):
     def _record(self, facts: DecisionInputs, step: Decision, reason: str) -> None:
         """Keep a decision of `--auto` for `plimsoll why`."""
         state = self._state
+        if self._parts.decided is not None:
+            self._parts.decided(facts, step, reason)
         if self._decisions is None or state.snapshot is None:
             return
         record = record_of(

@@ -1,10 +1,11 @@
 """Search for competing rebalancers in a thread beside the loop."""
 
 import logging
-import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
+from control.planning.background_call import Background, InBackground, in_thread
 from model.errors import PlimsollError
 
 EVERY_S: Final = 60.0
@@ -23,17 +24,19 @@ class RebalancerWatch:
         find: Callable[[bool], tuple[str, ...]],
         report: Callable[[tuple[str, ...]], None],
         steady: Callable[[], float],
+        background: InBackground = in_thread,
     ) -> None:
         """Set up without searching yet.
 
         find: asks the cluster for competing rebalancers, one sentence each; True where AutoMQ's
         own balancer competes. report: called with them from the thread of the search. steady:
-        seconds of a clock that is never set.
+        seconds of a clock that is never set. background: where searches run.
         """
         self._find, self._report, self._steady = find, report, steady
+        self._background = background
         self._plan_hash = ""
         self._searched_at_s = 0.0
-        self._thread: threading.Thread | None = None
+        self._thread: Background | None = None
 
     def search(self, plan_hash: str, shared: bool) -> None:
         """Start a search for this plan if one is due; return at once."""
@@ -43,9 +46,7 @@ class RebalancerWatch:
         if plan_hash == self._plan_hash and now_s - self._searched_at_s < EVERY_S:
             return
         self._plan_hash, self._searched_at_s = plan_hash, now_s
-        self._thread = threading.Thread(
-            target=self._search, args=(shared,), name="rebalancers", daemon=True
-        )
+        self._thread = self._background(partial(self._search, shared), "rebalancers")
         self._thread.start()
 
     def _search(self, shared: bool) -> None:

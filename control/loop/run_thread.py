@@ -2,14 +2,13 @@
 
 import contextlib
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from control.loop.dependencies import PlanExecutor
-from control.planning.background_call import outcome
+from control.planning.background_call import Background, InBackground, in_thread, outcome
 from executor.run.operator_control import Steering
 from model.errors import GuardrailRefused, PlimsollError
 from model.plan.plan import Plan
@@ -55,20 +54,22 @@ class Runner:
         journal_dir: Path,
         moves_in_flight: int,
         operator: str = "",
+        background: InBackground = in_thread,
     ) -> None:
         """Set up without connecting yet.
 
         connect: None when plimsoll is read-only. operator: user name logged for pauses,
-        aborts and throttle changes.
+        aborts and throttle changes. background: where runs and cleanups run.
         """
         self._operator = operator
+        self._background = background
         self._connect = connect or _read_only
         self._events = events
         self._journal_dir = journal_dir
         self._moves_in_flight = moves_in_flight
         self.steering = Steering()
         """Operator control of the current run, or of the last one."""
-        self._thread: threading.Thread | None = None
+        self._thread: Background | None = None
         self._cleaning = False
 
     @property
@@ -150,7 +151,7 @@ class Runner:
         self._start_thread(lambda: self._run(work), "run")
 
     def _start_thread(self, target: Callable[[], None], name: str) -> None:
-        self._thread = threading.Thread(target=target, name=name, daemon=True)
+        self._thread = self._background(target, name)
         self._thread.start()
 
     def _execute(self, executor: PlanExecutor, plan: Plan) -> RunReport:

@@ -1,10 +1,10 @@
-"""Calls in threads of their own, so that nothing in the foreground waits for them."""
+"""Calls in the background, usually in threads of their own, so that nothing waits for them."""
 
 import ctypes
 import logging
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from control.planning.plan_view import Solving
 from model.errors import PlimsollError
@@ -13,6 +13,52 @@ from solver.search.observer import SolveObserver
 logger = logging.getLogger("plimsoll.control")
 
 T = TypeVar("T")
+
+
+class Background(Protocol):
+    """Work beside the loop, as of a thread."""
+
+    def start(self) -> None:
+        """Begin; called once."""
+
+    def is_alive(self) -> bool:
+        """Whether the work has begun and not ended."""
+        ...
+
+    def join(self) -> None:
+        """Wait until the work has ended."""
+
+
+InBackground = Callable[[Callable[[], None], str], Background]
+"""Prepares work, under a name, for the background; it begins with `start`."""
+
+
+def in_thread(work: Callable[[], None], name: str) -> Background:
+    """Prepare work for a thread of its own, which does not keep the process alive."""
+    return threading.Thread(target=work, name=name, daemon=True)
+
+
+class AtOnce:
+    """Work that whoever starts it does at once: time passes only inside it, if at all."""
+
+    def __init__(self, work: Callable[[], None], name: str) -> None:
+        del name
+        self._work, self._active = work, False
+
+    def start(self) -> None:
+        """Do the work."""
+        self._active = True
+        try:
+            self._work()
+        finally:
+            self._active = False
+
+    def is_alive(self) -> bool:
+        """Whether the work is being done, seen from inside it."""
+        return self._active
+
+    def join(self) -> None:
+        """Do nothing: whoever could wait has done the work."""
 
 
 def outcome(call: Callable[[], T], name: str) -> T | PlimsollError:
@@ -80,16 +126,20 @@ class SolveProgress(SolveObserver):
 
 
 class SolveTask(Generic[T]):
-    """A solve in a thread of its own; `take` returns its result."""
+    """A solve in the background; `take` returns its result."""
 
     def __init__(
-        self, call: Callable[[SolveProgress], T], started_at_ms: int, done: Callable[[], None]
+        self,
+        call: Callable[[SolveProgress], T],
+        started_at_ms: int,
+        done: Callable[[], None],
+        background: InBackground = in_thread,
     ) -> None:
-        """Start `call`; `done` is called from the thread when it has returned."""
+        """Start `call`; `done` is called from the background when it has returned."""
         self._call, self._done = call, done
         self._progress = SolveProgress(started_at_ms)
         self._outcome: T | PlimsollError | None = None
-        self._thread = threading.Thread(target=self._run, name="solve", daemon=True)
+        self._thread = background(self._run, "solve")
         self._thread.start()
 
     @property

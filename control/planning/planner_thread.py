@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from control.planning.background_call import SolveProgress, SolveTask
+from control.planning.background_call import InBackground, SolveProgress, SolveTask, in_thread
 from control.planning.backoff import Backoff
 from control.planning.frontier_points import checked, with_plan
 from control.planning.plan_overrides import NOTHING, PlanOverrides
@@ -73,16 +73,18 @@ class Proposals:
         wake: Callable[[], None],
         warn: Callable[[str], None],
         acted: Callable[[str], None],
+        background: InBackground = in_thread,
     ) -> None:
         """Set up without a plan yet.
 
         clock: seconds since the epoch; steady: seconds of a clock that is never set.
         wake: called from any thread when a result can be taken.
         warn, acted: write to the log what failed, and what the operator did.
+        background: where solves run.
         """
         self._planner, self._goals, self._limits = planner, goals, limits
         self._clock, self._steady, self._wake = clock, steady, wake
-        self._warn, self._acted = warn, acted
+        self._warn, self._acted, self._background = warn, acted, background
         self._lock = threading.RLock()
         self.result: Result | None = None
         """Result of the last solve."""
@@ -416,7 +418,7 @@ class Proposals:
             return None
 
     def _begin(self, call: Callable[[SolveProgress], T]) -> SolveTask[T]:
-        return SolveTask(call, int(1000 * self._clock()), self._wake)
+        return SolveTask(call, int(1000 * self._clock()), self._wake, self._background)
 
     def _known(self) -> Snapshot:
         if self._newest is None:

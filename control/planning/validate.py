@@ -1,5 +1,7 @@
 """Check snapshots and plans before anyone acts on them."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from model.errors import PlimsollError
@@ -9,19 +11,27 @@ from model.plan.plan import Plan
 from model.plan.proposal import Proposal
 from model.plan.tolerance import misstates_tolerance
 from model.plan.violations import misstated
-from model.snapshot.snapshot import Snapshot
+from model.snapshot.snapshot import RecentMove, Snapshot
 from model.units import percent_text
+
+RecentMoves = Callable[[str, int], tuple[RecentMove, ...]]
+"""Moves on a cluster, by its id, since a time in milliseconds since the epoch; oldest first."""
 
 
 def with_recent_moves(snapshot: Snapshot, goals: Goals, journal_dir: Path) -> Snapshot:
     """Add the moves in the journals whose cooldown may still be running."""
     from executor.journal.run_history import recent_moves
 
+    return with_moves(snapshot, goals, partial(recent_moves, journal_dir))
+
+
+def with_moves(snapshot: Snapshot, goals: Goals, recent: RecentMoves) -> Snapshot:
+    """Add the recent moves whose cooldown may still be running."""
     windows = goals.cooldown.values()
     longest_s = max((max(c.rest_s, c.return_window_s) for c in windows), default=0.0)
     header = snapshot.header
     since_ms = header.taken_at_ms - int(1000 * longest_s)
-    moves = recent_moves(journal_dir, header.cluster_id, since_ms)
+    moves = recent(header.cluster_id, since_ms)
     if not moves:
         return snapshot
     return Snapshot(header.model_copy(update={"recent_moves": moves}), snapshot.partitions)

@@ -18,10 +18,12 @@ from control.loop.loop import RETRY_S, Loop
 from control.loop.policy import Decision
 from control.loop.questions import approve
 from control.loop.view import LoopView, Mode, Phase, Retry
+from control.planning.background_call import AtOnce
 from control.planning.planner import Planner
 from control.settings.auto_limits import CONSERVATIVE, EAGER, AutoLimits, refusals, spent_of
 from control.settings.schedule_table import MaintenanceWindow, ScheduleTable
 from control.settings.trigger_table import Response, TriggerTable
+from executor.journal.run_history import RunUsage
 from executor.journal.run_journal import RunJournal
 from executor.timing import Timing
 from model.errors import (
@@ -33,18 +35,25 @@ from model.errors import (
 )
 from model.exchange.offline_snapshot import ClusterFiles, read_cluster
 from model.goals.goals import Goals, SolveLimits
-from model.ids import TopicName
+from model.ids import BrokerId, TopicName
 from model.plan.plan import Plan
 from model.run import JournalEvent, MoveProgress, RunProgress, RunState
 from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
-from model.snapshot.snapshot import BrokerState, PartitionRow, Snapshot, partitions_from_rows
+from model.snapshot.snapshot import (
+    BrokerState,
+    PartitionRow,
+    RecentMove,
+    Snapshot,
+    partitions_from_rows,
+)
 from solver.report.result import Result
 from solver.search.observer import SolveObserver
 from solver.solve import solve
 from tests.support.control.loop_parts import (
     EASY,
     MB,
+    ORDERS,
     START_MS,
     WORK,
     CannedObserver,
@@ -916,3 +925,43 @@ def test_a_competing_rebalancer_is_reported_once_when_the_plan_is_ready(build: B
         assert loop.wait(lambda view: len(view.proposed.rivals) == 2, LONG_S)
         messages = [line.text for line in loop.view.log if line.level == "warning"]
     assert messages == [message, "Another one."]
+
+
+def test_a_loop_without_threads_takes_a_step_per_turn(tmp_path: Path) -> None:
+    """Its caller owns the clock: work in the background is done before `turn` returns."""
+    nine, decisions = cluster([2] * 9, [MB] * 9), list[Decision]()
+    observer, executor, clock = CannedObserver([nine]), RecordingExecutor(), Clock()
+    parts = loop_parts(
+        observer,
+        executor,
+        clock=clock,
+        steady=clock.steady,
+        background=AtOnce,
+        decided=lambda _facts, step, _reason: decisions.append(step),
+    )
+    limits = EAGER.model_copy(update={"confirm": 0.0})
+    threads = threading.active_count()
+    loop = Loop(loop_settings(tmp_path, mode=Mode.AUTO, limits=limits), parts)
+    loop.turn(observer)
+    assert (decisions, executor.plans) == ([Decision.PLAN], [])
+    loop.turn(observer)
+    loop.turn(observer)
+    assert (decisions, len(executor.plans)) == ([Decision.PLAN, Decision.APPROVE], 1)
+    assert not loop.running
+    assert threading.active_count() == threads
+
+
+def test_moves_of_other_records_than_journals_are_in_cooldown(tmp_path: Path) -> None:
+    class Records:
+        def moves_since(self, _cluster_id: str, _since_ms: int) -> tuple[RecentMove, ...]:
+            return (RecentMove(topic=ORDERS, partition=0, left=(BrokerId(1),), at_ms=START_MS),)
+
+        def usage_since(self, _cluster_id: str, _since_ms: int) -> tuple[RunUsage, ...]:
+            return ()
+
+    observer = CannedObserver([cluster([2] * 9, [MB] * 9)])
+    parts = loop_parts(observer, RecordingExecutor(), background=AtOnce, records=Records())
+    loop = Loop(loop_settings(tmp_path, mode=Mode.AUTO), parts)
+    loop.turn(observer)
+    assert loop.view.snapshot is not None
+    assert [move.partition for move in loop.view.snapshot.header.recent_moves] == [0]
