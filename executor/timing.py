@@ -56,6 +56,8 @@ class RunLimits:
 
     moves_in_flight: int = 4
     """Moves in flight in the cluster."""
+    leader_changes_in_flight: int = 10
+    """Leader changes in flight, which copy nothing and run before the moves that copy."""
     moves_per_broker: int = 10
     """Moves in flight that involve one broker, incoming and outgoing together."""
     throttle_bytes_per_s: int | None = None
@@ -88,7 +90,7 @@ class RunLimits:
     """Seconds to wait until segments are in the remote tier."""
 
     def __post_init__(self) -> None:
-        if self.moves_in_flight < 1 or self.moves_per_broker < 1:
+        if min(self.moves_in_flight, self.moves_per_broker, self.leader_changes_in_flight) < 1:
             raise ValueError("at least one move must be allowed in flight")
         if self.throttle_bytes_per_s is not None and self.throttle_bytes_per_s < 1:
             raise ValueError("a throttle must let at least one byte per second through")

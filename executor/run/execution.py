@@ -15,6 +15,7 @@ from executor.run.run_gate import ABORTED, STOPPED, RunGate
 from executor.run.run_state import LiveRunState
 from executor.schedule.admission import in_order, startable, too_big
 from executor.schedule.concurrency import Concurrency
+from executor.schedule.order import urgent_of
 from model.errors import GuardrailRefused, PlanOutdated, PlimsollError
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import Move
@@ -40,6 +41,7 @@ class Execution:
         self._timing = context.timing
         self._overrides = context.overrides
         self._concurrency = Concurrency(context.limits)
+        self._urgent = urgent_of(context.plan)
         self._waiting = in_order(context.plan.moves)
         self._prepared = False
         self._state = LiveRunState(context)
@@ -200,7 +202,8 @@ class Execution:
         if not self._may_start():
             return
         running, free = self._in_flight.moves, self._free()
-        chosen = startable(self._waiting, running, self._concurrency.limits, free)
+        limits = self._concurrency.limits
+        chosen = startable(self._waiting, running, limits, free, self._urgent)
         if self._waiting and not chosen and not running:
             move = self._waiting.pop(0)
             self._record([events.Failed(move, MoveState.DROPPED, too_big(move, free))])

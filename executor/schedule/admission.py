@@ -1,11 +1,13 @@
 """Which waiting moves may start now."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice, takewhile
 from typing import Final
 
+from executor.platforms.replica_log_dirs import changed_dirs
 from executor.timing import RunLimits
-from model.ids import BrokerId
+from model.ids import BrokerId, PartitionId
 from model.plan.plan import Move
 from model.units import bytes_text
 
@@ -13,8 +15,8 @@ NO_LIMIT: Final[Mapping[BrokerId, int]] = {}
 
 
 def in_order(moves: Iterable[Move]) -> list[Move]:
-    """Return the moves in the plan's order, those of internal topics last."""
-    return sorted(moves, key=is_internal)
+    """Return the moves in the plan's order: leader changes first, internal topics last."""
+    return sorted(moves, key=lambda move: (is_internal(move), not is_leader_change(move)))
 
 
 def startable(
@@ -22,21 +24,30 @@ def startable(
     running: Sequence[Move],
     limits: RunLimits,
     free_bytes: Mapping[BrokerId, int] = NO_LIMIT,
+    urgent: Collection[PartitionId] = (),
 ) -> list[Move]:
     """Return the waiting moves that may start now, in order.
 
+    waiting: leader changes come before all moves that wait for them, as `in_order` has it.
+    Leader changes are a first stage with a limit of their own: other moves wait until all
+    have ended, except `urgent` ones, which leave dead or draining brokers.
     Moves of internal topics, on which consumer groups and transactions depend, run
     alone. A move waits while one of its new brokers lacks disk space for it and for the
     moves in flight; `free_bytes` has the brokers whose free space is known.
     """
-    chosen: list[Move] = []
+    waiting = list(waiting)
+    chosen = _leader_changes(waiting, running, limits, urgent)
+    copying = [move for move in running if not is_leader_change(move)]
+    if chosen or len(copying) < len(running):
+        waiting = [m for m in waiting if m.id in urgent and not is_leader_change(m)]
+    begun: list[Move] = []
     free = Counter(free_bytes)
     for move in running:
         free.subtract(dict.fromkeys(move.added, bytes_per_replica(move)))
-    busy = Counter(broker for move in running for broker in brokers_of(move))
+    busy = Counter(broker for move in copying for broker in brokers_of(move))
     for move in waiting:
-        in_flight = [*running, *chosen]
-        if len(in_flight) >= limits.moves_in_flight or any(map(is_internal, in_flight)):
+        in_flight = [*running, *chosen, *begun]
+        if len(copying) + len(begun) >= limits.moves_in_flight or any(map(is_internal, in_flight)):
             break
         if is_internal(move) and in_flight:
             break
@@ -45,10 +56,24 @@ def startable(
         needs = dict.fromkeys(move.added, bytes_per_replica(move))
         if any(b in free_bytes and free[b] < size for b, size in needs.items()):
             continue
-        chosen.append(move)
+        begun.append(move)
         busy.update(brokers_of(move))
         free.subtract(needs)
-    return chosen
+    return [*chosen, *begun]
+
+
+def _leader_changes(
+    waiting: Sequence[Move],
+    running: Sequence[Move],
+    limits: RunLimits,
+    urgent: Collection[PartitionId],
+) -> list[Move]:
+    """Leader changes among the first of the waiting moves that may start now."""
+    if any(map(is_internal, running)):
+        return []
+    first = takewhile(lambda move: is_leader_change(move) or move.id in urgent, waiting)
+    room = limits.leader_changes_in_flight - sum(map(is_leader_change, running))
+    return list(islice(filter(is_leader_change, first), max(0, room)))
 
 
 def bytes_per_replica(move: Move) -> int:
@@ -70,6 +95,11 @@ def too_big(move: Move, free_bytes: Mapping[BrokerId, int]) -> str:
 def brokers_of(move: Move) -> set[BrokerId]:
     """Brokers that take part in a move: sources, targets and leaders."""
     return {move.leader_before, move.leader_after, *move.added, *move.removed}
+
+
+def is_leader_change(move: Move) -> bool:
+    """Whether a move copies nothing, and nothing depends on its topic: only its leader changes."""
+    return not (move.added or is_internal(move) or changed_dirs(move))
 
 
 def is_internal(move: Move) -> bool:

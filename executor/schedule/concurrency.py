@@ -4,6 +4,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Final
 
+from executor.schedule.admission import is_leader_change
 from executor.timing import RunLimits
 from model.plan.plan import Move
 from model.snapshot.snapshot import StorageKind
@@ -48,8 +49,11 @@ class Concurrency:
     def ended(self, move: Move, seconds: float, size: int, now_s: float) -> None:
         """Count a completed move, and adjust the limits after each round of them.
 
-        `seconds` it took, `size` bytes it copied, at `now_s` of the steady clock.
+        `seconds` it took, `size` bytes it copied, at `now_s` of the steady clock. Leader
+        changes, which have a limit of their own, do not count.
         """
+        if is_leader_change(move):
+            return
         if move.storage is StorageKind.SHARED:
             self._handed_over(seconds)
         else:

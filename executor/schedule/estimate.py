@@ -140,6 +140,7 @@ class EtaEstimator:
             concurrency,
             in_flight=tasks_of((at.move for at in running), self._sizes),
             copied={at.move.id: float(at.bytes_copied or 0) for at in running},
+            urgent=self._urgent,
         ).seconds
         self._log_end(now_s + left_s, left_s)
         return left_s

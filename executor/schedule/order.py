@@ -1,13 +1,16 @@
 """The order in which a run executes its moves.
 
-Moves off dead or draining brokers come first, those of internal topics last. The others
-are ordered by duration, and by early gains where these cost almost no time.
+Leader changes, which copy nothing, are a first stage; only moves off dead or draining brokers
+do not wait for it. These come first among the others, and those of internal topics last. The
+rest is ordered by duration, and by early gains where these cost almost no time.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
+from executor.schedule.admission import is_leader_change
 from executor.schedule.concurrency import Concurrency
 from executor.schedule.list_scheduling import list_schedule
 from executor.schedule.makespan_bound import least_s
@@ -60,32 +63,48 @@ def urgent_of(plan: Plan) -> frozenset[PartitionId]:
 
 def schedule(tasks: Sequence[MoveTask], constraints: ScheduleConstraints) -> Schedule:
     """Return the best order found, with a proved lower bound on the duration."""
-    concurrent = [task for task in tasks if not task.is_alone]
+    leads = [task for task in tasks if is_leader_change(task.move)]
+    concurrent = [t for t in tasks if not (t.is_alone or is_leader_change(t.move))]
     alone = [task for task in tasks if task.is_alone]
+    stage_s = _stage_s(leads, constraints)
     if len(tasks) > _MANY or not any(task.copies for task in concurrent):
         orders = [sorted(concurrent, key=lambda w: w.move.id not in constraints.urgent)]
     else:
         orders = [list_schedule(concurrent, constraints, slack=s) for s in _SLACKS]
-    tried = [_run([*order, *alone], constraints) for order in orders]
+    tried = [_run([*leads, *order, *alone], constraints) for order in orders]
     best = _best(tried, constraints)
     unfit = {move.id for move, _ in best.timeline.unfit}
-    held = [task for task in best.order if task.move.id not in unfit]
+    held = [task for task in (*concurrent, *alone) if task.move.id not in unfit]
     least = least_s(held, constraints.limits, constraints.speed)
-    is_proved = best.timeline.seconds <= least * (1 + _PROVED)
+    is_proved = best.timeline.seconds <= _staged_s(stage_s, least, constraints) * (1 + _PROVED)
     is_small = len(concurrent) <= _FEW and any(task.copies for task in concurrent)
     if is_small and not (unfit or is_proved):
         # Importing CP-SAT takes a third of a second.
         from executor.schedule.exact_schedule import prove
 
         found, least = prove(concurrent, alone, constraints, least)
-        tried += [_run([*order, *alone], constraints) for order in found]
+        tried += [_run([*leads, *order, *alone], constraints) for order in found]
         best = _best(tried, constraints)
+    least = _staged_s(stage_s, least, constraints)
     return Schedule(order=best.order, timeline=best.timeline, least_s=least)
+
+
+def _stage_s(leads: Sequence[MoveTask], constraints: ScheduleConstraints) -> float:
+    """Seconds of the stage of leader changes, which all take equally long."""
+    rounds = ceil(len(leads) / constraints.limits.leader_changes_in_flight)
+    return rounds * constraints.speed.seconds
+
+
+def _staged_s(stage_s: float, least: float, constraints: ScheduleConstraints) -> float:
+    """A lower bound on both stages, from one for each; urgent moves run beside the first."""
+    return max(stage_s, least) if constraints.urgent else stage_s + least
 
 
 def _run(order: Sequence[MoveTask], constraints: ScheduleConstraints) -> Schedule:
     concurrency = Concurrency(constraints.limits)
-    timeline = simulated(order, constraints.speed, concurrency, constraints.free_bytes)
+    timeline = simulated(
+        order, constraints.speed, concurrency, constraints.free_bytes, urgent=constraints.urgent
+    )
     return Schedule(order=tuple(order), timeline=timeline)
 
 

@@ -2,7 +2,7 @@
 
 import copy
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from executor.schedule.admission import NO_LIMIT, brokers_of, bytes_per_replica, startable, too_big
@@ -56,13 +56,14 @@ def simulated(
     free_bytes: Mapping[BrokerId, int] = NO_LIMIT,
     in_flight: Sequence[MoveTask] = (),
     copied: Mapping[PartitionId, float] = _NOTHING,
+    urgent: Collection[PartitionId] = (),
 ) -> Timeline:
     """Simulate moves in this order, as `Execution` runs them.
 
     Copies share brokers fairly (max-min). `in_flight` moves have begun already, with `copied`
-    bytes done. `concurrency` is not changed.
+    bytes done. `concurrency` is not changed. `urgent` as in `startable`.
     """
-    simulation = _Simulation(speed, copy.deepcopy(concurrency), free_bytes)
+    simulation = _Simulation(speed, copy.deepcopy(concurrency), free_bytes, urgent)
     for task in in_flight:
         simulation.begin(task, copied.get(task.move.id, 0.0))
     waiting = {task.move.id: task for task in order}
@@ -137,9 +138,14 @@ class _Simulation:
     """The moves in flight, the clock, and the load of brokers."""
 
     def __init__(
-        self, speed: CopySpeed, concurrency: Concurrency, free_bytes: Mapping[BrokerId, int]
+        self,
+        speed: CopySpeed,
+        concurrency: Concurrency,
+        free_bytes: Mapping[BrokerId, int],
+        urgent: Collection[PartitionId],
     ) -> None:
         self._speed = speed
+        self._urgent = urgent
         self._concurrency = concurrency
         self.free = dict(free_bytes)
         """Free bytes, not counting moves in flight."""
@@ -152,7 +158,8 @@ class _Simulation:
     def startable(self, waiting: Iterable[Move]) -> list[Move]:
         """The moves that start now."""
         in_flight = [r.task.move for r in self.running]
-        return startable(waiting, in_flight, self._concurrency.limits, self.free)
+        limits = self._concurrency.limits
+        return startable(waiting, in_flight, limits, self.free, self._urgent)
 
     def begin(self, task: MoveTask, copied: float = 0.0) -> None:
         """Start a move; its new replicas occupy their full size at once."""

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from executor.schedule.admission import brokers_of, bytes_per_replica, is_internal
+from executor.schedule.admission import brokers_of, bytes_per_replica, is_internal, is_leader_change
 from executor.schedule.concurrency import Concurrency
 from executor.schedule.list_scheduling import list_schedule
 from executor.schedule.order import Schedule, schedule, urgent_of
 from executor.schedule.simulate import Timeline, simulated
-from executor.schedule.task import CopySpeed, MoveTask, ScheduleConstraints, tasks_of
+from executor.schedule.task import CopySpeed, ScheduleConstraints, tasks_of
 from executor.timing import RunLimits
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import BrokerChange, Move
@@ -221,6 +221,7 @@ def test_limits_hold_at_every_moment(
     assert timeline.seconds >= result.least_s * (1 - 1e-9)
     check_slots(planned, timeline, Concurrency(of.limits).widest)
     check_disk_space(planned, timeline, of)
+    check_stages(planned, timeline, urgent)
     for peak in timeline.peaks.values():
         assert max(peak.in_per_s, peak.out_per_s) <= speed.network * (1 + 1e-9)
 
@@ -229,10 +230,20 @@ def check_slots(planned: list[Move], timeline: Timeline, limits: RunLimits) -> N
     spans = [(m, timeline.spans[m.id]) for m in planned if m.id in timeline.spans]
     for _, (at, _) in spans:
         now = [m for m, (begin, end) in spans if begin <= at < end]
-        assert len(now) <= limits.moves_in_flight
+        copying = [m for m in now if not is_leader_change(m)]
+        assert len(copying) <= limits.moves_in_flight
+        assert len(now) - len(copying) <= limits.leader_changes_in_flight
         assert len(now) == 1 or not any(map(is_internal, now))
-        busy = Counter(broker for m in now for broker in brokers_of(m))
+        busy = Counter(broker for m in copying for broker in brokers_of(m))
         assert max(busy.values(), default=0) <= limits.moves_per_broker
+
+
+def check_stages(planned: list[Move], timeline: Timeline, urgent: list[PartitionId]) -> None:
+    """No move that may wait for the leader changes begins before the last of them ends."""
+    held = {m.id for m in planned if not is_leader_change(m)} - set(urgent)
+    leads = [timeline.spans[m.id][1] for m in planned if is_leader_change(m)]
+    begun = [span[0] for pid, span in timeline.spans.items() if pid in held]
+    assert max(leads, default=0.0) <= min(begun, default=float("inf"))
 
 
 def check_disk_space(planned: list[Move], timeline: Timeline, of: ScheduleConstraints) -> None:
@@ -261,15 +272,26 @@ def test_no_other_order_is_much_better_or_beats_the_bound(
 ) -> None:
     of = terms(in_flight)
     result = scheduled(planned, of)
-    alone_last: list[MoveTask] = sorted(tasks_of(planned), key=lambda w: w.is_alone)
+    tasks = tasks_of(planned)
+    leads = [task for task in tasks if is_leader_change(task.move)]
+    beside = [task for task in tasks if not task.is_alone and task not in leads]
     for slack in (0.0, 0.1, 0.2, 1.0):
-        beside = [w for w in alone_last if not w.is_alone]
-        order = list_schedule(beside, of, slack=slack)
-        order += [w for w in alone_last if w.is_alone]
+        order = [*leads, *list_schedule(beside, of, slack=slack)]
+        order += [task for task in tasks if task.is_alone]
         by_list = simulated_in_order([w.move for w in order], of).seconds
         assert by_list >= result.least_s * (1 - 1e-9)
         if slack:
             assert result.timeline.seconds <= by_list * 1.02 + 1e-9
+
+
+def test_leader_changes_end_before_copies_begin() -> None:
+    """Twelve in two rounds of ten, then one copy of 10 s; the bound is exact."""
+    leads = [move(10 + n, (1, 2), (2, 1)) for n in range(12)]
+    speed = CopySpeed(network=100.0 * MB, inside=50.0 * MB, seconds=1.5)
+    result = scheduled([copy(0, 1, 2, 10.0), *leads], terms(speed=speed))
+    assert [task.move for task in result.order[:12]] == leads
+    assert result.timeline.spans[PartitionId(leads[0].topic, 0)] == pytest.approx((3.0, 14.5))
+    assert result.least_s == pytest.approx(14.5)
 
 
 def test_a_move_that_never_fits_is_named() -> None:
