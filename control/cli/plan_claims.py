@@ -164,7 +164,8 @@ def _gains(plan: Plan, snapshot: Snapshot, after: Evaluation) -> ClaimAnswer:
         others = [m for m in plan.moves if m is not move]
         without = evaluate(snapshot, plan.goals, others).objective
         # A difference of two sums is as exact as the sums.
-        if abs(without - after.objective - move.gain) > LEAST + NEAR * without:
+        near = LEAST + NEAR * max(without, after.objective)
+        if abs(without - after.objective - move.gain) > near:
             wrong.append(str(move.id))
     right = "each move's gain is the increase of F without it"
     fault = "the gains of {} are not the increase of F without them"

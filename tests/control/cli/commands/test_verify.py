@@ -17,7 +17,7 @@ from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.exchange.reassignment import write_reassignment_json
 from model.files import write_document
-from model.plan.plan import Plan, write_plan
+from model.plan.plan import Plan, read_plan, write_plan
 from model.snapshot.file import write_snapshot
 from model.snapshot.snapshot import BrokerState, Snapshot
 from tests.support.control.loop_parts import MB, WORK, cluster
@@ -134,6 +134,26 @@ def test_a_false_gain_is_found_with_its_move(verify: Verify, folder: Path, plan:
     _, answer = verify("forged.json")
     (messages,) = [c["words"] for c in answer["claims"] if c["name"] == "gains"]
     assert messages == f"the gains of {first.id} are not the increase of F without them"
+
+
+def test_the_gain_of_a_move_that_makes_balance_worse_is_confirmed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pin forces a move out of the band: F is 0 without it, and large with it."""
+    snapshot = small(
+        [broker(1), broker(2), broker(3)],
+        [Row(replicas=(n,), load=(2.9 + 0.07 * n, 0.1)) for n in (1, 2, 3)],
+    )
+    origin, plan = Origin(snapshot=tmp_path / "s.json"), tmp_path / "plan.json"
+    pinned = {"topics": {"regex": (".*",)}, "partitions": (0, 1), "brokers": (2,)}
+    settings = Settings(goals=goals(objective="band", pins=(pinned,)), solve=WORK)
+    write_snapshot(tmp_path / "s.json", snapshot)
+    make_plan(settings=settings, origin=origin, out=plan)
+    (move,) = read_plan(plan).moves
+    assert move.gain < -1000
+    capsys.readouterr()
+    code = verify_plan(plan, settings=settings, origin=origin, output=Form.JSON)
+    assert code == Exit.DONE, capsys.readouterr().out
 
 
 def test_a_broken_rule_is_named(verify: Verify, folder: Path, plan: Plan) -> None:
