@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from collector.recorded_state import Recorder, Recording
     from collector.spark.deployment import SparkSite
     from collector.state_replay import Replayed
+    from control.planning.effort_stages import Duration
     from executor.executor import Executor
+    from executor.timing import RunLimits
+    from model.plan.plan import Plan
     from model.snapshot.pseudonyms import Pseudonyms
     from solver.studies.solve_tasks import SolveAll
 
@@ -189,19 +192,48 @@ def rebalancers(settings: Settings, *, shared: bool) -> list[str]:
             return [f"Cannot search for competing rebalancers: {exc}"]
 
 
+def durations(settings: Settings) -> "Duration":
+    """Estimate the duration of runs by the pace of earlier ones, without asking the cluster."""
+    from executor.journal.run_history import past_runs
+    from executor.schedule.estimate import expected_seconds
+
+    # The throttle follows brokers' bandwidth, which is known once a run asks for it.
+    limits = _run_limits(settings, None)
+
+    def seconds(plan: "Plan") -> float:
+        past = past_runs(journal_dir(settings), plan.cluster_id)
+        return expected_seconds(plan, limits, [list(run.moves.values()) for run in past])
+
+    return seconds
+
+
+def _run_limits(settings: Settings, given: Capacities | None) -> "RunLimits":
+    """Limits of runs; given: the configured capacities, for a throttle that adapts."""
+    from control.settings.throttle_settings import auto_throttle
+    from executor.timing import RunLimits
+
+    throttle = settings.throttle
+    return RunLimits(
+        throttle_bytes_per_s=throttle if isinstance(throttle, int) else None,
+        throttle_follows=throttle == AUTO,
+        auto_throttle=auto_throttle(settings.auto_throttle, given),
+        suspend_balancer=settings.stand_down_balancer,
+        lower_segments=settings.shorten_segments,
+        stop_rules=settings.stop_rules,
+    )
+
+
 def executor(settings: Settings) -> "Executor":
     """Connect a client that can change the cluster; only with --allow-changes."""
     from clients.s3 import S3Settings
-    from control.settings.throttle_settings import auto_throttle
     from executor.executor import connect
-    from executor.timing import RunLimits
 
     tier, wal, archive = (
         S3Settings(**bucket.model_dump()) if bucket else None
         for bucket in (settings.tier, settings.wal, settings.archive)
     )
-    throttle = settings.throttle
-    given = capacities_of(settings.capacities, settings.capacity_file) if throttle == AUTO else None
+    adapts = settings.throttle == AUTO
+    given = capacities_of(settings.capacities, settings.capacity_file) if adapts else None
     found = _connection_for_use(settings)
     return connect(
         found.bootstrap,
@@ -210,14 +242,7 @@ def executor(settings: Settings) -> "Executor":
         s3=tier,
         wal=wal,
         archive=archive,
-        limits=RunLimits(
-            throttle_bytes_per_s=throttle if isinstance(throttle, int) else None,
-            throttle_follows=throttle == AUTO,
-            auto_throttle=auto_throttle(settings.auto_throttle, given),
-            suspend_balancer=settings.stand_down_balancer,
-            lower_segments=settings.shorten_segments,
-            stop_rules=settings.stop_rules,
-        ),
+        limits=_run_limits(settings, given),
     )
 
 
@@ -228,6 +253,8 @@ def loop(
     allowed = mode is not Mode.READ_ONLY
     # Read once: a file deleted later must not end a service that reconnects.
     given = capacities_of(settings.capacities, settings.capacity_file)
+    own = limits.effort if mode is Mode.AUTO else None
+    effort = settings.solve.effort if own is None else own
     found = Loop(
         LoopSettings(
             bootstrap=bootstrap_of(settings),
@@ -235,6 +262,7 @@ def loop(
             mode=mode,
             goals=settings.goals,
             solve=settings.solve,
+            effort=effort,
             limits=limits,
             triggers=settings.triggers,
             schedule=settings.schedule,

@@ -20,6 +20,7 @@ PUBLIC = (
     "exchange.toml_lines",
     "exchange.validation_messages",
     "files",
+    "goals.effort",
     "goals.goals",
     "goals.rack_placement",
     "goals.topic_placement",

@@ -37,6 +37,7 @@ from model.units import throttle_of
 
 if TYPE_CHECKING:
     from control.settings.settings import Settings
+    from model.goals.effort import Effort
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -144,6 +145,7 @@ def with_overrides(
     settings: "Settings",
     *,
     capacity: Path | None = None,
+    effort: "Effort | None" = None,
     throttle: str | None = None,
     suspend_balancer: bool = False,
     lower_segment_bytes: bool = False,
@@ -151,6 +153,7 @@ def with_overrides(
     """The settings, with those options in their place that were given."""
     given = {
         "capacity_file": capacity,
+        "solve": None if effort is None else settings.solve.model_copy(update={"effort": effort}),
         "throttle": None if throttle is None else throttle_of(throttle),
         "stand_down_balancer": suspend_balancer or None,
         "shorten_segments": lower_segment_bytes or None,

@@ -9,6 +9,7 @@ import typer
 
 from control.cli import completion
 from control.cli.output import Form
+from model.goals.effort import Effort
 from model.units import throttle_of
 
 T = TypeVar("T")
@@ -115,6 +116,15 @@ Placement = Annotated[
         metavar="[TOPICS=]FILE",
         help="Confluent's replica placement (JSON) for topics that match a regular "
         "expression. Repeatable.",
+    ),
+]
+PlanEffort = Annotated[
+    Effort | None,
+    typer.Option(
+        "--effort",
+        help="quick changes leaders only, in about a second, and copies nothing; good is the "
+        "default; best searches until proved optimal, or ten times as long.",
+        show_default=False,
     ),
 ]
 GoalsFile = Annotated[

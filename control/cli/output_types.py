@@ -16,6 +16,7 @@ from control.demo.report import DemoReport
 from control.loop.policy import Decision
 from model.cpu import figures_to_file
 from model.files import FileModel, rounded
+from model.goals.effort import Effort
 from model.plan.plan import Plan, PlanStatus
 from model.run import RunReport
 from model.snapshot.forecast import LoadForecast
@@ -275,10 +276,52 @@ class SkewAnswer(Answer):
     after: SkewFigures
 
 
+class GainAnswer(Answer):
+    """What a plan gains, and at which expense."""
+
+    gain: Figure
+    """F before the plan less F after it, moves paid for; may be negative."""
+    share: Figure
+    """The same as a share of F before."""
+    free: Figure
+    """The part that leader changes alone would gain; all of it where nothing is copied."""
+    bytes_to_copy: int | None
+    """Null where the size of a partition is unknown."""
+    per_byte: Figure | None
+    """F gained per byte copied, beyond what is free; null where nothing is copied."""
+    duration_s: Figure | None
+    """Estimated duration of a run."""
+
+
+class StageAnswer(Answer):
+    """One effort of `plan --stages`."""
+
+    effort: Effort
+    status: PlanStatus | None
+    plan: str | None
+    """Hash of the plan; null without moves."""
+    replica_moves: int
+    leader_changes: int
+    brokers_outside: int | None
+    """Brokers that stay outside their tolerance."""
+    gain: GainAnswer | None
+    """Null without a plan."""
+    notes: tuple[str, ...]
+
+
+class StagesAnswer(Answer):
+    """`plan --stages`: the efforts, the cheapest first."""
+
+    stages: tuple[StageAnswer, ...]
+
+
 class PlanAnswer(PartialAnswer):
-    """`plan`."""
+    """`plan`; with `--stages`, see `StagesAnswer`."""
 
     status: PlanStatus
+    effort: Effort = Effort.GOOD
+    gain: GainAnswer | None = None
+    """Null without a plan."""
     reasons: tuple[str, ...]
     notes: tuple[str, ...] = ()
     plan: Plan | None
@@ -633,6 +676,7 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "generate-output": GenerateAnswer,
     "config-output": ConfigAnswer,
     "plan-output": PlanAnswer,
+    "plan-stages-output": StagesAnswer,
     "assign-output": AssignAnswer,
     "verify-output": VerifyAnswer,
     "verify-reassignment-output": ReassignmentAnswer,

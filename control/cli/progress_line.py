@@ -27,6 +27,7 @@ _STEP_S: Final = 0.2
 PLAN: Final = "it"
 """The best plan so far."""
 FRONTIER: Final = "the points so far"
+STAGES: Final = "the stages so far"
 GRID: Final = "the answers so far"
 PROVED: Final = "the bound proved so far"
 LISTS: Final = "the assignment so far"

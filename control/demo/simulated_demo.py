@@ -100,6 +100,7 @@ def _settings(own: Settings, order: SimulatedDemoOptions) -> LoopSettings:
         mode=order.mode,
         goals=own.goals,
         solve=own.solve.model_copy(update={"work": min(WORK, own.solve.work)}),
+        effort=own.solve.effort,
         limits=EAGER.model_copy(
             update={"moves_in_flight": in_flight, "replica_moves": 10_000, "leader_changes": 10_000}
         ),

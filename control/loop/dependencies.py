@@ -17,6 +17,7 @@ from control.settings.trigger_table import TriggerTable
 from executor.run.operator_control import Steering
 from executor.timing import steady_s
 from model.errors import PlimsollError
+from model.goals.effort import Effort
 from model.goals.goals import Goals, SolveLimits
 from model.ids import TopicName
 from model.plan.plan import Plan
@@ -44,6 +45,9 @@ class LoopSettings:
     mode: Mode
     goals: Goals
     solve: SolveLimits
+    """As configured: limits that are set hold at every effort (`limits_at`)."""
+    effort: Effort = Effort.GOOD
+    """How far plans go."""
     limits: AutoLimits
     triggers: TriggerTable = field(default_factory=TriggerTable)
     """What `--auto` does about each reason for a plan."""

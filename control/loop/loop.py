@@ -26,6 +26,7 @@ from control.loop.run_lag import followed
 from control.loop.run_thread import RunEvents, Runner
 from control.loop.state import LoopState
 from control.loop.view import LoopView, Mode, Phase, Retry
+from control.planning.efforts import goals_at
 from control.planning.plan_inputs import AVERAGED_WINDOWS, Inputs, SolvedInputs, loads_of
 from control.planning.plan_needs import plan_needs
 from control.planning.planner_thread import Proposals
@@ -33,6 +34,7 @@ from control.planning.staging import staged
 from control.planning.validate import with_moves
 from control.settings.auto_limits import tightened
 from control.settings.opening_times import closed_text, opens_in_s
+from control.settings.solve_table import limits_at
 from control.settings.trigger_table import Response, Trigger
 from executor.run.operator_control import Steering
 from model.closing import Closing
@@ -101,7 +103,7 @@ class Loop(Closing):
         self.proposals = Proposals(
             parts.planner,
             settings.goals,
-            settings.solve,
+            limits_at(settings.solve, settings.effort),
             clock=parts.clock,
             steady=parts.steady,
             wake=self._wake.set,
@@ -565,9 +567,9 @@ class Loop(Closing):
             self._enter(Phase.NO_PLAN, _retry_words(error, state.failures.wait_s), level="error")
 
     def _adapted(self, snapshot: Snapshot, goals: Goals) -> Goals:
-        """The goals for a solve: for `--auto`, within its limits."""
+        """The goals for a solve: at its effort, and for `--auto` within its limits."""
         if self.settings.mode is not Mode.AUTO:
-            return goals
+            return self._at_effort(snapshot, goals)
         state, now_s = self._state, self._parts.steady()
         allowed = self._allowed()
         given_up = state.membership.given_up(self.settings.dead_broker_after_s, now_s)
@@ -585,7 +587,14 @@ class Loop(Closing):
                 "the limits of --auto leave "
                 f"{count_text(over, 'partition')} to repair for later runs"
             )
-        return goals
+        return self._at_effort(snapshot, goals)
+
+    def _at_effort(self, snapshot: Snapshot, goals: Goals) -> Goals:
+        """The goals at the configured effort; warns of what that leaves."""
+        found = goals_at(snapshot, goals, self.settings.effort)
+        for note in found.notes:
+            self.warn(note)
+        return found.goals
 
     def _allowed(self) -> frozenset[Trigger]:
         """Triggers that the next plan may serve: to act all set to `act`, to ask all not off."""

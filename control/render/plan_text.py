@@ -1,12 +1,16 @@
 """A plan, a topic's spread and the estimate of a run as text and JSON."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from control.cli.output import Form
 from control.cli.output_types import PlanAnswer
+from control.planning.plan_gain import PlanGain
+from control.render.effort_table import gain_answer, gain_line
 from control.render.forecast_text import plan_lines
 from control.render.text import ids_text, json_text, load_cell, range_text, table
+from model.goals.effort import Effort
 from model.plan.plan import BrokerChange, Move, Plan
 from model.plan.remaining import repaired_text
 from model.snapshot.topic_skew import BrokerSkew, TopicSkew
@@ -22,23 +26,45 @@ if TYPE_CHECKING:
 # ---- a plan
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenPlan:
+    """The plan that was made: at which effort, what it gains, and how long a run takes."""
+
+    effort: Effort
+    gain: PlanGain
+    seconds: float | None
+    """Estimated duration of a run; None where it is not known."""
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        return gain_line(self.effort, self.gain, self.seconds)
+
+
 def result_text(
-    result: "Result", skew: "Sequence[SkewChange]", output: Form, notes: Sequence[str]
+    result: "Result",
+    chosen: ChosenPlan | None,
+    skew: "Sequence[SkewChange]",
+    output: Form,
+    notes: Sequence[str],
 ) -> str:
-    """What `plan` prints: status, plan, spread of chosen topics and notes."""
+    """What `plan` prints: status, plan, its gain, spread of chosen topics and notes."""
     if output is Form.JSON:
         optional: dict[str, object] = {"notes": notes} if notes else {}
         optional |= {"skew": {s.before.topic: s for s in skew}} if skew else {}
+        if chosen is not None:
+            gain = gain_answer(chosen.gain, chosen.seconds)
+            optional |= {"effort": chosen.effort, "gain": gain}
         return json_text(PlanAnswer.of(result, plan=result.best, **optional))
     text = result.summary() + "\n"
     if result.best is not None:
-        text = plan_text(result.best, result.summary())
+        text = plan_text(result.best, result.summary(), chosen)
     text += "".join("\n" + skew_text(s.before, s.after) for s in skew)
     return text + "".join(f"\n{note}\n" for note in notes)
 
 
-def plan_text(plan: Plan, summary: str) -> str:
-    """A plan as text: result, brokers now and after, moves and their reasons."""
+def plan_text(plan: Plan, summary: str, chosen: ChosenPlan | None = None) -> str:
+    """A plan as text: result, its gain, brokers now and after, moves and their reasons."""
     gap = f"{plan.gap:.3g} ({percent_text(plan.gap_share)} of the possible improvement)"
     by = "" if plan.bound_method == "none" else f" by {plan.bound_method}"
     ended = f"; {plan.limited_by}" if plan.limited_by else ""
@@ -50,6 +76,7 @@ def plan_text(plan: Plan, summary: str) -> str:
         f"{count_text(len(plan.moves), 'move')}, {bytes_text(plan.bytes_to_copy)} to "
         f"copy, {count_text(plan.leader_changes, 'leader change')}; a move costs "
         f"{plan.move_price:.3g}; plan {plan.hash[:12]}",
+        *([chosen.line] if chosen is not None and plan.moves else []),
         *([leaders_only] if plan.leaders_only_text else []),
         *(f"warning: {words}" for words in plan.warnings),
         *plan_lines(plan),

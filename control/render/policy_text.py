@@ -9,6 +9,7 @@ from control.settings.auto_limits import AutoLimits
 from control.settings.opening_times import opens_in_s
 from control.settings.schedule_table import ScheduleTable
 from control.settings.trigger_table import Response, Trigger, TriggerTable
+from model.goals.effort import Effort
 from model.stop_rules import Reaction, StopRules
 from model.units import bytes_text, count_text, percent_text, seconds_text
 
@@ -47,6 +48,7 @@ def allowances(policy: AutoPolicy) -> tuple[str, ...]:
     return (
         *_triggers(policy),
         *_run(policy.limits),
+        *_effort(policy.limits),
         *_day(policy.limits),
         *_schedule(policy.schedule),
         *_times(policy),
@@ -86,6 +88,13 @@ def _run(limits: AutoLimits) -> Iterator[str]:
         f"Balancing needs a gain of {percent_text(limits.min_gain)} and "
         f"{seconds_text(limits.confirm)} out of tolerance; repairs need neither."
     )
+
+
+def _effort(limits: AutoLimits) -> Iterator[str]:
+    if limits.effort is Effort.QUICK:
+        yield "Plans change leaders only; what has to be copied is not repaired."
+    elif limits.effort is not None:
+        yield f"Plans are made at the effort {limits.effort}."
 
 
 def _day(limits: AutoLimits) -> Iterator[str]:

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from model.errors import ConfigError
 from model.files import FileModel, OldNames, with_new_names
+from model.goals.effort import Effort
 from model.goals.goals import Budgets, Goals
 from model.plan.plan import Plan
 from model.quantities import Duration, as_size
@@ -42,6 +43,10 @@ class AutoLimits(FileModel):
     not limited."""
     bytes_per_day: Annotated[int, Field(gt=0), as_size] | None = None
     """Bytes that all runs on the cluster may copy within 24 hours; by default not limited."""
+
+    effort: Effort | None = None
+    """How far plans go: `quick` changes leaders only, so that it repairs nothing that has to be
+    copied; by default as `solve.effort` says."""
 
     old_names: ClassVar[OldNames] = {
         # It counted every changed partition.

@@ -25,6 +25,7 @@ from control.settings.history_tables import ForecastTable, HistoryTable
 from control.settings.prometheus_settings import PrometheusSettings
 from control.settings.schedule_table import ScheduleTable
 from control.settings.screen_settings import Keys, ScreenSettings
+from control.settings.solve_table import SolveTable
 from control.settings.sources import Sources
 from control.settings.throttle_settings import AutoThrottleSettings
 from control.settings.trigger_table import TriggerTable
@@ -34,7 +35,7 @@ from model.exchange.text_files import read_text
 from model.exchange.toml_lines import line_of
 from model.exchange.validation_messages import closest, faults_of
 from model.files import FileModel
-from model.goals.goals import Goals, SolveLimits
+from model.goals.goals import Goals
 from model.paths import UserPath
 from model.quantities import as_span
 from model.stop_rules import StopRules
@@ -142,7 +143,7 @@ class Settings(BaseSettings):
     capacities: Annotated[CapacitySettings, _from_json(CapacitySettings)] = CapacitySettings()
     """Broker capacities, if there is no capacity file."""
     goals: Annotated[Goals, _from_json(Goals)] = Goals()
-    solve: Annotated[SolveLimits, _from_json(SolveLimits)] = SolveLimits()
+    solve: Annotated[SolveTable, _from_json(SolveTable)] = SolveTable()
     limits: dict[str, Limits] = {}
     triggers: Annotated[TriggerTable, _from_json(TriggerTable)] = TriggerTable()
     schedule: Annotated[ScheduleTable, _from_json(ScheduleTable)] = ScheduleTable()

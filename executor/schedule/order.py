@@ -100,6 +100,16 @@ def _staged_s(stage_s: float, least: float, constraints: ScheduleConstraints) ->
     return max(stage_s, least) if constraints.urgent else stage_s + least
 
 
+def quick_schedule(tasks: Sequence[MoveTask], constraints: ScheduleConstraints) -> Schedule:
+    """Return one good order of the moves; tries no others and proves no bound."""
+    leads = [task for task in tasks if is_leader_change(task.move)]
+    concurrent = [t for t in tasks if not (t.is_alone or is_leader_change(t.move))]
+    alone = [task for task in tasks if task.is_alone]
+    if len(tasks) <= _MANY:
+        concurrent = list_schedule(concurrent, constraints, slack=_SLACKS[0])
+    return _run([*leads, *concurrent, *alone], constraints)
+
+
 def _run(order: Sequence[MoveTask], constraints: ScheduleConstraints) -> Schedule:
     concurrency = Concurrency(constraints.limits)
     timeline = simulated(

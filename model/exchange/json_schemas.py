@@ -71,7 +71,15 @@ def _all_models(model: type[BaseModel]) -> set[type[BaseModel]]:
 
 
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """The docstring under each field of a model, in one line."""
+    """The docstring under each field of a model, inherited ones included, in one line."""
+    found: dict[str, str] = {}
+    for one in reversed(model.__mro__):
+        if issubclass(one, BaseModel) and not one.__module__.startswith("pydantic"):
+            found |= _own_docstrings(one)
+    return found
+
+
+def _own_docstrings(model: type[BaseModel]) -> dict[str, str]:
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     found = {}
     for field, below in itertools.pairwise(getattr(body, "body", [])):

@@ -14,6 +14,9 @@ EDGE: Final = 1e-9
 MOST_NAMED: Final = 5
 """Brokers outside their tolerance that are named in a sentence."""
 
+OUTSIDE: Final = "outside the tolerance"
+"""How the clause on such brokers begins."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutsideTolerance:
@@ -86,4 +89,4 @@ def tolerance_text(outside: Sequence[OutsideTolerance], reason: str) -> Iterator
     ]
     more = len(outside) - MOST_NAMED
     listed = ", ".join(named) + (f" and {more} more" if more > 0 else "")
-    yield f"outside the tolerance: {listed}" + (f": {reason}" if reason else "")
+    yield f"{OUTSIDE}: {listed}" + (f": {reason}" if reason else "")

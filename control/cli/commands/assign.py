@@ -80,7 +80,7 @@ def assign(
     exported = out or ("the assignment" if output is Form.JSON else None)
     check_racks(snapshot, wanted, exported, most_replicas=replication_factor)
     found = shown(
-        lambda observer: assign_replicas(snapshot, wanted, new, settings.solve, observer),
+        lambda observer: assign_replicas(snapshot, wanted, new, settings.solve.limits, observer),
         kept=LISTS,
     )
     if found.replicas and out is not None:

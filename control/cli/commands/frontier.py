@@ -60,7 +60,7 @@ def frontier(
     with compose.solves(settings) as solve_all:
         found, stopped = shown(
             lambda observer: (
-                trace_around_plan(snapshot, wanted, settings.solve, observer, solve_all),
+                trace_around_plan(snapshot, wanted, settings.solve.limits, observer, solve_all),
                 observer.stops(),
             ),
             kept=FRONTIER,

@@ -9,7 +9,7 @@ import typer
 
 from control.cli.completion import topic_names
 from control.cli.exit_codes import Exit, exit_of_plan
-from control.cli.options import GoalsFile, Output, output_file, output_option
+from control.cli.options import GoalsFile, Output, PlanEffort, output_file, output_option
 from control.cli.output import Form
 
 if TYPE_CHECKING:
@@ -28,6 +28,13 @@ def plan(
     settings: "Settings",
     origin: "Origin",
     goals: GoalsFile = None,
+    effort: PlanEffort = None,
+    stages: Annotated[
+        bool,
+        typer.Option(
+            "--stages", help="Plan at every effort, and print what each reaches at which expense."
+        ),
+    ] = False,
     topic: Annotated[
         list[str] | None,
         typer.Option(
@@ -76,20 +83,39 @@ def plan(
     ] = False,
     output: Output = Form.TABLE,
 ) -> int:
-    """Plan for a live cluster or one read from files; print or write the result."""
+    """Plan for a live cluster or one read from files; print or write the result.
+
+    Raises ConfigError for `--stages` with an option that needs a single plan.
+    """
     from control import compose
     from control.cli.input_source import check_racks, goals_of, plannable, snapshot_of
     from control.cli.output_files import check_file, check_folder
     from control.cli.progress_line import PLAN, shown
+    from control.planning.efforts import goals_at
+    from control.planning.plan_gain import PlanGain
     from control.planning.topic_mode import goals_for, skew_changes
     from control.planning.validate import refuse_broken
-    from control.render.plan_text import result_text
+    from control.render.plan_text import ChosenPlan, result_text
+    from control.settings.solve_table import limits_at
     from model.goals.goals import without_replica_moves
     from model.plan.outages import outage_notes
     from model.plan.plan import KIND, PlanStatus
     from model.snapshot.snapshot import has_shared
     from solver.studies.best_seed import best_of_seeds
 
+    if stages:
+        _refuse_single(
+            {
+                "--effort": effort,
+                "--out": out,
+                "--reassignment-json": reassignment_json,
+                "--from-plan": from_plan,
+                "--leaders-only": leaders_only or None,
+                "--seeds": seeds if seeds > 1 else None,
+                "--detailed-exitcode": detailed_exitcode or None,
+            }
+        )
+    effort = effort or settings.solve.effort
     topics = topic or ()
     check_file(out, KIND)
     check_folder(reassignment_json)
@@ -98,15 +124,21 @@ def plan(
     wanted = plannable(wanted, snapshot)
     if topics:
         wanted = goals_for(wanted, snapshot, topics)
+    if stages:
+        check_racks(snapshot, wanted, None)
+        _warn_of_unknown_loads(snapshot, wanted)
+        return _stages(settings, snapshot, wanted, output)
     if leaders_only:
         wanted = without_replica_moves(wanted)
     earlier = None if from_plan is None else _earlier(from_plan, snapshot)
     check_racks(snapshot, wanted, reassignment_json)
     _warn_of_unknown_loads(snapshot, wanted)
+    at = goals_at(snapshot, wanted, effort)
+    limits = limits_at(settings.solve, effort)
     with compose.solves(settings) if seeds > 1 else nullcontext(None) as solve_all:
         result = shown(
             lambda observer: best_of_seeds(
-                snapshot, wanted, settings.solve, observer, seeds, solve_all, earlier
+                snapshot, at.goals, limits, observer, seeds, solve_all, earlier
             ),
             kept=PLAN,
         )
@@ -114,14 +146,56 @@ def plan(
     if result.best is not None:
         _write(result.best, out, reassignment_json)
     skew = skew_changes(snapshot, result.best, topics)
-    notes = [*outage_notes(snapshot)]
+    notes = [*at.notes, *outage_notes(snapshot)]
     if origin.is_live:
         notes += compose.rebalancers(settings, shared=has_shared(snapshot))
-    sys.stdout.write(result_text(result, skew, output, notes))
+    chosen = None
+    if result.best is not None:
+        seconds = compose.durations(settings)(result.best)
+        chosen = ChosenPlan(effort=effort, gain=PlanGain.of(result.best), seconds=seconds)
+    sys.stdout.write(result_text(result, chosen, skew, output, notes))
     found = result.best is not None and result.best.moves
     if found and result.status is not PlanStatus.STOPPED:
         return Exit.MOVES_PROPOSED if detailed_exitcode else Exit.DONE
     return exit_of_plan(result.status) or Exit.DONE
+
+
+def _refuse_single(given: dict[str, object]) -> None:
+    """Refuse options of a single plan beside `--stages`; those not given are None."""
+    from model.errors import ConfigError
+
+    named = [flag for flag, value in given.items() if value is not None]
+    if named:
+        raise ConfigError(
+            f"--stages prints the plans of all efforts, and {named[0]} is for a single one; "
+            "omit one of them"
+        )
+
+
+def _stages(settings: "Settings", snapshot: "Snapshot", goals: "Goals", output: Form) -> int:
+    """Print what each effort reaches; INCOMPLETE if stopped before the last."""
+    from control import compose
+    from control.cli.progress_line import STAGES, shown
+    from control.planning.effort_stages import StageInputs, solve_stages
+    from control.planning.planner import planner
+    from control.render.effort_table import stages_answer, stages_text
+    from control.render.text import json_text
+    from model.goals.effort import Effort
+    from model.plan.plan import PlanStatus
+
+    inputs = StageInputs(
+        snapshot=snapshot,
+        goals=goals,
+        limits=settings.solve,
+        planner=planner,
+        duration=compose.durations(settings),
+    )
+    found = shown(lambda observer: solve_stages(inputs, observer), kept=STAGES)
+    text = json_text(stages_answer(found)) if output is Form.JSON else stages_text(found)
+    sys.stdout.write(text)
+    if all(stage.status is PlanStatus.INFEASIBLE for stage in found):
+        return Exit.INFEASIBLE
+    return Exit.DONE if len(found) == len(Effort) else Exit.INCOMPLETE
 
 
 def _earlier(path: Path, snapshot: "Snapshot") -> "Plan":

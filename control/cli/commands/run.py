@@ -13,6 +13,7 @@ from control.cli.options import (
     Capacity,
     LowerSegmentBytes,
     Output,
+    PlanEffort,
     SuspendBalancer,
     Throttle,
 )
@@ -48,6 +49,7 @@ def run(
             help="Limits of --auto: conservative, eager, or a [limits.NAME] table.",
         ),
     ] = None,
+    effort: PlanEffort = None,
     capacity: Capacity = None,
     throttle: Throttle = None,
     suspend_balancer: SuspendBalancer = False,
@@ -70,6 +72,7 @@ def run(
     settings = with_overrides(
         settings,
         capacity=capacity,
+        effort=effort,
         throttle=throttle,
         suspend_balancer=suspend_balancer,
         lower_segment_bytes=lower_segment_bytes,
@@ -81,6 +84,8 @@ def run(
             "the name of a [limits.NAME] table of the configuration"
         )
     named = limits_named("conservative" if limits is None else limits, settings.limits)
+    if effort is not None:
+        named = named.model_copy(update={"effort": effort})
     if auto and not allow_changes:
         raise GuardrailRefused("--auto changes the cluster; add --allow-changes")
     if resume:

@@ -93,6 +93,7 @@ def _claims(
     """
     from control.cli.input_source import snapshot_of
     from control.cli.plan_claims import claims, hash_claim, settings_claims, snapshot_claim
+    from control.settings.solve_table import limits_at
     from model.files import read_document
     from model.goals.topic_placement import with_topic_placements
     from model.plan.plan import KIND, plan_of_document
@@ -104,9 +105,10 @@ def _claims(
     found = [hash_claim(document), snapshot_claim(plan, snapshot)]
     if found[-1].holds:
         found += claims(plan, snapshot)
+        limits = limits_at(settings.solve, settings.solve.effort)
         wanted = with_topic_placements(wanted, snapshot)
         wanted = with_placeless_deferred(wanted, snapshot)
-        found += settings_claims(plan, wanted, settings.solve, given=own_goals)
+        found += settings_claims(plan, wanted, limits, given=own_goals)
     return plan, snapshot, found
 
 
@@ -155,7 +157,8 @@ def _beside_own_plan(
     from solver.solve import solve
 
     goals = plannable(wanted, snapshot)
-    result = shown(lambda observer: solve(snapshot, goals, settings.solve, observer), kept=PROVED)
+    limits = settings.solve.limits
+    result = shown(lambda observer: solve(snapshot, goals, limits, observer), kept=PROVED)
     method = result.best.bound_method if result.best else "nothing"
     method += ", stopped" if result.status is PlanStatus.STOPPED else ""
     return JudgedMoves.of(snapshot, goals, moves, result.objective, result.bound or 0.0, method)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from control.cli.exit_codes import Exit, exit_of_plan
-from control.cli.options import GoalsFile, Output, output_file
+from control.cli.options import GoalsFile, Output, PlanEffort, output_file
 from control.cli.output import Form
 
 if TYPE_CHECKING:
     from control.cli.invocation import Origin
     from control.settings.settings import Settings
+    from model.goals.effort import Effort
     from model.goals.goals import Goals, SolveLimits
     from model.snapshot.snapshot import Snapshot
     from model.snapshot.what_if import Scenario, WhatIf
@@ -51,6 +52,7 @@ def what_if(
     settings: "Settings",
     origin: "Origin",
     goals: GoalsFile = None,
+    effort: PlanEffort = None,
     out: Annotated[
         Path | None, output_file(help="Write the answer here (.json, .json.gz).")
     ] = None,
@@ -63,8 +65,10 @@ def what_if(
     from control.planning.scenario_grid import grid_of
     from control.render.text import answer_text
     from control.render.what_if_answer import what_if_text
+    from control.settings.solve_table import limits_at
     from model.errors import ConfigError
     from model.files import write_document
+    from model.goals.effort import Effort
     from model.snapshot.what_if import KIND
     from model.snapshot.what_if_grid import KIND as GRID_KIND
 
@@ -78,14 +82,21 @@ def what_if(
     )
     if grid and fewest_brokers:
         raise ConfigError("--grid and --fewest-brokers exclude each other; use only one")
+    effort = effort or settings.solve.effort
+    if effort is Effort.QUICK and (grid or fewest_brokers):
+        raise ConfigError(
+            f"{'--grid' if grid else '--fewest-brokers'} needs replica moves, and the effort quick "
+            "makes none; give --effort good"
+        )
     cells = grid_of(grid, scenario) if grid else ()
     check_file(out, GRID_KIND if grid else KIND)
     wanted = goals_of(settings, goals, origin)
     snapshot = snapshot_of(settings, origin)
     check_racks(snapshot, wanted, None)
     if cells:
-        return _grid(snapshot, cells, wanted, settings, out, output)
-    answer = _answer(snapshot, scenario, wanted, settings.solve, fewest=fewest_brokers)
+        return _grid(snapshot, cells, wanted, settings, effort, out, output)
+    limits = limits_at(settings.solve, effort)
+    answer = _answer(snapshot, scenario, wanted, limits, effort, fewest=fewest_brokers)
     if out is not None:
         write_document(out, answer.model_dump(mode="json"))
     sys.stdout.write(answer_text(answer, what_if_text, output))
@@ -97,6 +108,7 @@ def _grid(
     cells: "tuple[Scenario, ...]",
     goals: "Goals",
     settings: "Settings",
+    effort: "Effort",
     out: Path | None,
     output: Form,
 ) -> int:
@@ -107,14 +119,14 @@ def _grid(
     from control.planning.scenario_grid import solve_grid
     from control.render.text import answer_text
     from control.render.what_if_answer import grid_text
+    from control.settings.solve_table import limits_at
     from model.files import write_document
 
     goals = with_placements(goals, snapshot)
+    limits = limits_at(settings.solve, effort)
     with compose.solves(settings) as solve_all:
         answer = shown(
-            lambda observer: solve_grid(
-                snapshot, cells, goals, settings.solve, observer, solve_all
-            ),
+            lambda observer: solve_grid(snapshot, cells, goals, limits, observer, solve_all),
             kept=GRID,
         )
     if out is not None:
@@ -128,11 +140,13 @@ def _answer(
     scenario: "Scenario",
     goals: "Goals",
     limits: "SolveLimits",
+    effort: "Effort",
     *,
     fewest: bool,
 ) -> "WhatIf":
     from control.cli.input_source import plannable, with_placements
     from control.cli.progress_line import PLAN, shown
+    from control.planning.efforts import goals_at
     from control.planning.scenario_flags import judged
     from model.snapshot.what_if import lost_partitions, suppose
     from solver.solve import solve
@@ -141,9 +155,10 @@ def _answer(
     changed = suppose(snapshot, scenario)
     lost = len(lost_partitions(snapshot, changed))
     if not fewest:
-        goals = plannable(goals, changed)
-        result = shown(lambda observer: solve(changed, goals, limits, observer), kept=PLAN)
-        return judged(changed, scenario, result, lost)
+        at = goals_at(changed, plannable(goals, changed), effort)
+        result = shown(lambda observer: solve(changed, at.goals, limits, observer), kept=PLAN)
+        answer = judged(changed, scenario, result, lost)
+        return answer.model_copy(update={"reasons": (*at.notes, *answer.reasons)})
     # Added brokers may take partitions that fit nowhere now, so nothing is deferred.
     goals = with_placements(goals, changed)
     found = shown(lambda observer: fewest_brokers(changed, goals, limits, observer), kept=PLAN)

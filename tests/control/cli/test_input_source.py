@@ -13,11 +13,11 @@ from control.cli.commands.what_if import what_if
 from control.cli.invocation import Origin
 from control.cli.output import Form
 from control.settings.settings import Settings
+from control.settings.solve_table import SolveTable
 from model.errors import GuardrailRefused
-from model.goals.goals import SolveLimits
 from tests.support.cluster_files import write_cluster_files
 
-SETTINGS = Settings(solve=SolveLimits(work=1.0))
+SETTINGS = Settings(solve=SolveTable(work=1.0))
 PART = "id,rack\n1,a\n2,b\n3,\n"
 FULL = "id,rack\n1,a\n2,b\n3,c\n"
 NO_RACKS = "rack_rule = 'off'\n"

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from control import compose
 from control.loop.decision_file import read_decisions
 from control.loop.loop import RETRY_S, Loop
 from control.loop.policy import Decision
@@ -22,6 +23,8 @@ from control.planning.background_call import AtOnce
 from control.planning.planner import Planner
 from control.settings.auto_limits import CONSERVATIVE, EAGER, AutoLimits, refusals, spent_of
 from control.settings.schedule_table import MaintenanceWindow, ScheduleTable
+from control.settings.settings import Settings
+from control.settings.solve_table import SolveTable
 from control.settings.trigger_table import Response, TriggerTable
 from executor.journal.run_history import RunUsage
 from executor.journal.run_journal import RunJournal
@@ -34,6 +37,7 @@ from model.errors import (
     RightsMissing,
 )
 from model.exchange.offline_snapshot import ClusterFiles, read_cluster
+from model.goals.effort import Effort
 from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId, TopicName
 from model.plan.plan import Plan
@@ -66,8 +70,16 @@ from tests.support.control.loop_parts import (
     with_header,
     with_state,
 )
+from tests.support.model import clusters
 from tests.support.paths import CASES
 from tests.support.tui.terminals import LONG_S
+
+
+def replicated(loads: list[tuple[float, float]]) -> Snapshot:
+    """Two brokers with a replica of each partition, all led by the first."""
+    state = clusters.snapshot(clusters.brokers(2), [(1, 2)] * len(loads), loads)
+    return with_header(state, cluster_id="cluster-one", taken_at_ms=START_MS)
+
 
 UNEVEN = cluster([2] * 8, [MB] * 8)
 LEVEL = cluster([1, 2, 3], [MB] * 3)
@@ -125,6 +137,7 @@ def build(tmp_path: Path) -> Build:
         dead_broker_after_s: float = 3600.0,
         triggers: TriggerTable = BY_DEFAULT,
         schedule: ScheduleTable = ALWAYS,
+        effort: Effort = Effort.GOOD,
     ) -> Bench:
         observer = CannedObserver(list(snapshots))
         executor = RecordingExecutor(on_execute)
@@ -137,6 +150,7 @@ def build(tmp_path: Path) -> Build:
             dead_broker_after_s=dead_broker_after_s,
             triggers=triggers,
             schedule=schedule,
+            effort=effort,
             decisions_dir=tmp_path,
         )
         parts = loop_parts(
@@ -394,6 +408,45 @@ def test_a_dead_broker_that_is_asked_about_is_not_emptied_by_other_plans(build: 
         assert plan is not None
         assert sum(11 in move.replicas_before for move in plan.moves) == 22
     assert bench.executor.plans == []
+
+
+def test_auto_with_quick_effort_changes_leaders_only(build: Build) -> None:
+    led_by_one = replicated([(MB, 9 * MB)] * 6)
+    bench = build(led_by_one, mode=Mode.AUTO, effort=Effort.QUICK)
+    with bench.loop as loop:
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+    (plan,) = bench.executor.plans
+    assert plan.leader_changes == 3
+    assert not any(move.added for move in plan.moves)
+
+
+def test_auto_with_quick_effort_says_what_it_does_not_repair(build: Build) -> None:
+    bench = build(
+        one_of_twelve_dead(), mode=Mode.AUTO, effort=Effort.QUICK, dead_broker_after_s=0.0
+    )
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.NO_PLAN), LONG_S)
+        words = "22 partitions that would have to leave broker 11 (dead) stay"
+        assert any(words in line.text for line in loop.view.log)
+    assert bench.executor.plans == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "limits", "expected"),
+    [
+        (Mode.AUTO, EAGER, Effort.BEST),
+        (Mode.AUTO, EAGER.model_copy(update={"effort": Effort.QUICK}), Effort.QUICK),
+        (Mode.APPROVE, EAGER.model_copy(update={"effort": Effort.QUICK}), Effort.BEST),
+    ],
+)
+def test_the_effort_of_a_policy_takes_precedence_in_auto(
+    tmp_path: Path, mode: Mode, limits: AutoLimits, expected: Effort
+) -> None:
+    settings = Settings(
+        bootstrap_server="127.0.0.1:1", state_dir=tmp_path, solve=SolveTable(effort=Effort.BEST)
+    )
+    loop = compose.loop(settings, mode=mode, limits=limits)
+    assert loop.settings.effort is expected
 
 
 def test_a_plan_for_a_dead_broker_is_offered_to_a_person_at_once(build: Build) -> None:

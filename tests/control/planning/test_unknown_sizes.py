@@ -12,6 +12,7 @@ from control.cli.output import Form
 from control.render.plan_text import forecast_text
 from control.settings.auto_limits import CONSERVATIVE, refusals, tightened
 from control.settings.settings import Settings
+from control.settings.solve_table import SolveTable
 from executor.schedule.estimate import forecast
 from executor.schedule.throughput import Pace
 from executor.timing import RunLimits
@@ -47,7 +48,7 @@ def planned(origin: Origin, goals: Goals | None = None, storage: StorageKind | N
 def test_plan_and_frontier_report_unknown_sizes(
     origin: Origin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = Settings(solve=WORK)
+    settings = Settings(solve=SolveTable(work=WORK.work))
     for output in (Form.TABLE, Form.JSON):
         plan(settings=settings, origin=origin, output=output)
     text, _, document = capsys.readouterr().out.partition("\n{")

@@ -60,7 +60,7 @@ def test_unknown_limits_are_named_with_the_known_ones() -> None:
 
 def test_no_limit_of_a_run_has_a_default() -> None:
     optional = {n for n, f in AutoLimits.model_fields.items() if not f.is_required()}
-    assert optional == {"partitions", "runs_per_day", "bytes_per_day"}
+    assert optional == {"partitions", "runs_per_day", "bytes_per_day", "effort"}
 
 
 def test_a_day_allows_at_least_one_run() -> None:

@@ -12,6 +12,7 @@ from control.cli.invocation import Origin
 from control.cli.output import Form
 from control.render.frontier_svg import frontier_svg
 from control.settings.settings import Settings
+from control.settings.solve_table import SolveTable
 from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.files import rounded
@@ -24,7 +25,7 @@ from tests.support.paths import FIXTURES
 from tests.support.solver.exact_oracle import Row, broker, cluster
 from tests.support.solver.zipf_clusters import synthetic
 
-SETTINGS = Settings(solve=SolveLimits(work=4.0))
+SETTINGS = Settings(solve=SolveTable(work=4.0))
 
 
 def ask(
@@ -54,15 +55,15 @@ def test_one_point_is_always_the_plan_of_the_plan_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int, objective: ObjectiveKind
 ) -> None:
     """With too small a search budget for a proof, so that other searches may differ."""
-    settings = Settings(solve=SolveLimits(work=0.2, gap=0.0), goals=Goals(objective=objective))
+    settings = Settings(solve=SolveTable(work=0.2, gap=0.0), goals=Goals(objective=objective))
     file = tmp_path / "snapshot.json"
     write_snapshot(file, synthetic(6, 60, rf=2, racks=2, seed=seed))
     snapshot = read_snapshot(file)
-    plan = solve(snapshot, settings.goals, settings.solve).best
+    plan = solve(snapshot, settings.goals, settings.solve.limits).best
     assert plan is not None
     ask(Form.JSON, settings, file)
     output = Frontier.model_validate(json.loads(capsys.readouterr().out), strict=False)
-    assert output.limits == settings.solve
+    assert output.limits == settings.solve.limits
     assert output.chosen is not None
     point = output.points[output.chosen]
     assert point.bytes_to_copy == bytes_of(plan.moves)

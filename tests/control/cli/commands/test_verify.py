@@ -13,6 +13,7 @@ from control.cli.exit_codes import Exit
 from control.cli.invocation import Origin
 from control.cli.output import Form
 from control.settings.settings import Settings
+from control.settings.solve_table import SolveTable
 from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.exchange.reassignment import write_reassignment_json
@@ -40,7 +41,7 @@ def verify(folder: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tu
     ) -> tuple[int, Answer]:
         code = verify_plan(
             folder / name if name else None,
-            settings=Settings(solve=WORK),
+            settings=Settings(solve=SolveTable(work=WORK.work)),
             origin=Origin(snapshot=folder / snapshot),
             reassignment=folder / reassignment if reassignment else None,
             election=folder / election if election else None,
@@ -146,7 +147,9 @@ def test_the_gain_of_a_move_that_makes_balance_worse_is_confirmed(
     )
     origin, plan = Origin(snapshot=tmp_path / "s.json"), tmp_path / "plan.json"
     pinned = {"topics": {"regex": (".*",)}, "partitions": (0, 1), "brokers": (2,)}
-    settings = Settings(goals=goals(objective="band", pins=(pinned,)), solve=WORK)
+    settings = Settings(
+        goals=goals(objective="band", pins=(pinned,)), solve=SolveTable(work=WORK.work)
+    )
     write_snapshot(tmp_path / "s.json", snapshot)
     make_plan(settings=settings, origin=origin, out=plan)
     (move,) = read_plan(plan).moves
@@ -221,7 +224,7 @@ def test_nothing_to_verify_is_a_usage_error(verify: Verify) -> None:
 def test_the_table_lists_unchecked_claims(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = verify_plan(
         folder / "plan.json",
-        settings=Settings(solve=WORK),
+        settings=Settings(solve=SolveTable(work=WORK.work)),
         origin=Origin(snapshot=folder / "uneven.json"),
     )
     text = capsys.readouterr().out
@@ -238,7 +241,7 @@ def test_a_plan_with_a_dead_broker_names_deferred_partitions_and_is_verified(
     rows = [Row(replicas=(1,))] * 6
     snapshot = small([broker(1), broker(2), dead], [*rows, Row(replicas=(1, 2, 3))])
     origin, plan = Origin(snapshot=tmp_path / "s.json"), tmp_path / "plan.json"
-    settings = Settings(goals=goals(), solve=WORK)
+    settings = Settings(goals=goals(), solve=SolveTable(work=WORK.work))
     write_snapshot(tmp_path / "s.json", snapshot)
     code = make_plan(settings=settings, origin=origin, out=plan, detailed_exitcode=True)
     assert code == Exit.MOVES_PROPOSED

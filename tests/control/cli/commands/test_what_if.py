@@ -11,14 +11,14 @@ from control.cli.exit_codes import Exit
 from control.cli.invocation import Origin
 from control.cli.output import Form
 from control.settings.settings import Settings
+from control.settings.solve_table import SolveTable
 from model.errors import ConfigError
-from model.goals.goals import SolveLimits
 from model.snapshot.what_if import WhatIf
 from model.snapshot.what_if_grid import WhatIfGrid
 from tests.support.paths import FIXTURES
 
 TUTORIAL = Origin(snapshot=FIXTURES / "tutorial.json")
-SETTINGS = Settings(solve=SolveLimits(work=2.0))
+SETTINGS = Settings(solve=SolveTable(work=2.0))
 
 
 def ask(output: Form = Form.TABLE, out: Path | None = None, **question: Any) -> int:
