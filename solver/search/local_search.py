@@ -22,6 +22,7 @@ from solver.kernels.problem_arrays import (
 )
 from solver.kernels.rounding import place_forced, place_single_replicas, round_relaxed
 from solver.problem.placement import NOTHING, is_allowed
+from solver.search.coarse_to_fine import levels, passes, starts_coarse
 from solver.search.configuration_annealing import anneal_configurations
 from solver.search.dual import Relaxation, solve_relaxation, warm_up
 from solver.search.neighbourhoods import Arm, Neighbourhoods, largest_first
@@ -74,6 +75,12 @@ OPENING_SHARE: Final = 0.2
 
 OPENING_EFFORT: Final = 100_000
 """Steps per item in it, a tenth of this with many items (`anneal`)."""
+
+COARSE_SHARE: Final = 0.5
+"""Share of the search budget for a start from coarse to fine, with large partitions."""
+
+UNLIMITED: Final = 1_000_000_000
+"""Steps per item where the arm alone limits them."""
 
 OPENING_HOT: Final = 0.12
 """Its initial temperature, in costs of a move; with more it forgets its start."""
@@ -165,7 +172,10 @@ def _search_within(local: LocalSearch, work: float) -> bool:
         # lead into worse plans than the arms find.
         _anneal_configurations(local, search.work + CONFIGURATIONS_SHARE * (end - search.work))
     else:
-        local.state = _better_start(local, home, local.state)
+        if starts_coarse(local.columns):
+            _start_coarse(local, home, COARSE_SHARE * work)
+        else:
+            local.state = _better_start(local, home, local.state)
         offer(local)
         _branch_on_large(local, work)
     _open_wide(local, work)
@@ -176,6 +186,25 @@ def _search_within(local: LocalSearch, work: float) -> bool:
         if search.near_enough or search.over(end):
             break
     return True
+
+
+def _start_coarse(local: LocalSearch, home: State, work: float) -> None:
+    """Anneal from home, from large partitions to small ones; keep what is better than before."""
+    search, c, price = local.search, local.columns, local.relaxation.price
+    best = local.state
+    count, steps = passes(c, price, int(work / WORK_PER_STEP))
+    for _ in range(count):
+        if search.near_enough or search.over():
+            break
+        local.state = copied(home)
+        for arm in levels(c, price, steps):
+            if search.over():
+                break
+            _anneal_once(local, arm, UNLIMITED, 0)
+        offer(local)
+        best = min(best, local.state, key=lambda s: objective(c, s))
+    local.state = best
+    local.around.forget()
 
 
 def _open_wide(local: LocalSearch, work: float) -> None:

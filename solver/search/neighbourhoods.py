@@ -51,6 +51,9 @@ its load (docs/explanation/solving.md), so smaller partitions cannot pay for the
 MOST_LARGE_ROWS: Final = 2_000
 """Rows, largest first, that may be moved to any broker."""
 
+MOST_LARGE_PAIRS: Final = 8_000_000
+"""Pairs of such a row and broker where an arm has its own size; nine bytes each."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
@@ -64,6 +67,11 @@ class Arm:
     """Initial temperature, in costs of a move."""
     most_steps: int = MOST_STEPS
     """Steps of one annealing at most."""
+    cold: float = LAST_TEMPERATURE
+    """Final temperature, in costs of a move."""
+    size: float | None = None
+    """Load of the smallest large partition, as a share of a broker's mean; None for the least
+    whose move can pay. Without `reduced_cost` only."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,12 +96,16 @@ class Neighbourhoods:
         """(B, K) dual prices that candidates are found at; None for the relaxation's."""
         self.work = 0.0
         """Work units spent on finding candidates."""
-        self._workspaces: dict[tuple[float | None, int], ArmWorkspace] = {}
-        """By reduced cost and number of brokers of an arm."""
+        self._workspaces: dict[tuple[float | None, float | None, int], ArmWorkspace] = {}
+        """By reduced cost, size and number of brokers of an arm."""
 
     def follow(self, guide: Floats) -> None:
         """Find candidates at the dual prices `guide`, (B, K), from now on."""
         self._guide, self._workspaces = guide, {}
+
+    def forget(self) -> None:
+        """Free the memory of all candidates; they are found again when needed."""
+        self._workspaces = {}
 
     def anneal(
         self, state: State, arm: Arm, effort: int, turn: int, most: int
@@ -114,7 +126,7 @@ class Neighbourhoods:
         subsets = [brokers[g::groups].astype(np.int64) for g in range(groups)]
         seeds = self._rng.integers(1, 2**63, groups, dtype=np.uint64)
         mine = _split_candidates(c, state, ready.candidates, subsets, turn)
-        heat = arm.hot * r.price, LAST_TEMPERATURE * r.price
+        heat = arm.hot * r.price, arm.cold * r.price
         done = np.zeros((groups, 2))
         each = max(1, min(arm.most_steps, most // groups))
 
@@ -147,28 +159,31 @@ class Neighbourhoods:
 
     def _ready(self, arm: Arm) -> ArmWorkspace:
         """Return an arm's workspace; arms that differ only in temperature share one."""
-        key = arm.reduced_cost, arm.brokers
+        key = arm.reduced_cost, arm.size, arm.brokers
         found = self._workspaces.get(key)
         if found is None:
-            candidates = self._candidates(arm.reduced_cost)
+            candidates = self._candidates(arm)
             spaces: SimpleQueue[AnnealingScratch] = SimpleQueue()
-            for _ in range(THREADS):
-                largest = min(2 * arm.brokers, len(self._relaxation.columns.scale))
+            all_brokers = len(self._relaxation.columns.scale)
+            for _ in range(1 if arm.brokers >= all_brokers else THREADS):
+                largest = min(2 * arm.brokers, all_brokers)
                 spaces.put(new_annealing_scratch(self._relaxation.columns, candidates, largest))
             found = self._workspaces[key] = ArmWorkspace(candidates=candidates, spaces=spaces)
         return found
 
-    def _candidates(self, reduced_cost: float | None) -> Candidates:
+    def _candidates(self, arm: Arm) -> Candidates:
         """Find changes of small reduced cost, or all changes of large rows."""
         r, c = self._relaxation, self._relaxation.columns
-        rows = r.rows
+        rows, reduced_cost = r.rows, arm.reduced_cost
         if reduced_cost is None:
-            rows = largest_first(c, rows)[:MOST_LARGE_ROWS]
+            room = MOST_LARGE_ROWS if arm.size is None else MOST_LARGE_PAIRS // len(c.scale)
+            rows = largest_first(c, rows)[: max(1, room)]
         most = max(1, min(len(rows), MOST_CANDIDATE_PAIRS // len(c.scale)))
         row = np.zeros(most, np.int64)
         may = np.zeros((most, len(c.scale)), np.uint8)
         if reduced_cost is None:
-            found = large_rows(c, rows, r.price / (4 * CURABLE_DEVIATION), row, may)
+            size = r.price / (4 * CURABLE_DEVIATION) if arm.size is None else arm.size
+            found = large_rows(c, rows, size, row, may)
         else:
             within = reduced_cost * r.price
             single = c.home.shape[1] == 1
