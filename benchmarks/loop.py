@@ -74,6 +74,9 @@ class Remembered:
         """The one of this second."""
         return self.states[int(time.monotonic() - self._begun_s) % len(self.states)]
 
+    def steadiness(self) -> None:
+        """Unknown: there are no samples."""
+
     def consumer_lag(self, _topics: Collection[TopicName]) -> ConsumerLag | None:
         """No run asks for it."""
         return None

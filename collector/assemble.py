@@ -37,8 +37,12 @@ def newest_vectors(known: pa.Table, fresh: pa.Table) -> pa.Table:
 
     So a partition that is being moved, or whose broker does not answer for a moment,
     keeps its load. Both tables have the schema `VECTORS`. Rows more than `FRESH_MS`
-    older than the newest row of either table are dropped.
+    older than the newest row of either table are dropped, and known rows more than that
+    newer than all fresh ones: they are from before the clock was set back.
     """
+    if len(fresh):
+        latest_ms = pc.max(fresh["time_ms"]).as_py() + FRESH_MS
+        known = known.filter(pc.field("time_ms") <= latest_ms)
     older = known.join(
         fresh.select(["topic", "partition"]), ["topic", "partition"], None, "left anti"
     )

@@ -37,6 +37,7 @@ from model.paths import path_part
 from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, BrokerState, Snapshot
+from model.snapshot.steadiness import Steadiness
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,6 +76,7 @@ class Collector(Closing):
         self.cluster: ClusterState | None = None
         """The latest placement; None before the first metadata response."""
         self._snapshot: Snapshot | None = None
+        self._steadiness: Steadiness | None = None
         self.vectors = VECTORS.empty_table()
         """The latest load vectors, schema `VECTORS`, with the source of each figure."""
         self._recreations = TopicRecreations()
@@ -126,6 +128,10 @@ class Collector(Closing):
     def snapshot(self) -> Snapshot | None:
         """The latest snapshot, loads included; None until loads have been measured."""
         return self._snapshot
+
+    def steadiness(self) -> Steadiness | None:
+        """How steady the loads of the latest snapshot are; None where that is not known."""
+        return self._steadiness
 
     @property
     def folder(self) -> Path | None:
@@ -235,7 +241,7 @@ class Collector(Closing):
     def _sample_until_closed(self, reader: ClusterReader, probe: Probe, sink: Sink) -> None:
         due_s = time.monotonic()
         failing_since_s: float | None = None
-        batch = SampleBatch(sink)
+        batch = SampleBatch(sink, self._changing)
         while not self._closing.wait(max(0.0, due_s - time.monotonic())):
             due_s = max(due_s, time.monotonic()) + self._settings.interval_s
             try:
@@ -257,6 +263,11 @@ class Collector(Closing):
                 if now_s - failing_since_s > LOST_S:
                     raise
                 _log.info("one sample is missing: %s", exc)
+
+    def _changing(self) -> bool:
+        """Whether a load has changed within the window."""
+        steadiness = self._steadiness
+        return steadiness is not None and steadiness.changed_ms is not None
 
     def _read(self, reader: ClusterReader, probe: Probe) -> ClusterState:
         """Read the placement; add what brokers reported of their disks at the last sample."""
@@ -380,6 +391,7 @@ class Collector(Closing):
         with self._changed:
             newest = newest_vectors(self.vectors, vectors)
             self.vectors = self._recreations.own(newest)
+            self._steadiness = None if self._stream is None else self._stream.steadiness
             if len(vectors):
                 self._assemble()
             self._changed.notify_all()

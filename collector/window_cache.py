@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.parquet import read_whole, write_whole
-from collector.samples import SAMPLES
+from collector.samples import SAMPLES, not_ahead
 from collector.spark.vectors import concatenate
 
 _log = logging.getLogger("plimsoll.collector")
@@ -26,14 +26,15 @@ class WindowCache:
         self._folder, self._window_ms = folder, window_ms
         self._samples: pa.Table | None = None
 
-    def add(self, batch: int, found: pa.Table) -> pa.Table:
+    def add(self, batch: int, found: pa.Table, now_ms: int) -> pa.Table:
         """Add a batch's samples; return all samples of the window that it ends.
 
-        Both of schema `SAMPLES`. The window ends at the newest sample. The first call reads
-        the files of the previous process, and there must be a sample in either. A folder
-        that cannot be written to is only logged.
+        Both of schema `SAMPLES`. The window ends at the newest sample. Earlier samples of a
+        time after `now_ms` are from before the clock was set back, and are dropped. The first
+        call reads the files of the previous process. `found` must have a row. A folder that
+        cannot be written to is only logged.
         """
-        before = self._read() if self._samples is None else self._samples
+        before = not_ahead(self._read() if self._samples is None else self._samples, now_ms)
         together = concatenate([before, found], SAMPLES)
         since_ms = pc.max(together["time_ms"]).as_py() - self._window_ms
         self._samples = together.filter(pc.field("time_ms") >= since_ms)

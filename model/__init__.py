@@ -51,6 +51,7 @@ PUBLIC = (
     "snapshot.replication",
     "snapshot.snapshot",
     "snapshot.state_file",
+    "snapshot.steadiness",
     "snapshot.topic_report",
     "snapshot.topic_skew",
     "snapshot.what_if",

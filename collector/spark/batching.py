@@ -1,5 +1,6 @@
 """Samples on their way to Spark: few at a time at first, then several together."""
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -21,10 +22,13 @@ class Sink(Protocol):
 
 
 class SampleBatch:
-    """Hands samples to a sink, one by one at first, then several together."""
+    """Hands samples to a sink, one by one at first and in a hurry, else several together.
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
+    hurried: whether a load has just changed, so that each sample matters.
+    """
+
+    def __init__(self, sink: Sink, hurried: Callable[[], bool] = lambda: False) -> None:
+        self._sink, self._hurried = sink, hurried
         self._written = 0
         self._waiting: list[pa.Table] = []
 
@@ -35,7 +39,8 @@ class SampleBatch:
         by one again, so that each shows whether the sink has recovered.
         """
         self._waiting.append(samples)
-        if self._written >= EAGER_SAMPLES and len(self._waiting) < SETTLED_SAMPLES:
+        settled = self._written >= EAGER_SAMPLES and not self._hurried()
+        if settled and len(self._waiting) < SETTLED_SAMPLES:
             return 0
         together, self._waiting = pa.concat_tables(self._waiting), []
         written, self._written = self._written, 0

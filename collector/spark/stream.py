@@ -3,7 +3,9 @@
 Each micro-batch is decoded by columns in Spark's Python workers and joined with the
 samples of the window before it; the window then becomes load vectors in the workers
 again. Nothing is kept in Spark's own state: handing the window along costs less, and
-a batch that is repeated changes nothing, since a sample counts once.
+a batch that is repeated changes nothing, since a sample counts once. Where the load of a
+broker has changed within the window, only its samples since then count, so that loads are
+never a mixture of old and new ones.
 
 Metric topics are read by the same query. When others can be read than before, or one
 fails, the query ends and another one begins: samples go on in any case.
@@ -19,8 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from collector.history.vector_files import VectorFiles
+from collector.load_changes import load_changes
 from collector.reports.metric_topics import DECODERS
 from collector.reports.reporters import Reporters, TopicSubscription
 from collector.samples import AHEAD_MS, SAMPLES, decode, not_ahead
@@ -41,6 +45,7 @@ from collector.spark.vectors import VECTORS, Window, concatenate, load_vectors
 from collector.state_dir import discard_old
 from collector.window_cache import WindowCache
 from model.errors import DownloadFailed, ExecutionStopped, PlimsollError
+from model.snapshot.steadiness import Steadiness
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,6 +70,8 @@ _PATIENCE: Final = {
 }
 """With a metric topic: samples wait meanwhile."""
 _STOP_S: Final = 5.0
+CHANGE_WINDOW_MS: Final = 20_000
+"""Changes of load are looked for in so many samples at least, however short the window is."""
 _log = logging.getLogger("plimsoll.collector")
 
 
@@ -78,8 +85,9 @@ class SpoolSource:
         """Open the spool as an unbounded frame of records, column `value`."""
         reader = session.readStream.schema("value binary, timestamp timestamp").options(
             maxFilesPerTrigger=MOST_FILES,
-            # Without it Spark remembers the name of every file of the last week.
-            maxFileAge="1h",
+            # Without it Spark remembers the name of every file of the last week; with less,
+            # it would ignore new files after the clock was set back by an hour.
+            maxFileAge="2h",
             # A truncated file, or one of another program, is skipped.
             ignoreCorruptFiles="true",
         )
@@ -145,8 +153,11 @@ class LoadStream:
     ) -> None:
         self._session, self._job, self._history = session, job, history
         self._on_batch, self._clock = on_batch, clock
-        self._recent = WindowCache(job.checkpoint / "recent", job.window.window_ms)
+        kept_ms = max(job.window.window_ms, CHANGE_WINDOW_MS)
+        self._recent = WindowCache(job.checkpoint / "recent", kept_ms)
         self._query: StreamingQuery | None = None
+        self.steadiness: Steadiness | None = None
+        """How steady the loads of the newest batch are; None with too few samples."""
         self._stopping = threading.Event()
         self._busy = threading.Lock()
         self._tries = _TRIES
@@ -278,13 +289,22 @@ class LoadStream:
                 reporters.take(source, of)
         _warn_of(samples)
         found = concatenate(samples.tables, SAMPLES)
-        found = _not_ahead(found, int(1000 * self._clock()))
+        now_ms = int(1000 * self._clock())
+        found = _not_ahead(found, now_ms)
         if found.num_rows:
-            vectors = self._vectors(self._recent.add(batch, found))
+            recent = self._recent.add(batch, found, now_ms)
+            changes = load_changes(recent)
+            self.steadiness = changes.steadiness
+            vectors = self._vectors(self._newest(changes.kept(recent)))
             if reporters is not None:
                 vectors = reporters.complete(vectors)
             self._history.append(vectors, self._query_id(frame), batch)
             self._on_batch(found, vectors)
+
+    def _newest(self, samples: pa.Table) -> pa.Table:
+        """The samples of the window."""
+        since_ms = pc.max(samples["time_ms"]).as_py() - self._job.window.window_ms
+        return samples.filter(pc.field("time_ms") >= since_ms)
 
     def _vectors(self, samples: pa.Table) -> pa.Table:
         """Compute the vectors of the window that these samples fill."""

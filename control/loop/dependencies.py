@@ -25,6 +25,7 @@ from model.run import RunProgress, RunReport
 from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, RecentMove, Snapshot
+from model.snapshot.steadiness import Steadiness
 from model.stop_rules import StopRules
 
 if TYPE_CHECKING:
@@ -86,6 +87,10 @@ class Observer(Protocol):
 
     def snapshot(self) -> Snapshot | None:
         """Newest snapshot; None before loads are known."""
+        ...
+
+    def steadiness(self) -> Steadiness | None:
+        """How steady the loads of that snapshot are; None where that is not known."""
         ...
 
     def consumer_lag(self, topics: Collection[TopicName]) -> ConsumerLag | None:

@@ -237,6 +237,9 @@ class LiveObserver:
         """Available from the start."""
         return self._poll()[0]
 
+    def steadiness(self) -> None:
+        """Unknown: loads are computed, and not sampled."""
+
     def close(self) -> None:
         """Do nothing: there is no connection."""
 

@@ -79,6 +79,12 @@ def test_a_partition_without_a_fresh_vector_keeps_its_last_for_a_minute() -> Non
     assert result["net_in"].to_pylist() == [6.0]
 
 
+def test_vectors_from_before_the_clock_was_set_back_give_way() -> None:
+    known = vectors(("a", 0, 3_600_000), ("a", 1, 3_600_000))
+    result = newest_vectors(known, vectors(("a", 0, 0), net_in=6.0))
+    assert result["net_in"].to_pylist() == [6.0]
+
+
 def test_a_load_older_than_the_window_is_an_estimate() -> None:
     state = cluster(topic("a", [[1], [2]]))
     result = snapshot(state, vectors(("a", 0, 0), ("a", 1, 15_001)))

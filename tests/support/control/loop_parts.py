@@ -21,6 +21,7 @@ from model.run import MoveReport, MoveState, RunProgress, RunReport, RunState
 from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, BrokerState, Snapshot, Source
+from model.snapshot.steadiness import Steadiness
 from solver.solve import solve
 from tests.support.model import clusters
 
@@ -143,6 +144,7 @@ class CannedObserver:
     """Whether loads are known, and not only brokers."""
     lag: ConsumerLag | None = None
     asked_lag: frozenset[TopicName] = frozenset()
+    steady: Steadiness | None = None
 
     def start(self) -> None:
         self.started = True
@@ -153,6 +155,9 @@ class CannedObserver:
     def consumer_lag(self, topics: Collection[TopicName]) -> ConsumerLag | None:
         self.asked_lag = frozenset(topics)
         return self.lag
+
+    def steadiness(self) -> Steadiness | None:
+        return self.steady
 
     def brokers(self) -> tuple[Broker, ...]:
         newest = self.snapshots[0]
