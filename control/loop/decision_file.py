@@ -147,8 +147,10 @@ def earliest_change_s(facts: DecisionInputs, step: Decision, retry_in_s: float) 
                 waits.append(facts.ended_at_s - facts.loads_from_s)
         case Decision.CONFIRM if facts.needed_since_s is not None:
             waits = [facts.limits.confirm - (facts.now_s - facts.needed_since_s)]
-            if facts.was_balanced:
+            if facts.was_balanced and facts.shift.level_s is None:
                 waits.append(facts.needed_since_s - facts.loads_from_s)
+            elif facts.was_balanced:
+                waits.append(facts.shift.left_s)
             if facts.ended_at_s is not None:
                 waits.append(facts.limits.pause - (facts.now_s - facts.ended_at_s))
             waits += [facts.runs_wait_s, facts.bytes_wait_s]

@@ -18,6 +18,7 @@ from control.loop.day_limits import DAY_S, bytes_wait_s, runs_wait_s
 from control.loop.decision_file import DecisionFile, record_of
 from control.loop.decision_log import DecisionLog, run_lines
 from control.loop.dependencies import JournalledRuns, LoopParts, LoopSettings, Observer
+from control.loop.load_shift import LoadShift, level_age_s
 from control.loop.policy import Decision, DecisionInputs, after_decision, after_result, next_step
 from control.loop.previous_runs import PreviousRuns
 from control.loop.questions import PlanApproval, Question, Questions
@@ -377,12 +378,14 @@ class Loop(Closing):
         with self._changed:
             state = self._state
             state.brokers, state.replication = brokers, observer.replication()
+            state.steadiness = observer.steadiness()
             if brokers:
                 state.retry = None
                 self._enter_watched(seen)
             if seen is None or seen is state.seen:
                 return
             state.seen, now_s = seen, self._parts.steady()
+            state.seen_at_s = now_s
             state.loads_from_s = now_s - self._reach_s(seen)
             state.snapshot = with_moves(seen, self.settings.goals, self._records.moves_since)
             state.day = self._day(seen.header.cluster_id)
@@ -430,10 +433,17 @@ class Loop(Closing):
         state.needs = plan_needs(
             snapshot, goals, evaluation, given_up=state.membership.given_up(after_s, now_s)
         )
-        since = state.needed_since_s
-        state.needed_since_s = {n.reason: since.get(n.reason, now_s) for n in state.needs}
+        since, of_load_s = state.needed_since_s, now_s - self._level_age_s()
+        state.needed_since_s = {
+            n.reason: since.get(n.reason, now_s if n.repairs else of_load_s) for n in state.needs
+        }
         if all(need.repairs for need in state.needs):
             state.was_balanced = True
+
+    def _level_age_s(self) -> float:
+        """Seconds for which loads have been as they are now; 0 where that is not known."""
+        state = self._state
+        return level_age_s(state.steadiness, self._now_ms(), was_balanced=state.was_balanced)
 
     def _act(self) -> None:
         with self._changed:
@@ -465,7 +475,7 @@ class Loop(Closing):
                 inputs = self._inputs(state.snapshot, state.evaluation)
                 now_s = self._parts.steady()
                 state.answered = SolvedInputs.of(inputs, now_s, state.answered)
-                state.made_for = facts.acts
+                state.made_for, state.planned_at_s = facts.acts, now_s
                 self.proposals.begin(self._adapted)
         elif step is Decision.APPROVE and plan is not None:
             self._approve(plan, "the limits of --auto")
@@ -651,6 +661,8 @@ class Loop(Closing):
             ),
             needed_since_s=None,
             was_balanced=state.was_balanced,
+            shift=self._shift(snapshot),
+            silent_s=now_s - state.seen_at_s,
             ended_at_s=state.ended_at_s,
             plan=plan,
             outdated=bool(proposed.changes),
@@ -671,7 +683,30 @@ class Loop(Closing):
             ),
         )
         since = (state.needed_since_s.get(need.reason, now_s) for need in facts.pursued)
-        return replace(facts, needed_since_s=min(since, default=None))
+        needed_since_s = min(since, default=None)
+        return replace(
+            facts,
+            needed_since_s=needed_since_s,
+            shifted_since_plan=self._has_shifted_since_plan(now_s, needed_since_s),
+        )
+
+    def _shift(self, snapshot: Snapshot) -> LoadShift:
+        evaluation = self._state.evaluation
+        if evaluation is None or self.settings.mode is not Mode.AUTO:
+            return LoadShift()
+        goals = with_topic_placements(self.settings.goals, snapshot)
+        return LoadShift.of(self._state.steadiness, evaluation, goals)
+
+    def _has_shifted_since_plan(self, now_s: float, needed_since_s: float | None) -> bool:
+        """Whether the newest plan cannot have known the load that a plan is needed for."""
+        state = self._state
+        if state.planned_at_s is None:
+            return False
+        if needed_since_s is not None and needed_since_s > state.planned_at_s:
+            return True
+        steadiness = state.steadiness
+        changed = steadiness is not None and steadiness.changed_ms is not None
+        return changed and now_s - self._level_age_s() > state.planned_at_s
 
     # ---- events of runs, from their thread
 

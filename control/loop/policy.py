@@ -1,10 +1,11 @@
 """The loop's next step, and the phase that follows, as pure functions of its state."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum, auto
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from control.loop.load_shift import PREPARE_S, LoadShift
 from control.loop.view import Mode, Phase
 from control.planning.plan_needs import PlanNeed
 from control.planning.validate import spread_text
@@ -14,6 +15,9 @@ from model.evaluate import Evaluation
 from model.plan.plan import Plan, PlanStatus
 from model.units import seconds_text
 from solver.report.result import Result
+
+SILENCE_S: Final = 120.0
+"""Loads that are older than this decide nothing."""
 
 
 class Decision(StrEnum):
@@ -65,6 +69,12 @@ class DecisionInputs:
     """Sentence on a dead broker that may still return; empty if there is none."""
     was_balanced: bool
     """The cluster was balanced before that, so the load has shifted."""
+    shift: LoadShift = field(default_factory=LoadShift)
+    """What the newest samples say about that shift."""
+    silent_s: float = 0.0
+    """Time since the newest loads arrived."""
+    shifted_since_plan: bool = False
+    """The load has changed since the plan was made."""
     ended_at_s: float | None
     """End of the last run, None if there was none."""
     plan: Plan | None
@@ -142,9 +152,8 @@ class DecisionInputs:
 
 def next_step(facts: DecisionInputs) -> tuple[Decision, str]:
     """Return the next step, and its reason in words; empty where it is obvious."""
-    if facts.ended_at_s is not None and facts.loads_from_s < facts.ended_at_s:
-        left_s = facts.ended_at_s - facts.loads_from_s
-        return Decision.SETTLE, f"waiting {left_s:.0f} s for loads of the new placement"
+    if unknown := _unknown(facts):
+        return Decision.SETTLE, unknown
     if facts.plan_wanted:
         return Decision.PLAN, "requested by the operator"
     auto, offered = facts.mode is Mode.AUTO, facts.plan is not None and facts.plan.moves
@@ -154,13 +163,25 @@ def next_step(facts: DecisionInputs) -> tuple[Decision, str]:
         return Decision.RETRY, facts.retry
     if auto and facts.needed_since_s is not None:
         wait = _not_yet(facts, facts.needed_since_s)
-        if wait:
+        if wait and not _prepares(facts, facts.needed_since_s):
             return Decision.CONFIRM, wait
+        if wait:
+            return _plan(facts, wait)
     if facts.plan is not None and facts.plan.moves:
         return _with_plan(facts, facts.plan)
     if facts.answered and facts.fits:
         return Decision.HOLD, ""
     return _plan(facts, "; ".join(need.message for need in facts.pursued))
+
+
+def _unknown(facts: DecisionInputs) -> str:
+    """Why the newest loads decide nothing; empty where they do."""
+    if facts.mode is Mode.AUTO and facts.silent_s > SILENCE_S:
+        return f"no loads have arrived for {seconds_text(facts.silent_s)}; waiting for new ones"
+    if facts.ended_at_s is not None and facts.loads_from_s < facts.ended_at_s:
+        left_s = facts.ended_at_s - facts.loads_from_s
+        return f"waiting {left_s:.0f} s for loads of the new placement"
+    return ""
 
 
 def _at_rest(facts: DecisionInputs) -> tuple[Decision, str]:
@@ -176,6 +197,8 @@ def _with_plan(facts: DecisionInputs, plan: Plan) -> tuple[Decision, str]:
         return _plan(facts, "brokers or placement changed since the plan was made")
     if facts.mode is not Mode.AUTO:
         return Decision.OFFER, ""
+    if facts.shifted_since_plan and facts.acts:
+        return _plan(facts, "the load changed since the plan was made")
     if not facts.fits:
         return _plan(facts, "; ".join(need.message for need in facts.pursued))
     repairs = any(need.repairs for need in facts.pursued)
@@ -238,6 +261,18 @@ def _not_yet(facts: DecisionInputs, needed_since_s: float) -> str:
     return ""
 
 
+def _prepares(facts: DecisionInputs, needed_since_s: float) -> bool:
+    """Whether to plan already, since only a burst that is about to last is waited for."""
+    shift = facts.shift
+    if not facts.was_balanced or shift.level_s is None or not 0 < shift.left_s <= PREPARE_S:
+        return False
+    if (facts.answered and facts.fits) and not facts.shifted_since_plan:
+        return False
+    lasted = replace(shift, level_s=shift.level_s + shift.left_s)
+    later = replace(facts, shift=lasted, now_s=facts.now_s + shift.left_s)
+    return not _not_yet(later, needed_since_s)
+
+
 def _day_words(limit: str, wait_s: float) -> str:
     return f"{limit} is reached; the next run may start in {seconds_text(math.ceil(wait_s))}"
 
@@ -246,9 +281,11 @@ def _unconfirmed(facts: DecisionInputs, needed_since_s: float) -> str:
     """Why loads do not yet show reliably that a plan is needed; empty if they do."""
     needed_s = facts.now_s - needed_since_s
     mixed_s = needed_since_s - facts.loads_from_s
-    if facts.was_balanced and mixed_s > 0:
+    if facts.was_balanced and mixed_s > 0 and facts.shift.level_s is None:
         # A plan for a mixture of old and new loads would need a second one soon.
         return f"the load has shifted; waiting {mixed_s:.0f} s for loads since then"
+    if facts.was_balanced and (doubt := facts.shift.doubt(needed_s)):
+        return doubt
     confirm_s = facts.limits.confirm
     if needed_s < confirm_s:
         return f"out of tolerance for {needed_s:.0f} s; --auto acts after {confirm_s:.0f} s"

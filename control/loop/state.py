@@ -16,6 +16,7 @@ from model.evaluate import Evaluation
 from model.run import RunProgress, RunReport
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, Snapshot
+from model.snapshot.steadiness import Steadiness
 
 if TYPE_CHECKING:
     from executor.journal.run_history import RunUsage
@@ -38,9 +39,15 @@ class LoopState:
     retry: Retry | None = None
     seen: Snapshot | None = None
     """Newest snapshot of the observer, to recognise a newer one."""
+    seen_at_s: float = 0.0
+    """When it came, by the clock of the times below."""
     snapshot: Snapshot | None = None
     """The same with the recent moves of the journal."""
     evaluation: Evaluation | None = None
+    steadiness: Steadiness | None = None
+    """How steady the observer's newest loads are."""
+    planned_at_s: float | None = None
+    """When the newest plan of `--auto` was requested, by the clock of the times below."""
     loads_from_s: float = 0.0
     """As in `DecisionInputs`, by the same clock, as are the times below."""
     membership: Membership = field(default_factory=Membership)

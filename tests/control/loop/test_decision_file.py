@@ -15,6 +15,7 @@ from control.loop.decision_file import (
     read_decisions,
     record_of,
 )
+from control.loop.load_shift import LoadShift
 from control.loop.policy import Decision, DecisionInputs
 from control.loop.view import Mode
 from control.planning.plan_needs import PlanNeed, Reason
@@ -72,6 +73,11 @@ def test_a_decision_that_differs_in_figures_alone_is_kept_once(tmp_path: Path) -
         (Decision.CONFIRM, {}, 40.0),
         (Decision.CONFIRM, {"ended_at_s": NOW - 30}, 70.0),
         (Decision.CONFIRM, {"was_balanced": True, "loads_from_s": NOW - 75}, 55.0),
+        (
+            Decision.CONFIRM,
+            {"was_balanced": True, "needed_since_s": NOW - 60, "shift": LoadShift(level_s=2.5)},
+            8.0,
+        ),
         (Decision.SETTLE, {"ended_at_s": NOW, "loads_from_s": NOW - 15}, 15.0),
         (Decision.SETTLE, {"quiet_in_s": 7.0, "solve_in_s": 3.0}, 7.0),
         (Decision.RETRY, {}, 9.0),

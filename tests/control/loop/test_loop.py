@@ -51,6 +51,7 @@ from model.snapshot.snapshot import (
     Snapshot,
     partitions_from_rows,
 )
+from model.snapshot.steadiness import Steadiness
 from solver.report.result import Result
 from solver.search.observer import SolveObserver
 from solver.solve import solve
@@ -777,6 +778,9 @@ def test_a_failed_run_does_not_end_auto_and_is_retried_with_growing_delays(
     def fails(_plan: Plan) -> None:
         raise error
 
+    def still(*, taken_at_ms: int) -> Snapshot:
+        return cluster([2] * 8, [MB] * 8, taken_at_ms=taken_at_ms)
+
     bench = build(UNEVEN, mode=Mode.AUTO, on_execute=fails)
     plans, waits = bench.executor.plans, []
     with bench.loop as loop:
@@ -788,10 +792,10 @@ def test_a_failed_run_does_not_end_auto_and_is_retried_with_growing_delays(
             assert str(error) in loop.view.message
             wait_s = loop._state.failures.wait_s
             waits.append(wait_s)
-            bench.clock.now_s += wait_s - 1
+            later(bench, wait_s - 1, still)
             assert loop.wait(lambda view: "retrying in 1.00 s" in view.message, LONG_S)
             assert len(plans) == attempt
-            bench.clock.now_s += 600 + 2
+            later(bench, 600 + 2, still)
         assert loop.error is None
         bench.executor.on_execute = lambda _plan: None
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
@@ -1018,3 +1022,23 @@ def test_moves_of_other_records_than_journals_are_in_cooldown(tmp_path: Path) ->
     loop.turn(observer)
     assert loop.view.snapshot is not None
     assert [move.partition for move in loop.view.snapshot.header.recent_moves] == [0]
+
+
+def test_auto_acts_on_a_shift_once_it_is_no_burst(build: Build) -> None:
+    """Earlier than the window of the loads would allow, which still reaches back before it."""
+    bench = build(LEVEL, mode=Mode.AUTO)
+
+    def shifted(*, taken_at_ms: int) -> Snapshot:
+        changed_ms = START_MS + 1000
+        bench.observer.steady = Steadiness(
+            newest_ms=taken_at_ms, since_ms=START_MS - 15_000, changed_ms=changed_ms, agrees=True
+        )
+        return cluster([2] * 8, [MB] * 8, taken_at_ms=taken_at_ms)
+
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.BALANCED), LONG_S)
+        later(bench, 10, shifted)
+        assert loop.wait(lambda view: "burst" in view.message, LONG_S)
+        assert bench.executor.plans == []
+        later(bench, 2, shifted)
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)

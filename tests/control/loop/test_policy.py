@@ -6,6 +6,7 @@ import math
 import pytest
 
 from control.loop.decision_file import earliest_change_s
+from control.loop.load_shift import BURST_S, PREPARE_S, LoadShift
 from control.loop.policy import Decision, DecisionInputs, next_step
 from control.loop.view import Mode
 from control.planning.plan_needs import PlanNeed, Reason
@@ -72,6 +73,62 @@ def test_a_shifted_load_is_not_planned_from_a_mixture_of_old_and_new() -> None:
     shifted_s = NOW - 14
     assert step(was_balanced=True, needed_since_s=shifted_s) is Decision.CONFIRM
     assert step(was_balanced=True, needed_since_s=shifted_s - 1) is Decision.PLAN
+
+
+def shifted(level_s: float, **other: object) -> Decision:
+    """The decision so long after a balanced cluster's load has changed."""
+    shift = LoadShift(level_s=level_s)
+    facts: dict[str, object] = {"was_balanced": True, "shift": shift}
+    return step(**facts | {"needed_since_s": NOW - level_s, "loads_from_s": NOW - 15} | other)
+
+
+def test_a_shift_whose_begin_is_known_is_planned_before_the_window_has_passed() -> None:
+    assert shifted(BURST_S) is Decision.PLAN
+    assert shifted(BURST_S, plan=PLAN) is Decision.APPROVE
+
+
+def test_a_plan_is_prepared_but_not_executed_while_a_burst_may_end() -> None:
+    early = BURST_S - PREPARE_S
+    assert shifted(early - 0.1) is Decision.CONFIRM
+    assert shifted(early) is Decision.PLAN
+    assert shifted(early, plan=PLAN, answered=True) is Decision.CONFIRM
+    assert shifted(BURST_S - 0.1, plan=PLAN, answered=True) is Decision.CONFIRM
+
+
+@pytest.mark.parametrize(
+    "reason", [{"ended_at_s": NOW - 20, "limits": EAGER.model_copy(update={"pause": 60.0})}]
+)
+def test_no_plan_is_prepared_that_must_wait_anyway(reason: dict[str, object]) -> None:
+    assert shifted(BURST_S - 1, **reason) is Decision.CONFIRM
+
+
+def test_a_plan_from_before_the_shift_is_replaced() -> None:
+    assert shifted(BURST_S, plan=PLAN, shifted_since_plan=True) is Decision.PLAN
+    assert step(mode=Mode.APPROVE, plan=PLAN, shifted_since_plan=True) is Decision.OFFER
+
+
+@pytest.mark.parametrize(
+    "shift",
+    [
+        LoadShift(level_s=BURST_S, agrees=False),
+        LoadShift(level_s=BURST_S, uncertain="too noisy"),
+        LoadShift(level_s=BURST_S, unread="consumers"),
+    ],
+)
+def test_a_shift_in_doubt_is_not_acted_on(shift: LoadShift) -> None:
+    facts = {"was_balanced": True, "shift": shift, "needed_since_s": NOW - 20}
+    assert step(**facts, plan=PLAN) is Decision.CONFIRM
+    # At first contact nothing is known to have shifted.
+    assert step(shift=shift, plan=PLAN) is Decision.APPROVE
+
+
+def test_auto_rests_while_no_loads_arrive() -> None:
+    facts = dataclasses.replace(CALM, silent_s=600.0, plan=PLAN)
+    assert next_step(facts) == (
+        Decision.SETTLE,
+        "no loads have arrived for 10 min 00 s; waiting for new ones",
+    )
+    assert step(silent_s=600.0, mode=Mode.APPROVE, plan=PLAN) is Decision.OFFER
 
 
 def test_a_request_of_the_operator_does_not_wait_for_confirmation() -> None:

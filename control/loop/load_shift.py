@@ -1,0 +1,138 @@
+"""Whether a shift of load is there to stay, as pure functions of what the newest samples say."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from model.evaluate import Evaluation
+from model.goals.goals import Goals
+from model.ids import BrokerId
+from model.snapshot.snapshot import Count, Resource
+from model.snapshot.steadiness import Steadiness
+from model.units import percent_text, seconds_text
+
+BURST_S: Final = 10.5
+"""A burst of less than 10 s moves nothing; half a second more, since samples are a second
+apart."""
+PREPARE_S: Final = 4.0
+"""A plan is made so long before it may be executed."""
+PATIENCE_S: Final = 60.0
+"""After so long out of tolerance, `--auto` acts on loads that are neither steady nor
+certain: they may stay like this."""
+CONSUMERS_PATIENCE_S: Final = 600.0
+"""The same where only consumers that stopped or catch up bring brokers out of tolerance."""
+CONFIDENCE: Final = 2.0
+"""Standard errors of a load that an interval reaches to both sides: about 95 %."""
+_MOST_AGE_S: Final = 5.0
+_OUT: Final = frozenset({Resource.NET_OUT, Count.POTENTIAL_NET_OUT})
+_RATES: Final = frozenset({Resource.NET_IN, Resource.NET_OUT, Count.LEADER_NET_IN})
+"""Measures that are rates, so that their noise is that of the samples."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadShift:
+    """The newest change of load, as the loop's decision needs it."""
+
+    level_s: float | None = None
+    """Seconds that loads have been at their new level, by the samples; None where no change
+    was found."""
+    agrees: bool = True
+    """Whether the newest sample is at that level, too."""
+    uncertain: str = ""
+    """Why no broker is out of tolerance for certain; empty where one is."""
+    unread: str = ""
+    """Which consumers alone bring brokers out of tolerance, while they do not keep up."""
+
+    @classmethod
+    def of(cls, steadiness: Steadiness | None, evaluation: Evaluation, goals: Goals) -> "LoadShift":
+        """Collect what the samples behind a snapshot say; without them nothing holds back."""
+        if steadiness is None:
+            return cls()
+        return cls(
+            level_s=None if steadiness.changed_ms is None else steadiness.level_s,
+            agrees=steadiness.agrees,
+            uncertain=uncertain_text(evaluation, goals, steadiness.noise),
+            unread=unread_text(evaluation, goals, steadiness.unread),
+        )
+
+    def doubt(self, needed_s: float) -> str:
+        """Why a shift may still be a burst or noise; empty if it is neither.
+
+        needed_s: how long the cluster has been out of tolerance.
+        """
+        if self.unread and needed_s < CONSUMERS_PATIENCE_S:
+            return self.unread
+        if needed_s >= PATIENCE_S:
+            return ""
+        level_s = needed_s if self.level_s is None else min(needed_s, self.level_s)
+        if level_s < BURST_S:
+            return f"the load shifted {level_s:.0f} s ago; a burst may end within {BURST_S:.0f} s"
+        if not self.agrees:
+            return "the newest sample shows another load; waiting for the next one"
+        return self.uncertain
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until a change that was found is no burst any more."""
+        return 0.0 if self.level_s is None else max(0.0, BURST_S - self.level_s)
+
+
+def level_age_s(steadiness: Steadiness | None, now_ms: int, *, was_balanced: bool) -> float:
+    """Seconds for which loads have been as they are now; 0 where that is not known.
+
+    A balanced cluster has been so only since a change that was found; at first contact,
+    every sample counts. now_ms: by the observer's clock, which may have been set.
+    """
+    if steadiness is None or (was_balanced and steadiness.changed_ms is None):
+        return 0.0
+    age_s = (now_ms - steadiness.newest_ms) / 1000
+    return steadiness.level_s + min(max(age_s, 0.0), _MOST_AGE_S)
+
+
+def uncertain_text(evaluation: Evaluation, goals: Goals, noise: Mapping[BrokerId, float]) -> str:
+    """State the deviation that is nearest to certain, if noise may explain all of them.
+
+    noise: standard errors as shares of the loads. Empty where a broker is out of tolerance
+    for certain, or in a dimension that is not a rate of now, or where none is.
+    """
+    found = list(_beyond(evaluation, goals))
+    errors = [
+        CONFIDENCE * noise.get(broker, 0.0) * (1 + deviation) for _, broker, deviation, _ in found
+    ]
+    if not found or any(
+        key not in _RATES or abs(deviation) - error > tolerance
+        for (key, _, deviation, tolerance), error in zip(found, errors, strict=True)
+    ):
+        return ""
+    surest = max(range(len(found)), key=lambda at: abs(found[at][2]) - errors[at])
+    key, broker, deviation, tolerance = found[surest]
+    return (
+        f"{key} of broker {broker} deviates by {percent_text(deviation)} ± "
+        f"{percent_text(errors[surest])}, the tolerance is {percent_text(tolerance)}; "
+        "measuring further"
+    )
+
+
+def unread_text(evaluation: Evaluation, goals: Goals, unread: Collection[BrokerId]) -> str:
+    """Name the brokers whose consumers do not keep up; empty where more is out of tolerance.
+
+    unread: brokers whose groups read less or more than arrives.
+    """
+    keys = {key for key, _, _, _ in _beyond(evaluation, goals)}
+    if not unread or not keys or not keys <= _OUT:
+        return ""
+    ids = ", ".join(map(str, sorted(unread)))
+    names = f"broker {ids}" if len(unread) == 1 else f"brokers {ids}"
+    return (
+        f"consumers on {names} do not read as fast as records arrive, or catch up; "
+        f"--auto waits up to {seconds_text(CONSUMERS_PATIENCE_S)} for them"
+    )
+
+
+def _beyond(evaluation: Evaluation, goals: Goals) -> Iterator[tuple[str, BrokerId, float, float]]:
+    """Dimensions and brokers out of tolerance: key, broker, deviation, tolerance."""
+    for key, by_broker in evaluation.deviations.items():
+        tolerance = goals.tolerance_of(key.partition("@")[0]) or 1.0
+        for broker, deviation in by_broker.items():
+            if abs(deviation) > tolerance:
+                yield key, broker, deviation, tolerance

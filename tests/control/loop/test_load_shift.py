@@ -1,0 +1,106 @@
+"""Whether a shift of load is a burst, noise, or there to stay."""
+
+import dataclasses
+
+import pytest
+
+from control.loop.load_shift import (
+    BURST_S,
+    CONSUMERS_PATIENCE_S,
+    PATIENCE_S,
+    LoadShift,
+    level_age_s,
+    uncertain_text,
+    unread_text,
+)
+from model.evaluate import Evaluation, evaluate
+from model.ids import BrokerId
+from model.snapshot.steadiness import Steadiness
+from tests.support.control.loop_parts import EASY, MB, cluster
+
+NOW_MS = 1_700_000_000_000
+STEADY = Steadiness(newest_ms=NOW_MS, since_ms=NOW_MS - 15_000, changed_ms=None, agrees=True)
+SHIFTED = dataclasses.replace(STEADY, changed_ms=NOW_MS - 12_000)
+
+
+def evaluation(loads: list[float]) -> Evaluation:
+    """Three brokers with these loads tenfold: small ones are not balanced."""
+    return evaluate(cluster([1, 2, 3], [10 * load for load in loads]), EASY, ())
+
+
+def noisy(error: float) -> dict[BrokerId, float]:
+    return {BrokerId(number): error for number in (1, 2, 3)}
+
+
+def test_a_shift_is_a_burst_until_it_has_lasted() -> None:
+    assert "burst" in LoadShift(level_s=BURST_S - 0.1).doubt(30)
+    assert LoadShift(level_s=BURST_S).doubt(30) == ""
+    assert "burst" in LoadShift().doubt(BURST_S - 0.1)
+    assert LoadShift().doubt(BURST_S) == ""
+
+
+def test_a_sample_that_contradicts_the_shift_is_waited_for() -> None:
+    assert "next one" in LoadShift(level_s=BURST_S, agrees=False).doubt(30)
+
+
+def test_loads_that_are_never_steady_do_not_hold_back_for_ever() -> None:
+    wild = LoadShift(level_s=1.0, agrees=False, uncertain="noise")
+    assert wild.doubt(PATIENCE_S - 1)
+    assert wild.doubt(PATIENCE_S) == ""
+
+
+def test_consumers_are_waited_for_longer() -> None:
+    behind = LoadShift(level_s=BURST_S, unread="consumers")
+    assert behind.doubt(PATIENCE_S + 1) == "consumers"
+    assert behind.doubt(CONSUMERS_PATIENCE_S) == ""
+
+
+@pytest.mark.parametrize(("error", "certain"), [(0.0, True), (0.02, True), (0.1, False)])
+def test_noise_may_explain_a_small_deviation(error: float, certain: bool) -> None:
+    """Broker 1 is 20 % above the average; the tolerance is 10 %."""
+    text = uncertain_text(evaluation([1.2 * MB, 0.9 * MB, 0.9 * MB]), EASY, noisy(error))
+    assert (text == "") is certain
+    if text:
+        assert text.startswith("net_in of broker 1 deviates by 20.0 % ± 24.0 %")
+
+
+def test_a_doubled_load_is_certain_in_spite_of_noise() -> None:
+    assert uncertain_text(evaluation([2 * MB, MB, MB]), EASY, noisy(0.08)) == ""
+
+
+def test_too_few_samples_are_not_certain() -> None:
+    assert uncertain_text(evaluation([2 * MB, MB, MB]), EASY, noisy(float("inf")))
+
+
+def test_a_balanced_cluster_leaves_nothing_to_be_certain_of() -> None:
+    assert uncertain_text(evaluation([MB, MB, MB]), EASY, noisy(1.0)) == ""
+
+
+def test_consumers_are_no_excuse_for_uneven_producers() -> None:
+    uneven = evaluation([2 * MB, MB, MB])
+    assert uneven.deviations.keys() == {"net_in", "net_out"}
+    assert unread_text(uneven, EASY, {BrokerId(1)}) == ""
+    out = dataclasses.replace(uneven, deviations={"net_out": uneven.deviations["net_in"]})
+    assert unread_text(out, EASY, set()) == ""
+    assert unread_text(out, EASY, {BrokerId(3), BrokerId(2)}).startswith(
+        "consumers on brokers 2, 3"
+    )
+
+
+def test_without_samples_nothing_holds_back() -> None:
+    assert LoadShift.of(None, evaluation([2 * MB, MB, MB]), EASY) == LoadShift()
+
+
+def test_at_first_contact_every_sample_counts() -> None:
+    assert level_age_s(STEADY, NOW_MS, was_balanced=False) == 15
+    assert level_age_s(STEADY, NOW_MS, was_balanced=True) == 0
+    assert level_age_s(None, NOW_MS, was_balanced=False) == 0
+
+
+def test_a_balanced_cluster_is_judged_by_the_time_since_the_change() -> None:
+    assert level_age_s(SHIFTED, NOW_MS + 1000, was_balanced=True) == 13
+
+
+@pytest.mark.parametrize("set_by_ms", [-3_600_000, 3_600_000])
+def test_a_clock_that_was_set_hardly_changes_the_age(set_by_ms: int) -> None:
+    assert 12 <= level_age_s(SHIFTED, NOW_MS + set_by_ms, was_balanced=True) <= 17
