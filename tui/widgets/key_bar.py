@@ -1,7 +1,8 @@
 """The keys that apply here, in one line at the bottom."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from rich.segment import Segment
 from rich.style import Style
@@ -11,11 +12,22 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
+HELP: Final = "app.help"
+PALETTE: Final = "palette"
+OMITTED_FIRST: Final = ("screen.freeze", "table.sort", PALETTE, "table.filter", "overview.map")
+"""Keys omitted before others where not all fit, in this order."""
+OMITTED_LAST: Final = ("app.quit", "plan.solve", "run.stop", "plan.approve")
+"""Keys omitted after all others, in this order."""
+MORE: Final = "more"
+"""What the help has where keys are omitted."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Key:
     """One key as displayed."""
 
+    id: str
+    """Of its binding; empty where it has none."""
     key: str
     """The key that a click presses."""
     shown: str
@@ -31,7 +43,8 @@ class _Key:
 class KeyBar(Widget):
     """A click presses a key; the tooltip of a disabled one gives the reason.
 
-    If not all keys fit, disabled ones are omitted, the last first.
+    If not all keys fit, whole ones are omitted: disabled ones, then those that matter
+    least. The help, which lists all keys, stays, and says that there are more.
 
     Textual's Footer, which looks the same, has a widget for each key and rebuilds all
     of them at each change of focus, which costs more than handling most keys.
@@ -62,6 +75,8 @@ class KeyBar(Widget):
         active = self.screen.active_bindings
         at_palette = active.get(self.app.COMMAND_PALETTE_BINDING)
         palette = self._key(at_palette) if at_palette is not None else None
+        if palette is not None:
+            palette = replace(palette, id=PALETTE)
         firsts = {
             found.binding.action: found for found in reversed(active.values()) if found.binding.show
         }
@@ -73,6 +88,7 @@ class KeyBar(Widget):
     def _key(self, found: ActiveBinding) -> _Key:
         binding = found.binding
         return _Key(
+            binding.id or "",
             binding.key,
             self.app.get_key_display(binding),
             binding.description,
@@ -87,34 +103,29 @@ class KeyBar(Widget):
         blank = Segment(" ", base)
         segments = [s for key, _ in self._placed() for s in (blank, *self._drawn(key))]
         line = Strip(segments[1:]).adjust_cell_length(width, base)
-        if self._palette is not None:
+        if (palette := self._shown_palette()) is not None:
             edge = Segment("▏", self.get_component_rich_style("key-bar--edge"))
-            own = Strip([edge, *self._drawn(self._palette), blank])
+            own = Strip([edge, *self._drawn(palette), blank])
             line = Strip.join([line.crop(0, width - own.cell_length), own])
         return line
 
     def _placed(self) -> Iterator[tuple[_Key, int]]:
         """Each key and its start column, separated by one blank."""
         at = 0
-        for key in self._fitting():
-            yield key, at
-            at += key.width + 1
+        for key in fitting(self._keys, self._palette, self.size.width):
+            if key is not self._palette:
+                yield key, at
+                at += key.width + 1
 
-    def _fitting(self) -> list[_Key]:
-        keys = list(self._keys)
-        edge = self._palette.width + 1 if self._palette is not None else 0
-        over = sum(key.width + 1 for key in keys) + edge - self.size.width
-        for key in reversed(self._keys):
-            if over > 0 and not key.enabled:
-                keys.remove(key)
-                over -= key.width + 1
-        return keys
+    def _shown_palette(self) -> _Key | None:
+        shown = fitting(self._keys, self._palette, self.size.width)
+        return self._palette if self._palette in shown else None
 
     def _drawn(self, key: _Key) -> Iterator[Segment]:
         base = self.rich_style
         if not key.enabled:
             base += Style(dim=True)
-        if key is self._hovered:
+        if key == self._hovered:
             base += self.get_component_rich_style("key-bar--hovered", partial=True)
         own = self.get_component_rich_style("key-bar--key", partial=True)
         words = self.get_component_rich_style("key-bar--description", partial=True)
@@ -124,7 +135,7 @@ class KeyBar(Widget):
     # ---- the mouse
 
     def _at(self, x: int) -> _Key | None:
-        palette = self._palette
+        palette = self._shown_palette()
         if palette is not None and x >= self.size.width - palette.width - 1:
             return palette
         hits = (key for key, at in self._placed() if at <= x < at + key.width)
@@ -137,7 +148,7 @@ class KeyBar(Widget):
         self._hover(None)
 
     def _hover(self, key: _Key | None) -> None:
-        if key is not self._hovered:
+        if key != self._hovered:
             self._hovered = key
             self.tooltip = key.tooltip or None if key is not None else None
             self.refresh()
@@ -148,3 +159,35 @@ class KeyBar(Widget):
             self.app.simulate_key(key.key)
         elif key is not None:
             self.app.bell()
+
+
+def fitting(keys: Sequence[_Key], palette: _Key | None, width: int) -> tuple[_Key, ...]:
+    """The keys that fit into a width of so many cells, in their order; the palette last."""
+    every = [*keys, palette] if palette is not None else [*keys]
+    shown, left, more = set[_Key](), width + 1, False
+    for key in _by_weight(every):
+        # A blank after each; the palette has one before it, too, and its edge a cell.
+        needed = key.width + 1 + 2 * (key is palette)
+        if needed <= left and (key.enabled or not more):
+            shown.add(key)
+            left -= needed
+        else:
+            more |= key.enabled
+    named = (replace(k, description=MORE) if more and k.id == HELP else k for k in every)
+    return tuple(named for named, key in zip(named, every, strict=True) if key in shown)
+
+
+def _by_weight(keys: Sequence[_Key]) -> list[_Key]:
+    """The most important key first."""
+
+    def weight(key: _Key) -> int:
+        if key.id == HELP:
+            return -len(OMITTED_LAST) - 1
+        if not key.enabled:
+            return len(OMITTED_FIRST) + 1
+        if key.id in OMITTED_FIRST:
+            return len(OMITTED_FIRST) - OMITTED_FIRST.index(key.id)
+        return -1 - OMITTED_LAST.index(key.id) if key.id in OMITTED_LAST else 0
+
+    # Among equals the first one: keys of the focused part stand on the left.
+    return sorted(keys, key=weight)

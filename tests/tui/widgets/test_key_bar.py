@@ -1,5 +1,7 @@
 """The keys at the bottom."""
 
+import pytest
+
 from control.loop.view import Mode
 from tests.support.tui.app_harness import Stage, stage
 from tests.support.tui.loop_views import plan_ready, running
@@ -32,7 +34,7 @@ async def test_a_click_on_a_key_presses_it() -> None:
 
 async def test_a_click_on_the_palette_opens_it_where_keys_do_not_fit() -> None:
     async with stage(plan_ready(), size=(80, 24)) as on:
-        await on.press("2")
+        assert "? more" in _words(on)
         await _click(on, "palette")
         assert on.app.screen.is_modal
 
@@ -65,11 +67,34 @@ async def test_the_keys_are_those_of_what_has_the_focus() -> None:
 async def test_greyed_keys_are_omitted_if_not_all_fit() -> None:
     async with stage(running(), size=(80, 24), running=True) as on:
         await on.press("3")
-        assert "P Pause T Throttle X Stop run ? Help" in _words(on)
+        assert "P Pause T Throttle X Stop run ? more q Quit" in _words(on)
         assert "Approve" not in _words(on)
     async with stage(running(), size=SIZE, running=True) as on:
         await on.press("3")
         assert "Approve" in _words(on)
+
+
+@pytest.mark.parametrize("columns", [60, 71, 80, 86, 90, 104])
+async def test_no_key_is_cut_and_the_important_ones_stay(columns: int) -> None:
+    async with stage(with_frontier(), size=(columns, 24)) as on:
+        for mode in PlimsollApp.MODES:
+            on.app.action_show_mode(mode)
+            await on.settle()
+            _check_keys(on)
+
+
+def _check_keys(on: Stage) -> None:
+    line = _words(on)
+    bindings = {found.binding for found in on.app.screen.active_bindings.values()}
+    whole = {f"{on.app.get_key_display(b)} {b.description}" for b in bindings} | {"? more"}
+    left, *palette = line.split("▏")
+    while left := left.rstrip():
+        key = max((key for key in whole if left.endswith(key)), key=len, default=None)
+        assert key is not None, line
+        left = left.removesuffix(key)
+    assert palette in ([], ["^p palette "])
+    assert all(key in line for key in ("A Approve", "r Replan", "q Quit"))
+    assert ("? Help" in line) != ("? more" in line)
 
 
 async def test_in_ascii_only_the_key_of_the_help_is_a_question_mark() -> None:
