@@ -293,6 +293,7 @@ class CannedLoop:
             limits=EAGER,
             journal_dir=Path("journal"),
         )
+        self._forecasts: dict[str, Forecast] = {}
         self._subscribers: list[Callable[[LoopView], None]] = []
 
     def clock(self) -> float:
@@ -313,8 +314,10 @@ class CannedLoop:
         """No run begins."""
 
     def preview(self, plan: Plan) -> Forecast:
-        """Nothing is asked of a cluster."""
-        return forecast(plan, RunLimits(), Pace.of([]))
+        """Nothing is asked of a cluster; a plan is estimated once."""
+        if plan.hash not in self._forecasts:
+            self._forecasts[plan.hash] = forecast(plan, RunLimits(), Pace.of([]))
+        return self._forecasts[plan.hash]
 
     def acted(self, words: str) -> None:
         """Nothing is logged."""

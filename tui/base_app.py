@@ -1,12 +1,14 @@
 """The app without its content: theme, keys, notifications and help."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.app import App
 from textual.binding import Binding
 from textual.color import Color
+from textual.command import CommandPalette
 from textual.driver import Driver
 from textual.events import Event, Key, Paste
 from textual.filter import LineFilter
@@ -16,6 +18,7 @@ from textual.widgets import Input
 from control.loop.dependencies import LoopSettings
 from model.printable import printable
 from tui.keymap import checked_keys
+from tui.screens.backdrop import Palette
 from tui.screens.too_small import is_too_small
 from tui.themes import COLOUR_BLIND
 from tui.widgets.help_panel import HelpPanel
@@ -71,6 +74,10 @@ class FrameApp(App[None]):
         if typed and isinstance(self.focused, Input) and is_too_small(*self.size):
             return
         await super().on_event(event)
+
+    def action_command_palette(self) -> None:
+        if self.use_command_palette and not CommandPalette.is_open(cast("App[object]", self)):
+            self.push_screen(Palette(id="--command-palette"))
 
     def delay_update(self, delay: float = MASKED_S) -> None:
         super().delay_update(delay)

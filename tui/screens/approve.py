@@ -74,7 +74,8 @@ class ApproveScreen(NamedDialog):
 
     def on_mount(self) -> None:
         self.watch(self.app, "moment", self._arrived)
-        self._estimate()
+        # The dialog is painted first: an estimate of thousands of moves takes a second.
+        self.call_after_refresh(self._estimate)
 
     @work
     async def _estimate(self) -> None:

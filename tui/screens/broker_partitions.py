@@ -3,10 +3,10 @@
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from model.ids import BrokerId
 from tui.screen_state import Moment
+from tui.screens.backdrop import Over
 from tui.screens.reason import open_move
 from tui.viewmodel.brokers.broker_detail import detail_title
 from tui.viewmodel.brokers.broker_partitions import partitions_of_broker
@@ -17,7 +17,7 @@ from tui.widgets.table_pane import TablePane
 from tui.widgets.titles import entitle
 
 
-class BrokerPartitionsScreen(ModalScreen[None]):
+class BrokerPartitionsScreen(Over[None]):
     """The replicas of a broker as they were when it was opened; escape closes it."""
 
     BINDINGS = [Binding("escape,q", "close", "Close", id="broker.close")]

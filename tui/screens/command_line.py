@@ -5,11 +5,11 @@ from collections.abc import Callable
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from control.loop.view import LoopView
+from tui.screens.backdrop import Over
 from tui.viewmodel.cells import shorten
 from tui.viewmodel.command_names import OFFERED, command_of, completions
 
@@ -28,7 +28,7 @@ class _Names(Suggester):
         return next(iter(completions(value, self._view)), None) if value.strip() else None
 
 
-class CommandLine(ModalScreen[str]):
+class CommandLine(Over[str]):
     """Returns the action that was named; tab completes, escape closes it."""
 
     BINDINGS = [

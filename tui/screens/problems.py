@@ -5,10 +5,10 @@ from typing import cast
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from tui.host import Host
 from tui.screen_state import Moment
+from tui.screens.backdrop import Over
 from tui.viewmodel.cells import Table
 from tui.viewmodel.problem_list import opened_by, problem_table
 from tui.viewmodel.sort_filter import Wish
@@ -17,7 +17,7 @@ from tui.widgets.table_pane import TablePane
 from tui.widgets.titles import entitle
 
 
-class ProblemsScreen(ModalScreen[None]):
+class ProblemsScreen(Over[None]):
     """The partitions and brokers that the header counts; enter opens one."""
 
     BINDINGS = [Binding("escape,q", "close", "Close", id="problems.close")]

@@ -5,12 +5,13 @@ from typing import Any
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Label, Static
 
 from control.loop.view import LoopView
 from model.plan.plan import Move
 from model.units import bytes_text
+from tui.screens.backdrop import Over
 from tui.viewmodel.plan.moves import cost_line, removal_table
 from tui.viewmodel.plan.shown_plan import Shown, shown
 from tui.viewmodel.plan.wording import listed
@@ -27,7 +28,7 @@ def open_move(over: Screen[Any], view: LoopView, partition: str) -> None:
         over.notify(f"{partition} is not moved by the plan", timeout=4, markup=False)
 
 
-class ReasonScreen(ModalScreen[None]):
+class ReasonScreen(Over[None]):
     """Show one move; escape, enter or q closes it."""
 
     BINDINGS = [Binding("escape,enter,q", "close", "Close", id="reason.close")]

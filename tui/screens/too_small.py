@@ -2,8 +2,9 @@
 
 from typing import Final, TypeVar
 
-from textual.screen import ModalScreen
 from textual.widgets import Static
+
+from tui.screens.backdrop import Over
 
 T = TypeVar("T")
 LEAST_COLUMNS: Final = 60
@@ -18,7 +19,7 @@ def is_too_small(columns: int, lines: int) -> bool:
     return columns < LEAST_COLUMNS or lines < LEAST_LINES
 
 
-class Covered(ModalScreen[T]):
+class Covered(Over[T]):
     """A dialog that accepts no yes while covered; escape always answers no."""
 
     def __init__(self) -> None:
