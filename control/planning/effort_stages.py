@@ -158,6 +158,8 @@ def _ignore(_stage: EffortStage) -> None:
     pass
 
 
+FINAL: Final = (PlanStatus.OPTIMAL, PlanStatus.INFEASIBLE, PlanStatus.ALREADY_BALANCED)
+"""Outcomes of `good` that no further search changes."""
 OPTIMAL: Final = "the plan of good is proved optimal"
 KEPT: Final = "no better plan was found than that of good"
 
@@ -184,8 +186,9 @@ def solve_stages(
 def _next_stage(
     inputs: StageInputs, observer: SolveObserver, effort: Effort, good: EffortStage | None
 ) -> EffortStage:
-    if effort is Effort.BEST and good is not None and good.status is PlanStatus.OPTIMAL:
-        return replace(good, effort=effort, notes=(OPTIMAL,))
+    if effort is Effort.BEST and good is not None and good.status in FINAL:
+        notes = (OPTIMAL,) if good.status is PlanStatus.OPTIMAL else good.notes
+        return replace(good, effort=effort, notes=notes)
     wanted = goals_at(inputs.snapshot, inputs.goals, effort)
     limits = limits_at(inputs.limits, effort)
     result = inputs.planner(inputs.snapshot, wanted.goals, limits, observer, None)

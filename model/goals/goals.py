@@ -255,12 +255,16 @@ _share_unless_default: Final = Field(
 )
 
 
+MOST_SEED: Final = 2**63 - 1
+"""The largest whole number of a file."""
+
+
 class SolveLimits(FileModel):
     """When a solve ends; counted in deterministic work, so that plans repeat."""
 
     work: Annotated[float, Field(gt=0, le=MOST)] = 20.0
     """Deterministic work, about seconds of one core."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, le=MOST_SEED)] = 0
     """Seed of the search; equal seeds give equal plans."""
     gap: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-6
     """A plan this close to its bound, in units of F, is called optimal."""

@@ -15,6 +15,9 @@ from solver.problem.placement import Placement, is_allowed
 from solver.problem.problem import Problem
 from solver.search.search import PROOF_SHARE, Search
 
+SEEDS: Final = 2**31
+"""Number of seeds that CP-SAT knows; larger ones are taken modulo this."""
+
 MAX_PAIRS: Final = 20_000
 """Rows with a choice x brokers they may use, above which no exact model is built."""
 
@@ -213,6 +216,6 @@ def new_solver(limits: SolveLimits, work: float) -> cp_model.CpSolver:
     solver.parameters.num_workers = 1
     # CP-SAT would leave the process with Ctrl-C's default action: immediate death.
     solver.parameters.catch_sigint_signal = False
-    solver.parameters.random_seed = limits.seed
+    solver.parameters.random_seed = limits.seed % SEEDS
     solver.parameters.max_deterministic_time = work
     return solver

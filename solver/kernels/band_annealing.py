@@ -97,7 +97,7 @@ def new_band_scratch(
         length=np.zeros(1, np.int64),
         log=np.zeros((8 * c.home.shape[1], 3), np.int64),
         size=np.zeros(1, np.int64),
-        random=np.array([2 * seed + 0x9E3779B97F4A7C15], np.uint64),
+        random=np.array([(2 * seed + 0x9E3779B97F4A7C15) % 2**64], np.uint64),
         row=pairs[0],
         broker=pairs[1],
         start=np.searchsorted(pairs[0], np.arange(n + 1)),

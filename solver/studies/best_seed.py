@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from model.goals.goals import Goals, SolveLimits
+from model.goals.goals import MOST_SEED, Goals, SolveLimits
 from model.plan.plan import Plan, PlanStatus
 from model.snapshot.snapshot import Snapshot
 from solver.report.result import Result
@@ -29,7 +29,7 @@ def best_of_seeds(
     tasks = [
         SolveTask(
             goals=goals,
-            limits=limits.model_copy(update={"seed": limits.seed + more}),
+            limits=limits.model_copy(update={"seed": (limits.seed + more) % (MOST_SEED + 1)}),
             earlier=earlier,
         )
         for more in range(seeds)

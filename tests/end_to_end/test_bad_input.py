@@ -289,3 +289,71 @@ def test_a_cluster_of_one_broker_is_balanced() -> None:
         header["brokers"] = header["brokers"][2:]
 
     assert "level already" in snapshot(alone)[1]
+
+
+@pytest.mark.parametrize("seed", [2**31, 2**63 - 1])
+@pytest.mark.parametrize("objective", ["variance", "band"])
+def test_any_seed_gives_a_plan(seed: int, objective: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLIMSOLL_SOLVE__SEED", str(seed))
+    monkeypatch.setenv("PLIMSOLL_SOLVE__WORK", "2")
+    code, output = goals(f'objective = "{objective}"\n')
+    assert code == 0, output
+
+
+@pytest.mark.parametrize("seed", ["-1", str(2**63), str(10**30), "1.5"])
+def test_an_impossible_seed_is_named(seed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLIMSOLL_SOLVE__SEED", seed)
+    code, output = plan()
+    assert code == 2
+    assert output.startswith("plimsoll: PLIMSOLL_SOLVE__SEED: solve.seed: ")
+
+
+@pytest.mark.parametrize("work", ["0", "-1", "nan", "inf", "1e400", "1e10", "abc"])
+def test_an_impossible_search_budget_is_named(work: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLIMSOLL_SOLVE__WORK", work)
+    code, output = plan()
+    assert code == 2
+    assert output.startswith("plimsoll: PLIMSOLL_SOLVE__WORK: solve.work: ")
+    assert len(output.splitlines()) == 1
+
+
+def test_a_search_budget_of_almost_nothing_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLIMSOLL_SOLVE__WORK", "1e-300")
+    for options in ((), ("--stages",)):
+        code, output = run("plan", "--from", "describe.txt", "--loads", "loads.csv", *options)
+        assert code == 6, output
+        assert "raise the search budget" in output
+
+
+@pytest.mark.parametrize("budget", ["replica_moves = 0", "replica_moves = 1", "bytes = 1"])
+def test_budgets_below_what_must_move_are_infeasible(budget: str) -> None:
+    Path("brokers.csv").write_text(brokers("alive", "alive", "draining"))
+    code, output = goals(f"[budgets]\n{budget}\n")
+    assert code == 4
+    assert "infeasible: orders-3" in output
+    assert "broker 3 is draining" in output
+
+
+def test_as_many_replicas_as_brokers_only_change_leaders() -> None:
+    write_topic("orders", ((1, 2, 3),) * 6)
+    code, output = plan("-o", "json")
+    assert code == 0, output
+    moves = json.loads(output[output.index("{") :])["plan"]["moves"]
+    assert moves
+    assert all(sorted(m["replicas_after"]) == [1, 2, 3] for m in moves)
+
+
+def test_loads_of_any_size_are_planned_together() -> None:
+    Path("loads.csv").write_text(loads("orders", ["1", "1e15", "1e3", "1e9", "1e12"]))
+    code, output = plan()
+    assert code == 0, output
+
+
+def test_a_cluster_pinned_in_place_stays() -> None:
+    pins = [
+        f'[[pins]]\ntopics = {{ exact = ["orders"] }}\npartitions = [{i}]\nbrokers = {list(on)}\n'
+        for i, on in enumerate(PLACES)
+    ]
+    code, output = goals("[budgets]\nleader_changes = 0\n" + "".join(pins))
+    assert code == 0, output
+    assert "no improvement worth its cost" in output

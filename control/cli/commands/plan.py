@@ -173,7 +173,10 @@ def _refuse_single(given: dict[str, object]) -> None:
 
 
 def _stages(settings: "Settings", snapshot: "Snapshot", goals: "Goals", output: Form) -> int:
-    """Print what each effort reaches; INCOMPLETE if stopped before the last."""
+    """Print what each effort reaches.
+
+    The exit code is that of the plan of `best`; INCOMPLETE if stopped before it.
+    """
     from control import compose
     from control.cli.progress_line import STAGES, shown
     from control.planning.effort_stages import StageInputs, solve_stages
@@ -181,7 +184,6 @@ def _stages(settings: "Settings", snapshot: "Snapshot", goals: "Goals", output: 
     from control.render.effort_table import stages_answer, stages_text
     from control.render.text import json_text
     from model.goals.effort import Effort
-    from model.plan.plan import PlanStatus
 
     inputs = StageInputs(
         snapshot=snapshot,
@@ -193,9 +195,9 @@ def _stages(settings: "Settings", snapshot: "Snapshot", goals: "Goals", output: 
     found = shown(lambda observer: solve_stages(inputs, observer), kept=STAGES)
     text = json_text(stages_answer(found)) if output is Form.JSON else stages_text(found)
     sys.stdout.write(text)
-    if all(stage.status is PlanStatus.INFEASIBLE for stage in found):
-        return Exit.INFEASIBLE
-    return Exit.DONE if len(found) == len(Effort) else Exit.INCOMPLETE
+    if len(found) < len(Effort) or found[-1].status is None:
+        return Exit.INCOMPLETE
+    return exit_of_plan(found[-1].status) or Exit.DONE
 
 
 def _earlier(path: Path, snapshot: "Snapshot") -> "Plan":
