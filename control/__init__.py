@@ -7,6 +7,7 @@ PUBLIC = (
     "loop.run_lag",
     "loop.view",
     "planning.frontier_points",
+    "planning.plan_gain",
     "planning.plan_overrides",
     "planning.plan_view",
     "planning.scenario_flags",

@@ -194,6 +194,7 @@ class PlimsollApp(Host):
             interrupted=self._engine.previous_runs.interrupted,
             estimate=self._estimate_of(view),
             approved=self._estimate_of_run(view),
+            effort=self._engine.settings.effort,
             keys=self._engine.settings.keys,
         )
 

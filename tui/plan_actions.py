@@ -34,6 +34,14 @@ PLAN_KEYS = [
         id="plan.goals",
     ),
     Binding(
+        "E",
+        "next_effort",
+        "Effort",
+        tooltip="Plan at the next effort: quick changes leaders only, good, best searches longest",
+        show=False,
+        id="plan.effort",
+    ),
+    Binding(
         "f",
         "frontier",
         "Frontier",

@@ -7,6 +7,7 @@ from control.loop.view import LoopView
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import AskedRate
 from executor.schedule.estimate import Forecast
+from model.goals.effort import Effort
 from model.goals.goals import Goals
 from model.run import RunReport
 from model.stop_rules import StopRules
@@ -44,5 +45,7 @@ class Moment:
     """What the plan's run would take; None while that is not known."""
     approved: Forecast | None = None
     """The same of the plan that the run executes, as it was approved."""
+    effort: Effort = Effort.GOOD
+    """How far plans go."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """Keys redefined by the user, by binding id."""

@@ -600,8 +600,8 @@ class Loop(Closing):
         return self._at_effort(snapshot, goals)
 
     def _at_effort(self, snapshot: Snapshot, goals: Goals) -> Goals:
-        """The goals at the configured effort; warns of what that leaves."""
-        found = goals_at(snapshot, goals, self.settings.effort)
+        """The goals at the chosen or configured effort; warns of what that leaves."""
+        found = goals_at(snapshot, goals, self.proposals.effort or self.settings.effort)
         for note in found.notes:
             self.warn(note)
         return found.goals

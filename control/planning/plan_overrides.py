@@ -7,6 +7,7 @@ from typing import Final
 
 from control.planning.topic_mode import goals_for
 from model.errors import ConfigError
+from model.goals.effort import Effort
 from model.goals.goals import Goals, Pin, Stay
 from model.goals.topic_placement import with_topic_placements
 from model.ids import PartitionId, TopicName
@@ -30,6 +31,8 @@ class PlanOverrides:
     """Goals in place of the configured ones."""
     cut: FrontierPoint | None = None
     """The chosen point of the frontier."""
+    effort: Effort | None = None
+    """How far plans go, in place of the configured effort."""
     before: "PlanOverrides | None" = field(default=None, compare=False, repr=False)
     """The overrides before the last request."""
 
@@ -45,6 +48,10 @@ class PlanOverrides:
     def with_goals(self, goals: Goals) -> "PlanOverrides":
         """Replace the goals; a point chosen under others no longer applies."""
         return replace(self, goals=goals, cut=None, before=self)
+
+    def at_effort(self, effort: Effort | None) -> "PlanOverrides":
+        """Choose how far plans go; None: as configured."""
+        return replace(self, effort=effort, before=self)
 
     def cut_at(self, point: FrontierPoint) -> "PlanOverrides":
         """Choose a point of the frontier."""
@@ -64,6 +71,8 @@ class PlanOverrides:
         found = [f"plan only topic {t}" for t in self.topics if t not in other.topics]
         if self.goals != other.goals:
             found.append("edit the goals")
+        if self.effort != other.effort:
+            found.append(f"plan at the effort {self.effort or 'configured'}")
         if self.cut is not None and self.cut != other.cut:
             moves = count_text(self.cut.moves, "new replica")
             found.append(f"choose the point of the frontier with {moves}")
@@ -90,7 +99,7 @@ class PlanOverrides:
 
     def after_a_run(self) -> "PlanOverrides":
         """The overrides that remain in force after a run."""
-        return replace(self, topics=(), cut=None, before=None)
+        return replace(self, topics=(), cut=None, effort=None, before=None)
 
     def goals_for(self, configured: Goals, snapshot: Snapshot) -> Goals:
         """The configured goals with these overrides.
@@ -115,6 +124,8 @@ class PlanOverrides:
         found = [f"only topic {topic}" for topic in self.topics]
         if self.goals is not None:
             found.append("session goals")
+        if self.effort is not None:
+            found.append(f"effort {self.effort}")
         if self.cut is not None:
             found.append(f"frontier point with {count_text(self.cut.moves, 'new replica')}")
         found += [f"{partition} excluded" for partition in self.stay]

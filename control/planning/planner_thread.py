@@ -19,7 +19,9 @@ from control.planning.planner import Planner
 from control.planning.scenario_flags import judged
 from control.planning.snapshot_changes import basis, changes
 from control.planning.validate import refuse_broken
+from control.settings.solve_table import limits_at
 from model.errors import ConfigError, PlimsollError
+from model.goals.effort import Effort
 from model.goals.goals import Goals, SolveLimits
 from model.goals.topic_placement import with_topic_placements
 from model.plan.plan import Plan
@@ -243,6 +245,11 @@ class Proposals:
         return made.plan if made is not None else None
 
     @property
+    def effort(self) -> Effort | None:
+        """The effort that the operator chose; None for the configured one."""
+        return self._asks.effort
+
+    @property
     def shown(self) -> tuple[Plan | None, PlanningView]:
         """The plan, and what the screen shows beside it, at one moment."""
         with self._lock:
@@ -293,13 +300,14 @@ class Proposals:
             self._asks = self._asks.fitting(snapshot)
             goals = adapt(snapshot, self._asks.goals_for(self._goals, snapshot))
             self.wanted = self._given_up = False
-            made, earlier = self._editable(snapshot), self.plan
+            made, earlier, effort = self._editable(snapshot), self.plan, self._asks.effort
+            limits = self._limits if effort is None else limits_at(self._limits, effort)
 
             def solve(progress: SolveProgress) -> SolvedPlan:
                 edited = None if made is None else _without_removed(made, goals)
                 if made is not None and edited is not None:
                     return edited, made.snapshot
-                result = self._planner(snapshot, goals, self._limits, progress, earlier)
+                result = self._planner(snapshot, goals, limits, progress, earlier)
                 refuse_broken(snapshot, result.best)
                 return result, snapshot
 

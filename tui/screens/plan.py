@@ -9,6 +9,7 @@ from textual.widgets import ContentSwitcher
 from control.cli.console import in_browser
 from control.render.plan_export import folder_of, shell_commands, write_answer, write_files
 from model.errors import PlimsollError
+from model.goals.effort import Effort
 from model.ids import BrokerId
 from tui.host import Host
 from tui.loop_port import Asking
@@ -149,6 +150,14 @@ class PlanScreen(LiveScreen):
             submit=submit,
             done="Replan",
         )
+
+    def action_next_effort(self) -> None:
+        """Plan at the next effort."""
+        asks, configured = self._now.view.proposed.asks, self._now.effort
+        efforts = tuple(Effort)
+        after = efforts[(efforts.index(asks.effort or configured) + 1) % len(efforts)]
+        chosen = asks.at_effort(None if after is configured else after)
+        self._request(lambda: self._asking.ask(chosen), f"planning at the effort {after}")
 
     def action_use_best(self) -> None:
         """End the search with the best plan so far."""

@@ -84,6 +84,7 @@ OF_THE_REAL = (
     "pin_partition",
     "take_back",
     "edit_goals",
+    "next_effort",
     "frontier",
     "choose",
     "plan_topic",

@@ -13,6 +13,7 @@ from tui.viewmodel.brokers.headline import balance_line, over_capacity, worst_of
 from tui.viewmodel.cells import Cell, Role, Span, cell, flow, plain, shorten, shorten_words
 from tui.viewmodel.disabled_reasons import refusal
 from tui.viewmodel.plan.shown_plan import WHAT_IF
+from tui.viewmodel.plan.stages import quick_text
 from tui.viewmodel.run.progress import ACTIVE, share_done
 from tui.viewmodel.staleness import age_s, is_stale, ticking
 
@@ -205,6 +206,9 @@ def _plan_ready(plan: Plan, moment: Moment, width: int) -> tuple[Cell, ...]:
     used, items = len(word.text) + len(text), _keys(moment)
     if used + len(effect) <= width:
         text, used = text + effect, used + len(effect)
+    quick, keys_used = quick_text(plan), sum(len(plain(item)) + 2 for item in items)
+    if quick and used + len(quick) + 5 + keys_used <= width:
+        text, used = f"{text}  or {quick}", used + len(quick) + 5
     words = Span(shorten_words(text, width - len(word.text)))
     while items and used + sum(len(plain(item)) + 2 for item in items) > width:
         items = items[:-1]

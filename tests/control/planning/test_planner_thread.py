@@ -16,7 +16,9 @@ from control.planning.plan_overrides import PlanOverrides
 from control.planning.plan_view import TracedFrontier, WhatIfView
 from control.planning.snapshot_changes import changes
 from control.session_recording.recorder import ScreenRecorder
+from control.settings.solve_table import limits_at
 from model.errors import ConfigError, GuardrailRefused, PlanOutdated, PlimsollError
+from model.goals.effort import Effort
 from model.goals.goals import Goals, Pin, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
 from model.names import Names
@@ -65,6 +67,7 @@ class HeldPlanner:
     held: bool = False
     fault: PlimsollError | None = None
     asked: list[tuple[Snapshot, Goals]] = field(default_factory=list)
+    limits: list[SolveLimits] = field(default_factory=list)
     waits: threading.Event = field(default_factory=threading.Event)
     never: threading.Event = field(default_factory=threading.Event)
 
@@ -76,6 +79,7 @@ class HeldPlanner:
         observer: SolveObserver,
         earlier: Plan | None,
     ) -> Result:
+        self.limits.append(limits)
         self.asked.append((snapshot, goals))
         if self.fault is not None:
             raise self.fault
@@ -215,6 +219,20 @@ def test_undo_restores_exactly_the_previous_plan(bench: Bench) -> None:
     assert len(bench.planner.asked) == solves
     bench.loop.approve(plans[0].hash, by="ann")
     assert bench.loop.wait(lambda _: bench.executor.plans == [plans[0]], MANY_S)
+
+
+def test_an_effort_has_goals_and_limits_of_its_own_and_undo_ends_it(bench: Bench) -> None:
+    before = bench.ready()
+    for effort in (Effort.QUICK, Effort.BEST):
+        number = len(bench.planner.asked)
+        bench.loop.proposals.ask(PlanOverrides().at_effort(effort))
+        assert bench.loop.wait(lambda _, n=number: len(bench.planner.asked) > n, MANY_S)
+        _, goals = bench.planner.asked[-1]
+        assert (goals.budgets.replica_moves == 0) == (effort is Effort.QUICK)
+        assert bench.planner.limits[-1] == limits_at(bench.planner.limits[0], effort)
+        bench.loop.proposals.undo()
+        assert bench.loop.view.plan is before
+        assert bench.loop.view.proposed.asks == PlanOverrides()
 
 
 def test_undo_restores_the_plan_from_before_a_request_that_was_not_answered(bench: Bench) -> None:

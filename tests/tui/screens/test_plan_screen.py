@@ -12,10 +12,11 @@ from control.loop.view import LoopView, Mode
 from control.planning.plan_overrides import PlanOverrides
 from control.planning.plan_view import PlanningView, Solving
 from model.errors import ConfigError
+from model.goals.effort import Effort
 from model.goals.goals import ObjectiveKind, Pin
 from model.ids import BrokerId
 from model.names import Names
-from model.plan.plan import read_plan
+from model.plan.plan import LeadersOnly, read_plan
 from model.snapshot.what_if import AddedBrokers, Scenario, Traffic
 from tests.support.tui.app_harness import Stage, stage
 from tests.support.tui.loop_views import (
@@ -40,9 +41,13 @@ from tests.support.tui.plan_views import (
 )
 from tui.screens.form import FormScreen
 from tui.screens.reason import ReasonScreen
+from tui.viewmodel.cells import plain
 from tui.viewmodel.plan.approval import throttle_line
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.moves_panel import MovesPanel
+from tui.widgets.text_lines import Lines
+
+AT_BEST = PlanOverrides().at_effort(Effort.BEST)
 
 
 def _form(on: Stage) -> FormScreen:
@@ -65,6 +70,30 @@ async def test_d_requests_a_plan_without_the_selected_move() -> None:
     async with stage(plan_ready()) as on:
         await on.press("2", "down", "d")
         assert on.loop.proposals.asked == [PlanOverrides(stay=(moves()[1].id,))]
+
+
+async def test_capital_e_requests_the_next_effort() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("2", "E")
+        await on.show(replace(plan_ready(), proposed=PlanningView(asks=AT_BEST)))
+        await on.press("E")
+        asked = [asks.effort for asks in on.loop.proposals.asked]
+        assert asked == [Effort.BEST, Effort.QUICK]
+
+
+async def test_the_plan_states_its_effort_and_what_leader_changes_alone_reach() -> None:
+    alone = LeadersOnly(leader_changes=20, objective=plan().objective_before / 4)
+    of = plan().model_copy(update={"leaders_only": alone})
+    async with stage(plan_ready(of=of), size=(160, 40)) as on:
+        await on.press("2")
+        lines = on.app.screen.query_one("#figures", Lines).shown or ()
+        text = "  ".join(plain(line).strip() for line in lines)
+        assert "quick: 20 leader changes, 0 B, gain 75.0 %  good: 4 moves, 33.5 MB, about" in text
+        assert "[E] plans at another effort" in text
+        assert "or quick: 20 leader changes, 0 B, gain 75.0 %" in on.header
+        await on.show(replace(plan_ready(), proposed=PlanningView(asks=AT_BEST)))
+        lines = on.app.screen.query_one("#figures", Lines).shown or ()
+        assert any(plain(line).startswith("best: 4 moves") for line in lines)
 
 
 async def test_u_undoes_the_last_request() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from control.planning.plan_view import Solving
+from model.goals.effort import Effort
 from model.plan.plan import Plan
 from model.plan.remaining import OverLimit, remaining_text
 from model.plan.tolerance import tolerance_text
@@ -10,8 +11,10 @@ from model.units import bytes_text, count_text, percent_text
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.gauges import SHORT
 from tui.viewmodel.brokers.headline import amount
-from tui.viewmodel.cells import Cell, Role, cell, flow, shorten_words
+from tui.viewmodel.cells import Cell, Role, Span, cell, flow, shorten_words
+from tui.viewmodel.disabled_reasons import refusal
 from tui.viewmodel.plan.shown_plan import Shown
+from tui.viewmodel.plan.stages import quick_text, whole_text
 from tui.viewmodel.staleness import ticking
 
 CHANGES_SHOWN = 3
@@ -43,6 +46,7 @@ def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
         found += flow(_solving(shown.solving, moment.now_ms), width)
     if shown.plan is not None:
         found += flow(_of_plan(shown.plan), width)
+        found += _stages(shown, moment, width)
         found += _notes(shown.plan, width)
     if not shown.supposed and (asked := moment.view.proposed.asks.words()):
         *others, last = asked
@@ -51,6 +55,23 @@ def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
         texts = (label, *(f"{one};" for one in others), last)
         found += flow([cell(one) for one in texts], width, " ")
     return tuple(found)
+
+
+def _stages(shown: Shown, moment: Moment, width: int) -> Iterator[Cell]:
+    """What a part of the plan would reach that copies nothing, beside all of it."""
+    plan, proposed = shown.plan, moment.view.proposed
+    if plan is None or shown.supposed:
+        return
+    effort, quick = proposed.asks.effort or moment.effort, quick_text(plan)
+    if not quick and effort is Effort.GOOD:
+        return
+    seconds = moment.estimate.seconds if moment.estimate is not None else None
+    items = [cell(quick)] if quick else []
+    items.append(cell(whole_text(plan, None if proposed.awaited else effort, seconds)))
+    if refusal("next_effort", moment) is None:
+        key = moment.keys.get("plan.effort", "E").partition(",")[0]
+        items.append((Span(f"[{key}]", Role.STRONG), Span(" plans at another effort")))
+    yield from flow(items, width)
 
 
 def _notes(plan: Plan, width: int) -> Iterator[Cell]:
@@ -127,7 +148,6 @@ def _of_plan(plan: Plan) -> list[Cell]:
         cell(count_text(plan.leader_changes, "leader change")),
         cell(f"{bytes_text(plan.bytes_to_copy)} to copy"),
         *([cell(f"largest deviation {', '.join(spreads)}", Role.STRONG)] if spreads else []),
-        *([cell(plan.leaders_only_text)] if plan.leaders_only_text else []),
         cell(
             f"{plan.status.value.upper()}: imbalance score {plan.objective_before:.4g} → "
             f"{plan.objective:.4g}"
