@@ -18,7 +18,6 @@ from lab.simulated_cluster.demo_cluster import DemoClusterOptions
 from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
 from model.goals.goals import Cooldown, Goals
 from model.snapshot.snapshot import StorageKind
-from model.stop_rules import Reaction
 
 if TYPE_CHECKING:
     from executor.executor import Executor
@@ -73,15 +72,12 @@ def simulated(settings: Settings, order: SimulatedDemoOptions) -> Iterator[Loop]
 
 def _own(settings: Settings, order: SimulatedDemoOptions, folder: Path) -> Settings:
     usual = max(THROTTLE_BYTES_PER_S, order.brokers * PER_BROKER_BYTES_PER_S)
-    # Responses come from this process: if they are slow, the machine is.
-    rules = settings.stop_rules.model_copy(update={"slow_requests": Reaction.OFF})
     return settings.model_copy(
         update={
             "state_dir": folder,
             "name": NAME,
             "goals": _goals(settings.goals),
             "throttle": settings.throttle or usual,
-            "stop_rules": rules,
         }
     )
 

@@ -150,6 +150,17 @@ class SimulatedCluster:
         """Bytes on a broker's disks."""
         return sum(p.bytes_on(broker) for p in self._on(broker) if broker in p.held)
 
+    def disk_writes(self) -> dict[BrokerId, float]:
+        """Bytes per second that each live broker writes: what is produced, and copies."""
+        writes = dict.fromkeys(self.alive, 0.0)
+        for partition in self.partitions.values():
+            rate = partition.bytes_in(self.now_s)
+            for broker in partition.in_sync & writes.keys():
+                writes[broker] += rate
+        for (_, broker), rate in self._rates().items():
+            writes[broker] += rate
+        return writes
+
     def _cancel(self, partition: SimulatedPartition) -> PartitionResponse:
         """Cancel; replicas keep the new order (`PartitionReassignmentRevert`)."""
         if not partition.is_moving:

@@ -76,7 +76,8 @@ class SimulatedDirectories:
 
     def _view(self, broker: BrokerId, path: str, ids: Collection[PartitionId]) -> LogDirView:
         at = self._brokers[broker]
-        free = at.disk_bytes - self._used(broker, path)
+        limited = at.disk_bytes < math.inf
+        free = at.disk_bytes - self._used(broker, path) if limited else math.inf
         return LogDirView(
             path=path,
             sizes={p.id: int(p.bytes_on(broker)) for p in self._in(broker, path, ids)},
@@ -85,7 +86,7 @@ class SimulatedDirectories:
                 for pid, copy in at.copies.items()
                 if copy.path == path and pid in ids
             },
-            usable_bytes=int(free) if free < float("inf") else None,
+            usable_bytes=int(free) if limited else None,
             offline=False,
             cordoned=False,
         )

@@ -8,16 +8,17 @@ from typing import Final, Self, TypeVar
 
 import numpy as np
 
+from executor.client.responses import ClusterView, LogDirView
 from executor.timing import Timing
 from lab.simulated_cluster.demo_cluster import DemoClusterOptions, initial_snapshot, simulated
 from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.closing import Closing
 from model.errors import PlimsollError
-from model.ids import NO_BROKER, TopicName
+from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import MOST_LISTED, Replication
-from model.snapshot.snapshot import Broker, Floats, Ints, Snapshot, Source
+from model.snapshot.snapshot import Broker, Floats, Ints, Resource, Snapshot, Source
 
 _T = TypeVar("_T")
 _STEP_S: Final = 0.1
@@ -30,6 +31,14 @@ _RATES: Final = (0, 1, 3)
 COMMIT_S: Final = 5.0
 """Time between two commits of a consumer group, as by default."""
 RECORD_BYTES: Final = 1000.0
+ANSWER_S: Final = 0.004
+"""Time of a response of an idle broker."""
+DISK_BYTES_PER_S: Final = 250e6
+"""Writes of a disk that leave no time for anything else."""
+RECENT_S: Final = 10.0
+"""Simulated time since the last look at the clock, within which a response may have begun."""
+MOST_BUSY: Final = 0.95
+"""Share of its time from which a disk gets no slower."""
 DEPTH: Final = (0.05, 0.3)
 """Range of the amplitude of a topic's rate, as a share of the mean."""
 PERIOD_S: Final = (240.0, 900.0)
@@ -81,7 +90,12 @@ class LiveCluster(Closing):
         self._rates: list[float] = self._loads[:, 0].tolist()
         rng = np.random.default_rng([order.seed, order.brokers])
         self._sines = TopicSines.of(self._mean.partitions.topic, rng)
+        self._disk_bytes = {b.id: b.capacity[Resource.DISK] for b in self._mean.header.brokers}
         self.cluster = simulated(self._mean, self._rates)
+        self._seen_s = self.cluster.now_s
+        """The steady clock at the last look at it."""
+        self._answer_s: float | None = None
+        """Time of a response since then."""
         self._closing = threading.Event()
         self._clock = threading.Thread(target=self._run_clock, name="clock", daemon=True)
 
@@ -102,7 +116,22 @@ class LiveCluster(Closing):
     @property
     def timing(self) -> Timing:
         """Its clock for a run; a wait takes 1/`speed` of its length in real time."""
-        return Timing(now_s=self.now_s, pause=self._pause, steady_s=self.now_s)
+        return Timing(now_s=self.now_s, pause=self._pause, steady_s=self._steady_s)
+
+    def answer_s(self) -> float:
+        """Time of a response, simulated seconds: it grows as the busiest disk gets busier."""
+        with self.lock:
+            busiest = max(self.cluster.disk_writes().values(), default=0.0)
+        return ANSWER_S / (1.0 - min(MOST_BUSY, busiest / DISK_BYTES_PER_S))
+
+    def free_bytes(self, broker: BrokerId) -> int:
+        """Bytes that a broker's disk can still take.
+
+        A disk that is full fails no broker here, as the scheduler keeps clear of that.
+        """
+        with self.lock:
+            used = self.cluster.used_bytes(broker)
+        return max(0, int(self._disk_bytes[broker] - used))
 
     def admin(self) -> "LiveAdmin":
         """Create a client of the cluster."""
@@ -170,6 +199,19 @@ class LiveCluster(Closing):
             measured_share=1.0,
         )
 
+    def answered(self) -> None:
+        """Let the next look at the steady clock find the time of a response passed."""
+        self._answer_s = self.answer_s()
+
+    def _steady_s(self) -> float:
+        """Simulated time. A response takes its own time, whatever this machine does meanwhile."""
+        answer_s, self._answer_s = self._answer_s, None
+        now_s = max(self._seen_s, self.cluster.now_s)
+        if answer_s is not None and now_s - self._seen_s < RECENT_S:
+            now_s = self._seen_s + answer_s
+        self._seen_s = now_s
+        return now_s
+
     def _pause(self, seconds: float) -> None:
         """Wait until `seconds` of simulated time have passed; a step may be late."""
         until_s = self.now_s() + seconds
@@ -192,11 +234,28 @@ class LiveCluster(Closing):
 
 
 class LiveAdmin(SimulatedAdmin):
-    """A client whose calls take no simulated time, since the clock runs by itself."""
+    """A client whose calls take no time of the cluster, since its clock runs by itself.
+
+    The one that runs time takes that of a response by the run's own clock.
+    """
 
     def __init__(self, of: LiveCluster) -> None:
         super().__init__(of.cluster, Faults(), answer_s=0.0)
+        self._of = of
         self._lock = of.lock
+
+    def cluster(self) -> ClusterView:
+        """Cluster id, live brokers and racks, after the time of a response."""
+        with self._lock:
+            found = super().cluster()
+            self._of.answered()
+            return found
+
+    def log_dirs(self, broker: BrokerId, ids: Collection[PartitionId]) -> tuple[LogDirView, ...]:
+        """The log directories of a broker, with the free space of its disk."""
+        views = super().log_dirs(broker, ids)
+        free = self._of.free_bytes(broker)
+        return tuple(replace(view, usable_bytes=free) for view in views)
 
     def _read(self, call: str, ask: Callable[[], _T]) -> _T:
         with self._lock:

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from lab.simulated_cluster.demo_cluster import RACKS, DemoClusterOptions, initial_snapshot
-from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
+from lab.simulated_cluster.live_cluster import ANSWER_S, LiveCluster, LiveObserver
 from model.evaluate import evaluate
 from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.snapshot.replication import Replication
+from model.snapshot.snapshot import Resource
 
 START_S = 1_700_000_000.0
 
@@ -93,6 +94,33 @@ def test_a_copy_in_progress_counts_only_while_an_old_replica_lags() -> None:
     live.admin().reassign({partition.id: replicas})
     assert partition.is_moving
     assert live.replication().under_replicated == 0
+
+
+def test_responses_take_longer_while_disks_write_copies() -> None:
+    live = LiveCluster(order(), speed=1.0)
+    admin, timing = live.admin(), live.timing
+
+    def took_s() -> float:
+        begun_s = timing.steady_s()
+        admin.cluster()
+        return timing.steady_s() - begun_s
+
+    idle_s = took_s()
+    assert ANSWER_S < idle_s < 10 * ANSWER_S
+    partition = max(live.cluster.partitions.values(), key=lambda p: p.log_bytes)
+    others = sorted(set(live.cluster.brokers) - set(partition.replicas))
+    admin.reassign({partition.id: [*partition.replicas[: RACKS - 1], BrokerId(others[0])]})
+    assert idle_s < took_s() < 1.0
+
+
+def test_a_disk_has_the_space_that_its_capacity_leaves() -> None:
+    live = LiveCluster(order(), speed=1.0)
+    for broker in live.snapshot().header.brokers:
+        (at,) = live.admin().log_dirs(broker.id, ())
+        assert at.usable_bytes is not None
+        used = live.cluster.used_bytes(broker.id)
+        assert used > 0
+        assert at.usable_bytes + used == pytest.approx(broker.capacity[Resource.DISK], abs=1.0)
 
 
 def test_dead_brokers_leave_partitions_under_replicated_or_offline() -> None:
