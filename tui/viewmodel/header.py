@@ -51,11 +51,11 @@ def header(moment: Moment, width: int) -> tuple[Cell, ...]:
         _mode(moment.view.mode),
         *degraded,
         *_data(moment),
-        *_whole(moment, width),
     )
-    lines = flow(items, width)
-    first = lines[: 2 if degraded else 1]
-    return (*first, *_balance(moment, width), *_what_if(moment, width))
+    lines = flow((*items, *_whole(moment, width, roomy=roomy)), width)
+    if len(lines) > (most := 2 if degraded else 1):
+        lines = flow((*items, *_whole(moment, width, roomy=False)), width)
+    return (*lines[:most], *_balance(moment, width), *_what_if(moment, width))
 
 
 def _cluster(view: LoopView, width: int) -> Cell:
@@ -126,13 +126,13 @@ def _over_capacity(moment: Moment) -> tuple[Cell, ...]:
     return (cell(f"! {many} {named}{more} OVER CAPACITY", Role.ALARM),)
 
 
-def _whole(moment: Moment, width: int) -> tuple[Cell, ...]:
+def _whole(moment: Moment, width: int, *, roomy: bool) -> tuple[Cell, ...]:
     """What is not wrong, so that its absence does not have to be guessed."""
     found, words = moment.view.replication, []
     if found is not None and not found.offline:
         words.append("offline 0")
     if found is not None and not found.under_replicated:
-        words.append("under-replicated 0" if width >= ROOMY else "URP 0")
+        words.append("under-replicated 0" if roomy else "URP 0")
     known = gauges(moment.view, moment.goals).values() if width >= NARROW else ()
     if any(g.capacity for g in known) and not over_capacity(moment.view, moment.goals):
         words.append("over capacity 0")

@@ -82,6 +82,15 @@ def test_zero_under_replicated_is_shown_beside_offline_partitions() -> None:
     assert "offline 0" not in "".join(lines)
 
 
+def test_counts_are_shortened_before_they_are_left_out() -> None:
+    shown = {w: _lines(_moment(plan_ready()), w)[0] for w in range(120, 70, -1)}
+    long = [w for w, line in shown.items() if "offline 0 · under-replicated 0" in line]
+    short = [w for w, line in shown.items() if "offline 0 · URP 0" in line]
+    assert long
+    assert short
+    assert sorted((*long, *short)) == list(range(min(short), 121))
+
+
 def test_unmeasured_loads_are_called_estimated() -> None:
     assert "40% measured, rest estimated" in _lines(_moment(estimated()))[1]
 
