@@ -63,7 +63,7 @@ def price_bound(
     if goals.objective is ObjectiveKind.VARIANCE:
         least = _least_of_topics(proposal, counted) * (1 - _SLACK)
     plain = tuple(g for g in counted if g.dimension.measure not in TOPIC_MEASURES)
-    if plain and len(snapshot):
+    if len(snapshot):
         price = planned_price(proposal, counted)
         dual = Dual(
             proposal=proposal,
@@ -122,10 +122,10 @@ class Dual:
                 for g in self.dimensions
             ],
             np.float64,
-        )
+        ).reshape(len(self.dimensions), len(self.proposal.brokers))
         found[~(np.abs(found) < _MOST_PRICE)] = 0.0
         found[:, ~self.proposal.is_holding] = 0.0
-        weight = np.array([[g.weight] for g in self.dimensions])
+        weight = np.array([g.weight for g in self.dimensions], np.float64)[:, np.newaxis]
         if self.proposal.goals.objective is ObjectiveKind.BAND:
             most = self.proposal.goals.excess_price * self.price * weight
             return np.clip(found, -most, most)
@@ -138,9 +138,9 @@ class Dual:
         In units of F: -(pi + pi^2 / (4 w)) under `variance`, -(pi + tolerance |pi|) under `band`.
         """
         if self.proposal.goals.objective is ObjectiveKind.BAND:
-            tolerance = np.array([[g.tolerance] for g in self.dimensions])
+            tolerance = np.array([g.tolerance for g in self.dimensions])[:, np.newaxis]
             return np.asarray(-self.pi - tolerance * np.abs(self.pi)).ravel()
-        weight = np.array([[g.weight or 1.0] for g in self.dimensions])
+        weight = np.array([g.weight or 1.0 for g in self.dimensions])[:, np.newaxis]
         return np.asarray(-self.pi - self.pi**2 / (4 * weight)).ravel()
 
     @cached_property

@@ -173,6 +173,17 @@ def test_an_empty_cluster_has_the_bound_zero() -> None:
     assert price_bound(snapshot((), []), NO_FLOOR, {}) == 0.0
 
 
+@pytest.mark.parametrize("goals", [NO_FLOOR, Goals(balance=(Goal(resource=Count.TOPIC_REPLICAS),))])
+def test_forced_moves_are_counted_where_no_load_is(goals: Goals) -> None:
+    """Nothing, or topics alone, is balanced; two replicas must leave a broker that drains."""
+    members = brokers(3, states={3: BrokerState.DRAINING})
+    state = snapshot(members, [(1,), (2,), (3,), (3,)], [(0.0, 0.0)] * 4)
+    best = least_objective(state, goals)
+    assert best is not None
+    assert best.objective > 0
+    assert price_bound(state, goals, {}) == pytest.approx(best.objective)
+
+
 def test_topics_add_the_imbalance_forced_by_fixed_partitions() -> None:
     """Of five replicas on two brokers the four in cooldown stay on broker 1."""
     recent = [RecentMove(topic=TOPIC, partition=i, left=(), at_ms=TAKEN_AT_MS) for i in range(4)]
