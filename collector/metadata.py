@@ -27,6 +27,7 @@ CONFIG_AGE_S: Final = 30.0
 _DESCRIBE: Final = "DESCRIBE on the cluster"
 READ: Final = "READ"
 _TIER: Final = "remote.storage.enable"
+_MIN_ISR: Final = "min.insync.replicas"
 _AUTOMQ_FEATURE: Final = "automq.version"
 _AUTOMQ_CONFIG: Final = "elasticstream.enable"
 
@@ -66,6 +67,8 @@ class ClusterState:
     """(replicas,) as in a snapshot; None until brokers report several directories."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """By topic whose records the user may not read: the right that is missing."""
+    min_isr: Mapping[str, int] = field(default_factory=dict)
+    """`min.insync.replicas` by topic; 1 where absent."""
 
     def __len__(self) -> int:
         return len(self.topic)
@@ -80,12 +83,18 @@ class ClusterState:
     def replication(self) -> Replication:
         """Count the under-replicated partitions and those without a leader."""
         led = self.leader >= 0
-        behind = self.in_sync < np.diff(self.replica_start) - self.adding
+        replicas = np.diff(self.replica_start) - self.adding
+        behind = self.in_sync < replicas
+        least = np.array([self.min_isr.get(t.name, 1) for t in self.topics], np.int64)
+        # A topic may ask for more than it has; then it is below at all times.
+        below = led & (self.in_sync < np.minimum(least[self.topic], replicas))
         return Replication(
             under_replicated=int((led & behind).sum()),
             offline=int((~led).sum()),
             behind_ids=self._ids(led & behind),
             offline_ids=self._ids(~led),
+            below_min_isr=int(below.sum()),
+            below_ids=self._ids(below),
         )
 
     def _ids(self, rows: Bools) -> tuple[PartitionId, ...]:
@@ -146,9 +155,9 @@ class ClusterReader(Closing):
             self._refuse_hidden(admin, cluster["brokers"], listed)
             topics = [t for t in listed if t["partitions"]]
             storage = self._storage_kinds(admin, topics)
-            placements = self._placements(topics)
+            placements, min_isr = self._placements(topics), self._min_isr(topics)
         now_ms = int(1000 * self._clock())
-        made_of = (listed, cluster, storage, placements, moving, adding)
+        made_of = (listed, cluster, storage, placements, min_isr, moving, adding)
         if self._known is None or self._known[0] != made_of:
             state = build_state(
                 cluster,
@@ -161,7 +170,9 @@ class ClusterReader(Closing):
             )
             self._known = (
                 made_of,
-                replace(state, unreadable={**state.unreadable, **self._unseen(topics)}),
+                replace(
+                    state, unreadable={**state.unreadable, **self._unseen(topics)}, min_isr=min_isr
+                ),
             )
         return replace(self._known[1], taken_at_ms=now_ms)
 
@@ -237,13 +248,18 @@ class ClusterReader(Closing):
         found = ((t["name"], self._configs.get((t["name"], CONFIG))) for t in topics)
         return {name: value for name, value in found if value}
 
+    def _min_isr(self, topics: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+        """`min.insync.replicas` by topic, where it is known."""
+        found = ((t["name"], self._configs.get((t["name"], _MIN_ISR))) for t in topics)
+        return {name: int(value) for name, value in found if value and value.isdecimal()}
+
     def _refresh_configs(self, admin: Any, topics: Iterable[Mapping[str, Any]]) -> None:
         known = frozenset(t["topic_id"] for t in topics)
         now_s = self._clock()
         fresh = now_s - self._configs_at_s < CONFIG_AGE_S
         if fresh and known <= self._configs_known:
             return
-        names, keys = [t["name"] for t in topics], (_TIER, CONFIG)
+        names, keys = [t["name"] for t in topics], (_TIER, CONFIG, _MIN_ISR)
         self._configs = configs_of(self._client, admin, "TOPIC", names, keys)
         self._configs_known, self._configs_at_s = known, now_s
 

@@ -21,3 +21,8 @@ class Replication:
     """The first `MOST_LISTED` of those that are under-replicated."""
     offline_ids: tuple[PartitionId, ...] = ()
     """The first `MOST_LISTED` of those without a leader."""
+    below_min_isr: int = 0
+    """That have a leader and fewer replicas in sync than their topic's `min.insync.replicas`, as
+    in Kafka's metric `UnderMinIsrPartitionCount`: producers that ask for all get errors."""
+    below_ids: tuple[PartitionId, ...] = ()
+    """The first `MOST_LISTED` of those."""

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 
 from collector.metadata import build_state
@@ -72,6 +74,19 @@ def test_under_replicated_and_offline_partitions_are_counted_separately() -> Non
     assert cluster(orders).replication == Replication(
         under_replicated=1, offline=2, behind_ids=(behind,), offline_ids=tuple(offline)
     )
+
+
+def test_partitions_below_min_isr_are_counted_while_they_have_a_leader() -> None:
+    """A topic that asks for more replicas in sync than it has is not below for that."""
+    orders = topic(
+        "orders", [[1, 2, 3], [1, 2, 3], [1, 2, 3]], leaders=[1, 1, -1], in_sync=[[1, 2], [1], [2]]
+    )
+    single = topic("single", [[1]])
+    state = replace(cluster(orders, single), min_isr={"orders": 2, "single": 2})
+    found = state.replication
+    assert found.below_min_isr == 1
+    assert found.below_ids == (PartitionId(TopicName("orders"), 1),)
+    assert cluster(orders, single).replication.below_min_isr == 0
 
 
 def test_replicas_that_a_move_adds_need_not_be_in_sync() -> None:
