@@ -28,6 +28,7 @@ from control.settings.screen_settings import Keys, ScreenSettings
 from control.settings.solve_table import SolveTable
 from control.settings.sources import Sources
 from control.settings.throttle_settings import AutoThrottleSettings
+from control.settings.trigger_file import TriggerFile
 from control.settings.trigger_table import TriggerTable
 from model.bounded import MOST_TYPED_BYTES, parse_toml
 from model.errors import ConfigError
@@ -200,6 +201,14 @@ def sources(config: Path | None, profile: str | None) -> Sources:
     if implicit:
         working_folder.check_keys(sources)
     return replace(sources, implicit=implicit)
+
+
+def trigger_file(config: Path | None, profile: str | None) -> TriggerFile | None:
+    """The file of `load`, to read `[triggers]` again; None without a file. Raises as `load`."""
+    path = sources(config, profile).path
+    if path is None:
+        return None
+    return TriggerFile(path, lambda: load({}, config=config, profile=profile).triggers)
 
 
 def profiles_of(config: Path | None) -> tuple[str, ...]:
