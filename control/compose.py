@@ -20,6 +20,7 @@ from control.settings.capacity_table import capacities_of
 from control.settings.history_tables import history_settings
 from control.settings.prometheus_settings import poller_of
 from control.settings.settings import Settings
+from control.settings.trigger_file import TriggerFile
 from model.errors import ClusterUnreachable, ConfigError, RightsMissing
 from model.snapshot.capacities import Capacities
 from model.units import AUTO
@@ -247,9 +248,17 @@ def executor(settings: Settings) -> "Executor":
 
 
 def loop(
-    settings: Settings, *, mode: Mode, limits: AutoLimits = EAGER, patient: bool = False
+    settings: Settings,
+    *,
+    mode: Mode,
+    limits: AutoLimits = EAGER,
+    patient: bool = False,
+    trigger_file: TriggerFile | None = None,
 ) -> Loop:
-    """Create the loop with its real parts, not started yet."""
+    """Create the loop with its real parts, not started yet.
+
+    trigger_file: where triggers may be changed while the loop runs.
+    """
     allowed = mode is not Mode.READ_ONLY
     # Read once: a file deleted later must not end a service that reconnects.
     given = capacities_of(settings.capacities, settings.capacity_file)
@@ -279,6 +288,7 @@ def loop(
             observer=lambda: observer(settings, allow_changes=allowed, capacities=given),
             planner=planner,
             executor=(lambda: executor(settings)) if allowed else None,
+            new_triggers=None if trigger_file is None else trigger_file.poll,
         ),
     )
     found.subscribe(CapacityNotes(found.warn, given))

@@ -206,6 +206,9 @@ class LoopParts:
     """Connect the only object that changes the cluster; None when read-only."""
     clock: Callable[[], float] = time.time
     """Seconds since the epoch; for timestamps only, since this clock may be set."""
+    new_triggers: Callable[[Callable[[str], None]], TriggerTable | None] | None = None
+    """Triggers that were changed since the last call; it is passed what writes a warning to the
+    log. None where they never change."""
     steady: Callable[[], float] = steady_s
     """Seconds of a clock that is never set; all waiting uses it."""
     background: InBackground = in_thread

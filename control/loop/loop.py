@@ -19,6 +19,7 @@ from control.loop.decision_file import DecisionFile, record_of
 from control.loop.decision_log import DecisionLog, run_lines
 from control.loop.dependencies import JournalledRuns, LoopParts, LoopSettings, Observer
 from control.loop.load_shift import LoadShift, level_age_s
+from control.loop.override import AutoRun, overriding
 from control.loop.policy import Decision, DecisionInputs, after_decision, after_result, next_step
 from control.loop.previous_runs import PreviousRuns
 from control.loop.questions import PlanApproval, Question, Questions
@@ -36,6 +37,7 @@ from control.planning.validate import with_moves
 from control.settings.auto_limits import tightened
 from control.settings.opening_times import closed_text, opens_in_s
 from control.settings.solve_table import limits_at
+from control.settings.trigger_file import changed
 from control.settings.trigger_table import Response, Trigger
 from executor.run.operator_control import Steering
 from model.closing import Closing
@@ -95,6 +97,7 @@ class Loop(Closing):
         self.error: PlimsollError | None = None
         """Error that ended the loop."""
         self.clock = parts.clock
+        self._triggers = settings.triggers
         self._parts = parts
         self._state = LoopState()
         self._changed = threading.Condition(threading.RLock())
@@ -363,9 +366,20 @@ class Loop(Closing):
         self._note_steering()
         self._look(observer)
         self._follow_lag(observer)
+        self._take_triggers()
         self._act()
         self._search_rebalancers()
         self._publish()
+
+    def _take_triggers(self) -> None:
+        """Use the triggers of the settings file once that has changed."""
+        after = self._parts.new_triggers(self.warn) if self._parts.new_triggers else None
+        if after is None:
+            return
+        with self._changed:
+            before, self._triggers = self._triggers, after
+            for words in changed(before, after):
+                self.note(f"triggers changed: {words}", level="warning")
 
     def _next_tick(self) -> bool:
         """Wait for the next tick or wake-up; False when closing."""
@@ -428,10 +442,15 @@ class Loop(Closing):
         """Update why the cluster needs a plan, and since when."""
         state, now_s = self._state, self._parts.steady()
         state.membership = state.membership.seen(snapshot.header.brokers, now_s)
+        state.min_isr = state.min_isr.seen(state.replication, now_s)
         auto = self.settings.mode is Mode.AUTO
         after_s = self.settings.dead_broker_after_s if auto else 0.0
         state.needs = plan_needs(
-            snapshot, goals, evaluation, given_up=state.membership.given_up(after_s, now_s)
+            snapshot,
+            goals,
+            evaluation,
+            given_up=state.membership.given_up(after_s, now_s),
+            below=state.min_isr.rows(snapshot, now_s),
         )
         since, of_load_s = state.needed_since_s, now_s - self._level_age_s()
         state.needed_since_s = {
@@ -450,6 +469,7 @@ class Loop(Closing):
             state = self._state
             result = self._take_result()
             if state.snapshot is None or state.evaluation is None or self.running:
+                self._interrupt()
                 return
             if state.seen is None:
                 # No loads have been measured since the connection was lost.
@@ -478,7 +498,7 @@ class Loop(Closing):
                 state.made_for, state.planned_at_s = facts.acts, now_s
                 self.proposals.begin(self._adapted)
         elif step is Decision.APPROVE and plan is not None:
-            self._approve(plan, "the limits of --auto")
+            self._approve(plan, "the limits of --auto", facts.acts)
         else:
             if step is Decision.REST:
                 unknown = load_warning(state.snapshot, self.settings.goals)
@@ -559,11 +579,29 @@ class Loop(Closing):
             self._failed(exc)
             return None
 
-    def _approve(self, plan: Plan, by: str) -> None:
+    def _approve(self, plan: Plan, by: str, serves: frozenset[Trigger] = frozenset()) -> None:
+        """serves: triggers that a run of `--auto` acts on; empty where a person approved it."""
+        state = self._state
+        began_s = self._parts.steady()
+        state.auto_run = AutoRun(serves=serves, began_s=began_s) if serves else None
         try:
             self.approve(plan.hash, by=by)
         except (GuardrailRefused, PlanOutdated) as exc:
             self._failed(exc)
+
+    def _interrupt(self) -> None:
+        """End the run of `--auto` after its in-flight moves if a more urgent trigger fires."""
+        state = self._state
+        if state.auto_run is None or not self._runner.moving:
+            return
+        since, now_s = state.needed_since_s, self._parts.steady()
+        need = overriding(state.auto_run, state.needs, since, self._triggers, now_s)
+        if need is None:
+            return
+        state.auto_run = replace(state.auto_run, overridden_by=need.trigger)
+        self.note(f"run overridden by {need.trigger}: {need.message}", level="warning")
+        # Not `stop`, which would be logged as the operator's.
+        self.steering.stopping.set()
 
     def _failed(self, error: PlimsollError) -> None:
         """Make `--auto` retry later after any error."""
@@ -588,6 +626,7 @@ class Loop(Closing):
             snapshot,
             tightened(goals, self.settings.limits),
             waited=dead - given_up if Trigger.DEAD_BROKER in allowed else dead,
+            hurried=state.min_isr.rows(snapshot, now_s) if Trigger.UNDER_MIN_ISR in allowed else (),
             repair_rules=Trigger.RULE_VIOLATED in allowed,
         )
         for warning in placeless_warnings(snapshot, goals):
@@ -609,7 +648,7 @@ class Loop(Closing):
     def _allowed(self) -> frozenset[Trigger]:
         """Triggers that the next plan may serve: to act all set to `act`, to ask all not off."""
         served = {Response.ACT} if self._state.made_for else {Response.ACT, Response.ASK}
-        response = self.settings.triggers.response
+        response = self._triggers.response
         return frozenset(t for t in Trigger if response(t) in served)
 
     def _inputs(self, snapshot: Snapshot, evaluation: Evaluation) -> Inputs:
@@ -653,7 +692,8 @@ class Loop(Closing):
             limits=self.settings.limits,
             loads_from_s=state.loads_from_s,
             needs=state.needs,
-            triggers=self.settings.triggers,
+            triggers=self._triggers,
+            overridden_by=state.overridden_by,
             held=state.held,
             made_for=state.made_for,
             awaited=state.membership.awaited(
@@ -726,15 +766,26 @@ class Loop(Closing):
         with self._changed:
             state, now_s = self._state, self._parts.steady()
             state.reports.append(report)
+            overridden = self._overridden(report)
+            if overridden:
+                message = f"{message}; overridden by {overridden}"
             self._forget_plan()
-            if complete:
+            if complete or overridden:
                 state.failures, state.failure = state.failures.reset(), None
             else:
                 self._cleanups.run_failed(now_s)
                 if self.settings.mode is Mode.AUTO:
                     state.failure = ExecutionStopped(message)
                     state.failures = state.failures.again(now_s)
-            self._enter(Phase.SETTLING, message, "info" if complete else "warning")
+            level = "info" if complete or overridden else "warning"
+            self._enter(Phase.SETTLING, message, level)
+
+    def _overridden(self, report: RunReport) -> Trigger | None:
+        """Remember which trigger interrupted the run that has ended; None for none."""
+        state, stopped = self._state, report.state is RunState.STOPPED
+        ended, state.auto_run = state.auto_run, None
+        state.overridden_by = ended.overridden_by if ended is not None and stopped else None
+        return state.overridden_by
 
     def _run_failed(self, error: PlimsollError) -> None:
         """Report why the run could not start or continue, and drop its plan."""

@@ -60,6 +60,8 @@ class DecisionInputs:
     """What `--auto` does about each of them."""
     held: frozenset[Trigger] = frozenset()
     """Triggers for which the newest inputs have no plan that `--auto` may execute."""
+    overridden_by: Trigger | None = None
+    """The trigger that interrupted the last run, and that its pause does not hold back."""
     made_for: frozenset[Trigger] | None = None
     """Triggers that the newest result was made to act on; empty if it was made to ask,
     None before a result of `--auto`."""
@@ -240,7 +242,7 @@ def _unsteady(facts: DecisionInputs) -> str:
 
 def _not_yet(facts: DecisionInputs, needed_since_s: float) -> str:
     """Why `--auto` may not act yet; empty if it may."""
-    if facts.awaited:
+    if facts.awaited and not any(need.is_urgent for need in facts.pursued):
         return facts.awaited
     if facts.held_by_schedule:
         return facts.closed
@@ -249,7 +251,8 @@ def _not_yet(facts: DecisionInputs, needed_since_s: float) -> str:
         wait := _unconfirmed(facts, needed_since_s)
     ):
         return wait
-    if facts.ended_at_s is not None:
+    overrides = any(need.trigger is facts.overridden_by for need in facts.pursued)
+    if facts.ended_at_s is not None and not overrides:
         rested_s = facts.now_s - facts.ended_at_s
         if rested_s < limits.pause:
             return (

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from control.loop.membership import Membership
+from control.loop.override import AutoRun
 from control.loop.run_lag import RunLag
 from control.loop.view import Phase, Retry
 from control.planning.backoff import Backoff
+from control.planning.min_isr_watch import MinIsrWatch
 from control.planning.plan_inputs import SolvedInputs
 from control.planning.plan_needs import PlanNeed, Reason
 from control.settings.trigger_table import Trigger
@@ -51,6 +53,7 @@ class LoopState:
     loads_from_s: float = 0.0
     """As in `DecisionInputs`, by the same clock, as are the times below."""
     membership: Membership = field(default_factory=Membership)
+    min_isr: MinIsrWatch = field(default_factory=MinIsrWatch)
     needs: tuple[PlanNeed, ...] = ()
     """Why the cluster needs a plan."""
     needed_since_s: dict[Reason, float] = field(default_factory=dict)
@@ -69,6 +72,10 @@ class LoopState:
     """The last of them."""
     day: "tuple[RunUsage, ...]" = ()
     """Runs of the last 24 hours, where limits per day count them."""
+    auto_run: AutoRun | None = None
+    """The run that `--auto` approved last, until it ends."""
+    overridden_by: Trigger | None = None
+    """The trigger that interrupted the last run: it does not wait for the pause."""
     run: RunProgress | None = None
     lag: RunLag | None = None
     """Lag of the topics that the run moves."""

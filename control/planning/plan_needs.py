@@ -25,6 +25,7 @@ from model.units import count_text
 class Reason(StrEnum):
     """Kinds of reasons, most urgent first."""
 
+    UNDER_MIN_ISR = auto()
     DEAD_BROKER = auto()
     OVER_LIMIT = auto()
     MISPLACED = auto()
@@ -34,6 +35,7 @@ class Reason(StrEnum):
 
 
 TRIGGERS: Final[Mapping[Reason, Trigger]] = {
+    Reason.UNDER_MIN_ISR: Trigger.UNDER_MIN_ISR,
     Reason.DEAD_BROKER: Trigger.DEAD_BROKER,
     Reason.OVER_LIMIT: Trigger.OVER_CAPACITY,
     Reason.MISPLACED: Trigger.RULE_VIOLATED,
@@ -61,13 +63,23 @@ class PlanNeed:
         return self.reason not in (Reason.EMPTY_BROKER, Reason.OUT_OF_TOLERANCE)
 
     @property
+    def is_urgent(self) -> bool:
+        """Whether it does not wait for dead brokers that may return."""
+        return self.reason is Reason.UNDER_MIN_ISR
+
+    @property
     def trigger(self) -> Trigger:
         """The setting that says what `--auto` does about it."""
         return TRIGGERS[self.reason]
 
 
 def plan_needs(
-    snapshot: Snapshot, goals: Goals, evaluation: Evaluation, *, given_up: Collection[BrokerId]
+    snapshot: Snapshot,
+    goals: Goals,
+    evaluation: Evaluation,
+    *,
+    given_up: Collection[BrokerId],
+    below: Collection[int] = (),
 ) -> tuple[PlanNeed, ...]:
     """List why this cluster needs a plan, the most urgent reason first.
 
@@ -79,8 +91,11 @@ def plan_needs(
         Evaluation of the snapshot without moves.
     given_up
         Dead brokers that are no longer expected to return.
+    below
+        Rows that have lacked in-sync replicas for long, as `MinIsrWatch.rows` has them.
     """
     return (
+        *_under_min_isr(below),
         *_dead(snapshot, given_up),
         *_over_limits(evaluation),
         *_misplaced(snapshot, goals),
@@ -88,6 +103,13 @@ def plan_needs(
         *_empty_brokers(snapshot, goals, evaluation),
         *_out_of_tolerance(goals, evaluation),
     )
+
+
+def _under_min_isr(below: Collection[int]) -> Iterator[PlanNeed]:
+    if below:
+        which = count_text(len(below), "partition")
+        message = f"{which} on dead brokers below min.insync.replicas"
+        yield PlanNeed(reason=Reason.UNDER_MIN_ISR, message=message)
 
 
 def _dead(snapshot: Snapshot, given_up: Collection[BrokerId]) -> Iterator[PlanNeed]:

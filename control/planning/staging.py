@@ -17,6 +17,7 @@ def staged(
     goals: Goals,
     *,
     waited: Collection[BrokerId] = (),
+    hurried: Collection[int] = (),
     repair_rules: bool = True,
 ) -> tuple[Goals, int]:
     """Defer forced moves that exceed the budgets.
@@ -29,6 +30,8 @@ def staged(
     ----------
     waited
         Dead brokers that keep their replicas, because they may return or nobody agreed yet.
+    hurried
+        Rows that leave dead brokers even if these are waited for; nothing else moves then.
     repair_rules
         Whether replicas may move that racks, pins or placement constraints alone forbid.
 
@@ -46,6 +49,8 @@ def staged(
     if not repair_rules:
         lost = lost | {row for row in forced if not _leaves(snapshot, row)}
     keep = [row for row in forced if row in lost or set(snapshot.replicas(row)) & set(waited)]
+    if urgent := set(forced).intersection(hurried) - lost:
+        keep = sorted(set(range(len(snapshot))) - urgent) if waited else keep
     rest = sorted(set(forced) - set(keep), key=lambda row: (_live(snapshot, row), row))
     budgets = _RemainingBudgets(proposal)
     over = [row for row in rest if not budgets.take(row)]

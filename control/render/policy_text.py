@@ -14,6 +14,7 @@ from model.stop_rules import Reaction, StopRules
 from model.units import bytes_text, count_text, percent_text, seconds_text
 
 NAMES: Final = {
+    Trigger.UNDER_MIN_ISR: "partitions below min.insync.replicas",
     Trigger.DEAD_BROKER: "dead brokers",
     Trigger.OVER_CAPACITY: "exceeded capacity",
     Trigger.RULE_VIOLATED: "broken rules",

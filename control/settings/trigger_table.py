@@ -20,6 +20,7 @@ class Response(StrEnum):
 class Trigger(StrEnum):
     """Reasons for a plan, most urgent first; the values are the settings of `TriggerTable`."""
 
+    UNDER_MIN_ISR = "under_min_isr"
     DEAD_BROKER = "dead_broker"
     OVER_CAPACITY = "over_capacity"
     RULE_VIOLATED = "rule_violated"
@@ -32,6 +33,9 @@ class TriggerTable(FileModel):
 
     mode: Literal["any-uneven-load", "empty-broker"] = "any-uneven-load"
     """Modes of Confluent's Self-Balancing; `empty-broker` sets `uneven_load` to `off`."""
+    under_min_isr: Response = Response.ACT
+    """Partitions have had fewer in-sync replicas than `min.insync.replicas` for two minutes, a
+    leader to copy from, and replicas on dead brokers."""
     dead_broker: Response = Response.ACT
     """A broker has been dead for `dead_broker_after` and holds replicas."""
     over_capacity: Response = Response.ACT

@@ -1,13 +1,13 @@
 """`plimsoll run`: the loop without a screen."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from control.cli.completion import limit_names
 from control.cli.exit_codes import Exit, exit_of_plan
-from control.cli.invocation import with_overrides
+from control.cli.invocation import load_settings, with_overrides
 from control.cli.options import (
     AllowChanges,
     Capacity,
@@ -24,12 +24,11 @@ from model.printable import printable
 if TYPE_CHECKING:
     from control.loop.loop import Loop
     from control.loop.view import LoopView
-    from control.settings.settings import Settings
 
 
 def run(
     *,
-    settings: "Settings",
+    setting_flags: dict[str, Any],
     auto: Annotated[bool, typer.Option("--auto", help="Approve plans within the limits.")] = False,
     once: Annotated[
         bool, typer.Option("--once", help="Exit once balanced, or after one run.")
@@ -67,10 +66,11 @@ def run(
     from control.cli.narration import narrate
     from control.loop.view import Mode
     from control.settings.auto_limits import limits_named
+    from control.settings.settings import trigger_file
     from model.run import RunState
 
     settings = with_overrides(
-        settings,
+        load_settings(**setting_flags),
         capacity=capacity,
         effort=effort,
         throttle=throttle,
@@ -93,8 +93,11 @@ def run(
         if not auto or report.state is not RunState.DONE:
             return execution.print_report(report, output)
     mode = Mode.AUTO if auto else Mode.READ_ONLY
+    file = trigger_file(setting_flags.get("config"), setting_flags.get("profile"))
     with (
-        compose.loop(settings, mode=mode, limits=named, patient=not once) as loop,
+        compose.loop(
+            settings, mode=mode, limits=named, patient=not once, trigger_file=file
+        ) as loop,
         execution.steered_by_signals(lambda: loop.steering.abort()) as steering,
     ):
         narrate(loop, output)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ from model.goals.effort import Effort
 from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId, TopicName
 from model.plan.plan import Plan
-from model.run import JournalEvent, MoveProgress, RunProgress, RunState
+from model.run import JournalEvent, MoveProgress, RunProgress, RunReport, RunState
 from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import (
@@ -1006,6 +1007,136 @@ def test_a_loop_without_threads_takes_a_step_per_turn(tmp_path: Path) -> None:
     assert (decisions, len(executor.plans)) == ([Decision.PLAN, Decision.APPROVE], 1)
     assert not loop.running
     assert threading.active_count() == threads
+
+
+def test_partitions_below_min_isr_do_not_wait_for_the_dead_broker(tmp_path: Path) -> None:
+    """Two of 22 that hold replicas on it block their producers; only these two are moved."""
+    clock, executor, whys = Clock(), RecordingExecutor(), list[str]()
+    observer = CannedObserver([one_of_twelve_dead()])
+    dead = one_of_twelve_dead()
+    rows = [row for row in range(len(dead)) if 11 in dead.replicas(row)][:2]
+    ids = tuple(map(dead.id, rows))
+    observer.lacking = Replication(under_replicated=22, offline=0, below_min_isr=2, below_ids=ids)
+    parts = loop_parts(
+        observer,
+        executor,
+        clock=clock,
+        steady=clock.steady,
+        background=AtOnce,
+        decided=lambda _facts, _step, reason: whys.append(reason),
+    )
+    loop = Loop(loop_settings(tmp_path, mode=Mode.AUTO), parts)
+    for _ in range(130):
+        clock.now_s += 1
+        taken = int(1000 * clock.now_s)
+        observer.snapshots[:] = [one_of_twelve_dead(taken_at_ms=taken)]
+        loop.turn(observer)
+        if executor.plans:
+            break
+    assert 120 <= clock.now_s - START_MS / 1000 <= 125
+    (plan,) = executor.plans
+    assert {move.id for move in plan.moves} == set(ids)
+    assert "broker 11 is dead; its replicas are moved in" in whys[0]
+    assert "2 partitions on dead brokers below min.insync.replicas" in "".join(whys)
+
+
+def test_triggers_may_be_changed_while_the_loop_runs(tmp_path: Path) -> None:
+    """Off, then act: the loop rests, names the trigger, and then balances."""
+    clock, executor = Clock(), RecordingExecutor()
+    observer, new = CannedObserver([UNEVEN]), list[TriggerTable]()
+    parts = loop_parts(
+        observer,
+        executor,
+        clock=clock,
+        steady=clock.steady,
+        background=AtOnce,
+        new_triggers=lambda _warn: new.pop() if new else None,
+    )
+    off = TriggerTable(uneven_load=Response.OFF, empty_broker=Response.OFF)
+    limits = EAGER.model_copy(update={"confirm": 0.0})
+    settings = loop_settings(tmp_path, mode=Mode.AUTO, limits=limits, triggers=off)
+    loop = Loop(settings, parts)
+    for _ in range(5):
+        clock.now_s += 1
+        loop.turn(observer)
+    assert executor.plans == []
+    assert "but uneven_load is off" in loop.view.message
+    new.append(TriggerTable(empty_broker=Response.OFF))
+    for _ in range(5):
+        clock.now_s += 1
+        loop.turn(observer)
+    assert len(executor.plans) == 1
+    noted = [line.text for line in loop.view.log if "triggers changed" in line.text]
+    assert noted == ["triggers changed: uneven_load is act, it was off"]
+
+
+def test_a_broker_that_flaps_for_an_hour_makes_few_plans(tmp_path: Path) -> None:
+    """Each second it leaves or joins; the loop takes a turn each time, under `--auto`."""
+    clock, executor, decisions = Clock(), RecordingExecutor(), list[Decision]()
+    observer = CannedObserver([UNEVEN])
+    parts = loop_parts(
+        observer,
+        executor,
+        clock=clock,
+        steady=clock.steady,
+        background=AtOnce,
+        decided=lambda _facts, step, _reason: decisions.append(step),
+    )
+    limits = EAGER.model_copy(update={"confirm": 0.0})
+    loop = Loop(loop_settings(tmp_path, mode=Mode.AUTO, limits=limits), parts)
+    for second in range(3600):
+        clock.now_s += 1
+        seen = cluster([2] * 8, [MB] * 8, taken_at_ms=int(1000 * clock.now_s))
+        state = BrokerState.DEAD if second % 2 else BrokerState.ALIVE
+        observer.snapshots[:] = [with_state(seen, 3, state)]
+        loop.turn(observer)
+    assert decisions.count(Decision.PLAN) <= 1
+    assert len(executor.plans) <= 1
+    assert len(loop.view.log) < 20
+
+
+def test_a_more_urgent_trigger_interrupts_a_run_and_is_planned_for_at_once(tmp_path: Path) -> None:
+    """Constraints are violated while the load is balanced; the pause does not hold that back."""
+    clock, begun = Clock(), threading.Event()
+
+    class Interruptible(RecordingExecutor):
+        """The first run goes on until it is stopped."""
+
+        def execute(self, plan: Plan, **order: Any) -> RunReport:
+            report = super().execute(plan, **order)
+            if len(self.plans) > 1:
+                return report
+            begun.set()
+            assert order["steering"].stopping.wait(LONG_S)
+            return report.model_copy(update={"state": RunState.STOPPED, "reason": "stopped"})
+
+    def seen(*, violated: bool) -> Snapshot:
+        clock.now_s += 1
+        found = cluster([2] * 9, [MB] * 9, taken_at_ms=int(1000 * clock.now_s))
+        return constrained(found, a=1) if violated else found
+
+    observer, executor = CannedObserver([seen(violated=False)]), Interruptible()
+    limits = EAGER.model_copy(update={"confirm": 0.0, "pause": 3600.0})
+    settings = loop_settings(tmp_path, mode=Mode.AUTO, limits=limits, triggers=ACT_ON_RULES)
+    parts = loop_parts(observer, executor, clock=clock, steady=clock.steady)
+    with Loop(settings, parts) as loop:
+        assert begun.wait(LONG_S)
+        for _ in range(2):
+            newest = seen(violated=True)
+            observer.snapshots[:] = [newest]
+            assert loop.wait(lambda view, newest=newest: view.snapshot is newest, LONG_S)  # type: ignore[misc]  # a default binds it
+            assert loop.running
+            clock.now_s += 31
+        observer.snapshots[:] = [seen(violated=True)]
+        assert loop.wait(lambda _: len(loop.reports) == 1, LONG_S)
+        assert loop.failure is None
+        clock.now_s += 60
+        observer.snapshots[:] = [seen(violated=True)]
+        assert loop.wait(lambda _: len(loop.reports) == 2, LONG_S)
+        texts = [line.text for line in loop.view.log]
+    assert any(text.startswith("run overridden by rule_violated: ") for text in texts)
+    assert any("; overridden by rule_violated" in text for text in texts)
+    assert {m.replicas_after for m in executor.plans[1].moves} == {(1,)}
 
 
 def test_moves_of_other_records_than_journals_are_in_cooldown(tmp_path: Path) -> None:

@@ -69,6 +69,18 @@ def test_a_dead_broker_that_is_waited_for_keeps_its_replicas() -> None:
     assert not any(LAST in m.replicas_before for m in moves)
 
 
+def test_partitions_that_cannot_wait_leave_the_dead_broker_and_nothing_else_moves() -> None:
+    snapshot = one_of_twelve_dead()
+    hurried = [row for row in range(len(snapshot)) if LAST in snapshot.replicas(row)][:2]
+    actual, over = staged(snapshot, EASY, waited={LAST}, hurried=hurried)
+    assert over == 0
+    result = solve(snapshot, actual, WORK)
+    assert result.best is not None
+    assert {m.id for m in result.best.moves} == {snapshot.id(row) for row in hurried}
+    assert not any(LAST in m.replicas_after for m in result.best.moves)
+    assert staged(snapshot, EASY, hurried=hurried) == staged(snapshot, EASY)
+
+
 def test_moves_forced_by_new_constraints_are_deferred_by_leader_changes() -> None:
     """Twelve partitions of RF 1 are in the racks b and c, and all must go to a."""
     snapshot = constrained(cluster([2, 3] * 6, [MB] * 12), a=1)

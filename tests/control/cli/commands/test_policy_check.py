@@ -34,7 +34,8 @@ def test_a_policy_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert check(policy(tmp_path, more)) == Exit.DONE
     assert capsys.readouterr().out == (
         "limits night:\n"
-        "  Acts on dead brokers, exceeded capacity and empty brokers.\n"
+        "  Acts on partitions below min.insync.replicas, dead brokers, exceeded capacity and "
+        "empty brokers.\n"
         "  Asks a person about broken rules.\n"
         "  Ignores uneven load.\n"
         "  Waits 1 h 00 min for a dead broker to return.\n"
@@ -61,11 +62,12 @@ last = 2027-01-03
     assert (
         "  Runs may start for 4 h 00 min from each `0 2 * * SAT` on, Europe/Berlin.\n"
         "  No run starts from 2026-12-20 to the end of 2027-01-03, UTC.\n"
-        "  Dead brokers do not wait for that.\n"
+        "  Partitions below min.insync.replicas and dead brokers do not wait for that.\n"
     ) in capsys.readouterr().out
 
 
-OFF = "over_capacity = 'off'\nrule_violated = 'off'\nempty_broker = 'off'\nuneven_load = 'off'\n"
+OTHERS = ("under_min_isr", "over_capacity", "rule_violated", "empty_broker", "uneven_load")
+OFF = "".join(f"{trigger} = 'off'\n" for trigger in OTHERS)
 
 
 @pytest.mark.parametrize(
