@@ -45,6 +45,9 @@ TRIGGERS: Final[Mapping[Reason, Trigger]] = {
 }
 """The setting that says what `--auto` does about each reason."""
 
+SLOT_MARK: Final = "@"
+"""Separates resource and slot of the forecast in a dimension: `net_in@SLOT`."""
+
 ALMOST_NOTHING: Final = 0.05
 """A broker with less than this share of the mean number of replicas counts as empty."""
 
@@ -139,7 +142,11 @@ def _rack_violations(evaluation: Evaluation) -> Iterator[PlanNeed]:
 
 
 def _over_limits(evaluation: Evaluation) -> Iterator[PlanNeed]:
-    message = "; ".join(present_text(evaluation.over_limit, ()))
+    """Limits exceeded now or in an hour of the forecast, which is planned for beforehand."""
+    now = [over for over in evaluation.over_limit if SLOT_MARK not in over.dimension]
+    later = [over for over in evaluation.over_limit if SLOT_MARK in over.dimension]
+    forecast = (f"in the forecast, {words}" for words in present_text(later, ()))
+    message = "; ".join((*present_text(now, ()), *forecast))
     if message:
         yield PlanNeed(reason=Reason.OVER_LIMIT, message=message)
 

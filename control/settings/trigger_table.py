@@ -39,7 +39,7 @@ class TriggerTable(FileModel):
     dead_broker: Response = Response.ACT
     """A broker has been dead for `dead_broker_after` and holds replicas."""
     over_capacity: Response = Response.ACT
-    """A broker or disk exceeds a limit of its capacity."""
+    """A broker or disk exceeds a limit of its capacity, now or in an hour of the forecast."""
     rule_violated: Response = Response.ASK
     """Replicas break the rack rule, a pin or a placement constraint."""
     empty_broker: Response = Response.ACT

@@ -3,13 +3,22 @@
 import pytest
 
 from control.planning.plan_needs import Reason, plan_needs
+from control.settings.trigger_table import Trigger
 from model.evaluate import evaluate
 from model.goals.goals import Goals, Pin
 from model.goals.topic_placement import with_topic_placements
 from model.ids import BrokerId
 from model.names import Names
-from model.snapshot.snapshot import Snapshot
-from tests.support.control.loop_parts import EASY, MB, cluster, constrained, one_of_twelve_dead
+from model.snapshot.snapshot import Resource, Snapshot
+from solver.solve import solve
+from tests.support.control.loop_parts import (
+    EASY,
+    MB,
+    WORK,
+    cluster,
+    constrained,
+    one_of_twelve_dead,
+)
 from tests.support.model import clusters
 
 ONE_RACK = clusters.snapshot(clusters.brokers(4, "aabb"), [(1, 2), (3, 4)])
@@ -55,6 +64,23 @@ def test_brokers_that_hold_almost_nothing_are_named() -> None:
     assert message(*[2] * 8) == "brokers 1, 3 hold almost nothing"
     assert message(*[1] * 30, *[2] * 30, 3) == "broker 3 holds almost nothing"
     assert message(*[1] * 30, *[2] * 30, 3, 3) == "the cluster is out of tolerance"
+
+
+def test_limits_that_the_forecast_exceeds_are_handled_beforehand() -> None:
+    """Broker 1 has room now, and will lead 12 of the 10 bytes/s that it may take in at night."""
+    seen = clusters.wide(
+        clusters.brokers(2, capacity={1: 10.0, 2: 10.0}),
+        [(1,), (1,), (2,), (2,)],
+        {Resource.NET_IN: [2.0, 2.0, 2.0, 2.0]},
+        slots={"night": {Resource.NET_IN: [6.0, 6.0, 1.0, 1.0]}},
+    )
+    need = plan_needs(seen, EASY, evaluate(seen, EASY, ()), given_up=LAST)[0]
+    assert (need.reason, need.trigger) == (Reason.OVER_LIMIT, Trigger.OVER_CAPACITY)
+    assert need.message.startswith("in the forecast, broker 1 is over its limit of net_in@night")
+    plan = solve(seen, EASY, WORK).best
+    assert plan is not None
+    after = evaluate(seen, EASY, plan.moves)
+    assert not any(over.remains for over in after.over_limit)
 
 
 def test_an_idle_empty_broker_needs_no_plan() -> None:
