@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collector.spark.deployment import SparkSite
     from collector.state_replay import Replayed
     from control.planning.effort_stages import Duration
+    from control.simulation.trials import Passed, TryAll
     from executor.executor import Executor
     from executor.timing import RunLimits
     from model.plan.plan import Plan
@@ -181,6 +182,24 @@ def solves(settings: Settings) -> Iterator["SolveAll"]:
         yield solve_in_turn
         return
     with solving_on(_spark_site(settings), settings.state_dir / "sweep" / "spark.log") as found:
+        yield found
+
+
+@contextlib.contextmanager
+def trials(settings: Settings, passed: "Passed") -> Iterator["TryAll"]:
+    """Give what simulates policies: on the Spark that `spark_master` names, or one by one.
+
+    As for `solves`, `local[*]` stands for this process. passed: hears how far simulations in
+    this process are.
+    """
+    from collector.spark.deployment import LOCAL
+    from control.simulation.trials import trying_in_turn, trying_on
+
+    if settings.spark_master == LOCAL:
+        yield trying_in_turn(passed)
+        return
+    log_file = settings.state_dir / "simulate" / "spark.log"
+    with trying_on(_spark_site(settings), log_file) as found:
         yield found
 
 

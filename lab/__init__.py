@@ -11,5 +11,11 @@ PUBLIC = (
     "synthetic.observe",
     "synthetic.shape",
     "synthetic.write",
+    "time_lapse.broker_faults",
+    "time_lapse.load_shapes",
+    "time_lapse.load_table",
+    "time_lapse.time_lapse_cluster",
+    "time_lapse.time_lapse_executor",
+    "time_lapse.varying_loads",
 )
 """Modules that other packages may import; tests/test_layers.py enforces it."""

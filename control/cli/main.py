@@ -35,6 +35,7 @@ SUMMARIES: Final = {
         "frontier": "Show how much balance each number of moves buys. Changes nothing.",
         "what-if": "Plan for a hypothetical cluster. Changes nothing.",
         "assign": "Assign the partitions of a new topic to brokers. Changes nothing.",
+        "simulate": "Show what policies of run --auto would do over days. Changes nothing.",
     },
     "Change the cluster": {
         "run": "Observe, plan, approve and apply in a loop that keeps the cluster balanced.",

@@ -668,6 +668,84 @@ class PolicyAnswer(Answer):
     policies: tuple[LimitsAnswer, ...]
 
 
+class HourAnswer(Answer):
+    """One hour of a simulation; means over time."""
+
+    at_ms: int
+    """Its beginning, milliseconds since the epoch."""
+    outside: Figure
+    """Share of it in which a broker was outside its tolerance."""
+    imbalance: Figure
+    """Mean imbalance score."""
+    deviation: Figure
+    """Mean of the largest deviation of a broker from the average, as a share of it."""
+
+
+class DayAnswer(Answer):
+    """One day of a simulation."""
+
+    at_ms: int
+    outside: Figure
+    imbalance: Figure
+    runs: int
+    moves: int
+    bytes_copied: int
+    undone: int
+    """Moves that undid one of the 24 hours before."""
+    regret: Figure
+    """Mean imbalance score above that of one plan at the beginning of the day by a planner that
+    knew the day, with the budgets of one run, or of what the day used where that is more."""
+
+
+class HeldAnswer(Answer):
+    """How often and how long a rule held actions back."""
+
+    times: int
+    seconds: Figure
+
+
+class TrialAnswer(Answer):
+    """What one policy did in a simulation."""
+
+    policy: str
+    outside: Figure
+    """Share of the time in which a broker was outside its tolerance."""
+    imbalance: Figure
+    worst: HourAnswer
+    """The hour with the largest mean imbalance score."""
+    runs: int
+    stopped_runs: int
+    """Runs that ended before their plan was done."""
+    moves: int
+    leader_changes: int
+    """Moves that change leaders alone."""
+    bytes_copied: int
+    undone: int
+    """Moves that returned a replica, or leadership alone, to where it was within 24 hours."""
+    regret: Figure
+    """Mean over the days."""
+    held: dict[str, HeldAnswer]
+    """By the rule."""
+    solves: int
+    turns: int
+    """How often the loop looked at the cluster."""
+    days: tuple[DayAnswer, ...]
+    hours: tuple[HourAnswer, ...]
+
+
+class SimulateAnswer(Answer):
+    """`simulate`."""
+
+    cluster_id: str
+    brokers: int
+    partitions: int
+    begin_ms: int
+    """Begin of the simulation, milliseconds since the epoch."""
+    days: int
+    seed: int
+    policies: tuple[TrialAnswer, ...]
+
+
 ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "status-output": StatusAnswer,
     "topics-output": TopicsAnswer,
@@ -694,6 +772,7 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "why-output": WhyAnswer,
     "approve-output": ApproveAnswer,
     "policy-output": PolicyAnswer,
+    "simulate-output": SimulateAnswer,
 }
 """By the name of the schema. `frontier` and `what-if` print what they write."""
 

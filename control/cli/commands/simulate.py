@@ -1,0 +1,276 @@
+"""`plimsoll simulate`: what policies of `run --auto` would do over days, in minutes."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from control.cli.exit_codes import Exit
+from control.cli.options import Output, cluster_file, output_file, parsed
+from control.cli.output import Form
+from model.errors import ConfigError
+from model.units import span_of
+
+if TYPE_CHECKING:
+    from control.settings.settings import Settings
+    from control.simulation.policy_trial import TrialPolicy
+    from lab.time_lapse.varying_loads import VaryingLoads
+    from model.snapshot.snapshot import Snapshot
+
+BEGIN_MS: Final = 1_767_571_200_000
+"""Begin of simulations of synthetic clusters: Monday 2026-01-05, 00:00 UTC."""
+DAY_MS: Final = 86_400_000
+USUAL: Final = ("conservative", "eager")
+USUAL_DAYS: Final = 7
+LEAST_STEP_S: Final = 15.0
+MOST_STEP_S: Final = 3600.0
+SHAPES: Final = "step, ramp, crowds, sawtooth, swap, follow or crush"
+
+
+def simulate(
+    *,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[LABEL=]NAME|FILE",
+            help="Limits of run --auto by their name, or a configuration file with its limits, "
+            "goals, triggers and schedule. Repeatable.  [default: conservative and eager]",
+        ),
+    ] = None,
+    days: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=366, help="Days to simulate.  [default: 7, or as many as the loads cover]"
+        ),
+    ] = None,
+    snapshot: Annotated[
+        Path | None, cluster_file("--snapshot", help="Start from this recorded snapshot.")
+    ] = None,
+    brokers: Annotated[
+        int, typer.Option(min=2, max=1_000, help="Brokers of a synthetic cluster.")
+    ] = 6,
+    partitions: Annotated[
+        int, typer.Option(min=1, max=200_000, help="Partitions of a synthetic cluster.")
+    ] = 300,
+    load_csv: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Rates of topics over time: columns time, topic, rate."),
+    ] = None,
+    steady: Annotated[
+        bool, typer.Option("--steady", help="Leave out days, weeks, growth and bursts.")
+    ] = False,
+    growth: Annotated[
+        float, typer.Option(min=-0.5, max=0.5, help="Mean growth per week, as a share.")
+    ] = 0.02,
+    bursts: Annotated[float, typer.Option(min=0, max=7, help="Bursts of a topic per week.")] = 0.5,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SHAPE", help=f"Add a shape of loads: {SHAPES}. Repeatable."),
+    ] = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND:BROKER@START+LENGTH",
+            help="Let a broker be dead, flapping or slow, as in dead:3@2d+6h. Repeatable.",
+        ),
+    ] = None,
+    step: Annotated[
+        float,
+        typer.Option(
+            help="Time for which loads are constant: 15s to 1h.",
+            parser=parsed(span_of),
+            metavar="TIME",
+        ),
+    ] = "5m",  # type: ignore[assignment]  # the parser reads defaults, too
+    work: Annotated[
+        float, typer.Option(min=0.001, max=1000, help="Search budget of each plan.")
+    ] = 0.1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of cluster and loads.")] = 1,
+    svg: Annotated[Path | None, output_file(help="Draw the policies here (.svg).")] = None,
+    local_settings: "Settings",
+    output: Output = Form.TABLE,
+) -> int:
+    """Simulate policies on the same cluster and loads; print and draw what they did."""
+    from control import compose
+    from control.cli.output_files import SVG, check_file
+    from control.cli.output_types import SimulateAnswer
+    from control.render.simulation_svg import simulation_svg
+    from control.render.simulation_text import simulation_text
+    from control.render.text import answer_text
+    from control.simulation.policy_trial import Trial
+    from lab.time_lapse.broker_faults import BrokerFault
+    from lab.time_lapse.load_shapes import shapes_of
+    from lab.time_lapse.time_lapse_cluster import Course
+    from model.files import replace_file
+    from model.goals.goals import SolveLimits
+
+    check_file(svg, SVG)
+    if not LEAST_STEP_S <= step <= MOST_STEP_S:
+        raise ConfigError(f"--step is {step:g} s; give 15s to 1h")
+    start = _start(snapshot, brokers=brokers, partitions=partitions, seed=seed)
+    policies = _policies(policy or USUAL, local_settings, start.header.taken_at_ms)
+    if load_csv is not None:
+        start, loads, days = _tabled(load_csv, start, days)
+    else:
+        loads = _loads(start, steady=steady, growth=growth, bursts=bursts, seed=seed)
+    days = days or USUAL_DAYS
+    length_s = days * DAY_MS / 1000
+    faults = tuple(map(BrokerFault.parse, fault or ()))
+    for each in faults:
+        if each.at_s >= length_s:
+            raise ConfigError(
+                f"--fault {each.kind}:{each.broker} begins after the {days} simulated days; "
+                "give more --days, or an earlier start"
+            )
+    trial = Trial(
+        course=Course(
+            start=start,
+            loads=loads,
+            shapes=shapes_of(shape or (), start, seed=seed, length_s=length_s),
+            faults=faults,
+            step_s=step,
+        ),
+        length_s=length_s,
+        solve=SolveLimits(work=work),
+    )
+    with compose.trials(local_settings, _progress) as try_all:
+        outcomes = tuple(try_all(trial, policies))
+    answer = SimulateAnswer.of(
+        cluster_id=start.header.cluster_id,
+        brokers=len(start.header.brokers),
+        partitions=len(start),
+        begin_ms=start.header.taken_at_ms,
+        days=days,
+        seed=seed,
+        policies=outcomes,
+    )
+    if svg is not None:
+        try:
+            replace_file(svg, simulation_svg(answer).encode(), shared=True)
+        except OSError as exc:
+            raise ConfigError(f"cannot write {svg}: {exc.strerror}") from exc
+    sys.stdout.write(answer_text(answer, simulation_text, output))
+    return Exit.DONE
+
+
+def _start(path: Path | None, *, brokers: int, partitions: int, seed: int) -> "Snapshot":
+    """The cluster as it is at first, from midnight UTC on."""
+    from control.cli.commands.generate import shape_of
+    from lab.time_lapse.varying_loads import synthetic_start
+    from model.snapshot.file import read_snapshot
+    from model.snapshot.snapshot import Snapshot
+
+    if path is None:
+        shape = shape_of(brokers=brokers, racks=None, rf=None, partitions=partitions)
+        return synthetic_start(shape, BEGIN_MS, seed)
+    found = read_snapshot(path)
+    if not len(found):
+        raise ConfigError(f"{path} has no partitions, so that there is nothing to balance")
+    midnight = found.header.taken_at_ms // DAY_MS * DAY_MS
+    # Moves made before are no part of the simulation.
+    update = {"taken_at_ms": midnight, "recent_moves": ()}
+    return Snapshot(found.header.model_copy(update=update), found.partitions)
+
+
+def _loads(
+    start: "Snapshot", *, steady: bool, growth: float, bursts: float, seed: int
+) -> "VaryingLoads":
+    from lab.synthetic.load_curves import LoadCurves, Rhythm
+    from lab.time_lapse.varying_loads import CurvedLoads, SteadyLoads, rate_columns
+
+    if steady:
+        return SteadyLoads(start.partitions.loads)
+    rhythm = Rhythm(growth=growth, bursts=bursts)
+    columns = start.partitions
+    curves = LoadCurves(columns.topic, rhythm, seed=seed, end_ms=start.header.taken_at_ms)
+    return CurvedLoads(columns.loads, rate_columns(start), curves)
+
+
+def _tabled(
+    path: Path, start: "Snapshot", days: int | None
+) -> tuple["Snapshot", "VaryingLoads", int]:
+    """The cluster at the first time of a table of rates, the loads, and the days to simulate."""
+    from lab.time_lapse.load_table import read_load_table
+    from model.snapshot.snapshot import Snapshot
+    from model.units import count_text
+
+    loads = read_load_table(path, start)
+    first, last = int(loads.times_ms[0]), int(loads.times_ms[-1])
+    covered = max(1, -(-(last - first) // DAY_MS))
+    if days is not None and days > covered:
+        raise ConfigError(
+            f"{path} covers {count_text(covered, 'day')}, fewer than --days {days}; "
+            "add later times, or lower --days"
+        )
+    header = start.header.model_copy(update={"taken_at_ms": first})
+    return Snapshot(header, start.partitions), loads, days or covered
+
+
+def _policies(
+    given: "list[str] | tuple[str, ...]", settings: "Settings", now_ms: int
+) -> tuple["TrialPolicy", ...]:
+    """The policies; ConfigError where one is not known, can never act, or comes twice."""
+    from control.render.policy_text import AutoPolicy, policy_faults
+
+    found = [_policy(text, settings) for text in given]
+    for policy in found:
+        if sum(other.name == policy.name for other in found) > 1:
+            raise ConfigError(
+                f"two policies are named {policy.name!r}; give one another label, as in "
+                f"--policy other={policy.name}"
+            )
+        bounds = AutoPolicy(
+            limits=policy.limits,
+            triggers=policy.triggers,
+            dead_broker_after_s=policy.dead_broker_after_s,
+            stop_rules=settings.stop_rules,
+            schedule=policy.schedule,
+        )
+        faults = policy_faults(bounds, now_ms / 1000)
+        if faults:
+            raise ConfigError(f"policy {policy.name}: {faults[0]}")
+    return tuple(found)
+
+
+def _policy(text: str, settings: "Settings") -> "TrialPolicy":
+    """A policy `[LABEL=]NAME` of the settings, or `[LABEL=]FILE`."""
+    from control.settings.auto_limits import limits_named
+    from control.settings.settings import load
+    from control.simulation.policy_trial import TrialPolicy
+    from lab.time_lapse.time_lapse_executor import COPY_RATE
+
+    label, _, what = text.rpartition("=")
+    if not what:
+        raise ConfigError(f"--policy {text}: name limits, or a configuration file")
+    path = Path(what)
+    if path.suffix == ".toml" or path.exists():
+        settings = load({}, config=path)
+        name = label if label in settings.limits else next(iter(settings.limits), "")
+        if not name or (len(settings.limits) > 1 and name != label):
+            known = ", ".join(sorted(settings.limits)) or "none"
+            raise ConfigError(
+                f"--policy {text}: {path} has the limits {known}; it needs one [limits.NAME], or "
+                "give the name as in --policy NAME=FILE"
+            )
+    else:
+        name = what
+    limits = limits_named(name, settings.limits)
+    throttle = settings.throttle
+    return TrialPolicy(
+        name=label or name,
+        limits=limits,
+        goals=settings.goals,
+        triggers=settings.triggers,
+        schedule=settings.schedule,
+        effort=settings.solve.effort if limits.effort is None else limits.effort,
+        dead_broker_after_s=settings.dead_broker_after,
+        copy_rate=float(throttle) if isinstance(throttle, int) else COPY_RATE,
+    )
+
+
+def _progress(name: str, share: float) -> None:
+    """Show on a terminal how far the simulation is."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{name}: {share:.0%} ")
+        sys.stderr.flush()

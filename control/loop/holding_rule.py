@@ -1,0 +1,85 @@
+"""Which rule of `--auto` holds an action back, by name."""
+
+from typing import Final
+
+from control.loop.policy import SILENCE_S, Decision, DecisionInputs
+from control.settings.auto_limits import refusals
+
+SETTLING: Final = "settling"
+"""Loads of the new placement are awaited after a run."""
+SILENT: Final = "silence"
+"""No loads have arrived for a while."""
+UNSTABLE: Final = "brokers"
+"""Brokers join and leave."""
+REPLAN: Final = "replan"
+"""Recent solves were of no use, so the next one waits."""
+NO_PLAN: Final = "no plan"
+"""The planner found no moves that help."""
+FAILURE: Final = "failure"
+"""A run or a solve failed, and is retried later."""
+BUDGET: Final = "limits"
+"""The plan is outside the limits, though made for them."""
+_SILENT: Final = frozenset({Decision.REST, Decision.PLAN, Decision.APPROVE, Decision.OFFER})
+
+
+def holding_rule(facts: DecisionInputs, step: Decision) -> str:
+    """The rule that this decision obeys by not acting; empty where it acts, or need not.
+
+    The names of limits, settings and triggers, or one of those above.
+    """
+    if step in _SILENT or not facts.needs:
+        return ""
+    match step:
+        case Decision.SETTLE:
+            return _settling_rule(facts)
+        case Decision.CONFIRM:
+            return _waiting_rule(facts)
+        case Decision.HOLD:
+            return NO_PLAN
+        case Decision.RETRY:
+            return FAILURE
+        case Decision.REFUSE:
+            return _refusing_rule(facts)
+        case Decision.IGNORE:
+            return f"{facts.ignored[0].trigger} = off"
+        case _:
+            return f"{facts.pursued[0].trigger} = ask"
+
+
+def _settling_rule(facts: DecisionInputs) -> str:
+    if facts.silent_s > SILENCE_S:
+        return SILENT
+    if facts.ended_at_s is not None and facts.loads_from_s < facts.ended_at_s:
+        return SETTLING
+    return UNSTABLE if facts.quiet_in_s > 0 else REPLAN
+
+
+def _waiting_rule(facts: DecisionInputs) -> str:
+    """The first wait that applies, in the order of `next_step`."""
+    limits = facts.limits
+    if facts.awaited:
+        return "dead_broker_after"
+    if facts.held_by_schedule:
+        return "schedule"
+    repairs = any(need.repairs for need in facts.pursued)
+    if not repairs and facts.needed_since_s is not None:
+        needed_s = facts.now_s - facts.needed_since_s
+        mixed = facts.needed_since_s > facts.loads_from_s and facts.shift.level_s is None
+        doubted = mixed or bool(facts.shift.doubt(needed_s))
+        if (facts.was_balanced and doubted) or needed_s < limits.confirm:
+            return "confirm"
+    overrides = any(need.trigger is facts.overridden_by for need in facts.pursued)
+    rests = facts.ended_at_s is not None and facts.now_s - facts.ended_at_s < limits.pause
+    if rests and not overrides:
+        return "pause"
+    if facts.acts and facts.runs_wait_s > 0:
+        return "runs_per_day"
+    return "bytes_per_day"
+
+
+def _refusing_rule(facts: DecisionInputs) -> str:
+    plan = facts.plan
+    if plan is None:
+        return BUDGET
+    easier = facts.limits.model_copy(update={"min_gain": 0.0})
+    return BUDGET if refusals(plan, easier) else "min_gain"

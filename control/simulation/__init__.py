@@ -1,0 +1,1 @@
+"""The loop on a simulated cluster under a clock that jumps, to try a policy first."""

@@ -1,0 +1,369 @@
+"""Try one policy: the loop's own code on a simulated cluster, by a clock that jumps.
+
+Between two turns of the loop, time jumps to the next moment at which a decision could change: new
+loads, a broker that dies or returns, or the end of a wait that the loop is in. Planning takes no
+simulated time; runs do.
+"""
+
+import logging
+import math
+import tempfile
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from control.loop.decision_file import earliest_change_s
+from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.holding_rule import holding_rule
+from control.loop.loop import Loop
+from control.loop.policy import Decision, DecisionInputs
+from control.loop.view import LoopView, Mode
+from control.planning.background_call import AtOnce
+from control.planning.planner import Planner, planner
+from control.settings.auto_limits import AutoLimits
+from control.settings.schedule_table import ScheduleTable
+from control.settings.trigger_table import TriggerTable
+from control.simulation.hindsight import Hindsight
+from control.simulation.outcome import HOUR_S, HourFigures, PolicyOutcome
+from control.simulation.tally import Tally
+from executor.journal.run_history import RunUsage
+from lab.time_lapse.time_lapse_cluster import Course, TimeLapseCluster
+from lab.time_lapse.time_lapse_executor import COPY_RATE, TimeLapseExecutor
+from model.errors import PlimsollError
+from model.evaluate import Evaluation
+from model.goals.effort import Effort
+from model.goals.goals import Goals, SolveLimits
+from model.ids import TopicName
+from model.plan.plan import Move, Plan
+from model.run import RunReport, RunState
+from model.snapshot.consumer_lag import ConsumerLag
+from model.snapshot.replication import Replication
+from model.snapshot.snapshot import Broker, RecentMove, Snapshot
+from model.snapshot.steadiness import Steadiness
+from solver.report.result import Result
+from solver.search.observer import SolveObserver
+
+if TYPE_CHECKING:
+    from executor.run.operator_control import Steering
+    from model.run import RunProgress
+
+TICK_S: Final = 0.5
+"""Time between two turns while the loop is about to do something."""
+LOGGER: Final = "plimsoll.control"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialPolicy:
+    """A policy with its name, and what else decides what the loop does."""
+
+    name: str
+    limits: AutoLimits
+    goals: Goals
+    triggers: TriggerTable = field(default_factory=TriggerTable)
+    schedule: ScheduleTable = field(default_factory=ScheduleTable)
+    effort: Effort = Effort.GOOD
+    dead_broker_after_s: float = 3600.0
+    copy_rate: float = COPY_RATE
+    """Bytes/s that a broker copies in each direction during a run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A simulation: the course of the cluster, its length, and the search budget of each plan."""
+
+    course: Course
+    length_s: float
+    solve: SolveLimits
+
+
+def try_policy(
+    policy: TrialPolicy,
+    trial: Trial,
+    *,
+    plan: Planner = planner,
+    passed: Callable[[float], None] = lambda _share: None,
+) -> PolicyOutcome:
+    """Simulate one policy; equal arguments give equal outcomes.
+
+    What a run in progress at the end would still have done is not counted.
+
+    passed: called now and then with the share of the simulation that has passed.
+    Raises PlimsollError where the loop fails, which a policy alone cannot make it do.
+    """
+    with tempfile.TemporaryDirectory(prefix="plimsoll-simulate-") as folder, _quiet():
+        return _PolicyTrial(policy, trial, plan, Path(folder), passed).run()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the log of the simulated loop from the program's."""
+    logger = logging.getLogger(LOGGER)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@dataclass
+class _Records:
+    """Runs of the simulation, in place of journals."""
+
+    moves: deque[RecentMove] = field(default_factory=deque)
+    usage: deque[RunUsage] = field(default_factory=deque)
+
+    def moves_since(self, cluster_id: str, since_ms: int) -> tuple[RecentMove, ...]:
+        del cluster_id
+        while self.moves and self.moves[0].at_ms < since_ms:
+            self.moves.popleft()
+        return tuple(self.moves)
+
+    def usage_since(self, cluster_id: str, since_ms: int) -> tuple[RunUsage, ...]:
+        del cluster_id
+        while self.usage and self.usage[0].started_at_ms < since_ms:
+            self.usage.popleft()
+        return tuple(self.usage)
+
+
+class _Observer:
+    """What the loop sees of the simulated cluster."""
+
+    failure: PlimsollError | None = None
+
+    def __init__(self, cluster: TimeLapseCluster) -> None:
+        self._cluster = cluster
+        self._seen: Snapshot | None = None
+        self._seen_at_s = -math.inf
+
+    def start(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def brokers(self) -> tuple[Broker, ...]:
+        return self.snapshot().header.brokers
+
+    def replication(self) -> Replication | None:
+        return None
+
+    def snapshot(self) -> Snapshot:
+        if self._seen is None or self._cluster.now_s != self._seen_at_s:
+            self._seen, self._seen_at_s = self._cluster.snapshot(), self._cluster.now_s
+        return self._seen
+
+    def steadiness(self) -> Steadiness | None:
+        return None
+
+    def consumer_lag(self, topics: Collection[TopicName]) -> ConsumerLag | None:
+        del topics
+        return None
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+class _Executor(TimeLapseExecutor):
+    """The same, with runs in the records."""
+
+    ended: Callable[[RunReport], None]
+
+    def execute(
+        self,
+        plan: Plan,
+        *,
+        journal_dir: Path,
+        moves_in_flight: int,
+        observe: "Callable[[RunProgress], None]",
+        steering: "Steering",
+    ) -> RunReport:
+        report = super().execute(
+            plan,
+            journal_dir=journal_dir,
+            moves_in_flight=moves_in_flight,
+            observe=observe,
+            steering=steering,
+        )
+        self.ended(report)
+        return report
+
+
+class _PolicyTrial:
+    """One simulation in progress."""
+
+    def __init__(
+        self,
+        policy: TrialPolicy,
+        trial: Trial,
+        plan: Planner,
+        folder: Path,
+        passed: Callable[[float], None],
+    ) -> None:
+        self._policy, self._passed = policy, passed
+        self._cluster = TimeLapseCluster(trial.course)
+        self._begin_s = self._cluster.now_s
+        self._end_s = self._begin_s + trial.length_s
+        self._plan, self._solve = plan, trial.solve
+        self._solves = self._turns = 0
+        self._evaluation: Evaluation | None = None
+        self._decision: tuple[DecisionInputs, Decision] | None = None
+        """The newest decision of this turn."""
+        self._records = _Records()
+        self._hindsight = Hindsight(
+            cluster=self._cluster,
+            goals=policy.goals,
+            limits=policy.limits,
+            solve=lambda snapshot, goals: plan(snapshot, goals, trial.solve, SolveObserver(), None),
+        )
+        self._next_sample_s = self._begin_s
+        self._tally = Tally(
+            goals=policy.goals, begin_s=self._begin_s, regret_of=self._hindsight.regret
+        )
+        self._observer = _Observer(self._cluster)
+        self._loop = self._made(folder)
+        self._loop.subscribe(self._saw)
+
+    def run(self) -> PolicyOutcome:
+        """Simulate to the end."""
+        cluster, loop = self._cluster, self._loop
+        while cluster.now_s < self._end_s:
+            self._turn()
+            if loop.error is not None:
+                raise loop.error
+            wait_s = self._wait_s()
+            self._pass(min(cluster.next_change_s, cluster.now_s + wait_s, self._end_s))
+        self._tally.close(self._end_s)
+        return self._outcome()
+
+    def _made(self, folder: Path) -> Loop:
+        policy, cluster = self._policy, self._cluster
+        executor = _Executor(cluster, self._advance, self._moved, copy_rate=policy.copy_rate)
+        executor.ended = self._run_ended
+        settings = LoopSettings(
+            bootstrap="simulated",
+            operator="simulation",
+            name=policy.name,
+            mode=Mode.AUTO,
+            goals=policy.goals,
+            solve=self._solve,
+            effort=policy.effort,
+            limits=policy.limits,
+            triggers=policy.triggers,
+            schedule=policy.schedule,
+            dead_broker_after_s=policy.dead_broker_after_s,
+            journal_dir=folder,
+            tick_s=TICK_S,
+        )
+        parts = LoopParts(
+            observer=lambda: self._observer,
+            planner=self._counted,
+            executor=lambda: executor,
+            clock=lambda: cluster.now_s,
+            steady=lambda: cluster.now_s,
+            background=AtOnce,
+            records=self._records,
+            decided=self._decided,
+        )
+        return Loop(settings, parts)
+
+    def _counted(
+        self,
+        snapshot: Snapshot,
+        goals: Goals,
+        limits: SolveLimits,
+        observer: SolveObserver,
+        earlier: Plan | None,
+    ) -> Result:
+        self._solves += 1
+        return self._plan(snapshot, goals, limits, observer, earlier)
+
+    def _turn(self) -> None:
+        self._turns += 1
+        self._decision = None
+        self._loop.turn(self._observer)
+
+    def _wait_s(self) -> float:
+        """Seconds until the loop could decide something else, were nothing new to be seen."""
+        if self._decision is None or self._decision[1] in (Decision.PLAN, Decision.APPROVE):
+            # A result is to be taken, or has just been.
+            return TICK_S
+        facts, step = self._decision
+        wait_s = earliest_change_s(facts, step, 0.0)
+        return max(TICK_S, wait_s) if wait_s > 0 else math.inf
+
+    def _advance(self, to_s: float) -> None:
+        """Let time pass during a run, while the loop looks on."""
+        cluster = self._cluster
+        while cluster.now_s < to_s:
+            self._pass(min(to_s, cluster.next_change_s))
+            if cluster.now_s < to_s:
+                self._turn()
+
+    def _pass(self, to_s: float) -> None:
+        """Let time pass without a turn, and count it."""
+        cluster = self._cluster
+        while cluster.now_s < to_s:
+            if self._next_sample_s <= cluster.now_s < self._end_s:
+                self._hindsight.sample()
+                self._next_sample_s += HOUR_S
+                self._passed((cluster.now_s - self._begin_s) / (self._end_s - self._begin_s))
+            next_s = to_s
+            if cluster.now_s < self._end_s:
+                next_s = min(to_s, self._next_sample_s, self._end_s)
+            # A run may end later, which is not counted.
+            self._tally.passed(self._evaluation, cluster.now_s, min(next_s, self._end_s))
+            cluster.advance(next_s)
+
+    def _saw(self, view: LoopView) -> None:
+        self._evaluation = view.evaluation
+
+    def _decided(self, facts: DecisionInputs, step: Decision, reason: str) -> None:
+        del reason
+        self._decision = facts, step
+        self._tally.decided(holding_rule(facts, step))
+
+    def _moved(self, move: Move) -> None:
+        now_s = self._cluster.now_s
+        if now_s <= self._end_s:
+            self._tally.moved(move, now_s)
+        self._records.moves.append(
+            RecentMove(
+                topic=move.topic,
+                partition=move.partition,
+                left=move.removed,
+                at_ms=int(1000 * now_s),
+            )
+        )
+
+    def _run_ended(self, report: RunReport) -> None:
+        if self._cluster.now_s <= self._end_s:
+            self._tally.run_ended(report.state is RunState.DONE)
+        copied = sum(move.bytes_copied or 0 for move in report.moves)
+        self._records.usage.append(
+            RunUsage(started_at_ms=report.started_at_ms, bytes_copied=copied)
+        )
+
+    def _outcome(self) -> PolicyOutcome:
+        tally = self._tally
+        total, whole, hours = tally.total, tally.whole.hour(0), tuple(tally.hours)
+        nothing = HourFigures(at_ms=int(1000 * self._begin_s), outside=0, imbalance=0, deviation=0)
+        return PolicyOutcome(
+            policy=self._policy.name,
+            simulated_s=self._end_s - self._begin_s,
+            outside=whole.outside,
+            imbalance=whole.imbalance,
+            worst=max(hours, key=lambda hour: hour.imbalance, default=nothing),
+            runs=total.runs,
+            stopped_runs=total.stopped,
+            moves=total.moves,
+            leader_changes=total.leader_changes,
+            bytes_copied=total.bytes_copied,
+            undone=total.undone,
+            regret=sum(day.regret for day in tally.days) / max(1, len(tally.days)),
+            held=tally.held,
+            solves=self._solves,
+            turns=self._turns,
+            days=tuple(tally.days),
+            hours=hours,
+        )
