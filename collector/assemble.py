@@ -42,7 +42,7 @@ def newest_vectors(known: pa.Table, fresh: pa.Table) -> pa.Table:
     """
     if len(fresh):
         latest_ms = pc.max(fresh["time_ms"]).as_py() + FRESH_MS
-        known = known.filter(pc.field("time_ms") <= latest_ms)
+        known = known.filter(pc.less_equal(known["time_ms"], latest_ms))
     older = known.join(
         fresh.select(["topic", "partition"]), ["topic", "partition"], None, "left anti"
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from clients.connection import Connection
 from clients.driver_configs import spark_options
@@ -21,13 +22,15 @@ from collector.collector_settings import CollectorSettings
 from collector.group_lag import consumer_lag
 from collector.history.forecast_slots import SlotForecaster
 from collector.history.vector_files import VectorFiles
+from collector.load_changes import load_changes
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
 from collector.reports.reporters import Reporters
+from collector.samples import SAMPLES
 from collector.samples_topic import SamplesTopic
 from collector.spark.batching import SampleBatch, Sink
 from collector.spark.kafka_connector import Connector
-from collector.spark.vectors import VECTORS, Window
+from collector.spark.vectors import VECTORS, Window, concatenate, load_vectors
 from collector.spool import Spool
 from collector.state_dir import StateFolder, claim, discard_old
 from model.closing import Closing
@@ -47,6 +50,9 @@ if TYPE_CHECKING:
 
 LOST_S: Final = 30.0
 """A cluster that was seen and does not answer for this long is lost."""
+CATCH_UP_SHARE: Final = 0.9
+"""Loads are measured here for such a share of a window at most, while the streaming job is
+late."""
 _log = logging.getLogger("plimsoll.collector")
 
 
@@ -77,6 +83,10 @@ class Collector(Closing):
         """The latest placement; None before the first metadata response."""
         self._snapshot: Snapshot | None = None
         self._steadiness: Steadiness | None = None
+        self._early: pa.Table | None = SAMPLES.empty_table()
+        """Samples until the streaming job has caught up; None afterwards."""
+        self._streamed = False
+        """Whether the streaming job has given loads."""
         self.vectors = VECTORS.empty_table()
         """The latest load vectors, schema `VECTORS`, with the source of each figure."""
         self._recreations = TopicRecreations()
@@ -126,7 +136,10 @@ class Collector(Closing):
         return None if samples is None else consumer_lag(before, samples, topics)
 
     def snapshot(self) -> Snapshot | None:
-        """The latest snapshot, loads included; None until loads have been measured."""
+        """The latest snapshot, loads included; None until loads have been measured.
+
+        The first ones come before Spark has started; `wait` passes them over.
+        """
         return self._snapshot
 
     def steadiness(self) -> Steadiness | None:
@@ -218,8 +231,9 @@ class Collector(Closing):
         # Where samples go through a topic, the first loads may be another writer's, and a refusal
         # of ours must be reported first. Without topics of users there is nothing to sample.
         cluster = self.cluster
+        streamed = self._sampled and self._streamed
         return self._snapshot is not None and (
-            self._sampled or (cluster is not None and bool(cluster.internal.all()))
+            streamed or (cluster is not None and bool(cluster.internal.all()))
         )
 
     def _ended(self) -> bool:
@@ -251,6 +265,7 @@ class Collector(Closing):
                 self.reporters.see_samples(samples)
                 self._samples = self._samples[1], samples
                 written = batch.add(samples)
+                self._measure_early(samples)
                 self.silent = probe.silent
                 with self._changed:
                     # Brokers that answer late may give no sample at first.
@@ -263,6 +278,34 @@ class Collector(Closing):
                 if now_s - failing_since_s > LOST_S:
                     raise
                 _log.info("one sample is missing: %s", exc)
+
+    def _measure_early(self, samples: pa.Table) -> None:
+        """Measure loads here until the job has caught up, by the functions that it runs.
+
+        Reports are read by Spark alone, so that a cluster with reporters waits for it.
+        """
+        with self._changed:
+            if self._early is None or self._settings.polled or self.reporters.to_read():
+                return
+            together = concatenate([self._early, samples], SAMPLES)
+            since_ms = int(1000 * self._clock()) - self.window.window_ms
+            self._early = together.filter(pc.field("time_ms") >= since_ms)
+            changes = load_changes(self._early)
+            vectors = load_vectors(changes.kept(self._early), self.window)
+            if len(vectors):
+                self._steadiness = changes.steadiness
+                self.vectors = self._recreations.own(newest_vectors(self.vectors, vectors))
+                self._assemble()
+            self._changed.notify_all()
+
+    def _has_caught_up(self, vectors: pa.Table) -> bool:
+        """Whether the job's loads are hardly older than those measured here meanwhile."""
+        early = self._early
+        if early is None or not len(early):
+            return True
+        newest_ms, own_ms = (pc.max(t["time_ms"]).as_py() for t in (vectors, early))
+        whole = own_ms - pc.min(early["time_ms"]).as_py() >= CATCH_UP_SHARE * self.window.window_ms
+        return bool(whole or newest_ms >= own_ms - int(2000 * self._settings.interval_s))
 
     def _changing(self) -> bool:
         """Whether a load has changed within the window."""
@@ -389,10 +432,11 @@ class Collector(Closing):
         if self._on_batch is not None:
             self._on_batch(samples, vectors)
         with self._changed:
-            newest = newest_vectors(self.vectors, vectors)
-            self.vectors = self._recreations.own(newest)
-            self._steadiness = None if self._stream is None else self._stream.steadiness
-            if len(vectors):
+            self._streamed |= bool(len(vectors))
+            if len(vectors) and self._has_caught_up(vectors):
+                self._early = None
+                self.vectors = self._recreations.own(newest_vectors(self.vectors, vectors))
+                self._steadiness = None if self._stream is None else self._stream.steadiness
                 self._assemble()
             self._changed.notify_all()
 

@@ -231,13 +231,17 @@ def _unread(rows: _Rows) -> frozenset[BrokerId]:
     same = np.append(False, (group[1:] == group[:-1]) & (np.diff(columns["groups"]) == 0))
     arrived = np.diff(columns["latest"], prepend=columns["latest"][:1])
     read = np.diff(columns["group_offsets"], prepend=columns["group_offsets"][:1])
-    counted = same[: len(group)] & (columns["groups"] > 0) & (arrived >= 0) & (read >= 0)
+    known = columns["group_offsets"] >= 0
+    known &= np.append(False, known[:-1])
+    counted = same & known & (columns["groups"] > 0) & (arrived >= 0) & (read >= 0)
     weight = _record_bytes(rows)[group] * counted
-    leader = np.maximum(rows.leaders[group], 0)
-    due = np.bincount(leader, arrived * columns["groups"] * weight)
-    done = np.bincount(leader, read * weight)
+    # Ids may be large numbers.
+    ids, position = np.unique(rows.leaders, return_inverse=True)
+    leader = position[group]
+    due = np.bincount(leader, arrived * columns["groups"] * weight, len(ids))
+    done = np.bincount(leader, read * weight, len(ids))
     differ = np.abs(done - due) > UNREAD * np.maximum(due, done)
-    return frozenset(map(BrokerId, np.flatnonzero(differ).tolist()))
+    return frozenset(map(BrokerId, ids[differ & (ids >= 0)].tolist()))
 
 
 def _record_bytes(rows: _Rows) -> Floats:

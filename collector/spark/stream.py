@@ -304,7 +304,7 @@ class LoadStream:
     def _newest(self, samples: pa.Table) -> pa.Table:
         """The samples of the window."""
         since_ms = pc.max(samples["time_ms"]).as_py() - self._job.window.window_ms
-        return samples.filter(pc.field("time_ms") >= since_ms)
+        return samples.filter(pc.greater_equal(samples["time_ms"], since_ms))
 
     def _vectors(self, samples: pa.Table) -> pa.Table:
         """Compute the vectors of the window that these samples fill."""

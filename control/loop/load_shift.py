@@ -1,5 +1,6 @@
 """Whether a shift of load is there to stay, as pure functions of what the newest samples say."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -21,6 +22,8 @@ PATIENCE_S: Final = 60.0
 certain: they may stay like this."""
 CONSUMERS_PATIENCE_S: Final = 600.0
 """The same where only consumers that stopped or catch up bring brokers out of tolerance."""
+FIRST_S: Final = 10.0
+"""Commits of consumers are watched for so long at first contact, unless they are regular."""
 CONFIDENCE: Final = 2.0
 """Standard errors of a load that an interval reaches to both sides: about 95 %."""
 _MOST_AGE_S: Final = 5.0
@@ -42,6 +45,8 @@ class LoadShift:
     """Why no broker is out of tolerance for certain; empty where one is."""
     unread: str = ""
     """Which consumers alone bring brokers out of tolerance, while they do not keep up."""
+    early: str = ""
+    """Why the first loads of a cluster are not reliable yet; empty where they are."""
 
     @classmethod
     def of(cls, steadiness: Steadiness | None, evaluation: Evaluation, goals: Goals) -> "LoadShift":
@@ -53,6 +58,7 @@ class LoadShift:
             agrees=steadiness.agrees,
             uncertain=uncertain_text(evaluation, goals, steadiness.noise),
             unread=unread_text(evaluation, goals, steadiness.unread),
+            early=early_text(steadiness),
         )
 
     def doubt(self, needed_s: float) -> str:
@@ -75,6 +81,28 @@ class LoadShift:
     def left_s(self) -> float:
         """Seconds until a change that was found is no burst any more."""
         return 0.0 if self.level_s is None else max(0.0, BURST_S - self.level_s)
+
+
+def early_text(steadiness: Steadiness) -> str:
+    """Why the first loads are not reliable yet: groups seem to read more or less than arrives.
+
+    Commits come in bursts, so that it takes several of them to tell how much is read.
+    """
+    seen_s = (steadiness.newest_ms - steadiness.since_ms) / 1000
+    if not steadiness.unread or seen_s >= FIRST_S:
+        return ""
+    return f"consumers have been watched for {seen_s:.0f} s; measuring for {FIRST_S:.0f} s"
+
+
+def confidence_text(steadiness: Steadiness | None) -> str:
+    """How long loads were measured, and how exactly; empty where that is not known."""
+    if steadiness is None or not steadiness.noise:
+        return ""
+    span = f"loads of {seconds_text(max(0.0, steadiness.level_s))}"
+    error = CONFIDENCE * max(steadiness.noise.values())
+    if not math.isfinite(error):
+        return f"{span}, too short to tell their noise"
+    return f"{span}, those of brokers within ± {percent_text(error)}"
 
 
 def level_age_s(steadiness: Steadiness | None, now_ms: int, *, was_balanced: bool) -> float:

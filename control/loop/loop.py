@@ -18,7 +18,7 @@ from control.loop.day_limits import DAY_S, bytes_wait_s, runs_wait_s
 from control.loop.decision_file import DecisionFile, record_of
 from control.loop.decision_log import DecisionLog, run_lines
 from control.loop.dependencies import JournalledRuns, LoopParts, LoopSettings, Observer
-from control.loop.load_shift import LoadShift, level_age_s
+from control.loop.load_shift import LoadShift, confidence_text, level_age_s
 from control.loop.override import AutoRun, overriding
 from control.loop.policy import Decision, DecisionInputs, after_decision, after_result, next_step
 from control.loop.previous_runs import PreviousRuns
@@ -490,7 +490,8 @@ class Loop(Closing):
             if self._cleans_up(plan if step is Decision.APPROVE else None):
                 return
         if step is Decision.PLAN:
-            self._enter(Phase.SOLVING, reason)
+            measured = confidence_text(state.steadiness)
+            self._enter(Phase.SOLVING, "; ".join(filter(None, (reason, measured))))
             with self._changed:
                 inputs = self._inputs(state.snapshot, state.evaluation)
                 now_s = self._parts.steady()

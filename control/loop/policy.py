@@ -287,7 +287,8 @@ def _unconfirmed(facts: DecisionInputs, needed_since_s: float) -> str:
     if facts.was_balanced and mixed_s > 0 and facts.shift.level_s is None:
         # A plan for a mixture of old and new loads would need a second one soon.
         return f"the load has shifted; waiting {mixed_s:.0f} s for loads since then"
-    if facts.was_balanced and (doubt := facts.shift.doubt(needed_s)):
+    doubt = facts.shift.doubt(needed_s) if facts.was_balanced else facts.shift.early
+    if doubt:
         return doubt
     confirm_s = facts.limits.confirm
     if needed_s < confirm_s:

@@ -2,13 +2,16 @@ import socket
 import time
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 from clients.connection import Connection
 from collector.collector import Collector
 from collector.collector_settings import CollectorSettings
+from collector.samples import SAMPLES
+from collector.spark.vectors import concatenate, load_vectors
 from model.errors import ClusterUnreachable
-from tests.support.collector.sample_rows import cluster, topic
+from tests.support.collector.sample_rows import START_MS, cluster, figures, sample, table, topic
 
 
 def collector(folder: Path, bootstrap: str = "127.0.0.1:1") -> Collector:
@@ -58,3 +61,33 @@ def test_closing_at_any_moment_leaves_no_thread(tmp_path: Path) -> None:
         watcher.close()
         assert not any(thread.is_alive() for thread in watcher._threads)
         assert watcher.spark_pid is None
+
+
+def test_the_first_loads_do_not_wait_for_spark(tmp_path: Path) -> None:
+    """They are those that the streaming job computes; only commands wait for the job itself."""
+    settings = CollectorSettings(state_dir=tmp_path, cache_dir=tmp_path)
+    now_s = [START_MS / 1000]
+    watcher = Collector(Connection("127.0.0.1:1"), settings, clock=lambda: now_s[0])
+    watcher._see(cluster(topic("orders", [[1]])))
+    samples = [table([sample(second)]) for second in range(6)]
+    for second, taken in enumerate(samples):
+        now_s[0] = START_MS / 1000 + second
+        assert (watcher.snapshot() is None) is (second <= 4)
+        watcher._measure_early(taken)
+    expected = load_vectors(concatenate(samples, SAMPLES), watcher.window)
+    assert figures(watcher.vectors) == figures(expected)
+    watcher._sampled = True
+    with pytest.raises(ClusterUnreachable):
+        watcher.wait(0)
+    newest = watcher.snapshot()
+    # The job is late: newer loads stay.
+    at = expected.schema.get_field_index("time_ms")
+    older = expected.set_column(at, "time_ms", pc.subtract(expected["time_ms"], 3000))
+    watcher._take(samples[2], older)
+    assert watcher.wait(0) is newest
+    watcher._take(samples[-1], expected)
+    assert watcher.wait(0) is watcher.snapshot()
+    newest = watcher.snapshot()
+    watcher._measure_early(samples[-1])
+    assert watcher.snapshot() is newest
+    watcher.close()

@@ -124,5 +124,33 @@ def test_partitions_without_a_leader_are_passed_over() -> None:
     assert set(found.steadiness.noise) == {1, 2, 3}
 
 
+def test_ids_of_brokers_may_be_large() -> None:
+    large = 2**31 - 1
+    found = load_changes(window(step(7, {0, 1}), lambda p, _s: large if p < 2 else LEADERS[p]))
+    assert found.brokers.keys() == {large}
+
+
+@pytest.mark.parametrize(("reads", "unread"), [(1.0, set()), (0.0, {2}), (2.0, {2}), (0.5, {2})])
+def test_consumers_that_do_not_keep_up_are_named_by_broker(reads: float, unread: set[int]) -> None:
+    samples = window(lambda _p, _s: 100)
+    slow = pc.equal(samples["broker"], 2)
+    read = pc.cast(pc.multiply(pc.cast(samples["group_offsets"], pa.float64()), reads), pa.int64())
+    offsets = pc.if_else(slow, read, samples["group_offsets"])
+    at = samples.schema.get_field_index("group_offsets")
+    found = load_changes(samples.set_column(at, "group_offsets", offsets)).steadiness
+    assert found is not None
+    assert found.unread == unread
+
+
+def test_consumers_that_cannot_be_seen_are_not_named() -> None:
+    samples = window(lambda _p, _s: 100)
+    for name in ("groups", "group_offsets"):
+        column = pa.array([-1] * len(samples), samples.schema.field(name).type)
+        samples = samples.set_column(samples.schema.get_field_index(name), name, column)
+    found = load_changes(samples).steadiness
+    assert found is not None
+    assert found.unread == frozenset()
+
+
 def test_no_samples_are_no_change() -> None:
     assert load_changes(SAMPLES.empty_table()).steadiness is None

@@ -93,6 +93,17 @@ def test_samples_are_written_one_by_one_at_first_and_together_later() -> None:
     assert written == [1] * EAGER_SAMPLES + [SETTLED_SAMPLES] * 2
 
 
+def test_after_a_change_of_load_each_sample_is_written_at_once(tmp_path: Path) -> None:
+    hurried = False
+    batch = SampleBatch(Spool(tmp_path), lambda: hurried)
+    settled = EAGER_SAMPLES + SETTLED_SAMPLES
+    written = [batch.add(table([sample(second)])) for second in range(settled + 1)]
+    assert written[EAGER_SAMPLES:] == [0, 0, SETTLED_SAMPLES, 0]
+    hurried = True
+    # The one that waited goes along.
+    assert [batch.add(table([sample(settled + more)])) for more in (1, 2)] == [2, 1]
+
+
 def test_after_a_failed_write_samples_are_written_one_by_one_until_one_succeeds() -> None:
     class Failing:
         works = True

@@ -9,6 +9,8 @@ from control.loop.load_shift import (
     CONSUMERS_PATIENCE_S,
     PATIENCE_S,
     LoadShift,
+    confidence_text,
+    early_text,
     level_age_s,
     uncertain_text,
     unread_text,
@@ -85,6 +87,22 @@ def test_consumers_are_no_excuse_for_uneven_producers() -> None:
     assert unread_text(out, EASY, {BrokerId(3), BrokerId(2)}).startswith(
         "consumers on brokers 2, 3"
     )
+
+
+def test_a_plan_states_how_exactly_loads_are_known() -> None:
+    seen = dataclasses.replace(SHIFTED, noise={BrokerId(1): 0.01, BrokerId(2): 0.02})
+    assert confidence_text(seen) == "loads of 12.0 s, those of brokers within ± 4.0 %"
+    early = dataclasses.replace(seen, noise=noisy(float("inf")))
+    assert confidence_text(early) == "loads of 12.0 s, too short to tell their noise"
+    assert confidence_text(None) == confidence_text(STEADY) == ""
+
+
+def test_irregular_commits_are_watched_for_longer_at_first() -> None:
+    unread = frozenset({BrokerId(2)})
+    seen = dataclasses.replace(STEADY, since_ms=NOW_MS - 6_000, unread=unread)
+    assert early_text(seen) == "consumers have been watched for 6 s; measuring for 10 s"
+    assert early_text(dataclasses.replace(seen, unread=frozenset())) == ""
+    assert early_text(dataclasses.replace(seen, since_ms=NOW_MS - 10_000)) == ""
 
 
 def test_without_samples_nothing_holds_back() -> None:

@@ -118,6 +118,7 @@ def test_a_plan_from_before_the_shift_is_replaced() -> None:
 def test_a_shift_in_doubt_is_not_acted_on(shift: LoadShift) -> None:
     facts = {"was_balanced": True, "shift": shift, "needed_since_s": NOW - 20}
     assert step(**facts, plan=PLAN) is Decision.CONFIRM
+    assert step(shift=LoadShift(early="commits"), plan=PLAN) is Decision.CONFIRM
     # At first contact nothing is known to have shifted.
     assert step(shift=shift, plan=PLAN) is Decision.APPROVE
 
