@@ -60,8 +60,8 @@ soak: $(VENV)/dev.stamp ## run kills, throttled moves, and MINUTES=60 of moves u
 quick: $(VENV)/dev.stamp ## run the tests that need no JVM and no broker
 	$(BIN)/python -m pytest $(ARGS)
 
-.PHONY: bench bench-demo bench-first-plans bench-loop bench-moves bench-peers bench-pipeline bench-probe bench-records bench-schedule bench-screen bench-solver bench-stream bench-sweep
-bench: bench-solver bench-first-plans bench-peers bench-schedule bench-pipeline bench-records bench-stream bench-moves bench-probe bench-loop bench-screen bench-demo bench-sweep ## measure everything in benchmarks/
+.PHONY: bench bench-demo bench-first-plans bench-loop bench-moves bench-peers bench-pipeline bench-probe bench-reaction bench-records bench-schedule bench-screen bench-solver bench-stream bench-sweep
+bench: bench-solver bench-first-plans bench-peers bench-schedule bench-pipeline bench-records bench-stream bench-moves bench-probe bench-loop bench-reaction bench-screen bench-demo bench-sweep ## measure everything in benchmarks/
 
 bench-demo: $(VENV)/dev.stamp ## measure the demo; ARGS="--runs N"
 	$(BIN)/python -P -m benchmarks.demo $(ARGS)
@@ -89,6 +89,9 @@ bench-first-plans: $(VENV)/dev.stamp ## measure what compiling adds to the first
 
 bench-loop: $(VENV)/dev.stamp ## measure what --auto costs between plans
 	$(BIN)/python -P -m benchmarks.loop
+
+bench-reaction: $(VENV)/dev.stamp ## measure how soon --auto acts on a shift of load; ARGS="--only double"
+	$(BIN)/python -P -m benchmarks.reaction $(ARGS)
 
 bench-schedule: $(VENV)/dev.stamp ## measure the order of moves
 	$(BIN)/python -P -m benchmarks.schedule
