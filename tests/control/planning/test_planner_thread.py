@@ -226,7 +226,10 @@ def test_an_effort_has_goals_and_limits_of_its_own_and_undo_ends_it(bench: Bench
     for effort in (Effort.QUICK, Effort.BEST):
         number = len(bench.planner.asked)
         bench.loop.proposals.ask(PlanOverrides().at_effort(effort))
-        assert bench.loop.wait(lambda _, n=number: len(bench.planner.asked) > n, MANY_S)
+        assert bench.loop.wait(
+            lambda _, n=number: len(bench.planner.asked) > n,  # type: ignore[misc]  # a default binds it
+            MANY_S,
+        )
         _, goals = bench.planner.asked[-1]
         assert (goals.budgets.replica_moves == 0) == (effort is Effort.QUICK)
         assert bench.planner.limits[-1] == limits_at(bench.planner.limits[0], effort)
