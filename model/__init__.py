@@ -40,6 +40,7 @@ PUBLIC = (
     "private",
     "quantities",
     "rules",
+    "rules.leaders",
     "run",
     "run_health",
     "snapshot.capacities",

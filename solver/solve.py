@@ -2,6 +2,7 @@
 
 import logging
 import time
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -23,7 +24,9 @@ from solver.kernels.move_deltas import new_state
 from solver.kernels.pricing import new_pricing_scratch
 from solver.kernels.problem_arrays import find_columns, placement_of
 from solver.kernels.rounding import place_forced
+from solver.leaders.keep_minimums import keep_minimums
 from solver.log_dirs.balance import reserved_work
+from solver.problem.leader_minimums import find_minimums
 from solver.problem.placement import Placement, changed_rows, is_allowed, revert_needless
 from solver.problem.problem import compile_problem
 from solver.repair.repair import find_repair
@@ -96,15 +99,23 @@ def solve(
     search = Search(
         problem=problem, limits=limits, observer=observer or SolveObserver(), work=spent
     )
-    search.reserved_for_tolerance = work_for_tolerance(search)
     with interpreted(is_small(problem)):
-        reasons = find_placement(search) or _conflict(search)
-        keep_tolerance(search)
-        if earlier is not None:
-            stay_near(search, earlier)
+        minimums = find_minimums(snapshot, goals, problem.may.alive)
+        run = partial(_run, earlier=earlier)
+        reasons = keep_minimums(search, minimums, run) if minimums else run(search)
         result = _result(search, reasons, started)
     log.info("%s", result.summary())
     return result
+
+
+def _run(search: Search, earlier: Plan | None) -> tuple[str, ...]:
+    """Search for a plan; return why there is none where that is evident."""
+    search.reserved_for_tolerance = work_for_tolerance(search)
+    reasons = find_placement(search) or _conflict(search)
+    keep_tolerance(search)
+    if earlier is not None:
+        stay_near(search, earlier)
+    return reasons
 
 
 def _repair(search: Search) -> None:

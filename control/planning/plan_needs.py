@@ -18,6 +18,7 @@ from model.ids import BrokerId
 from model.plan.outages import dead_brokers
 from model.plan.proposal import Proposal
 from model.plan.remaining import present_text
+from model.rules.leaders import leaders_missing
 from model.snapshot.snapshot import TAKING, Snapshot
 from model.units import count_text
 
@@ -30,6 +31,7 @@ class Reason(StrEnum):
     OVER_LIMIT = auto()
     MISPLACED = auto()
     RACK_VIOLATION = auto()
+    LEADERS_MISSING = auto()
     EMPTY_BROKER = auto()
     OUT_OF_TOLERANCE = auto()
 
@@ -40,6 +42,7 @@ TRIGGERS: Final[Mapping[Reason, Trigger]] = {
     Reason.OVER_LIMIT: Trigger.OVER_CAPACITY,
     Reason.MISPLACED: Trigger.RULE_VIOLATED,
     Reason.RACK_VIOLATION: Trigger.RULE_VIOLATED,
+    Reason.LEADERS_MISSING: Trigger.RULE_VIOLATED,
     Reason.EMPTY_BROKER: Trigger.EMPTY_BROKER,
     Reason.OUT_OF_TOLERANCE: Trigger.UNEVEN_LOAD,
 }
@@ -103,6 +106,7 @@ def plan_needs(
         *_over_limits(evaluation),
         *_misplaced(snapshot, goals),
         *_rack_violations(evaluation),
+        *_leaders_missing(snapshot, goals),
         *_empty_brokers(snapshot, goals, evaluation),
         *_out_of_tolerance(goals, evaluation),
     )
@@ -139,6 +143,16 @@ def _rack_violations(evaluation: Evaluation) -> Iterator[PlanNeed]:
     if found:
         message = f"{count_text(found, 'rack violation')} can be repaired"
         yield PlanNeed(reason=Reason.RACK_VIOLATION, message=message)
+
+
+def _leaders_missing(snapshot: Snapshot, goals: Goals) -> Iterator[PlanNeed]:
+    missing = [*leaders_missing(Proposal(snapshot, goals, ()))]
+    if missing:
+        one = missing[0]
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        leads = f"broker {one.broker} leads {one.leads} of {one.minimum} partitions of {one.topic}"
+        message = f"minimum leaders are missing: {leads}{more}"
+        yield PlanNeed(reason=Reason.LEADERS_MISSING, message=message)
 
 
 def _over_limits(evaluation: Evaluation) -> Iterator[PlanNeed]:

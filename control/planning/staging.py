@@ -9,6 +9,7 @@ from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.plan.proposal import Proposal
 from model.plan.unplaceable import placeless, stays
+from model.rules.leaders import leaders_missing
 from model.snapshot.snapshot import LEAVING, TAKING, BrokerState, Snapshot, StorageKind
 
 
@@ -33,7 +34,8 @@ def staged(
     hurried
         Rows that leave dead brokers even if these are waited for; nothing else moves then.
     repair_rules
-        Whether replicas may move that racks, pins or placement constraints alone forbid.
+        Whether replicas may move that racks, pins or placement constraints alone forbid, and
+        leaders change for minimum leaders alone.
 
     Returns
     -------
@@ -41,6 +43,8 @@ def staged(
     """
     if not repair_rules:
         goals = goals.model_copy(update={"repair_racks": False})
+        if any(leaders_missing(Proposal(snapshot, goals, ()))):
+            goals = goals.model_copy(update={"min_leaders": ()})
     proposal = Proposal(snapshot, goals, ())
     forced = np.flatnonzero(proposal.forced.rows).tolist()
     if not forced:

@@ -100,6 +100,16 @@ class Stay(FileModel):
     """Numbers of its partitions."""
 
 
+class MinLeaders(FileModel):
+    """Partitions of some topics that every broker must lead, each topic for itself."""
+
+    topics: Names
+    leaders: Annotated[int, Field(gt=0)] = 1
+    """Partitions of each of the topics that each broker leads at least."""
+    brokers: tuple[BrokerId, ...] = ()
+    """Only these brokers; empty for all that may take load."""
+
+
 class Budgets(FileModel):
     """The most that one plan may change; None where nothing limits."""
 
@@ -190,6 +200,9 @@ class Goals(FileModel):
     pins: tuple[Pin, ...] = ()
     placements: tuple[PlacementRule, ...] = ()
     """The first rule that matches a topic replaces the rack rule for it."""
+    min_leaders: Annotated[tuple[MinLeaders, ...], unless_empty] = ()
+    """Leaders of a topic that every broker must have; the first entry that matches it counts.
+    Since plan schema 1.7."""
     budgets: Budgets = Budgets()
     level_directories: bool = False
     """Balance the log directories inside brokers too (JBOD), on replicated storage."""
@@ -233,6 +246,10 @@ class Goals(FileModel):
     def placement_of(self, topic: str) -> PlacementRule | None:
         """The first placement rule that matches a topic; None if there is none."""
         return next((p for p in self.placements if p.topics.match(topic)), None)
+
+    def min_leaders_of(self, topic: str) -> MinLeaders | None:
+        """The first entry of `min_leaders` that matches a topic; None if there is none."""
+        return next((m for m in self.min_leaders if m.topics.match(topic)), None)
 
     def limit_of(self, resource: Resource) -> float:
         """Highest allowed share of a broker's capacity of one resource, at most 1."""

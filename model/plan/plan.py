@@ -35,6 +35,8 @@ VERSION_WITH_TOLERANCE: Final = "1.5"
 """Of plans that state why brokers stay outside their tolerance."""
 VERSION_WITH_EARLIER: Final = "1.6"
 """Of plans that were kept near to an earlier one."""
+VERSION_WITH_MIN_LEADERS: Final = "1.7"
+"""Of plans whose goals set a minimum of leaders per broker."""
 ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
 ROUNDING: Final = 2e-8

@@ -9,6 +9,7 @@ from typing import Final
 
 from model.plan.proposal import Proposal
 from model.rules.amounts import replica_limit, under_capacity, within_budgets
+from model.rules.leaders import min_leaders
 from model.rules.log_dirs import log_directories
 from model.rules.movable import cooled_down, movable, no_return
 from model.rules.placements import explicit_placement, pinned, rack_spread
@@ -33,6 +34,7 @@ RULES: Final[Mapping[str, Callable[[Proposal], Iterator[str]]]] = {
     "capacity": under_capacity,
     "replicas per broker": replica_limit,
     "log directories": log_directories,
+    "minimum leaders": min_leaders,
     "budgets": within_budgets,
 }
 """The hard rules by the names that plans and messages print. Each yields a sentence for

@@ -32,6 +32,7 @@ def post_constraints(problem: Problem, variables: Variables) -> None:
     _post_capacity(problem, variables)
     _post_replica_count(problem, variables)
     post_budgets(problem, variables)
+    _post_minimums(problem, variables)
 
 
 def _post_replication_factor(problem: Problem, variables: Variables) -> None:
@@ -82,3 +83,13 @@ def _post_replica_count(problem: Problem, variables: Variables) -> None:
         room = int(problem.allowed_replicas[b] - stay[b])
         if len(on) > room:
             variables.model.add(sum(on) <= room)
+
+
+def _post_minimums(problem: Problem, variables: Variables) -> None:
+    """Each broker leads its minimum of rows of a topic, those without a choice included."""
+    for minimum in problem.minimums:
+        rows = minimum.rows.tolist()
+        stay = [int(problem.leader[row]) for row in rows if row not in variables.holders]
+        for b in minimum.brokers:
+            leads = [variables.lead[row, b] for row in rows if (row, b) in variables.lead]
+            variables.model.add(sum(leads) >= minimum.leaders - stay.count(b))

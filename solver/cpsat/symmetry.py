@@ -65,13 +65,14 @@ class Symmetry:
 def equal_rows(problem: Problem, variables: Variables) -> list[list[int]]:
     """Group rows that may be exchanged: same loads, brokers, costs and choices.
 
-    Also the same topic where topics are balanced or have budgets, and the same bytes to copy where
-    bytes have one. Returns ascending positions in groups of two rows or more.
+    Also the same topic where topics are balanced or have budgets or minimum leaders, and the same
+    bytes to copy where bytes have a budget. Returns ascending positions in groups of two or more.
     """
     spreading, topic = problem.may.spreading, problem.snapshot.partitions.topic
     budgets = problem.goals.budgets
     by_topic = (
         bool(problem.topic_share)
+        or bool(problem.minimums)
         or budgets.replica_moves_per_topic is not None
         or budgets.partitions_per_topic is not None
     )
@@ -119,6 +120,7 @@ def equal_brokers(problem: Problem, variables: Variables) -> list[list[int]]:
             spreading.required[:, rack].tobytes(),
             problem.hold[rows, b].tobytes(),
             problem.may_lead[rows, b].tobytes(),
+            tuple(b in minimum.brokers for minimum in problem.minimums),
         )
 
     return _groups(sorted(empty), key)

@@ -15,6 +15,7 @@ from model.ids import BrokerId
 from model.snapshot.snapshot import Bools, Count, Floats, Ints, Resource, Snapshot, StorageKind
 from solver.problem.change_costs import ChangeCosts, find_change_costs
 from solver.problem.eligibility import Eligibility, find_eligibility
+from solver.problem.leader_minimums import LeaderMinimum
 from solver.problem.load_columns import (
     TOPIC_MEASURES,
     LoadColumn,
@@ -78,6 +79,9 @@ class Problem:
     most_excess: float = math.inf
     """Highest allowed sum of weight x deviation beyond the tolerance; infinite where a plan need
     not come closer to it."""
+    minimums: tuple[LeaderMinimum, ...] = ()
+    """Minimum leaders per broker, for the exact model and the reasons of moves: the other
+    searches know anchored rows instead (`solver.leaders`)."""
     start: tuple[Ints, Ints] | None = None
     """Replicas, (n, M), and leaders, (n,), to search from where the snapshot's own
     placement is not allowed; None where none is known."""

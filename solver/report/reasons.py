@@ -39,10 +39,30 @@ class Reasons:
         if problem.may.forced[row]:
             return _forced(problem, row)
         return (
-            self._limit_words(row, within=False)
+            self._minimum_words(row)
+            or self._limit_words(row, within=False)
             or (self._limit_words(row, within=True) if gain <= 0 and self._repairs else "")
             or _balance(problem, self.placement, row)
         )
+
+    def _minimum_words(self, row: int) -> str:
+        """Names the broker whose minimum of leaders a row completes; empty if none.
+
+        Only where the broker led too few before, and leads no more than the minimum afterwards.
+        """
+        leader = int(self.placement.leader[row])
+        for minimum in self.problem.minimums:
+            if leader == self.problem.leader[row] or leader not in minimum.brokers:
+                continue
+            rows = minimum.rows
+            if row not in rows:
+                continue
+            before = int((self.problem.leader[rows] == leader).sum())
+            after = int((self.placement.leader[rows] == leader).sum())
+            if before < minimum.leaders >= after:
+                broker = self.problem.brokers[leader]
+                return f"gives broker {broker} its minimum of leaders of {minimum.topic}"
+        return ""
 
     def _limit_words(self, row: int, *, within: bool) -> str:
         """Names the broker over a limit that a row relieves most; empty if none.

@@ -8,6 +8,7 @@ from model.plan.plan import Plan, PlanStatus
 from model.snapshot.snapshot import Snapshot
 from model.units import count_text
 from solver.log_dirs.balance import keep_directories
+from solver.problem.leader_minimums import find_minimums, has_minimums
 from solver.problem.placement import Placement, changed_rows, is_allowed
 from solver.problem.problem import compile_problem
 from solver.problem.remaining_violations import over_limits, rack_violations
@@ -32,6 +33,8 @@ def without_removed_moves(
     kept = [m for m in plan.moves if not goals.keeps(m.topic, m.partition)]
     placement = Placement.after(problem, kept)
     if not changed_rows(problem, placement) or not is_allowed(problem, placement):
+        return None
+    if not has_minimums(placement.leader, find_minimums(snapshot, goals, problem.may.alive)):
         return None
     directories = None
     if goals.level_directories:

@@ -26,15 +26,15 @@ def plan_leaders_only(problem: Problem, planned: Placement) -> LeadersOnly | Non
 
     `planned` is the placement of the full plan. Returns None where leader changes would not
     lower F, where a partition must change anyway, where the full plan moves no replica, or
-    where no partition has two. Repairs of the problem are not kept. No broker over a limit
-    ends up with more load.
+    where no partition has two, or the goals set a minimum of leaders. Repairs of the problem are
+    not kept. No broker over a limit ends up with more load.
     """
     if not _moves_replicas(problem, planned) or int(problem.rf.max(initial=0)) < 2:
         return None
     if problem.start is not None:
         # Keeping a repair may require new replicas.
         problem = compile_problem(problem.snapshot, problem.goals)
-    if problem.may.forced.any():
+    if problem.may.forced.any() or problem.goals.min_leaders:
         return None
     placement = _descend(problem)
     value = objective(problem, placement)

@@ -22,7 +22,9 @@ from model.units import count_text
 from solver.budget import Budget
 from solver.cpsat.model import is_small
 from solver.kernels.compiled import interpreted
+from solver.leaders.anchors import find_anchors
 from solver.problem.co_location import RackMode
+from solver.problem.leader_minimums import find_minimums
 from solver.problem.placement import loads_of
 from solver.problem.problem import CAPACITY_SLACK, Problem, compile_problem
 from solver.problem.remaining_violations import excess, held
@@ -100,7 +102,7 @@ def fewest_brokers(
 
     def can_do(brokers: int) -> bool:
         search = _trial(at(brokers), goals, trials)
-        can = _keeps_limits(search)
+        can = _keeps_limits(search) and _reaches_minimums(search)
         if not can and not _ruled_out(search):
             undecided.append(brokers)
         return can
@@ -150,6 +152,13 @@ def _keeps_limits(search: Search) -> bool:
     if best is None:
         return False
     return excess(problem, loads_of(problem, best), held(problem, best.replicas)) == 0.0
+
+
+def _reaches_minimums(search: Search) -> bool:
+    """Whether every broker can have its minimum of leaders, as far as single rows decide."""
+    problem, best = search.problem, search.best
+    minimums = find_minimums(problem.snapshot, problem.goals, problem.may.alive)
+    return best is None or not find_anchors(problem, minimums, best).lacking
 
 
 def _ruled_out(search: Search) -> bool:

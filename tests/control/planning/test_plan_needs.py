@@ -106,3 +106,17 @@ def test_violated_pins_need_a_plan() -> None:
     other = pin.model_copy(update={"partitions": (1,)})
     goals = EASY.model_copy(update={"pins": (other,)})
     assert reasons(level, LAST, goals) == [Reason.MISPLACED]
+
+
+def test_missing_leaders_need_a_plan() -> None:
+    wanted = Goals.model_validate({"min_leaders": [{"topics": {"prefix": [""]}}]}, strict=False)
+    led = cluster([1, 2, 3], [MB] * 3)
+    assert reasons(led, frozenset(), wanted) == []
+    unled = cluster([1, 2, 2], [MB] * 3)
+    evaluation = evaluate(unled, wanted, ())
+    needs = plan_needs(unled, wanted, evaluation, given_up=frozenset())
+    assert needs[0].reason is Reason.LEADERS_MISSING
+    assert needs[0].message == (
+        "minimum leaders are missing: broker 3 leads 0 of 1 partitions of orders"
+    )
+    assert needs[0].repairs

@@ -97,3 +97,12 @@ def test_partitions_whose_rack_has_too_few_live_brokers_cannot_be_placed() -> No
     goals = with_topic_placements(EASY, snapshot)
     assert placeless(snapshot, goals) == frozenset()
     assert placeless(with_state(snapshot, 1, BrokerState.DEAD), goals) == {0, 1}
+
+
+def test_missing_leaders_wait_until_rules_may_be_repaired() -> None:
+    """Those that are there must stay in any case."""
+    wanted = Goals.model_validate({"min_leaders": [{"topics": {"prefix": [""]}}]}, strict=False)
+    unled, led = cluster([1, 2, 2], [MB] * 3), cluster([1, 2, 3], [MB] * 3)
+    assert staged(unled, wanted, repair_rules=False)[0].min_leaders == ()
+    assert staged(led, wanted, repair_rules=False)[0].min_leaders == wanted.min_leaders
+    assert staged(unled, wanted)[0].min_leaders == wanted.min_leaders
