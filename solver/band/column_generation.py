@@ -17,7 +17,7 @@ log = logging.getLogger("plimsoll.solver")
 
 MOST_ROUNDS: Final = 300
 MOST_NEW: Final = 1_000
-"""Columns that one round may add: those of least reduced cost."""
+"""Columns that one round may add: those of least reduced cost; more for rows that must move."""
 SHARE: Final = 0.7
 """Share of the remaining work for column generation: everything else depends on its prices."""
 STABILISATION: Final = 0.5
@@ -142,7 +142,9 @@ class ColumnGeneration:
             earned = row_prices[row]
         reduced = new.price - earned + new.cost_of_load(prices)
         order = np.argsort(reduced, kind="stable")
-        order = order[reduced[order] < -LEAST_REDUCED_COST][:MOST_NEW]
+        # Without a placement for each of these the program would have no solution.
+        needed = int(np.isneginf(reduced).sum())
+        order = order[reduced[order] < -LEAST_REDUCED_COST][: max(MOST_NEW, needed)]
         new = new.of(order)
         keys = [(p, at.tobytes()) for p, at in zip(new.row.tolist(), new.at, strict=True)]
         unknown = [i for i, key in enumerate(keys) if key not in self._known]

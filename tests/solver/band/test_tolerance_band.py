@@ -115,10 +115,30 @@ def test_without_a_plan_no_bound_is_enough() -> None:
 @pytest.mark.search
 def test_a_dead_broker_is_emptied_however_small_the_budget() -> None:
     """Forced moves are placed before the linear program is built."""
-    snapshot = synthetic(9, 240, rf=3, seed=4)
+    snapshot = _with_dead_broker(4)
+    first = snapshot.header.brokers[0]
+    result = solve(snapshot, banded(), SolveLimits(work=0.01))
+    assert result.best is not None
+    assert not any(first.id in m.replicas_after for m in result.best.moves)
+
+
+def _with_dead_broker(seed: int) -> Snapshot:
+    snapshot = synthetic(9, 240, rf=3, seed=seed)
     first, *others = snapshot.header.brokers
     dead = first.model_copy(update={"state": BrokerState.DEAD})
     header = snapshot.header.model_copy(update={"brokers": (dead, *others)})
-    result = solve(Snapshot(header, snapshot.partitions), banded(), SolveLimits(work=0.01))
+    return Snapshot(header, snapshot.partitions)
+
+
+@pytest.mark.search
+def test_more_rows_must_move_than_one_round_adds_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program has a placement for each of them, so it proves a bound all the same."""
+    snapshot = _with_dead_broker(4)
+    usual = solve(snapshot, banded(), SolveLimits(work=2.0))
+    monkeypatch.setattr("solver.band.column_generation.MOST_NEW", 20)
+    result = solve(snapshot, banded(), SolveLimits(work=2.0))
     assert result.best is not None
-    assert not any(first.id in m.replicas_after for m in result.best.moves)
+    assert result.objective is not None
+    assert usual.best is not None
+    assert result.best.price_bound == pytest.approx(usual.best.price_bound, rel=0.01)
+    assert 0.0 < result.best.price_bound <= result.objective
