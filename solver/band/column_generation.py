@@ -122,6 +122,10 @@ class ColumnGeneration:
         if self._row:
             best.row, best.at = np.concatenate(self._row), np.concatenate(self._at)
         search.prove_by_prices(best.bound, prices_in_file(search.problem, best.prices))
+        if best.bound < 0.0:
+            # Without prices, what rows must change remains: such as leaders on dead brokers.
+            nothing = np.zeros(best.prices.shape)
+            search.prove_by_prices(dual.value(nothing), prices_in_file(search.problem, nothing))
         return best
 
     def _try(self, best: GeneratedColumns, prices: Floats) -> None:

@@ -142,3 +142,15 @@ def test_more_rows_must_move_than_one_round_adds_columns(monkeypatch: pytest.Mon
     assert usual.best is not None
     assert result.best.price_bound == pytest.approx(usual.best.price_bound, rel=0.01)
     assert 0.0 < result.best.price_bound <= result.objective
+
+
+@pytest.mark.search
+def test_leaders_on_a_dead_broker_are_a_bound_at_once() -> None:
+    """Before the program has proved anything, each of them must be changed all the same."""
+    snapshot, given_goals = _with_dead_broker(4), banded()
+    dead = snapshot.header.brokers[0].id
+    led = int((snapshot.partitions.leader == dead).sum())
+    result = solve(snapshot, given_goals, SolveLimits(work=0.02))
+    assert led > 0
+    assert result.best is not None
+    assert result.best.price_bound >= given_goals.leader_price_share * led * (1 - 1e-6)
