@@ -122,8 +122,8 @@ PlanEffort = Annotated[
     Effort | None,
     typer.Option(
         "--effort",
-        help="quick changes leaders only, in about a second, and copies nothing; good is the "
-        "default; best searches until proved optimal, or ten times as long.",
+        help="How far plans go: quick changes leaders only, in about a second, and copies "
+        "nothing; good is the default; best searches until proved optimal, or ten times as long.",
         show_default=False,
     ),
 ]

@@ -45,7 +45,7 @@ def completed(folder: Path, line: str) -> list[str]:
         ("plimsoll plan --storage t", ["tiered"]),
         ("plimsoll plan --snapshot snapshot.json --topic o", ["orders"]),
         ("plimsoll plan --topic ", []),
-        ("plimsoll schema plan", ["plan", "plan-output"]),
+        ("plimsoll schema plan", ["plan", "plan-output", "plan-stages-output"]),
         ("plimsoll rollback r", ["r00000001-20270115T080000020-042fb202"]),
         ("plimsoll journal verify r", ["r00000001-20270115T080000020-042fb202"]),
         ("plimsoll apply --throttle a", ["auto"]),
