@@ -23,7 +23,7 @@ BARS: Final = 90
 GAP: Final = 46
 BOTTOM: Final = 46
 COLOURS: Final = ("#1b5e9e", "#d98200", "#2f7d4f", "#b0472e", "#6b4c9a", "#555555")
-MOST_TICKS: Final = 10
+MOST_TICKS: Final = 8
 DAY_MS: Final = 86_400_000
 
 
