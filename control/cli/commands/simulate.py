@@ -83,8 +83,14 @@ def simulate(
             metavar="TIME",
         ),
     ] = "5m",  # type: ignore[assignment]  # the parser reads defaults, too
-    work: Annotated[
-        float, typer.Option(min=0.001, max=1000, help="Search budget of each plan.")
+    search_budget: Annotated[
+        float,
+        typer.Option(
+            min=0.001,
+            max=1000,
+            metavar="UNITS",
+            help="Search budget of each plan, in units of about a second.",
+        ),
     ] = 0.1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of cluster and loads.")] = 1,
     svg: Annotated[Path | None, output_file(help="Draw the policies here (.svg).")] = None,
@@ -132,7 +138,7 @@ def simulate(
             step_s=step,
         ),
         length_s=length_s,
-        solve=SolveLimits(work=work),
+        solve=SolveLimits(work=search_budget),
     )
     with compose.trials(local_settings, _progress) as try_all:
         outcomes = tuple(try_all(trial, policies))

@@ -12,6 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from control.cli import invocation
+from control.cli.command_group import FORMER
 from control.cli.main import app
 from model.plan.plan import read_plan
 from model.snapshot.file import write_snapshot
@@ -164,6 +165,7 @@ def test_every_option_has_a_help_sentence() -> None:
                 sentence = (param.help or "").partition("  [")[0]
                 assert sentence[:1].isupper(), (name, param.name)
                 assert sentence.endswith("."), (name, param.name)
+                assert set(param.opts) - FORMER, (name, param.name)
 
 
 def test_help_lists_commands_and_options_in_groups() -> None:
