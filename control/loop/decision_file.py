@@ -152,7 +152,7 @@ def earliest_change_s(facts: DecisionInputs, step: Decision, retry_in_s: float) 
             elif facts.was_balanced:
                 waits.append(facts.shift.left_s)
             if facts.ended_at_s is not None:
-                waits.append(facts.limits.pause - (facts.now_s - facts.ended_at_s))
+                waits.append(facts.pause_s - (facts.now_s - facts.ended_at_s))
             waits += [facts.runs_wait_s, facts.bytes_wait_s]
             if facts.held_by_schedule:
                 waits.append(facts.opens_in_s)

@@ -69,7 +69,7 @@ def _waiting_rule(facts: DecisionInputs) -> str:
         if (facts.was_balanced and doubted) or needed_s < limits.confirm:
             return "confirm"
     overrides = any(need.trigger is facts.overridden_by for need in facts.pursued)
-    rests = facts.ended_at_s is not None and facts.now_s - facts.ended_at_s < limits.pause
+    rests = facts.ended_at_s is not None and facts.now_s - facts.ended_at_s < facts.pause_s
     if rests and not overrides:
         return "pause"
     if facts.acts and facts.runs_wait_s > 0:

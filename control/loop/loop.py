@@ -19,6 +19,7 @@ from control.loop.decision_file import DecisionFile, record_of
 from control.loop.decision_log import DecisionLog, run_lines
 from control.loop.dependencies import JournalledRuns, LoopParts, LoopSettings, Observer
 from control.loop.load_shift import LoadShift, confidence_text, level_age_s
+from control.loop.oscillation import sides_of
 from control.loop.override import AutoRun, overriding
 from control.loop.policy import Decision, DecisionInputs, after_decision, after_result, next_step
 from control.loop.previous_runs import PreviousRuns
@@ -452,6 +453,9 @@ class Loop(Closing):
             given_up=state.membership.given_up(after_s, now_s),
             below=state.min_isr.rows(snapshot, now_s),
         )
+        if state.ended_at_s is not None and state.loads_from_s >= state.ended_at_s:
+            sides, after_s = sides_of(evaluation, goals), now_s - state.ended_at_s
+            state.oscillation = state.oscillation.seen(sides, after_s)
         since, of_load_s = state.needed_since_s, now_s - self._level_age_s()
         state.needed_since_s = {
             n.reason: since.get(n.reason, now_s if n.repairs else of_load_s) for n in state.needs
@@ -589,6 +593,10 @@ class Loop(Closing):
             self.approve(plan.hash, by=by)
         except (GuardrailRefused, PlanOutdated) as exc:
             self._failed(exc)
+            return
+        if state.evaluation is not None:
+            sides = sides_of(state.evaluation, self.settings.goals)
+            state.oscillation = state.oscillation.began(sides)
 
     def _interrupt(self) -> None:
         """End the run of `--auto` after its in-flight moves if a more urgent trigger fires."""
@@ -712,6 +720,7 @@ class Loop(Closing):
             quiet_in_s=state.membership.quiet_in_s(now_s),
             retry=self._retry(),
             plan_wanted=self.proposals.wanted,
+            oscillation=state.oscillation,
             closed=closed_text(schedule, at_s, wait_s),
             opens_in_s=wait_s,
             exempt=frozenset(schedule.exempt),

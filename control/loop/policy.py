@@ -6,6 +6,7 @@ from enum import StrEnum, auto
 from typing import Final, NamedTuple
 
 from control.loop.load_shift import PREPARE_S, LoadShift
+from control.loop.oscillation import Oscillation
 from control.loop.view import Mode, Phase
 from control.planning.plan_needs import PlanNeed
 from control.planning.validate import spread_text
@@ -92,6 +93,8 @@ class DecisionInputs:
     """Reason why `--auto` waits before it retries; empty if it does not wait."""
     plan_wanted: bool
     """The operator requested a new plan."""
+    oscillation: Oscillation = field(default_factory=Oscillation)
+    """Whether runs have thrown brokers from one side of their tolerance to the other."""
     closed: str = ""
     """Why the schedule allows no run now, and until when; empty where it does."""
     opens_in_s: float = 0.0
@@ -139,6 +142,15 @@ class DecisionInputs:
         if self.mode is not Mode.AUTO or self.made_for is None:
             return True
         return self.acts <= self.made_for and bool(self.acts) == bool(self.made_for)
+
+    @property
+    def pause_s(self) -> float:
+        """Time between two runs: longer than `pause` where runs only move an imbalance about.
+
+        Repairs wait for `pause` alone.
+        """
+        repairs = any(need.repairs for need in self.pursued)
+        return self.limits.pause * (1 if repairs else 2**self.oscillation.doublings)
 
     @property
     def held_by_schedule(self) -> bool:
@@ -246,7 +258,6 @@ def _not_yet(facts: DecisionInputs, needed_since_s: float) -> str:
         return facts.awaited
     if facts.held_by_schedule:
         return facts.closed
-    limits = facts.limits
     if not any(need.repairs for need in facts.pursued) and (
         wait := _unconfirmed(facts, needed_since_s)
     ):
@@ -254,14 +265,21 @@ def _not_yet(facts: DecisionInputs, needed_since_s: float) -> str:
     overrides = any(need.trigger is facts.overridden_by for need in facts.pursued)
     if facts.ended_at_s is not None and not overrides:
         rested_s = facts.now_s - facts.ended_at_s
-        if rested_s < limits.pause:
-            return (
-                f"the last run ended {rested_s:.0f} s ago; the pause between runs is "
-                f"{limits.pause:.0f} s"
-            )
+        if rested_s < facts.pause_s:
+            return f"the last run ended {rested_s:.0f} s ago; {_pause_words(facts)}"
     if facts.acts and facts.runs_wait_s > 0:
         return _day_words("runs_per_day", facts.runs_wait_s)
     return ""
+
+
+def _pause_words(facts: DecisionInputs) -> str:
+    words = f"the pause between runs is {facts.pause_s:.0f} s"
+    if facts.pause_s == facts.limits.pause:
+        return words
+    return (
+        f"{words} instead of {facts.limits.pause:.0f} s, because after each of the last "
+        f"{facts.oscillation.in_a_row} runs a broker left its tolerance on the other side"
+    )
 
 
 def _prepares(facts: DecisionInputs, needed_since_s: float) -> bool:

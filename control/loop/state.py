@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from control.loop.membership import Membership
+from control.loop.oscillation import Oscillation
 from control.loop.override import AutoRun
 from control.loop.run_lag import RunLag
 from control.loop.view import Phase, Retry
@@ -76,6 +77,7 @@ class LoopState:
     """The run that `--auto` approved last, until it ends."""
     overridden_by: Trigger | None = None
     """The trigger that interrupted the last run: it does not wait for the pause."""
+    oscillation: Oscillation = field(default_factory=Oscillation)
     run: RunProgress | None = None
     lag: RunLag | None = None
     """Lag of the topics that the run moves."""

@@ -1139,6 +1139,31 @@ def test_a_more_urgent_trigger_interrupts_a_run_and_is_planned_for_at_once(tmp_p
     assert {m.replicas_after for m in executor.plans[1].moves} == {(1,)}
 
 
+def test_auto_waits_longer_where_the_load_follows_its_moves(tmp_path: Path) -> None:
+    """After each run all load is on one broker again, another one each time."""
+    clock, executor = Clock(), RecordingExecutor()
+    observer = CannedObserver([cluster([2] * 9, [MB] * 9)])
+    limits = EAGER.model_copy(update={"confirm": 0.0, "pause": 10.0})
+    settings = loop_settings(tmp_path, mode=Mode.AUTO, limits=limits)
+    parts = loop_parts(observer, executor, clock=clock, steady=clock.steady)
+
+    def follows(broker: int) -> None:
+        clock.now_s += 16
+        taken = int(1000 * clock.now_s)
+        observer.snapshots[:] = [cluster([broker] * 9, [MB] * 9, taken_at_ms=taken)]
+
+    with Loop(settings, parts) as loop:
+        assert loop.wait(lambda _: len(loop.reports) == 1, LONG_S)
+        follows(1)
+        assert loop.wait(lambda _: len(loop.reports) == 2, LONG_S)
+        follows(2)
+        why = "the last run ended 16 s ago; the pause between runs is 20 s instead of 10 s"
+        assert loop.wait(lambda view: why in view.message, LONG_S)
+        assert len(executor.plans) == 2
+        clock.now_s += 4
+        assert loop.wait(lambda _: len(loop.reports) == 3, LONG_S)
+
+
 def test_moves_of_other_records_than_journals_are_in_cooldown(tmp_path: Path) -> None:
     class Records:
         def moves_since(self, _cluster_id: str, _since_ms: int) -> tuple[RecentMove, ...]:

@@ -7,6 +7,7 @@ import pytest
 
 from control.loop.decision_file import earliest_change_s
 from control.loop.load_shift import BURST_S, PREPARE_S, LoadShift
+from control.loop.oscillation import Oscillation
 from control.loop.policy import Decision, DecisionInputs, next_step
 from control.loop.view import Mode
 from control.planning.plan_needs import PlanNeed, Reason
@@ -188,6 +189,21 @@ def test_auto_is_idle_if_the_best_plan_gains_too_little_and_names_the_limit() ->
     assert "less than min_gain (99.9 %)" in reason
     repair = PlanNeed(reason=Reason.DEAD_BROKER, message="broker 3 is dead")
     assert step(plan=PLAN, limits=limits, needs=(repair,)) is Decision.APPROVE
+
+
+def test_the_pause_is_longer_where_runs_only_move_an_imbalance_about() -> None:
+    limits = EAGER.model_copy(update={"pause": 100.0})
+    twice = Oscillation(runs=1, crossed=True)
+    facts = dataclasses.replace(CALM, limits=limits, ended_at_s=NOW - 199, oscillation=twice)
+    decision, why = next_step(facts)
+    assert decision is Decision.CONFIRM
+    assert why == (
+        "the last run ended 199 s ago; the pause between runs is 200 s instead of 100 s, because "
+        "after each of the last 2 runs a broker left its tolerance on the other side"
+    )
+    assert next_step(dataclasses.replace(facts, ended_at_s=NOW - 200))[0] is Decision.PLAN
+    repair = PlanNeed(reason=Reason.OVER_LIMIT, message="over a limit")
+    assert next_step(dataclasses.replace(facts, needs=(repair,)))[0] is Decision.PLAN
 
 
 def test_a_repair_needs_no_confirmation_but_waits_for_the_pause() -> None:
