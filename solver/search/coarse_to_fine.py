@@ -34,12 +34,19 @@ MOST_PASSES: Final = 6
 """Passes from home at most."""
 
 
-def starts_coarse(c: Columns) -> bool:
-    """Return whether a start from coarse to fine is worth trying: rows have one replica.
+LEAST_BROKERS: Final = 16
+"""With fewer brokers, the branch and bound over large partitions needs the budget: it often proves
+their places."""
 
-    Not with budgets, which annealing over all brokers spends on moves that gain less than others.
+
+def starts_coarse(c: Columns) -> bool:
+    """Return whether a start from coarse to fine is worth trying.
+
+    With one replica per row and `LEAST_BROKERS`. Not with budgets, which annealing over all brokers
+    spends on moves that gain less than others.
     """
-    return c.home.shape[1] == 1 and not (c.budgets != NO_BUDGET).any()
+    many = len(c.scale) >= LEAST_BROKERS and c.home.shape[1] == 1
+    return many and not (c.budgets != NO_BUDGET).any()
 
 
 def levels(c: Columns, price: float, steps: int) -> list[Arm]:

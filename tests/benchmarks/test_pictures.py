@@ -16,6 +16,8 @@ IDENTIFIER = re.compile(r"-?[A-Za-z_][A-Za-z0-9_-]*")
 FILL = re.compile(r"fill:\s*(#[0-9A-Fa-f]+)")
 BASELINE = 5.0
 """How far above the baseline of a text the middle of its letters is."""
+PLOTS = {"simulate"}
+"""Drawn without classes and ids."""
 RULE = re.compile(r"\.([^\s{]+)\s*\{([^}]*)\}")
 
 
@@ -46,7 +48,7 @@ def test_there_are_pictures() -> None:
 def test_each_name_is_a_css_identifier(file: Path) -> None:
     root = read(file)
     result = {*names(root), *rules(root)}
-    assert result
+    assert result or file.stem in PLOTS
     assert [name for name in result if not IDENTIFIER.fullmatch(name)] == []
 
 

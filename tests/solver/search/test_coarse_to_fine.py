@@ -77,10 +77,11 @@ def test_passes_need_steps_for_each_row() -> None:
     assert found[-1][1] == passes(c, 1e-3, 10**13)[1]
 
 
-def test_budgets_and_several_replicas_start_otherwise() -> None:
+def test_few_brokers_budgets_and_several_replicas_start_otherwise() -> None:
     snapshot = with_large(20, 400, 1)
     budgets = GOALS.model_copy(update={"budgets": Budgets(replica_moves=9)})
     assert starts_coarse(columns(snapshot))
+    assert not starts_coarse(columns(with_large(10, 400, 1)))
     assert not starts_coarse(columns(snapshot, budgets))
     assert not starts_coarse(columns(synthetic(9, 60, rf=3, seed=4)))
 
