@@ -16,6 +16,7 @@ from executor.run.run_state import LiveRunState
 from executor.schedule.admission import in_order, startable, too_big
 from executor.schedule.concurrency import Concurrency
 from executor.schedule.order import urgent_of
+from executor.throttle.rates import copying
 from model.errors import GuardrailRefused, PlanOutdated, PlimsollError
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import Move
@@ -163,6 +164,9 @@ class Execution:
         self._prepared = True
         self._overrides.balancer.begin(self._waiting)
         self._overrides.throttle.begin(self._waiting, self._in_flight.moves)
+        with self._gate.asking():
+            # Leaders change first: a right that only copies need must not be missed after that.
+            self._overrides.throttle.limit(copying(self._waiting)[:1])
         begun_s = self._timing.steady_s()
         self._overrides.segments.begin(self._waiting)
         stop = self._context.steering.stopping
