@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from control.loop.policy import SILENCE_S, Decision, DecisionInputs
+from control.loop.policy import SILENCE_S, Decision, DecisionInputs, not_yet
 from control.settings.auto_limits import refusals
 
 SETTLING: Final = "settling"
@@ -55,26 +55,10 @@ def _settling_rule(facts: DecisionInputs) -> str:
 
 
 def _waiting_rule(facts: DecisionInputs) -> str:
-    """The first wait that applies, in the order of `next_step`."""
-    limits = facts.limits
-    if facts.awaited:
-        return "dead_broker_after"
-    if facts.held_by_schedule:
-        return "schedule"
-    repairs = any(need.repairs for need in facts.pursued)
-    if not repairs and facts.needed_since_s is not None:
-        needed_s = facts.now_s - facts.needed_since_s
-        mixed = facts.needed_since_s > facts.loads_from_s and facts.shift.level_s is None
-        doubted = mixed or bool(facts.shift.doubt(needed_s))
-        if (facts.was_balanced and doubted) or needed_s < limits.confirm:
-            return "confirm"
-    overrides = any(need.trigger is facts.overridden_by for need in facts.pursued)
-    rests = facts.ended_at_s is not None and facts.now_s - facts.ended_at_s < facts.pause_s
-    if rests and not overrides:
-        return "pause"
-    if facts.acts and facts.runs_wait_s > 0:
-        return "runs_per_day"
-    return "bytes_per_day"
+    """The first wait that applies; what `not_yet` lets pass waits for the bytes of a day."""
+    since_s = facts.needed_since_s
+    wait = None if since_s is None else not_yet(facts, since_s)
+    return "bytes_per_day" if wait is None else wait.rule
 
 
 def _refusing_rule(facts: DecisionInputs) -> str:

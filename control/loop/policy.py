@@ -144,13 +144,17 @@ class DecisionInputs:
         return self.acts <= self.made_for and bool(self.acts) == bool(self.made_for)
 
     @property
+    def repairs(self) -> bool:
+        """Whether the next plan is for something that is broken, whatever it gains."""
+        return any(need.repairs for need in self.pursued)
+
+    @property
     def pause_s(self) -> float:
         """Time between two runs: longer than `pause` where runs only move an imbalance about.
 
         Repairs wait for `pause` alone.
         """
-        repairs = any(need.repairs for need in self.pursued)
-        return self.limits.pause * (1 if repairs else 2**self.oscillation.doublings)
+        return self.limits.pause * (1 if self.repairs else 2**self.oscillation.doublings)
 
     @property
     def held_by_schedule(self) -> bool:
@@ -176,11 +180,11 @@ def next_step(facts: DecisionInputs) -> tuple[Decision, str]:
     if auto and facts.retry:
         return Decision.RETRY, facts.retry
     if auto and facts.needed_since_s is not None:
-        wait = _not_yet(facts, facts.needed_since_s)
+        wait = not_yet(facts, facts.needed_since_s)
         if wait and not _prepares(facts, facts.needed_since_s):
-            return Decision.CONFIRM, wait
+            return Decision.CONFIRM, wait.words
         if wait:
-            return _plan(facts, wait)
+            return _plan(facts, wait.words)
     if facts.plan is not None and facts.plan.moves:
         return _with_plan(facts, facts.plan)
     if facts.answered and facts.fits:
@@ -215,8 +219,7 @@ def _with_plan(facts: DecisionInputs, plan: Plan) -> tuple[Decision, str]:
         return _plan(facts, "the load changed since the plan was made")
     if not facts.fits:
         return _plan(facts, "; ".join(need.message for need in facts.pursued))
-    repairs = any(need.repairs for need in facts.pursued)
-    reasons = refusals(plan, facts.limits, repairs=repairs)
+    reasons = refusals(plan, facts.limits, repairs=facts.repairs)
     if not facts.acts:
         # Like an operator's, a waiting plan is not replaced by time or by noise.
         words = f"{asked_words(facts)}; plimsoll approve {plan.hash[:12]} executes the plan"
@@ -252,24 +255,31 @@ def _unsteady(facts: DecisionInputs) -> str:
     return f"brokers joined or left; planning once they are stable for another {left}"
 
 
-def _not_yet(facts: DecisionInputs, needed_since_s: float) -> str:
-    """Why `--auto` may not act yet; empty if it may."""
+class Wait(NamedTuple):
+    """What `--auto` waits for."""
+
+    rule: str
+    """The setting that makes it wait."""
+    words: str
+
+
+def not_yet(facts: DecisionInputs, needed_since_s: float) -> Wait | None:
+    """The first reason why `--auto` may not act yet; None if it may."""
     if facts.awaited and not any(need.is_urgent for need in facts.pursued):
-        return facts.awaited
+        return Wait("dead_broker_after", facts.awaited)
     if facts.held_by_schedule:
-        return facts.closed
-    if not any(need.repairs for need in facts.pursued) and (
-        wait := _unconfirmed(facts, needed_since_s)
-    ):
-        return wait
+        return Wait("schedule", facts.closed)
+    if not facts.repairs and (words := _unconfirmed(facts, needed_since_s)):
+        return Wait("confirm", words)
     overrides = any(need.trigger is facts.overridden_by for need in facts.pursued)
     if facts.ended_at_s is not None and not overrides:
         rested_s = facts.now_s - facts.ended_at_s
         if rested_s < facts.pause_s:
-            return f"the last run ended {rested_s:.0f} s ago; {_pause_words(facts)}"
+            words = f"the last run ended {rested_s:.0f} s ago; {_pause_words(facts)}"
+            return Wait("pause", words)
     if facts.acts and facts.runs_wait_s > 0:
-        return _day_words("runs_per_day", facts.runs_wait_s)
-    return ""
+        return Wait("runs_per_day", _day_words("runs_per_day", facts.runs_wait_s))
+    return None
 
 
 def _pause_words(facts: DecisionInputs) -> str:
@@ -291,7 +301,7 @@ def _prepares(facts: DecisionInputs, needed_since_s: float) -> bool:
         return False
     lasted = replace(shift, level_s=shift.level_s + shift.left_s)
     later = replace(facts, shift=lasted, now_s=facts.now_s + shift.left_s)
-    return not _not_yet(later, needed_since_s)
+    return not_yet(later, needed_since_s) is None
 
 
 def _day_words(limit: str, wait_s: float) -> str:
