@@ -5,7 +5,7 @@ relative deviations from the average over the brokers that may hold load, plus t
 moves; under `band` the cost of the moves, plus the excess over the tolerance bands.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from model.ids import BrokerId
 from model.plan.plan import Move
 from model.plan.proposal import HOLDING, Proposal
 from model.plan.remaining import OverLimit, RackViolation
-from model.plan.tolerance import EDGE
+from model.plan.tolerance import EDGE, OutsideTolerance
 from model.plan.violations import over_limits, rack_violations
 from model.rules import Violation, violations_of
 from model.rules.log_dirs import bytes_before, growth
@@ -55,27 +55,28 @@ class Evaluation:
     """Partitions that break the rack rule before the moves. One that remains has a
     reason only where it may not move at all."""
 
-    def within_band(self, goals: Goals) -> bool:
-        """Whether every holding broker lies within every counted dimension's tolerance.
+    def outside(self, goals: Goals) -> Iterator[OutsideTolerance]:
+        """Holding brokers outside the tolerance of a counted dimension, dimension by dimension.
 
-        Dimensions balanced topic by topic are left out; True where none counts.
+        Dimensions balanced topic by topic are left out.
 
         goals: those of the evaluation; a measure without a goal has a tolerance of 1.
         """
-        return all(
-            abs(deviation) <= (goals.tolerance_of(key.partition("@")[0]) or 1.0) + EDGE
-            for key, by_broker in self.deviations.items()
-            for deviation in by_broker.values()
-        )
+        for key, by_broker in self.deviations.items():
+            tolerance = goals.tolerance_of(key.partition("@")[0]) or 1.0
+            for broker, deviation in by_broker.items():
+                if abs(deviation) > tolerance + EDGE:
+                    yield OutsideTolerance(
+                        broker=broker, dimension=key, deviation=deviation, tolerance=tolerance
+                    )
+
+    def within_band(self, goals: Goals) -> bool:
+        """Whether `outside` finds no broker; True where no dimension counts."""
+        return next(self.outside(goals), None) is None
 
     def below_band(self, goals: Goals) -> frozenset[BrokerId]:
-        """Brokers below their tolerance in some dimension; dimensions as in `within_band`."""
-        return frozenset(
-            broker
-            for key, by_broker in self.deviations.items()
-            for broker, deviation in by_broker.items()
-            if deviation < -(goals.tolerance_of(key.partition("@")[0]) or 1.0) - EDGE
-        )
+        """Brokers below their tolerance in some dimension; dimensions as in `outside`."""
+        return frozenset(found.broker for found in self.outside(goals) if found.deviation < 0)
 
 
 def evaluate(snapshot: Snapshot, goals: Goals, moves: Iterable[Move]) -> Evaluation:

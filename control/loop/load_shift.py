@@ -1,7 +1,7 @@
 """Whether a shift of load is there to stay, as pure functions of what the newest samples say."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -123,21 +123,20 @@ def uncertain_text(evaluation: Evaluation, goals: Goals, noise: Mapping[BrokerId
     noise: standard errors as shares of the loads. Empty where a broker is out of tolerance
     for certain, or in a dimension that is not a rate of now, or where none is.
     """
-    found = list(_beyond(evaluation, goals))
-    errors = [
-        CONFIDENCE * noise.get(broker, 0.0) * (1 + deviation) for _, broker, deviation, _ in found
-    ]
+    found = list(evaluation.outside(goals))
+    errors = [CONFIDENCE * noise.get(one.broker, 0.0) * (1 + one.deviation) for one in found]
     if not found or any(
-        key not in _RATES or abs(deviation) - error > tolerance
-        for (key, _, deviation, tolerance), error in zip(found, errors, strict=True)
+        one.dimension not in _RATES or one.excess > error
+        for one, error in zip(found, errors, strict=True)
     ):
         return ""
-    surest = max(range(len(found)), key=lambda at: abs(found[at][2]) - errors[at])
-    key, broker, deviation, tolerance = found[surest]
+    error, surest = max(
+        zip(errors, found, strict=True), key=lambda pair: abs(pair[1].deviation) - pair[0]
+    )
     return (
-        f"{key} of broker {broker} deviates by {percent_text(deviation)} ± "
-        f"{percent_text(errors[surest])}, the tolerance is {percent_text(tolerance)}; "
-        "measuring further"
+        f"{surest.dimension} of broker {surest.broker} deviates by "
+        f"{percent_text(surest.deviation)} ± {percent_text(error)}, the tolerance is "
+        f"{percent_text(surest.tolerance)}; measuring further"
     )
 
 
@@ -146,7 +145,7 @@ def unread_text(evaluation: Evaluation, goals: Goals, unread: Collection[BrokerI
 
     unread: brokers whose groups read less or more than arrives.
     """
-    keys = {key for key, _, _, _ in _beyond(evaluation, goals)}
+    keys = {one.dimension for one in evaluation.outside(goals)}
     if not unread or not keys or not keys <= _OUT:
         return ""
     ids = ", ".join(map(str, sorted(unread)))
@@ -155,12 +154,3 @@ def unread_text(evaluation: Evaluation, goals: Goals, unread: Collection[BrokerI
         f"consumers on {names} do not read as fast as records arrive, or catch up; "
         f"--auto waits up to {seconds_text(CONSUMERS_PATIENCE_S)} for them"
     )
-
-
-def _beyond(evaluation: Evaluation, goals: Goals) -> Iterator[tuple[str, BrokerId, float, float]]:
-    """Dimensions and brokers out of tolerance: key, broker, deviation, tolerance."""
-    for key, by_broker in evaluation.deviations.items():
-        tolerance = goals.tolerance_of(key.partition("@")[0]) or 1.0
-        for broker, deviation in by_broker.items():
-            if abs(deviation) > tolerance:
-                yield key, broker, deviation, tolerance

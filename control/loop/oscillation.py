@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from control.planning.plan_needs import SLOT_MARK
 from model.evaluate import Evaluation
 from model.goals.goals import Goals
 from model.ids import BrokerId
-from model.plan.tolerance import EDGE
 
 WITHIN_S: Final = 3600.0
 """Only what happens so soon after a run counts as its effect; a daily cycle takes longer."""
@@ -27,11 +27,9 @@ out."""
 def sides_of(evaluation: Evaluation, goals: Goals) -> Sides:
     """The brokers outside their tolerance now; what only the forecast says is left out."""
     return {
-        (key, broker): 1 if deviation > 0 else -1
-        for key, by_broker in evaluation.deviations.items()
-        if "@" not in key
-        for broker, deviation in by_broker.items()
-        if abs(deviation) > (goals.tolerance_of(key) or 1.0) + EDGE
+        (found.dimension, found.broker): 1 if found.deviation > 0 else -1
+        for found in evaluation.outside(goals)
+        if SLOT_MARK not in found.dimension
     }
 
 
