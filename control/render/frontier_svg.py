@@ -1,17 +1,15 @@
-"""The frontier as a picture: SVG written by hand, the same bytes for equal values."""
+"""The frontier as a picture, in SVG."""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
-from xml.sax.saxutils import escape
 
+from control.render.svg import AMBER, BLUE, GRID, INK, PALE, RED, SHADE, WIDTH, line, picture, text
 from model.plan.frontier import Frontier, FrontierPoint, undominated
-from model.printable import printable
 from model.units import count_text
 
-WIDTH: Final = 760
 HEIGHT: Final = 460
 LEFT, RIGHT, TOP, BOTTOM = 76, 28, 96, 60
 
@@ -20,9 +18,6 @@ TICKS: Final = 6
 
 APART: Final = 18.0
 """Minimum distance in pixels between the numbers of points."""
-
-INK, PALE, GRID = "#222222", "#666666", "#e4e4e4"
-BLUE, RED, SHADE, AMBER = "#1b5e9e", "#b0472e", "#f6e3dd", "#d98200"
 
 AXES: Final = {
     "deviation": "imbalance: weighted squared deviations from the average",
@@ -55,21 +50,15 @@ def frontier_svg(frontier: Frontier) -> str:
         costs=_ticks(max((p.cost for p in points), default=0.0)),
         balances=_ticks(max((p.balance for p in points), default=0.0)),
     )
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
-        f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="Helvetica, Arial, sans-serif" '
-        'font-size="12" role="img">',
-        f"<title>{escape(printable(_title(frontier)))}</title>",
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
+    elements = (
         *_heading(frontier),
         *_bound(frontier, scale),
         *_axes(frontier, scale),
         *_steps(undominated(points), scale),
         *_marks(frontier, scale),
         *_dots(points, scale),
-        "</svg>",
-    ]
-    return "\n".join(lines) + "\n"
+    )
+    return picture(HEIGHT, _title(frontier), elements)
 
 
 def _title(frontier: Frontier) -> str:
@@ -78,32 +67,32 @@ def _title(frontier: Frontier) -> str:
 
 def _heading(frontier: Frontier) -> Iterator[str]:
     x = LEFT - 52
-    yield _text(x, 28, _title(frontier), size=17, weight="bold")
+    yield text(x, 28, _title(frontier), size=17, weight="bold")
     found = "; ".join(frontier.reasons) or "no plan was found"
     if frontier.points:
         found = (
             "each dot is a plan, numbered as in the table; the shaded area is proved "
             "to contain no plan"
         )
-    yield _text(x, 48, found, fill=PALE)
+    yield text(x, 48, found, fill=PALE)
 
 
 def _axes(frontier: Frontier, scale: Scale) -> Iterator[str]:
     bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
     for value in scale.balances:
         y = scale.y(value)
-        yield _line(LEFT, y, right, y, GRID)
-        yield _text(LEFT - 8, y + 4, f"{value:g}", anchor="end", fill=PALE)
+        yield line(LEFT, y, right, y, GRID)
+        yield text(LEFT - 8, y + 4, f"{value:g}", anchor="end", fill=PALE)
     for value in scale.costs:
         x = scale.x(value)
-        yield _line(x, bottom, x, bottom + 5, INK)
-        yield _text(x, bottom + 20, f"{value:g}", anchor="middle", fill=PALE)
-    yield _line(LEFT, bottom, right, bottom, INK)
-    yield _line(LEFT, TOP, LEFT, bottom, INK)
+        yield line(x, bottom, x, bottom + 5, INK)
+        yield text(x, bottom + 20, f"{value:g}", anchor="middle", fill=PALE)
+    yield line(LEFT, bottom, right, bottom, INK)
+    yield line(LEFT, TOP, LEFT, bottom, INK)
     middle = (LEFT + right) / 2
     label = "cost of the plan, in move equivalents"
-    yield _text(middle, HEIGHT - 18, label, anchor="middle")
-    yield _text(LEFT - 52, TOP - 16, AXES[frontier.measure])
+    yield text(middle, HEIGHT - 18, label, anchor="middle")
+    yield text(LEFT - 52, TOP - 16, AXES[frontier.measure])
 
 
 def _bound(frontier: Frontier, scale: Scale) -> Iterator[str]:
@@ -140,7 +129,7 @@ def _dots(points: Sequence[FrontierPoint], scale: Scale) -> Iterator[str]:
         yield f'<circle cx="{_n(x)}" cy="{_n(y)}" r="3.6" fill="{BLUE}"/>'
         if x - last >= APART:
             last = x
-            yield _text(x + 6, y - 6, str(number), size=11, fill=BLUE)
+            yield text(x + 6, y - 6, str(number), size=11, fill=BLUE)
 
 
 def marks(frontier: Frontier, at: int) -> list[str]:
@@ -168,7 +157,7 @@ def _marks(frontier: Frontier, scale: Scale) -> Iterator[str]:
 def _mark(point: FrontierPoint, words: str, scale: Scale, height: float) -> Iterator[str]:
     x, y = scale.x(point.cost), scale.y(point.balance)
     if y - 12 > height:
-        yield _line(x, y - 8, x, height - 10, AMBER)
+        yield line(x, y - 8, x, height - 10, AMBER)
     yield (
         f'<circle cx="{_n(x)}" cy="{_n(y)}" r="8" fill="none" stroke="{AMBER}" stroke-width="2"/>'
     )
@@ -176,7 +165,7 @@ def _mark(point: FrontierPoint, words: str, scale: Scale, height: float) -> Iter
     side, shift = ("start", 7) if right else ("end", -7)
     label = f"{words}: {_summary(point)}"
     halo = 'paint-order="stroke" stroke="#ffffff" stroke-width="4"'
-    yield _text(x + shift, height, label, anchor=side, weight="bold", more=halo)
+    yield text(x + shift, height, label, anchor=side, weight="bold", more=halo)
 
 
 def _summary(point: FrontierPoint) -> str:
@@ -201,25 +190,3 @@ def _n(value: float) -> str:
 
 def _pairs(places: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{_n(x)},{_n(y)}" for x, y in places)
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
-    return f'<line x1="{_n(x1)}" y1="{_n(y1)}" x2="{_n(x2)}" y2="{_n(y2)}" stroke="{colour}"/>'
-
-
-def _text(
-    x: float,
-    y: float,
-    words: str,
-    *,
-    size: int = 12,
-    fill: str = INK,
-    anchor: str = "start",
-    weight: str = "normal",
-    more: str = "",
-) -> str:
-    return (
-        f'<text x="{_n(x)}" y="{_n(y)}" font-size="{size}" fill="{fill}" '
-        f'text-anchor="{anchor}" font-weight="{weight}"{" " + more if more else ""}>'
-        f"{escape(printable(words))}</text>"
-    )

@@ -1,19 +1,16 @@
-"""Simulated policies as a picture: SVG written by hand, the same bytes for equal values."""
+"""Simulated policies as a picture, in SVG."""
 
 import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
-from xml.sax.saxutils import escape
 
-from control.render.frontier_svg import GRID, INK, PALE
-from model.printable import printable
+from control.render.svg import GRID, INK, PALE, WIDTH, line, picture, text
 from model.units import count_text, percent_text
 
 if TYPE_CHECKING:
     from control.cli.output_types import SimulateAnswer, TrialAnswer
 
-WIDTH: Final = 760
 LEFT, RIGHT = 76, 28
 TOP: Final = 104
 PLOT: Final = 200
@@ -30,19 +27,13 @@ DAY_MS: Final = 86_400_000
 def simulation_svg(answer: "SimulateAnswer") -> str:
     """The largest deviation hour by hour, and the moves of each day, of every policy."""
     height = TOP + PLOT + GAP + BARS + BOTTOM
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
-        f'viewBox="0 0 {WIDTH} {height}" font-family="Helvetica, Arial, sans-serif" '
-        'font-size="12" role="img">',
-        f"<title>{escape(printable(_title(answer)))}</title>",
-        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
+    elements = (
         *_heading(answer),
         *_deviations(answer),
         *_moves(answer),
         *_days(answer, TOP + PLOT + GAP + BARS),
-        "</svg>",
-    ]
-    return "\n".join(lines) + "\n"
+    )
+    return picture(height, _title(answer), elements)
 
 
 def _title(answer: "SimulateAnswer") -> str:
@@ -51,7 +42,7 @@ def _title(answer: "SimulateAnswer") -> str:
 
 def _heading(answer: "SimulateAnswer") -> Iterator[str]:
     x = LEFT - 52
-    yield _text(x, 28, _title(answer), size=17, weight="bold")
+    yield text(x, 28, _title(answer), size=17, weight="bold")
     for at, trial in enumerate(answer.policies):
         words = (
             f"{trial.policy}: outside the tolerance {percent_text(trial.outside)} of the time, "
@@ -60,7 +51,7 @@ def _heading(answer: "SimulateAnswer") -> Iterator[str]:
         if at < 3:
             y = 48 + 15 * at
             yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{_colour(at)}"/>'
-            yield _text(x + 16, y, words)
+            yield text(x + 16, y, words)
 
 
 def _deviations(answer: "SimulateAnswer") -> Iterator[str]:
@@ -69,10 +60,10 @@ def _deviations(answer: "SimulateAnswer") -> Iterator[str]:
     bottom = TOP + PLOT
     for part in range(5):
         y = bottom - part / 4 * PLOT
-        yield _line(LEFT, y, WIDTH - RIGHT, y, INK if part == 0 else GRID)
+        yield line(LEFT, y, WIDTH - RIGHT, y, INK if part == 0 else GRID)
         label = percent_text(top * part / 4)
-        yield _text(LEFT - 8, y + 4, label, anchor="end", fill=PALE)
-    yield _text(LEFT - 52, TOP - 10, "largest deviation from the average, by the hour", fill=PALE)
+        yield text(LEFT - 8, y + 4, label, anchor="end", fill=PALE)
+    yield text(LEFT - 52, TOP - 10, "largest deviation from the average, by the hour", fill=PALE)
     for at, trial in enumerate(answer.policies):
         yield _curve(trial, answer, top, bottom, _colour(at))
 
@@ -90,11 +81,11 @@ def _curve(
 def _moves(answer: "SimulateAnswer") -> Iterator[str]:
     bottom = TOP + PLOT + GAP + BARS
     top = _above(float(max((d.moves for t in answer.policies for d in t.days), default=0)))
-    yield _text(LEFT - 52, bottom - BARS - 10, "moves, by the day", fill=PALE)
+    yield text(LEFT - 52, bottom - BARS - 10, "moves, by the day", fill=PALE)
     for part in range(3):
         y = bottom - part / 2 * BARS
-        yield _line(LEFT, y, WIDTH - RIGHT, y, INK if part == 0 else GRID)
-        yield _text(LEFT - 8, y + 4, f"{top * part / 2:g}", anchor="end", fill=PALE)
+        yield line(LEFT, y, WIDTH - RIGHT, y, INK if part == 0 else GRID)
+        yield text(LEFT - 8, y + 4, f"{top * part / 2:g}", anchor="end", fill=PALE)
     count = max(1, len(answer.policies))
     width = 0.8 * (WIDTH - LEFT - RIGHT) / answer.days / count
     for at, trial in enumerate(answer.policies):
@@ -113,8 +104,8 @@ def _days(answer: "SimulateAnswer", bottom: float) -> Iterator[str]:
         at_ms = answer.begin_ms + day * DAY_MS
         date = datetime.fromtimestamp(at_ms / 1000, UTC)
         x = _x(answer, at_ms)
-        yield _line(x, bottom, x, bottom + 5, INK)
-        yield _text(x + 2, bottom + 18, f"{date:%a %d %b}", fill=PALE)
+        yield line(x, bottom, x, bottom + 5, INK)
+        yield text(x + 2, bottom + 18, f"{date:%a %d %b}", fill=PALE)
 
 
 def _x(answer: "SimulateAnswer", at_ms: float) -> float:
@@ -131,23 +122,3 @@ def _above(value: float) -> float:
 
 def _colour(at: int) -> str:
     return COLOURS[at % len(COLOURS)]
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"/>'
-
-
-def _text(
-    x: float,
-    y: float,
-    words: str,
-    *,
-    size: int = 12,
-    fill: str = INK,
-    anchor: str = "start",
-    weight: str = "normal",
-) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{fill}" '
-        f'text-anchor="{anchor}" font-weight="{weight}">{escape(printable(words))}</text>'
-    )
