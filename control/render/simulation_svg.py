@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 LEFT, RIGHT = 76, 28
 TOP: Final = 104
+LEGEND_LINE: Final = 15
+LEGEND_LINES: Final = 3
+"""Policies named above `TOP`; more of them move the plots down."""
 PLOT: Final = 200
 """Height of the plot of deviations."""
 BARS: Final = 90
@@ -26,14 +29,12 @@ DAY_MS: Final = 86_400_000
 
 def simulation_svg(answer: "SimulateAnswer") -> str:
     """The largest deviation hour by hour, and the moves of each day, of every policy."""
-    height = TOP + PLOT + GAP + BARS + BOTTOM
-    elements = (
-        *_heading(answer),
-        *_deviations(answer),
-        *_moves(answer),
-        *_days(answer, TOP + PLOT + GAP + BARS),
-    )
-    return picture(height, _title(answer), elements)
+    lower = LEGEND_LINE * max(0, len(answer.policies) - LEGEND_LINES)
+    plots = (*_deviations(answer), *_moves(answer), *_days(answer, TOP + PLOT + GAP + BARS))
+    if lower:
+        plots = (f'<g transform="translate(0 {lower})">', *plots, "</g>")
+    height = TOP + PLOT + GAP + BARS + BOTTOM + lower
+    return picture(height, _title(answer), (*_heading(answer), *plots))
 
 
 def _title(answer: "SimulateAnswer") -> str:
@@ -48,10 +49,9 @@ def _heading(answer: "SimulateAnswer") -> Iterator[str]:
             f"{trial.policy}: outside the tolerance {percent_text(trial.outside)} of the time, "
             f"{trial.moves / answer.days:.1f} moves a day, {trial.undone} undone"
         )
-        if at < 3:
-            y = 48 + 15 * at
-            yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{_colour(at)}"/>'
-            yield text(x + 16, y, words)
+        y = 48 + LEGEND_LINE * at
+        yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{_colour(at)}"/>'
+        yield text(x + 16, y, words)
 
 
 def _deviations(answer: "SimulateAnswer") -> Iterator[str]:
