@@ -22,6 +22,8 @@ from model.snapshot.snapshot import (
 
 MOST_BYTES: Final = 10**18
 """No disk has more; a network file system without a limit reports 2^63 - 1."""
+STORAGE_ERROR: Final = 56
+"""Kafka's code for a directory whose disk has failed (`KAFKA_STORAGE_ERROR`)."""
 SAME_ROOM: Final = 2**24
 """Bytes by which the free space of one file system may change while a broker reads it
 for one directory after the other."""
@@ -46,7 +48,7 @@ class BrokerLogDirs:
 def read_directories(layout: ResponseLayout) -> BrokerLogDirs:
     """Read one broker's directories from its response to DescribeLogDirs.
 
-    Sizes in bytes. A directory whose disk has failed counts as cordoned (KIP-1066).
+    Sizes in bytes. A directory whose disk has failed counts as cordoned (KIP-1066), too.
     """
     order = sorted(range(len(layout.folders)), key=lambda at: layout.folders[at].path)
     ordered = [layout.folders[at] for at in order]
@@ -87,11 +89,12 @@ def _bytes(layout: ResponseLayout, folder: LogDirEntry) -> float | None:
 
 
 def _log_dir(layout: ResponseLayout, folder: LogDirEntry) -> LogDir:
-    """Describe one directory; a failed disk counts as cordoned (KIP-1066)."""
+    """Describe one directory; a failed disk counts as cordoned (KIP-1066), too."""
     return LogDir(
         path=folder.path,
         capacity_bytes=_bytes(layout, folder),
         cordoned=folder.cordoned or folder.error_code != 0,
+        failed=folder.error_code == STORAGE_ERROR,
     )
 
 
@@ -101,7 +104,8 @@ def with_directories(cluster: ClusterState, known: Mapping[int, BrokerLogDirs]) 
     known: by broker id; other brokers stay as they are.
     A broker with one directory has none to choose from, and none is listed. A live one
     whose directories are all cordoned, or have failed, is cordoned (KIP-1066).
-    `replica_dir` is -1 for replicas whose directory is unknown.
+    `replica_dir` is -1 for replicas whose directory is unknown. Those that are offline on a live
+    broker are in its failed directory, the first of several: brokers list nothing of these.
     """
     brokers = tuple(_with_dirs(b, known.get(b.id)) for b in cluster.brokers)
     if brokers == cluster.brokers:
@@ -155,13 +159,24 @@ def _with_total(broker: Broker, known: BrokerLogDirs) -> Broker:
 
 def _homes(cluster: ClusterState, known: Mapping[int, BrokerLogDirs]) -> Ints:
     """(replicas,) position of each replica's directory, -1 where it is not known."""
+    failed = {b: _first_failed(found) for b, found in known.items()}
     lengths = np.diff(cluster.replica_start)
     rows = np.repeat(np.arange(len(cluster)), lengths).tolist()
     places: Sequence[Place] = [
         (str(cluster.topics[topic].name), partition)
         for topic, partition in zip(cluster.topic.tolist(), cluster.partition.tolist(), strict=True)
     ]
-    pairs = zip(rows, cluster.replica_broker.tolist(), strict=True)
+    offline = cluster.offline if cluster.offline is not None else np.zeros(len(rows), np.bool_)
+    triples = zip(rows, cluster.replica_broker.tolist(), offline.tolist(), strict=True)
     return np.array(
-        [known[b].home.get(places[r], -1) if b in known else -1 for r, b in pairs], np.int64
+        [
+            known[b].home.get(places[r], failed[b] if lost else -1) if b in known else -1
+            for r, b, lost in triples
+        ],
+        np.int64,
     )
+
+
+def _first_failed(found: BrokerLogDirs) -> int:
+    """Position of the first directory that has failed, -1 without one."""
+    return next((at for at, entry in enumerate(found.listed) if entry.failed), -1)

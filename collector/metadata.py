@@ -63,6 +63,9 @@ class ClusterState:
     """(n,) how many of the replicas a reassignment adds, or has lately added."""
     may_describe: bool
     """Whether the user may see sizes and all groups (DESCRIBE on CLUSTER)."""
+    offline: Bools | None = None
+    """(replicas,) True for replicas that their live or dead broker cannot use; None where
+    brokers do not report it."""
     replica_dir: Ints | None = None
     """(replicas,) as in a snapshot; None until brokers report several directories."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
@@ -314,6 +317,10 @@ def build_state(
         in_sync=_ints(len(p["isr_nodes"]) for _, p in rows),
         moving=np.fromiter((key in moving for key in keys), np.bool_),
         adding=_ints(adding.get(key, 0) for key in keys),
+        offline=np.fromiter(
+            (b in (p.get("offline_replicas") or ()) for _, p in rows for b in p["replica_nodes"]),
+            np.bool_,
+        ),
         # Old brokers do not report it; then the calls themselves fail.
         may_describe=operations is None or "DESCRIBE" in operations,
         unreadable={
@@ -360,6 +367,8 @@ def _described(topic: Any) -> dict[str, Any]:
                 "leader_id": p.leader_id,
                 "replica_nodes": p.replica_nodes,
                 "isr_nodes": p.isr_nodes,
+                # Since Kafka 1.0 (KIP-112).
+                "offline_replicas": p.offline_replicas or [],
             }
             for p in sorted(topic.partitions, key=lambda p: int(p.partition_index))
         ],

@@ -54,7 +54,7 @@ from model.errors import (
 from model.evaluate import Evaluation, evaluate
 from model.goals.goals import Goals
 from model.goals.topic_placement import with_topic_placements
-from model.plan.outages import dead_brokers
+from model.plan.outages import dead_brokers, unavailable_text
 from model.plan.plan import Plan
 from model.plan.unplaceable import placeless_warnings
 from model.plan.warnings import load_warning
@@ -636,6 +636,7 @@ class Loop(Closing):
             tightened(goals, self.settings.limits),
             waited=dead - given_up if Trigger.DEAD_BROKER in allowed else dead,
             hurried=state.min_isr.rows(snapshot, now_s) if Trigger.UNDER_MIN_ISR in allowed else (),
+            repair_dirs=Trigger.DEAD_LOG_DIR in allowed,
             repair_rules=Trigger.RULE_VIOLATED in allowed,
         )
         for warning in placeless_warnings(snapshot, goals):
@@ -708,6 +709,7 @@ class Loop(Closing):
             awaited=state.membership.awaited(
                 {b.id for b in dead_brokers(snapshot)}, self.settings.dead_broker_after_s, now_s
             ),
+            unavailable=unavailable_text(snapshot),
             needed_since_s=None,
             was_balanced=state.was_balanced,
             shift=self._shift(snapshot),

@@ -66,6 +66,8 @@ class DecisionInputs:
     made_for: frozenset[Trigger] | None = None
     """Triggers that the newest result was made to act on; empty if it was made to ask,
     None before a result of `--auto`."""
+    unavailable: str = ""
+    """Clause on partitions without a replica to copy from, by name; empty if there are none."""
     needed_since_s: float | None
     """None while no plan is needed."""
     awaited: str
@@ -204,7 +206,7 @@ def _unknown(facts: DecisionInputs) -> str:
 
 def _at_rest(facts: DecisionInputs) -> tuple[Decision, str]:
     off = [f"{need.message}, but {need.trigger} is off" for need in facts.ignored]
-    why = "; ".join(filter(None, (*off, facts.awaited)))
+    why = "; ".join(filter(None, (*off, facts.awaited, facts.unavailable)))
     return Decision.IGNORE if off else Decision.REST, why
 
 

@@ -30,7 +30,7 @@ class MinIsrWatch:
     ) -> tuple[int, ...]:
         """Rows that have been below for long and that a plan heals, ascending.
 
-        They have a leader to copy from, and a replica on a dead broker to replace.
+        They have a leader to copy from, and a replica on a dead broker or disk to replace.
         """
         lasting = [p for p, at in self.below_since.items() if now_s - at >= lasting_s]
         found = (snapshot.find(partition) for partition in lasting)
@@ -40,4 +40,6 @@ class MinIsrWatch:
 def _heals(snapshot: Snapshot, row: int) -> bool:
     states = [snapshot.broker[b].state for b in snapshot.replicas(row)]
     led = int(snapshot.partitions.leader[row]) != NO_BROKER
-    return led and BrokerState.DEAD in states
+    start, end = snapshot.partitions.replica_start[row : row + 2].tolist()
+    lost = BrokerState.DEAD in states or bool(snapshot.in_failed_dir[start:end].any())
+    return led and lost

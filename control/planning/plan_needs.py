@@ -15,7 +15,7 @@ from control.settings.trigger_table import Trigger
 from model.evaluate import Evaluation
 from model.goals.goals import Goals
 from model.ids import BrokerId
-from model.plan.outages import dead_brokers
+from model.plan.outages import dead_brokers, failed_dirs
 from model.plan.proposal import Proposal
 from model.plan.remaining import present_text
 from model.rules.leaders import leaders_missing
@@ -28,6 +28,7 @@ class Reason(StrEnum):
 
     UNDER_MIN_ISR = auto()
     DEAD_BROKER = auto()
+    DEAD_LOG_DIR = auto()
     OVER_LIMIT = auto()
     MISPLACED = auto()
     RACK_VIOLATION = auto()
@@ -39,6 +40,7 @@ class Reason(StrEnum):
 TRIGGERS: Final[Mapping[Reason, Trigger]] = {
     Reason.UNDER_MIN_ISR: Trigger.UNDER_MIN_ISR,
     Reason.DEAD_BROKER: Trigger.DEAD_BROKER,
+    Reason.DEAD_LOG_DIR: Trigger.DEAD_LOG_DIR,
     Reason.OVER_LIMIT: Trigger.OVER_CAPACITY,
     Reason.MISPLACED: Trigger.RULE_VIOLATED,
     Reason.RACK_VIOLATION: Trigger.RULE_VIOLATED,
@@ -103,6 +105,7 @@ def plan_needs(
     return (
         *_under_min_isr(below),
         *_dead(snapshot, given_up),
+        *_failed_dirs(snapshot),
         *_over_limits(evaluation),
         *_misplaced(snapshot, goals),
         *_rack_violations(evaluation),
@@ -115,7 +118,7 @@ def plan_needs(
 def _under_min_isr(below: Collection[int]) -> Iterator[PlanNeed]:
     if below:
         which = count_text(len(below), "partition")
-        message = f"{which} on dead brokers below min.insync.replicas"
+        message = f"{which} on dead brokers or failed disks below min.insync.replicas"
         yield PlanNeed(reason=Reason.UNDER_MIN_ISR, message=message)
 
 
@@ -123,6 +126,12 @@ def _dead(snapshot: Snapshot, given_up: Collection[BrokerId]) -> Iterator[PlanNe
     for broker in dead_brokers(snapshot):
         if broker.movable and broker.id in given_up:
             yield PlanNeed(reason=Reason.DEAD_BROKER, message=broker.words())
+
+
+def _failed_dirs(snapshot: Snapshot) -> Iterator[PlanNeed]:
+    for found in failed_dirs(snapshot):
+        if found.movable:
+            yield PlanNeed(reason=Reason.DEAD_LOG_DIR, message=found.words())
 
 
 def _misplaced(snapshot: Snapshot, goals: Goals) -> Iterator[PlanNeed]:

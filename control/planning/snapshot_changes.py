@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from model.ids import PartitionId
 from model.plan.plan import Plan
-from model.snapshot.snapshot import TAKING, BrokerState, Snapshot
+from model.snapshot.snapshot import TAKING, Broker, BrokerState, Snapshot
 from model.units import count_text
 
 MOST_NAMED = 3
@@ -16,7 +16,7 @@ def changes(before: Snapshot, after: Snapshot, plan: Plan) -> tuple[str, ...]:
 
     Partitions that the plan moves come first.
     """
-    rules = (*_states(before, after), *_constraints(before, after))
+    rules = (*_states(before, after), *_dirs(before, after), *_constraints(before, after))
     if before.fingerprint == after.fingerprint:
         return rules
     partitions = _moved_partitions(before, after, plan)
@@ -26,7 +26,7 @@ def changes(before: Snapshot, after: Snapshot, plan: Plan) -> tuple[str, ...]:
 def basis(snapshot: Snapshot) -> tuple[object, ...]:
     """Key of the state that `changes` compares; equal keys give equal changes."""
     # The fingerprint tells live and dead brokers apart, but no further states.
-    states = tuple((b.id, b.state) for b in snapshot.header.brokers)
+    states = tuple((b.id, b.state, tuple(sorted(_failed(b)))) for b in snapshot.header.brokers)
     constraints = sorted((t.name, t.placement) for t in snapshot.header.topics if t.placement)
     return snapshot.fingerprint, states, tuple(constraints)
 
@@ -49,6 +49,23 @@ def _states(before: Snapshot, after: Snapshot) -> Iterator[str]:
         was, now = _role(old.state), _role(broker.state)
         if was != now:
             yield f"broker {old.id} is {now}, it was {was}"
+
+
+def _dirs(before: Snapshot, after: Snapshot) -> Iterator[str]:
+    """Log directories of live brokers that have failed meanwhile, or work again."""
+    new = after.broker
+    for old in before.header.brokers:
+        broker = new.get(old.id)
+        if broker is None or BrokerState.DEAD in (old.state, broker.state):
+            continue
+        for path in sorted(_failed(broker) - _failed(old)):
+            yield f"log directory {path} of broker {old.id} has failed"
+        for path in sorted(_failed(old) - _failed(broker)):
+            yield f"log directory {path} of broker {old.id} works again"
+
+
+def _failed(broker: Broker) -> frozenset[str]:
+    return frozenset(entry.path for entry in broker.log_dirs if entry.failed)
 
 
 def _constraints(before: Snapshot, after: Snapshot) -> Iterator[str]:

@@ -19,6 +19,7 @@ def staged(
     *,
     waited: Collection[BrokerId] = (),
     hurried: Collection[int] = (),
+    repair_dirs: bool = True,
     repair_rules: bool = True,
 ) -> tuple[Goals, int]:
     """Defer forced moves that exceed the budgets.
@@ -33,6 +34,8 @@ def staged(
         Dead brokers that keep their replicas, because they may return or nobody agreed yet.
     hurried
         Rows that leave dead brokers even if these are waited for; nothing else moves then.
+    repair_dirs
+        Whether replicas may leave failed log directories.
     repair_rules
         Whether replicas may move that racks, pins or placement constraints alone forbid, and
         leaders change for minimum leaders alone.
@@ -53,6 +56,8 @@ def staged(
     if not repair_rules:
         lost = lost | {row for row in forced if not _leaves(snapshot, row)}
     keep = [row for row in forced if row in lost or set(snapshot.replicas(row)) & set(waited)]
+    if not repair_dirs:
+        keep = sorted({*keep, *(row for row in forced if _has_failed_dir(snapshot, row))})
     if urgent := set(forced).intersection(hurried) - lost:
         keep = sorted(set(range(len(snapshot))) - urgent) if waited else keep
     rest = sorted(set(forced) - set(keep), key=lambda row: (_live(snapshot, row), row))
@@ -98,7 +103,8 @@ class _RemainingBudgets:
                 "replica_moves_in_per_broker": new,
             }
         )
-        for broker in set(partition.replicas) & self._leaving:
+        gone = self._leaving | _failed_brokers(self._snapshot, row)
+        for broker in set(partition.replicas) & gone:
             found[f"replica_moves_out_per_broker {broker}"] = 1
         return found
 
@@ -122,11 +128,23 @@ class _RemainingBudgets:
 
 
 def _leaves(snapshot: Snapshot, row: int) -> bool:
-    """Whether a row has a replica on a broker that is dead or draining."""
-    return any(snapshot.broker[b].state in LEAVING for b in snapshot.replicas(row))
+    """Whether a row has a replica on a broker that is dead or draining, or on a failed disk."""
+    leaving = any(snapshot.broker[b].state in LEAVING for b in snapshot.replicas(row))
+    return leaving or _has_failed_dir(snapshot, row)
+
+
+def _has_failed_dir(snapshot: Snapshot, row: int) -> bool:
+    return bool(_failed_brokers(snapshot, row))
+
+
+def _failed_brokers(snapshot: Snapshot, row: int) -> set[BrokerId]:
+    """Brokers on which a row's replica is in a failed log directory."""
+    start, end = snapshot.partitions.replica_start[row : row + 2].tolist()
+    lost = snapshot.in_failed_dir[start:end].tolist()
+    return {b for b, is_lost in zip(snapshot.replicas(row), lost, strict=True) if is_lost}
 
 
 def _live(snapshot: Snapshot, row: int) -> int:
-    """Replicas of a row on brokers that are not dead."""
-    states = (snapshot.broker[b].state for b in snapshot.replicas(row))
-    return sum(state is not BrokerState.DEAD for state in states)
+    """Replicas of a row on brokers that are not dead, outside failed log directories."""
+    whole = set(snapshot.replicas(row)) - _failed_brokers(snapshot, row)
+    return sum(snapshot.broker[b].state is not BrokerState.DEAD for b in whole)

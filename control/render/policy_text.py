@@ -16,6 +16,7 @@ from model.units import bytes_text, count_text, percent_text, seconds_text
 NAMES: Final = {
     Trigger.UNDER_MIN_ISR: "partitions below min.insync.replicas",
     Trigger.DEAD_BROKER: "dead brokers",
+    Trigger.DEAD_LOG_DIR: "failed log directories",
     Trigger.OVER_CAPACITY: "exceeded capacity",
     Trigger.RULE_VIOLATED: "broken rules",
     Trigger.EMPTY_BROKER: "empty brokers",

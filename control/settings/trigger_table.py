@@ -22,6 +22,7 @@ class Trigger(StrEnum):
 
     UNDER_MIN_ISR = "under_min_isr"
     DEAD_BROKER = "dead_broker"
+    DEAD_LOG_DIR = "dead_log_dir"
     OVER_CAPACITY = "over_capacity"
     RULE_VIOLATED = "rule_violated"
     EMPTY_BROKER = "empty_broker"
@@ -35,9 +36,11 @@ class TriggerTable(FileModel):
     """Modes of Confluent's Self-Balancing; `empty-broker` sets `uneven_load` to `off`."""
     under_min_isr: Response = Response.ACT
     """Partitions have had fewer in-sync replicas than `min.insync.replicas` for two minutes, a
-    leader to copy from, and replicas on dead brokers."""
+    leader to copy from, and replicas on dead brokers or in failed log directories."""
     dead_broker: Response = Response.ACT
     """A broker has been dead for `dead_broker_after` and holds replicas."""
+    dead_log_dir: Response = Response.ACT
+    """A log directory of a live broker has failed, and replicas in it can be copied from others."""
     over_capacity: Response = Response.ACT
     """A broker or disk exceeds a limit of its capacity, now or in an hour of the forecast."""
     rule_violated: Response = Response.ASK

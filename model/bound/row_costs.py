@@ -161,7 +161,8 @@ class RowCosts:
         may_keep = domain.allowed & caps.open & ~snapshot.in_state(LEAVING)
         follow = self._priced(rows, leading=False)
         more = self._priced(rows, leading=True)
-        kept = np.where(may_keep[home], np.take_along_axis(follow, home, axis=1), np.inf)
+        lost = snapshot.in_failed_dir[start[:, None] + np.arange(rf)]
+        kept = np.where(may_keep[home] & ~lost, np.take_along_axis(follow, home, axis=1), np.inf)
         follow += self._new_price[rows][:, None]
         follow[:, ~(domain.allowed & caps.open & self._taking)] = np.inf
         follow[self._barred(rows)] = np.inf

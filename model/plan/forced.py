@@ -27,7 +27,7 @@ class Forced:
 
 
 def forced_moves(snapshot: Snapshot, domains: Domains, deferred: Bools) -> Forced:
-    """Find rows that must change because of broker states, pins or placements.
+    """Find rows that must change because of broker states, failed directories, pins or placements.
 
     deferred: (n,) True for rows that are left to a later plan.
     """
@@ -38,7 +38,7 @@ def forced_moves(snapshot: Snapshot, domains: Domains, deferred: Bools) -> Force
     shape = len(domains.each), len(leaving)
     allowed = np.array([d.allowed for d in domains.each], np.bool_).reshape(shape)
     outside = ~allowed[domains.of_row[row], broker]
-    stays = ~(leaving[broker] | outside)
+    stays = ~(leaving[broker] | outside | snapshot.in_failed_dir)
     led = (columns.leader != NO_BROKER) & ~deferred
     must = np.bincount(row[~stays], minlength=n)
     off = np.zeros(n, np.bool_)

@@ -20,16 +20,19 @@ from model.units import count_text
 
 
 def with_placeless_deferred(goals: Goals, snapshot: Snapshot) -> Goals:
-    """The goals, with partitions deferred whose allowed places dead brokers have taken.
+    """The goals, with partitions deferred whose allowed places broken brokers or disks took.
 
     A drain that cannot be completed stays infeasible: that is the answer to a request, and nobody
-    requests that a broker dies. So do pins and placements that no broker could keep if all were
-    alive, and a cluster in which no broker may take replicas: there is nothing else to plan.
+    requests that a broker dies or a directory fails. So do pins and placements that no broker could
+    keep if all were alive, and a cluster in which no broker may take replicas: there is nothing
+    else to plan.
     """
     states = {b.state for b in snapshot.header.brokers}
-    if BrokerState.DEAD not in states or not states & TAKING:
+    broken = BrokerState.DEAD in states or snapshot.in_failed_dir.any()
+    if not broken or not states & TAKING:
         return goals
-    with_dead = _Places(Proposal(snapshot, goals, ()), TAKING | {BrokerState.DEAD})
+    whole = TAKING | {BrokerState.DEAD}
+    with_dead = _Places(Proposal(snapshot, goals, ()), whole, repaired=True)
     rows = [
         row
         for row in placeless(snapshot, goals)
@@ -67,7 +70,7 @@ def placeless_warnings(snapshot: Snapshot, goals: Goals) -> Iterator[str]:
         yield (
             f"{count_text(len(rows), 'partition')} cannot be moved, because too few brokers may "
             f"hold their replicas: {named_ids([snapshot.id(row) for row in rows])}. "
-            "Restart a dead broker or add one"
+            "Restart a dead broker, replace a failed disk, or add a broker"
         )
 
 
@@ -85,8 +88,16 @@ def stays(snapshot: Snapshot, rows: Collection[int]) -> tuple[Stay, ...]:
 class _Places:
     """Which brokers may hold each row, whatever else is changed."""
 
-    def __init__(self, proposal: Proposal, taking: Collection[BrokerState] = TAKING) -> None:
+    def __init__(
+        self,
+        proposal: Proposal,
+        taking: Collection[BrokerState] = TAKING,
+        *,
+        repaired: bool = False,
+    ) -> None:
+        """repaired: as if no log directory had failed."""
         self.proposal = proposal
+        self._failed = proposal.snapshot.in_failed_dir & (not repaired)
         self._taking = proposal.snapshot.in_state(taking)
         self._keeping = self._taking | ~proposal.snapshot.in_state(LEAVING)
         self._racks = [b.rack for b in proposal.snapshot.header.brokers]
@@ -103,7 +114,7 @@ class _Places:
         own = snapshot.replica_position[start[row] : start[row + 1]]
         places = self._taking.copy()
         places[self._barred.get(row, [])] = False
-        places[own] = self._keeping[own]
+        places[own] = self._keeping[own] & ~self._failed[start[row] : start[row + 1]]
         places &= domain.allowed
         racks = Counter(self._racks[at] for at in np.flatnonzero(places).tolist())
         if racks.total() < len(own):

@@ -17,6 +17,7 @@ from model.rules.replicas import (
     distinct_replicas,
     drained_brokers_empty,
     eligible_brokers,
+    failed_dirs_emptied,
     replication_factor_kept,
 )
 
@@ -25,6 +26,7 @@ RULES: Final[Mapping[str, Callable[[Proposal], Iterator[str]]]] = {
     "distinct replicas": distinct_replicas,
     "eligible brokers": eligible_brokers,
     "drained brokers": drained_brokers_empty,
+    "failed directories": failed_dirs_emptied,
     "movable partitions": movable,
     "cooldown": cooled_down,
     "no return": no_return,

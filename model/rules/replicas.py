@@ -57,6 +57,24 @@ def drained_brokers_empty(proposal: Proposal) -> Iterator[str]:
             yield f"broker {broker.id} is {broker.state} and would keep {left} replicas"
 
 
+def failed_dirs_emptied(proposal: Proposal) -> Iterator[str]:
+    """Check that replicas in failed log directories leave their broker, as far as they can.
+
+    Kafka copies nothing into such a replica (KIP-112). Partitions without a leader stay, as on
+    dead brokers, and so do those that the goals defer.
+    """
+    snapshot = proposal.snapshot
+    stays = (snapshot.partitions.leader == NO_BROKER) | proposal.deferred
+    lost = np.flatnonzero(snapshot.in_failed_dir & ~stays[snapshot.replica_row])
+    rows, positions = snapshot.replica_row[lost].tolist(), snapshot.replica_position[lost].tolist()
+    for row, at in zip(rows, positions, strict=True):
+        broker = snapshot.header.brokers[at].id
+        change = proposal.changed.get(row)
+        if change is None or broker in change.replicas:
+            path = snapshot.log_dirs(row)[broker]
+            yield f"{snapshot.id(row)} would stay in {path} of broker {broker}, which has failed"
+
+
 def _stranded(proposal: Proposal) -> Counter[BrokerId]:
     """Replicas per broker of partitions that cannot move, or not in this plan."""
     replicas = proposal.before

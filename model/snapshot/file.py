@@ -1,4 +1,4 @@
-"""Snapshots in files: `.json` or `.json.gz`, schema `plimsoll.snapshot` 1.4."""
+"""Snapshots in files: `.json` or `.json.gz`, schema `plimsoll.snapshot` 1.4 or 1.5."""
 
 import itertools
 import json
@@ -17,6 +17,9 @@ from model.snapshot.snapshot import Floats, Ints, Partitions, Snapshot, Snapshot
 
 KIND: Final = "plimsoll.snapshot"
 SCHEMA_VERSION = "1.4"
+"""Of snapshots that need no field of a newer version, so that they keep their bytes."""
+VERSION_WITH_FAILED_DIRS: Final = "1.5"
+"""Of snapshots in which a log directory has failed."""
 
 
 class PartitionColumns(VersionedModel):
@@ -72,7 +75,12 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
         slot_loads=_slots(snapshot),
         replica_dirs=None if columns.replica_dir is None else _by_row(columns.replica_dir, columns),
     )
-    return SnapshotFile(header=header, partitions=partitions).model_dump(mode="json")
+    failed = any(d.failed for b in header.brokers for d in b.log_dirs)
+    return SnapshotFile(
+        schema_version=VERSION_WITH_FAILED_DIRS if failed else SCHEMA_VERSION,
+        header=header,
+        partitions=partitions,
+    ).model_dump(mode="json")
 
 
 def of_document(document: Any) -> Snapshot:

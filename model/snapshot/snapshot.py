@@ -142,6 +142,18 @@ class Snapshot:
         return self.positions_of(self.partitions.replica_broker)
 
     @cached_property
+    def in_failed_dir(self) -> Bools:
+        """(replicas,) True where the log directory of a replica has failed, in row order."""
+        dirs, found = self.partitions.replica_dir, np.zeros(len(self.replica_row), np.bool_)
+        if dirs is None:
+            return found
+        for at, broker in enumerate(self.header.brokers):
+            for number, entry in enumerate(broker.log_dirs):
+                if entry.failed:
+                    found |= (self.replica_position == at) & (dirs == number)
+        return found
+
+    @cached_property
     def _topic_position(self) -> dict[TopicName, int]:
         return {t.name: i for i, t in enumerate(self.header.topics)}
 

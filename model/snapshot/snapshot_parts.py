@@ -119,6 +119,9 @@ class LogDir(FileModel):
     """None where unknown; the broker's directories then count as equal."""
     cordoned: bool = False
     """Takes no new replicas (KIP-1066)."""
+    failed: Annotated[bool, unless_empty] = False
+    """Its disk cannot be read or written (KIP-112); replicas in it must leave the broker. Since
+    1.5."""
 
 
 class Broker(FileModel):

@@ -79,13 +79,22 @@ class Barriers:
         """
         may = self.problem.may
         home = broker in self.problem.replicas[row]
-        if may.leaving[broker] or not (home or may.alive[broker]):
+        if may.leaving[broker] or not (home or may.alive[broker]) or self._lost(row, broker):
             yield Requirement(RequirementKind.STATE, broker)
         for pin in self._pins_of(row):
             if not self._pinned[pin, broker]:
                 yield Requirement(RequirementKind.PIN, pin)
         if not home and broker in may.barred.get(row, ()):
             yield RETURN
+
+    def _lost(self, row: int, broker: int) -> bool:
+        """Whether a row's replica is in a failed log directory of a broker."""
+        snapshot = self.problem.snapshot
+        member = snapshot.header.brokers[broker]
+        if not any(d.failed for d in member.log_dirs):
+            return False
+        path = snapshot.log_dirs(row).get(member.id)
+        return any(d.failed and d.path == path for d in member.log_dirs)
 
     def of_added(self, row: int, rack: int) -> Iterator[Requirement]:
         """Yield pins that forbid a row's replica on a broker added in a rack, both by position.

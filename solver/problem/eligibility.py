@@ -4,6 +4,7 @@ Eligible brokers, drained brokers, movable partitions, pins, cooldown and return
 need no constraint: a forbidden choice gets no variable and no candidate.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -102,7 +103,7 @@ class Eligibility:
 
 
 def find_eligibility(snapshot: Snapshot, goals: Goals, replicas: Ints, leader: Ints) -> Eligibility:
-    """Work out what broker states, pins, exclusions and recent moves allow.
+    """Work out what broker states, failed directories, pins, exclusions and recent moves allow.
 
     `replicas`, (n, M), and `leader`, (n,), are the snapshot's, as broker positions, with -1 as
     filler and for rows without a leader. Such rows stay where they are.
@@ -114,7 +115,8 @@ def find_eligibility(snapshot: Snapshot, goals: Goals, replicas: Ints, leader: I
     # A row without a leader cannot be copied; a deferred one need not move yet.
     free = leader >= 0
     free[list(_rows(snapshot, goals.deferred))] = False
-    must_go = (replicas >= 0) & (leaving[replicas] | outside) & free[:, None]
+    failed = _failed(snapshot, replicas.shape)
+    must_go = (replicas >= 0) & (leaving[replicas] | outside | failed) & free[:, None]
     wrong = spreading.breaks(replicas, leader) & free
     least_new = spreading.least_new(replicas, must_go) * free
     forced = np.maximum(must_go.sum(axis=1), wrong).astype(np.int64)
@@ -129,6 +131,20 @@ def find_eligibility(snapshot: Snapshot, goals: Goals, replicas: Ints, leader: I
         spreading=spreading,
         barred=_barred(snapshot, goals),
     )
+
+
+def _failed(snapshot: Snapshot, shape: tuple[int, ...]) -> Bools:
+    """(n, M) replicas whose log directory has failed."""
+    found = np.zeros(shape, np.bool_)
+    dirs, start = snapshot.partitions.replica_dir, snapshot.partitions.replica_start
+    brokers = {b.id: b for b in snapshot.header.brokers}
+    if dirs is None or not any(d.failed for b in brokers.values() for d in b.log_dirs):
+        return found
+    places = zip(snapshot.partitions.replica_broker.tolist(), dirs.tolist(), strict=True)
+    flat = [at >= 0 and brokers[b].log_dirs[at].failed for b, at in places]
+    for row, (first, end) in enumerate(itertools.pairwise(start.tolist())):
+        found[row, : end - first] = flat[first:end]
+    return found
 
 
 def _in_states(snapshot: Snapshot, states: frozenset[BrokerState]) -> Bools:

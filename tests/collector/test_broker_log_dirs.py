@@ -63,8 +63,23 @@ def test_the_capacity_of_each_log_directory_is_read() -> None:
         LogDir(path="/a", capacity_bytes=5000.0),
         LogDir(path="/b"),
         LogDir(path="/c", capacity_bytes=1000.0, cordoned=True),
-        LogDir(path="/d", capacity_bytes=1000.0, cordoned=True),
+        LogDir(path="/d", capacity_bytes=1000.0, cordoned=True, failed=True),
     )
+
+
+def test_offline_replicas_of_a_live_broker_are_in_its_failed_directory() -> None:
+    """Brokers list nothing of it; one that is being created has no directory yet."""
+    state = cluster(topic("orders", [[1, 2], [2, 1], [1]], offline=[[1], [], []]))
+    broken = folder("/b", total=-1, error_code=56)
+    known = {1: read([folder("/a", (1, False)), broken])}
+    result = with_directories(state, known)
+    assert result.replica_dir is not None
+    assert result.replica_dir.tolist() == [1, -1, -1, 0, -1]
+    assert result.brokers[0].state is BrokerState.ALIVE
+    sound = {1: read([folder("/a", (1, False)), folder("/b")])}
+    unknown = with_directories(state, sound).replica_dir
+    assert unknown is not None
+    assert unknown.tolist() == [-1, -1, -1, 0, -1]
 
 
 def test_each_replica_of_a_broker_that_answered_gets_its_directory() -> None:

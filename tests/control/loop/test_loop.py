@@ -1037,7 +1037,7 @@ def test_partitions_below_min_isr_do_not_wait_for_the_dead_broker(tmp_path: Path
     (plan,) = executor.plans
     assert {move.id for move in plan.moves} == set(ids)
     assert "broker 11 is dead; its replicas are moved in" in whys[0]
-    assert "2 partitions on dead brokers below min.insync.replicas" in "".join(whys)
+    assert "2 partitions on dead brokers or failed disks below min.insync.replicas" in "".join(whys)
 
 
 def test_triggers_may_be_changed_while_the_loop_runs(tmp_path: Path) -> None:

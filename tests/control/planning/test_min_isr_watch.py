@@ -5,6 +5,7 @@ from model.ids import PartitionId
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import BrokerState
 from tests.support.control.loop_parts import ORDERS, one_of_twelve_dead
+from tests.support.model.failed_disks import with_failed_disks
 
 DEAD = one_of_twelve_dead()
 HIT = next(row for row in range(len(DEAD)) if 11 in DEAD.replicas(row))
@@ -39,3 +40,11 @@ def test_followers_that_lag_on_live_brokers_and_lost_partitions_are_left_alone()
         under_replicated=0, offline=0, below_min_isr=1, below_ids=(PartitionId(ORDERS, 999),)
     )
     assert MinIsrWatch().seen(gone, 0.0).rows(DEAD, LASTING_S) == ()
+
+
+def test_replicas_on_failed_disks_are_replaced_like_those_on_dead_brokers() -> None:
+    seen = with_failed_disks(3, [(1, 2), (1, 3)], {(0, 2)})
+    found = Replication(
+        under_replicated=1, offline=0, below_min_isr=2, below_ids=(seen.id(0), seen.id(1))
+    )
+    assert MinIsrWatch().seen(found, 0.0).rows(seen, LASTING_S) == (0,)

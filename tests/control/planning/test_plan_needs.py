@@ -20,6 +20,7 @@ from tests.support.control.loop_parts import (
     one_of_twelve_dead,
 )
 from tests.support.model import clusters
+from tests.support.model.failed_disks import with_failed_disks
 
 ONE_RACK = clusters.snapshot(clusters.brokers(4, "aabb"), [(1, 2), (3, 4)])
 FULL = clusters.snapshot(clusters.brokers(2, capacity={1: 1.0, 2: 9.0}), [(1,), (2,)])
@@ -53,6 +54,16 @@ def test_each_reason_is_named(
     snapshot: Snapshot, given_up: frozenset[BrokerId], expected: list[Reason]
 ) -> None:
     assert reasons(snapshot, given_up) == expected
+
+
+def test_failed_directories_are_named_where_their_replicas_can_be_copied() -> None:
+    seen = with_failed_disks(3, [(1, 2), (3, 2), (2,)], {(0, 2), (2, 2)})
+    need = plan_needs(seen, EASY, evaluate(seen, EASY, ()), given_up=LAST)[0]
+    assert (need.reason, need.trigger) == (Reason.DEAD_LOG_DIR, Trigger.DEAD_LOG_DIR)
+    assert need.message.startswith("log directory /b of broker 2 has failed with 2 replicas")
+    assert need.repairs
+    gone = with_failed_disks(3, [(2,)], {(0, 2)})
+    assert Reason.DEAD_LOG_DIR not in reasons(gone, LAST)
 
 
 def test_brokers_that_hold_almost_nothing_are_named() -> None:

@@ -1,10 +1,18 @@
 """Dead brokers that still have replicas assigned, and unavailable partitions."""
 
 from model.ids import NO_BROKER, BrokerId, PartitionId
-from model.plan.outages import DeadBroker, dead_brokers, outage_notes, unavailable
+from model.plan.outages import (
+    DeadBroker,
+    dead_brokers,
+    failed_dirs,
+    outage_notes,
+    unavailable,
+    unavailable_text,
+)
 from model.snapshot.snapshot import BrokerState, Snapshot
 from tests.support.model import clusters
 from tests.support.model.clusters import TOPIC, brokers
+from tests.support.model.failed_disks import with_failed_disks
 
 DEAD = BrokerState.DEAD
 
@@ -32,3 +40,15 @@ def test_notes_name_the_broker_and_the_partitions() -> None:
     assert "1 partition unavailable" in second
     assert "orders-1" in second
     assert outage_notes(snapshot(((1, 2), 1))) == ()
+
+
+def test_failed_directories_are_named_with_what_is_in_them() -> None:
+    seen = with_failed_disks(3, [(1, 2), (3, 2), (2,)], {(0, 2), (2, 2)})
+    (found,) = failed_dirs(seen)
+    assert (found.path, found.replicas, found.movable) == ("/b", 2, 1)
+    assert outage_notes(seen) == (
+        "Log directory /b of broker 2 has failed with 2 replicas, 1 of them unavailable.",
+        "1 partition unavailable until a failed disk is repaired, which no plan can move: "
+        "orders-2.",
+    )
+    assert unavailable_text(with_failed_disks(2, [(1, 2)], ())) == ""

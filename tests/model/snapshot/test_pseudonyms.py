@@ -15,7 +15,7 @@ FIELDS: Mapping[type[BaseModel], str] = {
     SnapshotHeader: "cluster_id taken_at_ms brokers topics resources slots forecast"
     " sources recent_moves racks_unknown",
     Broker: "id rack state capacity capacity_from log_dirs",
-    LogDir: "path capacity_bytes cordoned",
+    LogDir: "path capacity_bytes cordoned failed",
     Topic: "name topic_id storage internal placement",
     Source: "name newest_sample_ms window_s samples measured_share",
     LoadForecast: "method time_zone days held_back_days missed missed_as_now partitions"

@@ -98,9 +98,11 @@ def topic(
     *,
     leaders: list[int] | None = None,
     in_sync: list[list[int]] | None = None,
+    offline: list[list[int]] | None = None,
 ) -> dict[str, Any]:
     """A topic as described by kafka-python."""
     leaders = leaders or [r[0] for r in replicas]
+    nobody: list[list[int]] = [[] for _ in replicas]
     return {
         "name": name,
         "topic_id": f"id-{name}",
@@ -111,9 +113,10 @@ def topic(
                 "leader_id": leader,
                 "replica_nodes": nodes,
                 "isr_nodes": isr,
+                "offline_replicas": lost,
             }
-            for number, (nodes, leader, isr) in enumerate(
-                zip(replicas, leaders, in_sync or replicas, strict=True)
+            for number, (nodes, leader, isr, lost) in enumerate(
+                zip(replicas, leaders, in_sync or replicas, offline or nobody, strict=True)
             )
         ],
     }

@@ -34,7 +34,8 @@ def test_a_policy_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert check(policy(tmp_path, more)) == Exit.DONE
     assert capsys.readouterr().out == (
         "limits night:\n"
-        "  Acts on partitions below min.insync.replicas, dead brokers, exceeded capacity and "
+        "  Acts on partitions below min.insync.replicas, dead brokers, failed log directories, "
+        "exceeded capacity and "
         "empty brokers.\n"
         "  Asks a person about broken rules.\n"
         "  Ignores uneven load.\n"
@@ -66,7 +67,14 @@ last = 2027-01-03
     ) in capsys.readouterr().out
 
 
-OTHERS = ("under_min_isr", "over_capacity", "rule_violated", "empty_broker", "uneven_load")
+OTHERS = (
+    "under_min_isr",
+    "dead_log_dir",
+    "over_capacity",
+    "rule_violated",
+    "empty_broker",
+    "uneven_load",
+)
 OFF = "".join(f"{trigger} = 'off'\n" for trigger in OTHERS)
 
 
