@@ -156,6 +156,12 @@ class StatusAnswer(PartialAnswer):
     sources: tuple[Source, ...]
     forecast: LoadForecast | None = None
     notes: tuple[str, ...]
+    offline: int
+    """Partitions without a leader."""
+    under_replicated: int = 0
+    """Partitions with a leader that lack in-sync replicas; absent where that is not known, as are
+    those below `min.insync.replicas`."""
+    below_min_isr: int = 0
     within_band: bool
     """Every broker is within its tolerance band."""
     over_limit: tuple[BrokerOverLimit, ...]

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from collector.brokers.fan_out import Silence
 from control.cli.output import Form, json_of
 from control.cli.output_types import LoadedBroker, StatusAnswer
@@ -11,10 +13,12 @@ from control.render.text import json_text, load_cell, load_text, table, time_tex
 from model.evaluate import Evaluation, evaluate
 from model.goals.goals import Goals
 from model.goals.topic_placement import placement_warnings, with_topic_placements
+from model.ids import NO_BROKER
 from model.plan.outages import outage_notes
 from model.plan.remaining import OverLimit, present_text
 from model.printable import printable
 from model.snapshot.capacities import Capacities, capacity_notes
+from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, Resource, Snapshot
 from model.units import count_text, percent_text, seconds_text
 
@@ -27,12 +31,14 @@ def cluster_text(
     now_ms: int,
     given: Capacities | None = None,
     silent: Sequence[Silence] = (),
+    replication: Replication | None = None,
     notes: Sequence[str] = (),
     in_one_line: bool = False,
 ) -> str:
     """A snapshot as `status` prints it at the time `now_ms`, a table or JSON.
 
     given: capacities from the operator. silent: brokers that do not answer.
+    replication: what metadata say of in-sync replicas; None where nobody was asked.
     notes: further sentences. in_one_line: JSON without line breaks, for `--watch`.
     """
     evaluation = evaluate(snapshot, with_topic_placements(goals, snapshot), ())
@@ -45,13 +51,20 @@ def cluster_text(
     ]
     if output is Form.TABLE:
         parts = (
-            status_text(snapshot, evaluation, now_ms),
+            status_text(snapshot, evaluation, now_ms, replication),
             capacity_text(snapshot, evaluation),
             "".join(f"{words}\n" for words in all_notes),
         )
         return "\n".join(filter(None, parts))
     level = evaluation.within_band(goals)
-    answer = status_answer(snapshot, evaluation, within_band=level, now_ms=now_ms, notes=all_notes)
+    answer = status_answer(
+        snapshot,
+        evaluation,
+        within_band=level,
+        now_ms=now_ms,
+        notes=all_notes,
+        replication=replication,
+    )
     if in_one_line:
         return json_of(answer.model_dump(mode="json"), sort_keys=True) + "\n"
     return json_text(answer)
@@ -72,6 +85,7 @@ def status_answer(
     within_band: bool,
     now_ms: int,
     notes: Sequence[str],
+    replication: Replication | None = None,
 ) -> StatusAnswer:
     """The output of `status -o json`; unknown values are absent."""
     header, racks = snapshot.header, evaluation.rack_violations
@@ -83,6 +97,8 @@ def status_answer(
         age_s=round((now_ms - header.taken_at_ms) / 1000, 1),
         sources=header.sources,
         notes=notes,
+        offline=_offline(snapshot),
+        **_in_sync(replication),
         within_band=within_band,
         over_limit=[_over_limit(over) for over in evaluation.over_limit],
         rack_violations={
@@ -94,6 +110,28 @@ def status_answer(
         partitions=[_partition(snapshot, i) for i in range(len(snapshot))],
         **forecast,
     )
+
+
+def _offline(snapshot: Snapshot) -> int:
+    return int(np.count_nonzero(snapshot.partitions.leader == NO_BROKER))
+
+
+def _in_sync(found: Replication | None) -> dict[str, int]:
+    """Counts of partitions that lack in-sync replicas; empty where they are not known."""
+    if found is None:
+        return {}
+    return {"under_replicated": found.under_replicated, "below_min_isr": found.below_min_isr}
+
+
+def replication_text(snapshot: Snapshot, found: Replication | None) -> str:
+    """A line on partitions that are not whole, by what they lack; empty where all are."""
+    offline = _offline(snapshot)
+    words = [f"{offline:,} offline"] if offline else []
+    if found is not None and found.under_replicated:
+        words.append(f"{found.under_replicated:,} under-replicated")
+    if found is not None and found.below_min_isr:
+        words.append(f"{found.below_min_isr:,} below min.insync.replicas")
+    return f"partitions: {', '.join(words)}" if words else ""
 
 
 def _over_limit(over: OverLimit) -> dict[str, Any]:
@@ -125,7 +163,9 @@ def _partition(snapshot: Snapshot, index: int) -> dict[str, Any]:
     }
 
 
-def status_text(snapshot: Snapshot, evaluation: Evaluation, now_ms: int) -> str:
+def status_text(
+    snapshot: Snapshot, evaluation: Evaluation, now_ms: int, replication: Replication | None = None
+) -> str:
     """The cluster as a table of brokers with loads and deviations."""
     header = snapshot.header
     age_s = (now_ms - header.taken_at_ms) / 1000
@@ -139,6 +179,7 @@ def status_text(snapshot: Snapshot, evaluation: Evaluation, now_ms: int) -> str:
         f"{seconds_text(s.window_s)}, {percent_text(s.measured_share)} measured"
         for s in header.sources
     ]
+    lines += filter(None, [replication_text(snapshot, replication)])
     lines += forecast_lines(header.forecast)
     lines += present_text(evaluation.over_limit, evaluation.rack_violations)
     resources = header.resources

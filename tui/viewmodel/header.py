@@ -108,12 +108,15 @@ def _balance(moment: Moment, width: int) -> tuple[Cell, ...]:
 
 
 def _degraded(found: Replication | None) -> tuple[Cell, ...]:
-    """Offline and under-replicated partitions; never truncated."""
+    """Offline partitions and those that lack in-sync replicas; never truncated."""
     if found is None:
         return ()
     offline = cell(f"! {found.offline:,} OFFLINE", Role.ALARM)
     behind = cell(f"! {found.under_replicated:,} under-replicated", Role.OVER)
-    return (*((offline,) if found.offline else ()), *((behind,) if found.under_replicated else ()))
+    below = cell(f"! {found.below_min_isr:,} BELOW MIN ISR", Role.ALARM)
+    counts = (found.offline, found.below_min_isr, found.under_replicated)
+    shown = zip((offline, below, behind), counts, strict=True)
+    return tuple(item for item, count in shown if count)
 
 
 def _over_capacity(moment: Moment) -> tuple[Cell, ...]:

@@ -51,6 +51,7 @@ def status(
                     now_ms=int(1000 * time.time()),
                     given=given,
                     silent=collector.silent,
+                    replication=collector.replication(),
                     notes=[*rebalancers, *left],
                     in_one_line=watch,
                 )

@@ -73,6 +73,14 @@ def test_partitions_without_leader_are_named_apart() -> None:
     assert "APPROVE  ! 3 OFFLINE  ! 1,200 under-replicated" in first
 
 
+@pytest.mark.parametrize("width", [58, 78, 118])
+def test_partitions_below_min_isr_are_named_at_any_width(width: int) -> None:
+    lacking = Replication(under_replicated=2, offline=0, below_min_isr=1)
+    lines = _lines(_moment(replace(plan_ready(), replication=lacking)), width)
+    assert "! 1 BELOW MIN ISR" in lines[0] + lines[1]
+    assert "! 2 under-replicated" in lines[0] + lines[1]
+
+
 def test_zero_under_replicated_is_shown_beside_offline_partitions() -> None:
     lacking = Replication(under_replicated=0, offline=3)
     first = _lines(_moment(replace(plan_ready(), replication=lacking)), 118)[0]

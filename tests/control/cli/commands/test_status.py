@@ -14,11 +14,13 @@ from control.render.cluster_status import cluster_text
 from control.settings.settings import Settings
 from executor.timing import RunLimits
 from model.goals.goals import Goals
+from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Snapshot
 from tests.support.control.loop_parts import MB, cluster
 from tests.support.executor.plan_builders import CLUSTER_ID
 from tests.support.executor.simulated_runs import Killed, SimulatedRun
 from tests.support.model import clusters
+from tests.support.model.failed_disks import with_failed_disks
 
 SILENCE = Silence(broker=2, since_ms=1_700_000_000_000, reason="no answer within 2 s")
 WORDS = (
@@ -44,6 +46,21 @@ def test_a_competing_rebalancer_is_named(form: Form) -> None:
     assert message in (json.loads(text)["notes"] if form is Form.JSON else text)
 
 
+def test_partitions_that_are_not_whole_are_counted() -> None:
+    """A snapshot alone tells which are offline; only the cluster tells which are in sync."""
+    state = with_failed_disks(3, [(1, 2), (2,)], {(1, 2)})
+    lacking = Replication(under_replicated=1200, offline=1, below_min_isr=4)
+    text = cluster_text(state, Goals(), Form.TABLE, now_ms=0, replication=lacking)
+    words = "partitions: 1 offline, 1,200 under-replicated, 4 below min.insync.replicas\n"
+    assert words in text
+    assert "Log directory /b of broker 2 has failed with 1 replica, 1 of them unavailable." in text
+    alone = json.loads(cluster_text(state, Goals(), Form.JSON, now_ms=0))
+    assert alone["offline"] == 1
+    assert "below_min_isr" not in alone
+    whole = cluster_text(cluster([1, 2, 3], [MB] * 3), Goals(), Form.TABLE, now_ms=0)
+    assert "partitions: " not in whole
+
+
 class Observed:
     """A collector that has one snapshot."""
 
@@ -54,6 +71,9 @@ class Observed:
 
     def wait(self, _: float | None = None) -> Snapshot:
         return self._snapshot
+
+    def replication(self) -> Replication:
+        return Replication(under_replicated=3, offline=0, below_min_isr=2)
 
 
 def test_settings_left_by_an_interrupted_run_are_named(
@@ -75,7 +95,9 @@ def test_settings_left_by_an_interrupted_run_are_named(
     monkeypatch.setattr(compose, "rebalancers", lambda *_, **__: [])
     monkeypatch.setattr(compose, "journal_dir", lambda _: tmp_path)
     assert status(settings=Settings(), output=Form.JSON) == 0
-    (output,) = json.loads(capsys.readouterr().out)["notes"]
+    answer = json.loads(capsys.readouterr().out)
+    assert [answer[k] for k in ("offline", "under_replicated", "below_min_isr")] == [0, 3, 2]
+    (output,) = answer["notes"]
     assert "has not restored all settings: a throttle (leader." in output
     assert output.endswith("with plimsoll cleanup --allow-changes.")
 
