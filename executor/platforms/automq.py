@@ -100,8 +100,9 @@ class AutoMQ:
     def finish(self, moves: Sequence[Move]) -> None:
         """Do nothing: AutoMQ elects the leader itself."""
 
-    def health(self, moves: Sequence[Move]) -> BrokenStopRule | None:
+    def health(self, moves: Sequence[Move], planned: Sequence[Move]) -> BrokenStopRule | None:
         """Check that targets are alive, other partitions led, and the balancer suspended."""
+        del planned
         views = self._admin.partitions([m.id for m in moves])
         resting = [m for m in moves if m.id in views and views[m.id].replicas == m.replicas_before]
         return (

@@ -115,8 +115,11 @@ class Platform(Protocol):
     def finish(self, moves: Sequence[Move]) -> None:
         """Do the last step of moves that have ARRIVED; may be repeated."""
 
-    def health(self, moves: Sequence[Move]) -> BrokenStopRule | None:
-        """The first problem with what the plan's moves depend on; None if all is well."""
+    def health(self, moves: Sequence[Move], planned: Sequence[Move]) -> BrokenStopRule | None:
+        """The first problem with what these moves depend on; None if all is well.
+
+        planned: all moves of the plan, those of other platforms included.
+        """
         ...
 
     def after(self, move: Move) -> None:

@@ -147,13 +147,13 @@ class ReplicatedKafka:
         """Request preferred leader elections, never unclean ones."""
         self._admin.elect_preferred([m.id for m in moves])
 
-    def health(self, moves: Sequence[Move]) -> BrokenStopRule | None:
+    def health(self, moves: Sequence[Move], planned: Sequence[Move]) -> BrokenStopRule | None:
         """Check that targets are alive, partitions led, and nobody else moves partitions."""
         views = self._admin.partitions([m.id for m in moves])
         return (
             broken_for_plan(StopRule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive))
             or broken_for_plan(StopRule.OFFLINE, offline(moves, views))
-            or broken_for_plan(StopRule.FOREIGN, foreign(moves, self._admin.reassignments()))
+            or broken_for_plan(StopRule.FOREIGN, foreign(planned, self._admin.reassignments()))
         )
 
     def after(self, move: Move) -> None:

@@ -225,8 +225,9 @@ class Execution:
 
     def _health(self) -> list[BrokenStopRule]:
         """Poll the cluster for broken rules."""
-        groups = self._context.by_platform(self._context.plan.moves)
-        own = [found for platform, moves in groups if (found := platform.health(moves))]
+        planned = self._context.plan.moves
+        groups = self._context.by_platform(planned)
+        own = [found for platform, moves in groups if (found := platform.health(moves, planned))]
         return [*own, *self._in_flight.stuck, *self._context.monitor(bool(own))]
 
     def _free(self) -> Mapping[BrokerId, int]:

@@ -333,10 +333,10 @@ def test_a_balancer_turned_on_again_is_noticed_within_ten_seconds() -> None:
     configs.together = dict.fromkeys(THRESHOLDS, RAISED)
     watching = platform(configs, time, suspend=True)
     watching.prepare(SHARED.moves, threading.Event())
-    assert watching.health(SHARED.moves) is None
+    assert watching.health(SHARED.moves, SHARED.moves) is None
     configs.brokers[THREE] = {IN: "1"}
-    assert watching.health(SHARED.moves) is None
+    assert watching.health(SHARED.moves, SHARED.moves) is None
     time.now_s += 10
-    result = watching.health(SHARED.moves)
+    result = watching.health(SHARED.moves, SHARED.moves)
     assert result is not None
     assert result.reason == "AutoMQ's own balancer is on at broker 3"

@@ -115,8 +115,8 @@ class FakePlatform:
     def finish(self, moves: Sequence[Move]) -> None:
         self.elections.update(m.id for m in moves)
 
-    def health(self, moves: Sequence[Move]) -> BrokenStopRule | None:
-        del moves
+    def health(self, moves: Sequence[Move], planned: Sequence[Move]) -> BrokenStopRule | None:
+        del moves, planned
         self._answer()
         return broken_for_plan(StopRule.BROKER_LOST, self.ill)
 
