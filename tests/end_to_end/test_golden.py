@@ -72,22 +72,31 @@ def test_all_versions_of_a_snapshot_are_the_same_cluster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected_plan"), [("demo-1.4", "demo-1.4"), ("every-field", "every-field-1.5")]
+    ("name", "goals", "expected_plan"),
+    [
+        ("demo-1.4", (), "demo-1.4"),
+        ("every-field", ("--goals", GOLDEN / "settings/goals.toml"), "every-field-1.5"),
+        ("every-field", ("--goals", GOLDEN / "settings/goals-1.7.toml"), "every-field-1.7"),
+    ],
 )
-def test_a_snapshot_is_planned_to_the_same_bytes(name: str, expected_plan: str) -> None:
+def test_a_snapshot_is_planned_to_the_same_bytes(
+    name: str, goals: tuple[str | Path, ...], expected_plan: str
+) -> None:
     snapshot = GOLDEN / "snapshots" / f"{name}.json"
-    goals = ("--goals", GOLDEN / "settings/goals.toml") if name != "demo-1.4" else ()
     plimsoll("plan", "--snapshot", snapshot, *goals, "--out", "plan.json")
     expected_bytes = (GOLDEN / "plans" / f"{expected_plan}.json").read_bytes()
     assert Path("plan.json").read_bytes() == expected_bytes
 
 
-@pytest.mark.parametrize("name", ["every-field", "every-field-1.5"])
-def test_a_plan_with_every_field_is_verified(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "goals"),
+    [("every-field", "goals"), ("every-field-1.5", "goals"), ("every-field-1.7", "goals-1.7")],
+)
+def test_a_plan_with_every_field_is_verified(name: str, goals: str) -> None:
     verdict = plimsoll(
         *("verify", GOLDEN / "plans" / f"{name}.json"),
         *("--snapshot", GOLDEN / "snapshots/every-field.json"),
-        *("--goals", GOLDEN / "settings/goals.toml"),
+        *("--goals", GOLDEN / "settings" / f"{goals}.toml"),
     )
     assert verdict["holds"]
     assert {claim["holds"] for claim in verdict["claims"]} <= {True, None}
