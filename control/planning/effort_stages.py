@@ -1,15 +1,4 @@
-"""The plans of all efforts beside each other, to choose how far to go.
-
-How to use it, on a screen as on the command line:
-
-- `solve_stages` solves once per effort and belongs in a thread of its own, as `trace_plans` does:
-  `SolveTask(lambda progress: solve_stages(inputs, progress, found), ...)`. It calls `found` after
-  each stage, so that `quick` is shown a second later and need not wait for `best`.
-- `known_stages` is pure and cheap: it makes stages of plans that are there already. With a `good`
-  plan alone it also fills in `quick`, as far as `Plan.leaders_only` states it.
-- Both return `EffortStage`s, which hold all figures to show; `stage.plan`, if there is one, is
-  sealed and can be approved like any other.
-"""
+"""The plans of all efforts beside each other, to choose how far to go."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -41,10 +30,9 @@ class EffortStage:
     """What one effort reaches, at which expense."""
 
     effort: Effort
-    status: PlanStatus | None
-    """None where the figures are those of leader changes alone in a larger plan."""
+    status: PlanStatus
     plan: Plan | None
-    """The sealed plan; None where there is none, or only its figures are known."""
+    """The sealed plan; None where there is none."""
     replica_moves: int = 0
     """New replicas."""
     leader_changes: int = 0
@@ -53,7 +41,7 @@ class EffortStage:
     seconds: float | None = None
     """Estimated duration of a run; None where it is not known."""
     outside: tuple[OutsideTolerance, ...] | None = ()
-    """Brokers that stay outside their tolerance, the furthest first; None where not known."""
+    """Brokers that stay outside their tolerance, the furthest first; None without a plan."""
     gain: PlanGain | None = None
     """None without a plan."""
     notes: tuple[str, ...] = ()
@@ -98,48 +86,6 @@ def stage_of(
     )
 
 
-def leaders_stage(plan: Plan) -> EffortStage | None:
-    """The `quick` stage as far as a larger plan states it; None where it does not.
-
-    Its figures come from a descent: a solve of `quick` may reach more.
-    """
-    found = plan.leaders_only
-    if found is None:
-        return None
-    before = plan.objective_before
-    gain = before - found.objective
-    return EffortStage(
-        effort=Effort.QUICK,
-        status=None,
-        plan=None,
-        leader_changes=found.leader_changes,
-        outside=None,
-        gain=PlanGain(
-            gain=gain,
-            share=gain / before if before > 0 else 0.0,
-            free=gain,
-            bytes_to_copy=0,
-            before=before,
-        ),
-    )
-
-
-def known_stages(
-    results: dict[Effort, Result], duration: Duration = unknown_duration
-) -> tuple[EffortStage, ...]:
-    """Stages of the results at hand, in the order of the efforts; solves nothing.
-
-    Without a result of `quick`, its figures are taken from the plan of `good` or `best`.
-    """
-    found = {effort: stage_of(effort, result, duration) for effort, result in results.items()}
-    larger = (results[e].best for e in (Effort.GOOD, Effort.BEST) if e in results)
-    plan = next((p for p in larger if p is not None), None)
-    if Effort.QUICK not in found and plan is not None:
-        quick = leaders_stage(plan)
-        found |= {} if quick is None else {Effort.QUICK: quick}
-    return tuple(found[effort] for effort in Effort if effort in found)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageInputs:
     """What the plans of all efforts are made of."""
@@ -154,20 +100,14 @@ class StageInputs:
     efforts: Collection[Effort] = tuple(Effort)
 
 
-def _ignore(_stage: EffortStage) -> None:
-    pass
-
-
 FINAL: Final = (PlanStatus.OPTIMAL, PlanStatus.INFEASIBLE, PlanStatus.ALREADY_BALANCED)
 """Outcomes of `good` that no further search changes."""
 OPTIMAL: Final = "the plan of good is proved optimal"
 KEPT: Final = "no better plan was found than that of good"
 
 
-def solve_stages(
-    inputs: StageInputs, observer: SolveObserver, found: Callable[[EffortStage], None] = _ignore
-) -> tuple[EffortStage, ...]:
-    """Solve once per effort, the cheapest first; call `found` after each.
+def solve_stages(inputs: StageInputs, observer: SolveObserver) -> tuple[EffortStage, ...]:
+    """Solve once per effort, the cheapest first.
 
     `best` has the plan of `good` unless a better one is found; none is searched where that is
     proved optimal. An observer that stops ends the solve in progress with its best plan so far,
@@ -177,7 +117,6 @@ def solve_stages(
     for effort in (e for e in Effort if e in inputs.efforts):
         good = next((s for s in stages if s.effort is Effort.GOOD), None)
         stages.append(_next_stage(inputs, observer, effort, good))
-        found(stages[-1])
         if observer.stops():
             break
     return tuple(stages)

@@ -195,7 +195,7 @@ def _stages(settings: "Settings", snapshot: "Snapshot", goals: "Goals", output: 
     found = shown(lambda observer: solve_stages(inputs, observer), kept=STAGES)
     text = json_text(stages_answer(found)) if output is Form.JSON else stages_text(found)
     sys.stdout.write(text)
-    if len(found) < len(Effort) or found[-1].status is None:
+    if len(found) < len(Effort):
         return Exit.INCOMPLETE
     return exit_of_plan(found[-1].status) or Exit.DONE
 

@@ -12,7 +12,6 @@ from control.planning.effort_stages import (
     OPTIMAL,
     EffortStage,
     StageInputs,
-    known_stages,
     solve_stages,
     stage_of,
 )
@@ -89,12 +88,6 @@ def test_an_optimal_plan_is_not_searched_again(stages: tuple[EffortStage, ...]) 
     assert best == replace(good, effort=Effort.BEST, notes=(OPTIMAL,))
 
 
-def test_each_stage_is_passed_on_when_it_is_found() -> None:
-    found: list[EffortStage] = []
-    assert tuple(found) != solve_stages(inputs(), SolveObserver(), found.append)
-    assert [s.effort for s in found] == list(Effort)
-
-
 def test_stages_stop_with_the_observer() -> None:
     class Stopping(SolveObserver):
         def stops(self) -> bool:
@@ -140,19 +133,6 @@ def test_best_keeps_the_plan_of_good_unless_it_finds_a_better_one() -> None:
     better = inputs(skewed, planner=canned(idle, improved), efforts=efforts)
     _, best = solve_stages(better, SolveObserver())
     assert best.plan == balanced.best
-
-
-def test_quick_is_taken_from_the_plan_where_it_is_all_that_is_known() -> None:
-    good = remembered(None, 20.0)
-    quick, same = known_stages({Effort.GOOD: good})
-    assert quick.effort is Effort.QUICK
-    assert quick.plan is None
-    assert good.best is not None
-    assert good.best.leaders_only is not None
-    assert quick.leader_changes == good.best.leaders_only.leader_changes
-    assert quick.gain is not None
-    assert quick.gain.per_byte_text == "free"
-    assert same == stage_of(Effort.GOOD, good)
 
 
 def test_without_a_plan_a_stage_has_the_reasons() -> None:
