@@ -32,6 +32,8 @@ EXCESS_PRICE_FACTOR: Final = 5.0
 """Factor on the price of excess while there is excess."""
 WORK_OF_STEP: Final = 4e-8
 """Work units of a simplex step, per row of the program; measured."""
+WORK_OF_READING: Final = 5e-7
+"""Work units for reading the program's solution, per row of the program; measured."""
 WORK_OF_PRICE: Final = 3e-9
 """Work units for pricing one row on one broker in one dimension; measured."""
 WORK_OF_COLUMN: Final = 3e-5
@@ -177,7 +179,7 @@ class ColumnGeneration:
                 log.warning("the band's bound is not the best: %s", exc)
             return None
         steps = self._program.iterations - before
-        self._search.work += WORK_OF_STEP * (steps + 1) * rows
+        self._search.work += (WORK_OF_STEP * steps + WORK_OF_READING) * rows
         return solution
 
     def _rounded(self) -> Ints:

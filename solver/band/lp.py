@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from ortools.linear_solver import pywraplp
+from ortools.linear_solver import linear_solver_pb2, pywraplp
 
 from model.snapshot.snapshot import Bools, Floats, Ints
 
@@ -110,12 +110,20 @@ class BandProgram:
         if not self._solved:
             raise ArithmeticError(f"the linear program ends with status {status}")
         self.iterations += self._solver.Iterations()
+        found = self._values()
+        duals = np.array(found.dual_value, np.float64)
         return LinearSolution(
             objective=float(self._solver.Objective().Value()),
-            prices=-np.array([band.dual_value() for band in self._bands]),
-            row_prices=np.array([row.dual_value() for row in self._rows]),
-            excess=sum(excess.solution_value() for excess in self._excess),
+            prices=-duals[: len(self._bands)],
+            row_prices=duals[len(self._bands) :],
+            excess=sum(found.variable_value[: len(self._excess)]),
         )
+
+    def _values(self) -> Any:
+        """All values of the last optimum at once: one call for each takes longer than a step."""
+        found = linear_solver_pb2.MPSolutionResponse()
+        self._solver.FillSolutionResponseProto(found)
+        return found
 
     def shares(self) -> Floats:
         """Return the (columns,) share, 0 to 1, of each placement in the last optimum.
@@ -124,4 +132,4 @@ class BandProgram:
         """
         if not self._solved:
             return np.zeros(0)
-        return np.array([column.solution_value() for column in self._columns])
+        return np.array(self._values().variable_value[len(self._excess) :], np.float64)

@@ -31,6 +31,9 @@ the tighter, the faster."""
 MODEL_SHARE: Final = 0.3
 """Share of the remaining work for each model that proves nothing about the whole."""
 
+WORK_OF_CANDIDATE: Final = 1e-7
+"""Work units for the reduced costs of one pair of row and broker; measured."""
+
 LEAST_TURN: Final = 1e-3
 """Share of the search budget below which a turn has nothing left to try."""
 SAME_PRICE: Final = 1e-9
@@ -73,6 +76,7 @@ def solve_by_prices(search: Search) -> None:
     if search.proved or search.over():
         return
     candidates = BandCandidates(dual, generated.prices)
+    search.work += WORK_OF_CANDIDATE * search.problem.home.size
     rounds = _Rounds(search, generated, lift, candidates)
     rounds.run()
     rounds.even_out()

@@ -30,6 +30,9 @@ CUTS_WORK: Final = 4.0
 SQUARES_WORK: Final = 1.75
 """The same in rounds with tangents of squares: 0.9 to 2.6 s; measured."""
 
+BAND_WORK: Final = 2.0
+"""The same in rounds with cuts but without probing, as under `band`: 1.0 to 3.2 s; measured."""
+
 WORK_OF_PAIR: Final = 1e-4
 """Work units for building and presolving a model, per pair of row and broker; measured."""
 
@@ -120,14 +123,15 @@ class ExactModel:
         """
         # Without squares the relaxation is strong and cuts are decisive; with tangents
         # they cost more than they save: 2.4 s without, 19 s with them (6 x 60, RF 3).
-        cuts, rate = (1, 1.0) if self.problem.band else (0, SQUARES_WORK)
+        cuts, rate = (1, BAND_WORK) if self.problem.band else (0, SQUARES_WORK)
         work, first = search.work_before_tolerance, PROOF_SHARE * search.limits.work - search.work
         # The gap that ends a search applies only later; CP-SAT is asked again then.
         cut_short = 0.0 < first < work and not self.problem.band
         if cut_short:
             work = max(first, LEAST_SHARE * search.limits.work)
         share = 0.0 if first > 0.0 or self.problem.band else search.limits.gap_share
-        status, solver, found = self._solve(search, work, rate, cuts, share)
+        probes = not self.problem.band
+        status, solver, found = self._solve(search, work, rate, cuts, share, probes=probes)
         if status == cp_model.INFEASIBLE:
             search.infeasible = search.best is None
             return False
@@ -154,16 +158,27 @@ class ExactModel:
         return bound_of(solver.best_objective_bound, self.objective.units)
 
     def _solve(
-        self, search: Search, work: float, rate: float, cuts: int, share: float = 0.0
+        self,
+        search: Search,
+        work: float,
+        rate: float,
+        cuts: int,
+        share: float = 0.0,
+        *,
+        probes: bool = True,
     ) -> tuple[cp_model.CpSolverStatus, cp_model.CpSolver, "_Placements"]:
         """Run CP-SAT from the best placement known, at `rate` work units per unit of its time.
 
-        It also ends at half the gap `share`, relative to F.
+        It also ends at half the gap `share`, relative to F. Without `probes`, it does not try
+        values of variables between restarts: with cuts, that solves linear programs of which its
+        deterministic time counts a tenth.
         """
         if search.best is not None:
             self.hint(search.best)
         solver = new_solver(search.limits, work / rate)
         solver.parameters.cut_level = cuts
+        if not probes:
+            solver.parameters.inprocessing_probing_dtime = 0.0
         # A quarter of the gap is left to the solver, the rest to the tangents.
         solver.parameters.absolute_gap_limit = search.limits.gap / 4 * self.objective.units
         solver.parameters.relative_gap_limit = share / 2

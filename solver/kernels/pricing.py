@@ -5,7 +5,7 @@ followers are the bases of a truncated partition matroid, so the greedy choice i
 cheapest (Edmonds, 1971), and for another leader at most one element is exchanged.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from solver.kernels.copying import copy_to
 from solver.kernels.problem_arrays import Columns
 
 INFINITE = np.inf
+FIRST_LEADERS: Final = 8
+"""Cheapest leaders of a row that are tried in order, before all others."""
 
 
 @by_reference
@@ -311,6 +313,7 @@ def least_with(
     choice, as another leader does.
     """
     chosen = np.zeros(c.home.shape[1], np.int64)
+    first = np.zeros(FIRST_LEADERS, np.int64)
     holds[:, :] = INFINITE
     leads[:, :] = INFINITE
     for i in range(len(rows)):
@@ -324,16 +327,20 @@ def least_with(
             continue
         total = greedy(c, p, r)
         if total < INFINITE:
+            _lowest(r.lead, first)
             for b in range(len(r.lead)):
-                holds[i, b], leads[i, b] = _with_broker(c, p, b, total, chosen, r)
+                holds[i, b], leads[i, b] = _with_broker(c, p, b, total, chosen, first, r)
         _with_home(c, p, holds[i], leads[i], r)
 
 
 @compiled
 def _with_broker(
-    c: Columns, p: int, b: int, total: float, chosen: Array, r: PricingScratch
+    c: Columns, p: int, b: int, total: float, chosen: Array, first: Array, r: PricingScratch
 ) -> tuple[float, float]:
-    """Least cost with broker b, and with b as the leader; the greedy choice costs `total`."""
+    """Least cost with broker b, and with b as the leader; the greedy choice costs `total`.
+
+    `first` are the brokers that lead at the least cost; see `_lowest`.
+    """
     k = _leaves(c, p, b, r.chosen, -1, r)
     if r.follow[b] == INFINITE or k < 0:
         return INFINITE, INFINITE
@@ -341,17 +348,46 @@ def _with_broker(
     led = without + r.lead[b]
     copy_to(chosen, r.chosen)
     chosen[k] = b
-    return min(led, _with_leader(c, p, chosen, without + r.follow[b], b, r)), led
+    return min(led, _with_leader(c, p, chosen, without + r.follow[b], b, first, r)), led
+
+
+@compiled
+def _lowest(cost: Array, first: Array) -> None:
+    """Fill `first` with the positions of the least finite costs, ascending; -1 fills."""
+    first[:] = -1
+    last = len(first) - 1
+    for b in range(len(cost)):
+        if cost[b] == INFINITE or (first[last] >= 0 and cost[b] >= cost[first[last]]):
+            continue
+        at = last
+        while at > 0 and (first[at - 1] < 0 or cost[b] < cost[first[at - 1]]):
+            first[at] = first[at - 1]
+            at -= 1
+        first[at] = b
 
 
 @compiled
 def _with_leader(
-    c: Columns, p: int, chosen: Array, total: float, kept: int, r: PricingScratch
+    c: Columns, p: int, chosen: Array, total: float, kept: int, first: Array, r: PricingScratch
 ) -> float:
-    """Cost with the best leader, in exchange for a follower other than `kept` if not chosen."""
-    cost = INFINITE
+    """Cost with the best leader, in exchange for a follower other than `kept` if not chosen.
+
+    Leaders are tried from the cheapest on, as long as they can still be better.
+    """
+    cost = total - r.follow[kept] + r.lead[kept] if r.lead[kept] < INFINITE else INFINITE
+    most = -INFINITE
+    for k in range(c.rf[p]):
+        if chosen[k] != kept:
+            most = max(most, r.follow[chosen[k]])
+    for b in first:
+        # Rounding is monotonic, so the cost cannot be below this, bit by bit.
+        if b < 0 or total - most + r.lead[b] >= cost:
+            return cost
+        k = _leaves(c, p, b, chosen, kept, r)
+        if k >= 0:
+            cost = min(cost, total - r.follow[chosen[k]] + r.lead[b])
     for b in range(len(r.lead)):
-        if r.lead[b] < INFINITE:
+        if r.lead[b] < INFINITE and total - most + r.lead[b] < cost:
             k = _leaves(c, p, b, chosen, kept, r)
             if k >= 0:
                 cost = min(cost, total - r.follow[chosen[k]] + r.lead[b])

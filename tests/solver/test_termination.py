@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.goals.goals import Goal, Goals, SolveLimits
+from model.goals.goals import Goal, Goals, RackRule, SolveLimits
 from model.plan.plan import PlanStatus
-from model.snapshot.snapshot import Count, Resource, Snapshot
+from model.snapshot.snapshot import Count, Resource, Snapshot, StorageKind
 from solver.search.observer import SolveObserver
 from solver.solve import solve
+from tests.support.solver.begun_search import banded
 from tests.support.solver.exact_oracle import Row, broker, cluster
 from tests.support.solver.hard_clusters import hard, over_capacity
 from tests.support.solver.solve_modes import MODES
@@ -140,6 +141,19 @@ def test_models_of_open_choices_are_charged() -> None:
     work = 1.0
     most = FACTOR * work + FREE_S
     assert least_of(lambda: cpu_of("frontier", case, work), most) <= most
+
+
+def test_models_of_a_narrow_band_are_charged_their_time() -> None:
+    """Probing with cuts took ten times CP-SAT's deterministic time here."""
+    replicas = ((2, 1), (3, 0), (0, 3), (3, 0), (2, 1))
+    loads = 3 * ((4e6, 4e6),) + 2 * ((4e6, 12e6),)
+    rows = [Row(replicas=at, load=load) for at, load in zip(replicas, loads, strict=True)]
+    brokers = [broker(b, capacity=4e7) for b in range(4)]
+    snapshot = cluster(brokers, rows, storage=StorageKind.TIERED)
+    goals = banded(0.01).model_copy(update={"leader_price_share": 1.0, "rack_rule": RackRule.OFF})
+    case, work = (snapshot, goals), 1.0
+    most = FACTOR * work + FREE_S
+    assert least_of(lambda: cpu_of("plan", case, work), most) <= most
 
 
 def test_costs_that_fall_unit_by_unit_do_not_prevent_the_proof() -> None:
