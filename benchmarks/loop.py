@@ -26,7 +26,7 @@ from control.settings.auto_limits import EAGER
 from control.settings.trigger_table import Response, TriggerTable
 from model.errors import PlimsollError
 from model.goals.goals import Goals, SolveLimits
-from model.ids import TopicName
+from model.ids import BrokerId, TopicName
 from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, Snapshot
@@ -73,6 +73,10 @@ class Remembered:
     def snapshot(self) -> Snapshot:
         """The one of this second."""
         return self.states[int(time.monotonic() - self._begun_s) % len(self.states)]
+
+    def slow(self) -> dict[BrokerId, str]:
+        """None is."""
+        return {}
 
     def steadiness(self) -> None:
         """Unknown: there are no samples."""

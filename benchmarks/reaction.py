@@ -226,6 +226,10 @@ class Sampled:
         """The newest one that a batch has given."""
         return self._seen[0]
 
+    def slow(self) -> dict[BrokerId, str]:
+        """None is."""
+        return {}
+
     def steadiness(self) -> Steadiness | None:
         """That of the same batch."""
         return self._seen[1]

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -17,6 +17,7 @@ from clients.jvm.java import find_java
 from collector.assemble import FRESH_MS, assemble, newest_vectors
 from collector.broker_log_dirs import with_capacities, with_directories
 from collector.brokers.fan_out import Silence
+from collector.brokers.slow_brokers import SlowBroker
 from collector.brokers.topic_recreation import TopicRecreations
 from collector.collector_settings import CollectorSettings
 from collector.group_lag import consumer_lag
@@ -35,7 +36,7 @@ from collector.spool import Spool
 from collector.state_dir import StateFolder, claim, discard_old
 from model.closing import Closing
 from model.errors import ClusterUnreachable, PlimsollError
-from model.ids import TopicName
+from model.ids import BrokerId, TopicName
 from model.paths import path_part
 from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
@@ -91,6 +92,7 @@ class Collector(Closing):
         """The latest load vectors, schema `VECTORS`, with the source of each figure."""
         self._recreations = TopicRecreations()
         self.silent: tuple[Silence, ...] = ()
+        self._slow: tuple[SlowBroker, ...] = ()
         """Registered brokers that did not answer for the latest sample, by id."""
         self._sampled = False
         self._samples: tuple[pa.Table | None, pa.Table | None] = None, None
@@ -134,6 +136,10 @@ class Collector(Closing):
         """Lag of all groups that have committed on these topics; None if none has."""
         before, samples = self._samples
         return None if samples is None else consumer_lag(before, samples, topics)
+
+    def slow(self) -> Mapping[BrokerId, str]:
+        """Brokers that answer much later than the others, for minutes, with the times in words."""
+        return {found.broker: found.words() for found in self._slow}
 
     def snapshot(self) -> Snapshot | None:
         """The latest snapshot, loads included; None until loads have been measured.
@@ -266,7 +272,7 @@ class Collector(Closing):
                 self._samples = self._samples[1], samples
                 written = batch.add(samples)
                 self._measure_early(samples)
-                self.silent = probe.silent
+                self.silent, self._slow = probe.silent, probe.slow
                 with self._changed:
                     # Brokers that answer late may give no sample at first.
                     self._sampled |= bool(written)

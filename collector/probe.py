@@ -17,6 +17,7 @@ from collector.brokers.fan_out import BrokerFanOut, Silence
 from collector.brokers.fetch import BrokerFigures, BrokerProbe, BrokerResponses, PartitionFigures
 from collector.brokers.partition_index import PartitionIndex
 from collector.brokers.response_layout import MalformedResponse
+from collector.brokers.slow_brokers import SlowBroker, SlowBrokerWatch
 from collector.brokers.topic_recreation import TopicRecreations
 from collector.metadata import ClusterState
 from collector.samples import ABSENT, MOVING, NEW, SAMPLES
@@ -45,6 +46,9 @@ class Probe(Closing):
         self._recreations = TopicRecreations()
         self._idle_at_s = float("-inf")
         self._idle_known: frozenset[int] = frozenset()
+        self._slow = SlowBrokerWatch()
+        self.slow: tuple[SlowBroker, ...] = ()
+        """Brokers that answer much later than the others, by id."""
         self.directories: dict[int, BrokerLogDirs] = {}
         """By live broker, as it reported them last."""
 
@@ -68,12 +72,22 @@ class Probe(Closing):
             if self._asking.lost:
                 # This client will never learn of them.
                 self.close()
+        self._compare(cluster, responses)
         figures = self._figures(responses, placement)
         self._remember(cluster, figures)
         if not cluster.may_describe:
             _refuse_without_sizes(self._client.connection.bootstrap, figures.values())
         commits = self._commits(cluster, figures)
         return build_samples(placement, figures, commits, self._flags(cluster))
+
+    def _compare(self, cluster: ClusterState, responses: Mapping[int, BrokerResponses]) -> None:
+        """Compare how long brokers took; those that lead nothing, unless slow, are seldom asked."""
+        now_ms = int(1000 * self._clock())
+        took_s = {b: found.answer_s for b, found in responses.items()}
+        silent_s = {s.broker: max(0.0, (now_ms - s.since_ms) / 1000) for s in self.silent}
+        compared = {*np.unique(cluster.leader).tolist(), *(found.broker for found in self.slow)}
+        both = {b: s for b, s in {**took_s, **silent_s}.items() if b in compared}
+        self.slow = self._slow.see(time.monotonic(), both)
 
     def close(self) -> None:
         """Drop the connection and pending requests; the next sample connects again."""
@@ -92,7 +106,9 @@ class Probe(Closing):
         """Requests to begin, by broker: those that lead, are due, or were silent."""
         alive = _alive(cluster)
         led = {b for b in np.unique(cluster.leader).tolist() if b >= 0}
-        due = led | self._idle(alive) | (self._asking.silent.keys() & set(alive))
+        # A slow broker may lead nothing any more, and shows that it has recovered.
+        watched = self._asking.silent.keys() | {found.broker for found in self.slow}
+        due = led | self._idle(alive) | (watched & set(alive))
         for broker in due - self._brokers.keys():
             self._brokers[broker] = BrokerProbe(broker, self._clock)
         timeout_s = self._client.connection.timeout_s

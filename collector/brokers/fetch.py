@@ -1,6 +1,7 @@
 """What one broker is asked for a sample, and its answers in rows of the placement."""
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -53,6 +54,8 @@ class BrokerResponses:
     """Latest, earliest local and, of partitions with a remote tier alone, earliest;
     none where it leads nothing."""
     commits: Sequence[RawResponse] | None = None
+    answer_s: float = 0.0
+    """Seconds until its first response, by a clock that is never set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +144,15 @@ class BrokerProbe:
         questions = [self._log_dirs, *self._offsets]
         posted = [post_request(admin, q, self._broker, timeout_s) for q in questions]
         found = []
-        time_ms = 0
+        time_ms, asked_s, answer_s = 0, time.monotonic(), 0.0
         for one in posted:
             found.append(await response_to(admin, one, timeout_s))
+            answer_s = answer_s or time.monotonic() - asked_s
             if len(found) == min(_LATEST_AT + 1, len(posted)):
                 time_ms = int(1000 * self._clock())
-        return BrokerResponses(time_ms=time_ms, log_dirs=found[0], offsets=found[1:])
+        return BrokerResponses(
+            time_ms=time_ms, answer_s=answer_s, log_dirs=found[0], offsets=found[1:]
+        )
 
     async def _ask_commits(
         self, admin: "KafkaAdminClient", timeout_s: float

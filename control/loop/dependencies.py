@@ -19,7 +19,7 @@ from executor.timing import steady_s
 from model.errors import PlimsollError
 from model.goals.effort import Effort
 from model.goals.goals import Goals, SolveLimits
-from model.ids import TopicName
+from model.ids import BrokerId, TopicName
 from model.plan.plan import Plan
 from model.run import RunProgress, RunReport
 from model.snapshot.consumer_lag import ConsumerLag
@@ -83,6 +83,10 @@ class Observer(Protocol):
 
     def replication(self) -> Replication | None:
         """Under-replicated and offline partitions; None before the first response."""
+        ...
+
+    def slow(self) -> Mapping[BrokerId, str]:
+        """Brokers that answer much later than the others, for minutes, with the times in words."""
         ...
 
     def snapshot(self) -> Snapshot | None:

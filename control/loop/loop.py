@@ -9,7 +9,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Self
 
@@ -33,6 +33,7 @@ from control.planning.efforts import goals_at
 from control.planning.plan_inputs import AVERAGED_WINDOWS, Inputs, SolvedInputs, loads_of
 from control.planning.plan_needs import plan_needs
 from control.planning.planner_thread import Proposals
+from control.planning.slow_brokers import relieving, with_slow
 from control.planning.staging import staged
 from control.planning.validate import with_moves
 from control.settings.auto_limits import tightened
@@ -54,6 +55,7 @@ from model.errors import (
 from model.evaluate import Evaluation, evaluate
 from model.goals.goals import Goals
 from model.goals.topic_placement import with_topic_placements
+from model.ids import BrokerId
 from model.plan.outages import dead_brokers, unavailable_text
 from model.plan.plan import Plan
 from model.plan.unplaceable import placeless_warnings
@@ -402,7 +404,9 @@ class Loop(Closing):
             state.seen, now_s = seen, self._parts.steady()
             state.seen_at_s = now_s
             state.loads_from_s = now_s - self._reach_s(seen)
-            state.snapshot = with_moves(seen, self.settings.goals, self._records.moves_since)
+            state.slow = self._slow(observer)
+            known = with_moves(seen, self.settings.goals, self._records.moves_since)
+            state.snapshot = with_slow(known, state.slow)
             state.day = self._day(seen.header.cluster_id)
             self.proposals.see(state.snapshot)
             goals = with_topic_placements(self.settings.goals, state.snapshot)
@@ -412,6 +416,18 @@ class Loop(Closing):
                     loads_of(state.evaluation), now_s, _span_s(seen), goals
                 )
             self._judge(state.snapshot, goals, state.evaluation)
+
+    def _slow(self, observer: Observer) -> Mapping[BrokerId, str]:
+        """Slow brokers, where `--auto` treats them as such; notes those that are newly slow."""
+        if self.settings.mode is not Mode.AUTO:
+            return {}
+        if self._triggers.response(Trigger.SLOW_BROKER) is Response.OFF:
+            return {}
+        found = observer.slow()
+        for broker, words in found.items():
+            if broker not in self._state.slow:
+                self.note(f"broker {broker} is slow: {words}", level="warning")
+        return found
 
     def _follow_lag(self, observer: Observer) -> None:
         """Update the lag of the topics that the run in progress moves."""
@@ -452,6 +468,7 @@ class Loop(Closing):
             evaluation,
             given_up=state.membership.given_up(after_s, now_s),
             below=state.min_isr.rows(snapshot, now_s),
+            slow=state.slow,
         )
         if state.ended_at_s is not None and state.loads_from_s >= state.ended_at_s:
             sides, after_s = sides_of(evaluation, goals), now_s - state.ended_at_s
@@ -631,6 +648,8 @@ class Loop(Closing):
         allowed = self._allowed()
         given_up = state.membership.given_up(self.settings.dead_broker_after_s, now_s)
         dead = {broker.id for broker in dead_brokers(snapshot)}
+        if Trigger.SLOW_BROKER in allowed:
+            goals = relieving(snapshot, goals)
         goals, over = staged(
             snapshot,
             tightened(goals, self.settings.limits),

@@ -1,6 +1,7 @@
 """State of the loop between two polls of the cluster."""
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ from control.planning.plan_needs import PlanNeed, Reason
 from control.settings.trigger_table import Trigger
 from model.errors import PlimsollError
 from model.evaluate import Evaluation
+from model.ids import BrokerId
 from model.run import RunProgress, RunReport
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, Snapshot
@@ -38,6 +40,8 @@ class LoopState:
     phase: Phase = Phase.CONNECTING
     message: str = "waiting for the first response of the cluster"
     brokers: tuple[Broker, ...] = ()
+    slow: Mapping[BrokerId, str] = field(default_factory=dict)
+    """As the observer has it; empty where no trigger asks."""
     replication: Replication | None = None
     retry: Retry | None = None
     seen: Snapshot | None = None

@@ -7,6 +7,7 @@ To add a reason, add a member to `Reason`, in order of urgency, and a line to
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum, auto
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -19,7 +20,7 @@ from model.plan.outages import dead_brokers, failed_dirs
 from model.plan.proposal import Proposal
 from model.plan.remaining import present_text
 from model.rules.leaders import leaders_missing
-from model.snapshot.snapshot import TAKING, Snapshot
+from model.snapshot.snapshot import TAKING, BrokerState, Snapshot
 from model.units import count_text
 
 
@@ -33,6 +34,7 @@ class Reason(StrEnum):
     MISPLACED = auto()
     RACK_VIOLATION = auto()
     LEADERS_MISSING = auto()
+    SLOW_BROKER = auto()
     EMPTY_BROKER = auto()
     OUT_OF_TOLERANCE = auto()
 
@@ -45,6 +47,7 @@ TRIGGERS: Final[Mapping[Reason, Trigger]] = {
     Reason.MISPLACED: Trigger.RULE_VIOLATED,
     Reason.RACK_VIOLATION: Trigger.RULE_VIOLATED,
     Reason.LEADERS_MISSING: Trigger.RULE_VIOLATED,
+    Reason.SLOW_BROKER: Trigger.SLOW_BROKER,
     Reason.EMPTY_BROKER: Trigger.EMPTY_BROKER,
     Reason.OUT_OF_TOLERANCE: Trigger.UNEVEN_LOAD,
 }
@@ -88,6 +91,7 @@ def plan_needs(
     *,
     given_up: Collection[BrokerId],
     below: Collection[int] = (),
+    slow: Mapping[BrokerId, str] = MappingProxyType({}),
 ) -> tuple[PlanNeed, ...]:
     """List why this cluster needs a plan, the most urgent reason first.
 
@@ -101,6 +105,8 @@ def plan_needs(
         Dead brokers that are no longer expected to return.
     below
         Rows that have lacked in-sync replicas for long, as `MinIsrWatch.rows` has them.
+    slow
+        How late slow brokers answer, in words, where that was measured.
     """
     return (
         *_under_min_isr(below),
@@ -110,6 +116,7 @@ def plan_needs(
         *_misplaced(snapshot, goals),
         *_rack_violations(evaluation),
         *_leaders_missing(snapshot, goals),
+        *_slow_brokers(snapshot, goals, slow),
         *_empty_brokers(snapshot, goals, evaluation),
         *_out_of_tolerance(goals, evaluation),
     )
@@ -162,6 +169,22 @@ def _leaders_missing(snapshot: Snapshot, goals: Goals) -> Iterator[PlanNeed]:
         leads = f"broker {one.broker} leads {one.leads} of {one.minimum} partitions of {one.topic}"
         message = f"minimum leaders are missing: {leads}{more}"
         yield PlanNeed(reason=Reason.LEADERS_MISSING, message=message)
+
+
+def _slow_brokers(
+    snapshot: Snapshot, goals: Goals, words: Mapping[BrokerId, str]
+) -> Iterator[PlanNeed]:
+    """Slow brokers that lead partitions which another replica can lead."""
+    if BrokerState.SLOW not in {b.state for b in snapshot.header.brokers}:
+        return
+    relieved = goals.model_copy(update={"relieve_slow": True})
+    leads = snapshot.partitions.leader[Proposal(snapshot, relieved, ()).forced.demoted]
+    for broker in snapshot.header.brokers:
+        found = int(np.count_nonzero(leads == broker.id))
+        if found:
+            times = f": {words[broker.id]}" if broker.id in words else ""
+            message = f"broker {broker.id} is slow and leads {count_text(found, 'partition')}"
+            yield PlanNeed(reason=Reason.SLOW_BROKER, message=message + times)
 
 
 def _over_limits(evaluation: Evaluation) -> Iterator[PlanNeed]:

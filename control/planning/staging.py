@@ -54,7 +54,8 @@ def staged(
         return goals, 0
     lost = placeless(snapshot, goals)
     if not repair_rules:
-        lost = lost | {row for row in forced if not _leaves(snapshot, row)}
+        demoted = proposal.forced.demoted
+        lost = lost | {r for r in forced if not (_leaves(snapshot, r) or demoted[r])}
     keep = [row for row in forced if row in lost or set(snapshot.replicas(row)) & set(waited)]
     if not repair_dirs:
         keep = sorted({*keep, *(row for row in forced if _has_failed_dir(snapshot, row))})
@@ -72,6 +73,7 @@ class _RemainingBudgets:
 
     def __init__(self, proposal: Proposal) -> None:
         self._snapshot, self._new = proposal.snapshot, proposal.forced.replicas
+        self._demoted = proposal.forced.demoted
         self._budgets = proposal.goals.budgets
         brokers = self._snapshot.header.brokers
         self._leaving = {b.id for b in brokers if b.state in LEAVING}
@@ -91,6 +93,7 @@ class _RemainingBudgets:
     def _needed(self, row: int) -> Counter[str]:
         partition, new = self._snapshot.row(row), int(self._new[row])
         leaves = partition.leader in self._leaving or self._may_not_lead(row)
+        leaves |= bool(self._demoted[row])
         shared = partition.storage is StorageKind.SHARED
         found = Counter(
             {

@@ -19,6 +19,7 @@ NAMES: Final = {
     Trigger.DEAD_LOG_DIR: "failed log directories",
     Trigger.OVER_CAPACITY: "exceeded capacity",
     Trigger.RULE_VIOLATED: "broken rules",
+    Trigger.SLOW_BROKER: "slow brokers",
     Trigger.EMPTY_BROKER: "empty brokers",
     Trigger.UNEVEN_LOAD: "uneven load",
 }

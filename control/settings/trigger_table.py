@@ -25,6 +25,7 @@ class Trigger(StrEnum):
     DEAD_LOG_DIR = "dead_log_dir"
     OVER_CAPACITY = "over_capacity"
     RULE_VIOLATED = "rule_violated"
+    SLOW_BROKER = "slow_broker"
     EMPTY_BROKER = "empty_broker"
     UNEVEN_LOAD = "uneven_load"
 
@@ -45,6 +46,9 @@ class TriggerTable(FileModel):
     """A broker or disk exceeds a limit of its capacity, now or in an hour of the forecast."""
     rule_violated: Response = Response.ASK
     """Replicas break the rack rule, a pin or a placement constraint."""
+    slow_broker: Response = Response.ASK
+    """A broker has answered small requests much later than the others for three minutes, and leads
+    partitions that another replica can lead."""
     empty_broker: Response = Response.ACT
     """A live broker holds almost nothing, and is below its tolerance for that reason."""
     uneven_load: Response | None = None

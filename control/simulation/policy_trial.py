@@ -36,7 +36,7 @@ from model.errors import PlimsollError
 from model.evaluate import Evaluation
 from model.goals.effort import Effort
 from model.goals.goals import Goals, SolveLimits
-from model.ids import TopicName
+from model.ids import BrokerId, TopicName
 from model.plan.plan import Move, Plan
 from model.run import RunReport, RunState
 from model.snapshot.consumer_lag import ConsumerLag
@@ -152,6 +152,9 @@ class _Observer:
         if self._seen is None or self._cluster.now_s != self._seen_at_s:
             self._seen, self._seen_at_s = self._cluster.snapshot(), self._cluster.now_s
         return self._seen
+
+    def slow(self) -> dict[BrokerId, str]:
+        return {}
 
     def steadiness(self) -> Steadiness | None:
         return None

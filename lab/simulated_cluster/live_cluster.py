@@ -296,6 +296,10 @@ class LiveObserver:
         """Available from the start."""
         return self._poll()[0]
 
+    def slow(self) -> dict[BrokerId, str]:
+        """None: all answer at once."""
+        return {}
+
     def steadiness(self) -> None:
         """Unknown: loads are computed, and not sampled."""
 

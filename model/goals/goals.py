@@ -203,6 +203,9 @@ class Goals(FileModel):
     min_leaders: Annotated[tuple[MinLeaders, ...], unless_empty] = ()
     """Leaders of a topic that every broker must have; the first entry that matches it counts.
     Since plan schema 1.7."""
+    relieve_slow: Annotated[bool, unless_empty] = False
+    """Brokers in the state `slow` end without leaders that another replica can replace, except of
+    topics with placement constraints. Since plan schema 1.8."""
     budgets: Budgets = Budgets()
     level_directories: bool = False
     """Balance the log directories inside brokers too (JBOD), on replicated storage."""

@@ -8,7 +8,7 @@ import numpy as np
 from model.bound.domains import Domains
 from model.goals.rack_placement import ReplicaPlacement
 from model.ids import NO_BROKER
-from model.snapshot.snapshot import LEAVING, Bools, Ints, Snapshot
+from model.snapshot.snapshot import LEAVING, TAKING, Bools, BrokerState, Ints, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,16 +20,20 @@ class Forced:
     replicas: Ints
     """(n,) new replicas that every allowed placement of the row has at least; they
     are free of charge."""
+    demoted: Bools
+    """(n,) rows that a slow broker leads, and another replica can lead."""
     outside_pins: Bools
     """(n,) rows with a replica where a pin permits none."""
     off_placement: Bools
     """(n,) rows that are not as their explicit placement says."""
 
 
-def forced_moves(snapshot: Snapshot, domains: Domains, deferred: Bools) -> Forced:
+def forced_moves(
+    snapshot: Snapshot, domains: Domains, deferred: Bools, *, relieve_slow: bool = False
+) -> Forced:
     """Find rows that must change because of broker states, failed directories, pins or placements.
 
-    deferred: (n,) True for rows that are left to a later plan.
+    deferred: (n,) True for rows that are left to a later plan. relieve_slow: as in the goals.
     """
     columns = snapshot.partitions
     n = len(snapshot)
@@ -45,12 +49,26 @@ def forced_moves(snapshot: Snapshot, domains: Domains, deferred: Bools) -> Force
     for rows, at, rule in _placed_groups(snapshot, domains):
         must[rows] = _least_new(snapshot, rule, broker[at], stays[at])
         off[rows] = _breaks(snapshot, rule, rows, broker[at])
+    demoted = led & (_led_by_slow(snapshot, domains) & relieve_slow)
     return Forced(
-        rows=led & ((must > 0) | off),
+        rows=led & ((must > 0) | off) | demoted,
         replicas=np.where(led, must, 0),
+        demoted=demoted,
         outside_pins=led & (np.bincount(row[outside], minlength=n) > 0),
         off_placement=led & off,
     )
+
+
+def _led_by_slow(snapshot: Snapshot, domains: Domains) -> Bools:
+    """(n,) rows that a slow broker leads and that have a replica where load may go."""
+    row, n = snapshot.replica_row, len(snapshot)
+    takes = snapshot.in_state(TAKING)[snapshot.replica_position]
+    leads = snapshot.partitions.replica_broker == snapshot.partitions.leader[row]
+    slow = snapshot.in_state({BrokerState.SLOW})[snapshot.replica_position] & leads
+    plain = np.array([d.placement is None for d in domains.each], np.bool_)
+    others = np.bincount(row[takes], minlength=n) > 0
+    found: Bools = (np.bincount(row[slow], minlength=n) > 0) & others & plain[domains.of_row]
+    return found
 
 
 def _placed_groups(

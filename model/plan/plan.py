@@ -37,6 +37,8 @@ VERSION_WITH_EARLIER: Final = "1.6"
 """Of plans that were kept near to an earlier one."""
 VERSION_WITH_MIN_LEADERS: Final = "1.7"
 """Of plans whose goals set a minimum of leaders per broker."""
+VERSION_WITH_RELIEF: Final = "1.8"
+"""Of plans whose goals relieve slow brokers of leaders."""
 ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
 ROUNDING: Final = 2e-8

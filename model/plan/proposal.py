@@ -178,7 +178,8 @@ class Proposal:
     @cached_property
     def forced(self) -> Forced:
         """The rows that must change because of broker states, pins or placements."""
-        return forced_moves(self.snapshot, self.domains, self.deferred)
+        relieve = self.goals.relieve_slow
+        return forced_moves(self.snapshot, self.domains, self.deferred, relieve_slow=relieve)
 
     @cached_property
     def racks_bind(self) -> bool:

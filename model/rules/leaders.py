@@ -36,6 +36,16 @@ def min_leaders(proposal: Proposal) -> Iterator[str]:
     return (missing.words for missing in leaders_missing(proposal))
 
 
+def slow_brokers_relieved(proposal: Proposal) -> Iterator[str]:
+    """Check that slow brokers lead nothing that another replica can lead, if the goals say so."""
+    snapshot = proposal.snapshot
+    for row in np.flatnonzero(proposal.forced.demoted).tolist():
+        before = int(snapshot.partitions.leader[row])
+        change = proposal.changed.get(row)
+        if change is None or change.leader == before:
+            yield f"{snapshot.id(row)} would still be led by broker {before}, which is slow"
+
+
 def leaders_missing(proposal: Proposal) -> Iterator[LeadersMissing]:
     """Yield each broker that leads too few partitions of a topic after the changes.
 

@@ -129,7 +129,7 @@ def find_columns(problem: Problem) -> Columns:
         group=spreading.group.astype(np.int64),
         allow=spreading.allow & may.alive,
         may_lead=spreading.lead & may.alive,
-        leads_on=stays[:, 0] & spreading.lead[spreading.group, home[:, 0]],
+        leads_on=stays[:, 0] & spreading.lead[spreading.group, home[:, 0]] & ~may.demoted,
         mode=spreading.mode,
         distinct=spreading.distinct,
         required=spreading.required,

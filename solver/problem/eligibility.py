@@ -24,7 +24,7 @@ from model.snapshot.snapshot import (
     StorageKind,
     Topic,
 )
-from solver.problem.co_location import Spreading, find_spreading
+from solver.problem.co_location import RackMode, Spreading, find_spreading
 
 
 class FixedReason(StrEnum):
@@ -58,8 +58,10 @@ class Eligibility:
     must_go: Bools
     """(n, M) replicas that may not stay where they are."""
     forced: Ints
-    """(n,) replicas that may not stay; 1 where all may stay but the row as a whole may
-    not remain as it is."""
+    """(n,) replicas that may not stay; 1 where all may stay but the row as a whole, or its
+    leader, may not."""
+    demoted: Bools
+    """(n,) rows whose leader is slow and may not lead on, as another replica can."""
     least_new: Ints
     """(n,) new replicas that every allowed placement has; they cost nothing."""
     fixed_reason: Ints
@@ -99,6 +101,7 @@ class Eligibility:
         may: Bools = hold & self.alive & spreading.lead[spreading.group[row]]
         if leader >= 0:
             may[leader] = hold[leader] & spreading.lead[spreading.group[row], leader]
+            may[leader] &= not self.demoted[row]
         return may
 
 
@@ -117,7 +120,8 @@ def find_eligibility(snapshot: Snapshot, goals: Goals, replicas: Ints, leader: I
     free[list(_rows(snapshot, goals.deferred))] = False
     failed = _failed(snapshot, replicas.shape)
     must_go = (replicas >= 0) & (leaving[replicas] | outside | failed) & free[:, None]
-    wrong = spreading.breaks(replicas, leader) & free
+    demoted = free & _demoted(snapshot, goals, replicas, leader, spreading)
+    wrong = (spreading.breaks(replicas, leader) & free) | demoted
     least_new = spreading.least_new(replicas, must_go) * free
     forced = np.maximum(must_go.sum(axis=1), wrong).astype(np.int64)
     return Eligibility(
@@ -126,6 +130,7 @@ def find_eligibility(snapshot: Snapshot, goals: Goals, replicas: Ints, leader: I
         leaving=leaving,
         must_go=must_go,
         forced=forced,
+        demoted=demoted,
         least_new=least_new.astype(np.int64),
         fixed_reason=_why_fixed(snapshot, goals, leader, forced),
         spreading=spreading,
@@ -144,6 +149,19 @@ def _failed(snapshot: Snapshot, shape: tuple[int, ...]) -> Bools:
     flat = [at >= 0 and brokers[b].log_dirs[at].failed for b, at in places]
     for row, (first, end) in enumerate(itertools.pairwise(start.tolist())):
         found[row, : end - first] = flat[first:end]
+    return found
+
+
+def _demoted(
+    snapshot: Snapshot, goals: Goals, replicas: Ints, leader: Ints, spreading: Spreading
+) -> Bools:
+    """(n,) rows led by a slow broker that have a replica on a broker that may take load."""
+    if not goals.relieve_slow:
+        return np.zeros(len(replicas), np.bool_)
+    slow = _in_states(snapshot, frozenset({BrokerState.SLOW}))
+    able = ((replicas >= 0) & _in_states(snapshot, TAKING)[replicas]).any(axis=1)
+    plain = spreading.mode[spreading.group] != RackMode.EXACT
+    found: Bools = (leader >= 0) & slow[leader] & able & plain
     return found
 
 

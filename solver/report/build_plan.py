@@ -12,6 +12,7 @@ from model.plan.plan import (
     SCHEMA_VERSION,
     VERSION_WITH_EARLIER,
     VERSION_WITH_MIN_LEADERS,
+    VERSION_WITH_RELIEF,
     VERSION_WITH_TOLERANCE,
     BrokerChange,
     Move,
@@ -61,8 +62,9 @@ def build_plan(
     unmet = unmet_reason(search, placement)
     version = VERSION_WITH_TOLERANCE if unmet else SCHEMA_VERSION
     version = VERSION_WITH_EARLIER if search.near_to else version
+    version = VERSION_WITH_MIN_LEADERS if problem.goals.min_leaders else version
     return Plan(
-        schema_version=VERSION_WITH_MIN_LEADERS if problem.goals.min_leaders else version,
+        schema_version=VERSION_WITH_RELIEF if problem.goals.relieve_slow else version,
         cluster_id=header.cluster_id,
         snapshot_fingerprint=problem.snapshot.fingerprint,
         snapshot_taken_at_ms=header.taken_at_ms,

@@ -50,6 +50,7 @@ from model.snapshot.snapshot import (
     PartitionRow,
     RecentMove,
     Snapshot,
+    StorageKind,
     partitions_from_rows,
 )
 from model.snapshot.steadiness import Steadiness
@@ -1038,6 +1039,35 @@ def test_partitions_below_min_isr_do_not_wait_for_the_dead_broker(tmp_path: Path
     assert {move.id for move in plan.moves} == set(ids)
     assert "broker 11 is dead; its replicas are moved in" in whys[0]
     assert "2 partitions on dead brokers or failed disks below min.insync.replicas" in "".join(whys)
+
+
+@pytest.mark.parametrize("response", list(Response))
+def test_a_slow_broker_is_relieved_as_its_trigger_says(tmp_path: Path, response: Response) -> None:
+    """Unless the trigger is off, it takes no new load either, and the times are in the log."""
+    clock, executor = Clock(), RecordingExecutor()
+    seen = clusters.snapshot(
+        clusters.brokers(3), [(1, 2), (2, 3), (3, 1)], storage=StorageKind.REPLICATED
+    )
+    observer = CannedObserver([seen])
+    observer.late = {BrokerId(2): "it answers in 2.00 s, the others in 5 ms"}
+    parts = loop_parts(observer, executor, clock=clock, steady=clock.steady, background=AtOnce)
+    triggers = TriggerTable(slow_broker=response, uneven_load=Response.OFF)
+    loop = Loop(loop_settings(tmp_path, mode=Mode.AUTO, triggers=triggers), parts)
+    for _ in range(20):
+        clock.now_s += 1
+        header = seen.header.model_copy(update={"taken_at_ms": int(1000 * clock.now_s)})
+        observer.snapshots[:] = [Snapshot(header, seen.partitions)]
+        loop.turn(observer)
+    log = "".join(line.text for line in loop.view.log)
+    off, asks = response is Response.OFF, response is Response.ASK
+    assert ("broker 2 is slow: it answers in 2.00 s" in log) is not off
+    assert loop.view.snapshot is not None
+    state = loop.view.snapshot.broker[BrokerId(2)].state
+    assert state is (BrokerState.ALIVE if off else BrokerState.SLOW)
+    assert bool(executor.plans) is (response is Response.ACT)
+    plan = loop.view.plan if asks else next(iter(executor.plans), None)
+    assert off or (plan is not None and [m.partition for m in plan.moves] == [1])
+    assert ("slow_broker is set to ask" in loop.view.message) is asks
 
 
 def test_triggers_may_be_changed_while_the_loop_runs(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ def triggers(folder: Path, text: str) -> TriggerTable:
     return load({}, config=path).triggers
 
 
-def test_rules_are_asked_about_and_everything_else_acts() -> None:
+def test_rules_and_slow_brokers_are_asked_about_and_everything_else_acts() -> None:
     found = {t: Settings().triggers.response(t) for t in Trigger}
     assert found.pop(Trigger.RULE_VIOLATED) is Response.ASK
+    assert found.pop(Trigger.SLOW_BROKER) is Response.ASK
     assert set(found.values()) == {Response.ACT}
 
 

@@ -145,6 +145,8 @@ class CannedObserver:
     lag: ConsumerLag | None = None
     asked_lag: frozenset[TopicName] = frozenset()
     steady: Steadiness | None = None
+    late: dict[BrokerId, str] = field(default_factory=dict)
+    """Slow brokers, with their times in words."""
 
     def start(self) -> None:
         self.started = True
@@ -155,6 +157,9 @@ class CannedObserver:
     def consumer_lag(self, topics: Collection[TopicName]) -> ConsumerLag | None:
         self.asked_lag = frozenset(topics)
         return self.lag
+
+    def slow(self) -> dict[BrokerId, str]:
+        return self.late
 
     def steadiness(self) -> Steadiness | None:
         return self.steady

@@ -37,7 +37,7 @@ def test_a_policy_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "  Acts on partitions below min.insync.replicas, dead brokers, failed log directories, "
         "exceeded capacity and "
         "empty brokers.\n"
-        "  Asks a person about broken rules.\n"
+        "  Asks a person about broken rules and slow brokers.\n"
         "  Ignores uneven load.\n"
         "  Waits 1 h 00 min for a dead broker to return.\n"
         "  A run adds at most 50 replicas, changes 1 leader, copies 100 GB and changes "
@@ -72,6 +72,7 @@ OTHERS = (
     "dead_log_dir",
     "over_capacity",
     "rule_violated",
+    "slow_broker",
     "empty_broker",
     "uneven_load",
 )
