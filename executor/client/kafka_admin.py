@@ -230,7 +230,8 @@ class KafkaAdmin(Closing):
             name: {
                 key: str(entry["value"])
                 for key, entry in configs.items()
-                if which == "all" or entry["config_source"] == own
+                # Of a name that its version does not know, a broker keeps the value to itself.
+                if entry["value"] is not None and (which == "all" or entry["config_source"] == own)
             }
             for name, configs in answer.get(kind.lower(), {}).items()
         }
