@@ -19,9 +19,10 @@ from executor.journal.archive import Archive, archive_of
 from executor.journal.journal_access import JournalAccess
 from executor.journal.left_settings import remains, suspects, with_left
 from executor.journal.run_history import PastRun, past_run, past_runs, unfinished
-from executor.journal.run_journal import RunJournal, new_run_id
+from executor.journal.run_journal import CORDON, RunJournal, new_run_id
 from executor.platforms.automq_balancer import AutoMQBalancer
 from executor.platforms.automq_wal import AutoMQWal
+from executor.platforms.cordons import CordonChange, Cordons, cordoned_by_us
 from executor.platforms.detect import platforms
 from executor.platforms.platform import Platform
 from executor.platforms.remote_tier import RemoteTier
@@ -48,7 +49,7 @@ from executor.schedule.throughput import Pace
 from executor.timing import RunLimits, Timing
 from model.closing import Closing
 from model.errors import ConfigError, GuardrailRefused
-from model.ids import PartitionId
+from model.ids import BrokerId, PartitionId
 from model.plan.plan import Move, Plan
 from model.run import JournalEvent, RunProgress, RunReport
 from model.snapshot.snapshot import StorageKind
@@ -337,6 +338,33 @@ class Executor(Closing):
             if self._archive is not None:
                 self._archive.lease.need()
             yield
+
+    def cordon(
+        self, brokers: Collection[BrokerId], *, journal_dir: Path, cluster_id: str, by: str = ""
+    ) -> tuple[CordonChange, ...]:
+        """Cordon brokers, so that Kafka gives them no new replicas (4.3, KIP-1066).
+
+        A value that someone else has set stays, and a broker that knows no cordons is left as it
+        is. Raises GuardrailRefused while a run is in progress, and as the calls and the journal do.
+        """
+        with self._cordons(journal_dir, cluster_id, by) as (cordons, journal, ours):
+            return cordons.set(brokers, journal, ours)
+
+    def uncordon(
+        self, brokers: Collection[BrokerId], *, journal_dir: Path, cluster_id: str, by: str = ""
+    ) -> tuple[CordonChange, ...]:
+        """Remove the cordons that `cordon` has set; raises as that does."""
+        with self._cordons(journal_dir, cluster_id, by) as (cordons, journal, ours):
+            return cordons.clear(brokers, journal, ours)
+
+    @contextlib.contextmanager
+    def _cordons(
+        self, journal_dir: Path, cluster_id: str, by: str
+    ) -> Iterator[tuple[Cordons, RunJournal, frozenset[BrokerId]]]:
+        with self._journals.action(CORDON, journal_dir, cluster_id, by) as journal:
+            # Only now are the journals of other machines here.
+            ours = cordoned_by_us(journal_dir, cluster_id)
+            yield Cordons(self._admin, self._timing), journal, ours
 
     def rebalancers(self, *, shared: bool) -> tuple[str, ...]:
         """Competing rebalancers of this cluster, each in a sentence.

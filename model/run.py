@@ -134,6 +134,12 @@ class JournalEvent(StrEnum):
     ENDED = "ended"
     CREATING = "creating"
     """Written and synced before a topic is created; `detail` says which and how."""
+    CORDONING = "cordoning"
+    """Written and synced before `cordoned.log.dirs` is set on a broker."""
+    UNCORDONING = "uncordoning"
+    """Written and synced before it is removed again."""
+    UNCORDONED = "uncordoned"
+    """It was removed, or someone else has changed it."""
     REPAIRED = "repaired"
     """Damaged lines were removed; `detail` names them and the original file."""
 

@@ -31,12 +31,15 @@ from model.run import JournalEvent, JournalRecord
 _SUFFIX: Final = ".jsonl"
 _PLAN_SUFFIX: Final = ".plan.json"
 _NUMBER: Final = re.compile(r"r(\d+)-")
-_ACTION: Final = re.compile(r"r\d+-\d{8}T\d{9}-(elect|topic)")
+_ACTION: Final = re.compile(r"r\d+-\d{8}T\d{9}-(elect|topic|cordon)")
+CORDON: Final = "cordon"
+"""The kind of an action that cordons brokers, or ends it."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _REPORTS: Final = frozenset(
     {
         JournalEvent.PREPARED,
         JournalEvent.UNTHROTTLED,
+        JournalEvent.UNCORDONED,
         JournalEvent.BALANCER_RESTORED,
         JournalEvent.SEGMENTS_RESTORED,
         JournalEvent.PAUSED,
@@ -280,6 +283,12 @@ def order(run_id: str) -> tuple[int, str]:
 def is_action(run_id: str) -> bool:
     """Whether it is an action without a plan, which is not resumed, rolled back or cleaned up."""
     return _ACTION.fullmatch(run_id) is not None
+
+
+def kind_of(run_id: str) -> str | None:
+    """The kind of an action, such as `elect`; None for a run."""
+    found = _ACTION.fullmatch(run_id)
+    return None if found is None else found[1]
 
 
 def new_run_id(journal_dir: Path, at_ms: int, kind: str) -> str:
