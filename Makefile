@@ -50,6 +50,11 @@ test: $(VENV)/dev.stamp ## run all tests, those on real clusters included
 	$(BIN)/python -m pytest -n 0 -m "automq and not soak" $(ARGS) || [ $$? = 5 ]
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "(kafka or spark) and not (automq or soak)" $(ARGS) || [ $$? = 5 ]
 
+.PHONY: test-versions
+test-versions: $(VENV)/dev.stamp ## test every pinned Kafka version, and record it for the README
+	PLIMSOLL_ALL_VERSIONS=1 $(BIN)/python -m pytest -n 0 -m kafka tests/end_to_end/test_versions.py $(ARGS)
+	$(BIN)/python -P -m docs.generate
+
 MINUTES ?= 60
 
 .PHONY: soak

@@ -6,6 +6,7 @@ differ from the program.
 """
 
 import ast
+import json
 import re
 import sys
 import textwrap
@@ -27,6 +28,12 @@ from model.exchange.json_schemas import FILES, schema_of
 DOCS: Final = Path(__file__).parent
 NOTICE: Final = "<!-- What follows is written by `make reference`. -->"
 """Ends the part of a page that people write."""
+README: Final = DOCS.parent / "README.md"
+BEGIN: Final = "<!-- Begin: written by `make reference` -->\n"
+END: Final = "<!-- End -->\n"
+"""Around the generated part of the README."""
+TESTED: Final = DOCS / "reference" / "tested-versions.json"
+"""Written by `make test-versions`: by Kafka version, what its brokers can do."""
 WIDTH: Final = 120
 PACKAGES: Final = ("tui", "control", "lab", "collector", "solver", "executor", "clients", "model")
 """From the top layer down."""
@@ -66,6 +73,7 @@ def pages() -> dict[Path, str]:
         for kind in kinds
     }
     return {
+        README: _between(README.read_text("utf-8"), tested_versions()),
         **_page("reference/commands", commands()),
         **_page("reference/settings", settings()),
         **_page("architecture", packages()),
@@ -85,6 +93,30 @@ def _page(name: str, generated: str) -> dict[Path, str]:
     path = DOCS / f"{name}.md"
     head, notice, _ = path.read_text("utf-8").partition(NOTICE)
     return {path: f"{head}{notice}\n\n{generated}\n"}
+
+
+def _between(page: str, generated: str) -> str:
+    head, _, rest = page.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    return f"{head}{BEGIN}{generated}\n{END}{tail}"
+
+
+# ---- versions
+
+
+def tested_versions() -> str:
+    """A table of the Kafka versions that the main path was tested on."""
+    found: Mapping[str, Mapping[str, bool]] = json.loads(TESTED.read_text("utf-8"))
+    rows = ["| Kafka | plan, apply, roll back | a move in the tier copies | cordoned brokers |"]
+    rows.append("|---|---|---|---|")
+    by_answer: dict[tuple[bool, bool], list[str]] = {}
+    for version, can in found.items():
+        by_answer.setdefault((can["skips_tiered"], can["cordons"]), []).append(version)
+    for (skips, cordons), versions in by_answer.items():
+        copied = "what is not in the tier yet" if skips else "all that is on the leader's disk"
+        cordoned = "get no new replicas" if cordons else "need Kafka 4.3"
+        rows.append(f"| {', '.join(versions)} | yes | {copied} | {cordoned} |")
+    return "\n".join(rows)
 
 
 # ---- commands

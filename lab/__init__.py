@@ -2,6 +2,7 @@
 
 PUBLIC = (
     "load.load_generator",
+    "local_cluster.kafka_versions",
     "local_cluster.local_cluster",
     "local_cluster.reaper",
     "local_cluster.tcp_ports",

@@ -14,7 +14,7 @@ from clients.jvm.jars import default_cache_dir
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from tests.support.automq import AutoMQCluster, automq_home
 
-OUTER = {"AUTOMQ_HOME", "CACHE_DIR", "CRUISE_CONTROL_HOME", "JAVA", "SOAK_MINUTES"}
+OUTER = {"ALL_VERSIONS", "AUTOMQ_HOME", "CACHE_DIR", "CRUISE_CONTROL_HOME", "JAVA", "SOAK_MINUTES"}
 """Variables for the test suite itself, without their prefix."""
 
 # No test stops one of these brokers, and a busy machine must not look as if one did.

@@ -16,7 +16,8 @@ from control.settings.auto_limits import EAGER
 from control.settings.capacity_table import CapacitySettings
 from control.settings.settings import S3Bucket, Settings
 from lab.load.load_generator import DEMO_WEIGHTS, Load, LoadOrder
-from lab.local_cluster.local_cluster import LocalCluster, LocalPlan, kafka_pins, s3_pins
+from lab.local_cluster.kafka_versions import DEFAULT_VERSION, kafka_pins, s3_pins
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from lab.local_cluster.reaper import MARK
 from model.errors import ExecutionStopped, PlimsollError
 from model.evaluate import Evaluation
@@ -64,6 +65,8 @@ class DemoOptions:
     """First of the brokers' ports; None: any free ones."""
     plain: bool = False
     """Use plain disks: moves copy whole partitions, two at a time."""
+    kafka: str = DEFAULT_VERSION
+    """Kafka's version; one with pinned jars."""
 
 
 class Demo:
@@ -163,11 +166,12 @@ def demo(
         One of the requested ports is in use.
     """
     s3 = () if order.plain else s3_pins()
-    for pins in (read_pins(SPARK_KAFKA_PINS, "spark-kafka"), kafka_pins(), s3):
+    for pins in (read_pins(SPARK_KAFKA_PINS, "spark-kafka"), kafka_pins(order.kafka), s3):
         fetch(pins, settings.cache_dir, on_download)
     times = _Times()
     ports = None if order.port is None else tuple(order.port + i for i in range(3))
-    cluster = LocalCluster(settings.cache_dir, LocalPlan(ports=ports, tier=not order.plain))
+    plan = LocalPlan(version=order.kafka, ports=ports, tier=not order.plain)
+    cluster = LocalCluster(settings.cache_dir, plan)
     with contextlib.ExitStack() as stack:
         stack.callback(cluster.close)
         cluster.start(on_step, on_download)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from lab.local_cluster.kafka_versions import DEFAULT_VERSION, checkpoint_of, checkpoint_path
 from lab.local_cluster.tcp_ports import HOST
 from model.ids import BrokerId
 
@@ -20,9 +21,6 @@ TIER_BUCKET: Final = "kafka-tiered-storage"
 """The folder that LocalTieredStorage creates; S3Proxy serves it as a bucket."""
 
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")
-CHECKPOINT: Final = Path(__file__).with_name("bootstrap.checkpoint")
-"""Feature levels of a new cluster, made by `lab.local_cluster.checkpoint`."""
-
 JVM_FLAGS: Final = (
     "-Xmx256m",
     "-Xms64m",
@@ -99,6 +97,7 @@ class ClusterSettings:
     replication: int
     """Replicas of Kafka's own topics."""
     tier_dir: Path | None
+    version: str = DEFAULT_VERSION
     secured: bool = False
     """As in `LocalPlan`."""
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -167,7 +166,9 @@ def format_broker(
             f"directory.id={kafka_id(number)}\n",
             "utf-8",
         )
-    shutil.copyfile(CHECKPOINT, broker.log_dirs[0] / "bootstrap.checkpoint")
+    checkpoint = broker.log_dirs[0] / checkpoint_path(cluster.version)
+    checkpoint.parent.mkdir(exist_ok=True)
+    shutil.copyfile(checkpoint_of(cluster.version), checkpoint)
     lines = [f"{key}={value}" for key, value in _properties(cluster, broker).items()]
     broker.properties_file.write_text("\n".join(lines) + "\n", "utf-8")
 

@@ -1,7 +1,6 @@
-"""Create `bootstrap.checkpoint`, which formats brokers without a JVM.
+"""Create the checkpoint that formats brokers of one Kafka version without a JVM.
 
-It has the feature levels of a new cluster of one Kafka version: after changing the
-pins, run `python -m lab.local_cluster.checkpoint`.
+It has the feature levels of a new cluster of that version.
 """
 
 import subprocess
@@ -11,10 +10,8 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from clients.jvm.jars import default_cache_dir, fetch
-from clients.jvm.java import Java, find_java
-from lab.local_cluster.broker_properties import CHECKPOINT, class_path, kafka_id
-from lab.local_cluster.local_cluster import kafka_pins
+from clients.jvm.java import Java
+from lab.local_cluster.broker_properties import class_path, kafka_id
 
 _CONFIG: Final = """\
 process.roles=broker,controller
@@ -34,9 +31,7 @@ def make(java: Java, jars: Sequence[Path]) -> bytes:
         tool = ("kafka.tools.StorageTool", "format", "--config", str(config))
         command = [str(java.executable), "-cp", class_path(jars), *tool]
         cluster = ["--cluster-id", kafka_id(uuid4())]
-        subprocess.run([*command, *cluster], check=True, capture_output=True)
-        return (Path(name) / "data" / CHECKPOINT.name).read_bytes()
-
-
-if __name__ == "__main__":
-    CHECKPOINT.write_bytes(make(find_java(), fetch(kafka_pins(), default_cache_dir())))
+        # Test jars configure a log in the working folder.
+        subprocess.run([*command, *cluster], check=True, capture_output=True, cwd=name)
+        (written,) = Path(name, "data").rglob("*.checkpoint")
+        return written.read_bytes()

@@ -19,6 +19,7 @@ from lab.local_cluster.broker_properties import (
     format_broker,
     kafka_id,
 )
+from lab.local_cluster.kafka_versions import DEFAULT_VERSION
 from lab.local_cluster.processes import Processes
 from lab.local_cluster.tcp_ports import HOST, answers, claim, free_ports
 from model.errors import ClusterUnreachable, ExecutionStopped
@@ -35,6 +36,8 @@ class LocalPlan:
     """Options of a local cluster."""
 
     brokers: int = 3
+    version: str = DEFAULT_VERSION
+    """Kafka's version; one with pinned jars."""
     ports: tuple[int, ...] | None = None
     """Ports for clients, one per broker; None: any free ones."""
     proxy_ports: tuple[int, ...] = ()
@@ -80,6 +83,7 @@ class LocalKafka:
             controllers=tuple(zip(self._brokers, voters, strict=True)),
             replication=min(plan.brokers, _MAX_REPLICATION),
             tier_dir=tier_dir,
+            version=plan.version,
             secured=plan.secured,
             properties=plan.properties,
         )

@@ -7,31 +7,21 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Self, TypeVar
 
-from clients.jvm.jars import JarPin, JarProgress, fetch, read_pins
+from clients.jvm.jars import JarPin, JarProgress, fetch
 from clients.jvm.java import Java, find_java
+from lab.local_cluster.kafka_versions import kafka_pins, s3_pins
 from lab.local_cluster.local_brokers import READY_S, LocalKafka, LocalPlan
 from lab.local_cluster.processes import Processes
 from lab.local_cluster.s3proxy import LocalS3
 from model.closing import Closing
 from model.errors import ClusterUnreachable, ExecutionStopped
 
-__all__ = ["LocalCluster", "LocalPlan", "kafka_pins", "s3_pins"]
+__all__ = ["LocalCluster", "LocalPlan"]
 
-_PINS: Final = Path(__file__).with_name("jars.tsv")
 _PREFIX: Final = "plimsoll-"
 _STOPPED: Final = "The local cluster was stopped while it started."
 _log = logging.getLogger("plimsoll.lab")
 _T = TypeVar("_T")
-
-
-def kafka_pins() -> tuple[JarPin, ...]:
-    """Pinned jars of the local brokers."""
-    return read_pins(_PINS, "kafka")
-
-
-def s3_pins() -> tuple[JarPin, ...]:
-    """Pinned jar of the local S3."""
-    return read_pins(_PINS, "s3proxy")
 
 
 def _ignore(_news: object) -> None:
@@ -158,7 +148,7 @@ class LocalCluster(Closing):
         def jars(pins: Sequence[JarPin]) -> tuple[Path, ...]:
             return fetch(pins, self._cache_dir, download_unless_stopped)
 
-        kafka_jars = jars(kafka_pins())
+        kafka_jars = jars(kafka_pins(self._plan.version))
         s3_jars = jars(s3_pins()) if self._plan.tier else ()
         java = self._plan.java or find_java()
         on_step(f"jars and Java {java.version} found")

@@ -7,7 +7,7 @@ import pytest
 
 from docs.generate import DOCS, pages
 
-PAGES = {str(path.relative_to(DOCS)): path for path in pages()}
+PAGES = {str(path.relative_to(DOCS.parent)): path for path in pages()}
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def generated() -> dict[Path, str]:
 def test_generated_pages_are_current(name: str, generated: dict[Path, str]) -> None:
     path = PAGES[name]
     if path.read_text("utf-8") != generated[path]:
-        pytest.fail(f"docs/{name} is out of date. Run `make reference` and commit it.")
+        pytest.fail(f"{name} is out of date. Run `make reference` and commit it.")
 
 
 def test_every_schema_belongs_to_a_type() -> None:

@@ -9,7 +9,7 @@ from typing import Final
 from clients.jvm.jars import default_cache_dir, fetch, read_pins
 from clients.jvm.java import find_java
 from lab.local_cluster.broker_properties import JVM_FLAGS, class_path
-from lab.local_cluster.local_cluster import kafka_pins
+from lab.local_cluster.kafka_versions import kafka_pins
 
 REASSIGN: Final = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 ELECT: Final = "org.apache.kafka.tools.LeaderElectionCommand"

@@ -58,6 +58,13 @@ def demo(
     plain: Annotated[
         bool, typer.Option("--plain", help="No remote tier: moves copy whole partitions.")
     ] = False,
+    kafka: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERSION",
+            help="Kafka's version on the local cluster: 3.9, 4.0.2; 4.3.1 by default.",
+        ),
+    ] = None,
     throttle: Throttle = None,
     quiet_s: Annotated[
         float,
@@ -76,7 +83,7 @@ def demo(
     Without a terminal or with `headless` a policy approves the plan, otherwise a person
     on the screen.
     """
-    _check_options(simulated=simulated, brokers=brokers, port=port, plain=plain)
+    _check_options(simulated=simulated, brokers=brokers, port=port, plain=plain, kafka=kafka)
     settings = with_overrides(local_settings, throttle=throttle)
     from control.loop.view import Mode
 
@@ -88,12 +95,18 @@ def demo(
         asked = SimulatedDemoOptions(mode=mode, brokers=count, seed=seed, now_s=time.time())
         return simulated_demo(settings, asked, output=output, record=record)
     from control.demo.local_demo import DemoOptions
+    from lab.local_cluster.kafka_versions import DEFAULT_VERSION, pinned_version
 
-    order = DemoOptions(mode=mode, seed=seed, port=port, plain=plain)
+    version = DEFAULT_VERSION if kafka is None else pinned_version(kafka)
+    order = DemoOptions(mode=mode, seed=seed, port=port, plain=plain, kafka=version)
     return local_demo(settings, order, quiet_s=quiet_s, output=output)
 
 
-def _check_options(*, simulated: bool, brokers: int | None, port: int | None, plain: bool) -> None:
+def _check_options(
+    *, simulated: bool, brokers: int | None, port: int | None, plain: bool, kafka: str | None
+) -> None:
+    if simulated and kafka is not None:
+        raise ConfigError("a simulated cluster has no version; omit --kafka, or --simulated")
     if simulated and plain:
         raise ConfigError("--plain needs the local cluster; omit it, or --simulated")
     if simulated and port is not None:

@@ -18,7 +18,7 @@ from clients.jvm.jars import (
     fetch,
     read_pins,
 )
-from lab.local_cluster.local_cluster import kafka_pins, s3_pins
+from lab.local_cluster.kafka_versions import kafka_pins, pinned_versions, s3_pins
 from lab.local_cluster.tcp_ports import HOST, free_ports
 from model.errors import DownloadFailed
 
@@ -63,8 +63,10 @@ def publish(folder: Path, file_name: str, content: bytes) -> None:
 def test_the_pins_of_the_product_are_complete() -> None:
     """Every pinned jar has a full checksum and a unique file name."""
     sets = [kafka_pins(), s3_pins(), read_pins(SPARK_KAFKA_PINS, "spark-kafka")]
-    pins = [pin for pins in sets for pin in pins]
     assert [len(pins) for pins in sets] == [48, 1, 4]
+    sets += [kafka_pins(version) for version in pinned_versions()]
+    # Versions may share a jar, but then it is the same one.
+    pins = {pin for pins in sets for pin in pins}
     assert all(len(bytes.fromhex(pin.sha256)) == 32 for pin in pins)
     assert len({pin.file_name for pin in pins}) == len(pins)
 

@@ -124,6 +124,9 @@ def test_the_demo_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Monk
     ("arguments", "message"),
     [
         (["demo", "--simulated", "--port", "9092"], "a simulated cluster has no ports"),
+        (["demo", "--simulated", "--kafka", "3.9"], "a simulated cluster has no version"),
+        (["demo", "--kafka", "2.8"], "no jars of Kafka 2.8 are pinned; choose 3.7.2, "),
+        (["demo", "--kafka", "4"], "no jars of Kafka 4 are pinned; choose 3.7.2, "),
         (["demo", "--simulated", "--plain"], "--plain needs the local cluster"),
         (["demo", "--throttle", "quick"], "'quick' is not a rate"),
         (["demo", "--brokers", "5"], "the local cluster has three brokers"),

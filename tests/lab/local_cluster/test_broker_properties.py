@@ -5,12 +5,12 @@ from pathlib import Path
 from uuid import UUID
 
 from lab.local_cluster.broker_properties import (
-    CHECKPOINT,
     BrokerSettings,
     ClusterSettings,
     format_broker,
     kafka_id,
 )
+from lab.local_cluster.kafka_versions import DEFAULT_VERSION, checkpoint_of
 from model.ids import BrokerId
 
 
@@ -92,7 +92,7 @@ def test_the_data_folder_is_formatted(tmp_path: Path) -> None:
     assert meta[:3] == ["version=1", "cluster.id=cluster", "node.id=1"]
     assert meta[3] == f"directory.id={kafka_id(UUID(int=5))}"
     copied = (tmp_path / "data" / "bootstrap.checkpoint").read_bytes()
-    assert copied == CHECKPOINT.read_bytes()
+    assert copied == checkpoint_of(DEFAULT_VERSION).read_bytes()
 
 
 def test_every_log_directory_is_formatted_with_an_id_of_its_own(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The shipped checkpoint equals the one made by Kafka's own tool."""
+"""The shipped checkpoints equal those made by Kafka's own tool."""
 
 from struct import unpack_from
 
@@ -6,9 +6,13 @@ import pytest
 
 from clients.jvm.jars import default_cache_dir, fetch
 from clients.jvm.java import find_java
-from lab.local_cluster.broker_properties import CHECKPOINT
 from lab.local_cluster.checkpoint import make
-from lab.local_cluster.local_cluster import kafka_pins
+from lab.local_cluster.kafka_versions import (
+    DEFAULT_VERSION,
+    checkpoint_of,
+    kafka_pins,
+    pinned_versions,
+)
 
 BATCH_HEADER = 12
 VARYING = ((17, 21), (27, 43))
@@ -31,12 +35,13 @@ def without_times(checkpoint: bytes) -> bytes:
 def test_the_storage_tool_still_writes_the_shipped_checkpoint() -> None:
     """Everything but checksums and times."""
     made = make(find_java(), fetch(kafka_pins(), default_cache_dir()))
-    assert without_times(made) == without_times(CHECKPOINT.read_bytes())
+    assert without_times(made) == without_times(checkpoint_of(DEFAULT_VERSION).read_bytes())
 
 
-def test_only_checksums_and_times_are_ignored() -> None:
+@pytest.mark.parametrize("version", pinned_versions())
+def test_only_checksums_and_times_are_ignored(version: str) -> None:
     """Every feature level is part of the comparison."""
-    shipped = CHECKPOINT.read_bytes()
+    shipped = checkpoint_of(version).read_bytes()
     compared = without_times(shipped)
     assert len(compared) == len(shipped)
     assert compared.count(b"metadata.version") == 1

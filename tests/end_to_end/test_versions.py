@@ -1,0 +1,142 @@
+"""The main path on several Kafka versions: observe, plan, apply, roll back, lose nothing.
+
+`make test-versions` runs it on every pinned version, and records what each can do.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from clients.connection import Connection
+from clients.jvm.jars import default_cache_dir
+from collector.collector import Collector
+from collector.collector_settings import CollectorSettings
+from executor.client.kafka_admin import KafkaAdmin
+from executor.executor import connect
+from lab.load.load_generator import Load, LoadOrder
+from lab.local_cluster.local_cluster import LocalCluster
+from model.goals.goals import Goal, Goals, SolveLimits
+from model.ids import BrokerId
+from model.plan.plan import Plan, write_plan
+from model.snapshot.snapshot import BrokerState, Resource, Snapshot, StorageKind
+from solver.solve import solve
+from tests.conftest import STEADY
+from tests.support.cli_on_cluster import Shell, placement, wait_until
+from tests.support.collector.waiting import PATIENCE_S, eventually
+from tests.support.executor.topic_records import assert_exact
+from tests.support.kafka_versions import Capabilities, all_versions, chosen_versions, record
+
+WEIGHTS = (3.0, 2.0, 1.0, 1.0)
+BEFORE = {"plain": [1, 2], "tiered": [1]}
+"""Replicas of every partition, by topic."""
+TIERED = {
+    "remote.storage.enable": "true",
+    "segment.bytes": "1048576",
+    "local.retention.bytes": "1048576",
+    "local.retention.ms": "-2",
+    "file.delete.delay.ms": "200",
+}
+GOALS = Goals(balance=(Goal(resource=Resource.NET_IN, floor=0.0),))
+WINDOW_S = 5.0
+CORDONED = BrokerId(3)
+
+
+class WithoutSpark(Collector):
+    """Loads as they are until Spark has started: it reads no broker, whatever the version."""
+
+    def _run_spark(self) -> None:
+        """Start nothing."""
+
+
+def started_load(cluster: LocalCluster, topic: str) -> Load:
+    order = LoadOrder(topic=topic, bytes_per_s=1e6, weights=WEIGHTS)
+    load = Load(cluster.processes, cluster.bootstrap, order, name=topic)
+    load.start()
+    wait_until(lambda: min(load.status().acknowledged_bytes) > 0)
+    return load
+
+
+def observed(cluster: LocalCluster, folder: Path) -> Snapshot:
+    """A snapshot of a whole window."""
+    settings = CollectorSettings(
+        state_dir=folder, cache_dir=default_cache_dir(), window_s=WINDOW_S, apart=True
+    )
+    found: list[Snapshot] = []
+
+    def whole_window() -> bool:
+        assert watcher.failure is None
+        if (latest := watcher.snapshot()) is not None:
+            found.append(latest)
+        past_ms = found[-1].header.taken_at_ms - found[0].header.taken_at_ms if found else 0
+        return past_ms > 1000 * WINDOW_S
+
+    with WithoutSpark(Connection(cluster.bootstrap), settings) as watcher:
+        eventually(whole_window, f"no loads after {PATIENCE_S} s")
+    return found[-1]
+
+
+def planned(snapshot: Snapshot) -> Plan:
+    """A plan that moves partitions of both topics."""
+    plan = solve(snapshot, GOALS, SolveLimits(work=1.0)).best
+    assert plan is not None
+    assert {move.topic for move in plan.moves} == set(BEFORE)
+    return plan
+
+
+def are_placed(bootstrap: str, plan: Plan) -> bool:
+    """Whether the brokers report the placement that the plan leads to."""
+    found = {topic: placement(bootstrap, topic) for topic in BEFORE}
+    return all(found[m.topic][m.partition] == list(m.replicas_after) for m in plan.moves)
+
+
+def check_cordon(cluster: LocalCluster, admin: KafkaAdmin, folder: Path, *, known: bool) -> None:
+    """Cordon a broker and end that, or read that its version has no cordons."""
+
+    def is_cordoned() -> bool:
+        return all(d.cordoned for d in admin.log_dirs(CORDONED, ()))
+
+    with connect(cluster.bootstrap, timeout_s=10.0) as executor:
+        (change,) = executor.cordon([CORDONED], journal_dir=folder, cluster_id=cluster.cluster_id)
+        assert change.changed == known, change
+        assert known or "which came with Kafka 4.3" in change.note
+        wait_until(lambda: is_cordoned() == known)
+        (change,) = executor.uncordon([CORDONED], journal_dir=folder, cluster_id=cluster.cluster_id)
+        assert change.changed == known, change
+        wait_until(lambda: not is_cordoned())
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("version", chosen_versions())
+def test_a_plan_is_applied_and_rolled_back_and_no_record_is_lost(
+    version: str, tmp_path: Path
+) -> None:
+    with LocalCluster(default_cache_dir(), replace(STEADY, version=version)) as cluster:
+        for topic, replicas in BEFORE.items():
+            configs = TIERED if topic == "tiered" else {}
+            cluster.create_topic(topic, [replicas] * len(WEIGHTS), configs)
+        loads = [started_load(cluster, topic) for topic in BEFORE]
+        with KafkaAdmin(cluster.bootstrap, 10.0) as admin:
+            capabilities = Capabilities.observed(admin, BrokerId(1))
+            assert capabilities == Capabilities.expected(version)
+            check_cordon(cluster, admin, tmp_path / "cordons", known=capabilities.cordons)
+
+        snapshot = observed(cluster, tmp_path / "observed")
+        assert [b.state for b in snapshot.header.brokers] == [BrokerState.ALIVE] * 3
+        kinds = {t.name: t.storage for t in snapshot.header.topics if not t.internal}
+        assert kinds == {"plain": StorageKind.REPLICATED, "tiered": StorageKind.TIERED}
+        plan = planned(snapshot)
+        write_plan(tmp_path / "plan.json", plan)
+
+        shell = Shell(tmp_path, cluster.bootstrap)
+        applied = shell.plimsoll("apply", "plan.json", "--allow-changes", "--yes")
+        assert applied.returncode == 0, applied.stdout + applied.stderr
+        wait_until(lambda: are_placed(cluster.bootstrap, plan))
+        undone = shell.plimsoll("rollback", "--allow-changes", "--yes")
+        assert undone.returncode == 0, undone.stdout + undone.stderr
+        back = {t: dict.fromkeys(range(len(WEIGHTS)), replicas) for t, replicas in BEFORE.items()}
+        wait_until(lambda: {t: placement(cluster.bootstrap, t) for t in BEFORE} == back)
+        for load in loads:
+            assert_exact(load)
+    if all_versions():
+        record(version, capabilities)
