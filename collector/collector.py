@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -321,6 +322,9 @@ class Collector(Closing):
     def _read(self, reader: ClusterReader, probe: Probe) -> ClusterState:
         """Read the placement; add what brokers reported of their disks at the last sample."""
         cluster = with_directories(reader.read(), probe.directories)
+        brokers = self._settings.states(cluster.cluster_id, cluster.brokers)
+        if brokers != cluster.brokers:
+            cluster = replace(cluster, brokers=brokers)
         return with_capacities(cluster, probe.directories, self._settings.capacities)
 
     def _see(self, cluster: ClusterState) -> None:

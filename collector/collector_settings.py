@@ -11,12 +11,17 @@ from collector.reports.metric_topics import MetricTopic, metric_topics
 from collector.reports.poller import Poller
 from collector.spark.deployment import SparkSite
 from model.snapshot.capacities import Capacities
+from model.snapshot.snapshot import Broker
 
 STARTING_S: Final = 240.0
 """Spark runs after 10 s on an idle machine."""
 
 Creating = Callable[[str, str, Mapping[str, object]], AbstractContextManager[None]]
 """Cluster id, topic, and how it is created."""
+
+
+States = Callable[[str, tuple[Broker, ...]], tuple[Broker, ...]]
+"""Cluster id and brokers, and returned the brokers with their states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,8 @@ class CollectorSettings:
     """Reporters that are polled besides; they end with the collector."""
     capacities: Capacities | None = None
     """Capacities given by the operator, which override those that brokers report."""
+    states: States = lambda _cluster, brokers: brokers
+    """Give the brokers of a cluster, by its id, the states that are not in its metadata."""
     history: HistorySettings = field(default_factory=HistorySettings)
     """How much of the loads is kept, and what it is used for."""
     apart: bool = False

@@ -21,6 +21,7 @@ from control.settings.history_tables import history_settings
 from control.settings.prometheus_settings import poller_of
 from control.settings.settings import Settings
 from control.settings.trigger_file import TriggerFile
+from control.tasks.broker_marks import MarkedBrokers
 from model.errors import ClusterUnreachable, ConfigError, RightsMissing
 from model.snapshot.capacities import Capacities
 from model.units import AUTO
@@ -112,6 +113,7 @@ def observer(
             metric_topics=metric_topics(settings.cruise_control_topic) if reported else (),
             polled=(poller_of(settings.prometheus),) if reported and settings.prometheus else (),
             capacities=capacities or capacities_of(settings.capacities, settings.capacity_file),
+            states=MarkedBrokers(settings.state_dir),
             history=history_settings(settings.history, settings.forecast),
             apart=not reported,
         ),

@@ -13,6 +13,7 @@ from clients.s3 import S3Settings
 from executor.client.cluster_admin import ClusterAdmin
 from executor.client.kafka_admin import KafkaAdmin, slowest_change_s
 from executor.client.leased_admin import leased
+from executor.client.responses import ClusterView
 from executor.health import competing_rebalancers
 from executor.health.monitor import ClusterMonitor
 from executor.journal.archive import Archive, archive_of
@@ -365,6 +366,27 @@ class Executor(Closing):
             # Only now are the journals of other machines here.
             ours = cordoned_by_us(journal_dir, cluster_id)
             yield Cordons(self._admin, self._timing), journal, ours
+
+    def cluster(self) -> ClusterView:
+        """The cluster's id, its live brokers and their racks; raises as the call does."""
+        return self._admin.cluster()
+
+    def replicas_on(self, brokers: Collection[BrokerId]) -> dict[PartitionId, tuple[BrokerId, ...]]:
+        """Replica lists of the partitions that any of these brokers holds or is to hold.
+
+        A reassignment in progress shows its old and new replicas. Raises as the cluster's calls do.
+        """
+        wanted = {*brokers}
+        found = {pid: view.replicas for pid, view in self._admin.partitions().items()}
+        for pid, target in self._admin.reassignments().items():
+            found[pid] = tuple(dict.fromkeys((*target, *found.get(pid, ()))))
+        return {pid: held for pid, held in sorted(found.items()) if wanted & {*held}}
+
+    def runs(self, journal_dir: Path, cluster_id: str) -> list[PastRun]:
+        """The newest readable runs on a cluster, oldest first; those of the archive, too."""
+        if self._archive is not None:
+            self._archive.fetch(journal_dir, cluster_id)
+        return past_runs(journal_dir, cluster_id)
 
     def rebalancers(self, *, shared: bool) -> tuple[str, ...]:
         """Competing rebalancers of this cluster, each in a sentence.

@@ -11,7 +11,10 @@ _PRIVATE: Final = 0o077
 _USERS: Final = os.umask(_PRIVATE)
 os.umask(_USERS)
 
-_OURS: Final = ("journal", "clusters", "spark", "replay-", "anonymise.key")
+_OURS: Final = (
+    *("journal", "clusters", "spark", "replay-", "anonymise.key"),
+    *("tasks", "broker-marks"),
+)
 """How entries of a state folder begin."""
 _log = logging.getLogger("plimsoll.private")
 

@@ -1,0 +1,1 @@
+"""Tasks on brokers: requested once, kept in the state folder, continued after a crash."""

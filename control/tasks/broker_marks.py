@@ -1,0 +1,202 @@
+"""Marks on brokers that plimsoll keeps itself: which ones take no new replicas, and why.
+
+They lie in `broker-marks.json` in the state folder, and everything that plans reads them:
+`plan`, `assign`, the screen and the loop.
+"""
+
+import contextlib
+import fcntl
+import logging
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from control.tasks.broker_task import checksum_of
+from model.errors import ConfigError
+from model.files import FileModel, VersionedModel, read_document, validate_document, write_document
+from model.ids import BrokerId
+from model.snapshot.snapshot import TAKING, Broker, BrokerState, Snapshot
+
+FILE: Final = "broker-marks.json"
+KIND: Final = "plimsoll.broker-marks"
+MOST: Final = 10_000
+"""Marks in one file."""
+
+_log = logging.getLogger("plimsoll.control")
+
+MarkState = Literal[BrokerState.EXCLUDED, BrokerState.DRAINING]
+
+
+class BrokerMark(FileModel):
+    """Why one broker of one cluster takes no new replicas."""
+
+    cluster_id: str
+    broker: Annotated[BrokerId, Field(ge=0)]
+    state: MarkState
+    """`excluded` keeps what it has; `draining` ends with nothing."""
+    at_ms: int
+    """Milliseconds since the epoch."""
+    by: str
+    reason: str
+    task_id: str = ""
+    """The task that it belongs to; empty where a person set it."""
+
+    @property
+    def key(self) -> tuple[str, BrokerId]:
+        """The cluster and the broker; each has one mark at most."""
+        return self.cluster_id, self.broker
+
+
+class MarksFile(VersionedModel):
+    """All marks of a state folder, by cluster and broker."""
+
+    kind: Literal["plimsoll.broker-marks"] = KIND
+    schema_version: str = "1.0"
+    marks: Annotated[tuple[BrokerMark, ...], Field(max_length=MOST)] = ()
+    checksum: str = ""
+    """Of the file without it."""
+
+
+def marked(marks: Iterable[BrokerMark], new: Iterable[BrokerMark]) -> tuple[BrokerMark, ...]:
+    """Add marks, which replace older ones of the same brokers, in order of their keys."""
+    found = {mark.key: mark for mark in (*marks, *new)}
+    return tuple(found[key] for key in sorted(found))
+
+
+def unmarked(
+    marks: Iterable[BrokerMark], cluster_id: str, brokers: Collection[BrokerId], task_id: str = ""
+) -> tuple[BrokerMark, ...]:
+    """Remove the marks of these brokers; with a task, only those that belong to it."""
+    return tuple(
+        m
+        for m in marks
+        if m.cluster_id != cluster_id
+        or m.broker not in brokers
+        or (task_id and m.task_id != task_id)
+    )
+
+
+def states_of(marks: Iterable[BrokerMark], cluster_id: str) -> dict[BrokerId, BrokerState]:
+    """The states that marks give to brokers of a cluster."""
+    return {m.broker: BrokerState(m.state) for m in marks if m.cluster_id == cluster_id}
+
+
+def with_states(
+    brokers: Iterable[Broker], states: Mapping[BrokerId, BrokerState]
+) -> tuple[Broker, ...]:
+    """Give brokers that would take new load these states; others keep their own."""
+    return tuple(
+        b.model_copy(update={"state": states[b.id]}) if b.id in states and b.state in TAKING else b
+        for b in brokers
+    )
+
+
+def with_marks(snapshot: Snapshot, marks: Iterable[BrokerMark]) -> Snapshot:
+    """The snapshot with the states that marks give to its brokers."""
+    header = snapshot.header
+    brokers = with_states(header.brokers, states_of(marks, header.cluster_id))
+    if brokers == header.brokers:
+        return snapshot
+    return Snapshot(header.model_copy(update={"brokers": brokers}), snapshot.partitions)
+
+
+# ---- the file
+
+
+def read_marks(state_dir: Path) -> tuple[BrokerMark, ...]:
+    """Read all marks of a state folder; none without a file.
+
+    Raises ConfigError where the file is damaged, altered, or of a newer plimsoll: planning
+    without it could put replicas on brokers that are about to be stopped.
+    """
+    path = state_dir / FILE
+    if not path.exists():
+        return ()
+    document = read_document(path, KIND, major=1)
+    if document.get("checksum") != checksum_of(document):
+        raise ConfigError(
+            f"{path} is damaged or was edited: its checksum does not fit. Restore it, or move it "
+            "away and set its marks again with plimsoll broker exclude"
+        )
+    return validate_document(MarksFile, document, path).marks
+
+
+def change_marks(
+    state_dir: Path, change: Callable[[tuple[BrokerMark, ...]], tuple[BrokerMark, ...]]
+) -> tuple[BrokerMark, ...]:
+    """Change the marks in one step, one process at a time; write only where they differ.
+
+    Raises ConfigError as `read_marks` does, and where the file cannot be written.
+    """
+    with locked(state_dir / f".{FILE}.lock"):
+        before = read_marks(state_dir)
+        after = change(before)
+        if after != before:
+            found = MarksFile(marks=after)
+            document: dict[str, Any] = found.model_dump(mode="json")
+            document["checksum"] = checksum_of(document)
+            write_document(state_dir / FILE, document, private=True)
+        return after
+
+
+class MarkedBrokers:
+    """Gives brokers the states of their marks; reads the file again when it changes.
+
+    A file that becomes unreadable is reported once in the log, and the last marks hold.
+    """
+
+    def __init__(self, state_dir: Path) -> None:
+        self._state_dir = state_dir
+        self._read_at: object = None
+        """Time and size of the file that was read last."""
+        self._marks: tuple[BrokerMark, ...] | None = None
+
+    def __call__(self, cluster_id: str, brokers: tuple[Broker, ...]) -> tuple[Broker, ...]:
+        """The brokers of a cluster with their states.
+
+        Raises ConfigError where the file was never readable.
+        """
+        return with_states(brokers, states_of(self._newest(), cluster_id))
+
+    def _newest(self) -> tuple[BrokerMark, ...]:
+        at = self._version()
+        if self._marks is None or at != self._read_at:
+            try:
+                self._marks = read_marks(self._state_dir)
+            except ConfigError as exc:
+                if self._marks is None:
+                    raise
+                _log.warning("%s; the marks read before still hold", exc)
+            self._read_at = at
+        return self._marks
+
+    def _version(self) -> object:
+        try:
+            found = (self._state_dir / FILE).stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of a file, which the kernel releases however the process ends.
+
+    Raises ConfigError where the file cannot be made, and BlockingIOError without `wait` where
+    another process holds it.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as exc:
+        raise ConfigError(
+            f"{path} is not writable ({exc.strerror}). Set state_dir to a writable folder."
+        ) from exc
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,179 @@
+"""A task on brokers: what was requested, its phases, and its plans. Values only."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from model.files import FileModel, VersionedModel, digest
+from model.ids import BrokerId
+
+KIND: Final = "plimsoll.task"
+SCHEMA_VERSION: Final = "1.0"
+MOST_BROKERS: Final = 1_000
+"""Brokers of one task."""
+MOST_NOTE: Final = 500
+"""Characters of the note of a phase."""
+MOST_PHASES: Final = 1_000
+"""Phases kept; the oldest after the request are removed when there are more."""
+
+
+class Operation(StrEnum):
+    """What a task does."""
+
+    REMOVE = "remove"
+    """Move all replicas off brokers, and keep new ones away."""
+
+
+class TaskPhase(StrEnum):
+    """How far a task is."""
+
+    REQUESTED = "requested"
+    PLANNED = "planned"
+    """A plan exists and waits for approval."""
+    APPROVED = "approved"
+    MOVING = "moving"
+    """Its run has begun, and may have been interrupted since."""
+    VERIFIED = "verified"
+    """The cluster's metadata show no replica on the brokers."""
+    DONE = "done"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    """It can be resumed, unless nothing was approved yet."""
+
+
+class PhaseChange(FileModel):
+    """When a task entered a phase."""
+
+    phase: TaskPhase
+    at_ms: int
+    """Milliseconds since the epoch."""
+    note: str = ""
+    """Why, or by whom."""
+
+
+class TaskPlan(FileModel):
+    """One plan of a task; the sealed plan lies beside the task."""
+
+    plan_hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    moves: Annotated[int, Field(ge=0)]
+    bytes_to_copy: int | None
+    """None where sizes are unknown."""
+    least_bytes: int | None
+    """No plan empties the brokers with fewer bytes; None where sizes are unknown."""
+    replicas: Annotated[int, Field(ge=0)]
+    """Replicas on the brokers when it was made."""
+    approved_by: str = ""
+    approved_at_ms: int | None = None
+    """None until it is approved."""
+    closed: str = ""
+    """What became of it, once nothing more is done with it."""
+
+
+class TaskProgress(FileModel):
+    """How far the run of the newest plan is."""
+
+    at_ms: int
+    run_id: str
+    moves_done: int
+    moves: int
+    bytes_copied: int
+    bytes_to_copy: int | None
+    """None where sizes are unknown."""
+    seconds_left: float | None
+    """Estimated time until the last move ends; None while unknown."""
+
+
+class BrokerTask(VersionedModel):
+    """One task; immutable: each change makes a new value."""
+
+    kind: Literal["plimsoll.task"] = KIND
+    schema_version: str = SCHEMA_VERSION
+    task_id: Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9-]{0,99}$")]
+    cluster_id: str
+    operation: Operation
+    brokers: Annotated[tuple[BrokerId, ...], Field(min_length=1, max_length=MOST_BROKERS)]
+    """Ascending."""
+    by: str
+    """Who requested it."""
+    phases: Annotated[tuple[PhaseChange, ...], Field(min_length=1)]
+    """Oldest first."""
+    plans: tuple[TaskPlan, ...] = ()
+    """Oldest first; all but the last are closed."""
+    progress: TaskProgress | None = None
+    checksum: str = ""
+    """Of the file without it."""
+
+    @property
+    def phase(self) -> TaskPhase:
+        """The newest phase."""
+        return self.phases[-1].phase
+
+    @property
+    def note(self) -> str:
+        """Why the newest phase was entered."""
+        return self.phases[-1].note
+
+    @property
+    def requested_at_ms(self) -> int:
+        """Time of the request, milliseconds since the epoch."""
+        return self.phases[0].at_ms
+
+    @property
+    def approved(self) -> bool:
+        """Whether any of its plans was approved, so that replicas may have moved."""
+        return any(plan.approved_at_ms is not None for plan in self.plans)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be resumed or cancelled."""
+        if self.phase is TaskPhase.FAILED:
+            return self.approved
+        return self.phase not in (TaskPhase.DONE, TaskPhase.CANCELLED)
+
+    @property
+    def plan(self) -> TaskPlan | None:
+        """The plan that is worked on; None where there is none, or the last was closed."""
+        newest = self.plans[-1] if self.plans else None
+        return None if newest is None or newest.closed else newest
+
+    def words(self) -> str:
+        """What it does: `remove broker 4`."""
+        return f"{self.operation} {brokers_text(self.brokers)}"
+
+    def entered(self, phase: TaskPhase, at_ms: int, note: str = "") -> "BrokerTask":
+        """Return the task in another phase; the same phase and note again change nothing."""
+        if (self.phase, self.note) == (phase, note[:MOST_NOTE]):
+            return self
+        change = PhaseChange(phase=phase, at_ms=at_ms, note=note[:MOST_NOTE])
+        first, *rest = self.phases
+        kept = (*rest, change)[-(MOST_PHASES - 1) :]
+        return self.model_copy(update={"phases": (first, *kept)})
+
+    def planned(self, plan: TaskPlan, at_ms: int, note: str) -> "BrokerTask":
+        """Return the task with another plan, which waits for approval."""
+        task = self.model_copy(update={"plans": (*self.plans, plan), "progress": None})
+        return task.entered(TaskPhase.PLANNED, at_ms, note)
+
+    def with_plan(self, **changes: Any) -> "BrokerTask":
+        """Return the task with fields of its newest plan changed."""
+        *before, newest = self.plans
+        plans = (*before, newest.model_copy(update=changes))
+        return self.model_copy(update={"plans": plans})
+
+    def sealed(self) -> "BrokerTask":
+        """Return the task with its checksum."""
+        return self.model_copy(update={"checksum": checksum_of(self.model_dump(mode="json"))})
+
+
+def checksum_of(document: dict[str, Any]) -> str:
+    """SHA-256, in hex, of the canonical form of a file without its own checksum."""
+    return digest({k: v for k, v in document.items() if k != "checksum"})
+
+
+def brokers_text(brokers: Sequence[int], most: int = 10) -> str:
+    """`broker 4`, `brokers 4, 5`, or `brokers 1, 2 and 8 more`."""
+    named = ", ".join(map(str, brokers[:most]))
+    more = f" and {len(brokers) - most} more" if len(brokers) > most else ""
+    return f"broker{'s' if len(brokers) > 1 else ''} {named}{more}"

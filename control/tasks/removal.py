@@ -1,0 +1,299 @@
+"""Removing brokers: what forbids it, and which goals its plans have. Pure functions."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from control.planning.staging import staged
+from control.tasks.broker_task import BrokerTask, brokers_text
+from model.errors import ConfigError, GuardrailRefused
+from model.goals.goals import Goals, RackRule
+from model.goals.topic_placement import with_topic_placements
+from model.ids import NO_BROKER, BrokerId
+from model.plan.plan import Plan
+from model.plan.proposal import Proposal
+from model.plan.unplaceable import placeless, stays
+from model.snapshot.snapshot import TAKING, Broker, BrokerState, Resource, Snapshot, StorageKind
+from model.units import bytes_text, count_text, listed, percent_text
+
+MOST_NAMED: Final = 5
+"""Brokers, racks or partitions named in a sentence."""
+
+
+# ---- the request
+
+
+def brokers_of(
+    members: Sequence[Broker], ids: Iterable[int], racks: Iterable[str]
+) -> list[BrokerId]:
+    """Live brokers that ids and racks name, ascending.
+
+    Raises ConfigError: an id or a rack is unknown, a broker named by its id is dead, or nothing
+    is named.
+    """
+    known = {b.id: b for b in members}
+    found = {BrokerId(b) for b in ids}
+    for broker in sorted(found):
+        if broker not in known:
+            raise ConfigError(f"there is no broker {broker}; known: {_ids(known) or 'none'}")
+        if known[broker].state is BrokerState.DEAD:
+            raise ConfigError(
+                f"broker {broker} is dead, so there is nothing to drain; a plan moves its replicas "
+                "to other brokers: plimsoll plan, or run --auto"
+            )
+    for rack in racks:
+        found.update(_in_rack(members, rack))
+    if not found:
+        raise ConfigError("no broker is named; give ids or --rack RACK")
+    return sorted(found)
+
+
+def _in_rack(members: Sequence[Broker], rack: str) -> list[BrokerId]:
+    inside = [b for b in members if b.rack == rack]
+    live = [b.id for b in inside if b.state is not BrokerState.DEAD]
+    if not live:
+        names = sorted({b.rack for b in members if b.rack is not None})
+        why = "has no live broker" if inside else "does not exist"
+        raise ConfigError(f"rack {rack!r} {why}; known: {listed(names, MOST_NAMED) or 'none'}")
+    return live
+
+
+def refuse_conflicts(
+    tasks: Iterable[BrokerTask], brokers: Sequence[BrokerId], but: str = ""
+) -> None:
+    """Raise GuardrailRefused where an open task, except `but`, names one of these brokers."""
+    for task in tasks:
+        if both := sorted({*task.brokers} & {*brokers}) if task.is_open else []:
+            if task.task_id == but:
+                continue
+            raise GuardrailRefused(
+                f"task {task.task_id} ({task.words()}, {task.phase}) names {brokers_text(both)}, "
+                f"too; finish it with plimsoll task resume {task.task_id}, or cancel it with "
+                f"plimsoll task cancel {task.task_id}"
+            )
+
+
+# ---- what forbids a removal
+
+
+def drained(snapshot: Snapshot, brokers: Iterable[BrokerId]) -> Snapshot:
+    """The snapshot with these brokers draining, and without cooldowns.
+
+    A cooldown keeps plans from moving partitions to and fro; this move was requested.
+    """
+    leaving = {*brokers}
+    members = tuple(
+        b.model_copy(update={"state": BrokerState.DRAINING})
+        if b.id in leaving and b.state is not BrokerState.DEAD
+        else b
+        for b in snapshot.header.brokers
+    )
+    update = {"brokers": members, "recent_moves": ()}
+    return replace(snapshot, header=snapshot.header.model_copy(update=update))
+
+
+def refuse_removal(snapshot: Snapshot, goals: Goals, brokers: Sequence[BrokerId]) -> None:
+    """Raise GuardrailRefused where these brokers cannot be emptied, and name the reason.
+
+    snapshot: as `drained` returns it. Rules of single partitions and limits of single brokers
+    are the planner's; this finds what no plan could solve, before anything is stored.
+    """
+    for reason in _obstacles(snapshot, goals, brokers):
+        raise GuardrailRefused(f"cannot remove {brokers_text(brokers)}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """Replicas of each partition by what becomes of them."""
+
+    leaving: np.ndarray
+    """(n,) on the brokers that are removed."""
+    kept: np.ndarray
+    """(n,) on others that may take replicas."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, brokers: Sequence[BrokerId]) -> "_Counts":
+        n, row, at = len(snapshot), snapshot.replica_row, snapshot.replica_position
+        gone = np.array([b.id in {*brokers} for b in snapshot.header.brokers], np.bool_)
+        taking = snapshot.in_state(TAKING)
+        return cls(
+            leaving=np.bincount(row[gone[at]], minlength=n),
+            kept=np.bincount(row[taking[at]], minlength=n),
+        )
+
+
+def _obstacles(snapshot: Snapshot, goals: Goals, brokers: Sequence[BrokerId]) -> Iterator[str]:
+    takers = [b.id for b in snapshot.header.brokers if b.state in TAKING]
+    if not takers:
+        yield "no other broker may take replicas; add brokers, or include excluded ones"
+        return
+    counts = _Counts.of(snapshot, brokers)
+    yield from _offline(snapshot, counts)
+    yield from _too_few_brokers(snapshot, counts, takers)
+    yield from _too_few_racks(snapshot, goals, counts, brokers)
+    yield from _too_little_room(snapshot, goals, counts)
+
+
+def _offline(snapshot: Snapshot, counts: _Counts) -> Iterator[str]:
+    rows = np.flatnonzero((counts.leaving > 0) & (snapshot.partitions.leader == NO_BROKER))
+    if len(rows):
+        yield (
+            f"{_partitions(snapshot, rows.tolist())} has no leader to copy from; bring its other "
+            "replicas back first"
+        )
+
+
+def _too_few_brokers(
+    snapshot: Snapshot, counts: _Counts, takers: Sequence[BrokerId]
+) -> Iterator[str]:
+    rows = np.flatnonzero(counts.leaving > len(takers) - counts.kept)
+    if len(rows):
+        row = int(rows[0])
+        replicas = count_text(int(snapshot.replica_counts[row]), "replica")
+        yield (
+            f"{_partitions(snapshot, rows.tolist())} has {replicas}, and only "
+            f"{count_text(len(takers), 'broker')} that may take them would remain "
+            f"({_ids(takers)}); add brokers, or lower the replication factor"
+        )
+
+
+def _too_few_racks(
+    snapshot: Snapshot, goals: Goals, counts: _Counts, brokers: Sequence[BrokerId]
+) -> Iterator[str]:
+    """Partitions that would lie in fewer racks because a rack loses all its brokers."""
+    if goals.rack_rule is not RackRule.SPREAD:
+        return
+    members = [b for b in snapshot.header.brokers if b.state is not BrokerState.DEAD]
+    if any(b.rack is None for b in members):
+        return
+    before = {b.rack for b in members}
+    after = {b.rack for b in members if b.id not in {*brokers}}
+    racks = np.minimum(snapshot.replica_counts, len(before))
+    rows = np.flatnonzero((counts.leaving > 0) & (racks > len(after)))
+    lost = sorted(str(rack) for rack in before - after)
+    if lost and len(rows):
+        yield (
+            f"rack{'s' if len(lost) > 1 else ''} {listed(lost, MOST_NAMED)} would have no broker "
+            f"left, and {_partitions(snapshot, rows.tolist())} would lie in "
+            f"{count_text(len(after), 'rack')} instead of {int(racks[rows[0]])}; add a broker "
+            'there, or set rack_rule = "off" in the goals'
+        )
+
+
+def _too_little_room(snapshot: Snapshot, goals: Goals, counts: _Counts) -> Iterator[str]:
+    """The disks that remain, up to their limit, against what leaves the brokers."""
+    if Resource.DISK not in snapshot.header.resources:
+        return
+    columns = snapshot.partitions
+    shared = np.array([t.storage is StorageKind.SHARED for t in snapshot.header.topics], np.bool_)
+    sizes = np.where(shared[columns.topic], 0, np.maximum(columns.local_bytes, 0))
+    used = np.bincount(
+        snapshot.replica_position,
+        weights=sizes[snapshot.replica_row],
+        minlength=len(snapshot.header.brokers),
+    )
+    takers = [(at, b) for at, b in enumerate(snapshot.header.brokers) if b.state in TAKING]
+    if any(Resource.DISK not in b.capacity for _, b in takers):
+        return
+    share = goals.limit_of(Resource.DISK)
+    room = sum(max(0.0, share * b.capacity[Resource.DISK] - used[at]) for at, b in takers)
+    needed = float((counts.leaving * sizes).sum())
+    if needed > room:
+        yield (
+            f"the brokers that remain have {bytes_text(room)} of disk left up to their limit of "
+            f"{percent_text(share)}, and {bytes_text(needed)} would have to move there; add "
+            "brokers, or raise capacity_limits.disk"
+        )
+
+
+def _partitions(snapshot: Snapshot, rows: Sequence[int]) -> str:
+    more = f" (and {len(rows) - 1:,} more)" if len(rows) > 1 else ""
+    return f"{snapshot.id(rows[0])}{more}"
+
+
+def _ids(brokers: Iterable[int]) -> str:
+    return listed(sorted(brokers), 2 * MOST_NAMED)
+
+
+# ---- its plans
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalGoals:
+    """What one plan of a removal aims for."""
+
+    goals: Goals
+    """With budgets that allow no more replica moves than the removal needs."""
+    relaxed: Goals
+    """With the user's budgets alone, for racks or limits that need further moves."""
+    replicas: int
+    """Replicas on the brokers."""
+    least_bytes: int | None
+    """No plan moves the replicas of this plan with fewer bytes; None where sizes are unknown."""
+    deferred: int
+    """Partitions left to the task's next plan, since the user's budgets end before."""
+
+
+def removal_goals(snapshot: Snapshot, goals: Goals, brokers: Sequence[BrokerId]) -> RemovalGoals:
+    """Goals that empty brokers with the fewest replica moves, and keep the others balanced.
+
+    snapshot: as `drained` returns it. Leader changes are free to balance the rest. Partitions
+    that only dead brokers force to move are left alone, and those beyond the user's budgets are
+    left to a later plan.
+    """
+    counts = _Counts.of(snapshot, brokers)
+    found = with_topic_placements(goals, snapshot)
+    forced = Proposal(snapshot, found, ()).forced
+    others = np.flatnonzero(forced.rows & (counts.leaving == 0)).tolist()
+    found = found.model_copy(update={"deferred": (*found.deferred, *stays(snapshot, others))})
+    deferred = 0
+    # A partition that fits nowhere makes the plan infeasible, which names the rule.
+    if not placeless(snapshot, found):
+        found, deferred = staged(snapshot, found, repair_rules=False)
+    forced = Proposal(snapshot, found, ()).forced
+    least = int(forced.replicas.sum())
+    limit = found.budgets.replica_moves
+    budgets = {"replica_moves": least if limit is None else min(least, limit)}
+    tight = found.budgets.model_copy(update=budgets)
+    return RemovalGoals(
+        goals=found.model_copy(update={"budgets": tight}),
+        relaxed=found,
+        replicas=int(counts.leaving.sum()),
+        least_bytes=_least_bytes(snapshot, forced.replicas),
+        deferred=deferred,
+    )
+
+
+def _least_bytes(snapshot: Snapshot, new: np.ndarray) -> int | None:
+    """Bytes that (n,) new replicas copy at least; None if a size is unknown."""
+    rows = np.flatnonzero(new > 0).tolist()
+    sizes = [snapshot.row(row).bytes_to_copy(int(new[row])) for row in rows]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def bound_text(plan_bytes: int | None, least_bytes: int | None, brokers: Sequence[int]) -> str:
+    """How far a plan's bytes are from the fewest possible; empty where sizes are unknown."""
+    if plan_bytes is None or least_bytes is None:
+        return ""
+    named = brokers_text(brokers)
+    if plan_bytes <= least_bytes:
+        return f"no plan empties {named} with fewer bytes"
+    return (
+        f"no plan empties {named} with fewer than {bytes_text(least_bytes)}; this one copies "
+        f"{percent_text(plan_bytes / least_bytes - 1 if least_bytes else 1.0)} more, since rules "
+        "or limits need further moves"
+    )
+
+
+def plan_note(plan: Plan, found: RemovalGoals, brokers: Sequence[int]) -> str:
+    """A sentence on one plan of a removal."""
+    text = f"{count_text(len(plan.moves), 'move')}, {bytes_text(plan.bytes_to_copy)} to copy"
+    if bound := bound_text(plan.bytes_to_copy, found.least_bytes, brokers):
+        text += f"; {bound}"
+    if found.deferred:
+        left = count_text(found.deferred, "partition")
+        text += f"; budgets leave {left} to the next plan of the task"
+    return text

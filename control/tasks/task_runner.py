@@ -1,0 +1,474 @@
+"""Work on one task: ask `next_step`, do that step, and keep the task's file up to date.
+
+Whatever is done on the cluster is done by the executor, with its own journal. The task's file
+is written before each step that depends on it, so that a killed process leaves a task that any
+other process continues, on any step.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from control.planning.validate import refuse_broken
+from control.tasks.broker_marks import BrokerMark, MarkState, change_marks, marked, unmarked
+from control.tasks.broker_task import BrokerTask, TaskPhase, TaskPlan, TaskProgress, brokers_text
+from control.tasks.removal import drained, plan_note, refuse_removal, removal_goals
+from control.tasks.task_files import TaskCancelled, TaskFiles
+from control.tasks.task_steps import OUTDATED, RAN, SUPERSEDED, RunSeen, Seen, Step, next_step
+from executor.run.operator_control import Steering
+from model.errors import ConfigError, ExecutionStopped, PlanOutdated, PlimsollError
+from model.goals.goals import Goals
+from model.ids import BrokerId, PartitionId
+from model.plan.plan import Plan, PlanStatus
+from model.run import MoveState, RunProgress, RunReport, RunState
+from model.snapshot.snapshot import BrokerState, Snapshot
+from model.units import count_text, listed
+
+if TYPE_CHECKING:
+    from executor.client.responses import ClusterView
+    from executor.journal.run_history import PastRun
+    from solver.report.result import Result
+
+Solve = Callable[[Snapshot, Goals], "Result"]
+"""Finds the best plan for a snapshot under goals."""
+
+CANCEL_EVERY_MS: Final = 1_000
+"""Time between two looks at whether the task was cancelled."""
+PROGRESS_EVERY_MS: Final = 5_000
+"""Time between two writes of the progress."""
+MOST_NAMED: Final = 3
+"""Partitions named in a reason."""
+_log = logging.getLogger("plimsoll.control")
+
+
+class NoPlan(PlimsollError):
+    """No plan empties the brokers; `status` says whether that is proved."""
+
+    def __init__(self, message: str, status: PlanStatus) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class TaskExecutor(Protocol):
+    """What a task does on the cluster; `executor.executor.Executor` fits."""
+
+    def execute(
+        self,
+        plan: Plan,
+        *,
+        journal_dir: Path,
+        moves_in_flight: int,
+        observe: Callable[[RunProgress], None],
+        steering: Steering,
+    ) -> RunReport:
+        """Execute exactly this plan."""
+        ...
+
+    def resume(
+        self,
+        *,
+        journal_dir: Path,
+        moves_in_flight: int,
+        observe: Callable[[RunProgress], None],
+        steering: Steering,
+    ) -> RunReport:
+        """Resume the newest run on the cluster."""
+        ...
+
+    def cluster(self) -> "ClusterView":
+        """The cluster's id, its live brokers and their racks."""
+        ...
+
+    def replicas_on(
+        self, brokers: Collection[BrokerId]
+    ) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
+        """Replica lists of the partitions that any of these brokers holds."""
+        ...
+
+    def runs(self, journal_dir: Path, cluster_id: str) -> "list[PastRun]":
+        """The newest runs on a cluster, oldest first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskParts:
+    """What a task is worked on with; the command line, a loop or a service provide it."""
+
+    files: TaskFiles
+    executor: TaskExecutor
+    journal_dir: Path
+    observe: Callable[[], Snapshot]
+    """Take a snapshot of the cluster, with loads."""
+    solve: Solve
+    """Find the best plan."""
+    goals: Goals
+    approve: Callable[[BrokerTask, Plan], str]
+    """Ask about a plan; return who approves it, or nothing."""
+    say: Callable[[str], None]
+    """Report a sentence to whoever watches."""
+    watch: Callable[[RunProgress], None]
+    """Receives the progress of runs."""
+    steered: Callable[[], AbstractContextManager[Steering]]
+    """Entered around each run; its steering may end the run early."""
+    moves_in_flight: int
+    now_ms: Callable[[], int]
+    """Milliseconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalPlan:
+    """A plan of a removal, and what is known about it."""
+
+    plan: Plan
+    entry: TaskPlan
+    note: str
+
+
+def plan_removal(
+    snapshot: Snapshot, brokers: tuple[BrokerId, ...], goals: Goals, solve: Solve
+) -> RemovalPlan:
+    """Plan the removal of brokers from a cluster, with the fewest replica moves first.
+
+    Raises GuardrailRefused as `refuse_removal` does, and NoPlan where there is no plan.
+    """
+    leaving = drained(snapshot, brokers)
+    refuse_removal(leaving, goals, brokers)
+    found = removal_goals(leaving, goals, brokers)
+    result = solve(leaving, found.goals)
+    if result.best is None and result.status is not PlanStatus.STOPPED:
+        result = solve(leaving, found.relaxed)
+    if result.best is None:
+        raise NoPlan(_why_none(result, brokers), result.status)
+    refuse_broken(leaving, result.best)
+    plan = result.best
+    entry = TaskPlan(
+        plan_hash=plan.hash,
+        moves=len(plan.moves),
+        bytes_to_copy=plan.bytes_to_copy,
+        least_bytes=found.least_bytes,
+        replicas=found.replicas,
+    )
+    return RemovalPlan(plan=plan, entry=entry, note=plan_note(plan, found, brokers))
+
+
+def _why_none(result: "Result", brokers: tuple[BrokerId, ...]) -> str:
+    reasons = "; ".join(result.reasons) or str(result.status)
+    return f"no plan empties {brokers_text(brokers)}: {reasons}"
+
+
+class TaskRunner:
+    """Works on one task until it ends, is interrupted, or fails. One thread uses it."""
+
+    def __init__(
+        self, task: BrokerTask, parts: TaskParts, snapshot: Snapshot | None = None
+    ) -> None:
+        """snapshot: of the cluster just now, for the first plan."""
+        self.task = task
+        self._parts = parts
+        self._snapshot = snapshot
+        self._seen = Seen()
+        self._steering = Steering()
+        self._reason = ""
+        """Why the last run did not make all of its moves."""
+        self._looked_ms = self._wrote_ms = 0
+
+    def run(self) -> BrokerTask:
+        """Work on the task; return it as it then is.
+
+        A task that is neither over nor failed was interrupted by the operator. Raises
+        GuardrailRefused where another process works on it, NoPlan where there is no plan, and
+        whatever the cluster's calls raise, after the task has noted it.
+        """
+        files, task_id = self._parts.files, self.task.task_id
+        with files.working_on(task_id):
+            self._refuse_foreign()
+            try:
+                self._mark()
+                self._work()
+            except TaskCancelled as exc:
+                self._unmark()
+                self.task = files.read(task_id)
+                self._parts.say(str(exc))
+            except PlimsollError as exc:
+                self._fail(str(exc))
+                raise
+        return self.task
+
+    # ---- steps
+
+    def _work(self) -> None:
+        """Do one step after the other until one ends the work."""
+        steps: dict[Step, Callable[[], bool]] = {
+            Step.CHECK: self._check,
+            Step.PLAN: self._plan,
+            Step.ASK: self._ask,
+            Step.EXECUTE: partial(self._run, resume=False),
+            Step.RESUME: partial(self._run, resume=True),
+            Step.CLOSE: self._close_run,
+            Step.FINISH: self._finish,
+            Step.GIVE_UP: self._give_up,
+            Step.END: lambda: False,
+        }
+        goes_on = True
+        while goes_on:
+            self._seen = replace(self._seen, run=self._run_of_plan())
+            goes_on = steps[next_step(self.task, self._seen)]()
+
+    def _check(self) -> bool:
+        self._seen = replace(self._seen, left=len(self._held()))
+        return True
+
+    def _plan(self) -> bool:
+        parts, task = self._parts, self.task
+        snapshot, self._snapshot = self._snapshot or parts.observe(), None
+        found = plan_removal(snapshot, task.brokers, parts.goals, parts.solve)
+        if not found.plan.moves:
+            # Its replicas are those of topics that were created or deleted just now.
+            raise ExecutionStopped(self._remaining())
+        parts.files.keep_plan(task.task_id, found.plan)
+        now_ms = parts.now_ms()
+        self._change(lambda t: t.planned(found.entry, now_ms, found.note))
+        parts.say(f"planned: {found.note}")
+        return True
+
+    def _ask(self) -> bool:
+        """Ask for approval; False if the plan is not approved, and still waits."""
+        plan = self._approved_plan()
+        by = self._parts.approve(self.task, plan)
+        if not by:
+            return False
+        now_ms = self._parts.now_ms()
+
+        def approved(task: BrokerTask) -> BrokerTask:
+            task = task.with_plan(approved_by=by, approved_at_ms=now_ms)
+            return task.entered(TaskPhase.APPROVED, now_ms, f"by {by}")
+
+        self._change(approved)
+        self._mark()
+        return True
+
+    def _run(self, *, resume: bool) -> bool:
+        """Execute or resume the run of the newest plan; False if the operator stopped it."""
+        parts = self._parts
+        plan, now_ms = self._approved_plan(), parts.now_ms()
+        how = "resumes" if resume else "begins"
+        self._change(lambda t: t.entered(TaskPhase.MOVING, now_ms, f"the run {how}"))
+        self._seen = replace(self._seen, left=None)
+        try:
+            with parts.steered() as self._steering:
+                report = self._execute(plan, resume=resume)
+        except PlanOutdated as exc:
+            parts.say(f"the plan is outdated: {exc}")
+            self._close(OUTDATED)
+            self._seen = replace(self._seen, outdated=self._seen.outdated + 1)
+            return True
+        return self._after(report)
+
+    def _execute(self, plan: Plan, *, resume: bool) -> RunReport:
+        parts = self._parts
+        if resume:
+            return parts.executor.resume(
+                journal_dir=parts.journal_dir,
+                moves_in_flight=parts.moves_in_flight,
+                observe=self._observe,
+                steering=self._steering,
+            )
+        return parts.executor.execute(
+            plan,
+            journal_dir=parts.journal_dir,
+            moves_in_flight=parts.moves_in_flight,
+            observe=self._observe,
+            steering=self._steering,
+        )
+
+    def _after(self, report: RunReport) -> bool:
+        parts, run_id = self._parts, report.run_id
+        if is_over(report):
+            plan = self.task.plan
+            self._reason = report.reason
+            self._seen = replace(
+                self._seen, ran_from=None if plan is None else plan.replicas, outdated=0
+            )
+            self._close(RAN)
+            return True
+        now_ms = parts.now_ms()
+        if self._steering.stopping.is_set():
+            note = f"run {run_id} was stopped; plimsoll task resume continues it"
+            self._change(lambda t: t.entered(TaskPhase.MOVING, now_ms, note))
+            return False
+        undone = " and was rolled back" if report.rollback is not None else ""
+        raise ExecutionStopped(f"run {run_id} {report.state}{undone}: {report.reason}")
+
+    def _close_run(self) -> bool:
+        run = self._seen.run
+        self._close(RAN if run is not None and not run.unfinished else SUPERSEDED)
+        return True
+
+    def _give_up(self) -> bool:
+        raise ExecutionStopped(self._remaining())
+
+    def _finish(self) -> bool:
+        named, now_ms = brokers_text(self.task.brokers), self._parts.now_ms()
+        several = len(self.task.brokers) > 1
+
+        def finished(task: BrokerTask) -> BrokerTask:
+            task = task.entered(TaskPhase.VERIFIED, now_ms, f"no replica on {named}")
+            note = (
+                f"{named} can be stopped; {'they take' if several else 'it takes'} no new replicas "
+                "until plimsoll broker include"
+            )
+            return task.entered(TaskPhase.DONE, now_ms, note)
+
+        self._mark(draining=True)
+        self._change(finished)
+        return False
+
+    def _close(self, why: str) -> None:
+        self._change(lambda t: t.with_plan(closed=why))
+
+    # ---- what is known
+
+    def _run_of_plan(self) -> RunSeen | None:
+        """The run of the newest plan, where it has begun."""
+        plan = self.task.plan
+        if plan is None or plan.approved_at_ms is None:
+            return None
+        runs = self._parts.executor.runs(self._parts.journal_dir, self.task.cluster_id)
+        found = [(at, run) for at, run in enumerate(runs) if run.plan.hash == plan.plan_hash]
+        if not found:
+            return None
+        at, run = found[-1]
+        return RunSeen(unfinished=run.is_unfinished, newest=at == len(runs) - 1)
+
+    def _held(self) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
+        return self._parts.executor.replicas_on(self.task.brokers)
+
+    def _remaining(self) -> str:
+        held = self._held()
+        named = listed(sorted(held), MOST_NAMED)
+        return (
+            f"{count_text(len(held), 'partition')} still on {brokers_text(self.task.brokers)} "
+            f"({named}){f': {self._reason}' if self._reason else ''}; plimsoll task resume "
+            f"{self.task.task_id} tries again"
+        )
+
+    def _approved_plan(self) -> Plan:
+        plan = self.task.plan
+        if plan is None:
+            raise ConfigError(f"task {self.task.task_id} has no plan")
+        return self._parts.files.read_plan(self.task, plan.plan_hash)
+
+    def _refuse_foreign(self) -> None:
+        cluster_id = self._parts.executor.cluster().cluster_id
+        if cluster_id != self.task.cluster_id:
+            raise ConfigError(
+                f"task {self.task.task_id} is about the cluster {self.task.cluster_id}, and this "
+                f"is {cluster_id}; set the right bootstrap servers"
+            )
+
+    # ---- what is kept
+
+    def _change(self, change: Callable[[BrokerTask], BrokerTask]) -> None:
+        self.task = self._parts.files.change(self.task.task_id, change)
+
+    def _mark(self, *, draining: bool = False) -> None:
+        """Keep new replicas away; once a plan is approved, others plan to empty it, too."""
+        task = self.task
+        if not task.is_open:
+            return
+        state: MarkState = BrokerState.EXCLUDED
+        if task.approved or draining:
+            state = BrokerState.DRAINING
+        new = [
+            BrokerMark(
+                cluster_id=task.cluster_id,
+                broker=broker,
+                state=state,
+                at_ms=task.requested_at_ms,
+                by=task.by,
+                reason=f"task {task.task_id}",
+                task_id=task.task_id,
+            )
+            for broker in task.brokers
+        ]
+        change_marks(self._parts.files.state_dir, lambda marks: marked(marks, new))
+
+    def _unmark(self) -> None:
+        unmark(self._parts.files, self.task)
+
+    def _fail(self, reason: str) -> None:
+        """Note why the task failed; one that moved nothing leaves no mark."""
+        now_ms = self._parts.now_ms()
+        try:
+            self._change(lambda t: t.entered(TaskPhase.FAILED, now_ms, reason))
+            if not self.task.is_open:
+                self._unmark()
+        except PlimsollError as exc:
+            _log.warning("task %s cannot be updated: %s", self.task.task_id, exc)
+
+    def _observe(self, progress: RunProgress) -> None:
+        """Pass a run's progress on; keep it, and stop the run of a cancelled task."""
+        parts = self._parts
+        parts.watch(progress)
+        now_ms = parts.now_ms()
+        if now_ms - self._looked_ms >= CANCEL_EVERY_MS:
+            self._looked_ms = now_ms
+            stopping = self._steering.stopping.is_set()
+            if not stopping and parts.files.is_cancelled(self.task.task_id):
+                self._steering.stop()
+        if now_ms - self._wrote_ms >= PROGRESS_EVERY_MS:
+            self._wrote_ms = now_ms
+            self._keep_progress(progress, now_ms)
+
+    def _keep_progress(self, progress: RunProgress, now_ms: int) -> None:
+        found = progress_of(progress, self.task, now_ms)
+        try:
+            self._change(lambda t: t.model_copy(update={"progress": found}))
+        except PlimsollError as exc:
+            # The run itself must not end for that; its journal has the same.
+            _log.debug("the progress of the task is not kept: %s", exc)
+
+
+def is_over(report: RunReport) -> bool:
+    """Whether each move of a run was made or is impossible, as of a deleted topic."""
+    if report.state is RunState.DONE:
+        return True
+    ended = (MoveState.DONE, MoveState.DROPPED)
+    undone = report.rollback is not None or report.state is not RunState.FAILED
+    return not undone and all(move.state in ended for move in report.moves)
+
+
+def progress_of(progress: RunProgress, task: BrokerTask, now_ms: int) -> TaskProgress:
+    """The progress of a task's run, as its file keeps it."""
+    return TaskProgress(
+        at_ms=now_ms,
+        run_id=progress.run_id,
+        moves_done=progress.count(MoveState.DONE),
+        moves=len(progress.moves),
+        bytes_copied=sum(at.bytes_copied or 0 for at in progress.moves),
+        bytes_to_copy=task.plan.bytes_to_copy if task.plan is not None else None,
+        seconds_left=progress.left_s,
+    )
+
+
+def unmark(files: TaskFiles, task: BrokerTask) -> None:
+    """Remove the marks that belong to a task."""
+    change_marks(
+        files.state_dir, lambda marks: unmarked(marks, task.cluster_id, task.brokers, task.task_id)
+    )
+
+
+def cancel(files: TaskFiles, task: BrokerTask, by: str, now_ms: int, why: str = "") -> BrokerTask:
+    """Cancel an open task: its brokers take new replicas again; a run of it stops.
+
+    What has moved stays. Raises ConfigError where the task is over.
+    """
+    if not task.is_open:
+        raise ConfigError(f"task {task.task_id} is {task.phase}; nothing is left to cancel")
+    unmark(files, task)
+    note = f"by {by}{f': {why}' if why else ''}"
+    return files.change(task.task_id, lambda t: t.entered(TaskPhase.CANCELLED, now_ms, note))

@@ -1,0 +1,244 @@
+"""A task on a simulated cluster whose process can be killed at any change."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from control.tasks import broker_marks, task_files
+from control.tasks.broker_marks import with_marks
+from control.tasks.broker_task import BrokerTask, Operation
+from control.tasks.task_files import TaskFiles
+from control.tasks.task_runner import TaskParts, TaskRunner
+from executor.executor import Executor
+from executor.run.operator_control import Steering
+from executor.timing import RunLimits
+from lab.simulated_cluster.cluster import SimulatedCluster
+from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition, steady
+from lab.simulated_cluster.faults import Faults
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
+from model.files import write_document
+from model.goals.goals import Goals, SolveLimits
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan.plan import Plan
+from model.run import RunProgress
+from model.snapshot.snapshot import (
+    Broker,
+    BrokerState,
+    PartitionRow,
+    Resource,
+    Snapshot,
+    SnapshotHeader,
+    StorageKind,
+    Topic,
+    partitions_from_rows,
+)
+from solver.report.result import Result
+from solver.solve import solve
+from tests.support.executor.simulated_runs import Killed
+
+MB = 10**6
+TOPIC = TopicName("orders")
+RESOURCES = (Resource.NET_IN, Resource.NET_OUT, Resource.DISK)
+WORK = SolveLimits(work=1.0)
+LEAST_CHANGES = 10
+"""Changes of any removal: of the cluster, and of the files of tasks and marks."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulatedTask:
+    """A cluster, a state folder, and the removal of brokers; each call is a new process."""
+
+    folder: Path
+    places: Sequence[tuple[int, ...]]
+    """Replicas of each partition, leader first."""
+    brokers: int = 4
+    remove: tuple[int, ...] = (4,)
+    racks: str = "abca"
+    storage: StorageKind = StorageKind.REPLICATED
+    log_bytes: float = 20.0 * MB
+    goals: Goals = field(default_factory=Goals)
+    limits: RunLimits = field(default_factory=lambda: RunLimits(moves_in_flight=2))
+    approve: Callable[[BrokerTask, Plan], str] = lambda _task, _plan: "ada"
+    cluster: SimulatedCluster = field(init=False)
+    faults: Faults = field(init=False, default_factory=Faults)
+    steering: Steering = field(init=False, default_factory=Steering)
+    said: list[str] = field(init=False, default_factory=list)
+    on_progress: Callable[[RunProgress], None] = lambda _progress: None
+
+    def __post_init__(self) -> None:
+        members = range(1, self.brokers + 1)
+        self.cluster = SimulatedCluster(
+            "simulated",
+            [SimulatedBroker(id=BrokerId(b), rack=self.racks[b - 1]) for b in members],
+            [self.partition(n, place) for n, place in enumerate(self.places)],
+            now_s=1_800_000_000.0,
+        )
+
+    def partition(
+        self, number: int, place: tuple[int, ...], topic: str = TOPIC
+    ) -> SimulatedPartition:
+        return SimulatedPartition(
+            id=PartitionId(TopicName(topic), number),
+            topic_id=f"id of {topic}",
+            storage=self.storage,
+            replicas=[BrokerId(b) for b in place],
+            leader=BrokerId(place[0]),
+            bytes_in=steady(1.0 * MB),
+            log_bytes=self.log_bytes,
+        )
+
+    @property
+    def files(self) -> TaskFiles:
+        return TaskFiles(self.folder)
+
+    @property
+    def held(self) -> dict[int, int]:
+        """Number of replicas by broker; those without any are absent."""
+        found: dict[int, int] = {}
+        for partition in self.cluster.partitions.values():
+            for broker in partition.replicas:
+                found[broker] = found.get(broker, 0) + 1
+        return found
+
+    @property
+    def states(self) -> dict[int, BrokerState]:
+        """The states that marks give to brokers."""
+        marks = broker_marks.read_marks(self.folder)
+        return {int(b): s for b, s in broker_marks.states_of(marks, "simulated").items()}
+
+    def executor(self) -> Executor:
+        admin = SimulatedAdmin(self.cluster, self.faults)
+        return Executor(admin, timing=self.cluster.timing, limits=self.limits)
+
+    def snapshot(self) -> Snapshot:
+        """What a collector would see, with the marks of the state folder."""
+        partitions = [p for _, p in sorted(self.cluster.partitions.items())]
+        names = sorted({p.id.topic for p in partitions})
+        topics = [
+            Topic(name=name, topic_id=f"id of {name}", storage=self.storage) for name in names
+        ]
+        rows = [
+            PartitionRow(
+                id=p.id,
+                topic_id=p.topic_id,
+                storage=p.storage,
+                internal=False,
+                replicas=tuple(p.replicas),
+                leader=p.leader,
+                size_bytes=int(p.log_bytes),
+                local_bytes=0 if p.storage is StorageKind.SHARED else int(p.log_bytes),
+            )
+            for p in partitions
+        ]
+        header = SnapshotHeader(
+            cluster_id=self.cluster.cluster_id,
+            taken_at_ms=int(1000 * self.cluster.now_s),
+            brokers=tuple(
+                Broker(
+                    id=b.id, rack=b.rack, state=BrokerState.ALIVE if b.alive else BrokerState.DEAD
+                )
+                for b in self.cluster.brokers.values()
+            ),
+            topics=tuple(topics),
+            resources=RESOURCES,
+        )
+        size = 0.0 if self.storage is StorageKind.SHARED else self.log_bytes
+        loads = np.array([[1.0 * MB, 1.0 * MB, size]] * len(rows)).reshape(-1, 3)
+        found = Snapshot(header, partitions_from_rows(topics, rows, loads))
+        return with_marks(found, broker_marks.read_marks(self.folder))
+
+    def parts(self) -> TaskParts:
+        return TaskParts(
+            files=self.files,
+            executor=self.executor(),
+            journal_dir=self.folder / "journal",
+            observe=self.snapshot,
+            solve=self._solve,
+            goals=self.goals,
+            approve=self.approve,
+            say=self.said.append,
+            watch=self.on_progress,
+            steered=lambda: nullcontext(self.steering),
+            moves_in_flight=2,
+            now_ms=lambda: int(1000 * self.cluster.now_s),
+        )
+
+    def request(self) -> BrokerTask:
+        """Record the task."""
+        brokers = tuple(map(BrokerId, self.remove))
+        ms = int(1000 * self.cluster.now_s)
+        return self.files.add("simulated", Operation.REMOVE, brokers, "ada", ms)
+
+    def work(self, task: BrokerTask | None = None) -> BrokerTask:
+        """Request the task if there is none, and work on it in a new process."""
+        found = [t for t in self.files.all() if t.is_open]
+        return TaskRunner(task or (found[0] if found else self.request()), self.parts()).run()
+
+    @staticmethod
+    def _solve(snapshot: Snapshot, goals: Goals) -> Result:
+        return solve(snapshot, goals, WORK)
+
+
+@dataclass(slots=True)
+class KillSwitch:
+    """Kills the process at one change of the cluster or of a file, and at all later ones."""
+
+    change: int
+    """Number of the change, from 0."""
+    after: bool
+    """Right after the change; otherwise right before it."""
+    seen: int = 0
+
+    def on_call(self, _call: str, *, made: bool) -> None:
+        """Count a call of the cluster."""
+        if made == self.after:
+            self._hit()
+
+    def write(self, path: Path, document: Mapping[str, Any], *, private: bool = False) -> None:
+        """Count the write of a file."""
+        if not self.after:
+            self._hit()
+        write_document(path, document, private=private)
+        if self.after:
+            self._hit()
+
+    def _hit(self) -> None:
+        self.seen += 1
+        if self.seen > self.change:
+            raise Killed
+
+
+def killed_tasks(
+    folder: Path,
+    make: Callable[[Path], SimulatedTask],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    made: bool,
+) -> Iterator[SimulatedTask]:
+    """A task killed at its first change, at its second, ...; the last one is not killed.
+
+    `made`: right after the change, otherwise right before it.
+    """
+    for change in itertools.count():
+        at = make(folder / f"{change}")
+        at.folder.mkdir()
+        switch = KillSwitch(change, made)
+        at.faults.on_call = switch.on_call
+        with monkeypatch.context() as patched:
+            for module in (broker_marks, task_files):
+                patched.setattr(module, "write_document", switch.write)
+            try:
+                at.work()
+            except Killed:
+                pass
+            else:
+                assert change > LEAST_CHANGES
+                return
+        at.faults.on_call = Faults().on_call
+        yield at
