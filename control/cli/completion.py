@@ -97,6 +97,14 @@ def run_ids(context: typer.Context) -> Iterable[str]:
 
 
 @completing
+def task_ids(context: typer.Context) -> Iterable[str]:
+    """Tasks of the state folder."""
+    from control.tasks.task_files import TaskFiles
+
+    return (path.stem for path in TaskFiles(_settings(context).state_dir).paths())
+
+
+@completing
 def topic_names(context: typer.Context) -> Iterable[str]:
     """Topics of the typed snapshot; a live cluster is not asked while typing."""
     from model.snapshot.file import read_snapshot

@@ -42,6 +42,8 @@ SUMMARIES: Final = {
         "approve": "Approve a plan of run --auto that waits, or list what waits.",
         "apply": "Execute exactly this plan.",
         "rollback": "Restore the assignment from before a run.",
+        "broker": "Remove brokers, and keep new replicas away from brokers.",
+        "task": "List, show, resume and cancel what was requested of brokers.",
         "elect-leaders": "Elect preferred leaders where another replica leads.",
         "cleanup": "Restore settings that interrupted runs have left changed.",
     },
@@ -67,6 +69,18 @@ GROUPS: Final = {
     "policy": {
         "check": "Explain what the limits and triggers of a file allow. Exits with 2 if they "
         "can never act or have no bounds."
+    },
+    "broker": {
+        "remove": "Move all replicas off brokers, and keep new ones away. Killed at any point, "
+        "the same command continues.",
+        "exclude": "Put no new replicas on brokers; they keep what they have.",
+        "include": "Allow new replicas on brokers again.",
+    },
+    "task": {
+        "list": "List the tasks of this state folder.",
+        "show": "Show a task: its phases, plans and progress.",
+        "resume": "Continue a task that was interrupted or failed.",
+        "cancel": "Cancel a task; its run stops, and what has moved stays.",
     },
     "config": {"show": "Show every setting with its value and where it comes from."},
 }

@@ -58,6 +58,7 @@ output_file: Final = partial(output_option, metavar="FILE")
 common_file: Final = partial(common_option, metavar="FILE")
 
 run_argument: Final = partial(typer.Argument, metavar="RUN", autocompletion=completion.run_ids)
+task_argument: Final = partial(typer.Argument, metavar="TASK", autocompletion=completion.task_ids)
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file.")]
 
 # ---- the cluster

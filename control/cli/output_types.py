@@ -14,6 +14,8 @@ from pydantic import (
 
 from control.demo.report import DemoReport
 from control.loop.policy import Decision
+from control.tasks.broker_marks import BrokerMark
+from control.tasks.broker_task import Operation, PhaseChange, TaskPhase, TaskPlan, TaskProgress
 from model.cpu import figures_to_file
 from model.files import FileModel, rounded
 from model.goals.effort import Effort
@@ -752,6 +754,76 @@ class SimulateAnswer(Answer):
     policies: tuple[TrialAnswer, ...]
 
 
+# ---- tasks and marks of brokers
+
+
+class TaskAnswer(Answer):
+    """`task show` and every command that works on a task."""
+
+    task_id: str
+    cluster_id: str
+    operation: Operation
+    brokers: tuple[int, ...]
+    by: str
+    phase: TaskPhase
+    note: str
+    """Why the phase was entered."""
+    open: bool
+    """Whether it can be resumed or cancelled."""
+    worked_on: bool
+    """Whether a process of this machine works on it."""
+    phases: tuple[PhaseChange, ...]
+    """Oldest first."""
+    plans: tuple[TaskPlan, ...]
+    """Oldest first."""
+    progress: TaskProgress | None
+    """Of the run of the newest plan; None before it begins."""
+
+
+class TasksAnswer(Answer):
+    """`task list`."""
+
+    tasks: tuple[TaskAnswer, ...]
+    """Oldest first."""
+
+
+class BrokerPeakAnswer(Answer):
+    """The peak load of a broker during a run."""
+
+    broker: int
+    more_bytes: int
+    """Additional bytes on its disk, at most."""
+    free_bytes: int | None
+    """Free bytes beyond the reserve; None where the broker does not report them."""
+
+
+class RemovalAnswer(Answer):
+    """`broker remove --dry-run`."""
+
+    brokers: tuple[int, ...]
+    replicas: int
+    """Replicas on them."""
+    least_bytes: int | None
+    """No plan empties them with fewer bytes; None where sizes are unknown."""
+    bytes_to_copy: int | None
+    seconds: Figure
+    """Estimated duration of the run."""
+    moves_at_once: int
+    """Most moves in flight."""
+    waves: int
+    """Moves over `moves_at_once`, rounded up."""
+    peaks: tuple[BrokerPeakAnswer, ...]
+    plan: Plan
+    requests: tuple[str, ...]
+
+
+class MarksAnswer(Answer):
+    """`broker exclude`, `broker include`: all marks of the cluster afterwards."""
+
+    cluster_id: str
+    marks: tuple[BrokerMark, ...]
+
+
 ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "status-output": StatusAnswer,
     "topics-output": TopicsAnswer,
@@ -779,6 +851,10 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "approve-output": ApproveAnswer,
     "policy-output": PolicyAnswer,
     "simulate-output": SimulateAnswer,
+    "task-output": TaskAnswer,
+    "tasks-output": TasksAnswer,
+    "removal-output": RemovalAnswer,
+    "marks-output": MarksAnswer,
 }
 """By the name of the schema. `frontier` and `what-if` print what they write."""
 

@@ -46,17 +46,14 @@ def execute(
     """
     journal_dir = compose.journal_dir(settings)
     if options.dry_run:
-        estimate = _estimate(executor, settings, plan)
+        estimate = estimate_of(executor, settings, plan)
         in_order = plan.model_copy(update={"moves": estimate.order})
         requests = executor.dry_run(in_order, journal_dir)
         sys.stderr.write(f"plimsoll: {forecast_text(estimate)}")
         sys.stdout.write(requests_text(requests, output))
         return Exit.DONE
-    if not options.yes:
-        # Report what would stop the run before asking, not after.
-        executor.dry_run(plan, journal_dir)
-        if not _plan_confirmed(executor, settings, plan):
-            raise GuardrailRefused("not confirmed; nothing was changed")
+    if not options.yes and not plan_confirmed(executor, settings, plan):
+        raise GuardrailRefused("not confirmed; nothing was changed")
     with steered_by_signals() as steering:
         report = executor.execute(
             plan,
@@ -109,15 +106,19 @@ def print_report(report: RunReport, output: Form) -> int:
     return code
 
 
-def _estimate(executor: "Executor", settings: Settings, plan: Plan) -> "Forecast":
+def estimate_of(executor: "Executor", settings: Settings, plan: Plan) -> "Forecast":
+    """Estimate the run of a plan by the pace of earlier ones."""
     journal_dir, in_flight = compose.journal_dir(settings), EAGER.moves_in_flight
     return executor.forecast(plan, journal_dir, in_flight)
 
 
-def _plan_confirmed(executor: "Executor", settings: Settings, plan: Plan) -> bool:
+def plan_confirmed(executor: "Executor", settings: Settings, plan: Plan) -> bool:
+    """Check a plan against the cluster, show it, and ask; raises as the checks do."""
+    # Report what would stop the run before asking, not after.
+    executor.dry_run(plan, compose.journal_dir(settings))
     shown = plan_text(plan, f"plan of {printable(plan.cluster_id)}")
     if sys.stdin.isatty():
-        shown += "\n" + forecast_text(_estimate(executor, settings, plan))
+        shown += "\n" + forecast_text(estimate_of(executor, settings, plan))
     return confirmed(shown, plan.cluster_id, "execute this plan")
 
 

@@ -21,7 +21,10 @@ from tests.support.cli_shapes import GROUP, leaves
 from tests.support.control.loop_parts import MB, cluster
 from tests.support.paths import ROOT
 
-CHANGING = {"apply", "rollback", "cleanup", "elect-leaders", "elect", "run"}
+CHANGING = {
+    *("apply", "rollback", "cleanup", "elect-leaders", "elect", "run"),
+    *("remove", "resume"),
+}
 
 
 @pytest.fixture

@@ -1,0 +1,225 @@
+"""`plimsoll broker`: remove brokers, and keep new replicas away from them."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from control.cli.exit_codes import Exit
+from control.cli.options import Output
+from control.cli.output import Form
+
+if TYPE_CHECKING:
+    from control.cli.invocation import ExecutionOptions
+    from control.settings.settings import Settings
+    from control.tasks.broker_marks import BrokerMark
+    from control.tasks.broker_task import BrokerTask
+    from control.tasks.task_files import TaskFiles
+    from model.ids import BrokerId
+    from model.snapshot.snapshot import Broker, Snapshot
+
+MOST_REASON: Final = 200
+"""Characters of the reason of a mark."""
+
+Ids = Annotated[list[int] | None, typer.Argument(metavar="ID...", help="Broker ids.")]
+Racks = Annotated[
+    list[str] | None,
+    typer.Option("--rack", metavar="RACK", help="All live brokers of this rack. Repeatable."),
+]
+
+
+def remove(
+    ids: Ids = None,
+    *,
+    rack: Racks = None,
+    settings: "Settings",
+    execution: "ExecutionOptions",
+    output: Output = Form.TABLE,
+) -> int:
+    """Request the removal of brokers, or continue it, and work on it to its end."""
+    from control.cli.input_source import snapshot_of
+    from control.cli.invocation import Origin
+    from control.cli.plan_execution import refuse_read_only
+    from control.cli.task_work import print_line, refuse_unasked, work_on
+    from control.tasks.removal import brokers_of
+    from control.tasks.task_files import TaskFiles
+
+    refuse_read_only(
+        execution.allow_changes or execution.dry_run, "remove brokers, or --dry-run to see the plan"
+    )
+    files = TaskFiles(settings.state_dir)
+    files.all()
+    if not execution.dry_run:
+        refuse_unasked(execution)
+    snapshot = snapshot_of(settings, Origin())
+    brokers = tuple(brokers_of(snapshot.header.brokers, ids or (), rack or ()))
+    if execution.dry_run:
+        return _dry_run(settings, snapshot, brokers, output)
+    task, again = _requested(settings, files, snapshot, brokers)
+    print_line(f"{'continues' if again else 'recorded'} task {task.task_id}")
+    return work_on(settings, task, execution, output, snapshot)
+
+
+def _requested(
+    settings: "Settings", files: "TaskFiles", snapshot: "Snapshot", brokers: "tuple[BrokerId, ...]"
+) -> "tuple[BrokerTask, bool]":
+    """The open task of this request, or a new one; whether it is not new."""
+    from control.cli.console import operator
+    from control.cli.task_work import now_ms
+    from control.tasks.broker_task import Operation
+    from control.tasks.removal import drained, refuse_conflicts, refuse_removal
+
+    cluster_id = snapshot.header.cluster_id
+    tasks = files.of(cluster_id)
+    for task in tasks:
+        if task.is_open and (task.operation, task.brokers) == (Operation.REMOVE, brokers):
+            return task, True
+    refuse_conflicts(tasks, brokers)
+    refuse_removal(drained(snapshot, brokers), settings.goals, brokers)
+    task = files.add(cluster_id, Operation.REMOVE, brokers, operator(), now_ms())
+    return task, False
+
+
+def _dry_run(
+    settings: "Settings", snapshot: "Snapshot", brokers: "tuple[BrokerId, ...]", output: Form
+) -> int:
+    """Print the plan of a removal, its waves, peaks and duration."""
+    import contextlib
+    import math
+
+    from control import compose
+    from control.cli.output_types import BrokerPeakAnswer, RemovalAnswer
+    from control.cli.plan_execution import estimate_of
+    from control.cli.task_work import find_plan
+    from control.render.plan_text import forecast_text, plan_text
+    from control.render.task_text import removal_text
+    from control.render.text import json_text
+    from control.settings.auto_limits import EAGER
+    from control.tasks.task_runner import NoPlan, plan_removal
+    from model.plan.plan import PlanStatus
+
+    try:
+        found = plan_removal(
+            snapshot, brokers, settings.goals, lambda s, goals: find_plan(settings, s, goals)
+        )
+    except NoPlan as exc:
+        sys.stderr.write(f"plimsoll: {exc}\n")
+        return Exit.INFEASIBLE if exc.status is PlanStatus.INFEASIBLE else Exit.INCOMPLETE
+    with contextlib.closing(compose.executor(settings)) as executor:
+        estimate = estimate_of(executor, settings, found.plan)
+        in_order = found.plan.model_copy(update={"moves": estimate.order})
+        requests = executor.dry_run(in_order)
+    at_once = EAGER.moves_in_flight
+    answer = RemovalAnswer.of(
+        found.entry,
+        brokers=brokers,
+        seconds=estimate.seconds,
+        moves_at_once=at_once,
+        waves=math.ceil(len(found.plan.moves) / at_once),
+        peaks=[
+            BrokerPeakAnswer.of(
+                peak, broker=broker, free_bytes=_known(estimate.free_bytes.get(broker))
+            )
+            for broker, peak in estimate.peaks.items()
+        ],
+        plan=found.plan,
+        requests=requests,
+    )
+    if output is Form.JSON:
+        sys.stdout.write(json_text(answer))
+        return Exit.DONE
+    sys.stdout.write(removal_text(answer) + "\n")
+    sys.stdout.write(plan_text(found.plan, f"plan {found.plan.hash[:12]}") + "\n")
+    sys.stdout.write(forecast_text(estimate))
+    return Exit.DONE
+
+
+def _known(free: int | None) -> int | None:
+    return free if free and free > 0 else None
+
+
+# ---- marks
+
+
+def exclude(
+    ids: Ids = None,
+    *,
+    rack: Racks = None,
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Why; shown wherever the mark is.")
+    ] = "",
+    settings: "Settings",
+    output: Output = Form.TABLE,
+) -> int:
+    """Mark brokers as excluded in the state folder; nothing changes on the cluster."""
+    from control.cli.console import operator
+    from control.cli.task_work import now_ms
+    from control.tasks.broker_marks import BrokerMark, change_marks, marked
+    from control.tasks.removal import brokers_of, refuse_conflicts
+    from control.tasks.task_files import TaskFiles
+    from model.errors import ConfigError
+    from model.snapshot.snapshot import BrokerState
+
+    if len(reason) > MOST_REASON or (reason and not reason.isprintable()):
+        raise ConfigError(f"--reason takes at most {MOST_REASON} printable characters")
+    cluster_id, members = _members(settings)
+    brokers = brokers_of(members, ids or (), rack or ())
+    refuse_conflicts(TaskFiles(settings.state_dir).of(cluster_id), brokers)
+    at_ms, by = now_ms(), operator()
+    new = [
+        BrokerMark(
+            cluster_id=cluster_id,
+            broker=broker,
+            state=BrokerState.EXCLUDED,
+            at_ms=at_ms,
+            by=by,
+            reason=reason or "excluded",
+        )
+        for broker in brokers
+    ]
+    found = change_marks(settings.state_dir, lambda marks: marked(marks, new))
+    return _print_marks(cluster_id, found, output)
+
+
+def include(
+    ids: Ids = None, *, rack: Racks = None, settings: "Settings", output: Output = Form.TABLE
+) -> int:
+    """Remove the marks of brokers, also those that finished removals have left."""
+    from control.tasks.broker_marks import change_marks, read_marks, unmarked
+    from control.tasks.removal import brokers_of, refuse_conflicts
+    from control.tasks.task_files import TaskFiles
+    from model.ids import BrokerId
+    from model.snapshot.snapshot import Broker
+
+    cluster_id, members = _members(settings)
+    marks = {m.broker for m in read_marks(settings.state_dir) if m.cluster_id == cluster_id}
+    # A broker that was stopped for good can be included, too.
+    gone = [Broker(id=BrokerId(b)) for b in sorted(marks - {b.id for b in members})]
+    brokers = brokers_of([*members, *gone], ids or (), rack or ())
+    refuse_conflicts(TaskFiles(settings.state_dir).of(cluster_id), brokers)
+    found = change_marks(settings.state_dir, lambda marks: unmarked(marks, cluster_id, brokers))
+    return _print_marks(cluster_id, found, output)
+
+
+def _members(settings: "Settings") -> "tuple[str, list[Broker]]":
+    """The cluster's id, and its live brokers with their racks."""
+    import contextlib
+
+    from control import compose
+    from model.snapshot.snapshot import Broker
+
+    with contextlib.closing(compose.executor(settings)) as executor:
+        view = executor.cluster()
+    return view.cluster_id, [Broker(id=b, rack=view.racks.get(b)) for b in sorted(view.alive)]
+
+
+def _print_marks(cluster_id: str, marks: "Sequence[BrokerMark]", output: Form) -> int:
+    from control.cli.output_types import MarksAnswer
+    from control.render.task_text import marks_text
+    from control.render.text import answer_text
+
+    own = tuple(m for m in marks if m.cluster_id == cluster_id)
+    answer = MarksAnswer(cluster_id=cluster_id, marks=own)
+    sys.stdout.write(answer_text(answer, marks_text, output))
+    return Exit.DONE

@@ -1,0 +1,118 @@
+"""Working on a task from the command line: its parts, its end, and how it is printed."""
+
+import contextlib
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from control import compose
+from control.cli.console import operator
+from control.cli.exit_codes import Exit
+from control.cli.input_source import snapshot_of
+from control.cli.invocation import Origin
+from control.cli.narration import RunNarrator
+from control.cli.output import Form
+from control.cli.output_types import TaskAnswer
+from control.cli.plan_execution import plan_confirmed, steered_by_signals
+from control.cli.progress_line import PLAN, shown
+from control.render.task_text import task_text
+from control.render.text import answer_text
+from control.settings.auto_limits import EAGER
+from control.settings.settings import Settings
+from control.tasks.broker_task import BrokerTask, TaskPhase
+from control.tasks.task_files import TaskFiles
+from control.tasks.task_runner import NoPlan, TaskParts, TaskRunner, cancel
+from model.errors import GuardrailRefused
+from model.goals.goals import Goals
+from model.plan.plan import Plan, PlanStatus
+from model.snapshot.snapshot import Snapshot
+from solver.report.result import Result
+from solver.solve import solve
+
+if TYPE_CHECKING:
+    from control.cli.invocation import ExecutionOptions
+    from executor.executor import Executor
+
+
+def now_ms() -> int:
+    """Milliseconds since the epoch."""
+    return int(1000 * time.time())
+
+
+def refuse_unasked(options: "ExecutionOptions") -> None:
+    """Raise GuardrailRefused where a plan could not be approved: no terminal, and no `--yes`."""
+    if not options.yes and not sys.stdin.isatty():
+        raise GuardrailRefused("there is no terminal to confirm on; add --yes to execute the plans")
+
+
+def find_plan(settings: Settings, snapshot: Snapshot, goals: Goals) -> Result:
+    """Solve with the settings' limits; show the progress on a terminal."""
+    limits = settings.solve.limits
+    return shown(lambda observer: solve(snapshot, goals, limits, observer), kept=PLAN)
+
+
+def work_on(
+    settings: Settings,
+    task: BrokerTask,
+    options: "ExecutionOptions",
+    output: Form,
+    snapshot: Snapshot | None = None,
+) -> int:
+    """Work on a task to its end, and print it; the exit code.
+
+    snapshot: taken just now, for the first plan. Raises GuardrailRefused where its plan is not
+    confirmed, and as `TaskRunner.run` does.
+    """
+    files = TaskFiles(settings.state_dir)
+    with contextlib.closing(compose.executor(settings)) as executor:
+        parts = _parts(settings, executor, options)
+        try:
+            task = TaskRunner(task, parts, snapshot).run()
+        except NoPlan as exc:
+            sys.stderr.write(f"plimsoll: {exc}\n")
+            print_task(files, files.read(task.task_id), output)
+            infeasible = exc.status is PlanStatus.INFEASIBLE
+            return Exit.INFEASIBLE if infeasible else Exit.INCOMPLETE
+    if task.phase is TaskPhase.PLANNED:
+        cancel(files, task, operator(), now_ms(), "not confirmed")
+        raise GuardrailRefused("not confirmed; the task was cancelled")
+    print_task(files, task, output)
+    return Exit.DONE if task.phase is TaskPhase.DONE else Exit.INCOMPLETE
+
+
+def _parts(settings: Settings, executor: "Executor", options: "ExecutionOptions") -> TaskParts:
+    def approve(_task: BrokerTask, plan: Plan) -> str:
+        if options.yes or plan_confirmed(executor, settings, plan):
+            return operator()
+        return ""
+
+    return TaskParts(
+        files=TaskFiles(settings.state_dir),
+        executor=executor,
+        journal_dir=compose.journal_dir(settings),
+        observe=lambda: snapshot_of(settings, Origin()),
+        solve=lambda snapshot, goals: find_plan(settings, snapshot, goals),
+        goals=settings.goals,
+        approve=approve,
+        say=lambda sentence: print_line(sentence),
+        watch=RunNarrator(),
+        steered=steered_by_signals,
+        moves_in_flight=EAGER.moves_in_flight,
+        now_ms=now_ms,
+    )
+
+
+def print_line(sentence: str) -> None:
+    """Print a sentence on stderr."""
+    sys.stderr.write(f"plimsoll: {sentence}\n")
+
+
+def task_answer(files: TaskFiles, task: BrokerTask) -> TaskAnswer:
+    """A task as JSON has it."""
+    worked_on = task.is_open and files.is_worked_on(task.task_id)
+    return TaskAnswer.of(task, open=task.is_open, worked_on=worked_on)
+
+
+def print_task(files: TaskFiles, task: BrokerTask, output: Form) -> None:
+    """Print a task on stdout."""
+    sys.stdout.write(answer_text(task_answer(files, task), task_text, output))

@@ -1,0 +1,86 @@
+"""Tasks and marks of brokers as people read them."""
+
+from collections.abc import Iterable, Sequence
+
+from control.cli.output_types import MarksAnswer, RemovalAnswer, TaskAnswer, TasksAnswer
+from control.render.text import table, time_text
+from control.tasks.broker_task import TaskPlan, TaskProgress, brokers_text
+from control.tasks.removal import bound_text
+from model.units import bytes_text, count_text, seconds_text
+
+
+def task_text(task: TaskAnswer) -> str:
+    """A task with its phases, plans and progress."""
+    lines = [f"task {task.task_id}: {task.operation} {brokers_text(task.brokers)}, {_state(task)}"]
+    rows = [[time_text(p.at_ms), p.phase, p.note] for p in task.phases]
+    text = "\n".join(lines) + "\n\n" + table(["time", "phase", "note"], rows)
+    if task.plans:
+        text += "\n" + _plans(task.plans)
+    if task.progress is not None and task.open:
+        text += "\n" + progress_text(task.progress) + "\n"
+    return text
+
+
+def tasks_text(answer: TasksAnswer) -> str:
+    """All tasks in a table."""
+    rows = [
+        [
+            t.task_id,
+            t.operation,
+            ",".join(map(str, t.brokers)),
+            _state(t),
+            time_text(t.phases[-1].at_ms),
+            "-" if t.progress is None or not t.open else progress_text(t.progress),
+        ]
+        for t in answer.tasks
+    ]
+    return table(["task", "operation", "brokers", "phase", "since", "progress"], rows)
+
+
+def progress_text(progress: TaskProgress) -> str:
+    """`12 of 100 moves, 240 MB of 2.0 GB, about 30 s left`."""
+    moves = f"{progress.moves_done:,} of {count_text(progress.moves, 'move')}"
+    size = bytes_text(progress.bytes_copied)
+    if progress.bytes_to_copy is not None:
+        size += f" of {bytes_text(progress.bytes_to_copy)}"
+    left = progress.seconds_left
+    return f"{moves}, {size}" + (f", about {seconds_text(left)} left" if left is not None else "")
+
+
+def removal_text(answer: RemovalAnswer) -> str:
+    """The size of a removal, before its plan: replicas, bytes, waves."""
+    moves = count_text(len(answer.plan.moves), "move")
+    waves = count_text(answer.waves, "wave")
+    lines = [
+        f"remove {brokers_text(answer.brokers)}: {count_text(answer.replicas, 'replica')}, "
+        f"{bytes_text(answer.bytes_to_copy)} to copy, {moves} in {waves} of at most "
+        f"{answer.moves_at_once}",
+        bound_text(answer.bytes_to_copy, answer.least_bytes, answer.brokers),
+    ]
+    return "".join(f"{line}\n" for line in lines if line)
+
+
+def marks_text(answer: MarksAnswer) -> str:
+    """The marks of a cluster's brokers, one per line."""
+    if not answer.marks:
+        return "all brokers may take new replicas\n"
+    rows = [[str(m.broker), m.state, time_text(m.at_ms), m.by, m.reason] for m in answer.marks]
+    return table(["broker", "state", "since", "by", "reason"], rows)
+
+
+def _state(task: TaskAnswer) -> str:
+    return f"{task.phase}, in progress" if task.worked_on else str(task.phase)
+
+
+def _plans(plans: Sequence[TaskPlan]) -> str:
+    return table(["plan", "moves", "to copy", "approved", "state"], list(_plan_rows(plans)))
+
+
+def _plan_rows(plans: Iterable[TaskPlan]) -> Iterable[list[str]]:
+    for plan in plans:
+        approved = "-"
+        if plan.approved_at_ms is not None:
+            approved = f"{time_text(plan.approved_at_ms)} by {plan.approved_by}"
+        waiting = "waits for approval" if plan.approved_at_ms is None else "open"
+        size = "unknown" if plan.bytes_to_copy is None else bytes_text(plan.bytes_to_copy)
+        yield [plan.plan_hash[:12], f"{plan.moves:,}", size, approved, plan.closed or waiting]

@@ -1,0 +1,204 @@
+"""`plimsoll task` and `plimsoll broker` on a simulated cluster, and without one."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from control import compose
+from control.cli import input_source, task_work
+from control.cli.main import app
+from control.tasks.broker_task import TaskPhase
+from executor.executor import Executor
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
+from model.ids import BrokerId
+from model.snapshot.snapshot import BrokerState
+from tests.support import cli_offline
+from tests.support.control.simulated_tasks import SimulatedTask
+
+PLACES = [(4, 1), (1, 4), (2, 3), (4, 2), (3, 4)]
+CHANGING = ("--allow-changes", "--yes")
+
+
+@pytest.fixture
+def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimulatedTask:
+    """A cluster that commands reach instead of a real one."""
+    cli_offline.enter(monkeypatch, tmp_path)
+    monkeypatch.setenv("PLIMSOLL_BOOTSTRAP_SERVER", "127.0.0.1:1")
+    (tmp_path / "state").mkdir()
+    found = SimulatedTask(folder=tmp_path / "state", places=PLACES)
+
+    def executor(_settings: object) -> Executor:
+        admin = SimulatedAdmin(found.cluster, found.faults)
+        return Executor(admin, timing=found.cluster.timing)
+
+    def snapshot_of(_settings: object, _origin: object) -> object:
+        return found.snapshot()
+
+    monkeypatch.setattr(compose, "executor", executor)
+    monkeypatch.setattr(input_source, "snapshot_of", snapshot_of)
+    monkeypatch.setattr(task_work, "snapshot_of", snapshot_of)
+    return found
+
+
+def plimsoll(*arguments: str, code: int = 0) -> Result:
+    run = CliRunner().invoke(app, list(arguments))
+    assert run.exit_code == code, run.output
+    return run
+
+
+def answer(*arguments: str, code: int = 0) -> Any:
+    return json.loads(plimsoll(*arguments, "-o", "json", code=code).stdout)
+
+
+def test_a_broker_is_removed_by_one_command(at: SimulatedTask) -> None:
+    done = answer("broker", "remove", "4", *CHANGING)
+    assert (done["phase"], done["open"], done["brokers"]) == ("done", False, [4])
+    assert done["plans"][0]["bytes_to_copy"] == done["plans"][0]["least_bytes"]
+    assert 4 not in at.held
+    text = plimsoll("task", "show").stdout
+    assert "remove broker 4, done" in text
+    assert "no plan empties broker 4 with fewer bytes" in text
+
+
+def test_a_dry_run_shows_the_plan_and_stores_nothing(at: SimulatedTask) -> None:
+    found = answer("broker", "remove", "4", "--dry-run")
+    assert found["replicas"] == len(found["plan"]["moves"]) == 4
+    assert found["waves"] == 1
+    assert found["seconds"] > 0
+    assert len(found["requests"]) >= 4
+    assert [p["broker"] for p in found["peaks"] if p["more_bytes"]]
+    assert not at.files.paths()
+    assert at.states == {}
+    assert "wave of at most 50" in plimsoll("broker", "remove", "4", "--dry-run").stdout
+
+
+def test_a_stopped_removal_is_listed_and_resumed(at: SimulatedTask) -> None:
+    at.faults.denied.add("reassign")
+    failed = plimsoll("broker", "remove", "4", *CHANGING, code=5)
+    (task,) = answer("task", "list")["tasks"]
+    assert task["phase"] == "failed"
+    assert task["note"] in failed.stderr
+    assert "failed" in plimsoll("task", "list").stdout
+    at.faults.denied.clear()
+    assert answer("task", "resume", *CHANGING)["phase"] == "done"
+    assert answer("task", "list") == {"tasks": []}
+    assert len(answer("task", "list", "--all")["tasks"]) == 1
+    over = plimsoll("task", "resume", task["task_id"], *CHANGING, code=2).stderr
+    assert "is done; nothing is left to resume" in over
+
+
+def test_the_same_command_continues_an_open_task(at: SimulatedTask) -> None:
+    task = at.request()
+    run = plimsoll("broker", "remove", "4", *CHANGING)
+    assert f"continues task {task.task_id}" in run.stderr
+    assert len(at.files.all()) == 1
+    assert 4 not in at.held
+
+
+def test_a_cancelled_task_lets_the_broker_take_replicas_again(at: SimulatedTask) -> None:
+    at.approve = lambda _task, _plan: ""
+    assert at.work().phase is TaskPhase.PLANNED
+    assert at.states == {4: BrokerState.EXCLUDED}
+    ended = answer("task", "cancel", "remove-4", "--reason", "not today")
+    assert ended["phase"] == "cancelled"
+    assert ended["note"].endswith(": not today")
+    assert at.states == {}
+    again = plimsoll("task", "cancel", "remove-4", code=2).stderr
+    assert "is cancelled; nothing is left to cancel" in again
+
+
+def test_brokers_are_excluded_and_included(at: SimulatedTask) -> None:
+    (mark,) = answer("broker", "exclude", "2", "--reason", "old disks")["marks"]
+    assert (mark["broker"], mark["state"], mark["reason"]) == (2, "excluded", "old disks")
+    assert at.states == {2: BrokerState.EXCLUDED}
+    plimsoll("broker", "remove", "4", *CHANGING)
+    assert at.held[2] == 2
+    assert "old disks" in plimsoll("broker", "exclude", "--rack", "c").stdout
+    assert plimsoll("broker", "include", "2", "3", "4").stdout == (
+        "all brokers may take new replicas\n"
+    )
+    assert at.states == {}
+
+
+def test_a_broker_that_is_gone_can_be_included(at: SimulatedTask) -> None:
+    plimsoll("broker", "remove", "4", *CHANGING)
+    at.cluster.kill(BrokerId(4))
+    plimsoll("broker", "include", "4")
+    assert at.states == {}
+    unknown = plimsoll("broker", "include", "9", code=2).stderr
+    assert "there is no broker 9; known: 1, 2, 3" in unknown
+
+
+def test_marks_of_an_open_task_are_its_own(at: SimulatedTask) -> None:
+    task = at.request()
+    for command in ("exclude", "include"):
+        refused = plimsoll("broker", command, "4", code=5).stderr
+        assert f"plimsoll task cancel {task.task_id}" in refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("broker", "remove", "4"), 5, "plimsoll is read-only; add --allow-changes"),
+        (("broker", "remove", "4", "--allow-changes"), 5, "add --yes to execute the plans"),
+        (("broker", "remove", *CHANGING), 2, "no broker is named; give ids or --rack RACK"),
+        (("broker", "remove", "9", *CHANGING), 2, "there is no broker 9; known: 1, 2, 3, 4"),
+        (("broker", "remove", "four", *CHANGING), 2, "valid integer"),
+        (("broker", "remove", "1", "2", "3", "4", *CHANGING), 5, "no other broker may take"),
+        (("broker", "remove", "2", "3", "4", *CHANGING), 5, "only 1 broker"),
+        (("broker", "remove", "--rack", "z", *CHANGING), 2, "rack 'z' does not exist"),
+        (("broker", "exclude", "4", "--reason", "a\nb"), 2, "printable characters"),
+        (("task", "resume", *CHANGING), 2, "no task is open in"),
+        (("task", "resume", "--dry-run"), 2, "task resume has no --dry-run"),
+        (("task", "show", "nothing"), 2, "has no task 'nothing'; there is none"),
+        (("task", "cancel"), 2, "no task is open in"),
+    ],
+)
+def test_requests_that_cannot_be_met_change_nothing(
+    at: SimulatedTask, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    assert words in " ".join(plimsoll(*arguments, code=code).stderr.split())
+    assert not at.files.paths()
+    assert at.states == {}
+    assert at.held[4] == 4
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (lambda text: text[:40], "is not a plimsoll.task file"),
+        (lambda text: text.replace('"1.0"', '"9.0"'), "use a newer plimsoll"),
+        (lambda text: text.replace("[4]", "[3]"), "is damaged or was edited"),
+    ],
+    ids=["torn", "newer", "edited"],
+)
+def test_a_task_file_that_cannot_be_trusted_stops_every_command(
+    at: SimulatedTask, harm: Callable[[str], str], words: str
+) -> None:
+    path = at.files.path(at.request().task_id)
+    path.write_text(harm(path.read_text()))
+    for command in (
+        ("broker", "remove", "4", *CHANGING),
+        ("broker", "remove", "3", *CHANGING),
+        ("task", "resume", *CHANGING),
+        ("task", "list"),
+        ("task", "cancel"),
+    ):
+        shown = plimsoll(*command, code=2).stderr
+        assert words in shown
+        assert str(path) in shown
+    assert at.held[4] == 4
+
+
+def test_a_task_of_another_cluster_is_refused(at: SimulatedTask) -> None:
+    at.request()
+    at.cluster.cluster_id = "another"
+    refused = plimsoll("task", "resume", *CHANGING, code=2).stderr
+    assert "is about the cluster simulated, and this is another" in refused
+    assert at.held[4] == 4
+    # It does not stand in the way of a task of this cluster.
+    assert answer("broker", "remove", "4", *CHANGING)["phase"] == "done"
