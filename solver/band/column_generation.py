@@ -1,6 +1,7 @@
 """The linear program of the tolerance band, solved by column generation."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,6 +39,23 @@ WORK_OF_PRICE: Final = 3e-9
 """Work units for pricing one row on one broker in one dimension; measured."""
 WORK_OF_COLUMN: Final = 3e-5
 """Work units for adding a column; measured."""
+
+
+EARLY_WORK: Final = 1.0
+"""Work units before the first early plan: smaller clusters have theirs by then."""
+EARLY_EXCESS_WORK: Final = 4.0
+"""The same while the program leaves excess: its placements are far from a plan then."""
+EARLY_GROWTH: Final = 2.0
+"""Factor on the work between two early plans."""
+EARLY_GAIN: Final = 0.05
+"""An early plan is sought where the program is below the incumbent by this share of F."""
+
+PlanEarly = Callable[[Floats, Ints], None]
+"""Looks for a plan at (B, K) prices, from (n, M) brokers, before the bound is proved."""
+
+
+def _plan_nothing(_prices: Floats, _start: Ints) -> None:
+    pass
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,12 +99,17 @@ class ColumnGeneration:
         self._row: list[Ints] = []
         self._at: list[Ints] = []
         self._known: set[tuple[int, bytes]] = set()
+        self._early_at = EARLY_WORK
+        """Work units of column generation at which the next early plan is due."""
+        self._early_work = 0.0
+        """Work units of early plans."""
 
-    def run(self) -> GeneratedColumns:
+    def run(self, plan_early: PlanEarly = _plan_nothing) -> GeneratedColumns:
         """Generate columns until nothing is gained, or until its share of the work is done.
 
         That share is `SHARE`; the work is charged. Proves the bound in the search. Every row
-        needs an allowed placement: `BandDual.value` must be finite.
+        needs an allowed placement: `BandDual.value` must be finite. `plan_early` is called on
+        large clusters, where this takes long.
         """
         search, dual = self._search, self._dual
         prices = self._first_prices()
@@ -110,6 +133,7 @@ class ColumnGeneration:
             if solution is None:
                 break
             best.excess = solution.excess
+            self._plan(solution, plan_early)
             if search.stops() or search.work_left <= enough:
                 break
             value = solution.objective - dual.refund
@@ -129,6 +153,17 @@ class ColumnGeneration:
             nothing = np.zeros(best.prices.shape)
             search.prove_by_prices(dual.value(nothing), prices_in_file(search.problem, nothing))
         return best
+
+    def _plan(self, solution: LinearSolution, plan_early: PlanEarly) -> None:
+        """Look for a plan before the bound is proved, if one is due."""
+        search = self._search
+        own = search.work - self._early_work
+        ready = own >= EARLY_EXCESS_WORK or solution.excess <= LEAST_REDUCED_COST
+        value = solution.objective - self._dual.refund
+        if own >= self._early_at and ready and value < (1 - EARLY_GAIN) * search.objective:
+            self._early_at = EARLY_GROWTH * own
+            plan_early(self._prices(solution), self._rounded())
+            self._early_work = search.work - own
 
     def _try(self, best: GeneratedColumns, prices: Floats) -> None:
         c = self._dual.columns

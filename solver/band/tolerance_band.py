@@ -3,11 +3,12 @@
 import logging
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 
-from model.snapshot.snapshot import Floats
+from model.snapshot.snapshot import Floats, Ints
 from solver.band.annealing import EVEN_SHARE, BandAnnealing
 from solver.band.candidates import BandCandidates
 from solver.band.column_generation import ColumnGeneration, GeneratedColumns
@@ -33,6 +34,9 @@ MODEL_SHARE: Final = 0.3
 
 WORK_OF_CANDIDATE: Final = 1e-7
 """Work units for the reduced costs of one pair of row and broker; measured."""
+
+EARLY_LEAST_WORK: Final = 10.0
+"""Smallest search budget with early plans: they take some 2 work units each."""
 
 LEAST_TURN: Final = 1e-3
 """Share of the search budget below which a turn has nothing left to try."""
@@ -69,17 +73,31 @@ def solve_by_prices(search: Search) -> None:
         # Some row has no allowed placement.
         search.infeasible = True
         return
-    generated = ColumnGeneration(search, dual).run()
+    generated = ColumnGeneration(search, dual).run(partial(_plan_early, search, dual))
     lift = _find_lift(dual, generated.prices)
     search.prove(lift.of(generated.bound))
     log.info("band: no plan is under %.6g, work %.3g", search.bound, search.work)
     if search.proved or search.over():
         return
-    candidates = BandCandidates(dual, generated.prices)
-    search.work += WORK_OF_CANDIDATE * search.problem.home.size
+    candidates = _candidates(search, dual, generated.prices)
     rounds = _Rounds(search, generated, lift, candidates)
     rounds.run()
     rounds.even_out()
+
+
+def _plan_early(search: Search, dual: BandDual, prices: Floats, start: Ints) -> None:
+    """Anneal from (n, M) brokers at (B, K) prices that prove nothing yet."""
+    if search.limits.work < EARLY_LEAST_WORK:
+        return
+    candidates = _candidates(search, dual, prices)
+    BandAnnealing(search, dual, prices, start).run(
+        candidates, REACHES[1] * search.problem.costs.move
+    )
+
+
+def _candidates(search: Search, dual: BandDual, prices: Floats) -> BandCandidates:
+    search.work += WORK_OF_CANDIDATE * search.problem.home.size
+    return BandCandidates(dual, prices)
 
 
 def _even_out(search: Search) -> None:
