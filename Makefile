@@ -106,6 +106,7 @@ bench-sweep: $(VENV)/dev.stamp ## measure sweeps on a standalone Spark cluster, 
 
 bench-peers: $(VENV)/dev.stamp ## measure the planner beside other balancers
 	$(BIN)/python -P -m benchmarks.cruise
+	$(BIN)/python -P -m benchmarks.equal_quality
 	$(BIN)/python -P -m benchmarks.peers
 
 bench-pipeline: $(VENV)/dev.stamp ## measure decoders, and the history's statistics beside polars and DuckDB
