@@ -16,8 +16,9 @@ from executor.client.kafka_admin import KafkaAdmin
 from executor.executor import connect
 from lab.load.load_generator import Load, LoadOrder
 from lab.local_cluster.local_cluster import LocalCluster
-from model.goals.goals import Goal, Goals, SolveLimits
+from model.goals.goals import Goal, Goals, MinLeaders, SolveLimits
 from model.ids import BrokerId
+from model.names import Names
 from model.plan.plan import Plan, write_plan
 from model.snapshot.snapshot import BrokerState, Resource, Snapshot, StorageKind
 from solver.solve import solve
@@ -37,7 +38,11 @@ TIERED = {
     "local.retention.ms": "-2",
     "file.delete.delay.ms": "200",
 }
-GOALS = Goals(balance=(Goal(resource=Resource.NET_IN, floor=0.0),))
+GOALS = Goals(
+    balance=(Goal(resource=Resource.NET_IN, floor=0.0),),
+    # So that partitions of both topics move, whatever the sizes measured.
+    min_leaders=(MinLeaders(topics=Names(exact=tuple(BEFORE))),),
+)
 WINDOW_S = 5.0
 CORDONED = BrokerId(3)
 
@@ -77,7 +82,7 @@ def observed(cluster: LocalCluster, folder: Path) -> Snapshot:
 
 
 def planned(snapshot: Snapshot) -> Plan:
-    """A plan that moves partitions of both topics."""
+    """A plan that moves partitions of both topics, which different parts execute."""
     plan = solve(snapshot, GOALS, SolveLimits(work=1.0)).best
     assert plan is not None
     assert {move.topic for move in plan.moves} == set(BEFORE)
