@@ -87,11 +87,24 @@ def states_of(marks: Iterable[BrokerMark], cluster_id: str) -> dict[BrokerId, Br
 def with_states(
     brokers: Iterable[Broker], states: Mapping[BrokerId, BrokerState]
 ) -> tuple[Broker, ...]:
-    """Give brokers that would take new load these states; others keep their own."""
+    """Give brokers these states; a broker keeps its own where that forbids more."""
     return tuple(
-        b.model_copy(update={"state": states[b.id]}) if b.id in states and b.state in TAKING else b
+        b.model_copy(update={"state": states[b.id]})
+        if b.id in states and _binds(states[b.id], b.state)
+        else b
         for b in brokers
     )
+
+
+def _binds(mark: BrokerState, own: BrokerState) -> bool:
+    """Whether a mark forbids more than a broker's own state.
+
+    A cordoned or slow broker keeps what it has, a draining one does not: operators may cordon a
+    broker before they remove it.
+    """
+    if own in TAKING:
+        return True
+    return mark is BrokerState.DRAINING and own is not BrokerState.DEAD
 
 
 def with_marks(snapshot: Snapshot, marks: Iterable[BrokerMark]) -> Snapshot:

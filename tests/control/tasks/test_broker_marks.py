@@ -59,6 +59,28 @@ def test_marks_bind_live_brokers_of_their_cluster() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("own", "set_to", "wanted"),
+    [
+        ("cordoned", "draining", "draining"),
+        ("slow", "draining", "draining"),
+        ("excluded", "draining", "draining"),
+        ("cordoned", "excluded", "cordoned"),
+        ("slow", "excluded", "slow"),
+        ("draining", "excluded", "draining"),
+        ("dead", "draining", "dead"),
+    ],
+)
+def test_of_mark_and_own_state_the_one_that_forbids_more_holds(
+    own: str, set_to: str, wanted: str
+) -> None:
+    """An operator may have cordoned a broker before it is removed."""
+    members = clusters.brokers(4, states={3: BrokerState(own)})
+    state = clusters.snapshot(members, [(1, 2)])
+    found = with_marks(state, [mark(3, state=BrokerState(set_to))])
+    assert found.broker[BrokerId(3)].state is BrokerState(wanted)
+
+
 def test_marks_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert read_marks(tmp_path) == ()
     change_marks(tmp_path, lambda marks: marked(marks, [mark(4)]))
