@@ -52,10 +52,6 @@ class CommandLine(Over[str]):
                 compact=True,
             )
 
-    def on_mount(self) -> None:
-        # Otherwise each step of its layout would be painted, with the screen below.
-        self.app.delay_update()
-
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         self.query_one("#names", Static).update(self._offered(event.value))

@@ -20,10 +20,6 @@ UNREAD: Final = "▼ more below: page down"
 class Dialog(Covered[None]):
     """A dialog with the buttons `yes` and `no` and the message line `refused`."""
 
-    def on_mount(self) -> None:
-        # Otherwise each step of its layout would be painted, with the screen below.
-        self.app.delay_update()
-
     def on_button_pressed(self, event: Button.Pressed) -> None:
         if event.button.id == "no":
             self.dismiss()

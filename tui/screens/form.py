@@ -36,6 +36,8 @@ class FormScreen(Dialog):
         self._title, self._lines, self._done = title, lines, done
         self._check, self._submit = check, submit
         self._sent = False
+        self._fields: list[Input] = []
+        self._checked: Typed = {}
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog form", can_focus=False):
@@ -45,10 +47,8 @@ class FormScreen(Dialog):
             with Horizontal(classes="lines"):
                 yield Static(labels, classes="labels", markup=False)
                 with Vertical():
-                    for line in self._lines:
-                        yield Input(
-                            line.text, line.hint, name=line.key, select_on_focus=False, compact=True
-                        )
+                    self._fields = [_field(line) for line in self._lines]
+                    yield from self._fields
             yield Static(id="refused", markup=False)
             with Horizontal(classes="buttons"):
                 yield Button("Cancel", id="no")
@@ -57,12 +57,16 @@ class FormScreen(Dialog):
     @property
     def typed(self) -> Typed:
         """The text of each input."""
-        return {str(field.name): field.value for field in self.query(Input)}
+        return {str(field.name): field.value for field in self._fields}
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
+        # Each field reports its text once more when the form opens.
+        if (typed := self.typed) == self._checked:
+            return
+        self._checked = typed
         try:
-            self._check(self.typed)
+            self._check(typed)
         except PlimsollError as exc:
             self.say(str(exc))
         else:
@@ -89,3 +93,7 @@ class FormScreen(Dialog):
         line, dialog = self.query_one("#refused", Static), self.query_one(".dialog")
         if not dialog.region.contains_region(line.region):
             self.app.notify(str(line.content), severity="error", markup=False)
+
+
+def _field(line: FormLine) -> Input:
+    return Input(line.text, line.hint, name=line.key, select_on_focus=False, compact=True)

@@ -38,10 +38,6 @@ class ReasonScreen(Over[None]):
         super().__init__()
         self._move, self._shown = move, shown
 
-    def on_mount(self) -> None:
-        # Otherwise each step of its layout would be painted, with the screen below.
-        self.app.delay_update()
-
     def compose(self) -> ComposeResult:
         move, shown = self._move, self._shown
         title = shown.title(str(move.id)) if shown is not None else str(move.id)
