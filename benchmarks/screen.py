@@ -201,9 +201,9 @@ SECTIONS: Final[dict[str, Section]] = {
         "pressed by Textual's pilot, and timed until its last paint. Those over "
         f"{screen_keys.SLOW_MS:.0f} ms are pressed again, and the median counts. "
         "Asked: 100 ms. What takes longer makes widgets, each of which Textual styles, "
-        "lays out and mounts: its own palette (`ctrl+p`), forms (`g`, `w`, `e`), and a "
-        "screen that is opened for the first time. Little CPU beside a long time: a "
-        "notice that an earlier key brought went just then, and was painted over. The "
+        "lays out and mounts: its own palette (`ctrl+p`) and forms (`g`, `w`, `e`). "
+        "Screens are built before the first visit, as `plimsoll` does. Little CPU beside a "
+        "long time: a notice that an earlier key brought went just then, and was painted over. The "
         "estimate behind `A` is made beforehand: on the screen it follows the dialog.",
         keys,
     ),

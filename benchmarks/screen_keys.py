@@ -66,7 +66,7 @@ SCENES: Final = (
     Scene(name="plan, a move", keys=("2", "enter")),
     Scene(name="plan, goals", keys=("2", "g"), typed=("1",)),
     Scene(name="plan, what-if", keys=("2", "w"), typed=("1",)),
-    Scene(name="plan, approval", keys=("2", "A", "tab"), typed=("b",)),
+    Scene(name="plan, approval", keys=("2", "A"), typed=("b",)),
     Scene(name="plan, solving", keys=("2",), view="solving"),
     Scene(name="run", keys=("3",), view="running"),
     Scene(name="run, throttle", keys=("3", "T"), view="running", typed=("1",)),
@@ -79,7 +79,7 @@ SCENES: Final = (
     Scene(name="topics, partitions, filter", keys=("4", "enter", "slash"), typed=("1",)),
     Scene(name="history", keys=("5",)),
     Scene(name="history, replay", keys=("5", "enter")),
-    Scene(name="history, roll back", keys=("5", "B", "tab"), typed=("b",)),
+    Scene(name="history, roll back", keys=("5", "B"), typed=("b",)),
     Scene(name="log", keys=("6",)),
     Scene(name="log, filter", keys=("6", "slash"), typed=("9",)),
 )
@@ -202,11 +202,12 @@ def _keys(app: WatchedApp) -> Iterator[tuple[str, str]]:
 
 
 async def first_visits(view: LoopView) -> list[Press]:
-    """Each screen, opened for the first time."""
+    """Each screen, opened for the first time once all have been built."""
     loop = CannedLoop(view)
-    app = WatchedApp(loop, user="ann", clock=loop.clock, terminal_gone=lambda: False)
+    app = WatchedApp(loop, user="ann", clock=loop.clock, terminal_gone=lambda: False, ahead_s=0.01)
     async with app.run_test(size=SIZE) as pilot:
         hand = Hand(app, pilot)
+        await hand.settle()
         await hand.settle()
         gc.collect()
         gc.freeze()

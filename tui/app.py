@@ -14,6 +14,7 @@ from textual.app import SystemCommand
 from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.driver import Driver
+from textual.events import ScreenSuspend
 from textual.screen import Screen
 
 from control.cli.console import in_browser, operator
@@ -55,6 +56,10 @@ ABORT_TEXT = (
     "In-flight moves are cancelled and reverted where the platform supports it. "
     "Completed moves stay as they are."
 )
+AHEAD_S = 1.0
+"""How long after the first picture the other screens are built."""
+BETWEEN_S = 0.2
+"""Between two of them, so that keys are answered in the meantime."""
 ALLOWED_WHEN_TOO_SMALL = ("quit", "no", "close")
 """Actions that keys still trigger on a terminal too small to read."""
 
@@ -120,8 +125,14 @@ class PlimsollApp(Host):
         clock: Callable[[], float] = time.time,
         terminal_gone: Callable[[], bool] = vanished,
         driver: type[Driver] | None = None,
+        ahead_s: float | None = None,
     ) -> None:
+        """Show the loop.
+
+        ahead_s: when to build the screens not visited yet; None for never.
+        """
         super().__init__(engine.settings, driver)
+        self._ahead_s = ahead_s
         self.ended_by: signal.Signals | None = None
         """The signal that ended the app, if any."""
         self._runs = RunActions(self, engine, user)
@@ -145,6 +156,17 @@ class PlimsollApp(Host):
         self._engine.subscribe(self._receive)
         self._renew(self._engine.view)
         self.set_interval(1.0, self._tick)
+        if self._ahead_s is not None:
+            self.set_timer(self._ahead_s, self._build_ahead)
+
+    @work(group="ahead")
+    async def _build_ahead(self) -> None:
+        """Build all screens: with its first visit, one takes twice as long to be shown."""
+        for mode in self.MODES:
+            if mode not in self._screen_stacks:
+                await self._init_mode(mode)
+                self._screen_stacks[mode][0].post_message(ScreenSuspend())
+                await asyncio.sleep(BETWEEN_S)
 
     def _receive(self, view: LoopView) -> None:
         """Take a view from a thread of the loop, possibly after the app has ended."""
@@ -455,7 +477,7 @@ def run(loop: "Loop") -> None:
     ascii_only = loop.settings.screen.ascii or wants_ascii(os.environ)
     letters = AsciiDriver if ascii_only else TerminalDriver
     driver = None if in_browser() else letters
-    app = PlimsollApp(loop, user=operator(), clock=loop.clock, driver=driver)
+    app = PlimsollApp(loop, user=operator(), clock=loop.clock, driver=driver, ahead_s=AHEAD_S)
     # A full collection walks everything imported: for a tenth of a second no key would be answered.
     gc.freeze()
     asyncio.run(_shown(app))

@@ -101,6 +101,7 @@ async def stage(
     running: bool = False,
     theme: str = "textual-dark",
     keys: dict[str, str] | None = None,
+    ahead_s: float | None = None,
 ) -> AsyncIterator[Stage]:
     """The app with this view."""
     looks = ScreenSettings(theme=theme)
@@ -111,6 +112,7 @@ async def stage(
         user=USER,
         clock=lambda: stages[0].clock_s if stages else AT_MS / 1000,
         terminal_gone=lambda: bool(stages) and stages[0].terminal_gone,
+        ahead_s=ahead_s,
     )
     app.animation_level = "none"
     async with app.run_test(size=size) as pilot:

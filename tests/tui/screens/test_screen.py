@@ -28,6 +28,7 @@ from tests.support.tui.loop_views import (
 )
 from tui.events import ViewArrived
 from tui.screens.approve import ApproveScreen
+from tui.screens.form import FormScreen
 from tui.screens.reason import ReasonScreen
 from tui.widgets.help_panel import HelpPanel
 from tui.widgets.keyed_table import KeyedTable
@@ -308,3 +309,34 @@ async def test_a_burst_of_views_ends_with_the_last_one() -> None:
             on.loop.show(view)
         await on.settle()
         assert "BALANCED" in on.header
+
+
+async def test_screens_are_built_before_they_are_visited() -> None:
+    async with stage(plan_ready(), size=(120, 40), ahead_s=0.01) as on:
+        for _ in range(600):
+            if set(on.app._screen_stacks) == set(on.app.MODES):
+                break
+            await on.pilot.pause(0.05)
+        built = on.app._screen_stacks["topics"][0]
+        assert on.app.current_mode == "overview"
+        assert on.app.screen.focused is on.app.screen.query_one("#brokers")
+        await on.press("4")
+        assert on.app.screen is built
+        assert on.table("#topics")
+        await on.press("2")
+        assert "PLAN READY" in on.header
+
+
+async def test_a_form_checks_a_text_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        await on.press("2", "w")
+        form = on.app.screen
+        assert isinstance(form, FormScreen)
+        checked: list[object] = []
+        monkeypatch.setattr(form, "_check", checked.append)
+        await on.press("7")
+        field = form.focused
+        assert isinstance(field, Input)
+        field.post_message(Input.Changed(field, field.value))
+        await on.settle()
+        assert len(checked) == 1

@@ -4,6 +4,7 @@ from model.plan.plan import BrokerChange, Plan
 from model.units import deviation_text, short_text
 from tui.viewmodel.brokers.gauges import SHORT
 from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, right
+from tui.viewmodel.memoize import memoized
 
 ID, REPLICAS, OFF, LOAD = 7, 10, 17, 15
 """Width of each figure."""
@@ -11,6 +12,7 @@ ID, REPLICAS, OFF, LOAD = 7, 10, 17, 15
 WHY_EMPTY = "Brokers are compared here once there is a plan."
 
 
+@memoized
 def broker_table(plan: Plan | None, width: int) -> Table:
     """Deviations now and after the plan; replicas and loads if they fit.
 
