@@ -11,7 +11,7 @@ from model.snapshot.snapshot import Broker
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.broker_map import MAP_FROM
 from tui.viewmodel.brokers.brokers import HISTORY_FROM, broker_table, drawable, drawn_at
-from tui.viewmodel.brokers.headline import NAMES, averages_line
+from tui.viewmodel.brokers.headline import NAMES, averages_line, worst_of
 from tui.viewmodel.brokers.load_history import NO_HISTORY, Recent, Trail
 from tui.viewmodel.cells import Table
 from tui.viewmodel.memoize import memoized
@@ -56,8 +56,8 @@ the load's share of the broker's capacity, reversed above the limit.
     ]
 
     moment: Moment | None = None
-    first = 0
-    """The resource drawn first, counted from the left."""
+    first: int | None = None
+    """The resource drawn first, counted from the left; None until loads are known."""
 
     def compose(self) -> ComposeResult:
         yield TablePane(self._table, table_id="brokers")
@@ -78,6 +78,8 @@ the load's share of the broker's capacity, reversed above the limit.
     def show(self, moment: Moment) -> None:
         """Show this moment."""
         self.moment = moment
+        if self.first is None:
+            self.first = _first_of(moment)
         if self.query_one(MapPane).display:
             self.query_one(MapPane).show_moment(moment)
         else:
@@ -94,7 +96,7 @@ the load's share of the broker's capacity, reversed above the limit.
         drawn, known = self._drawn(), drawable(view, goals)
         what = "deviation from the average, "
         if len(drawn) == 1 < len(known):
-            turn = f"{self.first % len(known) + 1} of {len(known)}"
+            turn = f"{(self.first or 0) % len(known) + 1} of {len(known)}"
             what = f"{NAMES[drawn[0]]} ({turn}), "
         words = f"Brokers{real}: {what}░ tolerance{plan}"
         if self.query_one(MapPane).display:
@@ -105,11 +107,13 @@ the load's share of the broker's capacity, reversed above the limit.
         if self.moment is None:
             return ()
         pane = self.query_one(TablePane)
-        return drawn_at(self.moment.view, self.moment.goals, pane.table_width, self.first)
+        return drawn_at(self.moment.view, self.moment.goals, pane.table_width, self.first or 0)
 
     def _table(self, moment: Moment, width: int, wish: Wish) -> Table:
         recent = _recent(moment.trail) if width >= HISTORY_FROM else NO_HISTORY
-        return arranged(broker_table(moment.view, moment.goals, width, self.first, recent), wish)
+        return arranged(
+            broker_table(moment.view, moment.goals, width, self.first or 0, recent), wish
+        )
 
     def on_resize(self, _event: Resize) -> None:
         if self.moment is not None:
@@ -154,8 +158,19 @@ the load's share of the broker's capacity, reversed above the limit.
     def action_next_resource(self) -> None:
         """Draw the next resource."""
         if self.moment is not None:
-            self.first += 1
+            self.first = (self.first or 0) + 1
             self.show(self.moment)
+
+
+def _first_of(moment: Moment) -> int | None:
+    """The resource of the largest deviation, which the rows are ordered by."""
+    worst, known = (
+        worst_of(moment.view.evaluation, moment.goals),
+        drawable(moment.view, moment.goals),
+    )
+    if worst is None or worst.dimension not in known:
+        return None
+    return known.index(worst.dimension)
 
 
 @memoized

@@ -16,6 +16,8 @@ from tui.widgets.titles import entitle
 
 MARGINS = 2
 """Blank columns beside the figures."""
+LEAST_ROWS = 5
+"""Lines left to the moves, with their header, below the figures."""
 
 
 class MovesPanel(Vertical):
@@ -68,7 +70,7 @@ most that could still be gained.
         changes = changes_text(now.plan, since) if now.plan is not None else ""
         entitle(self, now.title(name), changes)
         lines = self.query_one("#figures", Lines)
-        texts = figures(now, moment, width)
+        texts = figures(now, moment, width, self.content_size.height - LEAST_ROWS)
         lines.show(texts)
         lines.display = bool(texts)
         self.query_one(TablePane).show(moment)

@@ -1,5 +1,7 @@
 """The panels beside the moves: the brokers now and after, or the frontier."""
 
+from textwrap import wrap
+
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
@@ -125,11 +127,14 @@ and right pick a point; enter makes its plan the current one, with a hash of its
         elif proposed.tracing is not None:
             seconds = max(0, moment.now_ms - proposed.tracing.started_at_ms) // 1000
             since = ticking(seconds)
-            words = f"Tracing the frontier for {since}. Press b to end it now."
-            self.show([cell(words, Role.MUTED)])
+            self._say(f"Tracing the frontier for {since}. Press b to end it now.")
         else:
-            words = "There is no frontier of this plan; press f to trace it."
-            self.show([cell(words, Role.MUTED)])
+            self._say("There is no frontier of this plan; press f to trace it.")
+
+    def _say(self, words: str) -> None:
+        # Before the first layout there is no width yet; the next moment has one.
+        width = self.content_size.width or len(words)
+        self.show([cell(line, Role.MUTED) for line in wrap(words, width)])
 
     @property
     def _measure(self) -> str:
@@ -145,7 +150,7 @@ and right pick a point; enter makes its plan the current one, with a hash of its
         frontier = self.traced.frontier
         if not frontier.points:
             reason = "; ".join(frontier.reasons) or "no plan was found"
-            self.show([cell(f"no frontier: {reason}", Role.MUTED)])
+            self._say(f"no frontier: {reason}")
             return
         words = point_text(frontier, self.picked, width, self._planned)
         drawn = plot(frontier, self.picked, width, height - len(words), self._planned)

@@ -61,7 +61,7 @@ def balance(plan: Plan) -> str:
 
 def leaders_only(plan: Plan) -> str:
     """A line on what leader changes alone would achieve; empty if nothing."""
-    return f"{plan.leaders_only_text}\n" if plan.leaders_only_text else ""
+    return f"{plan.leaders_only_text} removed\n" if plan.leaders_only_text else ""
 
 
 def takes(found: Forecast) -> str:

@@ -27,8 +27,24 @@ NO_GAP = 1e-6
 """A share of the possible gain that is only rounding error."""
 
 
-def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
-    """All lines, wrapped only where necessary."""
+def figures(shown: Shown, moment: Moment, width: int, room: int | None = None) -> tuple[Cell, ...]:
+    """All lines, wrapped only where necessary.
+
+    room: lines that there are, so that moves are left on a low screen. Where they do not
+    suffice, proof and search go first, then the stages; no warning does.
+    """
+    full = _lines(shown, moment, width)
+    if room is None or len(full) <= room or shown.plan is None:
+        return full
+    brief = _lines(shown, moment, width, stages=True, proof=False)
+    if len(brief) <= room:
+        return brief
+    return _lines(shown, moment, width, stages=False, proof=False)
+
+
+def _lines(
+    shown: Shown, moment: Moment, width: int, *, stages: bool = True, proof: bool = True
+) -> tuple[Cell, ...]:
     found: list[Cell] = []
     if shown.lost:
         lost = count_text(shown.lost, "partition")
@@ -45,8 +61,9 @@ def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
     if shown.solving is not None:
         found += flow(_solving(shown.solving, moment.now_ms), width)
     if shown.plan is not None:
-        found += flow(_of_plan(shown.plan), width)
-        found += _stages(shown, moment, width)
+        items = [*_effect(shown.plan), *(_proof(shown.plan) if proof else ())]
+        found += flow(items, width)
+        found += _stages(shown, moment, width) if stages else ()
         found += _notes(shown.plan, width)
     if not shown.supposed and (asked := moment.view.proposed.asks.words()):
         *others, last = asked
@@ -135,19 +152,26 @@ def _solving(solving: Solving, now_ms: int) -> list[Cell]:
     return items
 
 
-def _of_plan(plan: Plan) -> list[Cell]:
-    gap = plan.gap if plan.gap_share > NO_GAP else 0.0
-    gap_words = f"{gap:.2g} ({percent_text(plan.gap_share)} of the possible gain)"
+def _effect(plan: Plan) -> list[Cell]:
+    """What the plan does to the cluster."""
     spreads = [
         f"{SHORT.get(key, key)} {plan.spread(key, after=False):.0%} → "
         f"{plan.spread(key, after=True):.0%}"
         for key in plan.levels
     ]
-    items = [
+    return [
         cell(count_text(len(plan.moves), "move"), Role.STRONG),
         cell(count_text(plan.leader_changes, "leader change")),
         cell(f"{bytes_text(plan.bytes_to_copy)} to copy"),
         *([cell(f"largest deviation {', '.join(spreads)}", Role.STRONG)] if spreads else []),
+    ]
+
+
+def _proof(plan: Plan) -> list[Cell]:
+    """How good the plan is, and what limited the search."""
+    gap = plan.gap if plan.gap_share > NO_GAP else 0.0
+    gap_words = f"{gap:.2g} ({percent_text(plan.gap_share)} of the possible gain)"
+    items = [
         cell(
             f"{plan.status.value.upper()}: imbalance score {plan.objective_before:.4g} → "
             f"{plan.objective:.4g}"
