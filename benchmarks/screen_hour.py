@@ -72,7 +72,7 @@ class Operator:
         view = self._app.moment.view
         if view.phase is Phase.PLAN_READY and not self._app.moment.running:
             name = view.cluster_name
-            await self._pilot.press("A", "tab", *name, "enter", "enter")
+            await self._pilot.press("A", *name, "enter")
             self.approved += 1
         else:
             await self._pilot.press(next(self._keys))

@@ -15,10 +15,12 @@ PLIMSOLL: Final = Path(sys.executable).with_name("plimsoll")
 COLUMNS, LINES = 120, 36
 SCRIPT: Final = '"$0" demo --plain --throttle 8MB/s; read -r end'
 """The report stays on the screen until Enter is pressed."""
-FASTER: Final = "20MB/s"
+FASTER: Final = "12MB/s"
 CLUSTER: Final = "demo"
 PERCENT: Final = re.compile(r" RUNNING (\d+)% ")
 TO_COPY: Final = re.compile(r"([\d.]+) MB to copy")
+TYPED: Final = re.compile(rf"│  {CLUSTER} +│")
+"""The field of a dialog, alone on its line."""
 ENOUGH_MB: Final = 120.0
 """The run has to last long enough to be steered."""
 
@@ -64,7 +66,7 @@ class Walk:
         self._tmux.until_field("50MB/s")
         self._tmux.type(FASTER)
         self._tmux.press("Enter")
-        self._tmux.until("throttle 20.0 MB/s", gone=["another rate", "requested"])
+        self._tmux.until("throttle 12.0 MB/s", gone=["another rate", "requested"])
         self._take("throttled")
         self._tmux.press("P")
         self._tmux.until(" PAUSED ", "waiting", gone=["in flight"])
@@ -108,7 +110,7 @@ class Walk:
         self._tmux.until(f"Type the cluster's name to {aim}")
         self._tmux.until_field("the cluster's name")
         self._tmux.type(CLUSTER)
-        self._tmux.until(f"▊  {CLUSTER} ")
+        self._tmux.wait(lambda seen: TYPED.search(seen) is not None, "the name in its field")
 
     def _take(self, name: str) -> None:
         self._taken += 1
