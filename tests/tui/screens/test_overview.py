@@ -24,6 +24,7 @@ from tests.support.tui.loop_views import (
 )
 from tui.screens.approve import ApproveScreen
 from tui.widgets.broker_detail import BrokerDetail
+from tui.widgets.broker_panel import BrokerPanel
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.mode_bar import ModeBar
 
@@ -221,3 +222,20 @@ async def test_a_terminal_that_shrinks_and_grows_again_shows_the_same_as_before(
         assert on.app.screen.query_one("#body").display
         assert _at(on) == "2"
         assert _svg(on.app.export_screenshot()) == _svg(before)
+
+
+async def test_the_resource_of_the_worst_broker_is_drawn_first() -> None:
+    view = plan_ready()
+    assert view.evaluation is not None
+    less = {
+        key: {broker: off * (1.0 if key == "net_out" else 0.5) for broker, off in by.items()}
+        for key, by in view.evaluation.deviations.items()
+    }
+    worst_out = replace(view, evaluation=replace(view.evaluation, deviations=less))
+    async with stage(worst_out, size=(80, 24)) as on:
+        panel = on.app.screen.query_one(BrokerPanel)
+        assert "bytes out (2 of 2)" in str(panel.border_title)
+        await on.press("tab")
+        assert "bytes in (1 of 2)" in str(panel.border_title)
+        await on.show(replace(worst_out, at_ms=worst_out.at_ms + 1000))
+        assert "bytes in (1 of 2)" in str(panel.border_title)

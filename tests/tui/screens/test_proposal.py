@@ -79,6 +79,21 @@ def test_a_plan_shows_its_proof_its_cost_and_what_limited_it() -> None:
         assert part in message
 
 
+@pytest.mark.parametrize("room", [6, 3, 1])
+def test_where_lines_are_few_the_proof_goes_first_and_no_warning_does(room: int) -> None:
+    warned = plan().model_copy(update={"warnings": ("sizes are estimated",)})
+    view, goals = plan_ready(of=warned), GOALS
+    moment = Moment(view=view, goals=goals, now_ms=AT_MS, running=False)
+    full = figures(shown(view), moment, 40)
+    assert figures(shown(view), moment, 40, len(full)) == full
+    lines = [plain(line) for line in figures(shown(view), moment, 40, room)]
+    assert len(lines) < len(full)
+    words = " ".join(lines)
+    assert "imbalance score" not in words
+    assert "4 moves" in words
+    assert "! sizes are estimated" in words
+
+
 def test_a_gap_is_also_a_share_of_the_possible_gain() -> None:
     open_plan = plan().model_copy(
         update={"status": PlanStatus.IMPROVED, "objective": 6.0, "bound": 0.0}
