@@ -335,6 +335,7 @@ class _PolicyTrial:
                 topic=move.topic,
                 partition=move.partition,
                 left=move.removed,
+                leader_left=_leader_left(move),
                 at_ms=int(1000 * now_s),
             )
         )
@@ -370,3 +371,9 @@ class _PolicyTrial:
             days=tuple(tally.days),
             hours=hours,
         )
+
+
+def _leader_left(move: Move) -> BrokerId | None:
+    """The broker that passes on the leadership and keeps a replica; None where there is none."""
+    before = move.leader_before
+    return before if before != move.leader_after and before in move.replicas_after else None

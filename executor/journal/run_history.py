@@ -177,6 +177,8 @@ def _recent(pid: PartitionId, record: JournalRecord) -> RecentMove:
         topic=pid.topic,
         partition=pid.partition,
         left=tuple(b for b in before if b not in after),
+        # Leadership follows the first replica, and comes back to it by itself.
+        leader_left=before[0] if before[:1] != after[:1] and before[0] in after else None,
         at_ms=record.at_ms,
     )
 

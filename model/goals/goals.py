@@ -76,7 +76,7 @@ class Cooldown(FileModel):
     rest_s: Duration
     """A partition moved less than this ago stays."""
     return_window_s: Duration
-    """A partition does not go back to a broker it left less than this ago."""
+    """Neither a replica nor the leadership goes back to a broker it left less than this ago."""
 
 
 class Pin(FileModel):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from model.goals.goals import Cooldown
-from model.plan.proposal import Proposal
+from model.plan.proposal import Change, Proposal
 from model.snapshot.snapshot import RecentMove
 
 
@@ -31,18 +31,30 @@ def cooled_down(proposal: Proposal) -> Iterator[str]:
 
 
 def no_return(proposal: Proposal) -> Iterator[str]:
-    """Check that no partition returns to a broker within `return_window_s` of leaving it.
+    """Check that nothing returns to a broker within `return_window_s` of leaving it.
 
-    Forced rows are bound too; ages are counted up to the time of the snapshot.
+    Neither a replica, nor, unless the row is forced, the leadership alone. Ages are counted up to
+    the time of the snapshot.
     """
     for change in proposal.changes:
         window = _cooldown(proposal, change.row).return_window_s
         new = set(change.replicas) - set(proposal.snapshot.replicas(change.row))
         for move, age_s in _moves(proposal, change.row):
+            if age_s >= window:
+                continue
+            name = f"{move.topic}-{move.partition}"
             for broker in sorted(new & set(move.left)):
-                if age_s < window:
-                    left = f"{move.topic}-{move.partition} left broker {broker} {age_s:.0f} s ago"
-                    yield f"{left} and may not return for {window:.0f} s"
+                left = f"{name} left broker {broker} {age_s:.0f} s ago"
+                yield f"{left} and may not return for {window:.0f} s"
+            if move.leader_left == change.leader and _may_not_pass(proposal, change):
+                led = f"{name} was led by broker {change.leader} until {age_s:.0f} s ago"
+                yield f"{led} and may not be again for {window:.0f} s"
+
+
+def _may_not_pass(proposal: Proposal, change: Change) -> bool:
+    """Whether a change passes on leadership that it need not pass on."""
+    led = int(proposal.snapshot.partitions.leader[change.row])
+    return change.leader != led and not proposal.forced.rows[change.row]
 
 
 def _cooldown(proposal: Proposal, row: int) -> Cooldown:

@@ -1,4 +1,4 @@
-"""Snapshots in files: `.json` or `.json.gz`, schema `plimsoll.snapshot` 1.4 or 1.5."""
+"""Snapshots in files: `.json` or `.json.gz`, schema `plimsoll.snapshot` 1.4 to 1.6."""
 
 import itertools
 import json
@@ -20,6 +20,8 @@ SCHEMA_VERSION = "1.4"
 """Of snapshots that need no field of a newer version, so that they keep their bytes."""
 VERSION_WITH_FAILED_DIRS: Final = "1.5"
 """Of snapshots in which a log directory has failed."""
+VERSION_WITH_LEADERS: Final = "1.6"
+"""Of snapshots whose recent moves name brokers that passed on the leadership."""
 
 
 class PartitionColumns(VersionedModel):
@@ -75,12 +77,17 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
         slot_loads=_slots(snapshot),
         replica_dirs=None if columns.replica_dir is None else _by_row(columns.replica_dir, columns),
     )
-    failed = any(d.failed for b in header.brokers for d in b.log_dirs)
     return SnapshotFile(
-        schema_version=VERSION_WITH_FAILED_DIRS if failed else SCHEMA_VERSION,
-        header=header,
-        partitions=partitions,
+        schema_version=_version(header), header=header, partitions=partitions
     ).model_dump(mode="json")
+
+
+def _version(header: SnapshotHeader) -> str:
+    """The oldest schema that has all fields which the header uses."""
+    if any(move.leader_left is not None for move in header.recent_moves):
+        return VERSION_WITH_LEADERS
+    failed = any(d.failed for b in header.brokers for d in b.log_dirs)
+    return VERSION_WITH_FAILED_DIRS if failed else SCHEMA_VERSION
 
 
 def of_document(document: Any) -> Snapshot:

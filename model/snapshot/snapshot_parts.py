@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from model.cpu import in_cores
-from model.files import FileModel, unless_empty
+from model.files import FileModel, unless_empty, unless_none
 from model.ids import BrokerId, PartitionId, TopicName
 from model.snapshot.forecast import LoadForecast
 
@@ -162,6 +162,9 @@ class RecentMove(FileModel):
     partition: int
     left: tuple[BrokerId, ...]
     """Brokers that the partition left."""
+    leader_left: Annotated[BrokerId | None, unless_none] = None
+    """The broker that led before and still holds a replica; None where there is none, or where
+    nothing says so. Since 1.6."""
     at_ms: int
     """When the move ended, milliseconds since the epoch."""
 

@@ -192,7 +192,12 @@ def may_take(c: Columns, p: int, b: int) -> bool:
 @compiled
 def may_lead(c: Columns, p: int, b: int) -> bool:
     """Return whether broker b may lead row p, provided that it may hold a replica of it."""
-    return bool(c.may_lead[c.group[p], b]) or (c.home[p, 0] == b and c.leads_on[p])
+    if c.home[p, 0] == b and c.leads_on[p]:
+        return True
+    for i in range(c.barred_leader_start[p], c.barred_leader_start[p + 1]):
+        if c.barred_leader[i] == b:
+            return False
+    return bool(c.may_lead[c.group[p], b])
 
 
 @compiled

@@ -120,6 +120,9 @@ def price_row(c: Columns, q: Array, p: int, discount: float, r: PricingScratch) 
         r.lead[c.barred[i]] = INFINITE
         r.follow[c.barred[i]] = INFINITE
     _price_home(c, q, p, change, r)
+    for i in range(c.barred_leader_start[p], c.barred_leader_start[p + 1]):
+        if c.barred_leader[i] != c.home[p, 0]:
+            r.lead[c.barred_leader[i]] = INFINITE
 
 
 @compiled

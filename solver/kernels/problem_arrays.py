@@ -1,5 +1,6 @@
 """A problem as the flat arrays that compiled loops take."""
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -71,6 +72,10 @@ class Columns(NamedTuple):
     """(n + 1,) where each row's part of `barred` begins."""
     barred: Array
     """Brokers that a row may not return to, row after row."""
+    barred_leader_start: Array
+    """(n + 1,) where each row's part of `barred_leader` begins."""
+    barred_leader: Array
+    """Brokers that may not lead a row again, row after row."""
     limit_lead: Array
     """(n, C) a leader's load in each limited dimension, in its own unit."""
     limit_follow: Array
@@ -110,7 +115,8 @@ def find_columns(problem: Problem) -> Columns:
     kept = np.flatnonzero(problem.weight > 0)
     column, unit = problem.column[kept], unit[kept]
     limited = np.flatnonzero(np.isfinite(problem.allowed).any(axis=0))
-    barred_start, barred = _barred(problem)
+    barred_start, barred = _row_after_row(problem, may.barred)
+    barred_leader_start, barred_leader = _row_after_row(problem, may.barred_leader)
     usable = _usable(problem)
     topic_weight, topic_level = _topics(problem)
     record = Columns(
@@ -138,6 +144,8 @@ def find_columns(problem: Problem) -> Columns:
         usable=usable,
         barred_start=barred_start,
         barred=barred,
+        barred_leader_start=barred_leader_start,
+        barred_leader=barred_leader,
         limit_lead=np.ascontiguousarray(lead[:, limited]),
         limit_follow=np.ascontiguousarray(problem.follow[:, limited]),
         limit=problem.allowed[:, limited] * (1 + CAPACITY_SLACK / 2),
@@ -252,8 +260,8 @@ def _usable(problem: Problem) -> Array:
     return usable
 
 
-def _barred(problem: Problem) -> tuple[Array, Array]:
-    barred = problem.may.barred
+def _row_after_row(problem: Problem, barred: Mapping[int, tuple[int, ...]]) -> tuple[Array, Array]:
+    """Brokers by row as columns: (n + 1,) where each row's part begins, and the brokers."""
     counts = np.zeros(len(problem.leader) + 1, np.int64)
     for row, brokers in barred.items():
         counts[row + 1] = len(brokers)

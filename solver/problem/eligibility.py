@@ -70,6 +70,9 @@ class Eligibility:
     """Pins and racks: where the replicas of each row may lie together."""
     barred: dict[int, tuple[int, ...]]
     """Brokers, by row, that the row left too recently to return to."""
+    barred_leader: dict[int, tuple[int, ...]]
+    """Brokers, by row, that led the row too recently to lead it again; a present leader may
+    stay."""
 
     def kept_by(self, reason: FixedReason) -> Bools:
         """Return (n,) rows that may not move for this reason."""
@@ -99,6 +102,7 @@ class Eligibility:
         spreading = self.spreading
         hold = self.may_hold(row, replicas)
         may: Bools = hold & self.alive & spreading.lead[spreading.group[row]]
+        may[list(self.barred_leader.get(row, ()))] = False
         if leader >= 0:
             may[leader] = hold[leader] & spreading.lead[spreading.group[row], leader]
             may[leader] &= not self.demoted[row]
@@ -135,6 +139,7 @@ def find_eligibility(snapshot: Snapshot, goals: Goals, replicas: Ints, leader: I
         fixed_reason=_why_fixed(snapshot, goals, leader, forced),
         spreading=spreading,
         barred=_barred(snapshot, goals),
+        barred_leader=_barred_leaders(snapshot, goals, forced),
     )
 
 
@@ -221,6 +226,17 @@ def _barred(snapshot: Snapshot, goals: Goals) -> dict[int, tuple[int, ...]]:
             left = {ids.index(b) for b in move.left if b in ids}
             barred.setdefault(row, set()).update(left)
     return {row: tuple(sorted(left)) for row, left in sorted(barred.items()) if left}
+
+
+def _barred_leaders(snapshot: Snapshot, goals: Goals, forced: Ints) -> dict[int, tuple[int, ...]]:
+    """Past leaders by row; none for rows that must change, whose leaders cannot wait."""
+    at = {b.id: i for i, b in enumerate(snapshot.header.brokers)}
+    barred: dict[int, set[int]] = {}
+    for row, cooldown, age_s, move in _recent(snapshot, goals):
+        leader = at.get(move.leader_left) if move.leader_left is not None else None
+        if leader is not None and age_s < cooldown.return_window_s and not forced[row]:
+            barred.setdefault(row, set()).add(leader)
+    return {row: tuple(sorted(left)) for row, left in sorted(barred.items())}
 
 
 def _recent(snapshot: Snapshot, goals: Goals) -> Iterator[tuple[int, Cooldown, float, RecentMove]]:

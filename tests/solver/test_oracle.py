@@ -15,6 +15,7 @@ from tests.support.solver.exact_oracle import (
     least,
     least_excess,
     moved,
+    passed_on,
     tolerance_decides,
 )
 
@@ -94,6 +95,16 @@ CASES: dict[str, tuple[Snapshot, Goals]] = {
     "pairs, no racks": (cluster([broker(i) for i in (1, 2, 3, 4)], PAIRS), goals(0.05)),
     "pairs, a draining leader": (
         cluster([broker(1, "a", BrokerState.DRAINING), *FOUR[1:]], PAIRS),
+        goals(0.05),
+    ),
+    "pairs, leaders may not return": (
+        cluster(FOUR, PAIRS, recent=[passed_on(0, 3, 601), passed_on(1, 3, 3599)]),
+        goals(0.05),
+    ),
+    "pairs, a draining leader passes back": (
+        cluster(
+            [broker(1, "a", BrokerState.DRAINING), *FOUR[1:]], PAIRS, recent=[passed_on(0, 3, 9)]
+        ),
         goals(0.05),
     ),
     "pairs in one rack": (

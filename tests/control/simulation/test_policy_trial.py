@@ -121,6 +121,14 @@ def test_regret_is_what_a_plan_for_the_day_would_have_gained() -> None:
     assert 0.5 * day.imbalance < day.regret <= day.imbalance
 
 
+@pytest.mark.parametrize("shape", ["swap", "sawtooth"])
+def test_loads_that_are_hard_to_balance_undo_no_moves(shape: str) -> None:
+    """Neither replicas nor leaders return within the return window."""
+    outcome = try_policy(policy(), trial(skewed(), 24, "", shape))
+    assert outcome.leader_changes > 0
+    assert outcome.undone == 0
+
+
 def test_memory_holds_no_more_than_a_day_of_moves() -> None:
     """Turns and runs leave nothing behind but figures of hours and days."""
     outcome = try_policy(policy(), trial(start(), 24 * 3, "", "sawtooth"))

@@ -171,6 +171,21 @@ def test_a_move_that_was_made_is_a_recent_move(journal: Journals) -> None:
     assert unfinished(journal.folder, CLUSTER_ID) == {}
 
 
+def test_a_change_of_the_first_replica_names_the_leader_that_was(journal: Journals) -> None:
+    """Only where it keeps its replica: a broker that loses it may not return anyway."""
+    order = SECOND.model_copy(
+        update={
+            "replicas_after": SECOND.replicas_before[::-1],
+            "leader_after": SECOND.replicas_before[-1],
+        }
+    )
+    journal().write(JournalEvent.MOVED, [order])
+    journal("run-2").write(JournalEvent.MOVED, [SECOND])
+    first, second = recent_moves(journal.folder, CLUSTER_ID, 0)
+    assert (first.left, first.leader_left) == ((), SECOND.replicas_before[0])
+    assert (second.left, second.leader_left) == (ids([1]), None)
+
+
 def test_a_move_whose_end_was_not_seen_counts_as_recent_and_unfinished(journal: Journals) -> None:
     journal().write(JournalEvent.ISSUING, [FIRST])
     assert [m.partition for m in recent_moves(journal.folder, CLUSTER_ID, 0)] == [0]

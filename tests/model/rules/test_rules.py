@@ -190,6 +190,36 @@ def test_the_return_window_holds_for_forced_moves_too() -> None:
     assert messages == ["orders-0 left broker 3 60 s ago and may not return for 3600 s"]
 
 
+def passed_on(partition: int, leader: int, age_s: float) -> RecentMove:
+    """A leader change alone."""
+    update = {"left": (), "leader_left": BrokerId(leader)}
+    return recent(partition, 0, age_s).model_copy(update=update)
+
+
+@pytest.mark.parametrize(("age_s", "blocked"), [(3599, True), (3600, False)])
+def test_no_leader_returns_within_the_window(age_s: float, blocked: bool) -> None:
+    """It may still get there as a follower, and others may lead."""
+    state = snapshot(brokers(4), [(1, 2, 3)], recent=[passed_on(0, 2, age_s)])
+    back = words(propose(state, change(0, 2, 1, 3)), "no return")
+    assert bool(back) == blocked
+    if blocked:
+        assert back == [
+            "orders-0 was led by broker 2 until 3599 s ago and may not be again for 3600 s"
+        ]
+    assert words(propose(state, change(0, 3, 1, 2)), "no return") == []
+    assert words(propose(state, change(0, 4, 1, 2)), "no return") == []
+
+
+def test_a_leader_that_came_back_by_itself_may_stay() -> None:
+    state = snapshot(brokers(4), [(1, 2)], recent=[passed_on(0, 1, 60)])
+    assert words(propose(state, change(0, 1, 3)), "no return") == []
+
+
+def test_a_leader_that_must_leave_may_pass_back() -> None:
+    state = snapshot(brokers(3, states={1: DRAINING}), [(1, 2)], recent=[passed_on(0, 2, 60)])
+    assert words(propose(state, change(0, 2, 3)), "no return") == []
+
+
 def test_replicas_are_in_as_many_racks_as_possible() -> None:
     state = snapshot(brokers(4, "aabb"), [(1, 3)])
     messages = words(propose(state, change(0, 1, 2)), "rack spread")

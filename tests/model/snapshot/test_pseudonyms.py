@@ -21,7 +21,7 @@ FIELDS: Mapping[type[BaseModel], str] = {
     LoadForecast: "method time_zone days held_back_days missed missed_as_now partitions"
     " as_now slots unused",
     SlotReason: "name begins_ms why topic",
-    RecentMove: "topic partition left at_ms",
+    RecentMove: "topic partition left leader_left at_ms",
 }
 KEY = b"a key of 16 bytes or more"
 

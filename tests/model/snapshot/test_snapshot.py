@@ -1,6 +1,7 @@
 """Snapshots: validation, look-ups, files and fingerprints."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -152,7 +153,13 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         local_bytes=draw(st.lists(size, min_size=n, max_size=n)),
         size_bytes=draw(st.lists(size, min_size=n, max_size=n)),
         recent=[
-            RecentMove(topic=TOPIC, partition=0, left=members[:1], at_ms=at)
+            RecentMove(
+                topic=TOPIC,
+                partition=0,
+                left=members[:1],
+                leader_left=draw(st.sampled_from([None, *members])),
+                at_ms=at,
+            )
             for at in draw(st.lists(st.integers(0, 2**47), max_size=2))
         ],
     )
@@ -203,6 +210,20 @@ def test_a_snapshot_reads_back(
     first = path.read_bytes()
     write_snapshot(path, back)
     assert path.read_bytes() == first
+
+
+@pytest.mark.parametrize(("leader", "version"), [(None, "1.4"), (BrokerId(2), "1.6")])
+def test_only_past_leaders_need_the_newest_version(
+    leader: BrokerId | None, version: str, tmp_path: Path
+) -> None:
+    """Older snapshots keep their bytes."""
+    made = RecentMove(topic=TOPIC, partition=0, left=(), leader_left=leader, at_ms=1)
+    path = tmp_path / "s.json"
+    write_snapshot(path, snapshot(brokers(3), [(1, 2)], recent=[made]))
+    document = json.loads(path.read_text())
+    assert document["schema_version"] == version
+    assert ("leader_left" in document["header"]["recent_moves"][0]) == (leader is not None)
+    assert read_snapshot(path).header.recent_moves == (made,)
 
 
 def test_a_file_of_the_first_version_is_read(tmp_path: Path) -> None:

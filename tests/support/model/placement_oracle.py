@@ -62,7 +62,13 @@ def clusters(draw: st.DrawFn, rows: int = 2, most: int = 4) -> Snapshot:
     ]
     some = st.integers(0, 9).map(float)
     recent = [
-        RecentMove(topic=TOPIC, partition=0, left=ids(left), at_ms=TAKEN_AT_MS - age)
+        RecentMove(
+            topic=TOPIC,
+            partition=0,
+            left=ids(left) if draw(st.booleans()) else (),
+            leader_left=draw(st.sampled_from([None, *ids(*range(1, count + 1))])),
+            at_ms=TAKEN_AT_MS - age,
+        )
         for left in draw(st.lists(st.integers(1, count), max_size=1))
         for age in draw(st.sampled_from([[60_000], [1_000_000], [9_000_000]]))
     ]

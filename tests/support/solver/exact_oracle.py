@@ -114,6 +114,12 @@ def moved(partition: int, left: int, age_s: float) -> RecentMove:
     return RecentMove(topic=TOPIC, partition=partition, left=(BrokerId(left),), at_ms=at_ms)
 
 
+def passed_on(partition: int, leader: int, age_s: float) -> RecentMove:
+    """A broker passed on the leadership and kept its replica."""
+    update = {"left": (), "leader_left": BrokerId(leader)}
+    return moved(partition, leader, age_s).model_copy(update=update)
+
+
 def goals(price: float | None = None, **others: object) -> Goals:
     """Both rates, no floor."""
     balance = tuple(Goal(resource=r, floor=0.0) for r in RESOURCES)

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 from model.goals.goals import Budgets, Goals, ObjectiveKind, RackRule
 from model.ids import BrokerId
 from model.snapshot.snapshot import Broker, BrokerState, Snapshot, StorageKind
-from tests.support.solver.exact_oracle import OTHER, RESOURCES, TOPIC, Row, cluster, goals, moved
+from tests.support.solver.exact_oracle import (
+    OTHER,
+    RESOURCES,
+    TOPIC,
+    Row,
+    cluster,
+    goals,
+    moved,
+    passed_on,
+)
 
 STATES = [*[BrokerState.ALIVE] * 9, *BrokerState]
 LOADS = st.one_of(st.sampled_from([1.0, 2.0, 5.0, 0.0, float("nan")]), st.floats(0.001, 100))
@@ -50,7 +59,9 @@ def clusters(
         rows.append(draw(placed(lists, slots=slots)))
     ages = st.sampled_from([0.0, 599.0, 601.0, 3599.0, 3601.0, 1e6])
     recent = [
-        moved(draw(st.integers(0, most_rows)), draw(st.sampled_from(ids)), draw(ages))
+        draw(st.sampled_from([moved, moved, passed_on]))(
+            draw(st.integers(0, most_rows)), draw(st.sampled_from(ids)), draw(ages)
+        )
         for _ in range(draw(st.integers(0, 2)))
     ]
     return cluster(
