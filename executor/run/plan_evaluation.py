@@ -116,7 +116,9 @@ def _refuse(faults: list[str]) -> None:
 def _violations(plan: Plan, seen: Observed) -> Iterator[Violation]:
     # `log_dir_checks` compares directories with those of the brokers.
     moves = [m.model_copy(update={"log_dirs_after": ()}) for m in plan.moves]
-    proposal = Proposal.of_moves(_snapshot(plan, seen), plan.goals, moves)
+    # Minimum leaders concern whole topics, and only the plan's partitions are known here.
+    goals = plan.goals.model_copy(update={"min_leaders": ()})
+    proposal = Proposal.of_moves(_snapshot(plan, seen), goals, moves)
     return violations_of(proposal)
 
 

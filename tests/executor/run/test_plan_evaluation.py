@@ -13,7 +13,7 @@ from executor.timing import RunLimits
 from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.errors import GuardrailRefused
-from model.goals.goals import Budgets, Pin, SolveLimits
+from model.goals.goals import Budgets, MinLeaders, Pin, SolveLimits
 from model.ids import BrokerId
 from model.names import Names
 from model.plan.plan import BrokerChange, Move, Plan
@@ -169,6 +169,14 @@ def test_the_real_plan_is_executed_and_rolled_back(tmp_path: Path) -> None:
     assert not left
     assert site.execute(back) is RunState.DONE
     assert sorted(map(sorted, site.places)) == sorted(map(sorted, before))
+
+
+def test_minimum_leaders_are_not_judged_by_the_moves_alone(tmp_path: Path) -> None:
+    """Partitions that stay are led, too, and the plan does not name them."""
+    minimum = MinLeaders(topics=Names(prefix=("",)))
+    plan = with_goals(planned(), min_leaders=(minimum,))
+    assert {m.leader_after for m in plan.moves} < {b.id for b in plan.brokers}
+    assert SimulatedRun(CLUSTER, tmp_path).execute(plan) is RunState.DONE
 
 
 def test_a_plan_of_an_earlier_version_without_capacities_passes(tmp_path: Path) -> None:
