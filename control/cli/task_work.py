@@ -3,7 +3,7 @@
 import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from control import compose
 from control.cli.console import operator
@@ -19,11 +19,13 @@ from control.render.task_text import task_text
 from control.render.text import answer_text
 from control.settings.auto_limits import EAGER
 from control.settings.settings import Settings
+from control.settings.solve_table import SolveTable
 from control.tasks.broker_task import BrokerTask, TaskPhase
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_runner import NoPlan, TaskParts, TaskRunner, cancel
 from model.errors import GuardrailRefused
-from model.goals.goals import Goals
+from model.goals.effort import Effort
+from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import Plan, PlanStatus
 from model.snapshot.snapshot import Snapshot
 from solver.report.result import Result
@@ -32,6 +34,10 @@ from solver.solve import solve
 if TYPE_CHECKING:
     from control.cli.invocation import ExecutionOptions
     from executor.executor import Executor
+
+
+REMOVAL_WORK: Final = 2.0
+"""Search budget of a removal's plan, about seconds of one core: enough for 5,000 partitions."""
 
 
 def now_ms() -> int:
@@ -45,9 +51,19 @@ def refuse_unasked(options: "ExecutionOptions") -> None:
         raise GuardrailRefused("there is no terminal to confirm on; add --yes to execute the plans")
 
 
+def limits_of(solve: SolveTable) -> SolveLimits:
+    """The limits of a removal's plans: those set in `solve`, else a small search budget.
+
+    The replicas that move are given, and their places are found early; `best` searches on.
+    """
+    if solve.effort is Effort.BEST or "work" in solve.model_fields_set:
+        return solve.limits
+    return solve.limits.model_copy(update={"work": REMOVAL_WORK})
+
+
 def find_plan(settings: Settings, snapshot: Snapshot, goals: Goals) -> Result:
-    """Solve with the settings' limits; show the progress on a terminal."""
-    limits = settings.solve.limits
+    """Solve with the limits of a removal; show the progress on a terminal."""
+    limits = limits_of(settings.solve)
     return shown(lambda observer: solve(snapshot, goals, limits, observer), kept=PLAN)
 
 

@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from control.cli.task_work import REMOVAL_WORK, limits_of
+from control.settings.solve_table import SolveTable
 from control.tasks.broker_task import BrokerTask, Operation, PhaseChange, TaskPhase
 from control.tasks.removal import (
     bound_text,
@@ -18,6 +20,7 @@ from control.tasks.task_runner import plan_removal
 from lab.synthetic.shape import ClusterShape
 from lab.synthetic.synthetic_snapshot import ClusterName, cluster
 from model.errors import ConfigError, GuardrailRefused
+from model.goals.effort import Effort
 from model.goals.goals import Budgets, Goals, RackRule, SolveLimits
 from model.ids import BrokerId
 from model.snapshot.snapshot import Broker, BrokerState, Resource, Snapshot, StorageKind
@@ -198,6 +201,12 @@ def test_the_bound_is_stated_with_its_figures() -> None:
     assert bound_text(None, 100, [4]) == bound_text(100, None, [4]) == ""
 
 
+def test_a_search_budget_that_is_set_takes_precedence() -> None:
+    assert limits_of(SolveTable()).work == REMOVAL_WORK
+    assert limits_of(SolveTable(work=7.0)).work == 7.0
+    assert limits_of(SolveTable(effort=Effort.BEST)).work > 100.0
+
+
 @pytest.mark.search
 def test_one_of_fifty_brokers_is_planned_away_with_the_fewest_bytes() -> None:
     shape = ClusterShape(brokers=50, partitions=5000, rf=3, racks=5, hot=False, young=False)
@@ -206,7 +215,7 @@ def test_one_of_fifty_brokers_is_planned_away_with_the_fewest_bytes() -> None:
     broker = state.header.brokers[7].id
 
     def limited(snapshot: Snapshot, goals: Goals) -> Result:
-        found = solve(snapshot, goals, SolveLimits())
+        found = solve(snapshot, goals, limits_of(SolveTable()))
         # Work units are about seconds of one core.
         assert found.work < 5.0
         return found
