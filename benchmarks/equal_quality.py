@@ -179,15 +179,16 @@ def _row(
     spent_s = cpu_seconds() - began_s
     moves = 0 if result.best is None else sum(len(m.added) for m in result.best.moves)
     as_good_s = None if observer.cpu_s is None else observer.cpu_s - began_s
-    times = (spent_s if as_good_s is None else as_good_s) / theirs.cpu_s
+    # As printed, so that the table agrees with itself.
+    times = round(spent_s if as_good_s is None else as_good_s, 2) / theirs.cpu_s
     return [
         theirs.goals,
         comparison.words,
         f"{theirs.moves:,}",
         f"{moves:,}",
         f"{theirs.cpu_s:.2f}",
-        f"{spent_s:.1f}, not as good" if as_good_s is None else f"{as_good_s:.2f}",
-        f"{times:.1f}",
+        f"{spent_s:.2f}, not as good" if as_good_s is None else f"{as_good_s:.2f}",
+        f"{times:.2f}",
         verdict(times, as_good=as_good_s is not None),
     ]
 
