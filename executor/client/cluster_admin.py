@@ -87,7 +87,8 @@ class ClusterAdmin(Protocol):
     ) -> dict[PartitionId, int]:
         """Offsets of one kind from the leader of these partitions.
 
-        Partitions without an answer are absent; LATEST_TIERED is -1 while nothing is in the tier.
+        Partitions without an answer are absent, all of them where brokers have no such offset.
+        LATEST_TIERED (KIP-1005) is -1 while nothing is in the tier.
         """
         ...
 

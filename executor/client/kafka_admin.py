@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from clients.admin_connection import AdminConnection, ClusterDefault, send_request
+from clients.admin_connection import AdminConnection, ClusterDefault
 from clients.connection import OPEN, ClientProperties, Connection
 from clients.driver_errors import authorized, raise_unauthorized
 from executor.client.cluster_admin import OffsetKind
@@ -14,6 +14,7 @@ from executor.client.kafka_calls import (
     by_topic,
     controller_epoch,
     joined,
+    known_offsets,
     log_dir_view,
     offsets_request,
     reassignment,
@@ -150,8 +151,10 @@ class KafkaAdmin(Closing):
     ) -> dict[PartitionId, int]:
         request = offsets_request(ids, int(kind))
         response = self._ask(
-            "list offsets", _DESCRIBE, lambda client: send_request(client, request, leader)
+            "list offsets", _DESCRIBE, lambda client: known_offsets(client, request, leader)
         )
+        if response is None:
+            return {}
         return {
             PartitionId(topic.name, part.partition_index): part.offset
             for topic in response.topics

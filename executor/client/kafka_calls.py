@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from clients.admin_connection import send_request
 from executor.client.responses import LogDirView, PartitionResponse, PartitionView
 from model.ids import BrokerId, PartitionId, TopicName
 
@@ -58,6 +59,16 @@ def offsets_request(ids: Iterable[PartitionId], kind: int) -> object:
     )
 
 
+def known_offsets(client: "KafkaAdminClient", request: object, leader: BrokerId) -> Any:
+    """A broker's response to a ListOffsets request; None where it has no such kind of offset."""
+    from kafka.errors import IncompatibleBrokerVersion
+
+    try:
+        return send_request(client, request, leader)
+    except IncompatibleBrokerVersion:
+        return None
+
+
 def to_controller(client: "KafkaAdminClient", request: object) -> Any:
     """Send a request that the driver has no full call for.
 
@@ -78,14 +89,26 @@ def to_controller(client: "KafkaAdminClient", request: object) -> Any:
 
 
 def controller_epoch(client: "KafkaAdminClient") -> int | None:
-    """The epoch of the KRaft quorum, which grows with each election; None without one."""
-    from kafka.errors import IncompatibleBrokerVersion, UnsupportedVersionError
+    """The epoch of the KRaft quorum, which grows with each election; None without one.
 
+    The driver's own call reads messages that brokers before Kafka 3.9 do not send (KIP-853).
+    """
+    from kafka.errors import IncompatibleBrokerVersion, NoError, UnsupportedVersionError, for_code
+    from kafka.protocol.admin import DescribeQuorumRequest as Request
+
+    topic = Request.TopicData(
+        topic_name="__cluster_metadata",
+        partitions=[Request.TopicData.PartitionData(partition_index=0)],
+    )
+    manager = client._manager  # noqa: SLF001 - the public call fails on older brokers
     try:
-        result = client.describe_metadata_quorum()
+        response = manager.run(manager.send, Request(topics=[topic]))
+        error = for_code(response.error_code)
+        if error is not NoError:
+            raise error("the description of the controller quorum was refused")
     except (IncompatibleBrokerVersion, UnsupportedVersionError):
         return None
-    epoch: int = result["topics"][0]["partitions"][0]["leader_epoch"]
+    epoch: int = response.topics[0].partitions[0].leader_epoch
     return epoch
 
 

@@ -210,12 +210,14 @@ class TailReader:
     def _read_from(self, leader: BrokerId, ids: Sequence[PartitionId]) -> dict[PartitionId, Tail]:
         offsets = {k: self._admin.offsets(leader, ids, k) for k in OffsetKind}
         sizes = local_bytes(self._admin, leader, ids)
+        tiered = offsets.pop(OffsetKind.LATEST_TIERED)
         known = set(sizes).intersection(*offsets.values())
         return {
             pid: Tail(
                 first=offsets[OffsetKind.EARLIEST][pid],
                 first_local=offsets[OffsetKind.EARLIEST_LOCAL][pid],
-                last_tiered=offsets[OffsetKind.LATEST_TIERED][pid],
+                # Before Kafka 3.9, brokers tell only what has left the disk (KIP-1005).
+                last_tiered=tiered.get(pid, offsets[OffsetKind.EARLIEST_LOCAL][pid] - 1),
                 end=offsets[OffsetKind.LATEST][pid],
                 local_bytes=sizes[pid],
                 retention=self._retention[pid.topic],
