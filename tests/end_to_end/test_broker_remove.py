@@ -1,0 +1,78 @@
+"""A broker is drained under load, by a process that is killed halfway and one that continues."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clients.jvm.jars import default_cache_dir
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
+from tests.support.cli_on_cluster import Shell, kill_after, placement, wait_until
+from tests.support.executor.topic_records import assert_exact, loaded
+from tests.support.kafka_tools import stock_tool
+
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+TOPIC = "drained"
+SETTINGS = "window_s = 5.0\n"
+PARTITIONS = 12
+PLACES = [[1 + n % 4, 1 + (n + 1) % 4] for n in range(PARTITIONS)]
+CHANGING = ("--allow-changes", "--yes")
+
+
+@pytest.fixture
+def four_brokers() -> Iterator[LocalCluster]:
+    with LocalCluster(default_cache_dir(), LocalPlan(brokers=4)) as started:
+        yield started
+
+
+def on_broker(bootstrap: str, topic: str, broker: int) -> list[int]:
+    """Partitions that Kafka's own tool shows on a broker."""
+    described = stock_tool(TOPICS, bootstrap, "--describe", "--topic", topic)
+    rows = [line.split() for line in described.splitlines() if "Partition:" in line]
+    assert len(rows) == PARTITIONS, described
+    found = [dict(zip(row[::2], row[1::2], strict=False)) for row in rows]
+    return [int(row["Partition:"]) for row in found if str(broker) in row["Replicas:"].split(",")]
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_a_broker_is_removed_under_load_though_the_process_is_killed(
+    four_brokers: LocalCluster, tmp_path: Path
+) -> None:
+    four_brokers.create_topic(TOPIC, PLACES)
+    load = loaded(four_brokers, TOPIC, 500_000, partitions=PARTITIONS, rate=1_000_000.0)
+    (tmp_path / "plimsoll.toml").write_text(SETTINGS)
+    shell = Shell(tmp_path, four_brokers.bootstrap)
+    before = placement(shell.bootstrap, TOPIC)
+
+    # At this rate the first copies take seconds, so that the kill hits the run.
+    slow = ("broker", "remove", "4", *CHANGING, "--throttle", "2MB/s")
+    kill_after(shell.start(*slow), shell, 2)
+    (task,) = json.loads(shell.plimsoll("task", "list", "-o", "json").stdout)["tasks"]
+    assert (task["phase"], task["open"], task["worked_on"]) == ("moving", True, False)
+    refused = shell.plimsoll("broker", "remove", "4", "3", *CHANGING)
+    assert refused.returncode == 5
+    assert f"plimsoll task resume {task['task_id']}" in refused.stderr
+
+    again = shell.plimsoll("broker", "remove", "4", *CHANGING, "-o", "json")
+    assert again.returncode == 0, again.stderr
+    assert f"continues task {task['task_id']}" in again.stderr
+    done = json.loads(again.stdout)
+    assert done["task_id"] == task["task_id"]
+    assert done["phase"] == "done"
+    assert on_broker(shell.bootstrap, TOPIC, 4) == []
+    assert_exact(load)
+
+    # The broker takes nothing new, neither by a plan nor by an assignment.
+    assigned = shell.plimsoll("assign", "new", "-p", "6", "-r", "2", "-o", "json")
+    assert assigned.returncode == 0, assigned.stderr
+    rows = json.loads(assigned.stdout)["assignment"]["partitions"]
+    assert all(4 not in row["replicas"] for row in rows)
+
+    back = shell.plimsoll("rollback", *CHANGING)
+    assert back.returncode == 0, back.stderr
+    wait_until(lambda: placement(shell.bootstrap, TOPIC) == before)
+    included = shell.plimsoll("broker", "include", "4", "-o", "json")
+    assert included.returncode == 0, included.stderr
+    assert json.loads(included.stdout)["marks"] == []
