@@ -92,7 +92,7 @@ class ScheduleTable(FileModel):
     """Maintenance windows; without any, runs may start at any time."""
     freezes: tuple[Freeze, ...] = ()
     """Days on which no run may start."""
-    exempt: tuple[Trigger, ...] = (Trigger.UNDER_MIN_ISR, Trigger.DEAD_BROKER)
+    exempt: tuple[Trigger, ...] = (Trigger.UNDER_MIN_ISR, Trigger.DEAD_BROKER, Trigger.DEAD_LOG_DIR)
     """Triggers that `--auto` acts on at any time."""
 
     @model_validator(mode="after")

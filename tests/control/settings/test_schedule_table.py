@@ -21,7 +21,8 @@ def schedule(folder: Path, text: str) -> ScheduleTable:
 
 def test_by_default_runs_may_start_at_any_time() -> None:
     assert Settings().schedule == ScheduleTable()
-    assert Settings().schedule.exempt == (Trigger.UNDER_MIN_ISR, Trigger.DEAD_BROKER)
+    repairs = (Trigger.UNDER_MIN_ISR, Trigger.DEAD_BROKER, Trigger.DEAD_LOG_DIR)
+    assert Settings().schedule.exempt == repairs
 
 
 def test_a_schedule_is_read(tmp_path: Path) -> None:
