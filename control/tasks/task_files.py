@@ -100,7 +100,7 @@ class TaskFiles:
                 f"{len(found)} tasks begin with {prefix!r}: {', '.join(found[:_NAMED])}; type "
                 "more characters"
             )
-        known = f"known: {', '.join(ids[-_NAMED:])}" if ids else "there is none"
+        known = f"known: {', '.join(ids[-_NAMED:])}" if ids else "it holds none"
         raise ConfigError(f"{self.folder} has no task {prefix!r}; {known}")
 
     def add(

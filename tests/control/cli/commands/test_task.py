@@ -154,7 +154,7 @@ def test_marks_of_an_open_task_are_its_own(at: SimulatedTask) -> None:
         (("broker", "exclude", "4", "--reason", "a\nb"), 2, "printable characters"),
         (("task", "resume", *CHANGING), 2, "no task is open in"),
         (("task", "resume", "--dry-run"), 2, "task resume has no --dry-run"),
-        (("task", "show", "nothing"), 2, "has no task 'nothing'; there is none"),
+        (("task", "show", "nothing"), 2, "has no task 'nothing'; it holds none"),
         (("task", "cancel"), 2, "no task is open in"),
     ],
 )
