@@ -35,6 +35,7 @@ def on_broker(bootstrap: str, topic: str, broker: int) -> list[int]:
     return [int(row["Partition:"]) for row in found if str(broker) in row["Replicas:"].split(",")]
 
 
+@pytest.mark.soak  # It takes five minutes beside another test.
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_a_broker_is_removed_under_load_though_the_process_is_killed(
