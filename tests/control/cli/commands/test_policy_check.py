@@ -63,8 +63,8 @@ last = 2027-01-03
     assert (
         "  Runs may start for 4 h 00 min from each `0 2 * * SAT` on, Europe/Berlin.\n"
         "  No run starts from 2026-12-20 to the end of 2027-01-03, UTC.\n"
-        "  Partitions below min.insync.replicas, dead brokers and failed log directories do not wait "
-        "for that.\n"
+        "  Partitions below min.insync.replicas, dead brokers and failed log directories do not "
+        "wait for that.\n"
     ) in capsys.readouterr().out
 
 
