@@ -93,8 +93,8 @@ class Collector(Closing):
         """The latest load vectors, schema `VECTORS`, with the source of each figure."""
         self._recreations = TopicRecreations()
         self.silent: tuple[Silence, ...] = ()
-        self._slow: tuple[SlowBroker, ...] = ()
         """Registered brokers that did not answer for the latest sample, by id."""
+        self._slow: tuple[SlowBroker, ...] = ()
         self._sampled = False
         self._samples: tuple[pa.Table | None, pa.Table | None] = None, None
         """The last sample but one, and the last one."""

@@ -21,7 +21,7 @@ Creating = Callable[[str, str, Mapping[str, object]], AbstractContextManager[Non
 
 
 States = Callable[[str, tuple[Broker, ...]], tuple[Broker, ...]]
-"""Cluster id and brokers, and returned the brokers with their states."""
+"""From a cluster's id and its brokers, the brokers with their states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Brokers that answer small requests much later than the others, for minutes."""
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,7 +46,8 @@ class SlowBrokerWatch:
     """Compares brokers round by round. One thread owns it."""
 
     def __init__(self) -> None:
-        self._rounds: deque[tuple[float, Mapping[int, float]]] = deque()
+        self._rounds: deque[tuple[float, Mapping[int, tuple[float, float]]]] = deque()
+        """Time of each round, and of each broker its own time and the median of the others."""
         self._slow: dict[int, SlowBroker] = {}
 
     def see(self, now_s: float, answers_s: Mapping[int, float]) -> tuple[SlowBroker, ...]:
@@ -54,7 +56,7 @@ class SlowBrokerWatch:
         now_s: of a clock that is never set. answers_s: by broker that was asked, how long it took,
         or for how long it has not answered.
         """
-        self._rounds.append((now_s, dict(answers_s)))
+        self._rounds.append((now_s, compared(answers_s)))
         while len(self._rounds) > 1 and now_s - self._rounds[1][0] >= LASTING_S:
             self._rounds.popleft()
         whole = now_s - self._rounds[0][0] >= LASTING_S
@@ -63,7 +65,7 @@ class SlowBrokerWatch:
         return tuple(found for _, found in sorted(self._slow.items()))
 
     def _judged(self, broker: int) -> SlowBroker | None:
-        pairs = [pair for _, answers in self._rounds if (pair := _compared(broker, answers))]
+        pairs = [found[broker] for _, found in self._rounds if broker in found]
         if len(pairs) < LEAST_ROUNDS:
             return self._slow.get(broker)
         out = sum(own >= LEAST_S and own >= TIMES * others for own, others in pairs) / len(pairs)
@@ -74,9 +76,13 @@ class SlowBrokerWatch:
         return SlowBroker(broker=BrokerId(broker), answer_s=median(own), others_s=median(others))
 
 
-def _compared(broker: int, answers_s: Mapping[int, float]) -> tuple[float, float] | None:
-    """Time of a broker and median of the others; None where there are too few."""
-    others = [s for b, s in answers_s.items() if b != broker]
-    if broker not in answers_s or len(others) < LEAST_OTHERS:
-        return None
-    return answers_s[broker], median(others)
+def compared(answers_s: Mapping[int, float]) -> dict[int, tuple[float, float]]:
+    """Of each broker its time and the median of the others; none where there are too few."""
+    if len(answers_s) <= LEAST_OTHERS:
+        return {}
+    ordered = sorted(answers_s.values())
+    found = {}
+    for broker, own in answers_s.items():
+        at = bisect_left(ordered, own)
+        found[broker] = own, median(ordered[:at] + ordered[at + 1 :])
+    return found
