@@ -40,6 +40,4 @@ class MinIsrWatch:
 def _heals(snapshot: Snapshot, row: int) -> bool:
     states = [snapshot.broker[b].state for b in snapshot.replicas(row)]
     led = int(snapshot.partitions.leader[row]) != NO_BROKER
-    start, end = snapshot.partitions.replica_start[row : row + 2].tolist()
-    lost = BrokerState.DEAD in states or bool(snapshot.in_failed_dir[start:end].any())
-    return led and lost
+    return led and (BrokerState.DEAD in states or bool(snapshot.lost_on(row)))

@@ -58,7 +58,7 @@ def staged(
         lost = lost | {r for r in forced if not (_leaves(snapshot, r) or demoted[r])}
     keep = [row for row in forced if row in lost or set(snapshot.replicas(row)) & set(waited)]
     if not repair_dirs:
-        keep = sorted({*keep, *(row for row in forced if _has_failed_dir(snapshot, row))})
+        keep = sorted({*keep, *(row for row in forced if snapshot.lost_on(row))})
     if urgent := set(forced).intersection(hurried) - lost:
         keep = sorted(set(range(len(snapshot))) - urgent) if waited else keep
     rest = sorted(set(forced) - set(keep), key=lambda row: (_live(snapshot, row), row))
@@ -106,7 +106,7 @@ class _RemainingBudgets:
                 "replica_moves_in_per_broker": new,
             }
         )
-        gone = self._leaving | _failed_brokers(self._snapshot, row)
+        gone = self._leaving | self._snapshot.lost_on(row)
         for broker in set(partition.replicas) & gone:
             found[f"replica_moves_out_per_broker {broker}"] = 1
         return found
@@ -133,21 +133,10 @@ class _RemainingBudgets:
 def _leaves(snapshot: Snapshot, row: int) -> bool:
     """Whether a row has a replica on a broker that is dead or draining, or on a failed disk."""
     leaving = any(snapshot.broker[b].state in LEAVING for b in snapshot.replicas(row))
-    return leaving or _has_failed_dir(snapshot, row)
-
-
-def _has_failed_dir(snapshot: Snapshot, row: int) -> bool:
-    return bool(_failed_brokers(snapshot, row))
-
-
-def _failed_brokers(snapshot: Snapshot, row: int) -> set[BrokerId]:
-    """Brokers on which a row's replica is in a failed log directory."""
-    start, end = snapshot.partitions.replica_start[row : row + 2].tolist()
-    lost = snapshot.in_failed_dir[start:end].tolist()
-    return {b for b, is_lost in zip(snapshot.replicas(row), lost, strict=True) if is_lost}
+    return leaving or bool(snapshot.lost_on(row))
 
 
 def _live(snapshot: Snapshot, row: int) -> int:
     """Replicas of a row on brokers that are not dead, outside failed log directories."""
-    whole = set(snapshot.replicas(row)) - _failed_brokers(snapshot, row)
+    whole = set(snapshot.replicas(row)) - snapshot.lost_on(row)
     return sum(snapshot.broker[b].state is not BrokerState.DEAD for b in whole)

@@ -186,6 +186,12 @@ class Snapshot:
         pairs = zip(brokers, columns.replica_dir[start:end].tolist(), strict=True)
         return {b: self.broker[b].log_dirs[at].path if at >= 0 else None for b, at in pairs}
 
+    def lost_on(self, row: int) -> frozenset[BrokerId]:
+        """Brokers on which the log directory of a row's replica has failed."""
+        start, end = self.partitions.replica_start[row : row + 2].tolist()
+        lost = self.in_failed_dir[start:end].tolist()
+        return frozenset(b for b, gone in zip(self.replicas(row), lost, strict=True) if gone)
+
     def row(self, row: int) -> PartitionRow:
         """Build an object with the placement and sizes of one row."""
         columns = self.partitions

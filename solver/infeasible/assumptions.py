@@ -77,24 +77,16 @@ class Barriers:
         `row` and `broker` are positions; the broker is one of the problem's. Covers states, pins
         and the return window; yields nothing where these allow it.
         """
-        may = self.problem.may
+        may, snapshot = self.problem.may, self.problem.snapshot
         home = broker in self.problem.replicas[row]
-        if may.leaving[broker] or not (home or may.alive[broker]) or self._lost(row, broker):
+        lost = home and snapshot.header.brokers[broker].id in snapshot.lost_on(row)
+        if may.leaving[broker] or lost or not (home or may.alive[broker]):
             yield Requirement(RequirementKind.STATE, broker)
         for pin in self._pins_of(row):
             if not self._pinned[pin, broker]:
                 yield Requirement(RequirementKind.PIN, pin)
         if not home and broker in may.barred.get(row, ()):
             yield RETURN
-
-    def _lost(self, row: int, broker: int) -> bool:
-        """Whether a row's replica is in a failed log directory of a broker."""
-        snapshot = self.problem.snapshot
-        member = snapshot.header.brokers[broker]
-        if not any(d.failed for d in member.log_dirs):
-            return False
-        path = snapshot.log_dirs(row).get(member.id)
-        return any(d.failed and d.path == path for d in member.log_dirs)
 
     def of_added(self, row: int, rack: int) -> Iterator[Requirement]:
         """Yield pins that forbid a row's replica on a broker added in a rack, both by position.

@@ -4,7 +4,6 @@ Eligible brokers, drained brokers, movable partitions, pins, cooldown and return
 need no constraint: a forbidden choice gets no variable and no candidate.
 """
 
-import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -146,14 +145,9 @@ def find_eligibility(snapshot: Snapshot, goals: Goals, replicas: Ints, leader: I
 def _failed(snapshot: Snapshot, shape: tuple[int, ...]) -> Bools:
     """(n, M) replicas whose log directory has failed."""
     found = np.zeros(shape, np.bool_)
-    dirs, start = snapshot.partitions.replica_dir, snapshot.partitions.replica_start
-    brokers = {b.id: b for b in snapshot.header.brokers}
-    if dirs is None or not any(d.failed for b in brokers.values() for d in b.log_dirs):
-        return found
-    places = zip(snapshot.partitions.replica_broker.tolist(), dirs.tolist(), strict=True)
-    flat = [at >= 0 and brokers[b].log_dirs[at].failed for b, at in places]
-    for row, (first, end) in enumerate(itertools.pairwise(start.tolist())):
-        found[row, : end - first] = flat[first:end]
+    lost = np.flatnonzero(snapshot.in_failed_dir)
+    row = snapshot.replica_row[lost]
+    found[row, lost - snapshot.partitions.replica_start[row]] = True
     return found
 
 

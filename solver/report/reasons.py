@@ -35,8 +35,8 @@ class Reasons:
             broker = problem.snapshot.header.brokers[int(must[0])]
             if problem.may.leaving[must[0]]:
                 return f"leaves broker {broker.id}, which is {broker.state}"
-            path = problem.snapshot.log_dirs(row).get(broker.id)
-            if any(d.failed and d.path == path for d in broker.log_dirs):
+            if broker.id in problem.snapshot.lost_on(row):
+                path = problem.snapshot.log_dirs(row)[broker.id]
                 return f"leaves {path} of broker {broker.id}, which has failed"
             return f"leaves broker {broker.id}, where a pin or placement forbids it"
         if problem.may.forced[row]:
