@@ -110,7 +110,7 @@ class Observer(Protocol):
         """Stop observing and release all resources."""
 
 
-class PlanExecutor(Protocol):
+class RunExecutor(Protocol):
     """Execute plans on the cluster; every method may raise PlimsollError."""
 
     def execute(
@@ -135,6 +135,10 @@ class PlanExecutor(Protocol):
     ) -> RunReport:
         """Resume the most recent run on the cluster."""
         ...
+
+
+class PlanExecutor(RunExecutor, Protocol):
+    """Execute and undo plans on the cluster; every method may raise PlimsollError."""
 
     def plan_rollback(self, journal_dir: Path, run_id: str | None) -> tuple[Plan, list[str]]:
         """Return the plan that undoes a run, and what it cannot undo, in words."""

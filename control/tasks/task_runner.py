@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from control.loop.dependencies import RunExecutor
 from control.planning.validate import refuse_broken
 from control.tasks.broker_marks import BrokerMark, MarkState, change_marks, marked, unmarked
 from control.tasks.broker_task import BrokerTask, TaskPhase, TaskPlan, TaskProgress, brokers_text
@@ -53,31 +54,8 @@ class NoPlan(PlimsollError):
         self.status = status
 
 
-class TaskExecutor(Protocol):
+class TaskExecutor(RunExecutor, Protocol):
     """What a task does on the cluster; `executor.executor.Executor` fits."""
-
-    def execute(
-        self,
-        plan: Plan,
-        *,
-        journal_dir: Path,
-        moves_in_flight: int,
-        observe: Callable[[RunProgress], None],
-        steering: Steering,
-    ) -> RunReport:
-        """Execute exactly this plan."""
-        ...
-
-    def resume(
-        self,
-        *,
-        journal_dir: Path,
-        moves_in_flight: int,
-        observe: Callable[[RunProgress], None],
-        steering: Steering,
-    ) -> RunReport:
-        """Resume the newest run on the cluster."""
-        ...
 
     def cluster(self) -> "ClusterView":
         """The cluster's id, its live brokers and their racks."""
