@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from control import compose
 from control.cli.console import operator
-from control.cli.exit_codes import Exit
+from control.cli.exit_codes import Exit, exit_of_plan
 from control.cli.input_source import snapshot_of
 from control.cli.invocation import Origin
 from control.cli.narration import RunNarrator
@@ -26,7 +26,7 @@ from control.tasks.task_runner import NoPlan, TaskParts, TaskRunner, cancel
 from model.errors import GuardrailRefused
 from model.goals.effort import Effort
 from model.goals.goals import Goals, SolveLimits
-from model.plan.plan import Plan, PlanStatus
+from model.plan.plan import Plan
 from model.snapshot.snapshot import Snapshot
 from solver.report.result import Result
 from solver.solve import solve
@@ -87,8 +87,7 @@ def work_on(
         except NoPlan as exc:
             sys.stderr.write(f"plimsoll: {exc}\n")
             print_task(files, files.read(task.task_id), output)
-            infeasible = exc.status is PlanStatus.INFEASIBLE
-            return Exit.INFEASIBLE if infeasible else Exit.INCOMPLETE
+            return exit_of_plan(exc.status) or Exit.INCOMPLETE
     if task.phase is TaskPhase.PLANNED:
         cancel(files, task, operator(), now_ms(), "not confirmed")
         raise GuardrailRefused("not confirmed; the task was cancelled")
@@ -110,7 +109,7 @@ def _parts(settings: Settings, executor: "Executor", options: "ExecutionOptions"
         solve=lambda snapshot, goals: find_plan(settings, snapshot, goals),
         goals=settings.goals,
         approve=approve,
-        say=lambda sentence: print_line(sentence),
+        say=print_line,
         watch=RunNarrator(),
         steered=steered_by_signals,
         moves_in_flight=EAGER.moves_in_flight,

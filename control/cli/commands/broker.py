@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from control.cli.exit_codes import Exit
+from control.cli.exit_codes import Exit, exit_of_plan
 from control.cli.options import Output
 from control.cli.output import Form
 
@@ -97,7 +97,6 @@ def _dry_run(
     from control.render.text import json_text
     from control.settings.auto_limits import EAGER
     from control.tasks.task_runner import NoPlan, plan_removal
-    from model.plan.plan import PlanStatus
 
     try:
         found = plan_removal(
@@ -105,7 +104,7 @@ def _dry_run(
         )
     except NoPlan as exc:
         sys.stderr.write(f"plimsoll: {exc}\n")
-        return Exit.INFEASIBLE if exc.status is PlanStatus.INFEASIBLE else Exit.INCOMPLETE
+        return exit_of_plan(exc.status) or Exit.INCOMPLETE
     with contextlib.closing(compose.executor(settings)) as executor:
         estimate = estimate_of(executor, settings, found.plan)
         in_order = found.plan.model_copy(update={"moves": estimate.order})
