@@ -110,6 +110,15 @@ def write_document(path: Path, document: Mapping[str, Any], *, private: bool = F
         raise ConfigError(f"cannot write {path}: {exc.strerror}") from exc
 
 
+def file_mark(path: Path) -> tuple[int, int, int] | None:
+    """Time, size and inode of a file, which tell whether it has changed; None without one."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
 def replace_file(path: Path, data: bytes, *, shared: bool = False) -> None:
     """Replace `path` in one step, so that it has the old bytes or the new ones.
 

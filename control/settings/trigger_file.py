@@ -5,6 +5,7 @@ from pathlib import Path
 
 from control.settings.trigger_table import Trigger, TriggerTable
 from model.errors import ConfigError
+from model.files import file_mark
 
 
 class TriggerFile:
@@ -16,14 +17,14 @@ class TriggerFile:
     def __init__(self, path: Path, load: Callable[[], TriggerTable]) -> None:
         """path: the settings file. load: reads all sources; raises ConfigError."""
         self._path, self._load = path, load
-        self._seen = self._mark()
+        self._seen = file_mark(path)
 
     def poll(self, warn: Callable[[str], None]) -> TriggerTable | None:
         """The triggers, if the file has changed and can be used.
 
         warn: writes to the log that it cannot.
         """
-        mark = self._mark()
+        mark = file_mark(self._path)
         # An editor may replace the file in two steps.
         if mark is None or mark == self._seen:
             return None
@@ -33,13 +34,6 @@ class TriggerFile:
         except ConfigError as exc:
             warn(f"the triggers stay as they are, since the settings cannot be used: {exc}")
             return None
-
-    def _mark(self) -> tuple[int, int, int] | None:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def changed(before: TriggerTable, after: TriggerTable) -> Iterator[str]:

@@ -16,9 +16,16 @@ from pydantic import Field
 
 from control.tasks.broker_task import checksum_of
 from model.errors import ConfigError
-from model.files import FileModel, VersionedModel, read_document, validate_document, write_document
+from model.files import (
+    FileModel,
+    VersionedModel,
+    file_mark,
+    read_document,
+    validate_document,
+    write_document,
+)
 from model.ids import BrokerId
-from model.snapshot.snapshot import TAKING, Broker, BrokerState, Snapshot
+from model.snapshot.snapshot import TAKING, Broker, BrokerState
 
 FILE: Final = "broker-marks.json"
 KIND: Final = "plimsoll.broker-marks"
@@ -107,15 +114,6 @@ def _binds(mark: BrokerState, own: BrokerState) -> bool:
     return mark is BrokerState.DRAINING and own is not BrokerState.DEAD
 
 
-def with_marks(snapshot: Snapshot, marks: Iterable[BrokerMark]) -> Snapshot:
-    """The snapshot with the states that marks give to its brokers."""
-    header = snapshot.header
-    brokers = with_states(header.brokers, states_of(marks, header.cluster_id))
-    if brokers == header.brokers:
-        return snapshot
-    return Snapshot(header.model_copy(update={"brokers": brokers}), snapshot.partitions)
-
-
 # ---- the file
 
 
@@ -163,8 +161,8 @@ class MarkedBrokers:
 
     def __init__(self, state_dir: Path) -> None:
         self._state_dir = state_dir
-        self._read_at: object = None
-        """Time and size of the file that was read last."""
+        self._read_at: tuple[int, int, int] | None = None
+        """Mark of the file that was read last."""
         self._marks: tuple[BrokerMark, ...] | None = None
 
     def __call__(self, cluster_id: str, brokers: tuple[Broker, ...]) -> tuple[Broker, ...]:
@@ -175,7 +173,7 @@ class MarkedBrokers:
         return with_states(brokers, states_of(self._newest(), cluster_id))
 
     def _newest(self) -> tuple[BrokerMark, ...]:
-        at = self._version()
+        at = file_mark(self._state_dir / FILE)
         if self._marks is None or at != self._read_at:
             try:
                 self._marks = read_marks(self._state_dir)
@@ -185,13 +183,6 @@ class MarkedBrokers:
                 _log.warning("%s; the marks read before still hold", exc)
             self._read_at = at
         return self._marks
-
-    def _version(self) -> object:
-        try:
-            found = (self._state_dir / FILE).stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 @contextlib.contextmanager

@@ -13,8 +13,9 @@ from control.tasks.broker_marks import (
     change_marks,
     marked,
     read_marks,
+    states_of,
     unmarked,
-    with_marks,
+    with_states,
 )
 from model.errors import ConfigError
 from model.ids import BrokerId
@@ -48,9 +49,8 @@ def test_a_task_removes_its_own_marks_alone() -> None:
 
 def test_marks_bind_live_brokers_of_their_cluster() -> None:
     members = clusters.brokers(4, states={2: BrokerState.DEAD, 3: BrokerState.NEW})
-    state = clusters.snapshot(members, [(1, 2)])
     marks = [mark(2), mark(3), mark(4, state=BrokerState.DRAINING), mark(1, cluster_id="other")]
-    found = {b.id: b.state for b in with_marks(state, marks).header.brokers}
+    found = {b.id: b.state for b in with_states(members, states_of(marks, "c"))}
     assert found == {
         1: BrokerState.ALIVE,
         2: BrokerState.DEAD,
@@ -76,9 +76,9 @@ def test_of_mark_and_own_state_the_one_that_forbids_more_holds(
 ) -> None:
     """An operator may have cordoned a broker before it is removed."""
     members = clusters.brokers(4, states={3: BrokerState(own)})
-    state = clusters.snapshot(members, [(1, 2)])
-    found = with_marks(state, [mark(3, state=BrokerState(set_to))])
-    assert found.broker[BrokerId(3)].state is BrokerState(wanted)
+    states = states_of([mark(3, state=BrokerState(set_to))], "c")
+    found = {b.id: b.state for b in with_states(members, states)}
+    assert found[BrokerId(3)] is BrokerState(wanted)
 
 
 def test_marks_are_read_as_they_were_written(tmp_path: Path) -> None:

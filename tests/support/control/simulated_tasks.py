@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from control.tasks import broker_marks, task_files
-from control.tasks.broker_marks import with_marks
+from control.tasks.broker_marks import MarkedBrokers
 from control.tasks.broker_task import BrokerTask, Operation
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_runner import TaskParts, TaskRunner
@@ -136,22 +136,21 @@ class SimulatedTask:
             )
             for p in partitions
         ]
+        alive, dead = BrokerState.ALIVE, BrokerState.DEAD
+        brokers = tuple(
+            Broker(id=b.id, rack=b.rack, state=alive if b.alive else dead)
+            for b in self.cluster.brokers.values()
+        )
         header = SnapshotHeader(
             cluster_id=self.cluster.cluster_id,
             taken_at_ms=int(1000 * self.cluster.now_s),
-            brokers=tuple(
-                Broker(
-                    id=b.id, rack=b.rack, state=BrokerState.ALIVE if b.alive else BrokerState.DEAD
-                )
-                for b in self.cluster.brokers.values()
-            ),
+            brokers=MarkedBrokers(self.folder)(self.cluster.cluster_id, brokers),
             topics=tuple(topics),
             resources=RESOURCES,
         )
         size = 0.0 if self.storage is StorageKind.SHARED else self.log_bytes
         loads = np.array([[1.0 * MB, 1.0 * MB, size]] * len(rows)).reshape(-1, 3)
-        found = Snapshot(header, partitions_from_rows(topics, rows, loads))
-        return with_marks(found, broker_marks.read_marks(self.folder))
+        return Snapshot(header, partitions_from_rows(topics, rows, loads))
 
     def parts(self) -> TaskParts:
         return TaskParts(
