@@ -40,7 +40,6 @@ WORK_OF_PRICE: Final = 3e-9
 WORK_OF_COLUMN: Final = 3e-5
 """Work units for adding a column; measured."""
 
-
 EARLY_WORK: Final = 1.0
 """Work units before the first early plan: smaller clusters have theirs by then."""
 EARLY_EXCESS_WORK: Final = 4.0
@@ -52,10 +51,6 @@ EARLY_GAIN: Final = 0.05
 
 PlanEarly = Callable[[Floats, Ints], None]
 """Looks for a plan at (B, K) prices, from (n, M) brokers, before the bound is proved."""
-
-
-def _plan_nothing(_prices: Floats, _start: Ints) -> None:
-    pass
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,12 +99,12 @@ class ColumnGeneration:
         self._early_work = 0.0
         """Work units of early plans."""
 
-    def run(self, plan_early: PlanEarly = _plan_nothing) -> GeneratedColumns:
+    def run(self, plan_early: PlanEarly | None = None) -> GeneratedColumns:
         """Generate columns until nothing is gained, or until its share of the work is done.
 
         That share is `SHARE`; the work is charged. Proves the bound in the search. Every row
-        needs an allowed placement: `BandDual.value` must be finite. `plan_early` is called on
-        large clusters, where this takes long.
+        needs an allowed placement: `BandDual.value` must be finite. `plan_early`, if given, is
+        called on large clusters, where this takes long.
         """
         search, dual = self._search, self._dual
         prices = self._first_prices()
@@ -154,8 +149,10 @@ class ColumnGeneration:
             search.prove_by_prices(dual.value(nothing), prices_in_file(search.problem, nothing))
         return best
 
-    def _plan(self, solution: LinearSolution, plan_early: PlanEarly) -> None:
+    def _plan(self, solution: LinearSolution, plan_early: PlanEarly | None) -> None:
         """Look for a plan before the bound is proved, if one is due."""
+        if plan_early is None:
+            return
         search = self._search
         own = search.work - self._early_work
         ready = own >= EARLY_EXCESS_WORK or solution.excess <= LEAST_REDUCED_COST

@@ -73,7 +73,9 @@ def solve_by_prices(search: Search) -> None:
         # Some row has no allowed placement.
         search.infeasible = True
         return
-    generated = ColumnGeneration(search, dual).run(partial(_plan_early, search, dual))
+    plans_early = search.limits.work >= EARLY_LEAST_WORK
+    plan_early = partial(_plan_early, search, dual) if plans_early else None
+    generated = ColumnGeneration(search, dual).run(plan_early)
     lift = _find_lift(dual, generated.prices)
     search.prove(lift.of(generated.bound))
     log.info("band: no plan is under %.6g, work %.3g", search.bound, search.work)
@@ -87,8 +89,6 @@ def solve_by_prices(search: Search) -> None:
 
 def _plan_early(search: Search, dual: BandDual, prices: Floats, start: Ints) -> None:
     """Anneal from (n, M) brokers at (B, K) prices that prove nothing yet."""
-    if search.limits.work < EARLY_LEAST_WORK:
-        return
     candidates = _candidates(search, dual, prices)
     BandAnnealing(search, dual, prices, start).run(
         candidates, REACHES[1] * search.problem.costs.move
