@@ -26,8 +26,7 @@ def test_a_waiting_plan_is_executed_once_it_is_approved(
     load.start()
     (tmp_path / "plimsoll.toml").write_text(SETTINGS + ASKING)
     shell = Shell(tmp_path, new_cluster.bootstrap)
-    running = shell.start(*AUTO)
-    try:
+    with shell.start(*AUTO) as running:
         running.wait_for(lambda text: " waits for approval: " in text)
         assert shell.runs() == []
         (plan,) = json.loads(shell.plimsoll("approve", "-o", "json").stdout)["plans"]
@@ -41,7 +40,4 @@ def test_a_waiting_plan_is_executed_once_it_is_approved(
         assert run["plan_hash"] == plan["plan_hash"]
         running.wait_for(lambda text: "\nbalanced: " in text.partition("settling: run ")[2])
         assert running.stop() == 0, running.log.read_text()
-    finally:
-        running.process.kill()
-        running.process.wait()
     load.finish()

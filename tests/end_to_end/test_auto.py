@@ -32,8 +32,7 @@ def test_a_shifted_load_is_balanced_once_and_nothing_moves_afterwards(
     load.start()
     (tmp_path / "plimsoll.toml").write_text(SETTINGS)
     shell = Shell(tmp_path, new_cluster.bootstrap)
-    running = shell.start("run", "--auto", "--limits", "eager", "--allow-changes")
-    try:
+    with shell.start("run", "--auto", "--limits", "eager", "--allow-changes") as running:
         running.wait_for(lambda text: is_balanced_after(text, runs=1))
         assert len(shell.runs()) == 1, running.log.read_text()
         load.shift(tuple(reversed(DEMO_WEIGHTS)))
@@ -41,9 +40,6 @@ def test_a_shifted_load_is_balanced_once_and_nothing_moves_afterwards(
         time.sleep(QUIET_S)
         assert len(shell.runs()) == 2, running.log.read_text()
         assert running.stop() == 0, running.log.read_text()
-    finally:
-        running.process.kill()
-        running.process.wait()
     balance = load.finish()
     assert balance.acknowledged_records == balance.read_records > 0
     assert balance.duplicated_records == 0

@@ -71,13 +71,9 @@ class Site:
     def auto(self, limits: str) -> Iterator[Running]:
         """`run --auto` until the end of the block, where Ctrl-C ends it."""
         arguments = ("run", "--auto", "--limits", limits, "--allow-changes")
-        running = self.shell.start(*arguments)
-        try:
+        with self.shell.start(*arguments) as running:
             yield running
             assert running.process.poll() is None, running.log.read_text()
-        finally:
-            running.process.kill()
-            running.process.wait()
 
     def is_balanced(self) -> bool:
         """Whether the six partitions are on three brokers."""

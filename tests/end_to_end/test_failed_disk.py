@@ -50,16 +50,12 @@ def test_replicas_in_a_failed_directory_are_copied_elsewhere_once_its_trigger_ac
             wait_until(lambda: any(d.offline for d in admin.log_dirs(BrokerId(4), ids)))
         shell = Shell(tmp_path, cluster.bootstrap)
         configured(shell, "off")
-        running = shell.start("run", "--auto", "--limits", "eager", "--allow-changes")
-        try:
+        with shell.start("run", "--auto", "--limits", "eager", "--allow-changes") as running:
             running.wait_for(lambda text: ", but dead_log_dir is off" in text)
             assert shell.runs() == []
             configured(shell, "act")
             running.wait_for(lambda text: "\nsettling: run " in text)
             assert running.stop() == 0, running.log.read_text()
-        finally:
-            running.process.kill()
-            running.process.wait()
         (run,) = shell.runs()
         assert run["event"] == "ended"
         after = placement(cluster.bootstrap, TOPIC)

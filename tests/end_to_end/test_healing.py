@@ -40,8 +40,7 @@ def test_a_rack_is_repaired_by_approval_and_a_killed_broker_once_its_trigger_act
     four_brokers.create_topic(TOPIC, PLACES)
     shell = Shell(tmp_path, four_brokers.bootstrap)
     configured(shell, "off")
-    running = shell.start("run", "--auto", "--limits", "eager", "--allow-changes")
-    try:
+    with shell.start("run", "--auto", "--limits", "eager", "--allow-changes") as running:
         running.wait_for(lambda text: " waits for approval: rule_violated " in text)
         assert shell.runs() == []
         (plan,) = json.loads(shell.plimsoll("approve", "-o", "json").stdout)["plans"]
@@ -55,9 +54,6 @@ def test_a_rack_is_repaired_by_approval_and_a_killed_broker_once_its_trigger_act
         running.wait_for(lambda text: "triggers changed: dead_broker is act, it was off" in text)
         running.wait_for(lambda text: text.count("settling: run ") == 2)
         assert running.stop() == 0, running.log.read_text()
-    finally:
-        running.process.kill()
-        running.process.wait()
     assert [run["event"] for run in shell.runs()] == ["ended", "ended"]
     with KafkaAdmin(four_brokers.bootstrap, 10.0) as admin:
         found = admin.partitions([PartitionId(TOPIC, n) for n in range(len(PLACES))])

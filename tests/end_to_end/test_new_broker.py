@@ -31,16 +31,12 @@ def test_a_broker_that_joins_empty_is_filled_while_uneven_load_is_off(
     new_cluster.create_topic(TOPIC, [[homes[n % len(homes)]] for n in range(COUNT)])
     shell = Shell(tmp_path, new_cluster.bootstrap)
     (tmp_path / "plimsoll.toml").write_text(f"{SETTINGS}\n{POLICY}")
-    running = shell.start("run", "--auto", "--limits", "eager", "--allow-changes")
-    try:
+    with shell.start("run", "--auto", "--limits", "eager", "--allow-changes") as running:
         running.wait_for(lambda text: "\nbalanced: " in text)
         assert shell.runs() == []
         added = new_cluster.kafka.add_broker("a")
         running.wait_for(lambda text: "\nsettling: run " in text)
         assert running.stop() == 0, running.log.read_text()
-    finally:
-        running.process.kill()
-        running.process.wait()
     (run,) = shell.runs()
     assert run["event"] == "ended"
     found = placement(new_cluster.bootstrap, TOPIC)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from kafka import KafkaAdminClient
 
@@ -73,10 +73,17 @@ class Shell:
 
 @dataclass(frozen=True)
 class Running:
-    """A running command."""
+    """A running command, killed at the end of a `with` block."""
 
     process: subprocess.Popen[bytes]
     log: Path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
 
     def wait_for(self, fits: Callable[[str], bool], timeout_s: float = RUN_S) -> str:
         """Its output on stderr, once that matches."""
