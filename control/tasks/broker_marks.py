@@ -4,26 +4,16 @@ They lie in `broker-marks.json` in the state folder, and everything that plans r
 `plan`, `assign`, the screen and the loop.
 """
 
-import contextlib
-import fcntl
 import logging
-import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from control.tasks.broker_task import checksum_of
+from control.tasks.sealed_files import checksum_of, locked, read_sealed
 from model.errors import ConfigError
-from model.files import (
-    FileModel,
-    VersionedModel,
-    file_mark,
-    read_document,
-    validate_document,
-    write_document,
-)
+from model.files import FileModel, VersionedModel, file_mark, validate_document, write_document
 from model.ids import BrokerId
 from model.snapshot.snapshot import TAKING, Broker, BrokerState
 
@@ -126,12 +116,7 @@ def read_marks(state_dir: Path) -> tuple[BrokerMark, ...]:
     path = state_dir / FILE
     if not path.exists():
         return ()
-    document = read_document(path, KIND, major=1)
-    if document.get("checksum") != checksum_of(document):
-        raise ConfigError(
-            f"{path} is damaged or was edited: its checksum does not fit. Restore it, or move it "
-            "away and set its marks again with plimsoll broker exclude"
-        )
+    document = read_sealed(path, KIND, "set its marks again with plimsoll broker exclude")
     return validate_document(MarksFile, document, path).marks
 
 
@@ -183,24 +168,3 @@ class MarkedBrokers:
                 _log.warning("%s; the marks read before still hold", exc)
             self._read_at = at
         return self._marks
-
-
-@contextlib.contextmanager
-def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold the lock of a file, which the kernel releases however the process ends.
-
-    Raises ConfigError where the file cannot be made, and BlockingIOError without `wait` where
-    another process holds it.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as exc:
-        raise ConfigError(
-            f"{path} is not writable ({exc.strerror}). Set state_dir to a writable folder."
-        ) from exc
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield
-    finally:
-        os.close(handle)

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from model.files import FileModel, VersionedModel, digest
+from control.tasks.sealed_files import checksum_of
+from model.files import FileModel, VersionedModel
 from model.ids import BrokerId
 
 KIND: Final = "plimsoll.task"
@@ -165,11 +166,6 @@ class BrokerTask(VersionedModel):
     def sealed(self) -> "BrokerTask":
         """Return the task with its checksum."""
         return self.model_copy(update={"checksum": checksum_of(self.model_dump(mode="json"))})
-
-
-def checksum_of(document: dict[str, Any]) -> str:
-    """SHA-256, in hex, of the canonical form of a file without its own checksum."""
-    return digest({k: v for k, v in document.items() if k != "checksum"})
 
 
 def brokers_text(brokers: Sequence[int], most: int = 10) -> str:

@@ -12,17 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from control.tasks.broker_marks import locked
-from control.tasks.broker_task import (
-    KIND,
-    BrokerTask,
-    Operation,
-    PhaseChange,
-    TaskPhase,
-    checksum_of,
-)
+from control.tasks.broker_task import KIND, BrokerTask, Operation, PhaseChange, TaskPhase
+from control.tasks.sealed_files import locked, read_sealed
 from model.errors import ConfigError, GuardrailRefused
-from model.files import read_document, validate_document, write_document
+from model.files import validate_document, write_document
 from model.ids import BrokerId
 from model.plan.plan import Plan, read_plan
 
@@ -73,12 +66,7 @@ class TaskFiles:
         Raises ConfigError: there is none, or its file is damaged, edited, or of a newer plimsoll.
         """
         path = self.path(task_id)
-        document = read_document(path, KIND, major=1)
-        if document.get("checksum") != checksum_of(document):
-            raise ConfigError(
-                f"{path} is damaged or was edited: its checksum does not fit. Restore it, or move "
-                "it away and request the task again"
-            )
+        document = read_sealed(path, KIND, "request the task again")
         task = validate_document(BrokerTask, document, path)
         if task.task_id != task_id:
             raise ConfigError(

@@ -78,7 +78,7 @@ def test_a_renamed_file_is_not_another_task(tmp_path: Path) -> None:
 
 
 def test_fields_of_a_newer_minor_version_are_ignored(tmp_path: Path) -> None:
-    from control.tasks.broker_task import checksum_of
+    from control.tasks.sealed_files import checksum_of
 
     files = TaskFiles(tmp_path)
     task = add(files, 4)
