@@ -1,6 +1,9 @@
 """Ports: found, claimed, refused."""
 
+import contextlib
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -22,3 +25,34 @@ def test_free_ports_are_different_and_free() -> None:
     assert len(set(ports)) == 20
     assert not any(map(answers, ports))
     assert claim(ports[0], "a test") == ports[0]
+
+
+FINDING = """
+from lab.local_cluster.tcp_ports import free_ports
+print(*free_ports({}), flush=True)
+input()
+"""
+
+
+def test_two_processes_never_find_the_same_port() -> None:
+    """Even if none of them listens, as while a broker restarts."""
+    found: list[str] = []
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            program = [sys.executable, "-c", FINDING.format(250)]
+            pipe = subprocess.PIPE
+            other = stack.enter_context(
+                subprocess.Popen(program, stdin=pipe, stdout=pipe, text=True)
+            )
+            stack.callback(other.communicate, "\n")
+            assert other.stdout
+            found += other.stdout.readline().split()
+    assert len(set(found)) == 4 * 250
+
+
+def test_a_process_that_has_found_many_ports_finds_them_again() -> None:
+    program = [sys.executable, "-c", FINDING.format(2000)]
+    done = subprocess.run(program, input="\n", capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    found = done.stdout.split()
+    assert len(found) == 2000 > len(set(found)) > 500
