@@ -23,6 +23,11 @@ FOLDER: Final = "tasks"
 _NAMED: Final = 4
 """Brokers in the id of a task."""
 
+_ELSEWHERE: Final = (
+    "a task lies in the state folder that it was requested in, with its plans and approvals, "
+    "so set state_dir to that folder, or request the task again"
+)
+
 
 class TaskCancelled(GuardrailRefused):
     """The task was cancelled while it was worked on."""
@@ -88,7 +93,7 @@ class TaskFiles:
                 f"{len(found)} tasks begin with {prefix!r}: {', '.join(found[:_NAMED])}; type "
                 "more characters"
             )
-        known = f"known: {', '.join(ids[-_NAMED:])}" if ids else "it holds none"
+        known = f"known: {', '.join(ids[-_NAMED:])}" if ids else f"it holds none; {_ELSEWHERE}"
         raise ConfigError(f"{self.folder} has no task {prefix!r}; {known}")
 
     def add(

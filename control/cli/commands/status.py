@@ -29,6 +29,7 @@ def status(
     from control import compose
     from control.render.cluster_status import cluster_text
     from control.settings.capacity_table import capacities_of
+    from control.tasks.task_notes import open_task_notes
     from executor.journal.left_settings import left_settings
     from model.snapshot.snapshot import has_shared
 
@@ -43,6 +44,7 @@ def status(
                 rebalancers = compose.rebalancers(settings, shared=shared)
             cluster_id = snapshot.header.cluster_id
             left = left_settings(compose.journal_dir(settings), cluster_id)
+            tasks = open_task_notes(settings.state_dir, cluster_id)
             sys.stdout.write(
                 cluster_text(
                     snapshot,
@@ -52,7 +54,7 @@ def status(
                     given=given,
                     silent=collector.silent,
                     replication=collector.replication(),
-                    notes=[*rebalancers, *left],
+                    notes=[*rebalancers, *left, *tasks],
                     in_one_line=watch,
                 )
             )

@@ -26,10 +26,11 @@ def why(
     local_settings: "Settings",
     output: Output = Form.TABLE,
 ) -> int:
-    """Print the last decisions that `run --auto` recorded in the state folder."""
+    """Print the last decisions that `run --auto` recorded, and name open tasks on stderr."""
     from control.cli.output_types import WhyAnswer
     from control.loop.decision_file import read_decisions
     from control.render.text import answer_text
+    from control.tasks.task_notes import open_task_notes
 
     found = read_decisions(local_settings.state_dir, last)
     now_ms = int(1000 * time.time())
@@ -39,6 +40,8 @@ def why(
             f"plimsoll: no decision is recorded in {local_settings.state_dir}; "
             "plimsoll run --auto records them\n"
         )
+    for note in open_task_notes(local_settings.state_dir):
+        sys.stderr.write(f"plimsoll: {note}\n")
     sys.stdout.write(answer_text(answer, _text, output))
     return Exit.DONE if found else Exit.INCOMPLETE
 

@@ -42,6 +42,8 @@ def test_a_task_is_found_by_the_beginning_of_its_id(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no task 'add'; known: remove-4-"):
         files.named("add")
     add(files, 45)
+    with pytest.raises(ConfigError, match="it holds none; a task lies in the state folder that it"):
+        TaskFiles(tmp_path / "another").named("remove-4")
     with pytest.raises(ConfigError, match="2 tasks begin with 'remove-4': remove-4"):
         files.named("remove-4")
 

@@ -12,8 +12,11 @@ from control.cli.commands.status import status
 from control.cli.output import Form
 from control.render.cluster_status import cluster_text
 from control.settings.settings import Settings
+from control.tasks.broker_task import Operation
+from control.tasks.task_files import TaskFiles
 from executor.timing import RunLimits
 from model.goals.goals import Goals
+from model.ids import BrokerId
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Snapshot
 from tests.support.control.loop_parts import MB, cluster
@@ -94,12 +97,26 @@ def test_settings_left_by_an_interrupted_run_are_named(
     monkeypatch.setattr(compose, "observer", lambda *_, **__: result)
     monkeypatch.setattr(compose, "rebalancers", lambda *_, **__: [])
     monkeypatch.setattr(compose, "journal_dir", lambda _: tmp_path)
-    assert status(settings=Settings(), output=Form.JSON) == 0
+    assert status(settings=Settings(state_dir=tmp_path), output=Form.JSON) == 0
     answer = json.loads(capsys.readouterr().out)
     assert [answer[k] for k in ("offline", "under_replicated", "below_min_isr")] == [0, 3, 2]
     (output,) = answer["notes"]
     assert "has not restored all settings: a throttle (leader." in output
     assert output.endswith("with plimsoll cleanup --allow-changes.")
+
+
+def test_an_open_task_of_the_cluster_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = cluster([1, 2, 3], [MB] * 3)
+    files, brokers = TaskFiles(tmp_path), (BrokerId(3),)
+    task = files.add(state.header.cluster_id, Operation.REMOVE, brokers, "ada", 1)
+    files.add("another", Operation.REMOVE, brokers, "ada", 2_000)
+    monkeypatch.setattr(compose, "observer", lambda *_, **__: nullcontext(Observed(state)))
+    monkeypatch.setattr(compose, "rebalancers", lambda *_, **__: [])
+    assert status(settings=Settings(state_dir=tmp_path), output=Form.JSON) == 0
+    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    assert note.startswith(f"Task {task.task_id} is open: remove broker 3, requested.")
 
 
 def test_a_placement_in_a_topics_config_is_not_a_rack_violation() -> None:

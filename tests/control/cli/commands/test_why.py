@@ -12,6 +12,9 @@ from control.cli.output import Form
 from control.loop.decision_file import DecisionFile, DecisionRecord
 from control.loop.policy import Decision
 from control.settings.settings import Settings
+from control.tasks.broker_task import Operation, TaskPhase
+from control.tasks.task_files import TaskFiles
+from model.ids import BrokerId
 
 AT_MS = 1_700_000_000_000
 
@@ -72,3 +75,17 @@ def test_a_folder_without_decisions_is_named(
     output = capsys.readouterr()
     assert output.out == ""
     assert f"no decision is recorded in {tmp_path}; plimsoll run --auto" in output.err
+
+
+def test_an_open_task_is_named_beside_the_decision(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded(tmp_path, Decision.REST, "")
+    task = TaskFiles(tmp_path).add("one", Operation.REMOVE, (BrokerId(4),), "ada", AT_MS)
+    assert why(local_settings=Settings(state_dir=tmp_path)) == Exit.DONE
+    shown = capsys.readouterr()
+    assert f"Task {task.task_id} is open: remove broker 4, requested." in shown.err
+    assert task.task_id not in shown.out
+    TaskFiles(tmp_path).change(task.task_id, lambda t: t.entered(TaskPhase.CANCELLED, AT_MS))
+    assert why(local_settings=Settings(state_dir=tmp_path)) == Exit.DONE
+    assert capsys.readouterr().err == ""
