@@ -1,5 +1,6 @@
 """TCP ports on 127.0.0.1."""
 
+import atexit
 import socket
 from collections.abc import Iterator
 from itertools import cycle, islice
@@ -35,6 +36,7 @@ def _own_ports() -> Iterator[int]:
         except OSError:
             mark.close()
             continue
+        atexit.register(mark.close)
         marks.append(mark)
         block = range(first + 1, first + _BLOCK)
         own += block

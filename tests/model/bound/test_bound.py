@@ -89,8 +89,12 @@ def lagrangians(
 @settings(deadline=None, max_examples=100)
 @given(case=priced_clusters(rows=1))
 def test_the_cost_of_a_row_is_that_of_its_cheapest_placement(case: tuple) -> None:
-    """At least; exactly where the rack rule is a cap for each rack."""
+    """At least; exactly where the rack rule is a cap for each rack.
+
+    The bound does not keep leaders from returning to brokers that they left.
+    """
     state, goals, prices = case
+    returns = any(move.leader_left is not None for move in state.header.recent_moves)
     # In range for both objectives, so that no price is cut.
     goals = goals.model_copy(update={"excess_price": 1e9})
     proposal = Proposal(state, goals, ())
@@ -104,7 +108,8 @@ def test_the_cost_of_a_row_is_that_of_its_cheapest_placement(case: tuple) -> Non
     if allowed:
         (cost,) = dual.rows.costs.tolist()
         assert cost <= min(allowed) + 1e-9
-        if goals.rack_rule is RackRule.OFF or len(state.replicas(0)) == 1:
+        exact = goals.rack_rule is RackRule.OFF or len(state.replicas(0)) == 1
+        if exact and not returns:
             assert cost == pytest.approx(min(allowed), abs=1e-9)
 
 
