@@ -12,7 +12,7 @@ from control.loop.view import LoopView
 from model.plan.plan import Move
 from model.units import bytes_text
 from tui.screens.backdrop import Over
-from tui.viewmodel.plan.moves import cost_line, removal_table
+from tui.viewmodel.plan.moves import cost_line, reason_of, removal_table
 from tui.viewmodel.plan.shown_plan import Shown, shown
 from tui.viewmodel.plan.wording import listed
 
@@ -52,7 +52,7 @@ class ReasonScreen(Over[None]):
                 + (cost_line(move, shown) if shown is not None else ""),
                 markup=False,
             )
-            yield Static(move.reason_text, id="reason", markup=False)
+            yield Static(reason_of(move), id="reason", markup=False)
             if shown is not None and (lost := removal_table(move, shown)):
                 yield Static(lost, id="without", markup=False)
             yield Label("escape closes", classes="hint")

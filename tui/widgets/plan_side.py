@@ -51,6 +51,7 @@ class BrokersAfter(Vertical):
 
 Each broker's deviation from the average now and after the plan; `!` is above the
 tolerance band, `<` below it. The broker that deviates most after the plan comes first.
+Where there is room, a bar shows the deviation now, `◆` the one after, `░` the band.
 """
 
     def compose(self) -> ComposeResult:

@@ -1,16 +1,19 @@
 """The table of moves, and one move in full."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from textwrap import wrap
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from model.evaluate import prices_of
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import BrokerChange, Move, Plan
+from model.snapshot.snapshot import Resource
 from model.units import bytes_text, count_text, deviation_text
 from tui.viewmodel.brokers.gauges import SHORT
+from tui.viewmodel.brokers.headline import NAMES
 from tui.viewmodel.cells import (
     Cell,
     Column,
@@ -34,6 +37,13 @@ COLUMNS = (
 """The columns between partition and reason."""
 MARKS = {"+": "new", "~": "changed", "-": "removed"}
 """What has changed since the plan that was viewed before."""
+_RELIEF: Final = re.compile(r"(relieves|takes from) broker (\d+) \((\S+) .*")
+_RESOURCE: Final = re.compile(rf"\b({'|'.join(Resource)})\b")
+
+
+def reason_of(move: Move) -> str:
+    """The reason of a move, its resources in the words of the other screens: `bytes out`."""
+    return _RESOURCE.sub(lambda found: NAMES[found[0]], move.reason_text)
 
 
 def by_gain_per_byte(moves: Iterable[Move]) -> list[Move]:
@@ -111,6 +121,15 @@ def moves_table(shown: Shown, width: int, since: Plan | None = None) -> Table:
     )
 
 
+def brief_reason(move: Move, width: int) -> str:
+    """The reason as far as it fits: in full, its first half, or `relieves 1 (out)`."""
+    full = reason_of(move)
+    relief = _RELIEF.fullmatch(move.reason_text)
+    brief = f"{relief[1]} {relief[2]} ({SHORT.get(relief[3], relief[3])})" if relief else full
+    forms = (full, full.partition(";")[0], brief)
+    return next((form for form in forms if len(form) <= width), shorten_words(brief, width))
+
+
 class _Gain(NamedTuple):
     """The gain of a move, of all moves up to it, and of the plan."""
 
@@ -154,7 +173,7 @@ def _row(move: Move, columns: tuple[Column, ...], mark: str, gain: _Gain | None)
     width = {column.key: column.width for column in columns}
     gone = gain is None
     role = Role.MUTED if gone else Role.PLAIN
-    reason = "no longer planned" if gone else move.reason_text
+    reason = "no longer planned" if gone else brief_reason(move, width.get("reason", 0))
     cells = {
         "mark": cell(mark, Role.STRONG),
         "partition": cell(shorten_middle(str(move.id), width["partition"] - 1), role),
@@ -188,7 +207,7 @@ def move_lines(move: Move | None, shown: Shown, width: int) -> tuple[Cell, ...]:
     if move is None:
         words = "Select a move to see its reason."
         return (cell(words, Role.MUTED),)
-    lines = [*wrap(move.reason_text, width), f"gain {move.gain:.4g}; enter shows its cost"]
+    lines = [*wrap(reason_of(move), width), f"gain {move.gain:.4g}; enter shows its cost"]
     lost = removal_table(move, shown).splitlines()
     return tuple(cell(line) for line in [*lines, *([""] if lost else []), *lost])
 

@@ -25,6 +25,7 @@ from tui.viewmodel.cells import (
     shorten_words,
 )
 from tui.viewmodel.disabled_reasons import refusal
+from tui.viewmodel.plan.moves import brief_reason
 from tui.viewmodel.plan.wording import REASON_LEAST, change_text
 from tui.viewmodel.run.health_gauges import GAUGED, gauge_lines, gauges_of
 from tui.viewmodel.run.progress import (
@@ -398,8 +399,9 @@ def _done(item: MoveProgress, width: int) -> Cell:
 
 
 def _move_reason(item: MoveProgress, width: int) -> Cell:
-    words = item.note or item.move.reason_text
-    return cell(shorten_words(words, width), Role.UNDER if item.note else Role.PLAIN)
+    if item.note:
+        return cell(shorten_words(item.note, width), Role.UNDER)
+    return cell(brief_reason(item.move, width))
 
 
 def _stall(item: MoveProgress) -> str:

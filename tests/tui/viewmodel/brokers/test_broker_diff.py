@@ -1,0 +1,45 @@
+"""The brokers now and after the plan: what fits, and what gives way."""
+
+from model.plan.plan import Plan
+from tests.support.tui.loop_views import plan
+from tui.viewmodel.brokers.broker_diff import broker_table
+from tui.viewmodel.brokers.deviation_bar import PLANNED
+from tui.viewmodel.cells import fitted, plain
+
+
+def _rows(of: Plan, width: int) -> dict[str, str]:
+    return {
+        row.key: "".join(plain(cell) for cell in row.cells) for row in broker_table(of, width).rows
+    }
+
+
+def test_bars_are_drawn_where_there_is_room() -> None:
+    keys = len(plan().levels)
+    wide = _rows(plan(), 90)
+    assert all(row.count(PLANNED) == keys for row in wide.values())
+    assert "+200 %! → -1 %" in wide["1"]
+    assert not any(PLANNED in row for row in _rows(plan(), 55).values())
+
+
+def test_no_row_is_wider_than_the_panel() -> None:
+    """A table that has to be scrolled hides more than a shorter bar does."""
+    least = sum(column.width for column in broker_table(plan(), 0).columns)
+    for width in range(least, 220):
+        table = broker_table(plan(), width)
+        assert sum(column.width for column in fitted(table.columns, table.rows)) <= width
+
+
+def test_loads_give_way_to_bars() -> None:
+    """A bar shows at a glance what the loads beside it would have to be read for."""
+    for width in range(60, 220):
+        keys = {column.key for column in broker_table(plan(), width).columns}
+        drawn = any(PLANNED in row for row in _rows(plan(), width).values())
+        assert drawn or "net_in load" not in keys
+    assert "net_in load" in keys
+
+
+def test_bars_of_one_plan_share_an_axis() -> None:
+    """Otherwise equal lengths would mean different deviations."""
+    columns = broker_table(plan(), 120).columns
+    ends = {c.label.split()[-1] for c in columns if c.key in plan().levels}
+    assert ends == {"+200%"}
