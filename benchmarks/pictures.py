@@ -12,6 +12,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from benchmarks.picture_faults import write_picture
 from control.demo.simulated_demo import SimulatedDemoOptions, simulated
 from control.loop.view import Mode, Phase
 from control.settings.settings import Settings
@@ -49,9 +50,7 @@ class Camera:
         await self._pilot.pause(1.0)
         picture = self._app.export_screenshot(title=f"plimsoll: {name}")
         picture = re.sub(r"terminal-\d+-", "terminal-", picture)
-        OUT.mkdir(exist_ok=True)
-        (OUT / f"{name}.svg").write_text(picture, "utf-8")
-        sys.stderr.write(f"{OUT / name}.svg\n")
+        write_picture(OUT / f"{name}.svg", picture)
 
     async def press(self, *keys: str) -> None:
         await self._pilot.press(*keys)

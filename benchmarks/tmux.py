@@ -13,6 +13,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from benchmarks.picture_faults import write_picture
 from model.closing import Closing
 
 LOOK_S: Final = 0.1
@@ -83,10 +84,7 @@ class Tmux(Closing):
         seen = self.seen("-e", "-N").rstrip("\n")
         console = Console(record=True, width=self._columns, file=StringIO(), force_terminal=True)
         console.print(Text.from_ansi(seen), no_wrap=True, crop=False)
-        svg = console.export_svg(title=title, unique_id=PREFIX)
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(svg, "utf-8")
-        sys.stderr.write(f"{file}\n")
+        write_picture(file, console.export_svg(title=title, unique_id=PREFIX))
 
     def _tmux(self, *arguments: str, needed: bool = True) -> str:
         told = subprocess.run(
