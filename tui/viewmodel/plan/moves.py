@@ -122,12 +122,13 @@ def moves_table(shown: Shown, width: int, since: Plan | None = None) -> Table:
 
 
 def brief_reason(move: Move, width: int) -> str:
-    """The reason as far as it fits: in full, its first half, or `relieves 1 (out)`."""
+    """The reason as far as it fits: in full, its first half, `relieves 1 (out)`, `relieves 1`."""
     full = reason_of(move)
-    relief = _RELIEF.fullmatch(move.reason_text)
-    brief = f"{relief[1]} {relief[2]} ({SHORT.get(relief[3], relief[3])})" if relief else full
-    forms = (full, full.partition(";")[0], brief)
-    return next((form for form in forms if len(form) <= width), shorten_words(brief, width))
+    forms = [full, full.partition(";")[0]]
+    if relief := _RELIEF.fullmatch(move.reason_text):
+        verb, broker, key = relief.groups()
+        forms += [f"{verb} {broker} ({SHORT.get(key, key)})", f"{verb} {broker}"]
+    return next((form for form in forms if len(form) <= width), shorten_words(forms[-1], width))
 
 
 class _Gain(NamedTuple):

@@ -340,8 +340,9 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
             Column("bytes", "   to copy", 10),
             Column("rate", "       rate", 12),
             Column("time", "       time", 12),
-            Column("stall", "no leader", 10),
         ]
+        if any(m.stall_s is not None for m in moves):
+            middle.append(Column("stall", "no leader", 10))
     elif width >= WITH_REASON:
         middle = [
             Column("brokers", "change", 13),
@@ -382,6 +383,7 @@ def _row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
     if "rate" in width:
         rate = rate_of_move(item, at_ms)
         cells["rate"] = right("-" if rate is None else rate_text(rate), width["rate"])
+    if "stall" in width:
         cells["stall"] = right(_stall(item), width["stall"])
     return Row(key=str(item.move.id), cells=tuple(cells[c.key] for c in columns))
 

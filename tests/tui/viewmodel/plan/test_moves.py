@@ -14,6 +14,7 @@ from tui.viewmodel.plan.shown_plan import shown
         (150, "relieves broker 1 (bytes in 200 % above average); broker 2 is 100 % below average"),
         (110, "relieves broker 1 (bytes in 200 % above average)"),
         (66, "relieves 1 (in)"),
+        (58, "relieves 1"),
     ],
 )
 def test_a_reason_is_shortened_to_what_it_is_about(width: int, reason: str) -> None:
