@@ -94,7 +94,7 @@ class Walk:
         self._tmux.until(" RUNNING ", "in flight", "what run")
         self._tmux.until(" DONE ", "deviation in", gone=[" RUNNING "])
         self._tmux.press("1")
-        self._tmux.until("OVER broker 1")
+        self._tmux.until("Overview > broker", "worst: broker 1", gone=[" SETTLING "])
         self._take("rolled-back")
         self._tmux.press("5")
         self._tmux.until("started UTC", "rolled back")
