@@ -11,7 +11,7 @@ from clients.client_properties import read_client_properties
 from clients.connection import OPEN, Connection
 from control.cli.console import operator
 from control.loop.decision_log import CapacityNotes
-from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.dependencies import UNWATCHED, LoopParts, LoopSettings, LoopWatcher
 from control.loop.loop import Loop
 from control.loop.view import Mode
 from control.planning.planner import planner
@@ -275,10 +275,12 @@ def loop(
     limits: AutoLimits = EAGER,
     patient: bool = False,
     trigger_file: TriggerFile | None = None,
+    watcher: LoopWatcher = UNWATCHED,
 ) -> Loop:
     """Create the loop with its real parts, not started yet.
 
     trigger_file: where triggers may be changed while the loop runs.
+    watcher: hears what views do not show, for metrics and watchdogs.
     """
     allowed = mode is not Mode.READ_ONLY
     # Read once: a file deleted later must not end a service that reconnects.
@@ -310,6 +312,9 @@ def loop(
             planner=planner,
             executor=(lambda: executor(settings)) if allowed else None,
             new_triggers=None if trigger_file is None else trigger_file.poll,
+            decided=watcher.decided,
+            beat=watcher.beat,
+            failed=watcher.failed,
         ),
     )
     found.subscribe(CapacityNotes(found.warn, given))

@@ -22,6 +22,7 @@ from control.cli.main import app
 from control.cli.options import COMMON
 from control.cli.output_types import ANSWERS
 from control.render.text import json_text
+from control.service.metric_specs import METRICS
 from control.settings.settings import Settings
 from model.exchange.json_schemas import FILES, schema_of
 
@@ -57,6 +58,7 @@ MORE: Final = {
     "[tier]": "../how-to/tiered-storage.md",
     "[wal]": "../how-to/automq.md",
     "[stop_rules]": "runs.md#stop-rules",
+    "[service]": "../how-to/run-as-a-service.md",
     "[screen]": "screen.md#sizes-and-colours",
     "[archive]": "journals.md#the-archive",
 }
@@ -76,6 +78,7 @@ def pages() -> dict[Path, str]:
         README: _between(README.read_text("utf-8"), tested_versions()),
         **_page("reference/commands", commands()),
         **_page("reference/settings", settings()),
+        **_page("reference/metrics", metrics()),
         **_page("architecture", packages()),
         **schemas,
     }
@@ -303,6 +306,18 @@ def _toml(value: Any) -> str:
         case str():
             return f"'{value}'" if "\\" in value else f'"{value}"'
     return f"{value:.10g}"
+
+
+# ---- metrics
+
+
+def metrics() -> str:
+    """A table of the metrics of the service."""
+    rows = ["| name | type | labels | meaning |", "|---|---|---|---|"]
+    for spec in METRICS:
+        labels = ", ".join(f"`{label}`" for label in spec.labels)
+        rows.append(f"| `{spec.name}` | {spec.kind} | {labels} | {_escaped(spec.help)} |")
+    return "\n".join(rows)
 
 
 # ---- architecture

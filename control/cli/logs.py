@@ -29,10 +29,12 @@ def configure(*, verbose: bool, file: Path | None) -> None:
     # Without a handler, logging prints messages of libraries to the terminal.
     logging.getLogger().addHandler(logging.NullHandler())
     root = logging.getLogger("plimsoll")
-    for handler in list(root.handlers):
-        root.removeHandler(handler)
-        handler.close()
-    root.addHandler(_file_handler(file) if file else _stderr_handler(verbose))
+    # Created first: where the file cannot be written, the handlers so far remain.
+    handler = _file_handler(file) if file else _stderr_handler(verbose)
+    for old in list(root.handlers):
+        root.removeHandler(old)
+        old.close()
+    root.addHandler(handler)
     root.setLevel(logging.DEBUG if verbose else logging.INFO)
     root.propagate = False
 
@@ -47,8 +49,15 @@ def silence_stderr() -> None:
 
 
 def pass_warnings(report: Callable[[str], None]) -> None:
-    """Pass warnings to the screen's log, except those of the loop, already there."""
-    logging.getLogger("plimsoll").addHandler(_WarningHandler(report))
+    """Pass warnings to the screen's log, except those of the loop, already there.
+
+    They are no longer passed to the one given before.
+    """
+    root = logging.getLogger("plimsoll")
+    for handler in list(root.handlers):
+        if isinstance(handler, _WarningHandler):
+            root.removeHandler(handler)
+    root.addHandler(_WarningHandler(report))
 
 
 def narrate(report: Callable[[str], None]) -> None:

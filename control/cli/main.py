@@ -39,6 +39,7 @@ SUMMARIES: Final = {
     },
     "Change the cluster": {
         "run": "Observe, plan, approve and apply in a loop that keeps the cluster balanced.",
+        "service": "Run the loop as a service: with metrics and probes over HTTP, under systemd.",
         "approve": "Approve a plan of run --auto that waits, or list what waits.",
         "apply": "Execute exactly this plan.",
         "rollback": "Restore the assignment from before a run.",

@@ -135,11 +135,14 @@ def confirmed(shown: str, cluster_id: str, action: str) -> bool:
 
 
 @contextlib.contextmanager
-def steered_by_signals(on_abort: Callable[[], None] = lambda: None) -> Iterator[Steering]:
+def steered_by_signals(
+    on_abort: Callable[[], None] = lambda: None, on_hangup: Callable[[], None] | None = None
+) -> Iterator[Steering]:
     """SIGTERM or Ctrl-C stops a run, the second one aborts it, the third interrupts.
 
     Interrupting leaves copies running without their throttle: a last resort. A closed terminal
     (SIGHUP) only stops the run, however often it is signalled; under nohup it stays ignored.
+    on_hangup: called for SIGHUP instead, for services, which have no terminal.
     """
     steering = Steering(by=operator())
 
@@ -158,7 +161,9 @@ def steered_by_signals(on_abort: Callable[[], None] = lambda: None) -> Iterator[
 
     handlers: dict[signal.Signals, Callable[[], None]]
     handlers = {signal.SIGTERM: on_signal, signal.SIGINT: on_signal}
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+    if on_hangup is not None:
+        handlers[signal.SIGHUP] = on_hangup
+    elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         handlers[signal.SIGHUP] = steering.stop
     with handling(handlers):
         yield steering

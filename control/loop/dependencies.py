@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from control.cli.console import operator
 from control.loop.view import Mode
@@ -225,3 +225,20 @@ class LoopParts:
     """What earlier runs did; None reads the journals."""
     decided: "Callable[[DecisionInputs, Decision, str], None] | None" = None
     """Called with every decision and its reason, by the loop's thread."""
+    beat: Callable[[], None] | None = None
+    """Called by the loop's thread with every turn, and every `BEAT_S` while it waits to
+    reconnect; a loop that hangs does not call it."""
+    failed: Callable[[PlimsollError], None] | None = None
+    """Called with every error after which the loop tries again, from any of its threads."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopWatcher:
+    """Those parts of a loop that only hear what it does; None where nobody listens."""
+
+    decided: "Callable[[DecisionInputs, Decision, str], None] | None" = None
+    beat: Callable[[], None] | None = None
+    failed: Callable[[PlimsollError], None] | None = None
+
+
+UNWATCHED: Final = LoopWatcher()

@@ -77,6 +77,9 @@ RETRY_S = 5.0
 WATCH_RETRY_S = 60.0
 """The same after `--auto` failed for another reason, such as a missing right."""
 
+BEAT_S: Final = 1.0
+"""Time between two beats while the loop waits to reconnect."""
+
 
 WITHDRAWING: Final = {
     Decision.PLAN: "the cluster or the trigger changed",
@@ -344,7 +347,12 @@ class Loop(Closing):
             attempt = state.retry.attempt + 1 if state.retry is not None else 2
             state.retry = Retry(attempt=attempt, since_ms=now_ms, wait_s=wait_s)
             self._enter(Phase.UNREACHABLE, str(exc), level="warning")
-        self._closing.wait(wait_s)
+        if self._parts.failed is not None:
+            self._parts.failed(exc)
+        left_s = wait_s
+        while left_s > 0 and not self._closing.wait(min(left_s, BEAT_S)):
+            self._beat()
+            left_s -= BEAT_S
 
     def _fail(self, exc: PlimsollError) -> None:
         self.error = exc
@@ -366,6 +374,7 @@ class Loop(Closing):
         """
         if observer.failure is not None:
             raise observer.failure
+        self._beat()
         self._note_steering()
         self._look(observer)
         self._follow_lag(observer)
@@ -373,6 +382,10 @@ class Loop(Closing):
         self._act()
         self._search_rebalancers()
         self._publish()
+
+    def _beat(self) -> None:
+        if self._parts.beat is not None:
+            self._parts.beat()
 
     def _take_triggers(self) -> None:
         """Use the triggers of the settings file once that has changed."""
@@ -639,6 +652,8 @@ class Loop(Closing):
             state.failures = failures.at_most(now_s) if hard else failures.again(now_s)
             state.failure, state.answered = error, None
             self._enter(Phase.NO_PLAN, _retry_words(error, state.failures.wait_s), level="error")
+        if self._parts.failed is not None:
+            self._parts.failed(error)
 
     def _adapted(self, snapshot: Snapshot, goals: Goals) -> Goals:
         """The goals for a solve: at its effort, and for `--auto` within its limits."""

@@ -25,6 +25,7 @@ from control.settings.history_tables import ForecastTable, HistoryTable
 from control.settings.prometheus_settings import PrometheusSettings
 from control.settings.schedule_table import ScheduleTable
 from control.settings.screen_settings import Keys, ScreenSettings
+from control.settings.service_table import ServiceTable
 from control.settings.solve_table import SolveTable
 from control.settings.sources import Sources
 from control.settings.throttle_settings import AutoThrottleSettings
@@ -159,6 +160,8 @@ class Settings(BaseSettings):
     """Bucket of AutoMQ's write-ahead logs (`s3.wal.path`)."""
     stop_rules: Annotated[StopRules, _from_json(StopRules)] = StopRules()
     """What stops or pauses a run."""
+    service: Annotated[ServiceTable, _from_json(ServiceTable)] = ServiceTable()
+    """Where `plimsoll service` listens."""
     screen: Annotated[ScreenSettings, _from_json(ScreenSettings)] = ScreenSettings()
     """Appearance of the screen."""
     keys: Keys = {}

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from control.cli.completion import limit_names
-from control.cli.exit_codes import Exit, exit_of_plan
-from control.cli.invocation import load_settings, with_overrides
+from control.cli.exit_codes import Exit
 from control.cli.options import (
     AllowChanges,
     Capacity,
@@ -18,7 +17,6 @@ from control.cli.options import (
     Throttle,
 )
 from control.cli.output import Form
-from model.errors import ConfigError, GuardrailRefused
 from model.printable import printable
 
 if TYPE_CHECKING:
@@ -63,40 +61,35 @@ def run(
     """
     from control import compose
     from control.cli import plan_execution as execution
+    from control.cli.balancing import BalancingOptions, configured, end_of
     from control.cli.narration import narrate
-    from control.loop.view import Mode
-    from control.settings.auto_limits import limits_named
-    from control.settings.settings import trigger_file
     from model.run import RunState
 
-    settings = with_overrides(
-        load_settings(**setting_flags),
-        capacity=capacity,
-        effort=effort,
-        throttle=throttle,
-        suspend_balancer=suspend_balancer,
-        lower_segment_bytes=lower_segment_bytes,
-    )
-    compose.bootstrap_of(settings)
-    if auto and limits is None:
-        raise ConfigError(
-            "--auto starts only with every limit set; add --limits conservative, or "
-            "the name of a [limits.NAME] table of the configuration"
+    balancing = configured(
+        BalancingOptions(
+            setting_flags=setting_flags,
+            auto=auto,
+            limits=limits,
+            effort=effort,
+            capacity=capacity,
+            throttle=throttle,
+            suspend_balancer=suspend_balancer,
+            lower_segment_bytes=lower_segment_bytes,
+            allow_changes=allow_changes,
         )
-    named = limits_named("conservative" if limits is None else limits, settings.limits)
-    if effort is not None:
-        named = named.model_copy(update={"effort": effort})
-    if auto and not allow_changes:
-        raise GuardrailRefused("--auto changes the cluster; add --allow-changes")
+    )
+    settings = balancing.settings
     if resume:
         report = execution.resume(settings, allow_changes=allow_changes)
         if not auto or report.state is not RunState.DONE:
             return execution.print_report(report, output)
-    mode = Mode.AUTO if auto else Mode.READ_ONLY
-    file = trigger_file(setting_flags.get("config"), setting_flags.get("profile"))
     with (
         compose.loop(
-            settings, mode=mode, limits=named, patient=not once, trigger_file=file
+            settings,
+            mode=balancing.mode,
+            limits=balancing.limits,
+            patient=not once,
+            trigger_file=balancing.trigger_file,
         ) as loop,
         execution.steered_by_signals(lambda: loop.steering.abort()) as steering,
     ):
@@ -105,7 +98,7 @@ def run(
             if once and loop.wait(lambda view: _has_result(loop, view), 1.0):
                 return _result(loop, output)
             steering.stopping.wait(0.2)
-        return _end(loop, output)
+        return end_of(loop, output)
 
 
 def _has_result(loop: "Loop", view: "LoopView") -> bool:
@@ -121,6 +114,7 @@ def _has_result(loop: "Loop", view: "LoopView") -> bool:
 
 
 def _result(loop: "Loop", output: Form) -> int:
+    from control.cli.balancing import end_of
     from control.cli.plan_execution import print_report
 
     if loop.reports:
@@ -129,7 +123,7 @@ def _result(loop: "Loop", output: Form) -> int:
         raise loop.failure
     if loop.question is not None:
         return _waits(loop)
-    return _end(loop, output)
+    return end_of(loop, output)
 
 
 def _waits(loop: "Loop") -> int:
@@ -144,18 +138,3 @@ def _waits(loop: "Loop") -> int:
         f"{question.plan_hash[:12]}; the next run --auto executes it\n"
     )
     return Exit.MOVES_PROPOSED
-
-
-def _end(loop: "Loop", output: Form) -> int:
-    """Close the loop; print its last report, or raise its error."""
-    from control.cli.plan_execution import print_report
-    from control.loop.view import Phase
-
-    if loop.error is not None:
-        raise loop.error
-    loop.close()
-    if loop.reports:
-        return print_report(loop.reports[-1], output)
-    if loop.view.phase is Phase.NO_PLAN and loop.result is not None:
-        return exit_of_plan(loop.result.status) or Exit.REFUSED
-    return Exit.DONE

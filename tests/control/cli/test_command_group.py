@@ -23,7 +23,7 @@ from tests.support.paths import ROOT
 
 CHANGING = {
     *("apply", "rollback", "cleanup", "elect-leaders", "elect", "run"),
-    *("remove", "resume"),
+    *("remove", "resume", "service"),
 }
 
 

@@ -1,0 +1,95 @@
+"""What `run` and `service` share: the loop without a screen, from its options to its exit code."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from control.cli.exit_codes import Exit, exit_of_plan
+from control.cli.invocation import load_settings, with_overrides
+from control.cli.output import Form
+from control.loop.view import Mode
+from control.settings.auto_limits import AutoLimits, limits_named
+from control.settings.settings import Settings, trigger_file
+from control.settings.trigger_file import TriggerFile
+from model.errors import ConfigError, GuardrailRefused
+
+if TYPE_CHECKING:
+    from control.loop.loop import Loop
+    from model.goals.effort import Effort
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancingOptions:
+    """The options of the loop, as typed."""
+
+    setting_flags: dict[str, Any]
+    auto: bool
+    limits: str | None
+    effort: "Effort | None"
+    capacity: Path | None
+    throttle: str | None
+    suspend_balancer: bool
+    lower_segment_bytes: bool
+    allow_changes: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Balancing:
+    """The loop as configured."""
+
+    settings: Settings
+    mode: Mode
+    limits: AutoLimits
+    trigger_file: TriggerFile | None
+    """Where triggers may be changed while the loop runs."""
+
+
+def configured(options: BalancingOptions) -> Balancing:
+    """Read the settings, and apply the options.
+
+    Raises ConfigError where they cannot be used, and for `--auto` without limits;
+    GuardrailRefused for `--auto` without `--allow-changes`.
+    """
+    from control import compose
+
+    flags, auto, limits = options.setting_flags, options.auto, options.limits
+    settings = with_overrides(
+        load_settings(**flags),
+        capacity=options.capacity,
+        effort=options.effort,
+        throttle=options.throttle,
+        suspend_balancer=options.suspend_balancer,
+        lower_segment_bytes=options.lower_segment_bytes,
+    )
+    compose.bootstrap_of(settings)
+    if auto and limits is None:
+        raise ConfigError(
+            "--auto starts only with every limit set; add --limits conservative, or "
+            "the name of a [limits.NAME] table of the configuration"
+        )
+    named = limits_named("conservative" if limits is None else limits, settings.limits)
+    if options.effort is not None:
+        named = named.model_copy(update={"effort": options.effort})
+    if auto and not options.allow_changes:
+        raise GuardrailRefused("--auto changes the cluster; add --allow-changes")
+    return Balancing(
+        settings=settings,
+        mode=Mode.AUTO if auto else Mode.READ_ONLY,
+        limits=named,
+        trigger_file=trigger_file(flags.get("config"), flags.get("profile")),
+    )
+
+
+def end_of(loop: "Loop", output: Form) -> int:
+    """Close the loop; print its last report, or raise its error. Returns the exit code."""
+    from control.cli.plan_execution import print_report
+    from control.loop.view import Phase
+
+    if loop.error is not None:
+        raise loop.error
+    loop.close()
+    if loop.reports:
+        return print_report(loop.reports[-1], output)
+    if loop.view.phase is Phase.NO_PLAN and loop.result is not None:
+        return exit_of_plan(loop.result.status) or Exit.REFUSED
+    return Exit.DONE

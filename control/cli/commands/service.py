@@ -1,0 +1,58 @@
+"""`plimsoll service`: the loop without a terminal, with metrics and probes."""
+
+from typing import Annotated, Any
+
+import typer
+
+from control.cli.completion import limit_names
+from control.cli.options import (
+    AllowChanges,
+    Capacity,
+    LowerSegmentBytes,
+    Output,
+    PlanEffort,
+    SuspendBalancer,
+    Throttle,
+)
+from control.cli.output import Form
+
+
+def service(
+    *,
+    setting_flags: dict[str, Any],
+    auto: Annotated[bool, typer.Option("--auto", help="Approve plans within the limits.")] = False,
+    limits: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=limit_names,
+            help="Limits of --auto: conservative, eager, or a [limits.NAME] table.",
+        ),
+    ] = None,
+    effort: PlanEffort = None,
+    capacity: Capacity = None,
+    throttle: Throttle = None,
+    suspend_balancer: SuspendBalancer = False,
+    lower_segment_bytes: LowerSegmentBytes = False,
+    allow_changes: AllowChanges = False,
+    output: Output = Form.TABLE,
+) -> int:
+    """Run the loop of `plimsoll run` until SIGTERM, and serve /metrics, /livez and /readyz.
+
+    SIGHUP reads the settings again. Without --auto it observes and plans, and changes nothing.
+    """
+    from control.cli.balancing import BalancingOptions
+    from control.cli.serving import serve
+
+    options = BalancingOptions(
+        setting_flags=setting_flags,
+        auto=auto,
+        limits=limits,
+        effort=effort,
+        capacity=capacity,
+        throttle=throttle,
+        suspend_balancer=suspend_balancer,
+        lower_segment_bytes=lower_segment_bytes,
+        allow_changes=allow_changes,
+    )
+    return serve(options, output)

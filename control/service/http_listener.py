@@ -1,0 +1,211 @@
+"""The HTTP server of the service: probes and metrics, on loopback, in a thread of its own.
+
+It reads the service's state and nothing else, so that no request waits for the loop or for
+the cluster. What clients may use up is bounded: connections, time, headers, bodies.
+"""
+
+import asyncio
+import contextlib
+import errno
+import ipaddress
+import logging
+import operator
+import socket
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from control.service.scrape import exposition, registry_of
+from control.service.service_state import ServiceState
+from control.settings.service_table import ListenAddress
+from model.closing import Closing
+from model.errors import ConfigError, PortTaken
+
+MOST_CONNECTIONS: Final = 100
+"""Open connections; one more closes that whose last request is the oldest."""
+IDLE_S: Final = 20.0
+"""Seconds after its last request began, or after it was opened, that a connection is closed."""
+SWEEP_S: Final = 1.0
+"""Seconds between two looks at the connections."""
+STOP_S: Final = 2.0
+"""Seconds that requests get to end when the service does."""
+_BACKLOG: Final = 128
+logger = logging.getLogger("plimsoll.service")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def bound(address: ListenAddress) -> socket.socket:
+    """A socket that listens there.
+
+    Raises PortTaken where another program does, ConfigError where it may not.
+    """
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((address.host, address.port))
+        found.listen(_BACKLOG)
+    except OSError as exc:
+        found.close()
+        if exc.errno == errno.EADDRINUSE:
+            raise PortTaken(
+                f"port {address.port} for the service is in use on {address.host}; set listen in "
+                "[service] to another one, or stop the program that listens there"
+            ) from exc
+        raise ConfigError(
+            f"cannot listen on {address.host}:{address.port}: {exc.strerror}; set listen in "
+            "[service] to another address"
+        ) from exc
+    found.setblocking(False)
+    return found
+
+
+class HttpListener(Closing):
+    """Serve `/livez`, `/readyz` and `/metrics` until closed."""
+
+    def __init__(
+        self, listening: socket.socket, state: ServiceState, *, idle_s: float = IDLE_S
+    ) -> None:
+        """listening: as `bound` returns it; the listener closes it."""
+        self._socket, self._idle_s = listening, idle_s
+        host, port = listening.getsockname()[:2]
+        self.address = ListenAddress(host, port)
+        self._state, self._registry = state, registry_of(state)
+        self._loop = asyncio.new_event_loop()
+        self._ended = asyncio.Event()
+        self._since_s: dict[Any, float] = {}
+        """By open connection: when its last request began, or when it was opened."""
+        self._thread = threading.Thread(target=self._main, name="http", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Close all connections and end."""
+        if self._thread.is_alive():
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._ended.set)
+            self._thread.join()
+
+    def _main(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        except Exception:
+            # The loop continues: balancing does not need this server.
+            logger.exception("the HTTP server of the service has ended")
+        finally:
+            self._loop.close()
+            self._socket.close()
+
+    async def _serve(self) -> None:
+        runner = web.AppRunner(
+            application(self._state, self._registry, self._touch),
+            access_log=None,
+            handle_signals=False,
+            keepalive_timeout=self._idle_s / 2,
+            lingering_time=0.0,
+        )
+        await runner.setup()
+        server = runner.server
+        if server is None:
+            raise RuntimeError("aiohttp has made no server")
+
+        def connection() -> asyncio.Protocol:
+            self._sweep(server)
+            made: asyncio.Protocol = server()
+            return made
+
+        listening = await self._loop.create_server(connection, sock=self._socket)
+        sweeper = self._loop.create_task(self._sweep_often(server))
+        await self._ended.wait()
+        sweeper.cancel()
+        listening.close()
+        for protocol in server.connections:
+            _abort(protocol)
+        await runner.cleanup()
+
+    def _touch(self, protocol: Any) -> None:
+        self._since_s[protocol] = self._loop.time()
+
+    async def _sweep_often(self, server: web.Server) -> None:
+        while True:
+            await asyncio.sleep(min(SWEEP_S, self._idle_s / 4))
+            self._sweep(server)
+
+    def _sweep(self, server: web.Server) -> None:
+        """Close connections of clients that send or read too slowly, and the oldest of too many."""
+        now_s = self._loop.time()
+        self._since_s = {p: self._since_s.get(p, now_s) for p in server.connections if _is_open(p)}
+        oldest = sorted(self._since_s.items(), key=operator.itemgetter(1))
+        too_many = len(oldest) + 1 - MOST_CONNECTIONS
+        for position, (protocol, since_s) in enumerate(oldest):
+            if position < too_many or since_s < now_s - self._idle_s:
+                _abort(protocol)
+
+
+def _is_open(protocol: Any) -> bool:
+    return protocol.transport is not None and not protocol.transport.is_closing()
+
+
+def _abort(protocol: Any) -> None:
+    # Unlike `close`, this does not wait for a client that does not read.
+    if protocol.transport is not None:
+        protocol.transport.abort()
+
+
+def application(
+    state: ServiceState, registry: CollectorRegistry, touch: Callable[[Any], None]
+) -> web.Application:
+    """What is served. touch: called with the connection of each request."""
+
+    @web.middleware
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        touch(request.protocol)
+        if not _is_own_name(request.host):
+            return _text(403, "use http://localhost or http://127.0.0.1")
+        if request.body_exists:
+            # Not read: the connection is closed after the response.
+            response = _text(413, "requests have no body here")
+            response.force_close()
+            return response
+        return await handler(request)
+
+    async def livez(_request: web.Request) -> web.Response:
+        hanging = state.hanging()
+        return _text(503 if hanging else 200, hanging or "ok")
+
+    async def readyz(_request: web.Request) -> web.Response:
+        reason = state.not_ready()
+        return _text(503 if reason else 200, reason or "ok")
+
+    async def metrics(request: web.Request) -> web.Response:
+        body, content_type = exposition(registry, request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+    app = web.Application(middlewares=[guarded], client_max_size=1)
+    app.router.add_get("/livez", livez)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/metrics", metrics)
+    return app
+
+
+def _is_own_name(host: str) -> bool:
+    """Whether a `Host` header names this machine.
+
+    A web page may make its own host name point to this machine (DNS rebinding); the header
+    then has that name.
+    """
+    name = host.rpartition(":")[0] if host[-1:] != "]" and ":" in host else host
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _text(status: int, text: str) -> web.Response:
+    # A new line ends the text, for terminals.
+    return web.Response(status=status, text=text + "\n", headers={"Cache-Control": "no-store"})

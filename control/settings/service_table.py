@@ -1,0 +1,68 @@
+"""`[service]`: where `plimsoll service` listens."""
+
+import ipaddress
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import AfterValidator
+
+from model.files import FileModel
+
+LOCALHOST: Final = "127.0.0.1"
+MOST_PORT: Final = 65535
+
+
+class ListenAddress(NamedTuple):
+    """An address of this machine, and a port; port 0 lets the system choose one."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """The address as the beginning of a URL."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+def listen_address(text: str) -> ListenAddress:
+    """Parse `HOST:PORT`; ValueError unless it is a loopback address and a port."""
+    host, colon, port = text.rpartition(":")
+    number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else -1
+    if not colon or not 0 <= number <= MOST_PORT:
+        raise ValueError(f"{text!r} is not HOST:PORT, such as {LOCALHOST}:9645")
+    if host == "localhost":
+        return ListenAddress(LOCALHOST, number)
+    bare = host[1:-1] if host[:1] == "[" and host[-1:] == "]" else host
+    try:
+        address = ipaddress.ip_address(bare)
+    except ValueError:
+        raise ValueError(
+            f"{host!r} is not an IP address; give one of this machine, such as {LOCALHOST}"
+        ) from None
+    if "%" in bare or (":" in bare and bare == host):
+        raise ValueError(f"write the IPv6 address in brackets and without a zone: [::1]:{number}")
+    if not address.is_loopback:
+        raise ValueError(
+            f"{host} can be reached from other machines, and the service has neither TLS nor a "
+            f"login yet; listen on {LOCALHOST}:{number}, and let a proxy with TLS and a login "
+            "forward requests from there"
+        )
+    return ListenAddress(bare, number)
+
+
+def _listen(text: str) -> str:
+    listen_address(text)
+    return text
+
+
+class ServiceTable(FileModel):
+    """Where `plimsoll service` listens for HTTP."""
+
+    listen: Annotated[str, AfterValidator(_listen)] = f"{LOCALHOST}:9645"
+    """Loopback address and port of metrics and probes, `HOST:PORT`; port 0 lets the system
+    choose one."""
+
+    @property
+    def address(self) -> ListenAddress:
+        """`listen`, parsed."""
+        return listen_address(self.listen)

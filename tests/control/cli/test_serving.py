@@ -1,0 +1,225 @@
+"""The service as a process: signals, settings that change, systemd, and its exit codes."""
+
+import contextlib
+import os
+import queue
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families as parsed
+
+from tests.support.cli_offline import PLIMSOLL, plimsoll, refused, usual
+
+WAIT_S = 300.0
+ADDRESS = re.compile(r"metrics on (http://\S+)/metrics")
+NOWHERE = "127.0.0.1:1"
+"""No broker answers there."""
+
+
+@dataclass
+class Service:
+    """A running service, killed at the end of a `with` block."""
+
+    folder: Path
+    options: tuple[str, ...] = ("-b", NOWHERE)
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        known = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
+        self.log = self.folder / "stderr.txt"
+        with self.log.open("wb") as stderr:
+            self.process = subprocess.Popen(
+                [PLIMSOLL, "service", *self.options],
+                cwd=self.folder,
+                env=known
+                | usual(self.folder)
+                | {"PLIMSOLL_SERVICE__LISTEN": "127.0.0.1:0"}
+                | self.environment,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                stdin=subprocess.DEVNULL,
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def wait_for(self, text: str) -> str:
+        """What it has written on stderr, once that contains a text."""
+        deadline = time.monotonic() + WAIT_S
+        while text not in (found := self.log.read_text()):
+            assert self.process.poll() is None, found
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
+        return found
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and text of a response."""
+        match = ADDRESS.search(self.wait_for("/metrics\n"))
+        assert match is not None
+        try:
+            with urllib.request.urlopen(match[1] + path, timeout=WAIT_S) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as exc:
+            with exc:
+                return exc.code, exc.read().decode()
+
+    def counts(self, name: str) -> dict[tuple[str, ...], float]:
+        """Samples of a metric, by the values of its labels."""
+        families = parsed(self.get("/metrics")[1])
+        return {
+            tuple(sample.labels.values()): sample.value
+            for family in families
+            for sample in family.samples
+            if sample.name == name
+        }
+
+    def signalled(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+
+class Systemd:
+    """Receives notifications as systemd does: at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        self._queue: queue.Queue[str] = queue.Queue()
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(self.path)
+        self._thread = threading.Thread(target=self._receive)
+        self._thread.start()
+
+    def _receive(self) -> None:
+        while text := self._socket.recv(65536).decode():
+            self._queue.put(text)
+
+    def wait_for(self, start: str) -> str:
+        """The next notification that begins so; those before it are discarded."""
+        while not (text := self._queue.get(timeout=WAIT_S)).startswith(start):
+            pass
+        return text
+
+    def close(self) -> None:
+        """End the thread by an empty datagram."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
+            own.sendto(b"", self.path)
+        self._thread.join()
+        self._socket.close()
+
+
+@pytest.fixture
+def systemd(tmp_path: Path) -> Iterator[Systemd]:
+    with contextlib.closing(Systemd(tmp_path / "notify")) as found:
+        yield found
+
+
+def test_systemd_hears_of_start_life_reloads_and_end(tmp_path: Path, systemd: Systemd) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text("window_s = 5\n")
+    environment = {
+        "NOTIFY_SOCKET": systemd.path,
+        "WATCHDOG_USEC": "4000000",
+        "PLIMSOLL_CONFIG": str(file),
+    }
+    with Service(tmp_path, environment=environment) as service:
+        assert systemd.wait_for("READY") == "READY=1"
+        systemd.wait_for("STATUS=cannot connect: No Kafka broker")
+        # While the loop waits to reconnect.
+        for _ in range(3):
+            systemd.wait_for("WATCHDOG")
+        assert service.get("/livez") == (200, "ok\n")
+        status, reason = service.get("/readyz")
+        assert (status, reason.split(":")[0]) == (503, "cannot connect")
+        before = service.counts("plimsoll_settings_timestamp_seconds")[()]
+
+        file.write_text("window_s = [\n")
+        service.signalled(signal.SIGHUP)
+        assert re.fullmatch(r"RELOADING=1\nMONOTONIC_USEC=\d+", systemd.wait_for("RELOADING"))
+        assert systemd.wait_for("READY") == "READY=1"
+        found = service.wait_for("the settings stay as they are, since they cannot be used: ")
+        assert "own.toml" in found
+        assert service.counts("plimsoll_settings_reloads_total") == {("failed",): 1}
+        assert service.counts("plimsoll_settings_timestamp_seconds")[()] == before
+
+        file.write_text('window_s = 6\n[service]\nlisten = "127.0.0.1:0"\n')
+        service.signalled(signal.SIGHUP)
+        systemd.wait_for("RELOADING")
+        assert systemd.wait_for("READY") == "READY=1"
+        service.wait_for("settings read again; the loop starts with them between two runs")
+        reloads = {("done",): 1.0, ("failed",): 1.0}
+        assert service.counts("plimsoll_settings_reloads_total") == reloads
+        systemd.wait_for("WATCHDOG")
+
+        service.signalled(signal.SIGTERM)
+        assert systemd.wait_for("STOPPING") == "STOPPING=1"
+        assert service.process.wait(WAIT_S) == 0
+        assert "Traceback" not in service.log.read_text()
+
+
+def test_the_settings_of_a_reload_are_used(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text('bootstrap_server = "127.0.0.1:1"\n')
+    environment = {"PLIMSOLL_CONFIG": str(file)}
+    with Service(tmp_path, options=(), environment=environment) as service:
+        service.wait_for("No Kafka broker answers at 127.0.0.1:1 ")
+        file.write_text('bootstrap_server = "127.0.0.1:2"\n[service]\nlisten = "127.0.0.1:7"\n')
+        # Variables take precedence over the file.
+        service.signalled(signal.SIGHUP)
+        service.wait_for("No Kafka broker answers at 127.0.0.1:2 ")
+        assert service.counts("plimsoll_loop_errors_total")["ClusterUnreachable",] >= 2
+        service.signalled(signal.SIGTERM)
+        assert service.process.wait(WAIT_S) == 0
+
+
+def test_the_log_file_of_a_reload_continues_and_counts(tmp_path: Path) -> None:
+    log = tmp_path / "service.jsonl"
+    with Service(tmp_path, options=("-b", NOWHERE, "--log-file", str(log))) as service:
+        service.wait_for("cannot connect")
+        log.rename(tmp_path / "service.1.jsonl")
+        service.signalled(signal.SIGHUP)
+        service.wait_for("settings read again")
+        deadline = time.monotonic() + WAIT_S
+        while not (log.exists() and "settings read again" in log.read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert service.counts("plimsoll_log_messages_total")["info",] >= 1
+        service.signalled(signal.SIGTERM)
+        assert service.process.wait(WAIT_S) == 0
+
+
+def test_a_port_in_use_ends_it_before_anything_begins(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        run = plimsoll(tmp_path, "service", "-b", NOWHERE, PLIMSOLL_SERVICE__LISTEN=address)
+    refused(run, 2, f"port {address.partition(':')[2]} for the service is in use on 127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (("--auto", "--allow-changes"), 2, "--auto starts only with every limit set"),
+        (("--auto", "--limits", "eager"), 5, "add --allow-changes"),
+        (("--limits", "nothing"), 2, "there are no limits named 'nothing'"),
+    ],
+)
+def test_the_guardrails_are_those_of_run(
+    tmp_path: Path, options: tuple[str, ...], code: int, message: str
+) -> None:
+    refused(plimsoll(tmp_path, "service", "-b", NOWHERE, *options), code, message)
+
+
+def test_other_machines_are_not_served(tmp_path: Path) -> None:
+    run = plimsoll(tmp_path, "service", "-b", NOWHERE, PLIMSOLL_SERVICE__LISTEN="0.0.0.0:9645")
+    refused(run, 2, "the service has neither TLS nor a login yet")
