@@ -18,15 +18,23 @@ from prometheus_client.registry import Collector
 from control.loop.view import LoopView, Phase
 from control.service import metric_specs as specs
 from control.service.metric_specs import MetricSpec
-from control.service.service_state import ASKING, ServiceState, Tallies
-from model import __version__
+from control.service.service_state import ASKING, ENDED_MOVES, ENDED_RUNS, ServiceState, Tallies
+from model import __version__, errors
 from model.evaluate import Evaluation
 from model.goals.goals import Goals
+from model.plan.plan import PlanStatus
 from model.run import MoveState
 from model.snapshot.snapshot import BrokerState
 
 Row = tuple[tuple[str, ...], float]
 """Values of the labels, and the sample."""
+_ERRORS: Final = tuple(
+    kind.__name__
+    for kind in (
+        *(errors.ClusterUnreachable, errors.ConfigError, errors.ExecutionStopped),
+        *(errors.GuardrailRefused, errors.PlanOutdated, errors.RightsMissing),
+    )
+)
 _WAITING: Final = frozenset(step.value for step in ASKING)
 
 
@@ -72,16 +80,18 @@ class StateCollector(Collector):
 
 
 def _counts(tallies: Tallies) -> Iterator[Metric]:
-    by_label: Mapping[MetricSpec, Counter[str]] = {
-        specs.ERRORS: tallies.errors,
-        specs.MESSAGES: tallies.messages,
-        specs.RELOADS: tallies.reloads,
-        specs.SOLVES: tallies.solves,
-        specs.RUNS: tallies.runs,
-        specs.MOVES: tallies.moves,
+    by_label: Mapping[MetricSpec, tuple[Counter[str], Iterable[str]]] = {
+        specs.ERRORS: (tallies.errors, _ERRORS),
+        specs.MESSAGES: (tallies.messages, ("info", "warning", "error")),
+        specs.RELOADS: (tallies.reloads, ("done", "failed")),
+        specs.SOLVES: (tallies.solves, PlanStatus),
+        specs.RUNS: (tallies.runs, ENDED_RUNS),
+        specs.MOVES: (tallies.moves, ENDED_MOVES),
     }
-    for spec, counter in by_label.items():
-        yield _counter(spec, [((value,), n) for value, n in sorted(counter.copy().items())])
+    for spec, (counter, known) in by_label.items():
+        # Series that begin with 0: the first event would not be an increase otherwise.
+        found = dict.fromkeys(map(str, known), 0) | counter.copy()
+        yield _counter(spec, [((value,), n) for value, n in sorted(found.items())])
     yield _counter(specs.DECISIONS, sorted(tallies.decisions.copy().items()))
     yield _counter(specs.MOVED_BYTES, [((), tallies.moved_bytes)])
     yield _solve_seconds(tallies)

@@ -167,6 +167,14 @@ def test_a_scrape_asks_neither_the_cluster_nor_the_loop(tmp_path: Path) -> None:
     loop.close()
 
 
+def test_counters_begin_with_zero() -> None:
+    """Prometheus sees no increase where a series begins with 1."""
+    families = list(parsed(scraped(ServiceState())))
+    assert samples(families, specs.RELOADS.name) == {("done",): 0, ("failed",): 0}
+    assert samples(families, specs.ERRORS.name)["ClusterUnreachable",] == 0
+    assert {*samples(families, specs.RUNS.name).values()} == {0}
+
+
 def test_no_value_is_infinite(planned: ServiceState) -> None:
     for family in parsed(scraped(planned)):
         for sample in family.samples:
