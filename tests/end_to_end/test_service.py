@@ -1,5 +1,6 @@
 """`plimsoll service` on a real cluster: what it measures, and that it changes nothing."""
 
+import signal
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -77,3 +78,37 @@ def test_a_read_only_service_measures_a_real_cluster_and_changes_nothing(
     assert used_metrics() - OF_RUNS - {"up"} <= {*found}
     assert placement(new_cluster.bootstrap, TOPIC) == before
     assert shell.runs() == []
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_a_reload_during_a_run_waits_for_its_end_and_counts_continue(
+    new_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    new_cluster.create_topic(TOPIC, [[1]] * 8)
+    order = LoadOrder(topic=TOPIC, bytes_per_s=5_000_000.0, weights=DEMO_WEIGHTS)
+    load = Load(new_cluster.processes, new_cluster.bootstrap, order, name="reloaded")
+    load.start()
+    (tmp_path / "plimsoll.toml").write_text(SETTINGS + LISTEN)
+    shell = Shell(tmp_path, new_cluster.bootstrap)
+    with shell.start("service", "--auto", "--limits", "eager", "--allow-changes") as running:
+        url = address(running)
+        running.wait_for(lambda text: "\nrunning: " in text)
+        running.process.send_signal(signal.SIGHUP)
+        running.wait_for(lambda text: "\nsettling: run " in text)
+        running.wait_for(lambda text: "settings read again" in text)
+        # The new loop: it has measured the cluster once more.
+        running.wait_for(lambda text: "\nbalanced: " in text.partition("settings read again")[2])
+        wait_until(lambda: got(f"{url}/readyz") == (200, "ok\n"))
+        found = scraped(url)
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(HANG_S) == 0, running.log.read_text()
+    load.finish()
+    runs = shell.runs()
+    assert {run["event"] for run in runs} == {"ended"}
+    assert found["plimsoll_runs_total"]["done",] == len(runs) >= 1
+    assert found["plimsoll_runs_total"]["stopped",] == 0
+    assert found["plimsoll_moves_total"]["done",] >= 1
+    assert found["plimsoll_run_active"] == {(): 0}
+    assert found["plimsoll_settings_reloads_total"]["done",] == 1
+    assert found["plimsoll_log_messages_total"]["error",] == 0
