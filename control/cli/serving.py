@@ -17,6 +17,7 @@ from control.loop.dependencies import LoopWatcher
 from control.service.http_listener import HttpListener, bound
 from control.service.service_state import CountingHandler, ServiceState
 from control.service.systemd_notify import SystemdNotifier
+from control.settings.service_table import ServiceTable
 from model.errors import PlimsollError
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def serve(options: BalancingOptions, output: Form) -> int:
     balancing = configured(options)
     listening = bound(balancing.settings.service.address)
     state, notifier = ServiceState(), SystemdNotifier.of(os.environ)
-    with HttpListener(listening, state) as listener, contextlib.closing(notifier):
+    api = balancing.settings.service.api
+    with HttpListener(listening, state, api=api) as listener, contextlib.closing(notifier):
         sys.stderr.write(f"plimsoll: metrics on {listener.address.url}/metrics\n")
         return _Service(options, output, state, notifier).run(balancing)
 
@@ -58,11 +60,12 @@ class _Service:
         self._counting = CountingHandler(state)
         self._hung_up = threading.Event()
         self._loop: Loop | None = None
-        self._listen = ""
+        self._served = ServiceTable()
+        """As it was at the start; a reload does not change it."""
 
     def run(self, balancing: Balancing) -> int:
         """Run loops until SIGTERM, or until one ends with an error, which is raised."""
-        self._listen = balancing.settings.service.listen
+        self._served = balancing.settings.service
         loop = self._loop_of(balancing)
         with steered_by_signals(self._abort, self._hung_up.set) as steering:
             while True:
@@ -107,8 +110,8 @@ class _Service:
         else:
             self._listen_to_log(loop)
             self._say(loop, "settings read again; the loop starts with them between two runs")
-            if balancing.settings.service.listen != self._listen:
-                loop.warn(f"the service stays on {self._listen} until it is started again")
+            if balancing.settings.service != self._served:
+                loop.warn("[service] has changed; that takes effect when it is started again")
             self._state.reloaded("done")
         self._notifier.ready()
         return found
@@ -128,7 +131,13 @@ class _Service:
 
     def _begin(self, loop: "Loop") -> None:
         self._loop = loop
-        self._state.begin(loop.settings.goals, loop.settings.tick_s)
+        settings = loop.settings
+        self._state.begin(
+            settings.goals,
+            settings.tick_s,
+            effort=settings.effort,
+            decisions_dir=settings.decisions_dir,
+        )
         self._listen_to_log(loop)
         narrate(loop, self._output)
         loop.subscribe(self._see)

@@ -13,16 +13,19 @@ import operator
 import socket
 import threading
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from control.service.read_api import NotYetKnown, ReadApi
 from control.service.scrape import exposition, registry_of
 from control.service.service_state import ServiceState
 from control.settings.service_table import ListenAddress
 from model.closing import Closing
 from model.errors import ConfigError, PortTaken
+from model.printable import printable
 
 MOST_CONNECTIONS: Final = 100
 """Open connections; one more closes that whose last request is the oldest."""
@@ -30,8 +33,8 @@ IDLE_S: Final = 20.0
 """Seconds after its last request began, or after it was opened, that a connection is closed."""
 SWEEP_S: Final = 1.0
 """Seconds between two looks at the connections."""
-STOP_S: Final = 2.0
-"""Seconds that requests get to end when the service does."""
+MOST_DIGITS: Final = 4
+"""Of a number of decisions."""
 _BACKLOG: Final = 128
 logger = logging.getLogger("plimsoll.service")
 
@@ -68,9 +71,15 @@ class HttpListener(Closing):
     """Serve `/livez`, `/readyz` and `/metrics` until closed."""
 
     def __init__(
-        self, listening: socket.socket, state: ServiceState, *, idle_s: float = IDLE_S
+        self,
+        listening: socket.socket,
+        state: ServiceState,
+        *,
+        api: bool = False,
+        idle_s: float = IDLE_S,
     ) -> None:
-        """listening: as `bound` returns it; the listener closes it."""
+        """listening: as `bound` returns it; the listener closes it. api: serve `/api/v1`."""
+        self._api = api
         self._socket, self._idle_s = listening, idle_s
         host, port = listening.getsockname()[:2]
         self.address = ListenAddress(host, port)
@@ -100,8 +109,9 @@ class HttpListener(Closing):
             self._socket.close()
 
     async def _serve(self) -> None:
+        api = ReadApi(self._state) if self._api else None
         runner = web.AppRunner(
-            application(self._state, self._registry, self._touch),
+            application(self._state, self._registry, api, self._touch),
             access_log=None,
             handle_signals=False,
             keepalive_timeout=self._idle_s / 2,
@@ -125,6 +135,8 @@ class HttpListener(Closing):
         for protocol in server.connections:
             _abort(protocol)
         await runner.cleanup()
+        if api is not None:
+            api.close()
 
     def _touch(self, protocol: Any) -> None:
         self._since_s[protocol] = self._loop.time()
@@ -156,7 +168,10 @@ def _abort(protocol: Any) -> None:
 
 
 def application(
-    state: ServiceState, registry: CollectorRegistry, touch: Callable[[Any], None]
+    state: ServiceState,
+    registry: CollectorRegistry,
+    api: ReadApi | None,
+    touch: Callable[[Any], None],
 ) -> web.Application:
     """What is served. touch: called with the connection of each request."""
 
@@ -188,7 +203,33 @@ def application(
     app.router.add_get("/livez", livez)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/metrics", metrics)
+    app.router.add_get("/api/v1/{document}", partial(_document, api))
     return app
+
+
+async def _document(api: ReadApi | None, request: web.Request) -> web.Response:
+    """A document of the API; every error is one sentence in plain text."""
+    if api is None:
+        return _text(404, "the API is off; set api = true in [service]")
+    name, asked = request.match_info["document"], dict(request.query)
+    last = asked.pop("last", "1") if name == "why" else "1"
+    if asked:
+        return _text(400, f"unknown parameter {printable(next(iter(asked)))!r}")
+    if not (last.isascii() and last.isdigit() and 1 <= len(last) <= MOST_DIGITS and int(last)):
+        return _text(400, "last is a number of decisions, from 1")
+    calls: dict[str, Callable[[], Awaitable[str]]]
+    calls = {"status": api.status, "plan": api.plan, "why": partial(api.why, int(last))}
+    if name not in calls:
+        return _text(404, f"there is no such document; there are {', '.join(calls)}")
+    try:
+        text = await calls[name]()
+    except NotYetKnown as exc:
+        return _text(503, str(exc))
+    except ConfigError as exc:
+        return _text(500, printable(str(exc)))
+    return web.Response(
+        text=text, content_type="application/json", headers={"Cache-Control": "no-store"}
+    )
 
 
 def _is_own_name(host: str) -> bool:

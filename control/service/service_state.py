@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from control.loop.holding_rule import holding_rule
@@ -18,6 +19,7 @@ from control.loop.policy import Decision
 from control.loop.view import LoopView, Phase
 from control.service.metric_specs import SOLVE_BUCKETS_S
 from executor.timing import steady_s
+from model.goals.effort import Effort
 from model.goals.goals import Goals
 from model.ids import PartitionId
 from model.run import MoveState, RunProgress, RunState
@@ -81,6 +83,9 @@ class ServiceState:
         """None before the first one."""
         self.goals = Goals()
         """Of the loop."""
+        self.effort = Effort.GOOD
+        """Of the loop, as is the next."""
+        self.decisions_dir: Path | None = None
         self.decision: tuple[str, str] | None = None
         """Decision and rule in force."""
         self.decided_at_s = 0.0
@@ -102,12 +107,21 @@ class ServiceState:
 
     # ---- calls of the loop's threads
 
-    def begin(self, goals: Goals, tick_s: float) -> None:
+    def begin(
+        self,
+        goals: Goals,
+        tick_s: float,
+        *,
+        effort: Effort = Effort.GOOD,
+        decisions_dir: Path | None = None,
+    ) -> None:
         """Forget the previous loop, if any: another one begins.
 
-        goals: its goals. tick_s: time between two of its turns.
+        goals, effort: those of its plans. tick_s: time between two of its turns.
+        decisions_dir: where `--auto` records its decisions.
         """
         self._tick_s = tick_s
+        self.effort, self.decisions_dir = effort, decisions_dir
         self.goals, self.view, self.decision = goals, None, None
         self._loads_s, self._run, self._open_run = None, None, ""
         self.beat()

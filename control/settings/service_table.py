@@ -62,6 +62,10 @@ class ServiceTable(FileModel):
     """Loopback address and port of metrics and probes, `HOST:PORT`; port 0 lets the system
     choose one."""
 
+    api: bool = False
+    """Whether to serve `/api/v1` as well: anyone on this machine can then read plans, loads and
+    the names of topics."""
+
     @property
     def address(self) -> ListenAddress:
         """`listen`, parsed."""

@@ -1,5 +1,6 @@
 """`plimsoll service` on a real cluster: what it measures, and that it changes nothing."""
 
+import json
 import signal
 import urllib.error
 import urllib.request
@@ -15,7 +16,7 @@ from tests.support.alert_rules import OF_RUNS, used_metrics
 from tests.support.cli_on_cluster import HANG_S, Running, Shell, placement, wait_until
 
 TOPIC = "served"
-LISTEN = '\n[service]\nlisten = "127.0.0.1:0"\n'
+LISTEN = '\n[service]\nlisten = "127.0.0.1:0"\napi = true\n'
 
 
 def got(url: str) -> tuple[int, str]:
@@ -62,9 +63,12 @@ def test_a_read_only_service_measures_a_real_cluster_and_changes_nothing(
         running.wait_for(lambda text: "\nplan ready: " in text)
         wait_until(lambda: scraped(url)["plimsoll_decision_info"] == {("offer", ""): 1})
         found = scraped(url)
+        status, plan = (json.loads(got(f"{url}/api/v1/{d}")[1]) for d in ("status", "plan"))
         assert got(f"{url}/livez") == (200, "ok\n")
         assert running.stop() == 0, running.log.read_text()
     load.finish()
+    assert TOPIC in {partition["topic"] for partition in status["partitions"]}
+    assert len(plan["plan"]["moves"]) >= 1
     assert found["plimsoll_brokers"]["alive",] == 3
     assert found["plimsoll_partitions"][()] >= 8
     assert found["plimsoll_partitions_offline"] == {(): 0}

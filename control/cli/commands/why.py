@@ -11,8 +11,7 @@ from control.cli.options import Output
 from control.cli.output import Form
 
 if TYPE_CHECKING:
-    from control.cli.output_types import DecisionAnswer, WhyAnswer
-    from control.loop.decision_file import DecisionRecord
+    from control.cli.output_types import WhyAnswer
     from control.settings.settings import Settings
 
 MOST: Final = 2_000
@@ -27,15 +26,12 @@ def why(
     output: Output = Form.TABLE,
 ) -> int:
     """Print the last decisions that `run --auto` recorded, and name open tasks on stderr."""
-    from control.cli.output_types import WhyAnswer
-    from control.loop.decision_file import read_decisions
+    from control.render.decision_answers import why_answer
     from control.render.text import answer_text
     from control.tasks.task_notes import open_task_notes
 
-    found = read_decisions(local_settings.state_dir, last)
-    now_ms = int(1000 * time.time())
-    answer = WhyAnswer.of(decisions=tuple(_answer(record, now_ms) for record in found))
-    if not found:
+    answer = why_answer(local_settings.state_dir, last, int(1000 * time.time()))
+    if not answer.decisions:
         sys.stderr.write(
             f"plimsoll: no decision is recorded in {local_settings.state_dir}; "
             "plimsoll run --auto records them\n"
@@ -43,30 +39,7 @@ def why(
     for note in open_task_notes(local_settings.state_dir):
         sys.stderr.write(f"plimsoll: {note}\n")
     sys.stdout.write(answer_text(answer, _text, output))
-    return Exit.DONE if found else Exit.INCOMPLETE
-
-
-def _answer(record: "DecisionRecord", now_ms: int) -> "DecisionAnswer":
-    from control.cli.output_types import DecisionAnswer
-    from control.render.text import time_text
-
-    return DecisionAnswer.of(
-        record,
-        at=time_text(record.at_ms),
-        age_s=max(0.0, (now_ms - record.at_ms) / 1000),
-        reconsidered=_when(record),
-        until=None if record.until_ms is None else time_text(record.until_ms),
-    )
-
-
-def _when(record: "DecisionRecord") -> str:
-    """When a decision is reconsidered, in words."""
-    from control.loop.decision_file import WHEN
-    from control.render.text import time_text
-
-    if record.until_ms is not None:
-        return f"not before {time_text(record.until_ms)}"
-    return WHEN.get(record.decision, "with the next loads")
+    return Exit.DONE if answer.decisions else Exit.INCOMPLETE
 
 
 def _text(answer: "WhyAnswer") -> str:

@@ -1,0 +1,33 @@
+"""The recorded decisions of `run --auto`, as `why` prints them."""
+
+from pathlib import Path
+
+from control.cli.output_types import DecisionAnswer, WhyAnswer
+from control.loop.decision_file import WHEN, DecisionRecord, read_decisions
+from control.render.text import time_text
+
+
+def why_answer(state_dir: Path, last: int, now_ms: int) -> WhyAnswer:
+    """The newest decisions, oldest first; now_ms: milliseconds since the epoch.
+
+    Raises ConfigError where their file cannot be read.
+    """
+    found = read_decisions(state_dir, last)
+    return WhyAnswer.of(decisions=tuple(_answer(record, now_ms) for record in found))
+
+
+def _answer(record: DecisionRecord, now_ms: int) -> DecisionAnswer:
+    return DecisionAnswer.of(
+        record,
+        at=time_text(record.at_ms),
+        age_s=max(0.0, (now_ms - record.at_ms) / 1000),
+        reconsidered=_when(record),
+        until=None if record.until_ms is None else time_text(record.until_ms),
+    )
+
+
+def _when(record: DecisionRecord) -> str:
+    """When a decision is reconsidered, in words."""
+    if record.until_ms is not None:
+        return f"not before {time_text(record.until_ms)}"
+    return WHEN.get(record.decision, "with the next loads")
