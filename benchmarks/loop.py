@@ -81,6 +81,10 @@ class Remembered:
     def steadiness(self) -> None:
         """Unknown: there are no samples."""
 
+    def ahead_s(self) -> float:
+        """Not at all: there are no samples."""
+        return 0.0
+
     def consumer_lag(self, _topics: Collection[TopicName]) -> ConsumerLag | None:
         """No run asks for it."""
         return None

@@ -234,6 +234,10 @@ class Sampled:
         """That of the same batch."""
         return self._seen[1]
 
+    def ahead_s(self) -> float:
+        """Not at all: there is one clock."""
+        return 0.0
+
     def consumer_lag(self, _topics: Collection[TopicName]) -> ConsumerLag | None:
         """No run lasts long enough to ask."""
         return None

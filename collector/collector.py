@@ -28,7 +28,7 @@ from collector.load_changes import load_changes
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
 from collector.reports.reporters import Reporters
-from collector.samples import SAMPLES
+from collector.samples import SAMPLES, not_ahead
 from collector.samples_topic import SamplesTopic
 from collector.spark.batching import SampleBatch, Sink
 from collector.spark.kafka_connector import Connector
@@ -43,6 +43,7 @@ from model.snapshot.consumer_lag import ConsumerLag
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, BrokerState, Snapshot
 from model.snapshot.steadiness import Steadiness
+from model.units import seconds_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -153,6 +154,11 @@ class Collector(Closing):
         """How steady the loads of the latest snapshot are; None where that is not known."""
         return self._steadiness
 
+    def ahead_s(self) -> float:
+        """Seconds by which the newest samples are ahead, if all are left out for it; else 0."""
+        stream = self._stream
+        return 0.0 if stream is None else stream.ahead_s
+
     @property
     def folder(self) -> Path | None:
         """Folder of samples, checkpoints and history; None before any response."""
@@ -187,9 +193,15 @@ class Collector(Closing):
             if self.failure is not None:
                 raise self.failure
             if self._snapshot is None or not self._ready():
+                advice = "Look at the log (-v), and try again."
+                if (ahead_s := self.ahead_s()) > 0:
+                    advice = (
+                        f"The newest samples are {seconds_text(ahead_s)} ahead of this machine's "
+                        "clock; compare the clocks of all hosts that watch this cluster."
+                    )
                 raise ClusterUnreachable(
                     f"No load of {self._connection.bootstrap} was measured within "
-                    f"{timeout_s:.0f} s. Look at the log (-v), and try again."
+                    f"{timeout_s:.0f} s. {advice}"
                 )
             return self._snapshot
 
@@ -295,8 +307,10 @@ class Collector(Closing):
             if self._early is None or self._settings.polled or self.reporters.to_read():
                 return
             together = concatenate([self._early, samples], SAMPLES)
-            since_ms = int(1000 * self._clock()) - self.window.window_ms
-            self._early = together.filter(pc.field("time_ms") >= since_ms)
+            now_ms = int(1000 * self._clock())
+            since_ms = now_ms - self.window.window_ms
+            # Those from before the clock was set back would hide all that follow.
+            self._early = not_ahead(together, now_ms).filter(pc.field("time_ms") >= since_ms)
             changes = load_changes(self._early)
             vectors = load_vectors(changes.kept(self._early), self.window)
             if len(vectors):

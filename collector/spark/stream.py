@@ -158,6 +158,9 @@ class LoadStream:
         self._query: StreamingQuery | None = None
         self.steadiness: Steadiness | None = None
         """How steady the loads of the newest batch are; None with too few samples."""
+        self.ahead_s = 0.0
+        """Seconds by which the newest batch is ahead of the clock, if none of its samples counts
+        for that reason; else 0."""
         self._stopping = threading.Event()
         self._busy = threading.Lock()
         self._tries = _TRIES
@@ -288,9 +291,12 @@ class LoadStream:
             for source, of in unpacked.items():
                 reporters.take(source, of)
         _warn_of(samples)
-        found = concatenate(samples.tables, SAMPLES)
+        read = concatenate(samples.tables, SAMPLES)
         now_ms = int(1000 * self._clock())
-        found = _not_ahead(found, now_ms)
+        found = _not_ahead(read, now_ms)
+        if read.num_rows:
+            newest_ms = now_ms if found.num_rows else pc.max(read["time_ms"]).as_py()
+            self.ahead_s = (newest_ms - now_ms) / 1000
         if found.num_rows:
             recent = self._recent.add(batch, found, now_ms)
             changes = load_changes(recent)

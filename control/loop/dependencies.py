@@ -97,6 +97,11 @@ class Observer(Protocol):
         """How steady the loads of that snapshot are; None where that is not known."""
         ...
 
+    def ahead_s(self) -> float:
+        """Seconds by which the newest samples are ahead of the clock, if none of them counts for
+        that reason; else 0."""
+        ...
+
     def consumer_lag(self, topics: Collection[TopicName]) -> ConsumerLag | None:
         """Lag of the consumer groups of these topics; None if none has committed."""
         ...

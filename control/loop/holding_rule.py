@@ -2,13 +2,15 @@
 
 from typing import Final
 
-from control.loop.policy import SILENCE_S, Decision, DecisionInputs, not_yet
+from control.loop.policy import AHEAD_S, SILENCE_S, Decision, DecisionInputs, not_yet
 from control.settings.auto_limits import refusals
 
 SETTLING: Final = "settling"
 """Loads of the new placement are awaited after a run."""
 SILENT: Final = "silence"
 """No loads have arrived for a while."""
+AHEAD: Final = "clocks"
+"""The newest samples are ahead of this machine's clock."""
 UNSTABLE: Final = "brokers"
 """Brokers join and leave."""
 REPLAN: Final = "replan"
@@ -47,6 +49,8 @@ def holding_rule(facts: DecisionInputs, step: Decision) -> str:
 
 
 def _settling_rule(facts: DecisionInputs) -> str:
+    if facts.ahead_s > AHEAD_S:
+        return AHEAD
     if facts.silent_s > SILENCE_S:
         return SILENT
     if facts.ended_at_s is not None and facts.loads_from_s < facts.ended_at_s:

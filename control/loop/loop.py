@@ -21,7 +21,14 @@ from control.loop.dependencies import JournalledRuns, LoopParts, LoopSettings, O
 from control.loop.load_shift import LoadShift, confidence_text, level_age_s
 from control.loop.oscillation import sides_of
 from control.loop.override import AutoRun, overriding
-from control.loop.policy import Decision, DecisionInputs, after_decision, after_result, next_step
+from control.loop.policy import (
+    Decision,
+    DecisionInputs,
+    after_decision,
+    after_result,
+    ahead_words,
+    next_step,
+)
 from control.loop.previous_runs import PreviousRuns
 from control.loop.questions import PlanApproval, Question, Questions
 from control.loop.rebalancer_watch import RebalancerWatch
@@ -73,6 +80,10 @@ logger = logging.getLogger("plimsoll.control")
 
 RETRY_S = 5.0
 """Time between two attempts to connect."""
+
+LEFT_OUT_S: Final = 10.0
+"""Only without loads for so long do samples that are left out count: those of another host may fill
+a batch of their own."""
 
 WATCH_RETRY_S = 60.0
 """The same after `--auto` failed for another reason, such as a missing right."""
@@ -409,6 +420,7 @@ class Loop(Closing):
             state = self._state
             state.brokers, state.replication = brokers, observer.replication()
             state.steadiness = observer.steadiness()
+            state.left_out_ahead_s = observer.ahead_s()
             if brokers:
                 state.retry = None
                 self._enter_watched(seen)
@@ -417,6 +429,7 @@ class Loop(Closing):
             state.seen, now_s = seen, self._parts.steady()
             state.seen_at_s = now_s
             state.loads_from_s = now_s - self._reach_s(seen)
+            state.ahead_s = seen.header.taken_at_ms / 1000 - self._parts.clock()
             state.slow = self._slow(observer)
             known = with_moves(seen, self.settings.goals, self._records.moves_since)
             state.snapshot = with_slow(known, state.slow)
@@ -466,7 +479,10 @@ class Loop(Closing):
             if self._state.phase is Phase.UNREACHABLE:
                 self._enter(Phase.RUNNING, "the cluster is reachable again")
         elif seen is None:
-            self._enter(Phase.MEASURING, "measuring the load of each partition")
+            message, ahead_s = "measuring the load of each partition", self._state.left_out_ahead_s
+            if ahead_s > 0:
+                message = f"{message}; {ahead_words(ahead_s)}"
+            self._enter(Phase.MEASURING, message)
 
     def _judge(self, snapshot: Snapshot, goals: Goals, evaluation: Evaluation) -> None:
         """Update why the cluster needs a plan, and since when."""
@@ -722,6 +738,13 @@ class Loop(Closing):
         newest_s = (newest_ms or header.taken_at_ms) / 1000
         return max(0.0, self._parts.clock() - newest_s) + _window_s(snapshot)
 
+    def _ahead_s(self) -> float:
+        """As in `DecisionInputs`; loads that have arrived are overtaken by the clock."""
+        state = self._state
+        silent_s = self._parts.steady() - state.seen_at_s
+        left_out_s = state.left_out_ahead_s if silent_s > LEFT_OUT_S else 0.0
+        return max(0.0, state.ahead_s - silent_s, left_out_s)
+
     def _decision_inputs(self, snapshot: Snapshot) -> DecisionInputs:
         state, now_s = self._state, self._parts.steady()
         plan, proposed = self.proposals.shown
@@ -748,6 +771,7 @@ class Loop(Closing):
             was_balanced=state.was_balanced,
             shift=self._shift(snapshot),
             silent_s=now_s - state.seen_at_s,
+            ahead_s=self._ahead_s(),
             ended_at_s=state.ended_at_s,
             plan=plan,
             outdated=bool(proposed.changes),

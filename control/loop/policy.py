@@ -19,6 +19,9 @@ from solver.report.result import Result
 
 SILENCE_S: Final = 120.0
 """Loads that are older than this decide nothing."""
+AHEAD_S: Final = 5.0
+"""Neither do loads that are further ahead of the clock: whether they are newer than a run, or a
+shift, is not known. Hosts that keep time by NTP differ by far less."""
 
 
 class Decision(StrEnum):
@@ -78,6 +81,9 @@ class DecisionInputs:
     """What the newest samples say about that shift."""
     silent_s: float = 0.0
     """Time since the newest loads arrived."""
+    ahead_s: float = 0.0
+    """Time by which the newest loads, or the samples left out in their place, are ahead of the
+    clock."""
     shifted_since_plan: bool = False
     """The load has changed since the plan was made."""
     ended_at_s: float | None
@@ -196,12 +202,22 @@ def next_step(facts: DecisionInputs) -> tuple[Decision, str]:
 
 def _unknown(facts: DecisionInputs) -> str:
     """Why the newest loads decide nothing; empty where they do."""
+    if facts.mode is Mode.AUTO and facts.ahead_s > AHEAD_S:
+        return ahead_words(facts.ahead_s)
     if facts.mode is Mode.AUTO and facts.silent_s > SILENCE_S:
         return f"no loads have arrived for {seconds_text(facts.silent_s)}; waiting for new ones"
     if facts.ended_at_s is not None and facts.loads_from_s < facts.ended_at_s:
         left_s = facts.ended_at_s - facts.loads_from_s
         return f"waiting {left_s:.0f} s for loads of the new placement"
     return ""
+
+
+def ahead_words(ahead_s: float) -> str:
+    """By how much the newest samples are ahead of the clock, and what to do about it."""
+    return (
+        f"the newest samples are {seconds_text(ahead_s)} ahead of this machine's clock, so that "
+        "their loads cannot be trusted; compare the clocks of all hosts that watch this cluster"
+    )
 
 
 def _at_rest(facts: DecisionInputs) -> tuple[Decision, str]:

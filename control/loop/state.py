@@ -48,6 +48,10 @@ class LoopState:
     """Newest snapshot of the observer, to recognise a newer one."""
     seen_at_s: float = 0.0
     """When it came, by the clock of the times below."""
+    ahead_s: float = 0.0
+    """How far it was ahead of the clock then, seconds."""
+    left_out_ahead_s: float = 0.0
+    """The same of the samples that the observer leaves out now, as the observer has it."""
     snapshot: Snapshot | None = None
     """The same with the recent moves of the journal."""
     evaluation: Evaluation | None = None

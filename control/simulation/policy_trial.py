@@ -159,6 +159,9 @@ class _Observer:
     def steadiness(self) -> Steadiness | None:
         return None
 
+    def ahead_s(self) -> float:
+        return 0.0
+
     def consumer_lag(self, topics: Collection[TopicName]) -> ConsumerLag | None:
         del topics
         return None

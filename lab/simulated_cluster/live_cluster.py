@@ -303,6 +303,10 @@ class LiveObserver:
     def steadiness(self) -> None:
         """Unknown: loads are computed, and not sampled."""
 
+    def ahead_s(self) -> float:
+        """Not at all: there is one clock."""
+        return 0.0
+
     def close(self) -> None:
         """Do nothing: there is no connection."""
 

@@ -1,6 +1,8 @@
 import socket
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pyarrow.compute as pc
 import pytest
@@ -12,6 +14,9 @@ from collector.samples import SAMPLES
 from collector.spark.vectors import concatenate, load_vectors
 from model.errors import ClusterUnreachable
 from tests.support.collector.sample_rows import START_MS, cluster, figures, sample, table, topic
+
+if TYPE_CHECKING:
+    from collector.spark.stream import LoadStream
 
 
 def collector(folder: Path, bootstrap: str = "127.0.0.1:1") -> Collector:
@@ -51,6 +56,29 @@ def test_waiting_ends_with_an_explanation(tmp_path: Path) -> None:
     watcher = collector(tmp_path)
     with pytest.raises(ClusterUnreachable, match=r"127\.0\.0\.1:1 was measured within 0 s"):
         watcher.wait(0)
+
+
+def test_samples_from_the_future_are_the_explanation(tmp_path: Path) -> None:
+    watcher = collector(tmp_path)
+    assert watcher.ahead_s() == 0
+    watcher._stream = cast("LoadStream", SimpleNamespace(ahead_s=75.0, stop=lambda: None))
+    with pytest.raises(
+        ClusterUnreachable, match=r"are 75\.0 s ahead of this .* compare the clocks"
+    ):
+        watcher.wait(0)
+    watcher.close()
+
+
+def test_a_clock_set_back_does_not_stop_the_first_loads(tmp_path: Path) -> None:
+    settings = CollectorSettings(state_dir=tmp_path, cache_dir=tmp_path)
+    now_s = [0.0]
+    watcher = Collector(Connection("127.0.0.1:1"), settings, clock=lambda: now_s[0])
+    watcher._see(cluster(topic("orders", [[1]])))
+    for second in (*range(100, 106), *range(6)):
+        now_s[0] = START_MS / 1000 + second
+        watcher._measure_early(table([sample(second)]))
+    assert watcher.vectors["time_ms"].to_pylist() == [START_MS + 5000]
+    watcher.close()
 
 
 def test_closing_at_any_moment_leaves_no_thread(tmp_path: Path) -> None:

@@ -180,12 +180,15 @@ def test_samples_of_a_clock_that_is_ahead_are_reported_and_hide_no_others(
     session: "SparkSession", tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     spool, taken = Spool(tmp_path / "spool"), Taken()
-    ahead = table([sample(time.time() - START_MS / 1000 + 300, topic="ahead")])
-    with running(session, tmp_path, taken):
+    ahead = table([sample(time.time() - START_MS / 1000 + 3000, topic="ahead")])
+    with running(session, tmp_path, taken) as stream:
         spool.write(ahead)
+        eventually(lambda: stream.ahead_s > 0)
+        assert 1000 < stream.ahead_s <= 3000
         for first in range(0, 12, 3):
             spool.write(rows(first, first + 3))
         result = taken.until(11)
+    assert stream.ahead_s == 0
     assert "ahead" not in result["topic"].to_pylist()
     assert "1 of" in caplog.text
     assert "set the clocks of all hosts" in caplog.text

@@ -257,6 +257,67 @@ def test_loads_from_before_a_run_confirm_nothing_however_the_clock_is_set(
         assert loop.wait(lambda view: "waiting 14 s for loads" in view.message, LONG_S)
 
 
+def paced(folder: Path, observer: CannedObserver, clock: Clock) -> tuple[Loop, RecordingExecutor]:
+    """A loop under `--auto` without a thread, whose turns a test takes."""
+    executor = RecordingExecutor()
+    limits = EAGER.model_copy(update={"confirm": 0.0, "pause": 0.0})
+    parts = loop_parts(observer, executor, clock=clock, steady=clock.steady, background=AtOnce)
+    return Loop(loop_settings(folder, mode=Mode.AUTO, limits=limits), parts), executor
+
+
+def turns(loop: Loop, observer: CannedObserver, clock: Clock, count: int = 6) -> None:
+    for _ in range(count):
+        clock.now_s += 1
+        loop.turn(observer)
+
+
+def test_auto_does_not_act_on_loads_from_the_future(tmp_path: Path) -> None:
+    """It waits while the newest loads are ahead of the clock, and acts on those that are not."""
+    clock, observer = Clock(), CannedObserver([UNEVEN])
+    loop, executor = paced(tmp_path, observer, clock)
+    for _ in range(20):
+        taken = int(1000 * clock.now_s) + 21_000
+        observer.snapshots[:] = [cluster([2] * 8, [MB] * 8, taken_at_ms=taken)]
+        turns(loop, observer, clock, 1)
+    assert executor.plans == []
+    assert loop.view.phase is Phase.SETTLING
+    assert "the newest samples are 20.0 s ahead of this machine's clock" in loop.view.message
+    taken = int(1000 * clock.now_s)
+    observer.snapshots[:] = [cluster([2] * 8, [MB] * 8, taken_at_ms=taken)]
+    turns(loop, observer, clock)
+    assert len(executor.plans) == 1
+
+
+def test_a_clock_set_back_holds_auto_only_until_it_has_caught_up(tmp_path: Path) -> None:
+    """No newer loads come meanwhile; those at hand grow older all the same."""
+    clock, observer = Clock(), CannedObserver([UNEVEN])
+    loop, executor = paced(tmp_path, observer, clock)
+    clock.set_by_s = -20.0
+    turns(loop, observer, clock, 14)
+    assert executor.plans == []
+    turns(loop, observer, clock)
+    assert len(executor.plans) == 1
+
+
+def test_samples_that_are_all_left_out_are_the_reason_for_missing_loads(tmp_path: Path) -> None:
+    clock, observer = Clock(), CannedObserver([UNEVEN], measured=False, ahead=75.0)
+    loop, executor = paced(tmp_path, observer, clock)
+    turns(loop, observer, clock)
+    assert loop.view.phase is Phase.MEASURING
+    assert "75.0 s ahead of this machine's clock" in loop.view.message
+    observer.measured, observer.ahead = True, 0.0
+    turns(loop, observer, clock)
+    assert len(executor.plans) == 1
+    observer.snapshots[:], observer.ahead = [cluster([1, 2, 3], [MB] * 3)], 80.0
+    turns(loop, observer, clock, 9)
+    assert "ahead" not in loop.view.message, "batches of another host alone do not count"
+    turns(loop, observer, clock)
+    assert "80.0 s ahead of this machine's clock" in loop.view.message
+    turns(loop, observer, clock, 600)
+    assert "80.0 s ahead of this machine's clock" in loop.view.message
+    assert len(executor.plans) == 1
+
+
 def test_auto_moves_the_replicas_of_a_dead_broker_only_after_the_threshold(build: Build) -> None:
     """Losing it leaves the others within tolerance, so loads alone need no plan."""
     bench = build(one_of_twelve_dead(), mode=Mode.AUTO, dead_broker_after_s=3600.0)

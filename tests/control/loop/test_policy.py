@@ -6,9 +6,10 @@ import math
 import pytest
 
 from control.loop.decision_file import earliest_change_s
+from control.loop.holding_rule import holding_rule
 from control.loop.load_shift import BURST_S, PREPARE_S, LoadShift
 from control.loop.oscillation import Oscillation
-from control.loop.policy import Decision, DecisionInputs, next_step
+from control.loop.policy import AHEAD_S, Decision, DecisionInputs, next_step
 from control.loop.view import Mode
 from control.planning.plan_needs import PlanNeed, Reason
 from control.settings.auto_limits import EAGER
@@ -131,6 +132,27 @@ def test_auto_rests_while_no_loads_arrive() -> None:
         "no loads have arrived for 10 min 00 s; waiting for new ones",
     )
     assert step(silent_s=600.0, mode=Mode.APPROVE, plan=PLAN) is Decision.OFFER
+
+
+def test_auto_rests_while_samples_are_from_the_future_and_says_by_how_much() -> None:
+    """Loads that no longer arrive for that reason are not reported as missing alone."""
+    for silent_s in (0.0, 600.0):
+        facts = dataclasses.replace(CALM, ahead_s=45.0, silent_s=silent_s, plan=PLAN)
+        decision, reason = next_step(facts)
+        assert (decision, holding_rule(facts, decision)) == (Decision.SETTLE, "clocks")
+        assert reason.startswith("the newest samples are 45.0 s ahead of this machine's clock")
+        assert "compare the clocks of all hosts" in reason
+    assert step(ahead_s=AHEAD_S, plan=PLAN) is Decision.APPROVE
+    assert step(ahead_s=45.0, mode=Mode.APPROVE, plan=PLAN) is Decision.OFFER
+
+
+def test_rules_that_settle_have_names_of_their_own() -> None:
+    silent = dataclasses.replace(CALM, silent_s=600.0)
+    after_a_run = dataclasses.replace(CALM, ended_at_s=NOW - 1)
+    joined = dataclasses.replace(CALM, quiet_in_s=1.0)
+    replans = dataclasses.replace(CALM, solve_in_s=1.0)
+    found = [holding_rule(f, Decision.SETTLE) for f in (silent, after_a_run, joined, replans)]
+    assert found == ["silence", "settling", "brokers", "replan"]
 
 
 def test_a_request_of_the_operator_does_not_wait_for_confirmation() -> None:

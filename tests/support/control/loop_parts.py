@@ -147,6 +147,8 @@ class CannedObserver:
     steady: Steadiness | None = None
     late: dict[BrokerId, str] = field(default_factory=dict)
     """Slow brokers, with their times in words."""
+    ahead: float = 0.0
+    """Seconds by which samples that are left out are ahead of the clock."""
 
     def start(self) -> None:
         self.started = True
@@ -163,6 +165,9 @@ class CannedObserver:
 
     def steadiness(self) -> Steadiness | None:
         return self.steady
+
+    def ahead_s(self) -> float:
+        return self.ahead
 
     def brokers(self) -> tuple[Broker, ...]:
         newest = self.snapshots[0]
