@@ -18,9 +18,9 @@ from control.planning.planner import planner
 from control.settings.auto_limits import EAGER, AutoLimits
 from control.settings.capacity_table import capacities_of
 from control.settings.history_tables import history_settings
+from control.settings.policy_file import PolicyFile
 from control.settings.prometheus_settings import poller_of
 from control.settings.settings import Settings
-from control.settings.trigger_file import TriggerFile
 from control.tasks.broker_marks import MarkedBrokers
 from model.errors import ClusterUnreachable, ConfigError, RightsMissing
 from model.snapshot.capacities import Capacities
@@ -274,12 +274,12 @@ def loop(
     mode: Mode,
     limits: AutoLimits = EAGER,
     patient: bool = False,
-    trigger_file: TriggerFile | None = None,
+    policy_file: PolicyFile | None = None,
     watcher: LoopWatcher = UNWATCHED,
 ) -> Loop:
     """Create the loop with its real parts, not started yet.
 
-    trigger_file: where triggers may be changed while the loop runs.
+    policy_file: where the policy may be changed while the loop runs.
     watcher: hears what views do not show, for metrics and watchdogs.
     """
     allowed = mode is not Mode.READ_ONLY
@@ -311,7 +311,7 @@ def loop(
             observer=lambda: observer(settings, allow_changes=allowed, capacities=given),
             planner=planner,
             executor=(lambda: executor(settings)) if allowed else None,
-            new_triggers=None if trigger_file is None else trigger_file.poll,
+            new_policy=None if policy_file is None else policy_file.poll,
             decided=watcher.decided,
             beat=watcher.beat,
             failed=watcher.failed,

@@ -8,9 +8,9 @@ from control.cli.exit_codes import Exit, exit_of_plan
 from control.cli.invocation import load_settings, with_overrides
 from control.cli.output import Form
 from control.loop.view import Mode
-from control.settings.auto_limits import AutoLimits, limits_named
-from control.settings.settings import Settings, trigger_file
-from control.settings.trigger_file import TriggerFile
+from control.settings.auto_limits import AutoLimits, limits_at_effort
+from control.settings.policy_file import PolicyFile
+from control.settings.settings import Settings, policy_file
 from model.errors import ConfigError, GuardrailRefused
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class Balancing:
     settings: Settings
     mode: Mode
     limits: AutoLimits
-    trigger_file: TriggerFile | None
-    """Where triggers may be changed while the loop runs."""
+    policy_file: PolicyFile | None
+    """Where the policy may be changed while the loop runs."""
 
 
 def configured(options: BalancingOptions) -> Balancing:
@@ -67,16 +67,17 @@ def configured(options: BalancingOptions) -> Balancing:
             "--auto starts only with every limit set; add --limits conservative, or "
             "the name of a [limits.NAME] table of the configuration"
         )
-    named = limits_named("conservative" if limits is None else limits, settings.limits)
-    if options.effort is not None:
-        named = named.model_copy(update={"effort": options.effort})
+    name = "conservative" if limits is None else limits
+    named = limits_at_effort(name, settings.limits, options.effort)
     if auto and not options.allow_changes:
         raise GuardrailRefused("--auto changes the cluster; add --allow-changes")
     return Balancing(
         settings=settings,
         mode=Mode.AUTO if auto else Mode.READ_ONLY,
         limits=named,
-        trigger_file=trigger_file(flags.get("config"), flags.get("profile")),
+        policy_file=policy_file(
+            flags.get("config"), flags.get("profile"), limits=name, effort=options.effort
+        ),
     )
 
 

@@ -123,7 +123,7 @@ class _Service:
             mode=balancing.mode,
             limits=balancing.limits,
             patient=True,
-            trigger_file=balancing.trigger_file,
+            policy_file=balancing.policy_file,
             watcher=LoopWatcher(
                 decided=self._state.decided, beat=self._beat, failed=self._state.failed
             ),

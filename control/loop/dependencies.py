@@ -11,6 +11,7 @@ from control.loop.view import Mode
 from control.planning.background_call import InBackground, in_thread
 from control.planning.planner import Planner
 from control.settings.auto_limits import AutoLimits
+from control.settings.auto_policy import AutoPolicy
 from control.settings.schedule_table import ScheduleTable
 from control.settings.screen_settings import ScreenSettings
 from control.settings.trigger_table import TriggerTable
@@ -69,6 +70,17 @@ class LoopSettings:
     screen: ScreenSettings = field(default_factory=ScreenSettings)
     keys: Mapping[str, str] = field(default_factory=dict)
     """Keys of the screen by action id."""
+
+    @property
+    def policy(self) -> AutoPolicy:
+        """The policy that the loop begins with."""
+        return AutoPolicy(
+            limits=self.limits,
+            triggers=self.triggers,
+            dead_broker_after_s=self.dead_broker_after_s,
+            stop_rules=self.stop_rules,
+            schedule=self.schedule,
+        )
 
 
 class Observer(Protocol):
@@ -219,9 +231,9 @@ class LoopParts:
     """Connect the only object that changes the cluster; None when read-only."""
     clock: Callable[[], float] = time.time
     """Seconds since the epoch; for timestamps only, since this clock may be set."""
-    new_triggers: Callable[[Callable[[str], None]], TriggerTable | None] | None = None
-    """Triggers that were changed since the last call; it is passed what writes a warning to the
-    log. None where they never change."""
+    new_policy: Callable[[AutoPolicy, Callable[[str], None]], AutoPolicy | None] | None = None
+    """The policy, if it was changed since the last call; it is passed the one in force, and what
+    writes a warning to the log. None where it never changes."""
     steady: Callable[[], float] = steady_s
     """Seconds of a clock that is never set; all waiting uses it."""
     background: InBackground = in_thread

@@ -43,10 +43,10 @@ from control.planning.planner_thread import Proposals
 from control.planning.slow_brokers import relieving, with_slow
 from control.planning.staging import staged
 from control.planning.validate import with_moves
-from control.settings.auto_limits import tightened
+from control.settings.auto_limits import AutoLimits, tightened
+from control.settings.auto_policy import AutoPolicy, policy_changes
 from control.settings.opening_times import closed_text, opens_in_s
 from control.settings.solve_table import limits_at
-from control.settings.trigger_file import changed
 from control.settings.trigger_table import Response, Trigger
 from executor.run.operator_control import Steering
 from model.closing import Closing
@@ -93,8 +93,8 @@ BEAT_S: Final = 1.0
 
 
 WITHDRAWING: Final = {
-    Decision.PLAN: "the cluster or the trigger changed",
-    Decision.HOLD: "the cluster or the trigger changed",
+    Decision.PLAN: "the cluster, the trigger or the policy changed",
+    Decision.HOLD: "the cluster, the trigger or the policy changed",
     Decision.APPROVE: "another trigger acts",
     Decision.REST: "no plan is needed any more",
     Decision.IGNORE: "its trigger no longer fires",
@@ -114,7 +114,8 @@ class Loop(Closing):
         self.error: PlimsollError | None = None
         """Error that ended the loop."""
         self.clock = parts.clock
-        self._triggers = settings.triggers
+        self._policy = settings.policy
+        """As in the settings, until it is changed in their file."""
         self._parts = parts
         self._state = LoopState()
         self._changed = threading.Condition(threading.RLock())
@@ -211,6 +212,11 @@ class Loop(Closing):
                 lag=state.lag,
                 retry=state.retry,
             )
+
+    @property
+    def policy(self) -> AutoPolicy:
+        """The policy in force, as in the settings until it is changed in their file."""
+        return self._policy
 
     @property
     def reports(self) -> tuple[RunReport, ...]:
@@ -389,7 +395,7 @@ class Loop(Closing):
         self._note_steering()
         self._look(observer)
         self._follow_lag(observer)
-        self._take_triggers()
+        self._take_policy()
         self._act()
         self._search_rebalancers()
         self._publish()
@@ -398,15 +404,25 @@ class Loop(Closing):
         if self._parts.beat is not None:
             self._parts.beat()
 
-    def _take_triggers(self) -> None:
-        """Use the triggers of the settings file once that has changed."""
-        after = self._parts.new_triggers(self.warn) if self._parts.new_triggers else None
+    def _take_policy(self) -> None:
+        """Use the policy of the settings file once that has changed."""
+        take = self._parts.new_policy
+        after = None if take is None else take(self._policy, self.warn)
         if after is None:
             return
         with self._changed:
-            before, self._triggers = self._triggers, after
-            for words in changed(before, after):
-                self.note(f"triggers changed: {words}", level="warning")
+            before, self._policy = self._policy, after
+            for words in policy_changes(before, after):
+                self.note(f"policy changed: {words}", level="warning")
+            self._runner.moves_in_flight = after.limits.moves_in_flight
+            state = self._state
+            if _planned_otherwise(before, after):
+                # A plan that acts was made within other bounds; one that asks is left to a person.
+                state.answered = None
+                state.made_for = state.made_for and frozenset()
+            if state.snapshot is not None:
+                # Runs before the change count before another one begins.
+                state.day = self._day(state.snapshot.header.cluster_id)
 
     def _next_tick(self) -> bool:
         """Wait for the next tick or wake-up; False when closing."""
@@ -447,7 +463,7 @@ class Loop(Closing):
         """Slow brokers, where `--auto` treats them as such; notes those that are newly slow."""
         if self.settings.mode is not Mode.AUTO:
             return {}
-        if self._triggers.response(Trigger.SLOW_BROKER) is Response.OFF:
+        if self._policy.triggers.response(Trigger.SLOW_BROKER) is Response.OFF:
             return {}
         found = observer.slow()
         for broker, words in found.items():
@@ -466,7 +482,7 @@ class Loop(Closing):
 
     def _day(self, cluster_id: str) -> "tuple[RunUsage, ...]":
         """Runs of the last 24 hours; empty where no limit counts them."""
-        limits = self.settings.limits
+        limits = self._policy.limits
         counted = limits.runs_per_day is not None or limits.bytes_per_day is not None
         if self.settings.mode is not Mode.AUTO or not counted:
             return ()
@@ -490,7 +506,7 @@ class Loop(Closing):
         state.membership = state.membership.seen(snapshot.header.brokers, now_s)
         state.min_isr = state.min_isr.seen(state.replication, now_s)
         auto = self.settings.mode is Mode.AUTO
-        after_s = self.settings.dead_broker_after_s if auto else 0.0
+        after_s = self._policy.dead_broker_after_s if auto else 0.0
         state.needs = plan_needs(
             snapshot,
             goals,
@@ -650,7 +666,7 @@ class Loop(Closing):
         if state.auto_run is None or not self._runner.moving:
             return
         since, now_s = state.needed_since_s, self._parts.steady()
-        need = overriding(state.auto_run, state.needs, since, self._triggers, now_s)
+        need = overriding(state.auto_run, state.needs, since, self._policy.triggers, now_s)
         if need is None:
             return
         state.auto_run = replace(state.auto_run, overridden_by=need.trigger)
@@ -677,13 +693,13 @@ class Loop(Closing):
             return self._at_effort(snapshot, goals)
         state, now_s = self._state, self._parts.steady()
         allowed = self._allowed()
-        given_up = state.membership.given_up(self.settings.dead_broker_after_s, now_s)
+        given_up = state.membership.given_up(self._policy.dead_broker_after_s, now_s)
         dead = {broker.id for broker in dead_brokers(snapshot)}
         if Trigger.SLOW_BROKER in allowed:
             goals = relieving(snapshot, goals)
         goals, over = staged(
             snapshot,
-            tightened(goals, self.settings.limits),
+            tightened(goals, self._policy.limits),
             waited=dead - given_up if Trigger.DEAD_BROKER in allowed else dead,
             hurried=state.min_isr.rows(snapshot, now_s) if Trigger.UNDER_MIN_ISR in allowed else (),
             repair_dirs=Trigger.DEAD_LOG_DIR in allowed,
@@ -708,7 +724,7 @@ class Loop(Closing):
     def _allowed(self) -> frozenset[Trigger]:
         """Triggers that the next plan may serve: to act all set to `act`, to ask all not off."""
         served = {Response.ACT} if self._state.made_for else {Response.ACT, Response.ASK}
-        response = self._triggers.response
+        response = self._policy.triggers.response
         return frozenset(t for t in Trigger if response(t) in served)
 
     def _inputs(self, snapshot: Snapshot, evaluation: Evaluation) -> Inputs:
@@ -748,7 +764,7 @@ class Loop(Closing):
     def _decision_inputs(self, snapshot: Snapshot) -> DecisionInputs:
         state, now_s = self._state, self._parts.steady()
         plan, proposed = self.proposals.shown
-        schedule, at_s = self.settings.schedule, self._parts.clock()
+        schedule, at_s = self._policy.schedule, self._parts.clock()
         wait_s = opens_in_s(schedule, at_s)
         answered = self._is_answered(snapshot)
         if not answered:
@@ -756,15 +772,15 @@ class Loop(Closing):
         facts = DecisionInputs(
             now_s=now_s,
             mode=self.settings.mode,
-            limits=self.settings.limits,
+            limits=self._policy.limits,
             loads_from_s=state.loads_from_s,
             needs=state.needs,
-            triggers=self._triggers,
+            triggers=self._policy.triggers,
             overridden_by=state.overridden_by,
             held=state.held,
             made_for=state.made_for,
             awaited=state.membership.awaited(
-                {b.id for b in dead_brokers(snapshot)}, self.settings.dead_broker_after_s, now_s
+                {b.id for b in dead_brokers(snapshot)}, self._policy.dead_broker_after_s, now_s
             ),
             unavailable=unavailable_text(snapshot),
             needed_since_s=None,
@@ -784,9 +800,9 @@ class Loop(Closing):
             closed=closed_text(schedule, at_s, wait_s),
             opens_in_s=wait_s,
             exempt=frozenset(schedule.exempt),
-            runs_wait_s=runs_wait_s(self.settings.limits, state.day, self._now_ms()),
+            runs_wait_s=runs_wait_s(self._policy.limits, state.day, self._now_ms()),
             bytes_wait_s=bytes_wait_s(
-                self.settings.limits,
+                self._policy.limits,
                 state.day,
                 self._now_ms(),
                 (plan.bytes_to_copy or 0) if plan is not None else 0,
@@ -950,6 +966,17 @@ def _window_s(snapshot: Snapshot) -> float:
 def _span_s(snapshot: Snapshot) -> float:
     """Seconds that loads are averaged over before they can require another solve."""
     return AVERAGED_WINDOWS * _window_s(snapshot)
+
+
+def _planned_otherwise(before: AutoPolicy, after: AutoPolicy) -> bool:
+    """Whether plans under one policy may differ from those under another."""
+    waiting = after.dead_broker_after_s != before.dead_broker_after_s
+    return waiting or _of_plans(before.limits) != _of_plans(after.limits)
+
+
+def _of_plans(limits: AutoLimits) -> tuple[object, ...]:
+    """The limits that decide which plan is made, and whether it may be executed."""
+    return limits.budgets, limits.min_gain
 
 
 def _ended_text(report: RunReport) -> str:

@@ -66,7 +66,8 @@ class Runner:
         self._connect = connect or _read_only
         self._events = events
         self._journal_dir = journal_dir
-        self._moves_in_flight = moves_in_flight
+        self.moves_in_flight = moves_in_flight
+        """Moves in progress at once, of the runs that are still to start."""
         self.steering = Steering()
         """Operator control of the current run, or of the last one."""
         self._thread: Background | None = None
@@ -130,7 +131,7 @@ class Runner:
         """
         with contextlib.closing(self._connect()) as executor:
             executor.dry_run(plan, self._journal_dir)
-            return executor.forecast(plan, self._journal_dir, self._moves_in_flight)
+            return executor.forecast(plan, self._journal_dir, self.moves_in_flight)
 
     def rebalancers(self, shared: bool) -> tuple[str, ...]:
         """Ask the cluster for competing rebalancers; one sentence each.
@@ -158,7 +159,7 @@ class Runner:
         return executor.execute(
             plan,
             journal_dir=self._journal_dir,
-            moves_in_flight=self._moves_in_flight,
+            moves_in_flight=self.moves_in_flight,
             observe=self._events.progressed,
             steering=self.steering,
         )
@@ -166,7 +167,7 @@ class Runner:
     def _resume(self, executor: PlanExecutor) -> RunReport:
         return executor.resume(
             journal_dir=self._journal_dir,
-            moves_in_flight=self._moves_in_flight,
+            moves_in_flight=self.moves_in_flight,
             observe=self._events.progressed,
             steering=self.steering,
         )

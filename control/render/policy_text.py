@@ -1,16 +1,15 @@
-"""A policy of `--auto` in words: what it allows, and why it allows too much or nothing."""
+"""What a policy of `--auto` allows, in words."""
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from control.settings.auto_limits import AutoLimits
-from control.settings.opening_times import opens_in_s
+from control.settings.auto_policy import AutoPolicy
 from control.settings.schedule_table import ScheduleTable
-from control.settings.trigger_table import Response, Trigger, TriggerTable
+from control.settings.trigger_table import Response, Trigger
 from model.goals.effort import Effort
-from model.stop_rules import Reaction, StopRules
+from model.stop_rules import Reaction
 from model.units import bytes_text, count_text, percent_text, seconds_text
 
 NAMES: Final = {
@@ -25,27 +24,6 @@ NAMES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AutoPolicy:
-    """What bounds one `run --auto`."""
-
-    limits: AutoLimits
-    triggers: TriggerTable
-    dead_broker_after_s: float
-    """inf: for ever."""
-    stop_rules: StopRules
-    schedule: ScheduleTable = field(default_factory=ScheduleTable)
-
-    def firing(self, response: Response) -> tuple[Trigger, ...]:
-        """Triggers with this response that can fire at all, most urgent first."""
-        return tuple(
-            t
-            for t in Trigger
-            if self.triggers.response(t) is response
-            and (t is not Trigger.DEAD_BROKER or self.dead_broker_after_s < math.inf)
-        )
-
-
 def allowances(policy: AutoPolicy) -> tuple[str, ...]:
     """What a policy allows, one sentence each."""
     return (
@@ -56,14 +34,6 @@ def allowances(policy: AutoPolicy) -> tuple[str, ...]:
         *_schedule(policy.schedule),
         *_times(policy),
     )
-
-
-def policy_faults(policy: AutoPolicy, now_s: float) -> tuple[str, ...]:
-    """Why a policy can never act, or has no bounds; empty for a sound one.
-
-    now_s: seconds since the epoch.
-    """
-    return (*_never(policy, now_s), *_unbounded(policy.limits))
 
 
 def _triggers(policy: AutoPolicy) -> Iterator[str]:
@@ -128,27 +98,6 @@ def _times(policy: AutoPolicy) -> Iterator[str]:
         yield f"Moves start only in the hours {rules.window_hours}, local time."
     if rules.window_end is not None:
         yield f"Moves start only until {rules.window_end.isoformat()}."
-
-
-def _never(policy: AutoPolicy, now_s: float) -> Iterator[str]:
-    if not policy.firing(Response.ACT) and not policy.firing(Response.ASK):
-        dead = policy.triggers.dead_broker is not Response.OFF
-        yield "it can never act: every trigger is off" + (
-            " but dead_broker, and dead_broker_after is off" if dead else ""
-        )
-    if opens_in_s(policy.schedule, now_s) == math.inf:
-        yield "it can never act: no run may start within ten years by its schedule"
-    end, rules = policy.stop_rules.window_end, policy.stop_rules
-    if rules.window is not Reaction.OFF and end is not None and now_s >= end.timestamp():
-        yield f"it can never act: stop_rules.window_end, {end.isoformat()}, has passed"
-
-
-def _unbounded(limits: AutoLimits) -> Iterator[str]:
-    if limits.pause == 0 and limits.runs_per_day is None and limits.bytes_per_day is None:
-        yield (
-            "it has no bounds: pause is 0, and neither runs_per_day nor bytes_per_day is set, so "
-            "that any number of runs may follow each other; set one of them"
-        )
 
 
 def _joined(names: list[str]) -> str:

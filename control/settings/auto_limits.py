@@ -119,6 +119,17 @@ def limits_named(name: str, configured: dict[str, AutoLimits]) -> AutoLimits:
     return known[name]
 
 
+def limits_at_effort(
+    name: str, configured: dict[str, AutoLimits], effort: Effort | None
+) -> AutoLimits:
+    """The limits with this name, with the given effort in place of their own.
+
+    Raises ConfigError as `limits_named`.
+    """
+    found = limits_named(name, configured)
+    return found if effort is None else found.model_copy(update={"effort": effort})
+
+
 def tightened(goals: Goals, limits: AutoLimits) -> Goals:
     """The goals, each budget lowered to the limit if that is tighter."""
     own = goals.budgets.model_dump()

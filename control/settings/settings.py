@@ -18,10 +18,12 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from collector.spark.deployment import LOCAL, master_of, properties_of
 from control.settings import working_folder
-from control.settings.auto_limits import AutoLimits
+from control.settings.auto_limits import AutoLimits, limits_at_effort
+from control.settings.auto_policy import AutoPolicy
 from control.settings.capacity_table import CapacitySettings
 from control.settings.environment import Environment, Trail, inner_of, names_at, variables
 from control.settings.history_tables import ForecastTable, HistoryTable
+from control.settings.policy_file import PolicyFile
 from control.settings.prometheus_settings import PrometheusSettings
 from control.settings.schedule_table import ScheduleTable
 from control.settings.screen_settings import Keys, ScreenSettings
@@ -29,7 +31,6 @@ from control.settings.service_table import ServiceTable
 from control.settings.solve_table import SolveTable
 from control.settings.sources import Sources
 from control.settings.throttle_settings import AutoThrottleSettings
-from control.settings.trigger_file import TriggerFile
 from control.settings.trigger_table import TriggerTable
 from model.bounded import MOST_TYPED_BYTES, parse_toml
 from model.errors import ConfigError
@@ -37,6 +38,7 @@ from model.exchange.text_files import read_text
 from model.exchange.toml_lines import line_of
 from model.exchange.validation_messages import closest, faults_of
 from model.files import FileModel
+from model.goals.effort import Effort
 from model.goals.goals import Goals
 from model.paths import UserPath
 from model.quantities import as_span
@@ -206,12 +208,33 @@ def sources(config: Path | None, profile: str | None) -> Sources:
     return replace(sources, implicit=implicit)
 
 
-def trigger_file(config: Path | None, profile: str | None) -> TriggerFile | None:
-    """The file of `load`, to read `[triggers]` again; None without a file. Raises as `load`."""
+def auto_policy(settings: Settings, limits: AutoLimits) -> AutoPolicy:
+    """The policy of `--auto` under these limits."""
+    return AutoPolicy(
+        limits=limits,
+        triggers=settings.triggers,
+        dead_broker_after_s=settings.dead_broker_after,
+        stop_rules=settings.stop_rules,
+        schedule=settings.schedule,
+    )
+
+
+def policy_file(
+    config: Path | None, profile: str | None, *, limits: str, effort: Effort | None = None
+) -> PolicyFile | None:
+    """The file of `load`, to read the policy again; None without a file. Raises as `load`.
+
+    limits: their name. effort: given in place of theirs.
+    """
     path = sources(config, profile).path
     if path is None:
         return None
-    return TriggerFile(path, lambda: load({}, config=config, profile=profile).triggers)
+
+    def read() -> AutoPolicy:
+        settings = load({}, config=config, profile=profile)
+        return auto_policy(settings, limits_at_effort(limits, settings.limits, effort))
+
+    return PolicyFile(path, read)
 
 
 def profiles_of(config: Path | None) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def test_a_rack_is_repaired_by_approval_and_a_killed_broker_once_its_trigger_act
         running.wait_for(lambda text: " replicas, but dead_broker is off" in text)
         assert len(shell.runs()) == 1
         configured(shell, "act")
-        running.wait_for(lambda text: "triggers changed: dead_broker is act, it was off" in text)
+        running.wait_for(lambda text: "policy changed: dead_broker is act, it was off" in text)
         running.wait_for(lambda text: text.count("settling: run ") == 2)
         assert running.stop() == 0, running.log.read_text()
     assert [run["event"] for run in shell.runs()] == ["ended", "ended"]

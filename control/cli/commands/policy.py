@@ -50,8 +50,10 @@ def check(
 
 def _answer(settings: "Settings", file: Path, limits: str | None) -> "PolicyAnswer":
     from control.cli.output_types import LimitsAnswer, PolicyAnswer
-    from control.render.policy_text import AutoPolicy, allowances, policy_faults
+    from control.render.policy_text import allowances
     from control.settings.auto_limits import limits_named
+    from control.settings.auto_policy import policy_faults
+    from control.settings.settings import auto_policy
     from model.errors import ConfigError
 
     names = sorted(settings.limits) if limits is None else [limits]
@@ -62,13 +64,7 @@ def _answer(settings: "Settings", file: Path, limits: str | None) -> "PolicyAnsw
         )
     found = []
     for name in names:
-        policy = AutoPolicy(
-            limits=limits_named(name, settings.limits),
-            triggers=settings.triggers,
-            dead_broker_after_s=settings.dead_broker_after,
-            stop_rules=settings.stop_rules,
-            schedule=settings.schedule,
-        )
+        policy = auto_policy(settings, limits_named(name, settings.limits))
         faults = policy_faults(policy, time.time())
         found.append(LimitsAnswer.of(limits=name, allows=allowances(policy), faults=faults))
     return PolicyAnswer.of(policies=found)

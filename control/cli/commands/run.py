@@ -89,7 +89,7 @@ def run(
             mode=balancing.mode,
             limits=balancing.limits,
             patient=not once,
-            trigger_file=balancing.trigger_file,
+            policy_file=balancing.policy_file,
         ) as loop,
         execution.steered_by_signals(lambda: loop.steering.abort()) as steering,
     ):

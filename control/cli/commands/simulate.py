@@ -217,7 +217,7 @@ def _policies(
     given: "list[str] | tuple[str, ...]", settings: "Settings", now_ms: int
 ) -> tuple["TrialPolicy", ...]:
     """The policies; ConfigError where one is not known, can never act, or comes twice."""
-    from control.render.policy_text import AutoPolicy, policy_faults
+    from control.settings.auto_policy import AutoPolicy, policy_faults
 
     found = [_policy(text, settings) for text in given]
     for policy in found:

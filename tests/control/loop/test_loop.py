@@ -23,6 +23,7 @@ from control.loop.view import LoopView, Mode, Phase, Retry
 from control.planning.background_call import AtOnce
 from control.planning.planner import Planner
 from control.settings.auto_limits import CONSERVATIVE, EAGER, AutoLimits, refusals, spent_of
+from control.settings.auto_policy import AutoPolicy
 from control.settings.schedule_table import MaintenanceWindow, ScheduleTable
 from control.settings.settings import Settings
 from control.settings.solve_table import SolveTable
@@ -1131,34 +1132,199 @@ def test_a_slow_broker_is_relieved_as_its_trigger_says(tmp_path: Path, response:
     assert ("slow_broker is set to ask" in loop.view.message) is asks
 
 
+@dataclasses.dataclass
+class Edits:
+    """A settings file: the policies that it is changed to, one after the other."""
+
+    coming: list[AutoPolicy] = dataclasses.field(default_factory=list)
+
+    def __call__(self, _current: AutoPolicy, _warn: Callable[[str], None]) -> AutoPolicy | None:
+        return self.coming.pop() if self.coming else None
+
+
+@dataclasses.dataclass
+class Edited:
+    """A loop under `--auto` over one cluster, whose policy changes between the turns of a test."""
+
+    folder: Path
+    changes: dict[str, Any]
+    """Settings of the loop that differ from the usual ones."""
+    snapshot: Snapshot = dataclasses.field(default_factory=lambda: UNEVEN)
+    records: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Parts of the loop that differ from the usual ones."""
+
+    def __post_init__(self) -> None:
+        self.clock, self.executor, self.edits = Clock(), RecordingExecutor(), Edits()
+        self.observer = CannedObserver([self.snapshot])
+        parts = loop_parts(
+            self.observer,
+            self.executor,
+            clock=self.clock,
+            steady=self.clock.steady,
+            background=AtOnce,
+            new_policy=self.edits,
+            **self.records,
+        )
+        usual = {"mode": Mode.AUTO, "limits": AT_ONCE}
+        self.loop = Loop(loop_settings(self.folder, **usual | self.changes), parts)
+
+    def turns(self, count: int = 6) -> None:
+        """Let time pass; loads are measured each second."""
+        for _ in range(count):
+            self.clock.now_s += 1
+            taken = int(1000 * self.clock.now_s)
+            self.observer.snapshots[:] = [with_header(self.snapshot, taken_at_ms=taken)]
+            self.loop.turn(self.observer)
+
+    def edit(self, **changes: Any) -> None:
+        """Change the policy in force; `limits` are changes, too."""
+        policy = self.loop.policy
+        limits = policy.limits.model_copy(update=changes.pop("limits", {}))
+        self.edits.coming.append(dataclasses.replace(policy, limits=limits, **changes))
+
+    @property
+    def noted(self) -> list[str]:
+        lines = (line.text for line in self.loop.view.log)
+        return [text for text in lines if text.startswith("policy changed")]
+
+
+AT_ONCE = EAGER.model_copy(update={"confirm": 0.0, "pause": 0.0})
+SATURDAYS = ScheduleTable(windows=(MaintenanceWindow(start="0 2 * * SAT", duration=3600.0),))
+"""Closed on the Tuesday on which tests begin."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Used:
+    """Runs of the last 24 hours, in place of journals."""
+
+    usage: tuple[RunUsage, ...]
+
+    def moves_since(self, _cluster_id: str, _since_ms: int) -> tuple[RecentMove, ...]:
+        return ()
+
+    def usage_since(self, _cluster_id: str, _since_ms: int) -> tuple[RunUsage, ...]:
+        return self.usage
+
+
 def test_triggers_may_be_changed_while_the_loop_runs(tmp_path: Path) -> None:
     """Off, then act: the loop rests, names the trigger, and then balances."""
-    clock, executor = Clock(), RecordingExecutor()
-    observer, new = CannedObserver([UNEVEN]), list[TriggerTable]()
-    parts = loop_parts(
-        observer,
-        executor,
-        clock=clock,
-        steady=clock.steady,
-        background=AtOnce,
-        new_triggers=lambda _warn: new.pop() if new else None,
-    )
     off = TriggerTable(uneven_load=Response.OFF, empty_broker=Response.OFF)
-    limits = EAGER.model_copy(update={"confirm": 0.0})
-    settings = loop_settings(tmp_path, mode=Mode.AUTO, limits=limits, triggers=off)
-    loop = Loop(settings, parts)
-    for _ in range(5):
-        clock.now_s += 1
-        loop.turn(observer)
-    assert executor.plans == []
-    assert "but uneven_load is off" in loop.view.message
-    new.append(TriggerTable(empty_broker=Response.OFF))
-    for _ in range(5):
-        clock.now_s += 1
-        loop.turn(observer)
-    assert len(executor.plans) == 1
-    noted = [line.text for line in loop.view.log if "triggers changed" in line.text]
-    assert noted == ["triggers changed: uneven_load is act, it was off"]
+    edited = Edited(tmp_path, {"triggers": off})
+    edited.turns()
+    assert edited.executor.plans == []
+    assert "but uneven_load is off" in edited.loop.view.message
+    edited.edit(triggers=TriggerTable(empty_broker=Response.OFF))
+    edited.turns()
+    assert len(edited.executor.plans) == 1
+    assert edited.noted == ["policy changed: uneven_load is act, it was off"]
+
+
+def test_limits_may_be_changed_while_the_loop_runs(tmp_path: Path) -> None:
+    """A plan that gained too little is replaced and executed, with the other limits as well."""
+    edited = Edited(tmp_path, {"limits": AT_ONCE.model_copy(update={"min_gain": 1.0})})
+    edited.turns()
+    assert edited.executor.plans == []
+    assert "less than min_gain (100.0 %)" in edited.loop.view.message
+    edited.edit(limits={"min_gain": 0.05, "replica_moves": 2, "moves_in_flight": 3})
+    edited.turns()
+    plan = edited.executor.plans[0]
+    assert spent_of(plan)["replica_moves"] <= 2
+    assert edited.executor.in_flight[0] == 3
+    assert sorted(edited.noted) == [
+        "policy changed: min_gain is 0.05, it was 1.0",
+        "policy changed: moves_in_flight is 3, it was 50",
+        "policy changed: replica_moves is 2, it was 500",
+    ]
+
+
+def test_a_plan_within_former_limits_is_not_executed(tmp_path: Path) -> None:
+    """The limits become tighter while the plan waits for `confirm`, prepared already."""
+    edited = Edited(tmp_path, {"schedule": SATURDAYS, "limits": AT_ONCE})
+    edited.turns()
+    edited.loop.plan_again()
+    edited.turns()
+    plan = edited.loop.view.plan
+    assert plan is not None
+    assert spent_of(plan)["replica_moves"] > 1
+    edited.edit(limits={"replica_moves": 1}, schedule=ALWAYS)
+    edited.turns(9)
+    assert edited.executor.plans
+    assert all(spent_of(found)["replica_moves"] <= 1 for found in edited.executor.plans)
+
+
+def test_runs_of_the_day_count_as_soon_as_they_are_limited(tmp_path: Path) -> None:
+    """Runs before the change do, too, before any further loads are measured."""
+    usage = RunUsage(started_at_ms=START_MS - 1000, bytes_copied=0)
+    edited = Edited(tmp_path, {"schedule": SATURDAYS}, records={"records": Used((usage,))})
+    edited.turns()
+    edited.loop.plan_again()
+    edited.turns()
+    assert edited.loop.view.plan is not None
+    edited.edit(limits={"runs_per_day": 1}, schedule=ALWAYS)
+    edited.turns()
+    assert edited.executor.plans == []
+    assert "runs_per_day is reached" in edited.loop.view.message
+    edited.edit(limits={"runs_per_day": 2})
+    edited.turns()
+    assert len(edited.executor.plans) == 1
+
+
+def test_the_schedule_may_be_changed_while_the_loop_runs(tmp_path: Path) -> None:
+    edited = Edited(tmp_path, {"schedule": SATURDAYS})
+    edited.turns()
+    assert edited.executor.plans == []
+    edited.edit(schedule=ALWAYS)
+    edited.turns()
+    assert len(edited.executor.plans) == 1
+    assert edited.noted == ["policy changed: schedule.windows is another one"]
+
+
+def test_the_wait_for_dead_brokers_may_be_changed_while_the_loop_runs(tmp_path: Path) -> None:
+    edited = Edited(tmp_path, {"dead_broker_after_s": 3600.0}, one_of_twelve_dead())
+    edited.turns()
+    assert "replicas are moved in" in edited.loop.view.message
+    edited.edit(dead_broker_after_s=60.0)
+    edited.turns(40)
+    assert "replicas are moved in" in edited.loop.view.message
+    assert edited.executor.plans == []
+    edited.turns(40)
+    assert edited.executor.plans
+    assert edited.noted == ["policy changed: dead_broker_after is 60.0 s, it was 1 h 00 min"]
+
+
+def test_a_longer_wait_for_dead_brokers_replaces_their_plan(tmp_path: Path) -> None:
+    """The schedule holds back a plan that moves all replicas of a dead broker; only partitions
+    below `min.insync.replicas` may leave it once the wait is longer."""
+    held = SATURDAYS.model_copy(update={"exempt": ()})
+    changes = {"dead_broker_after_s": 0.0, "schedule": held}
+    edited = Edited(tmp_path, changes, one_of_twelve_dead())
+    dead = edited.snapshot
+    rows = [row for row in range(len(dead)) if 11 in dead.replicas(row)][:2]
+    below = tuple(map(dead.id, rows))
+    edited.observer.lacking = Replication(
+        under_replicated=22, offline=0, below_min_isr=2, below_ids=below
+    )
+    edited.turns(130)
+    edited.loop.plan_again()
+    edited.turns()
+    plan = edited.loop.view.plan
+    assert plan is not None
+    assert len(plan.moves) >= 22
+    edited.edit(dead_broker_after_s=3600.0, schedule=ALWAYS)
+    edited.turns(12)
+    executed = edited.executor.plans[0]
+    assert {move.id for move in executed.moves} == set(below)
+
+
+def test_looser_limits_replace_a_plan_that_gains_too_little(tmp_path: Path) -> None:
+    """Without the change, its result would be kept until the cluster changes."""
+    tight = AT_ONCE.model_copy(update={"min_gain": 0.9, "replica_moves": 1})
+    edited = Edited(tmp_path, {"limits": tight})
+    edited.turns()
+    assert "less than min_gain (90.0 %)" in edited.loop.view.message
+    edited.edit(limits={"replica_moves": 50})
+    edited.turns(12)
+    assert len(edited.executor.plans) == 1
 
 
 def test_a_broker_that_flaps_for_an_hour_makes_few_plans(tmp_path: Path) -> None:

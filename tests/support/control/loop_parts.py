@@ -197,11 +197,19 @@ class RecordingExecutor:
     on_execute: Callable[[Plan], None] = lambda _plan: None
     plans: list[Plan] = field(default_factory=list)
     rivals: tuple[str, ...] = ()
+    in_flight: list[int] = field(default_factory=list)
+    """Moves in progress at once, as ordered for each plan."""
 
     def execute(
-        self, plan: Plan, *, observe: Callable[[RunProgress], None], **_order: Any
+        self,
+        plan: Plan,
+        *,
+        observe: Callable[[RunProgress], None],
+        moves_in_flight: int,
+        **_order: Any,
     ) -> RunReport:
         self.plans.append(plan)
+        self.in_flight.append(moves_in_flight)
         self.on_execute(plan)
         return RunReport(
             run_id=f"run-{len(self.plans)}",
