@@ -38,7 +38,6 @@ BROKER_COUNT: Final = 3
 PATIENCE_S: Final = 120.0
 SETTLED_S: Final = 25.0
 """Even load before each shift."""
-REQUIRED_S: Final = {2.0: 15.0, 1.5: 25.0}
 PLAIN: Final = {"segment.bytes": str(2 * 2**20), "retention.bytes": str(16 * 2**20)}
 NO_COOLDOWN: Final = {kind: Cooldown(rest_s=0.0, return_window_s=0.0) for kind in StorageKind}
 

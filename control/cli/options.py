@@ -166,6 +166,11 @@ LowerSegmentBytes = Annotated[
 DryRun = Annotated[bool, execution_option(help="Print the requests without sending any.")]
 Yes = Annotated[bool, execution_option("--yes", help="Do not ask for confirmation.")]
 
+# ---- synthetic loads
+
+Growth = Annotated[float, typer.Option(min=-0.5, max=0.5, help="Mean growth per week, as a share.")]
+Bursts = Annotated[float, typer.Option(min=0, max=7, help="Bursts of a topic per week.")]
+
 # ---- output
 
 Output = Annotated[Form, output_option("--output", "-o", help="Format of stdout.")]

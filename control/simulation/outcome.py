@@ -55,7 +55,6 @@ class PolicyOutcome:
     """What one policy did in a simulation."""
 
     policy: str
-    simulated_s: float
     outside: float
     """Share of the time in which a broker was outside its tolerance."""
     imbalance: float

@@ -357,7 +357,6 @@ class _PolicyTrial:
         nothing = HourFigures(at_ms=int(1000 * self._begin_s), outside=0, imbalance=0, deviation=0)
         return PolicyOutcome(
             policy=self._policy.name,
-            simulated_s=self._end_s - self._begin_s,
             outside=whole.outside,
             imbalance=whole.imbalance,
             worst=max(hours, key=lambda hour: hour.imbalance, default=nothing),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from control.cli.exit_codes import Exit
-from control.cli.options import Output, Verbose, parsed
+from control.cli.options import Bursts, Growth, Output, Verbose, parsed
 from control.cli.output import Form
 from model.units import count_text, span_of
 
@@ -50,10 +50,8 @@ def generate(
     partition_skew: Annotated[
         float, typer.Option(min=0, max=5, help="Zipf exponent of partitions' rates in a topic.")
     ] = 0.4,
-    growth: Annotated[
-        float, typer.Option(min=-0.5, max=0.5, help="Mean growth per week, as a share.")
-    ] = 0.02,
-    bursts: Annotated[float, typer.Option(min=0, max=7, help="Bursts of a topic per week.")] = 0.5,
+    growth: Growth = 0.02,
+    bursts: Bursts = 0.5,
     days: Annotated[int, typer.Option(min=0, max=366, help="Days of history.")] = 14,
     step: Annotated[
         float,

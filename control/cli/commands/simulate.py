@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from control.cli.exit_codes import Exit
-from control.cli.options import Output, cluster_file, output_file, parsed
+from control.cli.options import Bursts, Growth, Output, cluster_file, output_file, parsed
 from control.cli.output import Form
 from model.errors import ConfigError
 from model.units import span_of
@@ -60,10 +60,8 @@ def simulate(
     steady: Annotated[
         bool, typer.Option("--steady", help="Leave out days, weeks, growth and bursts.")
     ] = False,
-    growth: Annotated[
-        float, typer.Option(min=-0.5, max=0.5, help="Mean growth per week, as a share.")
-    ] = 0.02,
-    bursts: Annotated[float, typer.Option(min=0, max=7, help="Bursts of a topic per week.")] = 0.5,
+    growth: Growth = 0.02,
+    bursts: Bursts = 0.5,
     shape: Annotated[
         list[str] | None,
         typer.Option(metavar="SHAPE", help=f"Add a shape of loads: {SHAPES}. Repeatable."),
