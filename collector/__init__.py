@@ -6,6 +6,7 @@ PUBLIC = (
     "collector",
     "collector_settings",
     "history.history_settings",
+    "history.past_loads",
     "recorded_state",
     "reports.exporters",
     "reports.http",

@@ -28,6 +28,7 @@ from model.units import AUTO
 
 if TYPE_CHECKING:
     from collector.collector import Collector
+    from collector.history.past_loads import PastLoads
     from collector.recorded_state import Recorder, Recording
     from collector.spark.deployment import SparkSite
     from collector.state_replay import Replayed
@@ -203,6 +204,23 @@ def trials(settings: Settings, passed: "Passed") -> Iterator["TryAll"]:
     log_file = settings.state_dir / "simulate" / "spark.log"
     with trying_on(_spark_site(settings), log_file) as found:
         yield found
+
+
+def past_loads(settings: Settings, cluster_id: str, days: int | None) -> "PastLoads":
+    """Read a cluster's newest days from its history, with the configured Spark.
+
+    days: None for all without a gap. Errors: see `read_past_loads`.
+    """
+    from collector.history.past_loads import read_past_loads
+
+    return read_past_loads(
+        _spark_site(settings),
+        history_settings(settings.history, settings.forecast),
+        state_dir=settings.state_dir,
+        cluster_id=cluster_id,
+        days=days,
+        log_file=settings.state_dir / "simulate" / "spark.log",
+    )
 
 
 def rebalancers(settings: Settings, *, shared: bool) -> list[str]:

@@ -13,6 +13,7 @@ PUBLIC = (
     "synthetic.shape",
     "synthetic.write",
     "time_lapse.broker_faults",
+    "time_lapse.hourly_loads",
     "time_lapse.load_shapes",
     "time_lapse.load_table",
     "time_lapse.time_lapse_cluster",

@@ -53,11 +53,7 @@ class HistoryKeeper:
         self._settings, self._folder, self._clock = settings, folder, clock
         self._past = past
         self._raw = folder / "history"
-        self._url = (
-            (folder / "hours").absolute().as_uri()
-            if settings.url is None
-            else f"{url_of(settings.url)}/{path_part(cluster_id)}"
-        )
+        self._url = store_url(settings, folder, cluster_id)
 
     def run(self, session: "SparkSession", closing: threading.Event, ahead: SlotForecaster) -> None:
         """Renew history and forecast once an hour until `closing` is set.
@@ -112,6 +108,13 @@ class HistoryKeeper:
             folder = self._raw / f"date={day}"
             if day < oldest and folder.exists():
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def store_url(settings: HistorySettings, folder: Path, cluster_id: str) -> str:
+    """URL of a cluster's compacted days. folder: the cluster's."""
+    if settings.url is None:
+        return (folder / "hours").absolute().as_uri()
+    return f"{url_of(settings.url)}/{path_part(cluster_id)}"
 
 
 def url_of(place: str) -> str:

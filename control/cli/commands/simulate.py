@@ -57,6 +57,13 @@ def simulate(
         Path | None,
         typer.Option(metavar="FILE", help="Rates of topics over time: columns time, topic, rate."),
     ] = None,
+    history: Annotated[
+        bool,
+        typer.Option(
+            "--history",
+            help="Replay the loads that the history has of the snapshot's cluster, by the hour.",
+        ),
+    ] = False,
     steady: Annotated[
         bool, typer.Option("--steady", help="Leave out days, weeks, growth and bursts.")
     ] = False,
@@ -112,10 +119,14 @@ def simulate(
     check_file(svg, SVG)
     if not LEAST_STEP_S <= step <= MOST_STEP_S:
         raise ConfigError(f"--step is {step:g} s; give 15s to 1h")
+    if history:
+        _check_history(snapshot, load_csv=load_csv, steady=steady)
     start = _start(snapshot, brokers=brokers, partitions=partitions, seed=seed)
     policies = _policies(policy or USUAL, local_settings, start.header.taken_at_ms)
     if load_csv is not None:
         start, loads, days = _tabled(load_csv, start, days)
+    elif history:
+        start, loads, days = _past(local_settings, start, days)
     else:
         loads = _loads(start, steady=steady, growth=growth, bursts=bursts, seed=seed)
     days = days or USUAL_DAYS
@@ -209,6 +220,33 @@ def _tabled(
         )
     header = start.header.model_copy(update={"taken_at_ms": first})
     return Snapshot(header, start.partitions), loads, days or covered
+
+
+def _check_history(snapshot: Path | None, *, load_csv: Path | None, steady: bool) -> None:
+    """Raise ConfigError for options that contradict --history."""
+    if snapshot is None:
+        raise ConfigError(
+            "--history needs the cluster whose loads it replays; give a snapshot of it by "
+            "--snapshot FILE"
+        )
+    if load_csv is not None or steady:
+        other = "--steady" if load_csv is None else "--load-csv"
+        raise ConfigError(f"--history and {other} both say what the loads are; leave one out")
+
+
+def _past(
+    settings: "Settings", start: "Snapshot", days: int | None
+) -> tuple["Snapshot", "VaryingLoads", int]:
+    """The cluster at the first day of its history, the loads since then, and the days."""
+    from control import compose
+    from lab.time_lapse.hourly_loads import hourly_loads
+    from model.snapshot.snapshot import Snapshot
+
+    past = compose.past_loads(settings, start.header.cluster_id, days)
+    count = len(past.days)
+    loads = hourly_loads(start, past.hours, past.begin_ms, 24 * count)
+    header = start.header.model_copy(update={"taken_at_ms": past.begin_ms})
+    return Snapshot(header, start.partitions), loads, count
 
 
 def _policies(

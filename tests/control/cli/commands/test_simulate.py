@@ -3,12 +3,21 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from collector.history.past_loads import PastLoads
+from control import compose
+from control.cli.commands.simulate import BEGIN_MS
 from control.cli.exit_codes import Exit
 from control.cli.main import app
+from control.settings.settings import Settings
 from control.settings.trigger_table import Trigger
+from lab.synthetic.shape import ClusterShape
+from lab.time_lapse.varying_loads import synthetic_start
+from model.snapshot.file import write_snapshot
+from tests.support.collector.seasonal_loads import MONDAY, hours_of
 
 SMALL = ["simulate", "--brokers", "3", "--partitions", "12", "--days", "1", "--step", "1h"]
 MINE = """
@@ -96,3 +105,61 @@ def test_a_table_shorter_than_the_days_is_refused(tmp_path: Path) -> None:
     code, message = called("--load-csv", str(path), "--days", "3")
     assert code == Exit.USAGE
     assert "covers 1 day, fewer than --days 3" in message
+
+
+def test_loads_of_a_history_are_replayed_from_its_first_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A constant history of other loads than the snapshot's; the days are its days."""
+    shape = ClusterShape(brokers=3, partitions=12, racks=1, rf=1, young=False)
+    start = synthetic_start(shape, BEGIN_MS, 1)
+    path = tmp_path / "cluster.json"
+    write_snapshot(path, start)
+    asked = list[tuple[str, int | None]]()
+
+    def past_loads(_settings: Settings, cluster_id: str, days: int | None) -> PastLoads:
+        asked.append((cluster_id, days))
+        ids = [(str(topic), number) for topic, number in start.ids]
+        loads = np.full((len(ids), 48), 1e6)
+        loads[0] = 50e6
+        return PastLoads(("2026-03-02", "2026-03-03"), hours_of(ids, loads))
+
+    monkeypatch.setattr(compose, "past_loads", past_loads)
+    code, out = called_on(path, "--history", "--policy", "eager", "-o", "json")
+    answer = json.loads(out)
+    assert (code, answer["days"], answer["begin_ms"]) == (
+        Exit.DONE,
+        2,
+        int(1000 * MONDAY.timestamp()),
+    )
+    (policy,) = answer["policies"]
+    assert len(policy["days"]) == 2
+    # One partition carries nearly all of the load, which nothing balances.
+    assert all(hour["outside"] == 1 for hour in policy["hours"])
+    called_on(path, "--history", "--days", "2")
+    assert asked == [(start.header.cluster_id, None), (start.header.cluster_id, 2)]
+
+
+def called_on(path: Path, *arguments: str) -> tuple[int, str]:
+    order = ["simulate", "--snapshot", str(path), "--step", "1h", *arguments]
+    result = CliRunner().invoke(app, order)
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--history",), "give a snapshot of it by --snapshot FILE"),
+        (("--history", "--snapshot", "a.json", "--steady"), "--history and --steady both say"),
+        (
+            ("--history", "--snapshot", "a.json", "--load-csv", "a.csv"),
+            "--history and --load-csv both say",
+        ),
+    ],
+)
+def test_a_history_has_a_cluster_and_is_the_only_source(
+    arguments: tuple[str, ...], words: str
+) -> None:
+    code, message = called(*arguments)
+    assert code == Exit.USAGE
+    assert words in message
