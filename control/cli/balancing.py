@@ -1,5 +1,6 @@
 """What `run` and `service` share: the loop without a screen, from its options to its exit code."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,8 +10,9 @@ from control.cli.invocation import load_settings, with_overrides
 from control.cli.output import Form
 from control.loop.view import Mode
 from control.settings.auto_limits import AutoLimits, limits_at_effort
+from control.settings.auto_policy import policy_faults
 from control.settings.policy_file import PolicyFile
-from control.settings.settings import Settings, policy_file
+from control.settings.settings import Settings, auto_policy, policy_file
 from model.errors import ConfigError, GuardrailRefused
 
 if TYPE_CHECKING:
@@ -47,7 +49,8 @@ class Balancing:
 def configured(options: BalancingOptions) -> Balancing:
     """Read the settings, and apply the options.
 
-    Raises ConfigError where they cannot be used, and for `--auto` without limits;
+    Raises ConfigError where they cannot be used, and for `--auto` without limits, or with a policy
+    that can never act or has no bounds;
     GuardrailRefused for `--auto` without `--allow-changes`.
     """
     from control import compose
@@ -71,6 +74,11 @@ def configured(options: BalancingOptions) -> Balancing:
     named = limits_at_effort(name, settings.limits, options.effort)
     if auto and not options.allow_changes:
         raise GuardrailRefused("--auto changes the cluster; add --allow-changes")
+    if auto and (faults := policy_faults(auto_policy(settings, named), time.time())):
+        raise ConfigError(
+            f"--auto does not start with the limits {name}: {'; '.join(faults)}; "
+            "plimsoll policy check FILE explains what a policy allows"
+        )
     return Balancing(
         settings=settings,
         mode=Mode.AUTO if auto else Mode.READ_ONLY,

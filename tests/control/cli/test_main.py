@@ -244,6 +244,27 @@ def test_auto_needs_consent_to_change_the_cluster(here: Path) -> None:
     refused(run, 5, "add --allow-changes")
 
 
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        (
+            "[limits.eager]\nreplica_moves = 9\nleader_changes = 9\nbytes = 9\n"
+            "partitions_per_topic = 9\nmoves_in_flight = 9\n"
+            "min_gain = 0.1\npause = 0\nconfirm = 0\n",
+            "it has no bounds",
+        ),
+        ("[schedule]\nfreezes = [{ first = 2020-01-01, last = 2199-01-01 }]\n", "it can never act"),
+    ],
+)
+def test_auto_does_not_start_with_a_policy_without_bounds_or_use(
+    here: Path, settings: str, fault: str
+) -> None:
+    (here / "plimsoll.toml").write_text(settings)
+    arguments = ("--limits", "eager", "--allow-changes", "-b", "127.0.0.1:1")
+    run = in_process("run", "--auto", *arguments, "--config", "./plimsoll.toml")
+    refused(run, 2, f"--auto does not start with the limits eager: {fault}")
+
+
 def test_an_unknown_key_is_named_with_file_line_and_the_nearest(here: Path) -> None:
     (here / "plimsoll.toml").write_text("\nwindow_sec = 3\n")
     run = in_process("plan", "--snapshot", "uneven.json")
