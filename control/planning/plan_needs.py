@@ -20,7 +20,7 @@ from model.plan.outages import dead_brokers, failed_dirs
 from model.plan.proposal import Proposal
 from model.plan.remaining import present_text
 from model.rules.leaders import leaders_missing
-from model.snapshot.snapshot import TAKING, BrokerState, Snapshot
+from model.snapshot.snapshot import LEADERLESS, TAKING, BrokerState, Snapshot
 from model.units import count_text
 
 
@@ -114,6 +114,7 @@ def plan_needs(
         *_failed_dirs(snapshot),
         *_over_limits(evaluation),
         *_misplaced(snapshot, goals),
+        *_demoted(snapshot, goals),
         *_rack_violations(evaluation),
         *_leaders_missing(snapshot, goals),
         *_slow_brokers(snapshot, goals, slow),
@@ -153,6 +154,19 @@ def _misplaced(snapshot: Snapshot, goals: Goals) -> Iterator[PlanNeed]:
         yield PlanNeed(reason=Reason.MISPLACED, message=message)
 
 
+def _demoted(snapshot: Snapshot, goals: Goals) -> Iterator[PlanNeed]:
+    """Demoted brokers that lead again, as after an election of preferred leaders by others."""
+    if not {b.state for b in snapshot.header.brokers} & LEADERLESS:
+        return
+    leads = snapshot.partitions.leader[Proposal(snapshot, goals, ()).forced.demoted]
+    for broker in snapshot.header.brokers:
+        found = int(np.count_nonzero(leads == broker.id))
+        if found and broker.state in LEADERLESS:
+            state = "demoted" if broker.state is BrokerState.DEMOTED else "in maintenance"
+            message = f"broker {broker.id} is {state} and leads {count_text(found, 'partition')}"
+            yield PlanNeed(reason=Reason.MISPLACED, message=message)
+
+
 def _rack_violations(evaluation: Evaluation) -> Iterator[PlanNeed]:
     """Violations that a plan can repair; others are only reported."""
     found = sum(not v.reason for v in evaluation.rack_violations)
@@ -181,7 +195,7 @@ def _slow_brokers(
     leads = snapshot.partitions.leader[Proposal(snapshot, relieved, ()).forced.demoted]
     for broker in snapshot.header.brokers:
         found = int(np.count_nonzero(leads == broker.id))
-        if found:
+        if found and broker.state is BrokerState.SLOW:
             times = f": {words[broker.id]}" if broker.id in words else ""
             message = f"broker {broker.id} is slow and leads {count_text(found, 'partition')}"
             yield PlanNeed(reason=Reason.SLOW_BROKER, message=message + times)

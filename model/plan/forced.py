@@ -1,6 +1,6 @@
 """Partitions that have to change, whatever else holds."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from model.bound.domains import Domains
 from model.goals.rack_placement import ReplicaPlacement
 from model.ids import NO_BROKER
-from model.snapshot.snapshot import LEAVING, TAKING, Bools, BrokerState, Ints, Snapshot
+from model.snapshot.snapshot import LEADERLESS, LEAVING, TAKING, Bools, BrokerState, Ints, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Forced:
     """(n,) new replicas that every allowed placement of the row has at least; they
     are free of charge."""
     demoted: Bools
-    """(n,) rows that a slow broker leads, and another replica can lead."""
+    """(n,) rows led by a broker that must not lead, and which another replica can lead."""
     outside_pins: Bools
     """(n,) rows with a replica where a pin permits none."""
     off_placement: Bools
@@ -49,7 +49,8 @@ def forced_moves(
     for rows, at, rule in _placed_groups(snapshot, domains):
         must[rows] = _least_new(snapshot, rule, broker[at], stays[at])
         off[rows] = _breaks(snapshot, rule, rows, broker[at])
-    demoted = led & (_led_by_slow(snapshot, domains) & relieve_slow)
+    without = LEADERLESS | {BrokerState.SLOW} if relieve_slow else LEADERLESS
+    demoted = led & _led_by(snapshot, domains, without)
     return Forced(
         rows=led & ((must > 0) | off) | demoted,
         replicas=np.where(led, must, 0),
@@ -59,15 +60,15 @@ def forced_moves(
     )
 
 
-def _led_by_slow(snapshot: Snapshot, domains: Domains) -> Bools:
-    """(n,) rows that a slow broker leads and that have a replica where load may go."""
+def _led_by(snapshot: Snapshot, domains: Domains, states: Collection[BrokerState]) -> Bools:
+    """(n,) rows led by a broker in one of these states that have a replica where load may go."""
     row, n = snapshot.replica_row, len(snapshot)
     takes = snapshot.in_state(TAKING)[snapshot.replica_position]
     leads = snapshot.partitions.replica_broker == snapshot.partitions.leader[row]
-    slow = snapshot.in_state({BrokerState.SLOW})[snapshot.replica_position] & leads
+    due = snapshot.in_state(states)[snapshot.replica_position] & leads
     plain = np.array([d.placement is None for d in domains.each], np.bool_)
     others = np.bincount(row[takes], minlength=n) > 0
-    found: Bools = (np.bincount(row[slow], minlength=n) > 0) & others & plain[domains.of_row]
+    found: Bools = (np.bincount(row[due], minlength=n) > 0) & others & plain[domains.of_row]
     return found
 
 

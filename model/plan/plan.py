@@ -39,6 +39,8 @@ VERSION_WITH_MIN_LEADERS: Final = "1.7"
 """Of plans whose goals set a minimum of leaders per broker."""
 VERSION_WITH_RELIEF: Final = "1.8"
 """Of plans whose goals relieve slow brokers of leaders."""
+VERSION_WITH_DEMOTION: Final = "1.9"
+"""Of plans with brokers that are demoted or in maintenance."""
 ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
 ROUNDING: Final = 2e-8

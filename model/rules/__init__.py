@@ -9,7 +9,7 @@ from typing import Final
 
 from model.plan.proposal import Proposal
 from model.rules.amounts import replica_limit, under_capacity, within_budgets
-from model.rules.leaders import min_leaders, slow_brokers_relieved
+from model.rules.leaders import leaders_relieved, min_leaders
 from model.rules.log_dirs import log_directories
 from model.rules.movable import cooled_down, movable, no_return
 from model.rules.placements import explicit_placement, pinned, rack_spread
@@ -37,7 +37,7 @@ RULES: Final[Mapping[str, Callable[[Proposal], Iterator[str]]]] = {
     "replicas per broker": replica_limit,
     "log directories": log_directories,
     "minimum leaders": min_leaders,
-    "slow brokers": slow_brokers_relieved,
+    "slow brokers": leaders_relieved,
     "budgets": within_budgets,
 }
 """The hard rules by the names that plans and messages print. Each yields a sentence for

@@ -36,14 +36,18 @@ def min_leaders(proposal: Proposal) -> Iterator[str]:
     return (missing.words for missing in leaders_missing(proposal))
 
 
-def slow_brokers_relieved(proposal: Proposal) -> Iterator[str]:
-    """Check that slow brokers lead nothing that another replica can lead, if the goals say so."""
+def leaders_relieved(proposal: Proposal) -> Iterator[str]:
+    """Check that demoted brokers lead nothing that another replica can lead.
+
+    Nor do slow brokers, if the goals say so.
+    """
     snapshot = proposal.snapshot
     for row in np.flatnonzero(proposal.forced.demoted).tolist():
         before = int(snapshot.partitions.leader[row])
         change = proposal.changed.get(row)
         if change is None or change.leader == before:
-            yield f"{snapshot.id(row)} would still be led by broker {before}, which is slow"
+            state = snapshot.broker[BrokerId(before)].state
+            yield f"{snapshot.id(row)} would still be led by broker {before}, which is {state}"
 
 
 def leaders_missing(proposal: Proposal) -> Iterator[LeadersMissing]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from model.goals.goals import Cooldown
+from model.ids import NO_BROKER
 from model.plan.proposal import Change, Proposal
 from model.snapshot.snapshot import RecentMove
 
@@ -11,11 +12,22 @@ def movable(proposal: Proposal) -> Iterator[str]:
     """Check that nothing moves that is internal, excluded, or without a leader or a needed load.
 
     Nor what `Goals.stay` and `Goals.deferred` name. Forced rows may move, unless they have no
-    leader. On shared storage internal topics may move; they are moved last.
+    leader. On shared storage internal topics may move; they are moved last. The order of replicas
+    may change everywhere: that moves nothing.
     """
     for change in proposal.changes:
+        if _orders_only(proposal, change):
+            continue
         if reason := proposal.why_fixed(change.row):
             yield f"{proposal.snapshot.id(change.row)} stays: {reason}"
+
+
+def _orders_only(proposal: Proposal, change: Change) -> bool:
+    """Whether replicas, leader and log directories stay, and only another replica is preferred."""
+    snapshot = proposal.snapshot
+    leads = change.leader == snapshot.partitions.leader[change.row] != NO_BROKER
+    same = {*change.replicas} == {*snapshot.replicas(change.row)}
+    return bool(leads and same and not change.log_dirs)
 
 
 def cooled_down(proposal: Proposal) -> Iterator[str]:

@@ -11,6 +11,7 @@ import numpy as np
 from model.ids import BrokerId, PartitionId, TopicName
 from model.snapshot.checks import check_snapshot
 from model.snapshot.snapshot_parts import (
+    LEADERLESS,
     LEAVING,
     TAKING,
     Bools,
@@ -34,6 +35,7 @@ from model.snapshot.snapshot_parts import (
 )
 
 __all__ = [
+    "LEADERLESS",
     "LEAVING",
     "TAKING",
     "Bools",

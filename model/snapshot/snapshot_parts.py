@@ -80,6 +80,10 @@ class BrokerState(StrEnum):
     """Answers late: may lose load, takes none until it recovers."""
     CORDONED = "cordoned"
     """Cordoned by its operator: takes no new replicas (KIP-1066)."""
+    DEMOTED = "demoted"
+    """Keeps its replicas; leads nothing that another replica can lead; takes no new load."""
+    MAINTENANCE = "maintenance"
+    """As `demoted`, since it is about to be stopped for a while."""
 
 
 TAKING = frozenset({BrokerState.ALIVE, BrokerState.NEW})
@@ -87,6 +91,9 @@ TAKING = frozenset({BrokerState.ALIVE, BrokerState.NEW})
 
 LEAVING = frozenset({BrokerState.DRAINING, BrokerState.DEAD})
 """States in which a broker must end with nothing."""
+
+LEADERLESS = frozenset({BrokerState.DEMOTED, BrokerState.MAINTENANCE})
+"""States in which a broker keeps replicas, but leads nothing that another replica can lead."""
 
 
 class StorageKind(StrEnum):

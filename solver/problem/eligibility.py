@@ -13,6 +13,7 @@ import numpy as np
 from model.goals.goals import Cooldown, Goals, Stay
 from model.ids import PartitionId
 from model.snapshot.snapshot import (
+    LEADERLESS,
     LEAVING,
     TAKING,
     Bools,
@@ -60,7 +61,7 @@ class Eligibility:
     """(n,) replicas that may not stay; 1 where all may stay but the row as a whole, or its
     leader, may not."""
     demoted: Bools
-    """(n,) rows whose leader is slow and may not lead on, as another replica can."""
+    """(n,) rows whose leader is demoted or slow and may not lead on, as another replica can."""
     least_new: Ints
     """(n,) new replicas that every allowed placement has; they cost nothing."""
     fixed_reason: Ints
@@ -154,13 +155,17 @@ def _failed(snapshot: Snapshot, shape: tuple[int, ...]) -> Bools:
 def _demoted(
     snapshot: Snapshot, goals: Goals, replicas: Ints, leader: Ints, spreading: Spreading
 ) -> Bools:
-    """(n,) rows led by a slow broker that have a replica on a broker that may take load."""
-    if not goals.relieve_slow:
+    """(n,) rows led by a demoted broker that have a replica on a broker that may take load.
+
+    Where the goals relieve slow brokers, of those led by slow ones, too.
+    """
+    relieved = LEADERLESS | {BrokerState.SLOW} if goals.relieve_slow else LEADERLESS
+    due = _in_states(snapshot, relieved)
+    if not due.any():
         return np.zeros(len(replicas), np.bool_)
-    slow = _in_states(snapshot, frozenset({BrokerState.SLOW}))
     able = ((replicas >= 0) & _in_states(snapshot, TAKING)[replicas]).any(axis=1)
     plain = spreading.mode[spreading.group] != RackMode.EXACT
-    found: Bools = (leader >= 0) & slow[leader] & able & plain
+    found: Bools = (leader >= 0) & due[leader] & able & plain
     return found
 
 
@@ -213,11 +218,11 @@ def _rows(snapshot: Snapshot, stays: Iterable[Stay]) -> Iterator[int]:
 
 
 def _barred(snapshot: Snapshot, goals: Goals) -> dict[int, tuple[int, ...]]:
-    ids = [b.id for b in snapshot.header.brokers]
+    at = {b.id: i for i, b in enumerate(snapshot.header.brokers)}
     barred: dict[int, set[int]] = {}
     for row, cooldown, age_s, move in _recent(snapshot, goals):
         if age_s < cooldown.return_window_s:
-            left = {ids.index(b) for b in move.left if b in ids}
+            left = {at[b] for b in move.left if b in at}
             barred.setdefault(row, set()).update(left)
     return {row: tuple(sorted(left)) for row, left in sorted(barred.items()) if left}
 

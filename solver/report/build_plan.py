@@ -10,6 +10,7 @@ from model.ids import BrokerId
 from model.plan.plan import (
     ANY_DIR,
     SCHEMA_VERSION,
+    VERSION_WITH_DEMOTION,
     VERSION_WITH_EARLIER,
     VERSION_WITH_MIN_LEADERS,
     VERSION_WITH_RELIEF,
@@ -20,7 +21,7 @@ from model.plan.plan import (
     PlanStatus,
 )
 from model.plan.warnings import plan_warnings
-from model.snapshot.snapshot import BrokerState, Count, Floats
+from model.snapshot.snapshot import LEADERLESS, BrokerState, Count, Floats
 from solver.log_dirs.balance import DirectoryAssignment, balance_directories
 from solver.problem.placement import Placement, deviations, gains, loads_of, objective, topic_totals
 from solver.problem.problem import Problem
@@ -63,8 +64,11 @@ def build_plan(
     version = VERSION_WITH_TOLERANCE if unmet else SCHEMA_VERSION
     version = VERSION_WITH_EARLIER if search.near_to else version
     version = VERSION_WITH_MIN_LEADERS if problem.goals.min_leaders else version
+    version = VERSION_WITH_RELIEF if problem.goals.relieve_slow else version
+    if any(b.state in LEADERLESS for b in header.brokers):
+        version = VERSION_WITH_DEMOTION
     return Plan(
-        schema_version=VERSION_WITH_RELIEF if problem.goals.relieve_slow else version,
+        schema_version=version,
         cluster_id=header.cluster_id,
         snapshot_fingerprint=problem.snapshot.fingerprint,
         snapshot_taken_at_ms=header.taken_at_ms,

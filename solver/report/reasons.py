@@ -132,7 +132,8 @@ def _forced(problem: Problem, row: int) -> str:
     """Why a row that may keep any one of its replicas still has to change."""
     spreading = problem.may.spreading
     if problem.may.demoted[row]:
-        return f"relieves broker {problem.brokers[int(problem.leader[row])]}, which is slow"
+        leader = problem.brokers[int(problem.leader[row])]
+        return f"relieves broker {leader}, which is {problem.snapshot.broker[leader].state}"
     if spreading.mode[spreading.group[row]] == RackMode.EXACT:
         return "goes where its placement wants it"
     home = problem.replicas[row]

@@ -110,6 +110,24 @@ def test_excluded_topics_stay() -> None:
     assert words(proposal, "movable partitions") == ["orders-0 stays: its topic is excluded"]
 
 
+def test_the_order_of_replicas_may_change_where_nothing_may_move() -> None:
+    goals = goals_with(stay=(Stay(topic=TOPIC, partitions=(0,)),))
+    state = snapshot(brokers(3), [(1, 2)], leaders=[2])
+    assert words(propose(state, change(0, 2, 1), goals=goals), "movable partitions") == []
+    led = words(propose(state, change(0, 1, 2), goals=goals), "movable partitions")
+    assert led == ["orders-0 stays: the goals let it stay"]
+
+
+@pytest.mark.parametrize("state", [BrokerState.DEMOTED, BrokerState.MAINTENANCE])
+def test_a_demoted_broker_leads_nothing_that_another_can_lead(state: BrokerState) -> None:
+    seen = snapshot(brokers(3, states={1: state}), [(1, 2), (1,), (2, 1)])
+    (still,) = words(propose(seen), "slow brokers")
+    assert still == f"orders-0 would still be led by broker 1, which is {state}"
+    assert words(propose(seen, change(0, 2, 1)), "slow brokers") == []
+    (taken,) = words(propose(seen, change(2, 1, 2)), "eligible brokers")
+    assert taken == f"orders-2 would go to broker 1, which is {state}"
+
+
 @pytest.mark.parametrize("storage", list(StorageKind))
 def test_internal_topics_move_on_shared_storage_only(storage: StorageKind) -> None:
     state = snapshot(brokers(2), [(1,)], storage=storage, internal=True)
