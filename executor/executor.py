@@ -13,7 +13,7 @@ from clients.s3 import S3Settings
 from executor.client.cluster_admin import ClusterAdmin
 from executor.client.kafka_admin import KafkaAdmin, slowest_change_s
 from executor.client.leased_admin import leased
-from executor.client.responses import ClusterView
+from executor.client.responses import ClusterView, PartitionView
 from executor.health import competing_rebalancers
 from executor.health.monitor import ClusterMonitor
 from executor.journal.archive import Archive, archive_of
@@ -381,6 +381,12 @@ class Executor(Closing):
         for pid, target in self._admin.reassignments().items():
             found[pid] = tuple(dict.fromkeys((*target, *found.get(pid, ()))))
         return {pid: held for pid, held in sorted(found.items()) if wanted & {*held}}
+
+    def views_on(self, brokers: Collection[BrokerId]) -> dict[PartitionId, PartitionView]:
+        """The partitions that any of these brokers holds; raises as the cluster's calls do."""
+        wanted = {*brokers}
+        found = sorted(self._admin.partitions().items())
+        return {pid: view for pid, view in found if wanted & {*view.replicas}}
 
     def runs(self, journal_dir: Path, cluster_id: str) -> list[PastRun]:
         """The newest readable runs on a cluster, oldest first; those of the archive, too."""

@@ -7,6 +7,7 @@ PUBLIC = (
     "problem.problem",
     "report.build_plan",
     "report.counterfactual",
+    "report.given_plan",
     "report.remove_moves",
     "report.result",
     "report.unmovable",

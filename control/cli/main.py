@@ -43,7 +43,7 @@ SUMMARIES: Final = {
         "approve": "Approve a plan of run --auto that waits, or list what waits.",
         "apply": "Execute exactly this plan.",
         "rollback": "Restore the assignment from before a run.",
-        "broker": "Remove brokers, and keep new replicas away from brokers.",
+        "broker": "Add, replace, demote and remove brokers, or exclude them from plans.",
         "task": "List, show, resume and cancel what was requested of brokers.",
         "elect-leaders": "Elect preferred leaders where another replica leads.",
         "cleanup": "Restore settings that interrupted runs have left changed.",
@@ -74,6 +74,11 @@ GROUPS: Final = {
     "broker": {
         "remove": "Move all replicas off brokers, and keep new ones away. Killed at any point, "
         "the same command continues.",
+        "add": "Fill new or returned brokers until they are within their tolerance.",
+        "replace": "Move the replicas of one broker to another, one for one.",
+        "demote": "Let other brokers lead what these lead, and keep leaders away from them.",
+        "undemote": "Lift a demotion, and elect the leaders back.",
+        "maintenance": "Demote brokers that are about to be stopped, or end that.",
         "exclude": "Put no new replicas on brokers; they keep what they have.",
         "include": "Allow new replicas on brokers again.",
     },

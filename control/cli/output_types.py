@@ -764,6 +764,8 @@ class TaskAnswer(Answer):
     cluster_id: str
     operation: Operation
     brokers: tuple[int, ...]
+    onto: int | None
+    """The broker that replaces them; None but for `replace`."""
     by: str
     phase: TaskPhase
     note: str
@@ -798,13 +800,17 @@ class BrokerPeakAnswer(Answer):
 
 
 class RemovalAnswer(Answer):
-    """`broker remove --dry-run`."""
+    """`--dry-run` of the commands that work on a task."""
 
+    operation: Operation
     brokers: tuple[int, ...]
+    onto: int | None
+    """The broker that replaces them; None but for `replace`."""
     replicas: int
-    """Replicas on them."""
+    """What is left to do: replicas to move, or partitions that need another leader."""
     least_bytes: int | None
-    """No plan empties them with fewer bytes; None where sizes are unknown."""
+    """No plan empties them with fewer bytes; None where sizes are unknown, and of operations that
+    empty none."""
     bytes_to_copy: int | None
     seconds: Figure
     """Estimated duration of the run."""

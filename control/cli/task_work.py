@@ -22,7 +22,8 @@ from control.settings.settings import Settings
 from control.settings.solve_table import SolveTable
 from control.tasks.broker_task import BrokerTask, TaskPhase
 from control.tasks.task_files import TaskFiles
-from control.tasks.task_runner import NoPlan, TaskParts, TaskRunner, cancel
+from control.tasks.task_parts import NoPlan, TaskParts
+from control.tasks.task_runner import TaskRunner, cancel
 from model.errors import GuardrailRefused
 from model.goals.effort import Effort
 from model.goals.goals import Goals, SolveLimits
@@ -81,7 +82,7 @@ def work_on(
     """
     files = TaskFiles(settings.state_dir)
     with contextlib.closing(compose.executor(settings)) as executor:
-        parts = _parts(settings, executor, options)
+        parts = parts_of(settings, executor, options)
         try:
             task = TaskRunner(task, parts, snapshot).run()
         except NoPlan as exc:
@@ -95,7 +96,9 @@ def work_on(
     return Exit.DONE if task.phase is TaskPhase.DONE else Exit.INCOMPLETE
 
 
-def _parts(settings: Settings, executor: "Executor", options: "ExecutionOptions") -> TaskParts:
+def parts_of(settings: Settings, executor: "Executor", options: "ExecutionOptions") -> TaskParts:
+    """What a task is worked on with from the command line."""
+
     def approve(_task: BrokerTask, plan: Plan) -> str:
         if options.yes or plan_confirmed(executor, settings, plan):
             return operator()

@@ -4,14 +4,15 @@ from collections.abc import Iterable, Sequence
 
 from control.cli.output_types import MarksAnswer, RemovalAnswer, TaskAnswer, TasksAnswer
 from control.render.text import table, time_text
-from control.tasks.broker_task import TaskPlan, TaskProgress, brokers_text
+from control.tasks.broker_task import Operation, TaskPlan, TaskProgress, brokers_text
 from control.tasks.removal import bound_text
 from model.units import bytes_text, count_text, seconds_text
 
 
 def task_text(task: TaskAnswer) -> str:
     """A task with its phases, plans and progress."""
-    lines = [f"task {task.task_id}: {task.operation} {brokers_text(task.brokers)}, {_state(task)}"]
+    named = brokers_text(task.brokers) + ("" if task.onto is None else f" by {task.onto}")
+    lines = [f"task {task.task_id}: {task.operation} {named}, {_state(task)}"]
     rows = [[time_text(p.at_ms), p.phase, p.note] for p in task.phases]
     text = "\n".join(lines) + "\n\n" + table(["time", "phase", "note"], rows)
     if task.plans:
@@ -48,11 +49,14 @@ def progress_text(progress: TaskProgress) -> str:
 
 
 def removal_text(answer: RemovalAnswer) -> str:
-    """The size of a removal, before its plan: replicas, bytes, waves."""
+    """The size of a task's plan, before the plan itself: replicas, bytes, waves."""
     moves = count_text(len(answer.plan.moves), "move")
     waves = count_text(answer.waves, "wave")
+    emptied = answer.operation in (Operation.REMOVE, Operation.REPLACE)
+    of = f"{count_text(answer.replicas, 'replica')}, " if emptied else ""
+    by = "" if answer.onto is None else f" by {answer.onto}"
     lines = [
-        f"remove {brokers_text(answer.brokers)}: {count_text(answer.replicas, 'replica')}, "
+        f"{answer.operation} {brokers_text(answer.brokers)}{by}: {of}"
         f"{bytes_text(answer.bytes_to_copy)} to copy, {moves} in {waves} of at most "
         f"{answer.moves_at_once}",
         bound_text(answer.bytes_to_copy, answer.least_bytes, answer.brokers),

@@ -24,7 +24,9 @@ MOST: Final = 10_000
 
 _log = logging.getLogger("plimsoll.control")
 
-MarkState = Literal[BrokerState.EXCLUDED, BrokerState.DRAINING]
+MarkState = Literal[
+    BrokerState.EXCLUDED, BrokerState.DRAINING, BrokerState.DEMOTED, BrokerState.MAINTENANCE
+]
 
 
 class BrokerMark(FileModel):
@@ -33,7 +35,8 @@ class BrokerMark(FileModel):
     cluster_id: str
     broker: Annotated[BrokerId, Field(ge=0)]
     state: MarkState
-    """`excluded` keeps what it has; `draining` ends with nothing."""
+    """`excluded` keeps what it has; `draining` ends with nothing; `demoted` and `maintenance` keep
+    replicas and lead nothing. Since 1.1 all but the first two."""
     at_ms: int
     """Milliseconds since the epoch."""
     by: str
@@ -51,7 +54,7 @@ class MarksFile(VersionedModel):
     """All marks of a state folder, by cluster and broker."""
 
     kind: Literal["plimsoll.broker-marks"] = KIND
-    schema_version: str = "1.0"
+    schema_version: str = "1.1"
     marks: Annotated[tuple[BrokerMark, ...], Field(max_length=MOST)] = ()
     checksum: str = ""
     """Of the file without it."""
@@ -96,12 +99,12 @@ def with_states(
 def _binds(mark: BrokerState, own: BrokerState) -> bool:
     """Whether a mark forbids more than a broker's own state.
 
-    A cordoned or slow broker keeps what it has, a draining one does not: operators may cordon a
-    broker before they remove it.
+    A cordoned or slow broker keeps what it has, a draining one does not, and a demoted one does
+    not lead: operators may cordon a broker before they remove or demote it.
     """
     if own in TAKING:
         return True
-    return mark is BrokerState.DRAINING and own is not BrokerState.DEAD
+    return mark is not BrokerState.EXCLUDED and own is not BrokerState.DEAD
 
 
 # ---- the file

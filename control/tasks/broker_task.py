@@ -11,7 +11,7 @@ from model.files import FileModel, VersionedModel
 from model.ids import BrokerId
 
 KIND: Final = "plimsoll.task"
-SCHEMA_VERSION: Final = "1.0"
+SCHEMA_VERSION: Final = "1.1"
 MOST_BROKERS: Final = 1_000
 """Brokers of one task."""
 MOST_NOTE: Final = 500
@@ -25,6 +25,17 @@ class Operation(StrEnum):
 
     REMOVE = "remove"
     """Move all replicas off brokers, and keep new ones away."""
+    DEMOTE = "demote"
+    """Let other replicas lead, and keep leaders away."""
+    UNDEMOTE = "undemote"
+    """Lift a demotion, and elect the leaders back."""
+    MAINTENANCE = "maintenance"
+    """As `demote`, until maintenance ends."""
+    MAINTENANCE_OFF = "maintenance-off"
+    ADD = "add"
+    """Fill brokers until they are within their tolerance."""
+    REPLACE = "replace"
+    """Move the replicas of one broker to another, one for one."""
 
 
 class TaskPhase(StrEnum):
@@ -37,7 +48,7 @@ class TaskPhase(StrEnum):
     MOVING = "moving"
     """Its run has begun, and may have been interrupted since."""
     VERIFIED = "verified"
-    """The cluster's metadata show no replica on the brokers."""
+    """The cluster itself shows what was requested: of a removal, no replica on the brokers."""
     DONE = "done"
     CANCELLED = "cancelled"
     FAILED = "failed"
@@ -62,9 +73,11 @@ class TaskPlan(FileModel):
     bytes_to_copy: int | None
     """None where sizes are unknown."""
     least_bytes: int | None
-    """No plan empties the brokers with fewer bytes; None where sizes are unknown."""
+    """No plan empties the brokers with fewer bytes; None where sizes are unknown, and of
+    operations that empty none."""
     replicas: Annotated[int, Field(ge=0)]
-    """Replicas on the brokers when it was made."""
+    """What was left to do when it was made: replicas to move, or partitions that need another
+    leader."""
     approved_by: str = ""
     approved_at_ms: int | None = None
     """None until it is approved."""
@@ -96,6 +109,8 @@ class BrokerTask(VersionedModel):
     operation: Operation
     brokers: Annotated[tuple[BrokerId, ...], Field(min_length=1, max_length=MOST_BROKERS)]
     """Ascending."""
+    onto: BrokerId | None = None
+    """The broker that replaces them; None but for `replace`. Since 1.1."""
     by: str
     """Who requested it."""
     phases: Annotated[tuple[PhaseChange, ...], Field(min_length=1)]
@@ -139,9 +154,15 @@ class BrokerTask(VersionedModel):
         newest = self.plans[-1] if self.plans else None
         return None if newest is None or newest.closed else newest
 
+    @property
+    def named(self) -> tuple[BrokerId, ...]:
+        """Every broker that it is about."""
+        return self.brokers if self.onto is None else (*self.brokers, self.onto)
+
     def words(self) -> str:
-        """What it does: `remove broker 4`."""
-        return f"{self.operation} {brokers_text(self.brokers)}"
+        """What it does: `remove broker 4`, `replace broker 4 by 5`."""
+        by = "" if self.onto is None else f" by {self.onto}"
+        return f"{self.operation} {brokers_text(self.brokers)}{by}"
 
     def entered(self, phase: TaskPhase, at_ms: int, note: str = "") -> "BrokerTask":
         """Return the task in another phase; the same phase and note again change nothing."""

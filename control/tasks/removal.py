@@ -1,22 +1,27 @@
-"""Removing brokers: what forbids it, and which goals its plans have. Pure functions."""
+"""Removing brokers: what forbids it, and which plans do it. Pure functions."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from control.planning.staging import staged
+from control.planning.validate import refuse_broken
 from control.tasks.broker_task import BrokerTask, brokers_text
+from control.tasks.task_parts import FoundPlan, NoPlan, Solve
 from model.errors import ConfigError, GuardrailRefused
 from model.goals.goals import Goals, RackRule
 from model.goals.topic_placement import with_topic_placements
 from model.ids import NO_BROKER, BrokerId
-from model.plan.plan import Plan
+from model.plan.plan import Plan, PlanStatus
 from model.plan.proposal import Proposal
 from model.plan.unplaceable import placeless, stays
 from model.snapshot.snapshot import TAKING, Broker, BrokerState, Resource, Snapshot, StorageKind
 from model.units import bytes_text, count_text, listed, percent_text
+
+if TYPE_CHECKING:
+    from solver.report.result import Result
 
 MOST_NAMED: Final = 5
 """Brokers, racks or partitions named in a sentence."""
@@ -40,8 +45,8 @@ def brokers_of(
             raise ConfigError(f"there is no broker {broker}; known: {_ids(known) or 'none'}")
         if known[broker].state is BrokerState.DEAD:
             raise ConfigError(
-                f"broker {broker} is dead, so there is nothing to drain; a plan moves its replicas "
-                "to other brokers: plimsoll plan, or run --auto"
+                f"broker {broker} is dead; start it, or let a plan move its replicas to other "
+                "brokers: plimsoll plan, or run --auto"
             )
     for rack in racks:
         found.update(_in_rack(members, rack))
@@ -65,7 +70,7 @@ def refuse_conflicts(
 ) -> None:
     """Raise GuardrailRefused where an open task, except `but`, names one of these brokers."""
     for task in tasks:
-        if both := sorted({*task.brokers} & {*brokers}) if task.is_open else []:
+        if both := sorted({*task.named} & {*brokers}) if task.is_open else []:
             if task.task_id == but:
                 continue
             raise GuardrailRefused(
@@ -79,14 +84,19 @@ def refuse_conflicts(
 
 
 def drained(snapshot: Snapshot, brokers: Iterable[BrokerId]) -> Snapshot:
-    """The snapshot with these brokers draining, and without cooldowns.
+    """The snapshot with these brokers draining, and without cooldowns."""
+    return requested(snapshot, brokers, BrokerState.DRAINING)
 
-    A cooldown keeps plans from moving partitions to and fro; this move was requested.
+
+def requested(snapshot: Snapshot, brokers: Iterable[BrokerId], state: BrokerState) -> Snapshot:
+    """The snapshot with live brokers in the state that was requested, and without cooldowns.
+
+    A cooldown keeps plans from moving partitions to and fro; what a task moves was requested.
     """
-    leaving = {*brokers}
+    named = {*brokers}
     members = tuple(
-        b.model_copy(update={"state": BrokerState.DRAINING})
-        if b.id in leaving and b.state is not BrokerState.DEAD
+        b.model_copy(update={"state": state})
+        if b.id in named and b.state is not BrokerState.DEAD
         else b
         for b in snapshot.header.brokers
     )
@@ -297,3 +307,30 @@ def plan_note(plan: Plan, found: RemovalGoals, brokers: Sequence[int]) -> str:
         left = count_text(found.deferred, "partition")
         text += f"; budgets leave {left} to the next plan of the task"
     return text
+
+
+def plan_removal(
+    snapshot: Snapshot, brokers: tuple[BrokerId, ...], goals: Goals, solve: Solve
+) -> FoundPlan:
+    """Plan the removal of brokers from a cluster, with the fewest replica moves first.
+
+    Raises GuardrailRefused as `refuse_removal` does, and NoPlan where there is no plan.
+    """
+    leaving = drained(snapshot, brokers)
+    refuse_removal(leaving, goals, brokers)
+    found = removal_goals(leaving, goals, brokers)
+    result = solve(leaving, found.goals)
+    if result.best is None and result.status is not PlanStatus.STOPPED:
+        result = solve(leaving, found.relaxed)
+    plan = best_of(result, f"empties {brokers_text(brokers)}")
+    refuse_broken(leaving, plan)
+    note = plan_note(plan, found, brokers)
+    return FoundPlan.of(plan, note, left=found.replicas, least_bytes=found.least_bytes)
+
+
+def best_of(result: "Result", what: str) -> Plan:
+    """The plan of a solve. Raises NoPlan where there is none: `no plan empties broker 4: ...`."""
+    if result.best is None:
+        reasons = "; ".join(result.reasons) or str(result.status)
+        raise NoPlan(f"no plan {what}: {reasons}", result.status)
+    return result.best

@@ -97,7 +97,13 @@ class TaskFiles:
         raise ConfigError(f"{self.folder} has no task {prefix!r}; {known}")
 
     def add(
-        self, cluster_id: str, operation: Operation, brokers: tuple[BrokerId, ...], by: str, ms: int
+        self,
+        cluster_id: str,
+        operation: Operation,
+        brokers: tuple[BrokerId, ...],
+        by: str,
+        ms: int,
+        onto: BrokerId | None = None,
     ) -> BrokerTask:
         """Write a new task that was requested at `ms`, milliseconds since the epoch.
 
@@ -109,6 +115,7 @@ class TaskFiles:
                 cluster_id=cluster_id,
                 operation=operation,
                 brokers=brokers,
+                onto=onto,
                 by=by,
                 phases=(PhaseChange(phase=TaskPhase.REQUESTED, at_ms=ms, note=f"by {by}"),),
             ).sealed()

@@ -6,136 +6,28 @@ other process continues, on any step.
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final
 
-from control.loop.dependencies import RunExecutor
-from control.planning.validate import refuse_broken
-from control.tasks.broker_marks import BrokerMark, MarkState, change_marks, marked, unmarked
-from control.tasks.broker_task import BrokerTask, TaskPhase, TaskPlan, TaskProgress, brokers_text
-from control.tasks.removal import drained, plan_note, refuse_removal, removal_goals
+from control.tasks.broker_marks import BrokerMark, change_marks, marked, unmarked
+from control.tasks.broker_task import BrokerTask, TaskPhase, TaskProgress
+from control.tasks.operations import OPERATIONS
 from control.tasks.task_files import TaskCancelled, TaskFiles
+from control.tasks.task_parts import TaskParts
 from control.tasks.task_steps import OUTDATED, RAN, SUPERSEDED, RunSeen, Seen, Step, next_step
 from executor.run.operator_control import Steering
 from model.errors import ConfigError, ExecutionStopped, PlanOutdated, PlimsollError
-from model.goals.goals import Goals
-from model.ids import BrokerId, PartitionId
-from model.plan.plan import Plan, PlanStatus
+from model.plan.plan import Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
-from model.snapshot.snapshot import BrokerState, Snapshot
-from model.units import count_text, listed
-
-if TYPE_CHECKING:
-    from executor.client.responses import ClusterView
-    from executor.journal.run_history import PastRun
-    from solver.report.result import Result
-
-Solve = Callable[[Snapshot, Goals], "Result"]
-"""Finds the best plan for a snapshot under goals."""
+from model.snapshot.snapshot import Snapshot
 
 CANCEL_EVERY_MS: Final = 1_000
 """Time between two looks at whether the task was cancelled."""
 PROGRESS_EVERY_MS: Final = 5_000
 """Time between two writes of the progress."""
-MOST_NAMED: Final = 3
-"""Partitions named in a reason."""
 _log = logging.getLogger("plimsoll.control")
-
-
-class NoPlan(PlimsollError):
-    """No plan empties the brokers; `status` says whether that is proved."""
-
-    def __init__(self, message: str, status: PlanStatus) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class TaskExecutor(RunExecutor, Protocol):
-    """What a task does on the cluster; `executor.executor.Executor` fits."""
-
-    def cluster(self) -> "ClusterView":
-        """The cluster's id, its live brokers and their racks."""
-        ...
-
-    def replicas_on(
-        self, brokers: Collection[BrokerId]
-    ) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
-        """Replica lists of the partitions that any of these brokers holds."""
-        ...
-
-    def runs(self, journal_dir: Path, cluster_id: str) -> "list[PastRun]":
-        """The newest runs on a cluster, oldest first."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskParts:
-    """What a task is worked on with; the command line, a loop or a service provide it."""
-
-    files: TaskFiles
-    executor: TaskExecutor
-    journal_dir: Path
-    observe: Callable[[], Snapshot]
-    """Take a snapshot of the cluster, with loads."""
-    solve: Solve
-    """Find the best plan."""
-    goals: Goals
-    approve: Callable[[BrokerTask, Plan], str]
-    """Ask about a plan; return who approves it, or nothing."""
-    say: Callable[[str], None]
-    """Report a sentence to whoever watches."""
-    watch: Callable[[RunProgress], None]
-    """Receives the progress of runs."""
-    steered: Callable[[], AbstractContextManager[Steering]]
-    """Entered around each run; its steering may end the run early."""
-    moves_in_flight: int
-    now_ms: Callable[[], int]
-    """Milliseconds since the epoch."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovalPlan:
-    """A plan of a removal, and what is known about it."""
-
-    plan: Plan
-    entry: TaskPlan
-    note: str
-
-
-def plan_removal(
-    snapshot: Snapshot, brokers: tuple[BrokerId, ...], goals: Goals, solve: Solve
-) -> RemovalPlan:
-    """Plan the removal of brokers from a cluster, with the fewest replica moves first.
-
-    Raises GuardrailRefused as `refuse_removal` does, and NoPlan where there is no plan.
-    """
-    leaving = drained(snapshot, brokers)
-    refuse_removal(leaving, goals, brokers)
-    found = removal_goals(leaving, goals, brokers)
-    result = solve(leaving, found.goals)
-    if result.best is None and result.status is not PlanStatus.STOPPED:
-        result = solve(leaving, found.relaxed)
-    if result.best is None:
-        raise NoPlan(_why_none(result, brokers), result.status)
-    refuse_broken(leaving, result.best)
-    plan = result.best
-    entry = TaskPlan(
-        plan_hash=plan.hash,
-        moves=len(plan.moves),
-        bytes_to_copy=plan.bytes_to_copy,
-        least_bytes=found.least_bytes,
-        replicas=found.replicas,
-    )
-    return RemovalPlan(plan=plan, entry=entry, note=plan_note(plan, found, brokers))
-
-
-def _why_none(result: "Result", brokers: tuple[BrokerId, ...]) -> str:
-    reasons = "; ".join(result.reasons) or str(result.status)
-    return f"no plan empties {brokers_text(brokers)}: {reasons}"
 
 
 class TaskRunner:
@@ -147,6 +39,7 @@ class TaskRunner:
         """snapshot: of the cluster just now, for the first plan."""
         self.task = task
         self._parts = parts
+        self._rules = OPERATIONS[task.operation]
         self._snapshot = snapshot
         self._seen = Seen()
         self._steering = Steering()
@@ -197,13 +90,22 @@ class TaskRunner:
             goes_on = steps[next_step(self.task, self._seen)]()
 
     def _check(self) -> bool:
-        self._seen = replace(self._seen, left=len(self._held()))
+        left = self._rules.left(self.task, self._parts, self._newest)
+        self._seen = replace(self._seen, left=left.count)
         return True
+
+    def _newest(self) -> Snapshot:
+        """The snapshot that the next plan is for, unless a run has begun since."""
+        if self._snapshot is None:
+            self._snapshot = self._parts.observe()
+        return self._snapshot
 
     def _plan(self) -> bool:
         parts, task = self._parts, self.task
-        snapshot, self._snapshot = self._snapshot or parts.observe(), None
-        found = plan_removal(snapshot, task.brokers, parts.goals, parts.solve)
+        snapshot, self._snapshot = self._newest(), None
+        found = self._rules.find(task, snapshot, parts)
+        if not found.plan.moves and self._rules.rests:
+            return self._finish("no further move is worth its cost")
         if not found.plan.moves:
             # Its replicas are those of topics that were created or deleted just now.
             raise ExecutionStopped(self._remaining())
@@ -287,21 +189,19 @@ class TaskRunner:
         return True
 
     def _give_up(self) -> bool:
+        if self._rules.rests and not (self._reason or self._seen.outdated):
+            return self._finish("the last plan was made, and no further one comes closer")
         raise ExecutionStopped(self._remaining())
 
-    def _finish(self) -> bool:
-        named, now_ms = brokers_text(self.task.brokers), self._parts.now_ms()
-        several = len(self.task.brokers) > 1
+    def _finish(self, verified: str = "") -> bool:
+        """End the task; `verified`: what the cluster shows, if not what was requested."""
+        rules, now_ms = self._rules, self._parts.now_ms()
 
         def finished(task: BrokerTask) -> BrokerTask:
-            task = task.entered(TaskPhase.VERIFIED, now_ms, f"no replica on {named}")
-            note = (
-                f"{named} can be stopped; {'they take' if several else 'it takes'} no new replicas "
-                "until plimsoll broker include"
-            )
-            return task.entered(TaskPhase.DONE, now_ms, note)
+            task = task.entered(TaskPhase.VERIFIED, now_ms, verified or rules.verified(task))
+            return task.entered(TaskPhase.DONE, now_ms, rules.done(task))
 
-        self._mark(draining=True)
+        self._mark(over=True)
         self._change(finished)
         return False
 
@@ -322,17 +222,10 @@ class TaskRunner:
         at, run = found[-1]
         return RunSeen(unfinished=run.is_unfinished, newest=at == len(runs) - 1)
 
-    def _held(self) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
-        return self._parts.executor.replicas_on(self.task.brokers)
-
     def _remaining(self) -> str:
-        held = self._held()
-        named = listed(sorted(held), MOST_NAMED)
-        return (
-            f"{count_text(len(held), 'partition')} still on {brokers_text(self.task.brokers)} "
-            f"({named}){f': {self._reason}' if self._reason else ''}; plimsoll task resume "
-            f"{self.task.task_id} tries again"
-        )
+        left = self._rules.left(self.task, self._parts, self._newest)
+        why = f": {self._reason}" if self._reason else ""
+        return f"{left.words}{why}; plimsoll task resume {self.task.task_id} tries again"
 
     def _approved_plan(self) -> Plan:
         plan = self.task.plan
@@ -353,14 +246,15 @@ class TaskRunner:
     def _change(self, change: Callable[[BrokerTask], BrokerTask]) -> None:
         self.task = self._parts.files.change(self.task.task_id, change)
 
-    def _mark(self, *, draining: bool = False) -> None:
-        """Keep new replicas away; once a plan is approved, others plan to empty it, too."""
-        task = self.task
+    def _mark(self, *, over: bool = False) -> None:
+        """Mark the brokers as the operation says, from its request and from the approval on."""
+        task, state_dir = self.task, self._parts.files.state_dir
         if not task.is_open:
             return
-        state: MarkState = BrokerState.EXCLUDED
-        if task.approved or draining:
-            state = BrokerState.DRAINING
+        state = self._rules.mark_approved if task.approved or over else self._rules.mark
+        if state is None:
+            change_marks(state_dir, lambda marks: unmarked(marks, task.cluster_id, task.brokers))
+            return
         new = [
             BrokerMark(
                 cluster_id=task.cluster_id,
@@ -373,7 +267,7 @@ class TaskRunner:
             )
             for broker in task.brokers
         ]
-        change_marks(self._parts.files.state_dir, lambda marks: marked(marks, new))
+        change_marks(state_dir, lambda marks: marked(marks, new))
 
     def _unmark(self) -> None:
         unmark(self._parts.files, self.task)

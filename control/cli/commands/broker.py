@@ -1,7 +1,8 @@
-"""`plimsoll broker`: remove brokers, and keep new replicas away from them."""
+"""`plimsoll broker`: add, replace, demote and remove brokers, and keep replicas away from them."""
 
 import sys
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from control.cli.invocation import ExecutionOptions
     from control.settings.settings import Settings
     from control.tasks.broker_marks import BrokerMark
-    from control.tasks.broker_task import BrokerTask
+    from control.tasks.broker_task import BrokerTask, Operation
     from control.tasks.task_files import TaskFiles
     from model.ids import BrokerId
     from model.snapshot.snapshot import Broker, Snapshot
@@ -29,6 +30,13 @@ Racks = Annotated[
 ]
 
 
+class Switch(StrEnum):
+    """Whether maintenance begins or ends."""
+
+    ON = "on"
+    OFF = "off"
+
+
 def remove(
     ids: Ids = None,
     *,
@@ -38,81 +46,202 @@ def remove(
     output: Output = Form.TABLE,
 ) -> int:
     """Request the removal of brokers, or continue it, and work on it to its end."""
+    return _work("remove", "remove brokers", ids, rack, settings, execution, output)
+
+
+def add(
+    ids: Ids = None,
+    *,
+    rack: Racks = None,
+    settings: "Settings",
+    execution: "ExecutionOptions",
+    output: Output = Form.TABLE,
+) -> int:
+    """Request that brokers are filled, or continue it, and work on it to its end."""
+    return _work("add", "fill brokers", ids, rack, settings, execution, output)
+
+
+def demote(
+    ids: Ids = None,
+    *,
+    rack: Racks = None,
+    settings: "Settings",
+    execution: "ExecutionOptions",
+    output: Output = Form.TABLE,
+) -> int:
+    """Request the demotion of brokers, or continue it, and work on it to its end."""
+    return _work("demote", "demote brokers", ids, rack, settings, execution, output)
+
+
+def undemote(
+    ids: Ids = None,
+    *,
+    rack: Racks = None,
+    settings: "Settings",
+    execution: "ExecutionOptions",
+    output: Output = Form.TABLE,
+) -> int:
+    """Lift a demotion, and work on electing the leaders back to its end."""
+    return _work("undemote", "elect leaders back", ids, rack, settings, execution, output)
+
+
+def maintenance(
+    ids: Ids = None,
+    switch: Annotated[
+        Switch | None, typer.Argument(metavar="on|off", help="Begin or end it.")
+    ] = None,
+    *,
+    rack: Racks = None,
+    settings: "Settings",
+    execution: "ExecutionOptions",
+    output: Output = Form.TABLE,
+) -> int:
+    """Begin or end the maintenance of brokers, and work on it to its end."""
+    from model.errors import ConfigError
+
+    if switch is None:
+        raise ConfigError("say whether maintenance is on or off: plimsoll broker maintenance 4 on")
+    operation = "maintenance" if switch is Switch.ON else "maintenance-off"
+    return _work(operation, f"switch it {switch}", ids, rack, settings, execution, output)
+
+
+def replace(
+    old: Annotated[int, typer.Argument(metavar="OLD", help="The broker to be emptied.")],
+    new: Annotated[int, typer.Argument(metavar="NEW", help="The one that takes its place.")],
+    *,
+    settings: "Settings",
+    execution: "ExecutionOptions",
+    output: Output = Form.TABLE,
+) -> int:
+    """Request the replacement of a broker, or continue it, and work on it to its end."""
+    return _work("replace", "replace a broker", [old], None, settings, execution, output, new)
+
+
+def _work(
+    name: str,
+    what: str,
+    ids: "Sequence[int] | None",
+    racks: "Sequence[str] | None",
+    settings: "Settings",
+    execution: "ExecutionOptions",
+    output: Form,
+    onto: int | None = None,
+) -> int:
+    """Request a task or continue it, and work on it to its end; the exit code."""
     from control.cli.input_source import snapshot_of
     from control.cli.invocation import Origin
     from control.cli.plan_execution import refuse_read_only
     from control.cli.task_work import print_line, refuse_unasked, work_on
+    from control.tasks.broker_task import Operation
     from control.tasks.removal import brokers_of
     from control.tasks.task_files import TaskFiles
 
     refuse_read_only(
-        execution.allow_changes or execution.dry_run, "remove brokers, or --dry-run to see the plan"
+        execution.allow_changes or execution.dry_run, f"{what}, or --dry-run to see the plan"
     )
     files = TaskFiles(settings.state_dir)
     files.all()
     if not execution.dry_run:
         refuse_unasked(execution)
     snapshot = snapshot_of(settings, Origin())
-    brokers = tuple(brokers_of(snapshot.header.brokers, ids or (), rack or ()))
+    members, operation = snapshot.header.brokers, Operation(name)
+    brokers = tuple(brokers_of(members, ids or (), racks or ()))
+    target = None if onto is None else brokers_of(members, [onto], ())[0]
+    task, again = _requested(settings, files, snapshot, operation, brokers, target)
     if execution.dry_run:
-        return _dry_run(settings, snapshot, brokers, output)
-    task, again = _requested(settings, files, snapshot, brokers)
+        return _dry_run(settings, snapshot, task, execution, output)
+    if not again:
+        task = files.add(task.cluster_id, operation, brokers, task.by, task.requested_at_ms, target)
     print_line(f"{'continues' if again else 'recorded'} task {task.task_id}")
     return work_on(settings, task, execution, output, snapshot)
 
 
 def _requested(
-    settings: "Settings", files: "TaskFiles", snapshot: "Snapshot", brokers: "tuple[BrokerId, ...]"
+    settings: "Settings",
+    files: "TaskFiles",
+    snapshot: "Snapshot",
+    operation: "Operation",
+    brokers: "tuple[BrokerId, ...]",
+    onto: "BrokerId | None",
 ) -> "tuple[BrokerTask, bool]":
-    """The open task of this request, or a new one; whether it is not new."""
+    """The open task of this request, or one that is not kept yet; whether it is not new."""
     from control.cli.console import operator
     from control.cli.task_work import now_ms
-    from control.tasks.broker_task import Operation
-    from control.tasks.removal import drained, refuse_conflicts, refuse_removal
+    from control.tasks.broker_marks import read_marks, states_of
+    from control.tasks.broker_task import BrokerTask, PhaseChange, TaskPhase
+    from control.tasks.demotion import ENDS, refuse_part
+    from control.tasks.operations import OPERATIONS, refuse_marked
+    from control.tasks.removal import refuse_conflicts
+    from model.snapshot.snapshot import LEADERLESS
 
     cluster_id = snapshot.header.cluster_id
     tasks = files.of(cluster_id)
+    wanted = (operation, brokers, onto)
     for task in tasks:
-        if task.is_open and (task.operation, task.brokers) == (Operation.REMOVE, brokers):
+        if task.is_open and (task.operation, task.brokers, task.onto) == wanted:
             return task, True
-    refuse_conflicts(tasks, brokers)
-    refuse_removal(drained(snapshot, brokers), settings.goals, brokers)
-    task = files.add(cluster_id, Operation.REMOVE, brokers, operator(), now_ms())
+    ms, by = now_ms(), operator()
+    task = BrokerTask(
+        task_id=f"{operation}-new",
+        cluster_id=cluster_id,
+        operation=operation,
+        brokers=brokers,
+        onto=onto,
+        by=by,
+        phases=(PhaseChange(phase=TaskPhase.REQUESTED, at_ms=ms, note=f"by {by}"),),
+    )
+    refuse_conflicts(tasks, task.named)
+    marks = read_marks(settings.state_dir)
+    refuse_marked(marks, cluster_id, brokers, OPERATIONS[operation].replaces)
+    if operation in ENDS:
+        states = states_of(marks, cluster_id)
+        refuse_part(tasks, brokers, [b for b, state in states.items() if state in LEADERLESS])
+    OPERATIONS[operation].refuse(task, snapshot, settings.goals)
     return task, False
 
 
 def _dry_run(
-    settings: "Settings", snapshot: "Snapshot", brokers: "tuple[BrokerId, ...]", output: Form
+    settings: "Settings",
+    snapshot: "Snapshot",
+    task: "BrokerTask",
+    execution: "ExecutionOptions",
+    output: Form,
 ) -> int:
-    """Print the plan of a removal, its waves, peaks and duration."""
+    """Print the next plan of a task, its waves, peaks and duration."""
     import contextlib
     import math
 
     from control import compose
     from control.cli.output_types import BrokerPeakAnswer, RemovalAnswer
     from control.cli.plan_execution import estimate_of
-    from control.cli.task_work import find_plan
+    from control.cli.task_work import parts_of
     from control.render.plan_text import forecast_text, plan_text
     from control.render.task_text import removal_text
     from control.render.text import json_text
     from control.settings.auto_limits import EAGER
-    from control.tasks.task_runner import NoPlan, plan_removal
+    from control.tasks.operations import OPERATIONS
+    from control.tasks.task_parts import NoPlan
 
-    try:
-        found = plan_removal(
-            snapshot, brokers, settings.goals, lambda s, goals: find_plan(settings, s, goals)
-        )
-    except NoPlan as exc:
-        sys.stderr.write(f"plimsoll: {exc}\n")
-        return exit_of_plan(exc.status) or Exit.INCOMPLETE
     with contextlib.closing(compose.executor(settings)) as executor:
+        parts, rules = parts_of(settings, executor, execution), OPERATIONS[task.operation]
+        left = rules.left(task, parts, lambda: snapshot)
+        if not left.count:
+            sys.stderr.write(f"plimsoll: {rules.verified(task)} already; nothing to do\n")
+            return Exit.DONE
+        try:
+            found = rules.find(task, snapshot, parts)
+        except NoPlan as exc:
+            sys.stderr.write(f"plimsoll: {exc}\n")
+            return exit_of_plan(exc.status) or Exit.INCOMPLETE
         estimate = estimate_of(executor, settings, found.plan)
         in_order = found.plan.model_copy(update={"moves": estimate.order})
-        requests = executor.dry_run(in_order)
+        requests = executor.dry_run(in_order, parts.journal_dir)
     at_once = EAGER.moves_in_flight
     answer = RemovalAnswer.of(
         found.entry,
-        brokers=brokers,
+        operation=task.operation,
+        brokers=task.brokers,
+        onto=task.onto,
         seconds=estimate.seconds,
         moves_at_once=at_once,
         waves=math.ceil(len(found.plan.moves) / at_once),
@@ -154,7 +283,8 @@ def exclude(
     """Mark brokers as excluded in the state folder; nothing changes on the cluster."""
     from control.cli.console import operator
     from control.cli.task_work import now_ms
-    from control.tasks.broker_marks import BrokerMark, change_marks, marked
+    from control.tasks.broker_marks import BrokerMark, change_marks, marked, read_marks
+    from control.tasks.operations import refuse_marked
     from control.tasks.removal import brokers_of, refuse_conflicts
     from control.tasks.task_files import TaskFiles
     from model.errors import ConfigError
@@ -165,6 +295,8 @@ def exclude(
     cluster_id, members = _members(settings)
     brokers = brokers_of(members, ids or (), rack or ())
     refuse_conflicts(TaskFiles(settings.state_dir).of(cluster_id), brokers)
+    kept = frozenset({BrokerState.EXCLUDED, BrokerState.DRAINING})
+    refuse_marked(read_marks(settings.state_dir), cluster_id, brokers, kept)
     at_ms, by = now_ms(), operator()
     new = [
         BrokerMark(
@@ -186,17 +318,21 @@ def include(
 ) -> int:
     """Remove the marks of brokers, also those that finished removals have left."""
     from control.tasks.broker_marks import change_marks, read_marks, unmarked
+    from control.tasks.operations import refuse_marked
     from control.tasks.removal import brokers_of, refuse_conflicts
     from control.tasks.task_files import TaskFiles
     from model.ids import BrokerId
-    from model.snapshot.snapshot import Broker
+    from model.snapshot.snapshot import Broker, BrokerState
 
     cluster_id, members = _members(settings)
-    marks = {m.broker for m in read_marks(settings.state_dir) if m.cluster_id == cluster_id}
+    found = read_marks(settings.state_dir)
+    marks = {m.broker for m in found if m.cluster_id == cluster_id}
     # A broker that was stopped for good can be included, too.
     gone = [Broker(id=BrokerId(b)) for b in sorted(marks - {b.id for b in members})]
     brokers = brokers_of([*members, *gone], ids or (), rack or ())
     refuse_conflicts(TaskFiles(settings.state_dir).of(cluster_id), brokers)
+    lifted = frozenset({BrokerState.EXCLUDED, BrokerState.DRAINING})
+    refuse_marked(found, cluster_id, brokers, lifted)
     found = change_marks(settings.state_dir, lambda marks: unmarked(marks, cluster_id, brokers))
     return _print_marks(cluster_id, found, output)
 

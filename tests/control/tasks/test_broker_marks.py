@@ -94,7 +94,7 @@ def test_marks_are_read_as_they_were_written(tmp_path: Path) -> None:
     ("old", "new", "words"),
     [
         ('"broker":4', '"broker":3', "its checksum does not fit"),
-        ('"1.0"', '"2.0"', "use a newer plimsoll"),
+        ('"1.1"', '"2.0"', "use a newer plimsoll"),
         ('"marks":', "", "is not a plimsoll.broker-marks file"),
     ],
 )

@@ -12,11 +12,11 @@ from control.tasks.removal import (
     bound_text,
     brokers_of,
     drained,
+    plan_removal,
     refuse_conflicts,
     refuse_removal,
     removal_goals,
 )
-from control.tasks.task_runner import plan_removal
 from lab.synthetic.shape import ClusterShape
 from lab.synthetic.synthetic_snapshot import ClusterName, cluster
 from model.errors import ConfigError, GuardrailRefused
@@ -50,7 +50,7 @@ def spread(racks: str = "abca", **states: BrokerState) -> Snapshot:
     ("ids", "racks", "words"),
     [
         ([9], [], "there is no broker 9; known: 1, 2, 3, 4"),
-        ([3], [], "broker 3 is dead, so there is nothing to drain"),
+        ([3], [], "broker 3 is dead; start it, or let a plan move its replicas"),
         ([], ["z"], "rack 'z' does not exist; known: a, b, c"),
         ([], ["c"], "rack 'c' has no live broker; known: a, b, c"),
         ([], [], "no broker is named; give ids or --rack RACK"),

@@ -7,7 +7,8 @@ import pytest
 
 from control.tasks.broker_task import TaskPhase
 from control.tasks.task_files import TaskFiles
-from control.tasks.task_runner import NoPlan, TaskRunner, cancel
+from control.tasks.task_parts import NoPlan
+from control.tasks.task_runner import TaskRunner, cancel
 from control.tasks.task_steps import OUTDATED, RAN
 from executor.run.operator_control import Steering
 from executor.timing import RunLimits

@@ -14,7 +14,8 @@ from control.tasks import broker_marks, task_files
 from control.tasks.broker_marks import MarkedBrokers
 from control.tasks.broker_task import BrokerTask, Operation
 from control.tasks.task_files import TaskFiles
-from control.tasks.task_runner import TaskParts, TaskRunner
+from control.tasks.task_parts import TaskParts
+from control.tasks.task_runner import TaskRunner
 from executor.executor import Executor
 from executor.run.operator_control import Steering
 from executor.timing import RunLimits
@@ -47,18 +48,21 @@ TOPIC = TopicName("orders")
 RESOURCES = (Resource.NET_IN, Resource.NET_OUT, Resource.DISK)
 WORK = SolveLimits(work=1.0)
 LEAST_CHANGES = 10
-"""Changes of any removal: of the cluster, and of the files of tasks and marks."""
+"""Changes of any task: of the cluster, and of the files of tasks and marks."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedTask:
-    """A cluster, a state folder, and the removal of brokers; each call is a new process."""
+    """A cluster, a state folder, and a task on brokers; each call is a new process."""
 
     folder: Path
     places: Sequence[tuple[int, ...]]
     """Replicas of each partition, leader first."""
     brokers: int = 4
     remove: tuple[int, ...] = (4,)
+    """The brokers that the task is about, whatever its operation."""
+    operation: Operation = Operation.REMOVE
+    onto: int | None = None
     racks: str = "abca"
     storage: StorageKind = StorageKind.REPLICATED
     log_bytes: float = 20.0 * MB
@@ -172,7 +176,8 @@ class SimulatedTask:
         """Record the task."""
         brokers = tuple(map(BrokerId, self.remove))
         ms = int(1000 * self.cluster.now_s)
-        return self.files.add("simulated", Operation.REMOVE, brokers, "ada", ms)
+        onto = None if self.onto is None else BrokerId(self.onto)
+        return self.files.add("simulated", self.operation, brokers, "ada", ms, onto)
 
     def work(self, task: BrokerTask | None = None) -> BrokerTask:
         """Request the task if there is none, and work on it in a new process."""
@@ -219,14 +224,16 @@ def killed_tasks(
     monkeypatch: pytest.MonkeyPatch,
     *,
     made: bool,
+    exists: bool = False,
 ) -> Iterator[SimulatedTask]:
     """A task killed at its first change, at its second, ...; the last one is not killed.
 
-    `made`: right after the change, otherwise right before it.
+    `made`: right after the change, otherwise right before it. `exists`: whether `make` makes the
+    folder.
     """
     for change in itertools.count():
         at = make(folder / f"{change}")
-        at.folder.mkdir()
+        at.folder.mkdir(exist_ok=exists)
         switch = KillSwitch(change, made)
         at.faults.on_call = switch.on_call
         with monkeypatch.context() as patched:

@@ -13,6 +13,7 @@ from control.cli import input_source, task_work
 from control.cli.main import app
 from control.tasks.broker_task import TaskPhase
 from executor.executor import Executor
+from lab.simulated_cluster.cluster_state import SimulatedBroker
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState
@@ -152,6 +153,19 @@ def test_marks_of_an_open_task_are_its_own(at: SimulatedTask) -> None:
         (("broker", "remove", "2", "3", "4", *CHANGING), 5, "only 1 broker"),
         (("broker", "remove", "--rack", "z", *CHANGING), 2, "rack 'z' does not exist"),
         (("broker", "exclude", "4", "--reason", "a\nb"), 2, "printable characters"),
+        (("broker", "add", "9", *CHANGING), 2, "there is no broker 9; known: 1, 2, 3, 4"),
+        (("broker", "add", *CHANGING), 2, "no broker is named; give ids or --rack RACK"),
+        (("broker", "demote", "4"), 5, "add --allow-changes to demote brokers, or --dry-run"),
+        (("broker", "demote", "1", "2", "3", "4", *CHANGING), 5, "orders-0 has no other replica"),
+        (("broker", "undemote", "4", *CHANGING), 5, "broker 4 was not demoted"),
+        (("broker", "maintenance", "4", "off", *CHANGING), 5, "broker 4 was not demoted"),
+        (("broker", "maintenance", "4", "often", *CHANGING), 2, "'often' is not one of 'on'"),
+        (("broker", "maintenance", *CHANGING), 2, "say whether maintenance is on or off"),
+        (("broker", "maintenance", "on", *CHANGING), 2, "no broker is named"),
+        (("broker", "replace", "4", *CHANGING), 2, "Missing argument 'NEW'"),
+        (("broker", "replace", "4", "4", *CHANGING), 5, "name two brokers"),
+        (("broker", "replace", "4", "9", *CHANGING), 2, "there is no broker 9"),
+        (("broker", "replace", "4", "1", *CHANGING), 5, "broker 1 holds a replica of orders-0"),
         (("task", "resume", *CHANGING), 2, "no task is open in"),
         (("task", "resume", "--dry-run"), 2, "task resume has no --dry-run"),
         (("task", "show", "nothing"), 2, "has no task 'nothing'; it holds none"),
@@ -171,7 +185,7 @@ def test_requests_that_cannot_be_met_change_nothing(
     ("harm", "words"),
     [
         (lambda text: text[:40], "is not a plimsoll.task file"),
-        (lambda text: text.replace('"1.0"', '"9.0"'), "use a newer plimsoll"),
+        (lambda text: text.replace('"1.1"', '"9.0"'), "use a newer plimsoll"),
         (lambda text: text.replace("[4]", "[3]"), "is damaged or was edited"),
     ],
     ids=["torn", "newer", "edited"],
@@ -202,3 +216,82 @@ def test_a_task_of_another_cluster_is_refused(at: SimulatedTask) -> None:
     assert at.held[4] == 4
     # It does not stand in the way of a task of this cluster.
     assert answer("broker", "remove", "4", *CHANGING)["phase"] == "done"
+
+
+# ---- other operations than removal
+
+
+def test_a_broker_is_demoted_and_leads_again(at: SimulatedTask) -> None:
+    shown = answer("broker", "demote", "4", "--dry-run")
+    assert (shown["operation"], shown["bytes_to_copy"]) == ("demote", 0)
+    assert len(shown["plan"]["moves"]) == shown["replicas"] == 2
+    assert at.states == {}
+    assert answer("broker", "demote", "4", *CHANGING)["phase"] == "done"
+    assert 4 not in _leaders(at)
+    assert at.states == {4: BrokerState.DEMOTED}
+    text = plimsoll("task", "show").stdout
+    assert "demote broker 4, done" in text
+    assert "no plan makes broker 4 leader until plimsoll broker undemote" in text
+    already = plimsoll("broker", "demote", "4", "--dry-run", code=5).stderr
+    assert "broker 4 is demoted (task demote-4" in already
+    assert answer("broker", "undemote", "4", *CHANGING)["phase"] == "done"
+    assert _leaders(at) == [place[0] for place in PLACES]
+    assert at.states == {}
+
+
+def test_maintenance_is_switched_on_and_off(at: SimulatedTask) -> None:
+    plimsoll("broker", "maintenance", "--rack", "c", "on", *CHANGING)
+    assert at.states == {3: BrokerState.MAINTENANCE}
+    assert 3 not in _leaders(at)
+    refused = plimsoll("broker", "undemote", "3", *CHANGING, code=5).stderr
+    assert "end that with plimsoll broker maintenance 3 off first" in " ".join(refused.split())
+    plimsoll("broker", "maintenance", "3", "off", *CHANGING)
+    assert _leaders(at) == [place[0] for place in PLACES]
+    assert at.states == {}
+
+
+def test_marks_of_a_demotion_are_not_lifted_by_other_commands(at: SimulatedTask) -> None:
+    plimsoll("broker", "demote", "4", *CHANGING)
+    for command in (("exclude", "4"), ("include", "4"), ("add", "4", *CHANGING)):
+        refused = " ".join(plimsoll("broker", *command, code=5).stderr.split())
+        assert "end that with plimsoll broker undemote 4 first" in refused
+    assert at.states == {4: BrokerState.DEMOTED}
+    # Whoever removes a demoted broker wants all of it gone.
+    assert answer("broker", "remove", "4", *CHANGING)["phase"] == "done"
+    assert at.states == {4: BrokerState.DRAINING}
+
+
+@pytest.mark.parametrize(
+    "contradiction",
+    [("add", "4"), ("demote", "4"), ("maintenance", "4", "on"), ("replace", "3", "4")],
+)
+def test_an_open_removal_forbids_tasks_on_its_broker(
+    at: SimulatedTask, contradiction: tuple[str, ...]
+) -> None:
+    task = at.request()
+    refused = plimsoll("broker", *contradiction, *CHANGING, code=5).stderr
+    assert f"task {task.task_id} (remove broker 4, requested) names broker 4, too" in refused
+    assert len(at.files.all()) == 1
+
+
+def test_a_removed_broker_is_added_and_filled_again(at: SimulatedTask) -> None:
+    plimsoll("broker", "remove", "4", *CHANGING)
+    assert 4 not in at.held
+    assert answer("broker", "add", "4", *CHANGING)["phase"] == "done"
+    assert at.held[4] >= 2
+    assert at.states == {}
+
+
+def test_a_broker_is_replaced_by_one_that_holds_nothing(at: SimulatedTask) -> None:
+    at.cluster.brokers[BrokerId(5)] = SimulatedBroker(id=BrokerId(5), rack="a")
+    shown = answer("broker", "replace", "4", "5", "--dry-run")
+    assert (shown["onto"], len(shown["plan"]["moves"])) == (5, 4)
+    done = answer("broker", "replace", "4", "5", *CHANGING)
+    assert (done["phase"], done["onto"]) == ("done", 5)
+    assert at.held == {1: 2, 2: 2, 3: 2, 5: 4}
+    assert "replace broker 4 by 5, done" in plimsoll("task", "show").stdout
+    assert at.states == {4: BrokerState.DRAINING}
+
+
+def _leaders(at: SimulatedTask) -> list[int]:
+    return [int(p.leader) for _, p in sorted(at.cluster.partitions.items())]

@@ -1,0 +1,254 @@
+"""Demoting brokers, for good or for maintenance, and electing their leaders back."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from control.planning.staging import staged
+from control.planning.validate import refuse_broken
+from control.tasks.broker_task import BrokerTask, Operation, TaskPhase, brokers_text
+from control.tasks.removal import best_of, requested
+from control.tasks.task_parts import FoundPlan, TaskParts
+from model.errors import GuardrailRefused
+from model.goals.goals import Goals, RackRule, without_replica_moves
+from model.goals.topic_placement import with_topic_placements
+from model.ids import NO_BROKER, BrokerId, PartitionId
+from model.plan.plan import VERSION_WITH_DEMOTION, Move, Plan
+from model.plan.proposal import Proposal
+from model.plan.unplaceable import stays
+from model.snapshot.snapshot import BrokerState, Snapshot
+from model.units import count_text
+
+if TYPE_CHECKING:
+    from executor.client.responses import PartitionView
+
+STATES: Final[Mapping[Operation, BrokerState]] = {
+    Operation.DEMOTE: BrokerState.DEMOTED,
+    Operation.MAINTENANCE: BrokerState.MAINTENANCE,
+}
+"""The state that brokers are in from the request on."""
+
+ENDS: Final[Mapping[Operation, Operation]] = {
+    Operation.UNDEMOTE: Operation.DEMOTE,
+    Operation.MAINTENANCE_OFF: Operation.MAINTENANCE,
+}
+"""What ends a demotion, and which kind of demotion."""
+
+
+def led(views: "Mapping[PartitionId, PartitionView]", brokers: Sequence[BrokerId]) -> list[str]:
+    """Partitions that these brokers lead, or whose preferred leader they are."""
+    named = {*brokers}
+    return [str(v.id) for v in views.values() if named & {v.leader, v.replicas[0]}]
+
+
+# ---- what forbids a demotion
+
+
+def refuse_demotion(
+    snapshot: Snapshot,
+    goals: Goals,
+    brokers: Sequence[BrokerId],
+    views: "Mapping[PartitionId, PartitionView]",
+) -> None:
+    """Raise GuardrailRefused where a partition would have no leader but these brokers.
+
+    snapshot: with the brokers demoted. views: of the partitions that they hold.
+    """
+    for reason in (*_obstacles(snapshot, goals, brokers), *_out_of_sync(views, brokers)):
+        raise GuardrailRefused(f"cannot demote {brokers_text(brokers)}: {reason}")
+
+
+def _obstacles(snapshot: Snapshot, goals: Goals, brokers: Sequence[BrokerId]) -> Iterator[str]:
+    proposal = Proposal(snapshot, with_topic_placements(goals, snapshot), ())
+    forced, columns = proposal.forced, snapshot.partitions
+    leads, prefers = np.isin(columns.leader, brokers), _preferred(snapshot, brokers)
+    for row in np.flatnonzero(leads | prefers).tolist():
+        name = snapshot.id(row)
+        if columns.leader[row] == NO_BROKER:
+            yield f"{name} has no leader; bring its replicas back first"
+        elif proposal.domains.of(row).placement is not None:
+            yield f"{name} has placement constraints, which say where its leaders may be"
+        elif leads[row] and not forced.demoted[row] and not proposal.deferred[row]:
+            yield f"{name} has no other replica on a broker that may lead it"
+        elif forced.replicas[row]:
+            yield (
+                f"{name} has a replica that has to move first, as from a dead broker; let "
+                "plimsoll plan, or run --auto, move it"
+            )
+
+
+def _out_of_sync(
+    views: "Mapping[PartitionId, PartitionView]", brokers: Sequence[BrokerId]
+) -> Iterator[str]:
+    for view in views.values():
+        if view.leader in brokers and not view.in_sync - {*brokers}:
+            yield f"{view.id} has no other in-sync replica; wait until its replicas have caught up"
+
+
+def _preferred(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> np.ndarray:
+    """(n,) rows whose preferred leader is one of these brokers."""
+    columns = snapshot.partitions
+    return np.isin(columns.replica_broker[columns.replica_start[:-1]], brokers)
+
+
+# ---- the plan of a demotion
+
+
+def plan_demotion(task: BrokerTask, snapshot: Snapshot, parts: TaskParts) -> FoundPlan:
+    """Plan that other replicas lead, and that others are preferred; nothing is copied.
+
+    Raises GuardrailRefused as `refuse_demotion` does, and NoPlan where there is no plan.
+    """
+    brokers, state = task.brokers, STATES[task.operation]
+    views = parts.executor.views_on(brokers)
+    demoted = requested(snapshot, brokers, state)
+    refuse_demotion(demoted, parts.goals, brokers, views)
+    goals, deferred = demotion_goals(demoted, parts.goals, brokers)
+    result = parts.solve(demoted, goals)
+    plan = best_of(result, f"lets other brokers lead what {brokers_text(brokers)} leads")
+    plan = preferring_others(demoted, plan, brokers)
+    refuse_broken(demoted, plan)
+    note = f"{count_text(plan.leader_changes, 'leader change')}, 0 bytes to copy"
+    if order := len(plan.moves) - plan.leader_changes:
+        note += f"; {count_text(order, 'partition')} led elsewhere prefer another leader"
+    if deferred:
+        note += f"; budgets leave {count_text(deferred, 'partition')} to the next plan of the task"
+    return FoundPlan.of(plan, note, left=len(led(views, brokers)))
+
+
+def demotion_goals(
+    snapshot: Snapshot, goals: Goals, brokers: Sequence[BrokerId]
+) -> tuple[Goals, int]:
+    """Goals under which other replicas lead, and nothing else changes; partitions put off.
+
+    snapshot: with the brokers demoted. Partitions that something else forces to move are left
+    alone, and those beyond the user's budgets are left to a later plan.
+    """
+    # No replica moves, so that racks need not hold a leader back.
+    goals = goals.model_copy(update={"rack_rule": RackRule.OFF})
+    found = with_topic_placements(goals, snapshot)
+    forced = Proposal(snapshot, found, ()).forced
+    mine = forced.demoted & np.isin(snapshot.partitions.leader, brokers)
+    others = np.flatnonzero(forced.rows & ~mine).tolist()
+    found = found.model_copy(update={"deferred": (*found.deferred, *stays(snapshot, others))})
+    found, deferred = staged(snapshot, found, repair_rules=False)
+    least = int(np.count_nonzero(Proposal(snapshot, found, ()).forced.demoted))
+    found = without_replica_moves(found)
+    limit = found.budgets.leader_changes
+    # Each of these changes its leader, so that no other partition can.
+    budgets = {"leader_changes": least if limit is None else min(least, limit)}
+    tight = found.budgets.model_copy(update=budgets)
+    return found.model_copy(update={"budgets": tight}), deferred
+
+
+def preferring_others(snapshot: Snapshot, plan: Plan, brokers: Sequence[BrokerId]) -> Plan:
+    """The plan, after which no partition that it names prefers one of these brokers.
+
+    Kafka elects the first replica of the list in time, so they go to its end. Partitions that
+    others lead already get another order alone.
+    """
+    named = {*brokers}
+    moves = [_in_order(m, named) for m in plan.moves]
+    moved = {m.id for m in moves}
+    for row in np.flatnonzero(_preferred(snapshot, brokers)).tolist():
+        partition = snapshot.row(row)
+        if partition.id in moved or partition.leader in (*named, NO_BROKER):
+            continue
+        others = (b for b in partition.replicas if b != partition.leader)
+        moves.append(
+            Move(
+                topic=partition.id.topic,
+                topic_id=partition.topic_id,
+                partition=partition.id.partition,
+                storage=partition.storage,
+                replicas_before=partition.replicas,
+                replicas_after=(partition.leader, *sorted(others, key=named.__contains__)),
+                leader_before=partition.leader,
+                leader_after=partition.leader,
+                bytes_to_copy=0,
+                gain=0.0,
+                reason=f"prefers broker {partition.leader}, which leads it",
+            )
+        )
+    found = {"moves": tuple(moves), "schema_version": VERSION_WITH_DEMOTION}
+    return plan.model_copy(update=found).seal()
+
+
+def _in_order(move: Move, last: set[BrokerId]) -> Move:
+    """The move with these brokers at the end of its replica list, and their directories."""
+    dirs = move.log_dirs_after or ("",) * len(move.replicas_after)
+    pairs = sorted(zip(move.replicas_after, dirs, strict=True), key=lambda p: p[0] in last)
+    update: dict[str, object] = {"replicas_after": tuple(b for b, _ in pairs)}
+    if move.log_dirs_after:
+        update["log_dirs_after"] = tuple(path for _, path in pairs)
+    return move.model_copy(update=update)
+
+
+# ---- the way back
+
+
+def plan_return(task: BrokerTask, snapshot: Snapshot, parts: TaskParts) -> FoundPlan:
+    """Plan to roll back the newest run of a demotion that is not undone yet."""
+    del snapshot
+    plans = _returns(task, parts)
+    if not plans:
+        raise GuardrailRefused("the leaders have returned meanwhile; nothing is left to elect")
+    plan, left = plans[0]
+    note = f"{count_text(len(plan.moves), 'partition')} as before the demotion, 0 bytes to copy"
+    if left:
+        note += f"; left alone: {'; '.join(left)}"
+    return FoundPlan.of(plan, note, left=sum(len(p.moves) for p, _ in plans))
+
+
+def not_returned(task: BrokerTask, parts: TaskParts) -> list[str]:
+    """Partitions that are still as a demotion of these brokers has left them."""
+    return [str(m.id) for plan, _ in _returns(task, parts) for m in plan.moves]
+
+
+def _returns(task: BrokerTask, parts: TaskParts) -> list[tuple[Plan, list[str]]]:
+    """Rollbacks of the demotions' runs that would change anything, of the newest run first."""
+    tasks = parts.files.of(task.cluster_id)
+    hashes = {p.plan_hash for t in demotions(tasks, task.brokers, task.task_id) for p in t.plans}
+    runs = parts.executor.runs(parts.journal_dir, task.cluster_id)
+    found = [
+        parts.executor.plan_rollback(parts.journal_dir, run.run_id)
+        for run in reversed(runs)
+        if run.plan.hash in hashes
+    ]
+    return [(plan, left) for plan, left in found if plan.moves]
+
+
+def demotions(
+    tasks: Sequence[BrokerTask], brokers: Sequence[BrokerId], but: str = ""
+) -> list[BrokerTask]:
+    """Demotions of these brokers that were not ended yet, the newest first.
+
+    tasks: of one cluster, oldest first. but: the task that ends them.
+    """
+    found = []
+    for task in reversed(tasks):
+        if task.task_id == but or not {*task.brokers} & {*brokers}:
+            continue
+        if task.operation in ENDS and task.phase is TaskPhase.DONE:
+            break
+        if task.operation in STATES:
+            found.append(task)
+    return found
+
+
+def refuse_part(
+    tasks: Sequence[BrokerTask], brokers: Sequence[BrokerId], demoted: Collection[BrokerId]
+) -> None:
+    """Raise GuardrailRefused where a demotion had further brokers, whose leaders would return.
+
+    Also where none of the brokers was demoted. demoted: brokers that marks show as such.
+    """
+    if not {*demoted} & {*brokers} and not demotions(tasks, brokers):
+        raise GuardrailRefused(f"{brokers_text(brokers)} was not demoted; nothing is to be undone")
+    for task in demotions(tasks, brokers):
+        if more := sorted({*task.brokers} - {*brokers}):
+            raise GuardrailRefused(
+                f"task {task.task_id} has demoted {brokers_text(more)}, too, and its leaders are "
+                "elected back together; name all of its brokers"
+            )

@@ -1,0 +1,109 @@
+"""Adding brokers: plans that fill them, and move nothing elsewhere."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from control.planning.staging import staged
+from control.planning.validate import refuse_broken
+from control.tasks.broker_task import BrokerTask, brokers_text
+from control.tasks.removal import best_of, requested
+from control.tasks.task_parts import FoundPlan, TaskParts
+from model.errors import GuardrailRefused
+from model.evaluate import evaluate
+from model.goals.goals import Cooldown, Goal, Goals
+from model.goals.topic_placement import with_topic_placements
+from model.ids import BrokerId
+from model.plan.proposal import Proposal
+from model.plan.unplaceable import stays
+from model.snapshot.snapshot import TAKING, BrokerState, Count, RecentMove, Snapshot, StorageKind
+from model.units import bytes_text, count_text
+
+NO_REST: Final = dict.fromkeys(StorageKind, Cooldown(rest_s=0.0, return_window_s=1.0))
+"""The cooldown of plans that fill brokers: it binds only what `barred` says."""
+_INCLUDED: Final = (BrokerState.EXCLUDED, BrokerState.DRAINING)
+"""States that adding a broker ends, where plimsoll set them."""
+
+
+def filling(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Snapshot:
+    """The snapshot in which these brokers may take load, and without cooldowns.
+
+    Raises GuardrailRefused where one may not: it is dead, cordoned, demoted or in maintenance.
+    """
+    for broker in brokers:
+        state = snapshot.broker[broker].state
+        if state not in (*TAKING, *_INCLUDED):
+            raise GuardrailRefused(f"cannot add broker {broker}: it is {state}{_instead(state)}")
+    leaving = [b for b in brokers if snapshot.broker[b].state in _INCLUDED]
+    return requested(snapshot, leaving, BrokerState.ALIVE)
+
+
+def _instead(state: BrokerState) -> str:
+    return {
+        BrokerState.CORDONED: "; clear its cordoned.log.dirs first",
+        BrokerState.DEMOTED: "; end that with plimsoll broker undemote first",
+        BrokerState.MAINTENANCE: "; end that with plimsoll broker maintenance ID off first",
+    }.get(state, "")
+
+
+def filling_goals(snapshot: Snapshot, goals: Goals) -> Goals:
+    """The user's goals; replicas and leaders count where no load is large enough to."""
+    found = with_topic_placements(goals, snapshot)
+    if evaluate(snapshot, found, ()).deviations:
+        return found
+    counts = (Goal(resource=Count.REPLICAS), Goal(resource=Count.LEADERS))
+    return found.model_copy(update={"balance": counts})
+
+
+def too_little(snapshot: Snapshot, goals: Goals, brokers: Sequence[BrokerId]) -> int:
+    """Replicas and leaders elsewhere, while an added broker is below its tolerance; else 0."""
+    open_ = filling(snapshot, brokers)
+    found = filling_goals(open_, goals)
+    if not evaluate(open_, found, ()).below_band(found) & {*brokers}:
+        return 0
+    return _elsewhere(snapshot, brokers)
+
+
+def _elsewhere(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> int:
+    columns = snapshot.partitions
+    return sum(
+        int(np.count_nonzero(~np.isin(ids, brokers)))
+        for ids in (columns.replica_broker, columns.leader)
+    )
+
+
+def plan_filling(task: BrokerTask, snapshot: Snapshot, parts: TaskParts) -> FoundPlan:
+    """Plan to fill brokers: new replicas lie on them alone; leaders may change to balance the rest.
+
+    The plan has no moves where none is worth its cost. Raises GuardrailRefused as `filling` does,
+    and NoPlan where there is no plan.
+    """
+    brokers = task.brokers
+    open_ = filling(snapshot, brokers)
+    goals = filling_goals(open_, parts.goals)
+    forced = np.flatnonzero(Proposal(open_, goals, ()).forced.rows).tolist()
+    goals = goals.model_copy(update={"deferred": (*goals.deferred, *stays(open_, forced))})
+    goals, _ = staged(open_, goals, repair_rules=False)
+    goals = goals.model_copy(update={"cooldown": NO_REST})
+    open_ = barred(open_, brokers)
+    plan = best_of(parts.solve(open_, goals), f"fills {brokers_text(brokers)}")
+    refuse_broken(open_, plan)
+    note = f"{count_text(len(plan.moves), 'move')}, {bytes_text(plan.bytes_to_copy)} to copy"
+    return FoundPlan.of(plan, note, left=_elsewhere(snapshot, brokers))
+
+
+def barred(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Snapshot:
+    """The snapshot in which new replicas may lie on these brokers alone.
+
+    As if every partition had just left all others: planner and evaluator have one rule for both,
+    and racks still count every broker.
+    """
+    header = snapshot.header
+    others = tuple(b.id for b in header.brokers if b.id not in brokers)
+    recent = tuple(
+        RecentMove(topic=pid.topic, partition=pid.partition, left=others, at_ms=header.taken_at_ms)
+        for pid in snapshot.ids
+    )
+    update = {"recent_moves": recent}
+    return Snapshot(header.model_copy(update=update), snapshot.partitions)

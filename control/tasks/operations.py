@@ -1,0 +1,257 @@
+"""What each operation is: its plans, what is left of it, its marks, and its last words."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from control.tasks.broker_marks import BrokerMark, MarkState
+from control.tasks.broker_task import BrokerTask, Operation, brokers_text
+from control.tasks.demotion import (
+    STATES,
+    led,
+    not_returned,
+    plan_demotion,
+    plan_return,
+    refuse_demotion,
+)
+from control.tasks.filling import filling, plan_filling, too_little
+from control.tasks.removal import drained, plan_removal, refuse_removal, requested
+from control.tasks.replacement import plan_replacement, refuse_replacement, replaced
+from control.tasks.task_parts import FoundPlan, TaskParts
+from model.errors import GuardrailRefused
+from model.goals.goals import Goals
+from model.ids import BrokerId
+from model.snapshot.snapshot import BrokerState, Snapshot
+from model.units import listed
+
+MOST_NAMED: Final = 3
+"""Partitions named in a reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What is left to do of a task, as the cluster shows it."""
+
+    count: int
+    """0 where the task is done."""
+    words: str
+    """`4 partitions still on broker 4 (orders-0, orders-1, ...)`; empty where nothing is left."""
+
+    @classmethod
+    def of(cls, partitions: Sequence[object], words: str) -> "Left":
+        """Partitions that are left; words: what is wrong with them, as a clause."""
+        if not partitions:
+            return cls(count=0, words="")
+        noun = "partition" if len(partitions) == 1 else "partitions"
+        named = listed(sorted(map(str, partitions)), MOST_NAMED)
+        return cls(count=len(partitions), words=f"{len(partitions):,} {noun} {words} ({named})")
+
+
+Observe = Callable[[], Snapshot]
+"""The newest snapshot; takes one where the last is outdated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRules:
+    """How the runner does one operation; files, steps and runs are common to all."""
+
+    refuse: Callable[[BrokerTask, Snapshot, Goals], None]
+    """Raise GuardrailRefused where the request is impossible, before anything is stored."""
+    find: Callable[[BrokerTask, Snapshot, TaskParts], FoundPlan]
+    """Find its next plan. Raises GuardrailRefused where it is impossible, else NoPlan."""
+    left: Callable[[BrokerTask, TaskParts, Observe], Left]
+    """Read what is left to do."""
+    mark: MarkState | None
+    """The state of its brokers from the request on; None removes their marks."""
+    mark_approved: MarkState | None
+    """The same once a plan is approved."""
+    rests: bool = False
+    """Whether a plan without moves ends it: nothing more is worth its cost."""
+    replaces: frozenset[BrokerState] = frozenset()
+    """States of marks that it may replace, besides those of its own task."""
+    verified: Callable[[BrokerTask], str]
+    """What the cluster shows at the end."""
+    done: Callable[[BrokerTask], str]
+    """What that means for the operator."""
+
+
+# ---- what is left
+
+
+def _held(task: BrokerTask, parts: TaskParts, observe: Observe) -> Left:
+    del observe
+    held = [*parts.executor.replicas_on(task.brokers)]
+    return Left.of(held, f"still on {brokers_text(task.brokers)}")
+
+
+def _led(task: BrokerTask, parts: TaskParts, observe: Observe) -> Left:
+    del observe
+    found = led(parts.executor.views_on(task.brokers), task.brokers)
+    return Left.of(found, f"still led by {brokers_text(task.brokers)}, or preferring it as leader")
+
+
+def _not_returned(task: BrokerTask, parts: TaskParts, observe: Observe) -> Left:
+    del observe
+    return Left.of(not_returned(task, parts), "still as the demotion has left them")
+
+
+def _too_little(task: BrokerTask, parts: TaskParts, observe: Observe) -> Left:
+    count = too_little(observe(), parts.goals, task.brokers)
+    words = f"{brokers_text(task.brokers)} still below the tolerance"
+    return Left(count=count, words=words if count else "")
+
+
+# ---- what forbids it
+
+
+def _refuse_removal(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> None:
+    refuse_removal(drained(snapshot, task.brokers), goals, task.brokers)
+
+
+def _refuse_demotion(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> None:
+    demoted = requested(snapshot, task.brokers, STATES[task.operation])
+    refuse_demotion(demoted, goals, task.brokers, {})
+
+
+def _refuse_return(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> None:
+    """Nothing forbids it but other tasks and marks."""
+
+
+def _refuse_filling(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> None:
+    del goals
+    filling(snapshot, task.brokers)
+
+
+def _refuse_replacement(task: BrokerTask, snapshot: Snapshot, goals: Goals) -> None:
+    old, new = replaced(task)
+    refuse_replacement(drained(snapshot, [old]), goals, old, new)
+
+
+# ---- last words
+
+
+def _they(task: BrokerTask, one: str, several: str) -> str:
+    return several if len(task.brokers) > 1 else one
+
+
+def _stopped(task: BrokerTask) -> str:
+    takes = _they(task, "it takes", "they take")
+    named = brokers_text(task.brokers)
+    return f"{named} can be stopped; {takes} no new replicas until plimsoll broker include"
+
+
+def _demoted(task: BrokerTask) -> str:
+    named = brokers_text(task.brokers)
+    return f"no plan makes {named} leader until plimsoll broker undemote"
+
+
+def _maintained(task: BrokerTask) -> str:
+    named = brokers_text(task.brokers)
+    takes = _they(task, "it takes", "they take")
+    return (
+        f"{named} can be stopped for a while; {takes} no new replicas and no leaders until "
+        "plimsoll broker maintenance ... off"
+    )
+
+
+def _leads_nothing(task: BrokerTask) -> str:
+    return f"{brokers_text(task.brokers)} {_they(task, 'leads', 'lead')} nothing"
+
+
+def _may_lead(task: BrokerTask) -> str:
+    return f"{brokers_text(task.brokers)} may lead and take new replicas again"
+
+
+def _removal(task: BrokerTask, snapshot: Snapshot, parts: TaskParts) -> FoundPlan:
+    return plan_removal(snapshot, task.brokers, parts.goals, parts.solve)
+
+
+_DEMOTION: Final = OperationRules(
+    refuse=_refuse_demotion,
+    find=plan_demotion,
+    left=_led,
+    mark=BrokerState.DEMOTED,
+    mark_approved=BrokerState.DEMOTED,
+    verified=_leads_nothing,
+    done=_demoted,
+)
+_RETURN: Final = OperationRules(
+    refuse=_refuse_return,
+    find=plan_return,
+    left=_not_returned,
+    mark=None,
+    mark_approved=None,
+    replaces=frozenset({BrokerState.DEMOTED}),
+    verified=lambda _task: "leaders are as before the demotion",
+    done=_may_lead,
+)
+
+OPERATIONS: Final[Mapping[Operation, OperationRules]] = {
+    Operation.REMOVE: OperationRules(
+        refuse=_refuse_removal,
+        find=_removal,
+        left=_held,
+        mark=BrokerState.EXCLUDED,
+        mark_approved=BrokerState.DRAINING,
+        replaces=frozenset(BrokerState),
+        verified=lambda task: f"no replica on {brokers_text(task.brokers)}",
+        done=_stopped,
+    ),
+    Operation.REPLACE: OperationRules(
+        refuse=_refuse_replacement,
+        find=plan_replacement,
+        left=_held,
+        mark=BrokerState.EXCLUDED,
+        mark_approved=BrokerState.DRAINING,
+        replaces=frozenset(BrokerState),
+        verified=lambda task: f"no replica on {brokers_text(task.brokers)}",
+        done=_stopped,
+    ),
+    Operation.DEMOTE: _DEMOTION,
+    Operation.MAINTENANCE: dataclasses.replace(
+        _DEMOTION,
+        mark=BrokerState.MAINTENANCE,
+        mark_approved=BrokerState.MAINTENANCE,
+        replaces=frozenset({BrokerState.DEMOTED}),
+        done=_maintained,
+    ),
+    Operation.UNDEMOTE: _RETURN,
+    Operation.MAINTENANCE_OFF: dataclasses.replace(
+        _RETURN, replaces=frozenset({BrokerState.MAINTENANCE})
+    ),
+    Operation.ADD: OperationRules(
+        refuse=_refuse_filling,
+        find=plan_filling,
+        left=_too_little,
+        mark=None,
+        mark_approved=None,
+        rests=True,
+        replaces=frozenset({BrokerState.EXCLUDED, BrokerState.DRAINING}),
+        verified=lambda task: f"{brokers_text(task.brokers)} within the tolerance",
+        done=_may_lead,
+    ),
+}
+
+
+def refuse_marked(
+    marks: Sequence[BrokerMark],
+    cluster_id: str,
+    brokers: Sequence[BrokerId],
+    replaced: frozenset[BrokerState],
+) -> None:
+    """Raise GuardrailRefused where a broker has a mark that a request may not replace.
+
+    replaced: the states of marks that it may.
+    """
+    for mark in marks:
+        if mark.cluster_id != cluster_id or mark.broker not in brokers or mark.state in replaced:
+            continue
+        end = {
+            BrokerState.DEMOTED: f"undemote {mark.broker}",
+            BrokerState.MAINTENANCE: f"maintenance {mark.broker} off",
+        }.get(BrokerState(mark.state), f"include {mark.broker}")
+        raise GuardrailRefused(
+            f"broker {mark.broker} is {mark.state} ({mark.reason}, by {mark.by}); end that with "
+            f"plimsoll broker {end} first"
+        )

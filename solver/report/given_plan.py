@@ -1,0 +1,44 @@
+"""A sealed plan for a placement that is given, instead of searched."""
+
+from collections.abc import Mapping
+
+from model.goals.goals import Goals, SolveLimits
+from model.ids import BrokerId
+from model.plan.plan import Move, Plan, PlanStatus
+from model.snapshot.snapshot import Snapshot
+from solver.problem.placement import Placement
+from solver.problem.problem import compile_problem
+from solver.report.build_plan import build_plan
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
+
+
+def given_plan(
+    snapshot: Snapshot,
+    goals: Goals,
+    limits: SolveLimits,
+    places: Mapping[int, tuple[tuple[BrokerId, ...], BrokerId]],
+    reason: str,
+) -> Plan:
+    """Build the plan after which rows have these replicas, in this order, and leaders.
+
+    Whether the rules allow that is not checked, and no bound is proved. `reason`: of each move.
+    Raises KeyError for a broker that the snapshot does not have.
+    """
+    problem = compile_problem(snapshot, goals)
+    replicas, leader = problem.replicas.copy(), problem.leader.copy()
+    position = {broker: b for b, broker in enumerate(problem.brokers)}
+    for row, (held, leads) in places.items():
+        replicas[row] = -1
+        replicas[row, : len(held)] = [position[b] for b in held]
+        leader[row] = position[leads]
+    placement = Placement(replicas=replicas, leader=leader)
+    search = Search(problem=problem, limits=limits, observer=SolveObserver())
+    search.prove(0.0, "no search")
+    plan = build_plan(search, placement, PlanStatus.IMPROVED)
+    order = {snapshot.id(row): held for row, (held, _) in places.items()}
+
+    def placed(move: Move) -> Move:
+        return move.model_copy(update={"replicas_after": order[move.id], "reason": reason})
+
+    return plan.model_copy(update={"moves": tuple(map(placed, plan.moves))}).seal()

@@ -1,0 +1,266 @@
+"""Demotions on a simulated cluster: leaders leave, stay away, and return."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from control.planning.plan_needs import Reason, plan_needs
+from control.tasks.broker_task import BrokerTask, Operation, PhaseChange, TaskPhase
+from control.tasks.demotion import demotions, refuse_part
+from control.tasks.task_runner import TaskRunner
+from control.tasks.task_steps import RAN
+from model.errors import GuardrailRefused
+from model.evaluate import evaluate
+from model.goals.goals import Budgets, Goals
+from model.ids import BrokerId, PartitionId
+from model.plan.plan import VERSION_WITH_DEMOTION
+from model.snapshot.snapshot import BrokerState
+from solver.solve import solve
+from tests.support.control.simulated_tasks import TOPIC, WORK, SimulatedTask, killed_tasks
+
+PLACES = [(4, 1), (1, 4), (2, 3), (4, 2), (3, 4), (4, 3)]
+
+
+def site(folder: Path, **more: object) -> SimulatedTask:
+    chosen = {"operation": Operation.DEMOTE, "places": PLACES, **more}
+    return SimulatedTask(folder=folder, **chosen)  # type: ignore[arg-type]
+
+
+def ended(at: SimulatedTask, operation: Operation = Operation.UNDEMOTE) -> BrokerTask:
+    """Undo a demotion in a new process."""
+    at.operation = operation
+    return at.work()
+
+
+def leaders(at: SimulatedTask) -> dict[int, int]:
+    return {pid.partition: int(p.leader) for pid, p in sorted(at.cluster.partitions.items())}
+
+
+def lists(at: SimulatedTask) -> dict[int, tuple[int, ...]]:
+    found = sorted(at.cluster.partitions.items())
+    return {pid.partition: tuple(map(int, p.replicas)) for pid, p in found}
+
+
+def moved_nothing(at: SimulatedTask, places: Mapping[int, tuple[int, ...]]) -> bool:
+    return {n: {*held} for n, held in lists(at).items()} == {n: {*p} for n, p in places.items()}
+
+
+@pytest.mark.parametrize(
+    ("operation", "state"),
+    [(Operation.DEMOTE, BrokerState.DEMOTED), (Operation.MAINTENANCE, BrokerState.MAINTENANCE)],
+)
+def test_a_demoted_broker_leads_nothing_and_prefers_nothing(
+    tmp_path: Path, operation: Operation, state: BrokerState
+) -> None:
+    at = site(tmp_path, operation=operation)
+    task = at.work()
+    assert task.phase is TaskPhase.DONE, task.note
+    (plan,) = task.plans
+    assert (plan.moves, plan.bytes_to_copy, plan.closed) == (3, 0, RAN)
+    assert 4 not in leaders(at).values()
+    assert 4 not in {held[0] for held in lists(at).values()}
+    assert leaders(at) == {n: held[0] for n, held in lists(at).items()}
+    assert moved_nothing(at, dict(enumerate(PLACES)))
+    assert at.states == {4: state}
+    # Those that broker 4 did not lead keep list and leader.
+    assert {n: lists(at)[n] for n in (1, 2, 4)} == {1: (1, 4), 2: (2, 3), 4: (3, 4)}
+
+
+def test_a_partition_led_elsewhere_gets_another_order_alone(tmp_path: Path) -> None:
+    at = site(tmp_path)
+    at.cluster.partitions[PartitionId(TOPIC, 0)].leader = BrokerId(1)
+    task = at.work()
+    assert task.phase is TaskPhase.DONE, task.note
+    assert lists(at)[0] == (1, 4)
+    kept = at.files.read_plan(task, task.plans[0].plan_hash)
+    (ordered,) = [m for m in kept.moves if m.partition == 0]
+    assert (ordered.leader_before, ordered.leader_after, ordered.gain) == (1, 1, 0.0)
+    assert kept.leader_changes == 2
+
+
+def test_a_demotion_that_only_changes_orders_is_planned(tmp_path: Path) -> None:
+    at = site(tmp_path, places=[(4, 1), (1, 4), (2, 3)])
+    at.cluster.partitions[PartitionId(TOPIC, 0)].leader = BrokerId(1)
+    task = at.work()
+    assert task.phase is TaskPhase.DONE, task.note
+    assert [plan.moves for plan in task.plans] == [1]
+    assert lists(at)[0] == (1, 4)
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+def test_killed_at_any_change_the_demotion_is_continued_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool
+) -> None:
+    for cut in killed_tasks(tmp_path, site, monkeypatch, made=made):
+        (task,) = cut.files.all() or [cut.request()]
+        if task.is_open:
+            task = cut.work(task)
+        assert task.phase is TaskPhase.DONE
+        assert 4 not in leaders(cut).values()
+        assert 4 not in {held[0] for held in lists(cut).values()}
+        assert cut.states == {4: BrokerState.DEMOTED}
+        assert moved_nothing(cut, dict(enumerate(PLACES)))
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+def test_killed_at_any_change_the_way_back_is_continued_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool
+) -> None:
+    def demoted(folder: Path) -> SimulatedTask:
+        at = site(folder)
+        folder.mkdir()
+        at.work()
+        at.operation = Operation.UNDEMOTE
+        return at
+
+    for cut in killed_tasks(tmp_path, demoted, monkeypatch, made=made, exists=True):
+        again = [t for t in cut.files.all() if t.operation is Operation.UNDEMOTE]
+        (task,) = again or [cut.request()]
+        if task.is_open:
+            task = TaskRunner(task, cut.parts()).run()
+        assert task.phase is TaskPhase.DONE
+        assert lists(cut) == dict(enumerate(PLACES))
+        assert leaders(cut) == {n: place[0] for n, place in enumerate(PLACES)}
+        assert cut.states == {}
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [(Operation.DEMOTE, Operation.UNDEMOTE), (Operation.MAINTENANCE, Operation.MAINTENANCE_OFF)],
+)
+def test_the_leaders_it_had_return(tmp_path: Path, begin: Operation, end: Operation) -> None:
+    at = site(tmp_path, operation=begin)
+    at.work()
+    task = ended(at, end)
+    assert task.phase is TaskPhase.DONE, task.note
+    assert lists(at) == dict(enumerate(PLACES))
+    assert leaders(at) == {n: place[0] for n, place in enumerate(PLACES)}
+    assert at.states == {}
+    # A second demotion and its end do not touch the first.
+    at.operation = begin
+    assert at.work().phase is TaskPhase.DONE
+    assert ended(at, end).plans[0].moves == 3
+    assert leaders(at) == {n: place[0] for n, place in enumerate(PLACES)}
+
+
+def test_maintenance_of_a_demoted_broker_ends_both(tmp_path: Path) -> None:
+    at = site(tmp_path)
+    at.work()
+    at.operation = Operation.MAINTENANCE
+    assert at.work().plans == ()
+    assert at.states == {4: BrokerState.MAINTENANCE}
+    assert ended(at, Operation.MAINTENANCE_OFF).phase is TaskPhase.DONE
+    assert leaders(at) == {n: place[0] for n, place in enumerate(PLACES)}
+    assert at.states == {}
+
+
+def test_a_partition_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    at = site(tmp_path)
+    at.work()
+    at.cluster.reassign(PartitionId(TOPIC, 0), [BrokerId(3), BrokerId(1)])
+    at.cluster.advance(60.0)
+    task = ended(at)
+    assert task.phase is TaskPhase.DONE, task.note
+    assert lists(at)[0] == (3, 1)
+    assert leaders(at)[3] == leaders(at)[5] == 4
+
+
+def test_without_its_runs_only_the_mark_is_lifted(tmp_path: Path) -> None:
+    at = site(tmp_path)
+    at.work()
+    for journal in (tmp_path / "journal").glob("*"):
+        if journal.is_file():
+            journal.unlink()
+    task = ended(at)
+    assert (task.phase, task.plans) == (TaskPhase.DONE, ())
+    assert at.states == {}
+    assert 4 not in leaders(at).values()
+
+
+def test_budgets_leave_leaders_to_the_next_plan(tmp_path: Path) -> None:
+    at = site(tmp_path, goals=Goals(budgets=Budgets(leader_changes=2)))
+    task = at.work()
+    assert task.phase is TaskPhase.DONE, task.note
+    assert [plan.moves for plan in task.plans] == [2, 1]
+    assert 4 not in leaders(at).values()
+
+
+# ---- refusals
+
+
+def test_a_partition_without_another_replica_is_named(tmp_path: Path) -> None:
+    at = site(tmp_path, places=[(1, 4), (4,), (4, 2)])
+    with pytest.raises(GuardrailRefused, match="cannot demote broker 4: orders-1 has no other"):
+        at.work()
+    assert at.states == {}
+    assert leaders(at) == {0: 1, 1: 4, 2: 4}
+    assert not at.files.all()[0].is_open
+
+
+def test_all_brokers_cannot_be_demoted(tmp_path: Path) -> None:
+    at = site(tmp_path, remove=(1, 2, 3, 4))
+    with pytest.raises(GuardrailRefused, match="orders-0 has no other replica on a broker that"):
+        at.work()
+    assert at.states == {}
+
+
+def test_a_replica_that_lags_is_no_other_leader(tmp_path: Path) -> None:
+    at = site(tmp_path, places=[(4, 1), (2, 3)])
+    at.cluster.kill(BrokerId(1))
+    with pytest.raises(GuardrailRefused, match=r"cannot demote broker 4: orders-0 has"):
+        at.work()
+    assert leaders(at)[0] == 4
+
+
+def test_part_of_a_demotion_is_not_undone() -> None:
+    def task(name: str, operation: Operation, *brokers: int) -> BrokerTask:
+        return BrokerTask(
+            task_id=name,
+            cluster_id="c",
+            operation=operation,
+            brokers=tuple(map(BrokerId, brokers)),
+            by="ada",
+            phases=(PhaseChange(phase=TaskPhase.DONE, at_ms=1),),
+        )
+
+    both = task("demote-3-4", Operation.DEMOTE, 3, 4)
+    with pytest.raises(GuardrailRefused, match="task demote-3-4 has demoted broker 3, too"):
+        refuse_part([both], [BrokerId(4)], [])
+    refuse_part([both], [BrokerId(3), BrokerId(4)], [])
+    over = task("undemote-3-4", Operation.UNDEMOTE, 3, 4)
+    with pytest.raises(GuardrailRefused, match="broker 4 was not demoted; nothing is to be undone"):
+        refuse_part([both, over], [BrokerId(4)], [BrokerId(3)])
+    refuse_part([both, over], [BrokerId(4)], [BrokerId(4)])
+    assert demotions([both, over, both], [BrokerId(4)]) == [both]
+
+
+# ---- what honours it
+
+
+def test_plans_neither_lead_on_a_demoted_broker_nor_fill_it(tmp_path: Path) -> None:
+    at = site(tmp_path, places=[(1, 2), (1, 2), (1, 2), (1, 3), (1, 4), (1, 4), (1, 4), (2, 4)])
+    at.work()
+    result = solve(at.snapshot(), Goals(), WORK)
+    assert result.best is not None
+    assert result.best.schema_version == VERSION_WITH_DEMOTION
+    assert result.best.moves
+    for move in result.best.moves:
+        assert move.leader_after != 4
+        assert 4 not in move.added
+
+
+def test_a_demoted_broker_that_leads_again_is_relieved(tmp_path: Path) -> None:
+    at = site(tmp_path)
+    at.work()
+    again = at.cluster.partitions[PartitionId(TOPIC, 0)]
+    again.leader = BrokerId(4)
+    state, goals = at.snapshot(), Goals()
+    needs = plan_needs(state, goals, evaluate(state, goals, ()), given_up=())
+    (need,) = [n for n in needs if n.reason is Reason.MISPLACED]
+    assert need.message == "broker 4 is demoted and leads 1 partition"
+    result = solve(state, goals, WORK)
+    assert result.best is not None
+    (move,) = [m for m in result.best.moves if m.partition == 0]
+    assert move.leader_after == 1
+    assert "relieves broker 4, which is demoted" in move.reason
