@@ -6,6 +6,7 @@ PUBLIC = (
     "executor",
     "journal.journal_repair",
     "journal.journal_replay",
+    "journal.lease",
     "journal.left_settings",
     "journal.lock",
     "journal.run_history",

@@ -145,17 +145,25 @@ def read_document(path: Path, kind: str, major: int) -> dict[str, Any]:
     Raises ConfigError: the file is missing, is not a JSON object, is of another kind or of a newer
     major version than `major`.
     """
-    document = _load(path, kind)
+    return parse_document(read_bytes(path, what=f"the {kind} file "), path, kind, major)
+
+
+def parse_document(data: bytes, where: Path | str, kind: str, major: int) -> dict[str, Any]:
+    """Parse the bytes of a file or an object of a bucket as `read_document` does.
+
+    where: what to name in messages. Raises ConfigError as `read_document` does.
+    """
+    document = _parsed(data, where, kind)
     found = document.get("kind")
     if found != kind:
-        raise ConfigError(f"{path} is not a {kind} file (its kind is {found!r})")
+        raise ConfigError(f"{where} is not a {kind} file (its kind is {found!r})")
     version = str(document.get("schema_version"))
     written = major_of(version)
     if written is None:
-        raise ConfigError(f"{path} has the schema version {version!r}, not a number")
+        raise ConfigError(f"{where} has the schema version {version!r}, not a number")
     if written > major:
         raise ConfigError(
-            f"{path} has schema version {version}; this plimsoll reads {kind} files "
+            f"{where} has schema version {version}; this plimsoll reads {kind} files "
             f"up to {major}.x: use a newer plimsoll, or write the file again"
         )
     return document
@@ -167,19 +175,18 @@ def major_of(version: str) -> int | None:
     return int(head) if head.isdecimal() and len(head) <= 9 else None
 
 
-def _load(path: Path, kind: str) -> dict[str, Any]:
-    data = read_bytes(path, what=f"the {kind} file ")
+def _parsed(data: bytes, where: Path | str, kind: str) -> dict[str, Any]:
     try:
         document = parse_json(data)
         check_times(document)
     except ValueError as exc:
-        raise ConfigError(f"{path} is not a {kind} file: {exc}") from exc
+        raise ConfigError(f"{where} is not a {kind} file: {exc}") from exc
     if not isinstance(document, dict):
-        raise ConfigError(f"{path} is not a {kind} file: it does not contain a JSON object")
+        raise ConfigError(f"{where} is not a {kind} file: it does not contain a JSON object")
     return document
 
 
-def validate_document(model: type[T], document: Mapping[str, Any], path: Path) -> T:
+def validate_document(model: type[T], document: Mapping[str, Any], path: Path | str) -> T:
     """Validate a document as a value of `model`; path: the file to name in the message.
 
     Raises ConfigError: it does not fit; the first five faults, each with its place in the document.

@@ -1,4 +1,4 @@
-"""Files in the state folder that several processes change, each with a checksum of its own."""
+"""Files that several processes change, each with a checksum of its own."""
 
 import contextlib
 import fcntl
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from model.errors import ConfigError
-from model.files import digest, read_document
+from model.files import digest, parse_document, read_document
 
 
 def checksum_of(document: dict[str, Any]) -> str:
@@ -22,10 +22,18 @@ def read_sealed(path: Path, kind: str, instead: str) -> dict[str, Any]:
     instead: what to do without the file, in words. Raises ConfigError as `read_document` does,
     and where the file is damaged or was edited.
     """
-    document = read_document(path, kind, major=1)
+    return _sealed(read_document(path, kind, major=1), path, instead)
+
+
+def parse_sealed(data: bytes, where: str, kind: str, instead: str) -> dict[str, Any]:
+    """Parse an object of a bucket as `read_sealed` reads a file; where: its address."""
+    return _sealed(parse_document(data, where, kind, major=1), where, instead)
+
+
+def _sealed(document: dict[str, Any], where: Path | str, instead: str) -> dict[str, Any]:
     if document.get("checksum") != checksum_of(document):
         raise ConfigError(
-            f"{path} is damaged or was edited: its checksum does not fit. Restore it, or move it "
+            f"{where} is damaged or was edited: its checksum does not fit. Restore it, or move it "
             f"away and {instead}"
         )
     return document

@@ -1,4 +1,4 @@
-"""One writer per cluster: a lease on it, kept in the archive's bucket.
+"""One writer per cluster, and one worker per task: a lease on it, kept in the archive's bucket.
 
 The object `<cluster id>/lease.json` names the holder. It is changed by conditional
 writes only, so of several processes that replace one state, a single one succeeds.
@@ -38,7 +38,7 @@ from model.files import VersionedModel, canonical, major_of
 from model.paths import path_part
 from model.units import seconds_text
 
-_SPARE_S: Final = 30.0
+SPARE_S: Final = 30.0
 """Seconds by which the lease outlasts a request: it is renewed after half of that,
 so the bucket may be unreachable for the other half before requests must stop."""
 _RATES: Final = 1.01
@@ -49,6 +49,19 @@ _MAJOR: Final = 1
 _MOST_BYTES: Final = 1 << 16
 """Size limit of the object, which has a few hundred bytes."""
 _log = logging.getLogger("plimsoll.executor")
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseUse:
+    """What a lease is for, in the words of its messages."""
+
+    doing: str
+    """What its holder does."""
+    instead: str
+    """What another process may do instead, as a sentence."""
+
+
+_CLUSTER: Final = LeaseUse("is changing the cluster", "Wait until its run has ended, or stop it.")
 
 
 class LeaseDocument(VersionedModel):
@@ -87,16 +100,27 @@ class _Held:
 
 
 class Lease:
-    """The lease of one cluster at a time. One thread uses it.
+    """The lease of one cluster, or of something else, at a time. One thread uses it.
 
     `call_s`: the longest time in seconds that a request to the cluster may take. No thread renews
     the lease: `need` does before a change, and `keep` whenever the cluster is read.
     """
 
-    def __init__(self, bucket: Bucket, timing: Timing, *, call_s: float, holder: str) -> None:
+    def __init__(
+        self,
+        bucket: Bucket,
+        timing: Timing,
+        *,
+        call_s: float,
+        holder: str,
+        spare_s: float = SPARE_S,
+        use: LeaseUse = _CLUSTER,
+    ) -> None:
         self._bucket = bucket
         self._timing = timing
         self._call_s = call_s
+        self._spare_s = spare_s
+        self._use = use
         self._holder = holder
         self._held: _Held | None = None
         self._lost = ""
@@ -105,23 +129,42 @@ class Lease:
     @property
     def duration_s(self) -> float:
         """Seconds for which it is valid without being renewed."""
-        return self._call_s + _SPARE_S
+        return self._call_s + self._spare_s
 
     @contextmanager
     def held(self, cluster_id: str, stop: threading.Event) -> Iterator[None]:
-        """Hold the lease of a cluster.
+        """Hold the lease of a cluster; as `held_at`."""
+        with self.held_at(f"{path_part(cluster_id)}/lease.json", stop):
+            yield
+
+    @contextmanager
+    def held_at(self, key: str, stop: threading.Event) -> Iterator[None]:
+        """Hold the lease that is the object at `key`.
 
         If its holder seems to have died, waits until that is certain. Raises GuardrailRefused where
         another process holds it, ExecutionStopped where `stop` is set meanwhile, ConfigError where
         the object or the bucket is unusable, and as `Bucket` does.
         """
         self._lost = ""
-        self._held = self._taken(f"{path_part(cluster_id)}/lease.json", stop)
+        self._held = self._taken(key, stop)
         try:
             self._refuse_unconditional_store(self._held)
             yield
         finally:
             self._release()
+
+    def holder_of(self, key: str) -> str:
+        """Who holds the lease at `key`, by that host's clock; empty where nobody does.
+
+        Only for people: clocks of hosts may differ. Raises as `Bucket` does, and ConfigError where
+        the object is unusable.
+        """
+        found = self._bucket.get(key, _MOST_BYTES)
+        if found is None:
+            return ""
+        now = self._read(key, found)
+        held = not now.released and now.expires_at_ms > self._timing.now_ms()
+        return now.holder if held else ""
 
     def need(self) -> None:
         """Ensure that a request sent now ends within the lease.
@@ -155,7 +198,7 @@ class Lease:
         held, now_s = self._held, self._timing.steady_s()
         if held is None or self._lost or now_s - held.tried_at_s < _LOOK_S:
             return
-        if self._left_s(held) >= self._call_s + _SPARE_S / 2:
+        if self._left_s(held) >= self._call_s + self._spare_s / 2:
             return
         try:
             self._renew(held)
@@ -247,8 +290,8 @@ class Lease:
 
     def _refusal(self, key: str, old: LeaseDocument) -> GuardrailRefused:
         return GuardrailRefused(
-            f"{old.holder} is changing the cluster: it holds the lease {self._bucket.where(key)} "
-            "and renews it. Wait until its run has ended, or stop it."
+            f"{old.holder} {self._use.doing}: it holds the lease {self._bucket.where(key)} "
+            f"and renews it. {self._use.instead}"
         )
 
     def _document(self, token: str, epoch: int) -> LeaseDocument:
