@@ -22,6 +22,7 @@ from control.settings.policy_file import PolicyFile
 from control.settings.prometheus_settings import poller_of
 from control.settings.settings import Settings
 from control.tasks.broker_marks import MarkedBrokers
+from control.tasks.task_files import TaskFiles
 from model.errors import ClusterUnreachable, ConfigError, RightsMissing
 from model.snapshot.capacities import Capacities
 from model.units import AUTO
@@ -83,6 +84,23 @@ def journal_dir(settings: Settings) -> Path:
     return settings.state_dir / "journal"
 
 
+def task_files(settings: Settings) -> TaskFiles:
+    """The tasks on brokers in the state folder, and in the archive if it is configured."""
+    if settings.archive is None:
+        return TaskFiles(settings.state_dir)
+    from clients.s3 import S3Settings
+    from control.tasks.task_archive import task_archive_of
+
+    archive = S3Settings(**settings.archive.model_dump())
+    return TaskFiles(settings.state_dir, task_archive_of(archive))
+
+
+def _marked_brokers(settings: Settings) -> MarkedBrokers:
+    files = task_files(settings)
+    refresh = None if files.archive is None else files.mirror_marks
+    return MarkedBrokers(settings.state_dir, refresh)
+
+
 def observer(
     settings: Settings,
     *,
@@ -114,7 +132,7 @@ def observer(
             metric_topics=metric_topics(settings.cruise_control_topic) if reported else (),
             polled=(poller_of(settings.prometheus),) if reported and settings.prometheus else (),
             capacities=capacities or capacities_of(settings.capacities, settings.capacity_file),
-            states=MarkedBrokers(settings.state_dir),
+            states=_marked_brokers(settings),
             history=history_settings(settings.history, settings.forecast),
             apart=not reported,
         ),

@@ -83,7 +83,7 @@ GROUPS: Final = {
         "include": "Allow new replicas on brokers again.",
     },
     "task": {
-        "list": "List the tasks of this state folder.",
+        "list": "List the tasks of this state folder, and of the archive if set.",
         "show": "Show a task: its phases, plans and progress.",
         "resume": "Continue a task that was interrupted or failed.",
         "cancel": "Cancel a task; its run stops, and what has moved stays.",

@@ -80,7 +80,7 @@ def work_on(
     snapshot: taken just now, for the first plan. Raises GuardrailRefused where its plan is not
     confirmed, and as `TaskRunner.run` does.
     """
-    files = TaskFiles(settings.state_dir)
+    files = compose.task_files(settings)
     with contextlib.closing(compose.executor(settings)) as executor:
         parts = parts_of(settings, executor, options)
         try:
@@ -105,7 +105,7 @@ def parts_of(settings: Settings, executor: "Executor", options: "ExecutionOption
         return ""
 
     return TaskParts(
-        files=TaskFiles(settings.state_dir),
+        files=compose.task_files(settings),
         executor=executor,
         journal_dir=compose.journal_dir(settings),
         observe=lambda: snapshot_of(settings, Origin()),

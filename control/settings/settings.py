@@ -169,7 +169,7 @@ class Settings(BaseSettings):
     keys: Keys = {}
     """Keys of the screen, by action id."""
     archive: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
-    """Bucket of archived runs, from which other hosts can resume them."""
+    """Bucket of archived runs and tasks, from which other hosts can resume them."""
 
     @classmethod
     def settings_customise_sources(

@@ -5,6 +5,7 @@ They lie in `broker-marks.json` in the state folder, and everything that plans r
 """
 
 import logging
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -12,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from control.tasks.sealed_files import checksum_of, locked, read_sealed
-from model.errors import ConfigError
+from model.errors import ConfigError, PlimsollError
 from model.files import FileModel, VersionedModel, file_mark, validate_document, write_document
 from model.ids import BrokerId
 from model.snapshot.snapshot import TAKING, Broker, BrokerState
@@ -21,6 +22,8 @@ FILE: Final = "broker-marks.json"
 KIND: Final = "plimsoll.broker-marks"
 MOST: Final = 10_000
 """Marks in one file."""
+REFRESH_S: Final = 30.0
+"""Seconds between two looks at marks that other hosts have set."""
 
 _log = logging.getLogger("plimsoll.control")
 
@@ -134,11 +137,25 @@ def change_marks(
         before = read_marks(state_dir)
         after = change(before)
         if after != before:
-            found = MarksFile(marks=after)
-            document: dict[str, Any] = found.model_dump(mode="json")
-            document["checksum"] = checksum_of(document)
-            write_document(state_dir / FILE, document, private=True)
+            write_document(state_dir / FILE, sealed_marks(after), private=True)
         return after
+
+
+def mirror_marks(
+    state_dir: Path, cluster_id: str, marks: Iterable[BrokerMark]
+) -> tuple[BrokerMark, ...]:
+    """Replace the marks of one cluster; return those of all. Raises as `change_marks`."""
+    own = tuple(marks)
+    return change_marks(
+        state_dir, lambda old: marked((m for m in old if m.cluster_id != cluster_id), own)
+    )
+
+
+def sealed_marks(marks: tuple[BrokerMark, ...]) -> dict[str, Any]:
+    """The document of a file of marks, with its checksum."""
+    document: dict[str, Any] = MarksFile(marks=marks).model_dump(mode="json")
+    document["checksum"] = checksum_of(document)
+    return document
 
 
 class MarkedBrokers:
@@ -147,7 +164,21 @@ class MarkedBrokers:
     A file that becomes unreadable is reported once in the log, and the last marks hold.
     """
 
-    def __init__(self, state_dir: Path) -> None:
+    def __init__(
+        self,
+        state_dir: Path,
+        refresh: Callable[[str], None] | None = None,
+        steady_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """refresh: brings the marks of a cluster from elsewhere into the file.
+
+        It is called every `REFRESH_S` seconds at most. While it fails, the file holds.
+        """
+        self._refresh = refresh
+        self._steady_s = steady_s
+        self._refreshed_s: dict[str, float] = {}
+        """When the marks of each cluster were refreshed last, by `steady_s`."""
+        self._stale = False
         self._state_dir = state_dir
         self._read_at: tuple[int, int, int] | None = None
         """Mark of the file that was read last."""
@@ -158,7 +189,26 @@ class MarkedBrokers:
 
         Raises ConfigError where the file was never readable.
         """
+        self._refresh_when_due(cluster_id)
         return with_states(brokers, states_of(self._newest(), cluster_id))
+
+    def _refresh_when_due(self, cluster_id: str) -> None:
+        last_s = self._refreshed_s.get(cluster_id)
+        due = last_s is None or self._steady_s() - last_s >= REFRESH_S
+        if self._refresh is None or not due:
+            return
+        try:
+            self._refresh(cluster_id)
+        except PlimsollError as exc:
+            # As for a file: marks that cannot be trusted must not be taken for none.
+            if last_s is None and isinstance(exc, ConfigError):
+                raise
+            if not self._stale:
+                _log.warning("%s; the marks in %s hold", exc, self._state_dir / FILE)
+            self._stale = True
+        else:
+            self._stale = False
+        self._refreshed_s[cluster_id] = self._steady_s()
 
     def _newest(self) -> tuple[BrokerMark, ...]:
         at = file_mark(self._state_dir / FILE)

@@ -12,6 +12,7 @@ from model.ids import BrokerId
 
 KIND: Final = "plimsoll.task"
 SCHEMA_VERSION: Final = "1.1"
+TASK_ID: Final = r"^[a-z0-9][A-Za-z0-9-]{0,99}$"
 MOST_BROKERS: Final = 1_000
 """Brokers of one task."""
 MOST_NOTE: Final = 500
@@ -104,7 +105,7 @@ class BrokerTask(VersionedModel):
 
     kind: Literal["plimsoll.task"] = KIND
     schema_version: str = SCHEMA_VERSION
-    task_id: Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9-]{0,99}$")]
+    task_id: Annotated[str, Field(pattern=TASK_ID)]
     cluster_id: str
     operation: Operation
     brokers: Annotated[tuple[BrokerId, ...], Field(min_length=1, max_length=MOST_BROKERS)]
@@ -158,6 +159,12 @@ class BrokerTask(VersionedModel):
     def named(self) -> tuple[BrokerId, ...]:
         """Every broker that it is about."""
         return self.brokers if self.onto is None else (*self.brokers, self.onto)
+
+    def continues(self, other: "BrokerTask") -> bool:
+        """Whether its phases are those of `other` and later ones."""
+        before = len(other.phases)
+        same = self.task_id == other.task_id and self.cluster_id == other.cluster_id
+        return same and len(self.phases) > before and self.phases[:before] == other.phases
 
     def words(self) -> str:
         """What it does: `remove broker 4`, `replace broker 4 by 5`."""

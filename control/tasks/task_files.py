@@ -3,30 +3,49 @@
 Each is replaced in one step and has a checksum. `<task id>.lock` is held by the process that
 works on the task; a short lock orders changes of its file, so that a task may be cancelled
 while it is worked on.
+
+With an archive, the bucket is written first, and the files are a mirror of it: a task is read from
+there before it is changed, and written there only if it is still the same.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from control.tasks import broker_marks
+from control.tasks.broker_marks import BrokerMark, mirror_marks, read_marks
 from control.tasks.broker_task import KIND, BrokerTask, Operation, PhaseChange, TaskPhase
 from control.tasks.sealed_files import locked, read_sealed
-from model.errors import ConfigError, GuardrailRefused
-from model.files import validate_document, write_document
+from control.tasks.task_hold import FREE, TaskHold
+from model.errors import ArchiveUnreachable, ConfigError, GuardrailRefused, RightsMissing
+from model.files import replace_file, validate_document, write_document
 from model.ids import BrokerId
+from model.paths import path_part
 from model.plan.plan import Plan, read_plan
+
+if TYPE_CHECKING:
+    from control.tasks.task_archive import TaskArchive, TaskEntry
 
 FOLDER: Final = "tasks"
 _NAMED: Final = 4
 """Brokers in the id of a task."""
 
+_TRIES: Final = 20
+"""Attempts at a change that other processes' changes overtake."""
+
 _ELSEWHERE: Final = (
     "a task lies in the state folder that it was requested in, with its plans and approvals, "
     "so set state_dir to that folder, or request the task again"
 )
+_NOT_ARCHIVED: Final = "a task requested without the archive lies in its state folder alone"
+
+Marks = tuple[BrokerMark, ...]
+
+_log = logging.getLogger("plimsoll.control")
 
 
 class TaskCancelled(GuardrailRefused):
@@ -34,10 +53,23 @@ class TaskCancelled(GuardrailRefused):
 
 
 @dataclass(frozen=True, slots=True)
+class _Newest:
+    """The newest state of a task."""
+
+    task: BrokerTask
+    etag: str
+    """Of the same state in the archive; empty without one, and where it is not archived."""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskFiles:
-    """The tasks of a state folder."""
+    """The tasks of a state folder, and of the archive where there is one.
+
+    What changes a task raises as `Bucket` does, before anything is changed.
+    """
 
     state_dir: Path
+    archive: "TaskArchive | None" = None
 
     @property
     def folder(self) -> Path:
@@ -57,7 +89,11 @@ class TaskFiles:
         return sorted(self.folder.glob("*.json"))
 
     def all(self) -> list[BrokerTask]:
-        """Read all tasks, of any cluster, oldest first. Raises as `read`."""
+        """Read all tasks, of any cluster, oldest first. Raises as `read`.
+
+        While the archive is away, those that this host knows, with a warning.
+        """
+        self._mirror_all()
         found = [self.read(path.stem) for path in self.paths()]
         return sorted(found, key=lambda task: (task.requested_at_ms, task.task_id))
 
@@ -66,7 +102,7 @@ class TaskFiles:
         return [task for task in self.all() if task.cluster_id == cluster_id]
 
     def read(self, task_id: str) -> BrokerTask:
-        """Read one task.
+        """Read one task as this host knows it.
 
         Raises ConfigError: there is none, or its file is damaged, edited, or of a newer plimsoll.
         """
@@ -82,8 +118,9 @@ class TaskFiles:
     def named(self, prefix: str) -> BrokerTask:
         """Read the task whose id is, or begins with, `prefix`.
 
-        Raises ConfigError: no task does, or several do.
+        Raises ConfigError: no task does, or several do. While the archive is away, as `all`.
         """
+        self._mirror_all()
         ids = [path.stem for path in self.paths()]
         found = [i for i in ids if i == prefix] or [i for i in ids if i.startswith(prefix)]
         if len(found) == 1:
@@ -93,8 +130,10 @@ class TaskFiles:
                 f"{len(found)} tasks begin with {prefix!r}: {', '.join(found[:_NAMED])}; type "
                 "more characters"
             )
-        known = f"known: {', '.join(ids[-_NAMED:])}" if ids else f"it holds none; {_ELSEWHERE}"
-        raise ConfigError(f"{self.folder} has no task {prefix!r}; {known}")
+        hint = _ELSEWHERE if self.archive is None else _NOT_ARCHIVED
+        also = "" if self.archive is None else f" with the archive {self.archive.where}"
+        known = f"known: {', '.join(ids[-_NAMED:])}" if ids else f"it holds none; {hint}"
+        raise ConfigError(f"{self.folder}{also} has no task {prefix!r}; {known}")
 
     def add(
         self,
@@ -109,43 +148,160 @@ class TaskFiles:
 
         Raises ConfigError where it cannot be written.
         """
+        archive = self.archive
+        taken = {entry.task_id for entry in archive.entries()} if archive is not None else set()
         with self._changing():
-            task = BrokerTask(
-                task_id=self._new_id(operation, brokers, ms),
-                cluster_id=cluster_id,
-                operation=operation,
-                brokers=brokers,
-                onto=onto,
-                by=by,
-                phases=(PhaseChange(phase=TaskPhase.REQUESTED, at_ms=ms, note=f"by {by}"),),
-            ).sealed()
-            self._write(task)
-            return task
+            while True:
+                task = BrokerTask(
+                    task_id=self._new_id(operation, brokers, ms, taken),
+                    cluster_id=cluster_id,
+                    operation=operation,
+                    brokers=brokers,
+                    onto=onto,
+                    by=by,
+                    phases=(PhaseChange(phase=TaskPhase.REQUESTED, at_ms=ms, note=f"by {by}"),),
+                ).sealed()
+                if archive is None or archive.put_task(task, ""):
+                    self._write(task)
+                    return task
+                taken.add(task.task_id)
 
-    def change(self, task_id: str, change: Callable[[BrokerTask], BrokerTask]) -> BrokerTask:
-        """Change a task in one step; write only where it differs.
+    def newest(self, task_id: str) -> BrokerTask:
+        """Read a task that this host knows, from the archive where there is one.
 
-        Raises TaskCancelled where someone cancelled it, and ConfigError as `read` does or
-        where it cannot be written.
+        A task that was not archived is. Raises as `change`, but for TaskCancelled.
         """
         with self._changing():
-            before = self.read(task_id)
-            if before.phase is TaskPhase.CANCELLED:
-                raise TaskCancelled(f"task {task_id} was cancelled: {before.note}")
-            after = change(before).sealed()
-            if after != before:
-                self._write(after)
-            return after
+            return self._newest(task_id).task
+
+    def known(self, cluster_id: str, task_id: str) -> BrokerTask | None:
+        """The newest state of a task, whether or not this host knows it; None where none does."""
+        with self._changing():
+            if self.archive is not None:
+                self._mirror(self.archive, path_part(cluster_id), task_id)
+            if not self.path(task_id).exists():
+                return None
+            found = self.read(task_id)
+            return found if found.cluster_id == cluster_id else None
+
+    def change(
+        self,
+        task_id: str,
+        change: Callable[[BrokerTask], BrokerTask],
+        hold: TaskHold = FREE,
+        *,
+        patient: bool = False,
+    ) -> BrokerTask:
+        """Change a task in one step; write only where it differs.
+
+        hold: the worker's. patient: wait a while for an archive that is away. Raises TaskCancelled
+        where someone cancelled it, WriterBarred where another worker has taken it over, and
+        ConfigError as `read` does or where it cannot be written.
+        """
+
+        def once() -> BrokerTask:
+            return self._change(task_id, change, hold)
+
+        return hold.patiently(once) if patient else once()
+
+    def _change(
+        self, task_id: str, change: Callable[[BrokerTask], BrokerTask], hold: TaskHold
+    ) -> BrokerTask:
+        for _ in range(_TRIES):
+            hold.need()
+            with self._changing():
+                before = self._newest(task_id)
+                if before.task.phase is TaskPhase.CANCELLED:
+                    raise TaskCancelled(f"task {task_id} was cancelled: {before.task.note}")
+                after = change(before.task).sealed()
+                if after == before.task:
+                    return after
+                if self.archive is None or self.archive.put_task(after, before.etag):
+                    self._write(after)
+                    return after
+        raise ArchiveUnreachable(f"Other processes keep changing task {task_id}; try again.")
+
+    # ---- marks
+
+    def marks(self, cluster_id: str) -> Marks:
+        """The marks of a cluster; while the archive is away, those that this host knows.
+
+        Raises ConfigError where they cannot be trusted.
+        """
+        try:
+            self.mirror_marks(cluster_id)
+        except ArchiveUnreachable as exc:
+            _log.warning("%s; the marks in %s hold", exc, self.state_dir)
+        return _own(read_marks(self.state_dir), cluster_id)
+
+    def mirror_marks(self, cluster_id: str) -> None:
+        """Bring the marks of a cluster from the archive into the file; raises as `Bucket`."""
+        if self.archive is None:
+            return
+        found, _ = self.archive.marks(cluster_id)
+        if found is not None:
+            mirror_marks(self.state_dir, cluster_id, found)
+
+    def change_marks(
+        self,
+        cluster_id: str,
+        change: Callable[[Marks], Marks],
+        hold: TaskHold = FREE,
+        *,
+        patient: bool = False,
+    ) -> Marks:
+        """Change the marks of a cluster in one step; return them.
+
+        hold, patient: as for `change`. `change` may be called again when others are faster, and
+        what it raises ends the call, with nothing changed.
+        """
+
+        def once() -> Marks:
+            return self._change_marks(cluster_id, change, hold)
+
+        return hold.patiently(once) if patient else once()
+
+    def _change_marks(
+        self, cluster_id: str, change: Callable[[Marks], Marks], hold: TaskHold
+    ) -> Marks:
+        archive = self.archive
+        if archive is None:
+            hold.need()
+            changed = broker_marks.change_marks(self.state_dir, change)
+            return _own(changed, cluster_id)
+        for _ in range(_TRIES):
+            hold.need()
+            there, etag = archive.marks(cluster_id)
+            # An archive that was configured later begins with what this host has.
+            before = _own(read_marks(self.state_dir), cluster_id) if there is None else there
+            after = change(before)
+            if after == (there or ()) or archive.put_marks(cluster_id, after, etag):
+                mirror_marks(self.state_dir, cluster_id, after)
+                return after
+        raise ArchiveUnreachable("Other processes keep changing the marks of brokers; try again.")
+
+    # ---- cancelling and plans
 
     def is_cancelled(self, task_id: str) -> bool:
-        """Whether a task was cancelled; an unreadable file was not."""
+        """Whether this host knows that a task was cancelled; an unreadable file was not."""
         with contextlib.suppress(ConfigError):
             return self.read(task_id).phase is TaskPhase.CANCELLED
         return False
 
-    def keep_plan(self, task_id: str, plan: Plan) -> None:
-        """Write a plan beside its task. Raises ConfigError where it cannot be written."""
-        path = self.plan_path(task_id, plan.hash)
+    def keep_plan(self, task: BrokerTask, plan: Plan, hold: TaskHold = FREE) -> None:
+        """Write a plan beside its task. Raises ConfigError where it cannot be written.
+
+        hold: the worker's; waits a while for an archive that is away.
+        """
+        archive = self.archive
+        if archive is not None:
+
+            def put() -> None:
+                hold.need()
+                archive.put_plan(task, plan)
+
+            hold.patiently(put)
+        path = self.plan_path(task.task_id, plan.hash)
         write_document(path, plan.model_dump(mode="json"), private=True)
 
     def read_plan(self, task: BrokerTask, plan_hash: str) -> Plan:
@@ -154,7 +310,12 @@ class TaskFiles:
         Raises ConfigError: it is missing, damaged, or not the one that the task names.
         """
         path = self.plan_path(task.task_id, plan_hash)
-        plan = read_plan(path)
+        try:
+            plan = read_plan(path)
+        except ConfigError:
+            if self.archive is None:
+                raise
+            plan = _downloaded(self.archive.plan(task, plan_hash), path)
         if plan.hash != plan_hash or plan.cluster_id != task.cluster_id:
             raise ConfigError(
                 f"{path} is not the plan of task {task.task_id}; cancel the task and request it "
@@ -163,11 +324,20 @@ class TaskFiles:
         return plan
 
     @contextlib.contextmanager
-    def working_on(self, task_id: str) -> Iterator[None]:
-        """Keep other processes of this machine from working on a task.
+    def working_on(self, task_id: str) -> Iterator[TaskHold]:
+        """Keep other processes from working on a task; gives what its changes need.
 
-        Raises GuardrailRefused where one does.
+        Without an archive, those of this machine. Raises GuardrailRefused where one does.
         """
+        with contextlib.ExitStack() as held:
+            held.enter_context(self._alone_here(task_id))
+            if self.archive is None:
+                yield FREE
+            else:
+                yield held.enter_context(self.archive.working_on(self.read(task_id)))
+
+    @contextlib.contextmanager
+    def _alone_here(self, task_id: str) -> Iterator[None]:
         try:
             held = contextlib.ExitStack()
             held.enter_context(locked(self.folder / f".{task_id}.lock", wait=False))
@@ -180,12 +350,94 @@ class TaskFiles:
             yield
 
     def is_worked_on(self, task_id: str) -> bool:
-        """Whether a process of this machine works on a task."""
+        """Whether a process works on a task: of this machine, or as the archive has it."""
         try:
-            with self.working_on(task_id):
-                return False
+            with self._alone_here(task_id):
+                pass
         except GuardrailRefused:
             return True
+        if self.archive is None:
+            return False
+        with contextlib.suppress(ArchiveUnreachable):
+            return bool(self.archive.worker_of(self.read(task_id)))
+        return False
+
+    # ---- the archive
+
+    def _newest(self, task_id: str) -> _Newest:
+        """The newest state of a task, which the archive then has, too."""
+        archive, here = self.archive, self.read(task_id)
+        if archive is None:
+            return _Newest(here, "")
+        for _ in range(_TRIES):
+            there, etag = archive.task(path_part(here.cluster_id), task_id)
+            if there is not None and not here.continues(there):
+                if here != there:
+                    self._write(there)
+                return _Newest(there, etag)
+            self._archive_plans(archive, here)
+            archive.put_task(here, etag)
+        raise ArchiveUnreachable(f"Other processes keep changing task {task_id}; try again.")
+
+    def _archive_plans(self, archive: "TaskArchive", task: BrokerTask) -> None:
+        """Archive the plan that a task made without the archive works on."""
+        if task.plan is not None and self.plan_path(task.task_id, task.plan.plan_hash).exists():
+            archive.put_plan(task, self.read_plan(task, task.plan.plan_hash))
+
+    def _mirror_all(self) -> None:
+        """Bring the tasks of the archive here, and open ones that it lacks there."""
+        archive = self.archive
+        if archive is None:
+            return
+        try:
+            entries = archive.entries()
+            for entry in entries:
+                if not self._is_over_here(entry):
+                    with self._changing():
+                        self._mirror(archive, entry.folder, entry.task_id)
+            self._archive_missing({entry.task_id for entry in entries})
+        except ArchiveUnreachable as exc:
+            _log.warning("%s; the tasks are as %s has them", exc, self.folder)
+
+    def _mirror(self, archive: "TaskArchive", folder: str, task_id: str) -> None:
+        """Bring the newer state of a task to where the older one is."""
+        here = self._readable(task_id)
+        if here is not None and path_part(here.cluster_id) != folder:
+            _log.warning(
+                "%s has a task %s of another cluster, so that of the archive is left out; set "
+                "state_dir to a folder of its own",
+                self.folder,
+                task_id,
+            )
+            return
+        there, _ = archive.task(folder, task_id)
+        if there is None or here == there:
+            return
+        if here is None or not here.continues(there):
+            self._write(there)
+            return
+        with _warned(here):
+            self._newest(task_id)
+
+    def _archive_missing(self, archived: set[str]) -> None:
+        for path in self.paths():
+            task = self._readable(path.stem) if path.stem not in archived else None
+            if task is not None and task.is_open:
+                with self._changing(), _warned(task):
+                    self._newest(task.task_id)
+
+    def _is_over_here(self, entry: "TaskEntry") -> bool:
+        """Whether a task is over, and archived as it is here, so that nothing changes it."""
+        task = self._readable(entry.task_id)
+        if task is None or task.is_open:
+            return False
+        return self.path(entry.task_id).stat().st_size == entry.size
+
+    def _readable(self, task_id: str) -> BrokerTask | None:
+        """A task as this host has it; None where it has none, or none that can be trusted."""
+        with contextlib.suppress(ConfigError):
+            return self.read(task_id)
+        return None
 
     def _changing(self) -> contextlib.AbstractContextManager[None]:
         return locked(self.folder / ".lock")
@@ -193,14 +445,41 @@ class TaskFiles:
     def _write(self, task: BrokerTask) -> None:
         write_document(self.path(task.task_id), task.model_dump(mode="json"), private=True)
 
-    def _new_id(self, operation: Operation, brokers: tuple[BrokerId, ...], ms: int) -> str:
+    def _new_id(
+        self, operation: Operation, brokers: tuple[BrokerId, ...], ms: int, taken: Collection[str]
+    ) -> str:
         """`remove-4-20261127T051500`; a number follows where that is taken."""
         named = "-".join(map(str, brokers[:_NAMED]))
         more = f"-and-{len(brokers) - _NAMED}" if len(brokers) > _NAMED else ""
         stamp = datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y%m%dT%H%M%S")
         first = f"{operation}-{named}{more}-{stamp}"
         found, number = first, 1
-        while self.path(found).exists():
+        while found in taken or self.path(found).exists():
             number += 1
             found = f"{first}-{number}"
         return found
+
+
+def _own(marks: Marks, cluster_id: str) -> Marks:
+    return tuple(mark for mark in marks if mark.cluster_id == cluster_id)
+
+
+def _downloaded(body: bytes, path: Path) -> Plan:
+    """Write a plan from the archive to its file, and read it.
+
+    Raises ConfigError where it cannot be written, or is not a plan.
+    """
+    try:
+        replace_file(path, body)
+    except OSError as exc:
+        raise ConfigError(f"cannot write {path}: {exc.strerror}") from exc
+    return read_plan(path)
+
+
+@contextlib.contextmanager
+def _warned(task: BrokerTask) -> Iterator[None]:
+    """Warn where the archive cannot be written, so that tasks can be listed all the same."""
+    try:
+        yield
+    except RightsMissing as exc:
+        _log.warning("task %s is not archived: %s", task.task_id, exc)

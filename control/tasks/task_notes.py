@@ -1,20 +1,17 @@
 """Sentences about open tasks, for commands that are not about tasks."""
 
-from pathlib import Path
-
 from control.tasks.task_files import TaskFiles
-from model.errors import ConfigError
+from model.errors import PlimsollError
 
 
-def open_task_notes(state_dir: Path, cluster_id: str | None = None) -> list[str]:
-    """Name each open task of a state folder, of one cluster or of all.
+def open_task_notes(files: TaskFiles, cluster_id: str | None = None) -> list[str]:
+    """Name each open task, of one cluster or of all.
 
-    A file that cannot be read is named instead, since the command is not about tasks.
+    What keeps the tasks from being read is named instead, since the command is not about tasks.
     """
-    files = TaskFiles(state_dir)
     try:
         tasks = files.all()
-    except ConfigError as exc:
+    except PlimsollError as exc:
         return [str(exc)]
     return [
         f"Task {task.task_id} is open: {task.words()}, {task.phase}. It and run --auto may move "

@@ -11,10 +11,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from control.tasks.broker_marks import BrokerMark, change_marks, marked, unmarked
+from control.tasks.broker_marks import BrokerMark, marked, unmarked
 from control.tasks.broker_task import BrokerTask, TaskPhase, TaskProgress
 from control.tasks.operations import OPERATIONS
-from control.tasks.task_files import TaskCancelled, TaskFiles
+from control.tasks.removal import refuse_conflicts
+from control.tasks.task_files import Marks, TaskCancelled, TaskFiles
+from control.tasks.task_hold import FREE
 from control.tasks.task_parts import TaskParts
 from control.tasks.task_steps import OUTDATED, RAN, SUPERSEDED, RunSeen, Seen, Step, next_step
 from executor.run.operator_control import Steering
@@ -43,6 +45,7 @@ class TaskRunner:
         self._snapshot = snapshot
         self._seen = Seen()
         self._steering = Steering()
+        self._hold = FREE
         self._reason = ""
         """Why the last run did not make all of its moves."""
         self._looked_ms = self._wrote_ms = 0
@@ -55,7 +58,9 @@ class TaskRunner:
         whatever the cluster's calls raise, after the task has noted it.
         """
         files, task_id = self._parts.files, self.task.task_id
-        with files.working_on(task_id):
+        with files.working_on(task_id) as self._hold:
+            # Another process may have continued or cancelled it since it was read.
+            self.task = files.newest(task_id)
             self._refuse_foreign()
             try:
                 self._mark()
@@ -109,7 +114,7 @@ class TaskRunner:
         if not found.plan.moves:
             # Its replicas are those of topics that were created or deleted just now.
             raise ExecutionStopped(self._remaining())
-        parts.files.keep_plan(task.task_id, found.plan)
+        parts.files.keep_plan(task, found.plan, self._hold)
         now_ms = parts.now_ms()
         self._change(lambda t: t.planned(found.entry, now_ms, found.note))
         parts.say(f"planned: {found.note}")
@@ -243,17 +248,23 @@ class TaskRunner:
 
     # ---- what is kept
 
-    def _change(self, change: Callable[[BrokerTask], BrokerTask]) -> None:
-        self.task = self._parts.files.change(self.task.task_id, change)
+    def _change(self, change: Callable[[BrokerTask], BrokerTask], *, patient: bool = True) -> None:
+        """Change the task, unless another worker has it; patient: wait for the archive."""
+        files = self._parts.files
+        self.task = files.change(self.task.task_id, change, self._hold, patient=patient)
 
     def _mark(self, *, over: bool = False) -> None:
-        """Mark the brokers as the operation says, from its request and from the approval on."""
-        task, state_dir = self.task, self._parts.files.state_dir
+        """Mark the brokers as the operation says, from its request and from the approval on.
+
+        Of tasks that were requested at the same time on several hosts, one succeeds: raises
+        GuardrailRefused where another open task has marked one of the brokers.
+        """
+        task = self.task
         if not task.is_open:
             return
         state = self._rules.mark_approved if task.approved or over else self._rules.mark
         if state is None:
-            change_marks(state_dir, lambda marks: unmarked(marks, task.cluster_id, task.brokers))
+            self._change_marks(lambda marks: unmarked(marks, task.cluster_id, task.brokers))
             return
         new = [
             BrokerMark(
@@ -267,7 +278,27 @@ class TaskRunner:
             )
             for broker in task.brokers
         ]
-        change_marks(state_dir, lambda marks: marked(marks, new))
+        self._change_marks(lambda marks: marked(marks, new))
+
+    def _change_marks(self, change: Callable[[Marks], Marks]) -> None:
+        self._parts.files.change_marks(
+            self.task.cluster_id,
+            lambda marks: change(self._unclaimed(marks)),
+            self._hold,
+            patient=True,
+        )
+
+    def _unclaimed(self, marks: Marks) -> Marks:
+        """These marks; raises GuardrailRefused where another open task has marked our brokers."""
+        task, files = self.task, self._parts.files
+        others = {
+            mark.task_id
+            for mark in marks
+            if mark.cluster_id == task.cluster_id and mark.broker in task.named
+        } - {"", task.task_id}
+        found = [files.known(task.cluster_id, other) for other in sorted(others)]
+        refuse_conflicts([t for t in found if t is not None], task.named)
+        return marks
 
     def _unmark(self) -> None:
         unmark(self._parts.files, self.task)
@@ -276,7 +307,7 @@ class TaskRunner:
         """Note why the task failed; one that moved nothing leaves no mark."""
         now_ms = self._parts.now_ms()
         try:
-            self._change(lambda t: t.entered(TaskPhase.FAILED, now_ms, reason))
+            self._change(lambda t: t.entered(TaskPhase.FAILED, now_ms, reason), patient=False)
             if not self.task.is_open:
                 self._unmark()
         except PlimsollError as exc:
@@ -290,7 +321,8 @@ class TaskRunner:
         if now_ms - self._looked_ms >= CANCEL_EVERY_MS:
             self._looked_ms = now_ms
             stopping = self._steering.stopping.is_set()
-            if not stopping and parts.files.is_cancelled(self.task.task_id):
+            cancelled = self._hold.is_lost or parts.files.is_cancelled(self.task.task_id)
+            if not stopping and cancelled:
                 self._steering.stop()
         if now_ms - self._wrote_ms >= PROGRESS_EVERY_MS:
             self._wrote_ms = now_ms
@@ -299,7 +331,7 @@ class TaskRunner:
     def _keep_progress(self, progress: RunProgress, now_ms: int) -> None:
         found = progress_of(progress, self.task, now_ms)
         try:
-            self._change(lambda t: t.model_copy(update={"progress": found}))
+            self._change(lambda t: t.model_copy(update={"progress": found}), patient=False)
         except PlimsollError as exc:
             # The run itself must not end for that; its journal has the same.
             _log.debug("the progress of the task is not kept: %s", exc)
@@ -329,18 +361,23 @@ def progress_of(progress: RunProgress, task: BrokerTask, now_ms: int) -> TaskPro
 
 def unmark(files: TaskFiles, task: BrokerTask) -> None:
     """Remove the marks that belong to a task."""
-    change_marks(
-        files.state_dir, lambda marks: unmarked(marks, task.cluster_id, task.brokers, task.task_id)
+    files.change_marks(
+        task.cluster_id, lambda marks: unmarked(marks, task.cluster_id, task.brokers, task.task_id)
     )
 
 
 def cancel(files: TaskFiles, task: BrokerTask, by: str, now_ms: int, why: str = "") -> BrokerTask:
     """Cancel an open task: its brokers take new replicas again; a run of it stops.
 
-    What has moved stays. Raises ConfigError where the task is over.
+    What has moved stays. Raises ConfigError where the task is over, and as `TaskFiles.change`.
     """
-    if not task.is_open:
-        raise ConfigError(f"task {task.task_id} is {task.phase}; nothing is left to cancel")
-    unmark(files, task)
     note = f"by {by}{f': {why}' if why else ''}"
-    return files.change(task.task_id, lambda t: t.entered(TaskPhase.CANCELLED, now_ms, note))
+
+    def cancelled(task: BrokerTask) -> BrokerTask:
+        if not task.is_open:
+            raise ConfigError(f"task {task.task_id} is {task.phase}; nothing is left to cancel")
+        return task.entered(TaskPhase.CANCELLED, now_ms, note)
+
+    cancelled(files.newest(task.task_id))
+    unmark(files, task)
+    return files.change(task.task_id, cancelled)

@@ -131,6 +131,11 @@ class Lease:
         """Seconds for which it is valid without being renewed."""
         return self._call_s + self._spare_s
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether another process has taken it, or someone has removed it."""
+        return bool(self._lost)
+
     @contextmanager
     def held(self, cluster_id: str, stop: threading.Event) -> Iterator[None]:
         """Hold the lease of a cluster; as `held_at`."""

@@ -128,18 +128,18 @@ def _work(
     onto: int | None = None,
 ) -> int:
     """Request a task or continue it, and work on it to its end; the exit code."""
+    from control import compose
     from control.cli.input_source import snapshot_of
     from control.cli.invocation import Origin
     from control.cli.plan_execution import refuse_read_only
     from control.cli.task_work import print_line, refuse_unasked, work_on
     from control.tasks.broker_task import Operation
     from control.tasks.removal import brokers_of
-    from control.tasks.task_files import TaskFiles
 
     refuse_read_only(
         execution.allow_changes or execution.dry_run, f"{what}, or --dry-run to see the plan"
     )
-    files = TaskFiles(settings.state_dir)
+    files = compose.task_files(settings)
     files.all()
     if not execution.dry_run:
         refuse_unasked(execution)
@@ -167,7 +167,7 @@ def _requested(
     """The open task of this request, or one that is not kept yet; whether it is not new."""
     from control.cli.console import operator
     from control.cli.task_work import now_ms
-    from control.tasks.broker_marks import read_marks, states_of
+    from control.tasks.broker_marks import states_of
     from control.tasks.broker_task import BrokerTask, PhaseChange, TaskPhase
     from control.tasks.demotion import ENDS, refuse_part
     from control.tasks.operations import OPERATIONS, refuse_marked
@@ -191,7 +191,7 @@ def _requested(
         phases=(PhaseChange(phase=TaskPhase.REQUESTED, at_ms=ms, note=f"by {by}"),),
     )
     refuse_conflicts(tasks, task.named)
-    marks = read_marks(settings.state_dir)
+    marks = files.marks(cluster_id)
     refuse_marked(marks, cluster_id, brokers, OPERATIONS[operation].replaces)
     if operation in ENDS:
         states = states_of(marks, cluster_id)
@@ -280,13 +280,13 @@ def exclude(
     settings: "Settings",
     output: Output = Form.TABLE,
 ) -> int:
-    """Mark brokers as excluded in the state folder; nothing changes on the cluster."""
+    """Mark brokers as excluded in plimsoll's own files; nothing changes on the cluster."""
+    from control import compose
     from control.cli.console import operator
     from control.cli.task_work import now_ms
-    from control.tasks.broker_marks import BrokerMark, change_marks, marked, read_marks
+    from control.tasks.broker_marks import BrokerMark, marked
     from control.tasks.operations import refuse_marked
     from control.tasks.removal import brokers_of, refuse_conflicts
-    from control.tasks.task_files import TaskFiles
     from model.errors import ConfigError
     from model.snapshot.snapshot import BrokerState
 
@@ -294,9 +294,10 @@ def exclude(
         raise ConfigError(f"--reason takes at most {MOST_REASON} printable characters")
     cluster_id, members = _members(settings)
     brokers = brokers_of(members, ids or (), rack or ())
-    refuse_conflicts(TaskFiles(settings.state_dir).of(cluster_id), brokers)
+    files = compose.task_files(settings)
+    refuse_conflicts(files.of(cluster_id), brokers)
     kept = frozenset({BrokerState.EXCLUDED, BrokerState.DRAINING})
-    refuse_marked(read_marks(settings.state_dir), cluster_id, brokers, kept)
+    refuse_marked(files.marks(cluster_id), cluster_id, brokers, kept)
     at_ms, by = now_ms(), operator()
     new = [
         BrokerMark(
@@ -309,7 +310,7 @@ def exclude(
         )
         for broker in brokers
     ]
-    found = change_marks(settings.state_dir, lambda marks: marked(marks, new))
+    found = files.change_marks(cluster_id, lambda marks: marked(marks, new))
     return _print_marks(cluster_id, found, output)
 
 
@@ -317,23 +318,25 @@ def include(
     ids: Ids = None, *, rack: Racks = None, settings: "Settings", output: Output = Form.TABLE
 ) -> int:
     """Remove the marks of brokers, also those that finished removals have left."""
-    from control.tasks.broker_marks import change_marks, read_marks, unmarked
+    from control import compose
+    from control.tasks.broker_marks import unmarked
     from control.tasks.operations import refuse_marked
     from control.tasks.removal import brokers_of, refuse_conflicts
-    from control.tasks.task_files import TaskFiles
     from model.ids import BrokerId
     from model.snapshot.snapshot import Broker, BrokerState
 
     cluster_id, members = _members(settings)
-    found = read_marks(settings.state_dir)
-    marks = {m.broker for m in found if m.cluster_id == cluster_id}
+    files = compose.task_files(settings)
+    found = files.marks(cluster_id)
     # A broker that was stopped for good can be included, too.
-    gone = [Broker(id=BrokerId(b)) for b in sorted(marks - {b.id for b in members})]
+    gone = [
+        Broker(id=BrokerId(b)) for b in sorted({m.broker for m in found} - {b.id for b in members})
+    ]
     brokers = brokers_of([*members, *gone], ids or (), rack or ())
-    refuse_conflicts(TaskFiles(settings.state_dir).of(cluster_id), brokers)
+    refuse_conflicts(files.of(cluster_id), brokers)
     lifted = frozenset({BrokerState.EXCLUDED, BrokerState.DRAINING})
     refuse_marked(found, cluster_id, brokers, lifted)
-    found = change_marks(settings.state_dir, lambda marks: unmarked(marks, cluster_id, brokers))
+    found = files.change_marks(cluster_id, lambda marks: unmarked(marks, cluster_id, brokers))
     return _print_marks(cluster_id, found, output)
 
 

@@ -35,6 +35,7 @@ def status(
 
     settings = with_overrides(settings, capacity=capacity)
     given = capacities_of(settings.capacities, settings.capacity_file)
+    files = compose.task_files(settings)
     with compose.observer(settings, capacities=given) as collector:
         rebalancers: list[str] | None = None
         while True:
@@ -44,7 +45,7 @@ def status(
                 rebalancers = compose.rebalancers(settings, shared=shared)
             cluster_id = snapshot.header.cluster_id
             left = left_settings(compose.journal_dir(settings), cluster_id)
-            tasks = open_task_notes(settings.state_dir, cluster_id)
+            tasks = open_task_notes(files, cluster_id)
             sys.stdout.write(
                 cluster_text(
                     snapshot,

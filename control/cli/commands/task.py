@@ -27,14 +27,14 @@ def list(  # noqa: A001 - the command's name
     local_settings: "Settings",
     output: Output = Form.TABLE,
 ) -> int:
-    """Print the tasks of the state folder, of all clusters."""
+    """Print the tasks of the state folder and of the archive, of all clusters."""
+    from control import compose
     from control.cli.output_types import TasksAnswer
     from control.cli.task_work import task_answer
     from control.render.task_text import tasks_text
     from control.render.text import answer_text
-    from control.tasks.task_files import TaskFiles
 
-    files = TaskFiles(local_settings.state_dir)
+    files = compose.task_files(local_settings)
     found = [task for task in files.all() if every or task.is_open]
     if not found:
         more = "" if every else " open"
@@ -48,10 +48,10 @@ def list(  # noqa: A001 - the command's name
 
 def show(task: Task = None, *, local_settings: "Settings", output: Output = Form.TABLE) -> int:
     """Print one task."""
+    from control import compose
     from control.cli.task_work import print_task
-    from control.tasks.task_files import TaskFiles
 
-    files = TaskFiles(local_settings.state_dir)
+    files = compose.task_files(local_settings)
     print_task(files, _named(files, task, newest=True), output)
     return Exit.DONE
 
@@ -64,15 +64,15 @@ def resume(
     output: Output = Form.TABLE,
 ) -> int:
     """Continue a task where it was interrupted."""
+    from control import compose
     from control.cli.plan_execution import refuse_read_only
     from control.cli.task_work import refuse_unasked, work_on
-    from control.tasks.task_files import TaskFiles
     from model.errors import ConfigError
 
     if execution.dry_run:
         raise ConfigError("task resume has no --dry-run; use that of the command it is of")
     refuse_read_only(execution.allow_changes, "resume the task")
-    files = TaskFiles(settings.state_dir)
+    files = compose.task_files(settings)
     found = _named(files, task)
     if not found.is_open:
         raise ConfigError(f"task {found.task_id} is {found.phase}; nothing is left to resume")
@@ -89,12 +89,12 @@ def cancel(
     output: Output = Form.TABLE,
 ) -> int:
     """Cancel an open task."""
+    from control import compose
     from control.cli.console import operator
     from control.cli.task_work import now_ms, print_line, print_task
     from control.tasks import task_runner
-    from control.tasks.task_files import TaskFiles
 
-    files = TaskFiles(local_settings.state_dir)
+    files = compose.task_files(local_settings)
     found = _named(files, task)
     ended = task_runner.cancel(files, found, operator(), now_ms(), reason)
     if files.is_worked_on(found.task_id):

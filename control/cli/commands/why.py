@@ -28,6 +28,7 @@ def why(
     """Print the last decisions that `run --auto` recorded, and name open tasks on stderr."""
     from control.render.decision_answers import why_answer
     from control.render.text import answer_text
+    from control.tasks.task_files import TaskFiles
     from control.tasks.task_notes import open_task_notes
 
     answer = why_answer(local_settings.state_dir, last, int(1000 * time.time()))
@@ -36,7 +37,7 @@ def why(
             f"plimsoll: no decision is recorded in {local_settings.state_dir}; "
             "plimsoll run --auto records them\n"
         )
-    for note in open_task_notes(local_settings.state_dir):
+    for note in open_task_notes(TaskFiles(local_settings.state_dir)):
         sys.stderr.write(f"plimsoll: {note}\n")
     sys.stdout.write(answer_text(answer, _text, output))
     return Exit.DONE if answer.decisions else Exit.INCOMPLETE

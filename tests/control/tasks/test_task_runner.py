@@ -251,6 +251,18 @@ def test_two_processes_do_not_work_on_one_task(tmp_path: Path) -> None:
     assert at.held[4] == 4
 
 
+def test_of_two_requests_for_one_broker_one_succeeds(tmp_path: Path) -> None:
+    """Both were recorded before either process could see the other's."""
+    at = site(tmp_path, approve=lambda _task, _plan: "")
+    mine, theirs = at.request(), at.request()
+    assert at.work(mine).phase is TaskPhase.PLANNED
+    with pytest.raises(GuardrailRefused, match=f"task {mine.task_id} .* names broker 4, too"):
+        at.work(theirs)
+    failed = at.files.read(theirs.task_id)
+    assert (failed.phase, failed.is_open) == (TaskPhase.FAILED, False)
+    assert at.states == {4: BrokerState.EXCLUDED}
+
+
 def test_a_task_of_another_cluster_is_not_worked_on(tmp_path: Path) -> None:
     at = site(tmp_path)
     at.cluster.cluster_id = "another"

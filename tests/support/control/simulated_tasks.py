@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clients.s3 import S3Settings
 from control.tasks import broker_marks, task_files
 from control.tasks.broker_marks import MarkedBrokers
 from control.tasks.broker_task import BrokerTask, Operation
+from control.tasks.task_archive import TaskArchive
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_parts import TaskParts
 from control.tasks.task_runner import TaskRunner
 from executor.executor import Executor
+from executor.journal.archive import Archive
+from executor.journal.lease import Lease
 from executor.run.operator_control import Steering
 from executor.timing import RunLimits
 from lab.simulated_cluster.cluster import SimulatedCluster
@@ -41,6 +45,7 @@ from model.snapshot.snapshot import (
 )
 from solver.report.result import Result
 from solver.solve import solve
+from tests.support.executor.s3_server import CALL_S, Host
 from tests.support.executor.simulated_runs import Killed
 
 MB = 10**6
@@ -69,7 +74,15 @@ class SimulatedTask:
     goals: Goals = field(default_factory=Goals)
     limits: RunLimits = field(default_factory=lambda: RunLimits(moves_in_flight=2))
     approve: Callable[[BrokerTask, Plan], str] = lambda _task, _plan: "ada"
+    store: S3Settings | None = None
+    """Of the archive; None without one."""
+    name: str = "a"
+    """Of the host."""
+    shared: SimulatedCluster | None = None
+    """The cluster, where another host has made it."""
     cluster: SimulatedCluster = field(init=False)
+    host: Host | None = field(init=False, default=None)
+    """The client of the archive of all processes of this host."""
     faults: Faults = field(init=False, default_factory=Faults)
     steering: Steering = field(init=False, default_factory=Steering)
     said: list[str] = field(init=False, default_factory=list)
@@ -77,12 +90,14 @@ class SimulatedTask:
 
     def __post_init__(self) -> None:
         members = range(1, self.brokers + 1)
-        self.cluster = SimulatedCluster(
+        self.cluster = self.shared or SimulatedCluster(
             "simulated",
             [SimulatedBroker(id=BrokerId(b), rack=self.racks[b - 1]) for b in members],
             [self.partition(n, place) for n, place in enumerate(self.places)],
             now_s=1_800_000_000.0,
         )
+        if self.store is not None:
+            self.host = Host(self.store, self.cluster.timing, self.name)
 
     def partition(
         self, number: int, place: tuple[int, ...], topic: str = TOPIC
@@ -99,7 +114,12 @@ class SimulatedTask:
 
     @property
     def files(self) -> TaskFiles:
-        return TaskFiles(self.folder)
+        if self.host is None:
+            return TaskFiles(self.folder)
+        timing, name = self.cluster.timing, self.name
+        # Simulated time passes in pauses alone, so no thread renews the lease.
+        archive = TaskArchive(self.host.bucket, timing, holder=name, renew_s=None)
+        return TaskFiles(self.folder, archive)
 
     @property
     def held(self) -> dict[int, int]:
@@ -113,12 +133,17 @@ class SimulatedTask:
     @property
     def states(self) -> dict[int, BrokerState]:
         """The states that marks give to brokers."""
-        marks = broker_marks.read_marks(self.folder)
+        marks = self.files.marks("simulated")
         return {int(b): s for b, s in broker_marks.states_of(marks, "simulated").items()}
 
     def executor(self) -> Executor:
         admin = SimulatedAdmin(self.cluster, self.faults)
-        return Executor(admin, timing=self.cluster.timing, limits=self.limits)
+        archive = None
+        if self.host is not None:
+            timing = self.cluster.timing
+            lease = Lease(self.host.bucket, timing, call_s=CALL_S, holder=self.name)
+            archive = Archive(self.host.bucket, lease, timing)
+        return Executor(admin, timing=self.cluster.timing, limits=self.limits, archive=archive)
 
     def snapshot(self) -> Snapshot:
         """What a collector would see, with the marks of the state folder."""
@@ -145,10 +170,11 @@ class SimulatedTask:
             Broker(id=b.id, rack=b.rack, state=alive if b.alive else dead)
             for b in self.cluster.brokers.values()
         )
+        marks = MarkedBrokers(self.folder, self.files.mirror_marks)
         header = SnapshotHeader(
             cluster_id=self.cluster.cluster_id,
             taken_at_ms=int(1000 * self.cluster.now_s),
-            brokers=MarkedBrokers(self.folder)(self.cluster.cluster_id, brokers),
+            brokers=marks(self.cluster.cluster_id, brokers),
             topics=tuple(topics),
             resources=RESOURCES,
         )

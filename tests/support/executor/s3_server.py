@@ -82,6 +82,8 @@ class FaultyClient:
         self.fault: Callable[[int], Fault | None] = lambda _: None
         """The fault of the n-th call."""
         self.calls = 0
+        self.call = self.key = ""
+        """Of the call that `fault` decides about."""
         self.dead = False
         self.wait: Callable[[float], None] = lambda _: None
 
@@ -95,6 +97,7 @@ class FaultyClient:
         return self._call("ListObjectsV2", {}, lambda: self._client.get_paginator(name))
 
     def _call(self, name: str, how: Any, call: Callable[[], Any]) -> Any:
+        self.call, self.key = name, str(how.get("Key", ""))
         fault = self.fault(self.calls)
         self.calls += 1
         match fault:

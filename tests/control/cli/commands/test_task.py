@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from control import compose
 from control.cli import input_source, task_work
+from control.cli.exit_codes import Exit
 from control.cli.main import app
 from control.tasks.broker_task import TaskPhase
 from executor.executor import Executor
@@ -19,6 +20,7 @@ from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState
 from tests.support import cli_offline
 from tests.support.control.simulated_tasks import SimulatedTask
+from tests.support.executor.s3_server import place
 
 PLACES = [(4, 1), (1, 4), (2, 3), (4, 2), (3, 4)]
 CHANGING = ("--allow-changes", "--yes")
@@ -295,3 +297,59 @@ def test_a_broker_is_replaced_by_one_that_holds_nothing(at: SimulatedTask) -> No
 
 def _leaders(at: SimulatedTask) -> list[int]:
     return [int(p.leader) for _, p in sorted(at.cluster.partitions.items())]
+
+
+# ---- with an archive
+
+
+@pytest.fixture
+def elsewhere(
+    at: SimulatedTask, endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> SimulatedTask:
+    """A host whose tasks the commands, which have a state folder of their own, find archived."""
+    store = place(endpoint)
+    keys = ("endpoint_url", "bucket", "prefix", "access_key", "secret_key")
+    monkeypatch.setenv("PLIMSOLL_ARCHIVE", json.dumps({k: getattr(store, k) for k in keys}))
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    return SimulatedTask(folder=folder, places=PLACES, store=store, shared=at.cluster)
+
+
+def test_an_archived_task_is_listed_shown_and_continued(elsewhere: SimulatedTask) -> None:
+    task = elsewhere.request()
+    (listed,) = answer("task", "list")["tasks"]
+    assert (listed["task_id"], listed["open"], listed["worked_on"]) == (task.task_id, True, False)
+    assert answer("task", "show", "remove-4")["phase"] == "requested"
+    assert answer("task", "resume", *CHANGING)["phase"] == "done"
+    assert elsewhere.files.all()[0].phase is TaskPhase.DONE
+    assert elsewhere.states == {4: BrokerState.DRAINING}
+    plimsoll("broker", "include", "4")
+    assert elsewhere.states == {}
+
+
+def test_an_archived_task_is_cancelled(elsewhere: SimulatedTask) -> None:
+    elsewhere.request()
+    plimsoll("task", "cancel", "--reason", "wrong broker")
+    found = elsewhere.files.all()[0]
+    assert found.phase is TaskPhase.CANCELLED
+    assert found.note.endswith(": wrong broker")
+
+
+def test_requests_of_the_command_line_are_archived(elsewhere: SimulatedTask) -> None:
+    done = answer("broker", "remove", "4", *CHANGING)
+    assert [task.task_id for task in elsewhere.files.all()] == [done["task_id"]]
+    assert elsewhere.states == {4: BrokerState.DRAINING}
+
+
+def test_without_the_bucket_nothing_is_requested(
+    elsewhere: SimulatedTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = answer("broker", "remove", "4", *CHANGING)["task_id"]
+    nowhere = {"endpoint_url": "http://127.0.0.1:1", "bucket": "archive"}
+    keys = {"access_key": "me", "secret_key": "secret"}
+    monkeypatch.setenv("PLIMSOLL_ARCHIVE", json.dumps(nowhere | keys))
+    listed = plimsoll("task", "list", "--all", "-o", "json")
+    assert [task["task_id"] for task in json.loads(listed.stdout)["tasks"]] == [known]
+    held = elsewhere.held
+    plimsoll("broker", "remove", "3", *CHANGING, code=Exit.UNREACHABLE)
+    assert elsewhere.held == held
