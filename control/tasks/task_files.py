@@ -10,7 +10,7 @@ there before it is changed, and written there only if it is still the same.
 
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,13 @@ from control.tasks.broker_marks import BrokerMark, mirror_marks, read_marks
 from control.tasks.broker_task import KIND, BrokerTask, Operation, PhaseChange, TaskPhase
 from control.tasks.sealed_files import locked, read_sealed
 from control.tasks.task_hold import FREE, TaskHold
-from model.errors import ArchiveUnreachable, ConfigError, GuardrailRefused, RightsMissing
+from model.errors import (
+    ArchiveUnreachable,
+    ConfigError,
+    GuardrailRefused,
+    PlimsollError,
+    RightsMissing,
+)
 from model.files import replace_file, validate_document, write_document
 from model.ids import BrokerId
 from model.paths import path_part
@@ -94,8 +100,21 @@ class TaskFiles:
         While the archive is away, those that this host knows, with a warning.
         """
         self._mirror_all()
-        found = [self.read(path.stem) for path in self.paths()]
-        return sorted(found, key=lambda task: (task.requested_at_ms, task.task_id))
+        return _oldest_first(self.read(path.stem) for path in self.paths())
+
+    def readable(self) -> tuple[list[BrokerTask], list[str]]:
+        """The tasks as `all`, without those that cannot be read; and why those cannot."""
+        tasks, why = [], []
+        try:
+            self._mirror_all()
+        except PlimsollError as exc:
+            why.append(str(exc))
+        for path in self.paths():
+            try:
+                tasks.append(self.read(path.stem))
+            except ConfigError as exc:
+                why.append(str(exc))
+        return _oldest_first(tasks), why
 
     def of(self, cluster_id: str) -> list[BrokerTask]:
         """Read the tasks of a cluster, oldest first. Raises as `read`."""
@@ -458,6 +477,10 @@ class TaskFiles:
             number += 1
             found = f"{first}-{number}"
         return found
+
+
+def _oldest_first(tasks: Iterable[BrokerTask]) -> list[BrokerTask]:
+    return sorted(tasks, key=lambda task: (task.requested_at_ms, task.task_id))
 
 
 def _own(marks: Marks, cluster_id: str) -> Marks:

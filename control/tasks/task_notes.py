@@ -1,19 +1,15 @@
 """Sentences about open tasks, for commands that are not about tasks."""
 
 from control.tasks.task_files import TaskFiles
-from model.errors import PlimsollError
 
 
 def open_task_notes(files: TaskFiles, cluster_id: str | None = None) -> list[str]:
     """Name each open task, of one cluster or of all.
 
-    What keeps the tasks from being read is named instead, since the command is not about tasks.
+    What keeps a task from being read is named instead, since the command is not about tasks.
     """
-    try:
-        tasks = files.all()
-    except PlimsollError as exc:
-        return [str(exc)]
-    return [
+    tasks, unreadable = files.readable()
+    return unreadable + [
         f"Task {task.task_id} is open: {task.words()}, {task.phase}. It and run --auto may move "
         f"the same replicas in turn; plimsoll task show {task.task_id} tells how far it is."
         for task in tasks

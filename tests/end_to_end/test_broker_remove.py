@@ -1,4 +1,7 @@
-"""A broker is drained under load, by a process that is killed halfway and one that continues."""
+"""A broker is drained under load, by a process that is killed halfway and one that continues.
+
+The second is on another host, which has only the bucket.
+"""
 
 import json
 from collections.abc import Iterator
@@ -9,12 +12,21 @@ import pytest
 from clients.jvm.jars import default_cache_dir
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from tests.support.cli_on_cluster import Shell, kill_after, placement, wait_until
+from tests.support.executor.s3_server import BUCKET, s3_server
 from tests.support.executor.topic_records import assert_exact, loaded
 from tests.support.kafka_tools import stock_tool
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 TOPIC = "drained"
-SETTINGS = "window_s = 5.0\n"
+SETTINGS = """
+window_s = 5.0
+
+[archive]
+endpoint_url = "{endpoint}"
+bucket = "{bucket}"
+access_key = "me"
+secret_key = "secret"
+"""
 PARTITIONS = 12
 PLACES = [[1 + n % 4, 1 + (n + 1) % 4] for n in range(PARTITIONS)]
 CHANGING = ("--allow-changes", "--yes")
@@ -24,6 +36,17 @@ CHANGING = ("--allow-changes", "--yes")
 def four_brokers() -> Iterator[LocalCluster]:
     with LocalCluster(default_cache_dir(), LocalPlan(brokers=4)) as started:
         yield started
+
+
+@pytest.fixture
+def hosts(four_brokers: LocalCluster, tmp_path: Path) -> Iterator[list[Shell]]:
+    result = [Shell(tmp_path / name, four_brokers.bootstrap) for name in ("gone", "next")]
+    with s3_server() as endpoint:
+        for host in result:
+            host.folder.mkdir()
+            config = SETTINGS.format(endpoint=endpoint, bucket=BUCKET)
+            (host.folder / "plimsoll.toml").write_text(config)
+        yield result
 
 
 def on_broker(bootstrap: str, topic: str, broker: int) -> list[int]:
@@ -39,17 +62,16 @@ def on_broker(bootstrap: str, topic: str, broker: int) -> list[int]:
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_a_broker_is_removed_under_load_though_the_process_is_killed(
-    four_brokers: LocalCluster, tmp_path: Path
+    four_brokers: LocalCluster, hosts: list[Shell]
 ) -> None:
     four_brokers.create_topic(TOPIC, PLACES)
     load = loaded(four_brokers, TOPIC, 500_000, partitions=PARTITIONS, rate=1_000_000.0)
-    (tmp_path / "plimsoll.toml").write_text(SETTINGS)
-    shell = Shell(tmp_path, four_brokers.bootstrap)
+    gone, shell = hosts
     before = placement(shell.bootstrap, TOPIC)
 
     # At this rate the first copies take seconds, so that the kill hits the run.
     slow = ("broker", "remove", "4", *CHANGING, "--throttle", "2MB/s")
-    kill_after(shell.start(*slow), shell, 2)
+    kill_after(gone.start(*slow), gone, 2)
     (task,) = json.loads(shell.plimsoll("task", "list", "-o", "json").stdout)["tasks"]
     assert (task["phase"], task["open"], task["worked_on"]) == ("moving", True, False)
     refused = shell.plimsoll("broker", "remove", "4", "3", *CHANGING)

@@ -410,7 +410,7 @@ def test_the_lease_is_kept_alive_by_a_thread(a: Site, store: S3Settings, tmp_pat
     [
         (lambda text: text[: len(text) // 2], "is not a plimsoll.task file"),
         (lambda text: text.replace('"brokers":[4]', '"brokers":[3]'), "checksum does not fit"),
-        (lambda text: text.replace('"1.0"', '"2.0"'), "use a newer plimsoll"),
+        (lambda text: text.replace('"1.1"', '"2.0"'), "use a newer plimsoll"),
         (lambda text: "", "is not a plimsoll.task file"),
         (lambda text: "[]", "does not contain a JSON object"),
     ],
@@ -502,7 +502,7 @@ def test_marks_set_before_there_was_an_archive_are_archived(a: Site, b: Site) ->
     ("old", "new", "words"),
     [
         ('"broker":4', '"broker":3', "its checksum does not fit"),
-        ('"1.0"', '"2.0"', "use a newer plimsoll"),
+        ('"1.1"', '"2.0"', "use a newer plimsoll"),
         ('"marks":', "", "is not a plimsoll.broker-marks file"),
     ],
 )

@@ -24,5 +24,7 @@ def test_a_damaged_file_is_named_and_ends_nothing(tmp_path: Path) -> None:
     files = TaskFiles(tmp_path)
     path = files.path(files.add("here", Operation.REMOVE, (BrokerId(4),), "ada", 1).task_id)
     path.write_text(path.read_text()[:40])
-    (note,) = open_task_notes(TaskFiles(tmp_path), "here")
+    other = files.add("here", Operation.REMOVE, (BrokerId(5),), "ada", 2)
+    note, open_task = open_task_notes(TaskFiles(tmp_path), "here")
     assert str(path) in note
+    assert other.task_id in open_task
