@@ -73,7 +73,8 @@ def test_a_broker_is_removed_under_load_though_the_process_is_killed(
     slow = ("broker", "remove", "4", *CHANGING, "--throttle", "2MB/s")
     kill_after(gone.start(*slow), gone, 2)
     (task,) = json.loads(shell.plimsoll("task", "list", "-o", "json").stdout)["tasks"]
-    assert (task["phase"], task["open"], task["worked_on"]) == ("moving", True, False)
+    # Its lease may still be running.
+    assert (task["phase"], task["open"]) == ("moving", True)
     refused = shell.plimsoll("broker", "remove", "4", "3", *CHANGING)
     assert refused.returncode == 5
     assert f"plimsoll task resume {task['task_id']}" in refused.stderr
