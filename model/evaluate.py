@@ -17,6 +17,7 @@ from model.ids import BrokerId
 from model.plan.plan import Move
 from model.plan.proposal import HOLDING, Proposal
 from model.plan.remaining import OverLimit, RackViolation
+from model.plan.replication_change import ReplicationChange
 from model.plan.tolerance import EDGE, OutsideTolerance
 from model.plan.violations import over_limits, rack_violations
 from model.rules import Violation, violations_of
@@ -79,12 +80,19 @@ class Evaluation:
         return frozenset(found.broker for found in self.outside(goals) if found.deviation < 0)
 
 
-def evaluate(snapshot: Snapshot, goals: Goals, moves: Iterable[Move]) -> Evaluation:
+def evaluate(
+    snapshot: Snapshot,
+    goals: Goals,
+    moves: Iterable[Move],
+    replication: tuple[ReplicationChange, ...] = (),
+) -> Evaluation:
     """Evaluate the placement after some moves: F, its parts, and every hard rule.
+
+    replication: the topics whose replication factor the plan changes.
 
     Raises InvalidCluster: a move names a partition that the snapshot does not have, or one twice.
     """
-    return evaluate_proposal(Proposal.of_moves(snapshot, goals, moves))
+    return evaluate_proposal(Proposal.of_moves(snapshot, goals, moves, replication))
 
 
 def prices_of(snapshot: Snapshot, goals: Goals, moves: Iterable[Move]) -> float:
@@ -153,16 +161,20 @@ def counted_dimensions(proposal: Proposal) -> tuple[Weighted, ...]:
 def mean_load(proposal: Proposal, goal: Weighted) -> float:
     """Mean load per holding broker before the changes, in the units of the dimension.
 
-    The sum is over all brokers: it includes what must leave draining ones. Precondition: at least
-    one broker may hold load; else ZeroDivisionError.
+    The sum is over all brokers: it includes what must leave draining ones. Where the changes add
+    or remove replicas it is that after them. Precondition: at least one broker may hold load; else
+    ZeroDivisionError.
     """
     return _total(proposal, goal) / len(proposal.holding)
 
 
 def _total(proposal: Proposal, goal: Weighted) -> float:
+    resized = bool(proposal.resized.any())
     if goal.dimension.measure in TOPIC_MEASURES:
-        return float(proposal.sums(proposal.before, goal.dimension).sum())
-    return float(proposal.table_before[:, proposal.column(goal.dimension)].sum())
+        replicas = proposal.after if resized else proposal.before
+        return float(proposal.sums(replicas, goal.dimension).sum())
+    table = proposal.table_after if resized else proposal.table_before
+    return float(table[:, proposal.column(goal.dimension)].sum())
 
 
 def relative_deviations(proposal: Proposal, goal: Weighted) -> Floats:

@@ -49,7 +49,7 @@ def claims(plan: Plan, snapshot: Snapshot) -> Iterator[ClaimAnswer]:
     """All claims of a plan about the snapshot that it was made for."""
     facts = Facts(plan, snapshot)
     before = evaluate(snapshot, plan.goals, ())
-    after = evaluate(snapshot, plan.goals, plan.moves)
+    after = evaluate(snapshot, plan.goals, plan.moves, plan.replication)
     yield _moves(facts)
     yield _rules(after)
     yield _objective(plan, before, after)
@@ -160,9 +160,10 @@ def _gains(plan: Plan, snapshot: Snapshot, after: Evaluation) -> ClaimAnswer:
         words = "too many moves to check one by one"
         return ClaimAnswer(name="gains", holds=None, words=words)
     wrong = []
-    for move in plan.moves:
+    # The loads differ without a move that adds replicas, so F cannot be compared.
+    for move in (m for m in plan.moves if not m.resizes):
         others = [m for m in plan.moves if m is not move]
-        without = evaluate(snapshot, plan.goals, others).objective
+        without = evaluate(snapshot, plan.goals, others, plan.replication).objective
         # A difference of two sums is as exact as the sums.
         near = LEAST + NEAR * max(without, after.objective)
         if abs(without - after.objective - move.gain) > near:
@@ -225,7 +226,7 @@ def _surely_optimal(plan: Plan) -> bool:
 def _status_fault(plan: Plan, before: Evaluation) -> str:
     """How the status, or the reason for ending the search, is wrong; empty if right."""
     near = plan.proves(plan.limits.gap)
-    changes = any(m.added or m.leader_before != m.leader_after for m in plan.moves)
+    changes = any(m.added or m.removed or m.leader_before != m.leader_after for m in plan.moves)
     proved = plan.limited_by == "proved optimal"
     match plan.status:
         case PlanStatus.OPTIMAL if not near:

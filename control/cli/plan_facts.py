@@ -11,6 +11,7 @@ from model.goals.goals import Goal, Goals, SolveLimits
 from model.plan.plan import ANY_DIR, BrokerChange, Move, Plan, minor_of
 from model.plan.proposal import Proposal
 from model.plan.remaining import OverLimit
+from model.plan.replication_change import ReplicationChange
 from model.plan.tolerance import misstates_tolerance
 from model.plan.warnings import plan_warnings
 from model.snapshot.snapshot import BrokerState, Snapshot
@@ -50,7 +51,8 @@ class Facts:
     @cached_property
     def proposal(self) -> Proposal:
         """The assignment after the plan."""
-        return Proposal.of_moves(self.snapshot, self.plan.goals, self.plan.moves)
+        plan = self.plan
+        return Proposal.of_moves(self.snapshot, plan.goals, plan.moves, plan.replication)
 
     @cached_property
     def _before(self) -> Proposal:
@@ -82,7 +84,20 @@ class Facts:
             pairs["forecast"] = (plan.forecast, header.forecast)
         if self.minor >= 4:
             pairs["warnings"] = (plan.warnings, self._warnings())
+        if self.minor < 9 and plan.replication:
+            yield "replication"
+        if any(not self._changes(change) for change in plan.replication):
+            yield "replication"
         yield from _different(pairs)
+
+    def _changes(self, change: ReplicationChange) -> bool:
+        """Whether a topic has as many replicas before the plan as it states."""
+        pids = [m.id for m in self.plan.moves if m.topic == change.topic and m.resizes]
+        rows = [row for pid in pids if (row := self.snapshot.find(pid)) is not None]
+        counts = {len(self.snapshot.replicas(row)) for row in rows}
+        return change.before == (min if change.before < change.after else max)(
+            counts, default=change.after
+        )
 
     def _warnings(self) -> tuple[str, ...]:
         goals = self.plan.goals
@@ -137,6 +152,8 @@ class Facts:
             "log_dirs_before": (move.log_dirs_before, self._log_dirs(move, row)),
         }
         yield from _different(pairs)
+        if move.resizes and move.gain:
+            yield "gain"
         # Kafka elects the first replica, now or at its next preferred election.
         if move.replicas_after[:1] != (move.leader_after,):
             yield "order of replicas_after"
@@ -184,7 +201,9 @@ class Facts:
 
     def levels(self) -> dict[str, float]:
         """Average load of brokers that hold replicas, by counted dimension."""
-        return {w.key: mean_load(self._before, w) for w in counted_dimensions(self._before)}
+        # A change of the replication factor changes the average.
+        proposal = self.proposal if self.plan.replication else self._before
+        return {w.key: mean_load(proposal, w) for w in counted_dimensions(proposal)}
 
 
 def _figures(over: Iterable[OverLimit]) -> dict[str, float]:

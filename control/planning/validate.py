@@ -58,7 +58,7 @@ def refuse_broken(snapshot: Snapshot, plan: Plan | None) -> None:
     """
     if plan is None:
         return
-    proposal = Proposal.of_moves(snapshot, plan.goals, plan.moves)
+    proposal = Proposal.of_moves(snapshot, plan.goals, plan.moves, plan.replication)
     verdict = evaluate_proposal(proposal)
     faults = [v.words for v in verdict.violations] + list(misstated(plan, proposal))
     if misstates_tolerance(plan.goals, plan.tolerance_unmet, verdict.deviations):

@@ -123,7 +123,7 @@ def _whole(case: Case, output: Form, observer: SolveObserver) -> str:
     problem = compile_problem(case.snapshot, plan.goals)
     found = list(move_values(problem, plan, range(1, len(plan.moves) + 1)))
     before = evaluate(case.snapshot, plan.goals, ()).deviation
-    after = evaluate(case.snapshot, plan.goals, plan.moves).deviation
+    after = evaluate(case.snapshot, plan.goals, plan.moves, plan.replication).deviation
     parts = list(_left_parts(case, unmovable(problem), after, observer))
     if output is Form.JSON:
         return json_text(

@@ -54,11 +54,12 @@ class ClusterAdmin(Protocol):
         ...
 
     def reassign(
-        self, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
+        self, targets: Mapping[PartitionId, Sequence[BrokerId] | None], *, resizes: bool = False
     ) -> dict[PartitionId, PartitionResponse]:
         """Request replica lists, or cancel with None (KIP-455).
 
-        Returns one response per partition, UNKNOWN where none came.
+        resizes: whether the lists may change the replication factor (KIP-860). Returns one
+        response per partition, UNKNOWN where none came.
         """
         ...
 
@@ -142,18 +143,22 @@ def local_bytes(
 
 
 def reassign_in_batches(
-    admin: ClusterAdmin, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
+    admin: ClusterAdmin,
+    targets: Mapping[PartitionId, Sequence[BrokerId] | None],
+    *,
+    resizes: bool = False,
 ) -> dict[PartitionId, PartitionResponse]:
     """Reassign, in halves where POLICY_VIOLATION answers for all partitions.
 
     So a controller refuses a request of too many records
     (`QuorumController.MAX_RECORDS_PER_USER_OP`), and a configured policy may refuse
-    one, too. A partition that is refused alone is reported as refused.
+    one, too. A partition that is refused alone is reported as refused. resizes: as in
+    `ClusterAdmin.reassign`.
     """
-    answers = admin.reassign(targets)
+    answers = admin.reassign(targets, resizes=True) if resizes else admin.reassign(targets)
     if len(targets) < 2 or not all(answer.by_policy for answer in answers.values()):
         return answers
     pairs = sorted(targets.items())
     half = len(pairs) // 2
-    first = reassign_in_batches(admin, dict(pairs[:half]))
-    return first | reassign_in_batches(admin, dict(pairs[half:]))
+    first = reassign_in_batches(admin, dict(pairs[:half]), resizes=resizes)
+    return first | reassign_in_batches(admin, dict(pairs[half:]), resizes=resizes)

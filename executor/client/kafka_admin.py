@@ -108,14 +108,15 @@ class KafkaAdmin(Closing):
         }
 
     def reassign(
-        self, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
+        self, targets: Mapping[PartitionId, Sequence[BrokerId] | None], *, resizes: bool = False
     ) -> dict[PartitionId, PartitionResponse]:
         """Request replica lists, or cancel with None (KIP-455).
 
         Returns one response per partition, UNKNOWN where none came. Brokers since 4.1 are told to
-        refuse a change of the replication factor (KIP-860); the driver omits that for older ones.
+        refuse a change of the replication factor unless it `resizes` (KIP-860); the driver omits
+        that for older ones.
         """
-        request = reassignment(targets, int(1000 * self._timeout_s))
+        request = reassignment(targets, int(1000 * self._timeout_s), resizes=resizes)
         with self._client.calling("reassign partitions", _ALTER) as client:
             response = to_controller(client, request)
         return {pid: unmentioned(response) for pid in targets} | answers_of(response)

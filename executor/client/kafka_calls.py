@@ -14,11 +14,14 @@ _UNKNOWN: Final = -1
 
 
 def reassignment(
-    targets: Mapping[PartitionId, Sequence[BrokerId] | None], timeout_ms: int
+    targets: Mapping[PartitionId, Sequence[BrokerId] | None],
+    timeout_ms: int,
+    *,
+    resizes: bool = False,
 ) -> object:
-    """An AlterPartitionReassignments request that keeps the replication factor (KIP-860).
+    """An AlterPartitionReassignments request; None cancels a reassignment.
 
-    None cancels a reassignment.
+    resizes: whether it may change the replication factor (KIP-860).
     """
     from kafka.protocol.admin import AlterPartitionReassignmentsRequest as Request
 
@@ -26,7 +29,7 @@ def reassignment(
     part_class = topic_class.ReassignablePartition
     return Request(
         timeout_ms=timeout_ms,
-        allow_replication_factor_change=False,
+        allow_replication_factor_change=resizes,
         topics=[
             topic_class(
                 name=name,

@@ -71,15 +71,20 @@ def _refuse_redpanda(mode: str | None, cluster: ClusterView) -> None:
 
 
 def reassign(
-    admin: ClusterAdmin, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
+    admin: ClusterAdmin,
+    targets: Mapping[PartitionId, Sequence[BrokerId] | None],
+    *,
+    resizes: bool = False,
 ) -> dict[PartitionId, PartitionResponse]:
     """Reassign in batches; explain refusals by Amazon MSK.
+
+    resizes: as in `ClusterAdmin.reassign`.
 
     MSK's Express brokers refuse every reassignment while they balance themselves, and
     nothing shows that beforehand.
     """
     try:
-        answers = reassign_in_batches(admin, targets)
+        answers = reassign_in_batches(admin, targets, resizes=resizes)
     except RightsMissing as exc:
         if remedy := _on_msk(admin):
             raise RightsMissing(f"{exc} {remedy}.") from exc

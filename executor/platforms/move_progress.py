@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from executor.client.responses import PartitionView
 from executor.platforms.platform import MoveStage, ObservedMove
@@ -37,17 +37,19 @@ def steps(move: Move) -> tuple[Replicas, ...]:
     """Return the replica lists to request in turn, ending with the plan's.
 
     Each exchanges one replica: with all at once, a partition would temporarily have
-    twice its replicas. The leader is exchanged last.
+    twice its replicas. The leader is exchanged last. Where their number changes, each step adds
+    one, or removes one.
     """
     if move.replicas_after == move.replicas_before:
         return ()
-    if not move.added:
+    if not (move.added or move.removed):
         return (move.replicas_after,)
     now, lists = list(move.replicas_before), []
     removed = sorted(move.removed, key=lambda broker: broker == move.leader_before)
     added = sorted(move.added, key=lambda broker: broker == move.leader_after)
-    for old, new in zip(removed, added, strict=True):
-        now[now.index(old)] = new
+    for old, new in zip_longest(removed, added):
+        at = len(now) if old is None else now.index(old)
+        now[at : at + 1] = [] if new is None else [new]
         lists.append(tuple(now))
     return (*lists[:-1], move.replicas_after)
 
@@ -70,6 +72,13 @@ def _last_steps(move: Move, view: PartitionView) -> MoveStage:
     if not view.in_sync.issuperset(move.replicas_after):
         return MoveStage.MOVING
     return MoveStage.DONE if view.leader == move.leader_after else MoveStage.ARRIVED
+
+
+def out_of_sync(view: PartitionView, target: Replicas) -> tuple[BrokerId, ...]:
+    """Replicas not in sync that a step would leave, where it only removes others."""
+    if not set(target) < set(view.replicas):
+        return ()
+    return tuple(b for b in target if b not in view.in_sync)
 
 
 def is_step(move: Move, target: Replicas) -> bool:

@@ -19,7 +19,7 @@ class MoveStage(Enum):
     """Placed as before the move, with no reassignment in progress."""
     MOVING = "moving"
     HALFWAY = "halfway"
-    """One replica has been exchanged, so the next one may be."""
+    """One replica has been exchanged, added or removed, so the next one may be."""
     ARRIVED = "arrived"
     """Replicas as planned and in sync, but not the leader yet."""
     DONE = "done"

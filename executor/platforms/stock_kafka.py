@@ -80,14 +80,20 @@ class ReplicatedKafka:
         copied again.
         """
         failed = log_dirs.assign_dirs(self._admin, moves)
-        several = [m.id for m in moves if len(m.added) > 1 or m.log_dirs_after]
+        several = [m.id for m in moves if len(m.added) > 1 or m.resizes or m.log_dirs_after]
         views = self._admin.partitions(several) if several else {}
         for move in moves:
             self._steps.see(move, views.get(move.id), None)
         steps = {m.id: self._steps.next(m) for m in moves}
+        failed |= _refused_removals(steps, views)
         lists = {p: step for p, step in steps.items() if step and p not in failed}
         answers = dict.fromkeys(steps, PartitionResponse.accepted()) | failed
-        return answers | (competing_rebalancers.reassign(self._admin, lists) if lists else {})
+        # One request either allows another replication factor or refuses it (KIP-860).
+        for resizes in (False, True):
+            mine = {m.id: lists[m.id] for m in moves if m.id in lists and m.resizes is resizes}
+            if mine:
+                answers |= competing_rebalancers.reassign(self._admin, mine, resizes=resizes)
+        return answers
 
     def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, PartitionResponse]:
         """Cancel the reassignments that are ours, then restore the previous list order."""
@@ -186,6 +192,23 @@ class ReplicatedKafka:
             # Metadata show whether the move continues; the next poll may show the rest.
             _log.debug("log directories of broker %s are unknown: %s", broker, exc)
             return ()
+
+
+def _refused_removals(
+    steps: Mapping[PartitionId, tuple[BrokerId, ...] | None],
+    views: Mapping[PartitionId, PartitionView],
+) -> dict[PartitionId, PartitionResponse]:
+    """Refusals of steps that would leave a replica that is not in sync in place of another."""
+    refused = {}
+    for pid, view in views.items():
+        target = steps.get(pid)
+        if target and (behind := move_progress.out_of_sync(view, target)):
+            reason = (
+                f"broker {behind[0]}, whose replica of {pid} is to stay, is not in sync; "
+                "plan again once it is"
+            )
+            refused[pid] = PartitionResponse.refused(reason)
+    return refused
 
 
 class TieredKafka(ReplicatedKafka):

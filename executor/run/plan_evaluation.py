@@ -61,7 +61,7 @@ def judge(
     """
     seen = preflight.observe(admin, plan)
     listed = {p: to for p, to in seen.reassignments.items() if p not in in_progress}
-    preflight.check(plan, replace(seen, reassignments=listed), ours)
+    preflight.check(plan, replace(seen, reassignments=listed), ours, undoes=undoes)
     if not undoes:
         refuse_broken(plan, seen)
         yield from unjudged(plan)
@@ -118,7 +118,10 @@ def _violations(plan: Plan, seen: Observed) -> Iterator[Violation]:
     moves = [m.model_copy(update={"log_dirs_after": ()}) for m in plan.moves]
     # Minimum leaders concern whole topics, and only the plan's partitions are known here.
     goals = plan.goals.model_copy(update={"min_leaders": ()})
-    proposal = Proposal.of_moves(_snapshot(plan, seen), goals, moves)
+    # A run that is resumed has no moves of topics that it has finished.
+    topics = {m.topic for m in moves}
+    replication = tuple(change for change in plan.replication if change.topic in topics)
+    proposal = Proposal.of_moves(_snapshot(plan, seen), goals, moves, replication)
     return violations_of(proposal)
 
 

@@ -1,7 +1,7 @@
 """Checks before a run that the cluster still fits the plan."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from executor.client.cluster_admin import ClusterAdmin
@@ -12,10 +12,13 @@ from executor.run import log_dir_checks
 from model.errors import GuardrailRefused, PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move, Plan
+from model.plan.replication_change import ReplicationChange
 from model.snapshot.snapshot import StorageKind
+from model.units import count_text
 
 _NAMED: Final = 5
 """Number of differences listed in a message."""
+_MIN_IN_SYNC: Final = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +33,8 @@ class Observed:
     """By live broker of moves that name directories."""
     cordoned: Collection[BrokerId] = ()
     """Target brokers that take no new replicas (KIP-1066)."""
+    min_in_sync: Mapping[TopicName, int] = field(default_factory=dict)
+    """`min.insync.replicas` of topics that lose replicas."""
 
 
 def observe(admin: ClusterAdmin, plan: Plan) -> Observed:
@@ -43,7 +48,16 @@ def observe(admin: ClusterAdmin, plan: Plan) -> Observed:
         reassignments=admin.reassignments(),
         log_dirs=log_dir_checks.look(admin, plan.moves, cluster.alive),
         cordoned=_cordoned(admin, plan.moves, cluster.alive),
+        min_in_sync=_min_in_sync(admin, plan.moves),
     )
+
+
+def _min_in_sync(admin: ClusterAdmin, moves: Sequence[Move]) -> dict[TopicName, int]:
+    shrinking = sorted({m.topic for m in moves if len(m.removed) > len(m.added)})
+    if not shrinking:
+        return {}
+    found = admin.topic_configs(shrinking, [_MIN_IN_SYNC])
+    return {topic: int(values.get(_MIN_IN_SYNC, 1)) for topic, values in found.items()}
 
 
 def _cordoned(
@@ -55,10 +69,17 @@ def _cordoned(
     return [b for b, dirs in seen.items() if dirs and all(d.cordoned for d in dirs)]
 
 
-def check(plan: Plan, seen: Observed, ours: Mapping[PartitionId, str] | None = None) -> None:
+def check(
+    plan: Plan,
+    seen: Observed,
+    ours: Mapping[PartitionId, str] | None = None,
+    *,
+    undoes: bool = False,
+) -> None:
     """Raise unless the plan can be executed as it is.
 
-    `ours`: run id by partition that an earlier run moved without seeing the end. Raises
+    `ours`: run id by partition that an earlier run moved without seeing the end. `undoes`: whether
+    it rolls a run back, which may restore any number of replicas that there were. Raises
     PlanOutdated or GuardrailRefused with the differences, or RightsMissing where log
     directories cannot be described.
     """
@@ -76,7 +97,10 @@ def check(plan: Plan, seen: Observed, ours: Mapping[PartitionId, str] | None = N
             f"The cluster has changed since the plan was made: "
             f"{'; '.join(drift[:_NAMED])}{more}. Plan again."
         )
+    asked = {change.topic: change for change in plan.replication}
     for move in plan.moves:
+        if move.resizes:
+            _refuse_resizing(move, asked.get(move.topic), seen, undoes=undoes)
         _refuse_unsafe(move, seen)
     log_dir_checks.refuse_unfit(plan.moves, seen.log_dirs)
 
@@ -127,13 +151,38 @@ def _placement_drift(plan: Plan, seen: Observed) -> Iterator[str]:
             yield from log_dir_checks.drift(move, seen.log_dirs)
 
 
-def _refuse_unsafe(move: Move, seen: Observed) -> None:
-    if len(move.replicas_after) != len(move.replicas_before):
+def _refuse_resizing(
+    move: Move, asked: ReplicationChange | None, seen: Observed, *, undoes: bool
+) -> None:
+    before, after = len(move.replicas_before), len(move.replicas_after)
+    if asked is None and not undoes:
         raise GuardrailRefused(
-            f"The plan changes the replication factor of {move.id} from "
-            f"{len(move.replicas_before)} to {len(move.replicas_after)}, which "
-            "plimsoll never does. Plan again."
+            f"The plan changes the replication factor of {move.id} from {before} to {after} "
+            f"without naming {move.topic} among the topics whose replication factor it changes. "
+            "Plan again."
         )
+    if asked and not undoes and (fault := asked.fault(move.replicas_before, move.replicas_after)):
+        raise GuardrailRefused(f"The plan cannot be executed: {move.id} {fault}. Plan again.")
+    if after < before:
+        _refuse_losing(move, seen)
+
+
+def _refuse_losing(move: Move, seen: Observed) -> None:
+    """Raise GuardrailRefused where too few replicas would stay in sync."""
+    after, least = len(move.replicas_after), seen.min_in_sync.get(move.topic, 1)
+    if after < least:
+        raise GuardrailRefused(
+            f"The plan leaves {move.id} {count_text(after, 'replica')}, and {_MIN_IN_SYNC} of "
+            f"{move.topic} is {least}: producers with acks=all would get errors. Lower it first."
+        )
+    if behind := move_progress.out_of_sync(seen.partitions[move.id], move.replicas_after):
+        raise GuardrailRefused(
+            f"The plan cannot be executed: broker {behind[0]}, whose replica of {move.id} is to "
+            "stay, is not in sync. Wait until it is, or plan again."
+        )
+
+
+def _refuse_unsafe(move: Move, seen: Observed) -> None:
     if reason := move_progress.dead_target([move], seen.cluster.alive):
         raise GuardrailRefused(f"The plan cannot be executed: {reason}. Plan again.")
     for broker in sorted({*move.added} & {*seen.cordoned}):

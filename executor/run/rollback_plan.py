@@ -17,6 +17,7 @@ from model.files import rounded
 from model.goals.goals import ObjectiveKind
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import BrokerChange, Move, Plan
+from model.plan.replication_change import ReplicationChange
 from model.run import MoveProgress, MoveState, RunReport, RunState
 from model.snapshot.snapshot import Count, Resource, StorageKind
 
@@ -160,6 +161,20 @@ def _ended_ms(at: MoveProgress, now_ms: int) -> int:
     return min(now_ms, (at.issued_at_ms or now_ms) + 1000 * _LONGEST_S)
 
 
+def _bytes_back(move: Move, back: int) -> int | None:
+    """Bytes that a move copies when it is undone with so many new replicas; None if unknown.
+
+    A move that only removed replicas copied nothing, and its plan has no size of the partition
+    but the load on disk.
+    """
+    if not move.resizes:
+        return move.bytes_to_copy
+    if not back or move.storage is StorageKind.SHARED:
+        return 0
+    size = move.follower_load.get(Resource.DISK)
+    return None if size is None else back * int(size)
+
+
 def _reversed(move: Move, view: PartitionView, log_dirs: tuple[str, ...], run_id: str) -> Move:
     return move.model_copy(
         update={
@@ -170,6 +185,7 @@ def _reversed(move: Move, view: PartitionView, log_dirs: tuple[str, ...], run_id
             "leader_after": move.replicas_before[0],
             "log_dirs_before": log_dirs,
             "log_dirs_after": move.log_dirs_before,
+            "bytes_to_copy": _bytes_back(move, len({*move.replicas_before} - {*view.replicas})),
             "gain": 0.0,
             "reason": f"as before the run {run_id}",
         }
@@ -194,8 +210,19 @@ def _plan_of(
             "limited_by": f"{_RESTORES}{past.run_id}{_HAD_MOVED}",
             "brokers": brokers,
             "moves": moves,
+            "replication": _replication_back(plan, moves),
         }
     ).seal()
+
+
+def _replication_back(plan: Plan, moves: Collection[Move]) -> tuple[ReplicationChange, ...]:
+    """The changes of the replication factor, back."""
+    topics = {m.topic for m in moves if m.resizes}
+    return tuple(
+        change.model_copy(update={"before": change.after, "after": change.before})
+        for change in plan.replication
+        if change.topic in topics
+    )
 
 
 def _objective_left(plan: Plan, brokers: tuple[BrokerChange, ...]) -> float:

@@ -109,10 +109,13 @@ class SimulatedCluster:
         for partition in self._on(broker):
             partition.elect(self.alive)
 
-    def reassign(self, pid: PartitionId, target: Sequence[BrokerId] | None) -> PartitionResponse:
+    def reassign(
+        self, pid: PartitionId, target: Sequence[BrokerId] | None, *, resizes: bool = False
+    ) -> PartitionResponse:
         """Reassign as the controller does (`ReplicationControlManager`).
 
-        target: the new replica list; None cancels.
+        target: the new replica list; None cancels. resizes: whether the number of replicas may
+        change (KIP-860).
         """
         partition = self.partitions.get(pid)
         if partition is None:
@@ -126,7 +129,7 @@ class SimulatedCluster:
         if partition.storage is StorageKind.SHARED:
             return self._hand_over(partition, target)
         before = [b for b in partition.replicas if b not in partition.adding]
-        if len(target) != len(before):
+        if len(target) != len(before) and not resizes:
             return PartitionResponse.refused("The replication factor would change.")
         partition.adding = tuple(b for b in target if b not in before)
         partition.removing = tuple(b for b in before if b not in target)

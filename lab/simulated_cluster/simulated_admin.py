@@ -97,7 +97,7 @@ class SimulatedAdmin:
         )
 
     def reassign(
-        self, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
+        self, targets: Mapping[PartitionId, Sequence[BrokerId] | None], *, resizes: bool = False
     ) -> dict[PartitionId, PartitionResponse]:
         """Reassign each partition by itself; refuse all if there are too many."""
 
@@ -108,7 +108,9 @@ class SimulatedAdmin:
                 return dict.fromkeys(targets, too_many)
             if refused := self._faults.refusals.get("reassign"):
                 return dict.fromkeys(targets, PartitionResponse.refused(refused))
-            return {pid: self._cluster.reassign(pid, to) for pid, to in targets.items()}
+            return {
+                pid: self._cluster.reassign(pid, to, resizes=resizes) for pid, to in targets.items()
+            }
 
         return self._change("reassign", ask)
 

@@ -50,13 +50,15 @@ def change_price(proposal: Proposal, change: Change, of_replica: float) -> float
 
     As many new replicas as `Forced.replicas` has for the row are free. A replica that changes its
     log directory inside its broker costs as much as a new one. Another leader costs
-    `Goals.leader_price_share`, forced or not.
+    `Goals.leader_price_share`, forced or not. Replicas beyond their number before are free: they
+    are asked for.
 
     of_replica: the row's entry of `replica_prices`.
     """
     before = proposal.snapshot.replicas(change.row)
     added = len(set(change.replicas) - set(before))
-    new = max(0, added - int(proposal.forced.replicas[change.row]))
+    asked = max(0, len(change.replicas) - len(before))
+    new = max(0, added - asked - int(proposal.forced.replicas[change.row]))
     paid = (new + directory_changes(proposal.snapshot, change)) * of_replica
     if change.leader != proposal.snapshot.partitions.leader[change.row]:
         paid += proposal.goals.leader_price_share

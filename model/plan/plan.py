@@ -1,6 +1,7 @@
 """A plan: moves with their reasons, the proof, and the hash that is approved."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
@@ -23,6 +24,7 @@ from model.files import (
 from model.goals.goals import Goals, SolveLimits
 from model.ids import MOST_ID, BrokerId, PartitionId, TopicName, is_legal
 from model.plan.remaining import OverLimit, RackViolation
+from model.plan.replication_change import ReplicationChange
 from model.plan.tolerance import OutsideTolerance, outside_tolerance
 from model.snapshot.forecast import LoadForecast
 from model.snapshot.snapshot import BrokerState, StorageKind
@@ -41,6 +43,8 @@ VERSION_WITH_RELIEF: Final = "1.8"
 """Of plans whose goals relieve slow brokers of leaders."""
 VERSION_WITH_DEMOTION: Final = "1.9"
 """Of plans with brokers that are demoted or in maintenance."""
+VERSION_WITH_REPLICATION: Final = "1.9"
+"""Of plans that change the replication factor of topics."""
 ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
 ROUNDING: Final = 2e-8
@@ -79,7 +83,8 @@ class Move(FileModel):
     """Local bytes that new replicas fetch as the snapshot has them; 0 when shared,
     None where the snapshot does not know the size (since 1.4; 0 before)."""
     gain: float
-    """What F would rise by without this move, others kept."""
+    """What F would rise by without this move, others kept; 0 where it changes the number of
+    replicas."""
     reason: str
     """The broker relieved and the resource served; `its level` is the average."""
     log_dirs_before: tuple[str, ...] = ()
@@ -116,6 +121,11 @@ class Move(FileModel):
     def removed(self) -> tuple[BrokerId, ...]:
         """Brokers that lose a replica, in the order of `replicas_before`."""
         return tuple(b for b in self.replicas_before if b not in self.replicas_after)
+
+    @property
+    def resizes(self) -> bool:
+        """Whether it changes the number of replicas."""
+        return len(self.replicas_before) != len(self.replicas_after)
 
 
 def bytes_of(moves: Iterable[Move]) -> int | None:
@@ -204,6 +214,9 @@ class Plan(VersionedModel):
     """Why brokers are outside their tolerance after the plan; empty where none is. Since 1.5."""
     near_to: Annotated[str, unless_empty] = ""
     """Hash of the earlier plan that this one was kept near to; empty for none. Since 1.6."""
+    replication: Annotated[tuple[ReplicationChange, ...], unless_empty] = ()
+    """Topics whose replication factor the plan changes; in all others every move keeps the
+    number of replicas. Since 1.9."""
     hash: str = ""
 
     @property
@@ -343,7 +356,22 @@ def plan_of_document(document: dict[str, Any], path: Path) -> Plan:
                 f"{path} cannot be used: move {number}, of {move.id}: {fault}. Make the plan again"
             )
         seen.add(move.id)
+    if fault := _replication_fault(plan):
+        raise ConfigError(f"{path} cannot be used: {fault}. Make the plan again")
     return plan
+
+
+def _replication_fault(plan: Plan) -> str:
+    """Why the changes of the replication factor cannot be those of any plan; empty if they can."""
+    named = Counter(change.topic for change in plan.replication)
+    for change in plan.replication:
+        if named[change.topic] > 1:
+            return f"replication names the topic {change.topic} twice"
+        if change.before == change.after:
+            return f"replication leaves {change.topic} at {change.after} replicas"
+        if not any(m.topic == change.topic and m.resizes for m in plan.moves):
+            return f"replication names {change.topic}, of which no move changes the replicas"
+    return ""
 
 
 def _fault(move: Move) -> str | None:

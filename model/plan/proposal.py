@@ -14,6 +14,7 @@ from model.goals.goals import Goals, RackRule, Stay
 from model.ids import NO_BROKER, BrokerId, PartitionId
 from model.plan.forced import Forced, forced_moves
 from model.plan.plan import Move
+from model.plan.replication_change import ReplicationChange
 from model.snapshot.snapshot import (
     LEAVING,
     Bools,
@@ -65,9 +66,17 @@ class Proposal:
     snapshot: Snapshot
     goals: Goals
     changes: tuple[Change, ...]
+    replication: tuple[ReplicationChange, ...] = ()
+    """Topics whose replication factor may change; as in the plan."""
 
     @classmethod
-    def of_moves(cls, snapshot: Snapshot, goals: Goals, moves: Iterable[Move]) -> "Proposal":
+    def of_moves(
+        cls,
+        snapshot: Snapshot,
+        goals: Goals,
+        moves: Iterable[Move],
+        replication: tuple[ReplicationChange, ...] = (),
+    ) -> "Proposal":
         """Build the placement after all moves.
 
         Raises InvalidCluster where a move names a partition that the snapshot does not
@@ -81,12 +90,23 @@ class Proposal:
             if row in changes:
                 raise InvalidCluster(f"two moves name the partition {move.id}; keep one of them")
             changes[row] = Change(row, move.replicas_after, move.leader_after, move.log_dirs_after)
-        return cls(snapshot, goals, tuple(changes.values()))
+        return cls(snapshot, goals, tuple(changes.values()), replication)
 
     @cached_property
     def changed(self) -> dict[int, Change]:
         """The changes by row number."""
         return {c.row: c for c in self.changes}
+
+    @cached_property
+    def resized(self) -> Bools:
+        """(n,) True for changed rows whose number of replicas the plan asks to change."""
+        asked = {change.topic for change in self.replication}
+        found = np.zeros(len(self.snapshot), np.bool_)
+        for c in self.changes:
+            pid = self.snapshot.id(c.row)
+            other = len(c.replicas) != len(self.snapshot.replicas(c.row))
+            found[c.row] = other and pid.topic in asked
+        return found
 
     @cached_property
     def holding(self) -> tuple[BrokerId, ...]:
@@ -215,8 +235,8 @@ class Proposal:
     def fixed(self) -> dict[str, Bools]:
         """(n,) True for rows that may not move, by reason, a clause; the first that holds counts.
 
-        Forced rows are exempt from every reason but that of having no leader. A cooldown is not
-        considered here.
+        Forced rows, and those whose replication factor the plan changes, are exempt from every
+        reason but that of having no leader. A cooldown is not considered here.
         """
         header, columns = self.snapshot.header, self.snapshot.partitions
         excluded = [self.goals.excludes(t.name) for t in header.topics]
@@ -229,7 +249,8 @@ class Proposal:
         for at, resource in enumerate(header.resources):
             if resource in self.goals.needed_resources:
                 stays[f"its {resource} is not known yet"] = np.isnan(columns.loads[:, at])
-        unforced = {reason: rows & ~self.forced.rows for reason, rows in stays.items()}
+        exempt = self.forced.rows | self.resized
+        unforced = {reason: rows & ~exempt for reason, rows in stays.items()}
         return {"it has no leader": columns.leader == NO_BROKER} | unforced
 
     def why_fixed(self, row: int) -> str:

@@ -11,9 +11,9 @@ from model.snapshot.snapshot import RecentMove
 def movable(proposal: Proposal) -> Iterator[str]:
     """Check that nothing moves that is internal, excluded, or without a leader or a needed load.
 
-    Nor what `Goals.stay` and `Goals.deferred` name. Forced rows may move, unless they have no
-    leader. On shared storage internal topics may move; they are moved last. The order of replicas
-    may change everywhere: that moves nothing.
+    Nor what `Goals.stay` and `Goals.deferred` name. Forced rows, and those whose replication
+    factor changes, may move, unless they have no leader. On shared storage internal topics may
+    move; they are moved last. The order of replicas may change everywhere: that moves nothing.
     """
     for change in proposal.changes:
         if _orders_only(proposal, change):
@@ -31,9 +31,12 @@ def _orders_only(proposal: Proposal, change: Change) -> bool:
 
 
 def cooled_down(proposal: Proposal) -> Iterator[str]:
-    """Check that a partition rests for `rest_s` after a move, unless it is forced out."""
+    """Check that a partition rests for `rest_s` after a move, unless it is forced out.
+
+    Neither a cooldown nor a return window holds back a change of the replication factor.
+    """
     for change in proposal.changes:
-        if proposal.forced.rows[change.row]:
+        if proposal.forced.rows[change.row] or proposal.resized[change.row]:
             continue
         rest = _cooldown(proposal, change.row).rest_s
         for move, age_s in _moves(proposal, change.row):
@@ -49,6 +52,8 @@ def no_return(proposal: Proposal) -> Iterator[str]:
     the time of the snapshot.
     """
     for change in proposal.changes:
+        if proposal.resized[change.row]:
+            continue
         window = _cooldown(proposal, change.row).return_window_s
         new = set(change.replicas) - set(proposal.snapshot.replicas(change.row))
         for move, age_s in _moves(proposal, change.row):

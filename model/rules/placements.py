@@ -7,6 +7,7 @@ import numpy as np
 
 from model.goals.goals import RackRule
 from model.goals.rack_placement import ReplicaPlacement
+from model.ids import BrokerId
 from model.plan.proposal import HOLDING, Change, Proposal
 from model.snapshot.snapshot import TAKING, Broker
 
@@ -100,8 +101,30 @@ def rack_spread(proposal: Proposal) -> Iterator[str]:
             continue
         named = (racks.get(b) for b in change.replicas)
         count = Counter(rack for rack in named if rack is not None)
-        if fault := check(change, count, _takers(proposal, change)):
+        resized = proposal.resized[change.row]
+        fault = check(change, count, _takers(proposal, change))
+        if fault and not (resized and _is_best(proposal, change, racks)):
             yield f"{proposal.snapshot.id(change.row)} would lie {fault}"
+
+
+def _is_best(proposal: Proposal, change: Change, racks: dict[BrokerId, str | None]) -> bool:
+    """Whether replicas alone that are added, or removed, could not be spread better.
+
+    A rack that holds too many may neither get a replica, nor keep one that another could have
+    given up.
+    """
+    before = {*proposal.snapshot.replicas(change.row)}
+    after = {*change.replicas}
+    then = Counter(racks.get(b) for b in after)
+    if after > before:
+        takers = [b for b in _takers(proposal, change) if b.id not in after]
+        least = min((then[b.rack] for b in takers), default=None)
+        return least is None or all(then[racks.get(b)] <= least + 1 for b in after - before)
+    return all(
+        then[racks.get(kept)] <= then[racks.get(gone)] + 1
+        for gone in before - after
+        for kept in after
+    )
 
 
 def _takers(proposal: Proposal, change: Change) -> list[Broker]:

@@ -1,4 +1,4 @@
-"""As many replicas as before, on distinct brokers that may hold them."""
+"""As many replicas as before or as asked for, on distinct brokers that may hold them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,12 +11,35 @@ from model.snapshot.snapshot import LEAVING, TAKING
 
 
 def replication_factor_kept(proposal: Proposal) -> Iterator[str]:
-    """Check that moves keep the number of replicas (KIP-860's guard)."""
+    """Check that moves keep the number of replicas (KIP-860's guard), unless the plan says so.
+
+    Where it does, every partition of the topic ends with as many as it says.
+    """
+    asked = {change.topic: change for change in proposal.replication}
+    snapshot = proposal.snapshot
     for change in proposal.changes:
-        before, after = proposal.snapshot.replicas(change.row), change.replicas
-        if len(before) != len(after):
-            pid = proposal.snapshot.id(change.row)
+        before, after = snapshot.replicas(change.row), change.replicas
+        pid = snapshot.id(change.row)
+        wanted = asked.get(pid.topic)
+        if wanted is not None:
+            if fault := wanted.fault(before, after):
+                yield f"{pid} {fault}"
+        elif len(before) != len(after):
             yield f"{pid} would have {len(after)} replicas, it has {len(before)}"
+    names = [t.name for t in snapshot.header.topics]
+    for wanted in proposal.replication:
+        if wanted.topic not in names:
+            yield f"the topic {wanted.topic} does not exist"
+            continue
+        mine = snapshot.partitions.topic == names.index(wanted.topic)
+        other = mine & (snapshot.replica_counts != wanted.after)
+        for row in np.flatnonzero(other).tolist():
+            if row not in proposal.changed:
+                count = len(snapshot.replicas(row))
+                yield (
+                    f"{snapshot.id(row)} would keep {count} replicas, "
+                    f"the plan asks for {wanted.after}"
+                )
 
 
 def distinct_replicas(proposal: Proposal) -> Iterator[str]:
@@ -53,7 +76,7 @@ def drained_brokers_empty(proposal: Proposal) -> Iterator[str]:
     stranded = _stranded(proposal)
     for broker in proposal.snapshot.header.brokers:
         left = proposal.replicas_after[broker.id] - stranded[broker.id]
-        if broker.state in LEAVING and left:
+        if broker.state in LEAVING and left > 0:
             yield f"broker {broker.id} is {broker.state} and would keep {left} replicas"
 
 

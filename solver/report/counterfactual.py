@@ -122,7 +122,7 @@ def why_not(snapshot: Snapshot, plan: Plan, row: int, broker: BrokerId) -> WhyNo
     Raises InvalidCluster if the snapshot lacks a partition of the plan, or two moves name the same
     one.
     """
-    planned = Proposal.of_moves(snapshot, plan.goals, plan.moves)
+    planned = Proposal.of_moves(snapshot, plan.goals, plan.moves, plan.replication)
     now = evaluate_proposal(planned)
     known = {v.words for v in now.violations}
     tried = [
@@ -174,7 +174,9 @@ def _evaluate_with(proposal: Proposal, change: Change) -> Evaluation:
     here = proposal.snapshot.row(change.row)
     same = set(change.replicas) == set(here.replicas) and change.leader == here.leader
     changes = tuple(others) if same else (*others, change)
-    return evaluate_proposal(Proposal(proposal.snapshot, proposal.goals, changes))
+    return evaluate_proposal(
+        Proposal(proposal.snapshot, proposal.goals, changes, proposal.replication)
+    )
 
 
 def _already_there(proposal: Proposal, row: int, broker: BrokerId) -> WhyNot:

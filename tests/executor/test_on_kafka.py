@@ -15,6 +15,8 @@ from executor.timing import RunLimits
 from lab.local_cluster.local_cluster import LocalCluster
 from model.errors import GuardrailRefused, PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
+from model.plan.plan import Plan
+from model.plan.replication_change import ReplicationChange
 from model.run import JournalEvent, MoveState, RunProgress
 from tests.support.cli_on_cluster import wait_until
 from tests.support.executor.plan_builders import ids, plan_for
@@ -195,3 +197,40 @@ def test_broker_overrides_are_not_mistaken_for_topic_overrides(
     finally:
         for broker in ids([1, 2, 3]):
             admin.alter_broker_configs(broker, {"log.segment.bytes": None})
+
+
+def resized(plan: Plan, before: int, after: int) -> Plan:
+    """The plan, which says that it changes the replication factor of its topic."""
+    change = ReplicationChange(topic=plan.moves[0].topic, before=before, after=after)
+    return plan.model_copy(update={"replication": (change,)}).seal()
+
+
+def test_the_replication_factor_changes_under_load_and_back(
+    local_cluster: LocalCluster, executor: Executor, admin: ClusterAdmin, topic: str, tmp_path: Path
+) -> None:
+    """From 1 to 3, to 2, and back to 3 by a rollback; no record is lost."""
+    local_cluster.create_topic(topic, [[1], [2]])
+    load = loaded(local_cluster, topic, 5 * SEGMENT_BYTES, partitions=2, rate=20e6)
+    load.shift((1.0, 1.0), 1e6)
+    bootstrap = local_cluster.bootstrap
+    pids = [PartitionId(TopicName(topic), number) for number in range(2)]
+
+    def lists() -> list[tuple[BrokerId, ...]]:
+        views = admin.partitions(pids)
+        assert all(views[pid].in_sync == {*views[pid].replicas} for pid in pids)
+        return [views[pid].replicas for pid in pids]
+
+    three = {0: [1, 2, 3], 1: [2, 3, 1]}
+    with pytest.raises(GuardrailRefused, match="replication factor"):
+        executor.dry_run(plan_for(bootstrap, topic, three))
+    more = resized(plan_for(bootstrap, topic, three), 1, 3)
+    assert_done(execute(executor, more, tmp_path))
+    assert lists() == [ids(three[0]), ids(three[1])]
+    fewer = resized(plan_for(bootstrap, topic, {0: [1, 3], 1: [3, 1]}), 3, 2)
+    assert_done(execute(executor, fewer, tmp_path))
+    assert lists() == [ids([1, 3]), ids([3, 1])]
+    back, left = executor.plan_rollback(tmp_path, None)
+    assert not left
+    assert_done(execute(executor, back, tmp_path))
+    assert lists() == [ids(three[0]), ids(three[1])]
+    assert_exact(load)

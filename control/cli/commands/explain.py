@@ -60,7 +60,7 @@ def explain(
             f"{plan_file} is for another cluster state: brokers or assignment differ; "
             "name the snapshot that it was made from, or plan again"
         )
-    if broken := evaluate(snapshot, plan.goals, plan.moves).violations:
+    if broken := evaluate(snapshot, plan.goals, plan.moves, plan.replication).violations:
         raise GuardrailRefused(
             f"{plan_file} breaks rules of its own goals, first {broken[0].words}; "
             "plan again, or list all of them with verify"

@@ -96,6 +96,24 @@ def test_between_two_steps_it_is_halfway(result: PartitionView, stage: MoveStage
     assert progress_of(THREE, result, None).stage is stage
 
 
+def test_replicas_are_added_or_removed_one_by_one_and_the_leader_goes_last() -> None:
+    assert steps(move(7, (1,), (1, 2, 3))) == (ids([1, 2]), ids([1, 2, 3]))
+    assert steps(move(7, (1, 2, 3), (2,))) == (ids([1, 2]), ids([2]))
+    assert steps(move(7, (1, 2, 3), (2, 1))) == (ids([2, 1]),)
+
+
+@settings(deadline=None)
+@given(replicas=st.lists(st.integers(1, 9), min_size=2, max_size=6, unique=True), data=st.data())
+def test_each_step_adds_or_removes_one_replica(replicas: list[int], data: st.DataObject) -> None:
+    fewer = replicas[: data.draw(st.integers(1, len(replicas) - 1))]
+    for before, after in ((fewer, replicas), (replicas, fewer)):
+        lists = (ids(before), *steps(move(7, before, after)))
+        assert lists[-1] == ids(after)
+        for old, new in pairwise(lists):
+            assert len({*old} ^ {*new}) == 1
+            assert set(fewer) <= set(new)
+
+
 def test_a_reassignment_to_a_step_is_ours_and_another_one_is_foreign() -> None:
     ours, theirs = ids([1, 5, 3]), ids([1, 2, 6])
     for target, stage in ((ours, MoveStage.MOVING), (theirs, MoveStage.LOST)):

@@ -7,6 +7,8 @@ import pytest
 from executor.client.responses import PartitionView
 from executor.run.preflight import Observed, check
 from model.errors import GuardrailRefused, PlanOutdated
+from model.ids import TopicName
+from model.plan.replication_change import ReplicationChange
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import ids, move, observed, plan, view
 
@@ -95,7 +97,47 @@ def test_a_partition_that_was_offline_when_planned_is_refused() -> None:
         check(leaderless, observed(leaderless))
 
 
-def test_the_replication_factor_is_never_changed() -> None:
+def test_the_replication_factor_never_changes_unasked() -> None:
     wider = plan([move(7, (2,), (3, 2))])
     with pytest.raises(GuardrailRefused, match="replication factor of orders-7 from 1"):
         check(wider, observed(wider))
+
+
+def resizing(before: int, after: int) -> ReplicationChange:
+    return ReplicationChange(topic=TopicName("orders"), before=before, after=after)
+
+
+def test_the_replication_factor_changes_where_the_plan_says_so() -> None:
+    wider = plan([move(7, (2,), (2, 3))], replication=[resizing(1, 2)])
+    check(wider, observed(wider))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "asked", "reason"),
+    [
+        ((2,), (2, 3, 1), (1, 2), "would have 3 replicas, the plan asks for 2"),
+        ((2,), (3, 1), (1, 2), "would exchange replicas"),
+        ((2, 1, 3), (2, 1), (1, 2), "has 3 replicas, the plan expects 1"),
+    ],
+)
+def test_no_more_replicas_change_than_the_plan_says(
+    before: tuple[int, ...], after: tuple[int, ...], asked: tuple[int, int], reason: str
+) -> None:
+    other = plan([move(7, before, after)], replication=[resizing(*asked)])
+    with pytest.raises(GuardrailRefused, match=reason):
+        check(other, observed(other))
+
+
+def test_fewer_replicas_than_must_be_in_sync_are_refused_by_name() -> None:
+    fewer = plan([move(7, (1, 2, 3), (1, 2))], replication=[resizing(3, 2)])
+    seen = observed(fewer)
+    check(fewer, dataclasses.replace(seen, min_in_sync={TopicName("orders"): 2}))
+    with pytest.raises(GuardrailRefused, match=r"min\.insync\.replicas of orders is 3"):
+        check(fewer, dataclasses.replace(seen, min_in_sync={TopicName("orders"): 3}))
+
+
+def test_no_replica_is_removed_while_one_that_stays_is_not_in_sync() -> None:
+    fewer = plan([move(7, (1, 2, 3), (1, 2))], replication=[resizing(3, 2)])
+    behind = {MOVE.id: view(fewer.moves[0], in_sync=(1, 3))}
+    with pytest.raises(GuardrailRefused, match="broker 2, whose replica of orders-7 is to stay"):
+        check(fewer, dataclasses.replace(observed(fewer), partitions=behind))

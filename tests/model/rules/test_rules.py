@@ -1,12 +1,17 @@
 """Each hard rule by itself: violations, their absence, and the messages."""
 
+import dataclasses
+
 import pytest
 
+from model.evaluate import evaluate_proposal
 from model.goals.goals import Goals, Stay
-from model.ids import BrokerId
+from model.ids import BrokerId, TopicName
 from model.names import Names
+from model.plan.proposal import Change, Proposal
+from model.plan.replication_change import ReplicationChange
 from model.rules import violations_of
-from model.snapshot.snapshot import BrokerState, RecentMove, StorageKind
+from model.snapshot.snapshot import BrokerState, RecentMove, Snapshot, StorageKind
 from tests.support.model.clusters import (
     NO_FLOOR,
     TAKEN_AT_MS,
@@ -42,6 +47,55 @@ def test_the_replication_factor_is_kept() -> None:
     messages = words(propose(state, change(0, 1, 2, 3)), "replication factor")
     assert messages == ["orders-0 would have 3 replicas, it has 2"]
     assert words(propose(state, change(0, 3, 2)), "replication factor") == []
+
+
+def asked(state: Snapshot, before: int, after: int, *changes: Change) -> Proposal:
+    """A proposal whose plan changes the replication factor of the topic."""
+    wanted = ReplicationChange(topic=TOPIC, before=before, after=after)
+    return dataclasses.replace(propose(state, *changes), replication=(wanted,))
+
+
+def test_the_replication_factor_changes_where_the_plan_says_so() -> None:
+    state = snapshot(brokers(4), [(1, 2), (2, 3, 1)])
+    wider = change(0, 1, 2, 3)
+    assert words(asked(state, 2, 3, wider), "replication factor") == []
+    assert words(asked(state, 2, 4, wider), "replication factor") == [
+        "orders-0 would have 3 replicas, the plan asks for 4",
+        "orders-1 would keep 3 replicas, the plan asks for 4",
+    ]
+    exchanged = words(asked(state, 2, 3, change(0, 1, 3, 4)), "replication factor")
+    assert exchanged == ["orders-0 would exchange replicas while their number changes"]
+    other = ReplicationChange(topic=TopicName("others"), before=2, after=3)
+    found = dataclasses.replace(propose(state, wider), replication=(other,))
+    assert words(found, "replication factor") == [
+        "orders-0 would have 3 replicas, it has 2",
+        "the topic others does not exist",
+    ]
+
+
+def test_new_replicas_spread_as_far_as_those_that_stay_permit() -> None:
+    state = snapshot(brokers(6, "aabbcc"), [(1, 2)])
+    assert words(asked(state, 2, 3, change(0, 1, 2, 3)), "rack spread") == []
+    even = snapshot(brokers(6, "aaabbb"), [(1,)])
+    assert words(asked(even, 1, 2, change(0, 1, 2)), "rack spread")
+    assert words(asked(even, 1, 2, change(0, 1, 4)), "rack spread") == []
+
+
+def test_removed_replicas_leave_as_many_racks_as_possible() -> None:
+    state = snapshot(brokers(6, "aabbcc"), [(1, 2, 3)])
+    assert words(asked(state, 3, 2, change(0, 1, 3)), "rack spread") == []
+    assert words(asked(state, 3, 2, change(0, 1, 2)), "rack spread")
+    together = snapshot(brokers(6, "aaabbb"), [(1, 2, 3)])
+    assert words(asked(together, 3, 2, change(0, 1, 2)), "rack spread") == []
+
+
+def test_replicas_asked_for_wait_for_no_cooldown_and_cost_nothing() -> None:
+    bare = snapshot(brokers(3), [(1,)], storage=StorageKind.REPLICATED)
+    header = bare.header.model_copy(update={"recent_moves": (recent(0, 2, 10.0),)})
+    state = Snapshot(header, bare.partitions)
+    found = asked(state, 1, 2, change(0, 1, 2))
+    assert [v.rule for v in violations_of(found)] == []
+    assert evaluate_proposal(found).prices == 0.0
 
 
 def test_a_broker_holds_a_partition_once() -> None:

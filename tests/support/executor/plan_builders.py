@@ -10,6 +10,7 @@ from executor.run.preflight import Observed
 from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move, Plan, PlanStatus
+from model.plan.replication_change import ReplicationChange
 from model.snapshot.snapshot import StorageKind
 
 CLUSTER_ID = "cluster-one"
@@ -54,7 +55,11 @@ def move(
 
 
 def plan(
-    moves: Sequence[Move], *, cluster_id: str = CLUSTER_ID, live: Collection[int] = (1, 2, 3)
+    moves: Sequence[Move],
+    *,
+    cluster_id: str = CLUSTER_ID,
+    live: Collection[int] = (1, 2, 3),
+    replication: Sequence[ReplicationChange] = (),
 ) -> Plan:
     """A sealed plan of these moves."""
     return Plan(
@@ -72,6 +77,7 @@ def plan(
         levels={},
         brokers=(),
         moves=tuple(moves),
+        replication=tuple(replication),
     ).seal()
 
 

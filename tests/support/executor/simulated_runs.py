@@ -15,6 +15,7 @@ from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move, Plan
+from model.plan.replication_change import ReplicationChange
 from model.run import RunProgress, RunReport
 from model.snapshot.snapshot import StorageKind
 from tests.support.executor.plan_builders import CLUSTER_ID, ids, move, plan
@@ -51,6 +52,8 @@ class SimulatedRun:
     dirs_after: Mapping[int, Sequence[str]] = field(default_factory=dict)
     """Log directories of each replica, where the plan names any."""
     limits: RunLimits = field(default_factory=RunLimits)
+    replication: tuple[ReplicationChange, ...] = ()
+    """Change of the replication factor of the topic, if any."""
     cluster: SimulatedCluster = field(init=False)
     faults: Faults = field(init=False, default_factory=Faults)
     shown: list[RunProgress] = field(init=False, default_factory=list)
@@ -88,6 +91,7 @@ class SimulatedRun:
                 for n, to in self.after.items()
             ],
             live=range(1, self.brokers + 1),
+            replication=self.replication,
         )
 
     @property
