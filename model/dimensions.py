@@ -10,7 +10,7 @@ from typing import Final, cast
 import numpy as np
 
 from model.goals.goals import Goal, Goals
-from model.snapshot.snapshot import Count, Floats, Measure, Resource, Snapshot, SnapshotHeader
+from model.snapshot.snapshot import Count, Floats, Ints, Measure, Resource, Snapshot, SnapshotHeader
 
 TOPIC_MEASURES: Final = frozenset({Count.TOPIC_REPLICAS, Count.TOPIC_LEADERS})
 """Balanced topic by topic: their deviations belong to no broker alone."""
@@ -94,12 +94,16 @@ def loaded_dimensions(header: SnapshotHeader, goals: Goals) -> tuple[Dimension, 
     )
 
 
-def replica_loads(snapshot: Snapshot, dimension: Dimension) -> tuple[Floats, Floats]:
+def replica_loads(
+    snapshot: Snapshot, dimension: Dimension, counts: Ints | None = None
+) -> tuple[Floats, Floats]:
     """Load of each partition on its leader's broker and on each follower's broker.
 
     Followers take in what the leader takes in, and the leader serves it to each of them; consumers
     and requests are served by the leader. CPU of followers is `follower_cpu_share`. Unknown loads
     count as 0. Bytes/s, bytes, cores, requests/s or counts, as the measure has them.
+
+    counts: (n,) replicas of each partition; None for those of the snapshot.
 
     Returns (n,) float64 each, in row order: the leader's, a follower's.
 
@@ -107,6 +111,7 @@ def replica_loads(snapshot: Snapshot, dimension: Dimension) -> tuple[Floats, Flo
     """
     measure, slot = dimension.measure, dimension.slot
     n = len(snapshot)
+    counts = snapshot.replica_counts if counts is None else counts
     nothing = np.zeros(n)
     match measure:
         case Count.REPLICAS | Count.TOPIC_REPLICAS:
@@ -116,25 +121,25 @@ def replica_loads(snapshot: Snapshot, dimension: Dimension) -> tuple[Floats, Flo
         case Count.LEADER_NET_IN:
             return _known(snapshot, Resource.NET_IN, slot), nothing
         case Resource.NET_OUT:
-            return _served(snapshot, slot), nothing
+            return _served(snapshot, slot, counts), nothing
         case Count.POTENTIAL_NET_OUT:
-            served = _served(snapshot, slot)
+            served = _served(snapshot, slot, counts)
             return served, served
         case Resource.REQUESTS:
             return _known(snapshot, measure, slot), nothing
         case Resource.CPU:
             lead = _known(snapshot, measure, slot)
-            return lead, lead * follower_cpu_share(snapshot, slot)
+            return lead, lead * follower_cpu_share(snapshot, slot, counts)
         case Resource.NET_IN | Resource.DISK:
             lead = _known(snapshot, measure, slot)
             return lead, lead
 
 
-def follower_cpu_share(snapshot: Snapshot, slot: str | None) -> Floats:
+def follower_cpu_share(snapshot: Snapshot, slot: str | None, counts: Ints) -> Floats:
     """(n,) a follower's CPU as a share of its leader's, from 0 to 1; 0 where unknown.
 
     Unknown is where the header lacks `net_in` or `net_out`, or the row's loads are NaN or all 0.
-    slot: None is now. Cruise Control's static model
+    slot: None is now. counts: (n,) replicas of each partition. Cruise Control's static model
     (`ModelUtils.getFollowerCpuUtilFromLeaderLoad`): bytes in and out of a leader weigh 0.7 and
     0.15, bytes into a follower 0.15.
 
@@ -145,7 +150,7 @@ def follower_cpu_share(snapshot: Snapshot, slot: str | None) -> Floats:
         return np.zeros(len(snapshot))
     taken = _column(snapshot, Resource.NET_IN, slot)
     sent = _column(snapshot, Resource.NET_OUT, slot)
-    replication = (snapshot.replica_counts - 1) * taken
+    replication = (counts - 1) * taken
     whole = _CPU_OF_LEADER_IN * taken + _CPU_OF_LEADER_OUT * (sent + replication)
     defined = whole > 0
     share = np.zeros(len(snapshot))
@@ -153,11 +158,11 @@ def follower_cpu_share(snapshot: Snapshot, slot: str | None) -> Floats:
     return np.minimum(share, 1.0)
 
 
-def _served(snapshot: Snapshot, slot: str | None) -> Floats:
+def _served(snapshot: Snapshot, slot: str | None, counts: Ints) -> Floats:
     """(n,) what a leader sends: to consumers, and to each of its followers."""
     sent = _known(snapshot, Resource.NET_OUT, slot)
     if Resource.NET_IN in snapshot.header.resources:
-        sent = sent + (snapshot.replica_counts - 1) * _known(snapshot, Resource.NET_IN, slot)
+        sent = sent + (counts - 1) * _known(snapshot, Resource.NET_IN, slot)
     return sent
 
 

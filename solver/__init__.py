@@ -5,6 +5,8 @@ PUBLIC = (
     "new_topic.assign_topic",
     "new_topic.topic_problem",
     "problem.problem",
+    "replication.placing",
+    "replication.replication_plan",
     "report.build_plan",
     "report.counterfactual",
     "report.given_plan",

@@ -45,6 +45,7 @@ SUMMARIES: Final = {
         "rollback": "Restore the assignment from before a run.",
         "broker": "Add, replace, demote and remove brokers, or exclude them from plans.",
         "task": "List, show, resume and cancel what was requested of brokers.",
+        "topic": "Change the replication factor of topics.",
         "elect-leaders": "Elect preferred leaders where another replica leads.",
         "cleanup": "Restore settings that interrupted runs have left changed.",
     },
@@ -87,6 +88,10 @@ GROUPS: Final = {
         "show": "Show a task: its phases, plans and progress.",
         "resume": "Continue a task that was interrupted or failed.",
         "cancel": "Cancel a task; its run stops, and what has moved stays.",
+    },
+    "topic": {
+        "set-replicas": "Give every partition of topics so many replicas. Killed at any point, "
+        "plimsoll run --resume continues."
     },
     "config": {"show": "Show every setting with its value and where it comes from."},
 }

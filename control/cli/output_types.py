@@ -20,6 +20,7 @@ from model.cpu import figures_to_file
 from model.files import FileModel, rounded
 from model.goals.effort import Effort
 from model.plan.plan import Plan, PlanStatus
+from model.plan.replication_change import ReplicationChange
 from model.run import RunReport
 from model.snapshot.forecast import LoadForecast
 from model.snapshot.snapshot import BrokerState, CapacitySource, Source, StorageKind
@@ -823,6 +824,26 @@ class RemovalAnswer(Answer):
     requests: tuple[str, ...]
 
 
+class ReplicationAnswer(Answer):
+    """`topic set-replicas --dry-run`."""
+
+    topics: tuple[ReplicationChange, ...]
+    added: int
+    """Replicas."""
+    removed: int
+    bytes_to_copy: int | None
+    """None where a size is unknown."""
+    seconds: Figure
+    """Estimated duration of the run."""
+    moves_at_once: int
+    """Most moves in flight."""
+    waves: int
+    """Moves over `moves_at_once`, rounded up."""
+    peaks: tuple[BrokerPeakAnswer, ...]
+    plan: Plan
+    requests: tuple[str, ...]
+
+
 class MarksAnswer(Answer):
     """`broker exclude`, `broker include`: all marks of the cluster afterwards."""
 
@@ -860,6 +881,7 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "task-output": TaskAnswer,
     "tasks-output": TasksAnswer,
     "removal-output": RemovalAnswer,
+    "replication-output": ReplicationAnswer,
     "marks-output": MarksAnswer,
 }
 """By the name of the schema. `frontier` and `what-if` print what they write."""

@@ -11,7 +11,7 @@ from control.cli.console import handling, operator
 from control.cli.exit_codes import Exit, output_lost
 from control.cli.narration import RunNarrator
 from control.cli.output import Form
-from control.cli.output_types import RequestsAnswer
+from control.cli.output_types import BrokerPeakAnswer, RequestsAnswer
 from control.render.plan_text import forecast_text, plan_text
 from control.render.run_report import run_text
 from control.render.text import answer_text, json_text
@@ -110,6 +110,18 @@ def estimate_of(executor: "Executor", settings: Settings, plan: Plan) -> "Foreca
     """Estimate the run of a plan by the pace of earlier ones."""
     journal_dir, in_flight = compose.journal_dir(settings), EAGER.moves_in_flight
     return executor.forecast(plan, journal_dir, in_flight)
+
+
+def peaks_of(estimate: "Forecast") -> list[BrokerPeakAnswer]:
+    """The peak of each broker that a run copies to."""
+
+    def known(free: int | None) -> int | None:
+        return free if free and free > 0 else None
+
+    return [
+        BrokerPeakAnswer.of(peak, broker=broker, free_bytes=known(estimate.free_bytes.get(broker)))
+        for broker, peak in estimate.peaks.items()
+    ]
 
 
 def plan_confirmed(executor: "Executor", settings: Settings, plan: Plan) -> bool:

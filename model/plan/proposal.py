@@ -293,11 +293,13 @@ class Proposal:
     def sums(self, replicas: Replicas, dimension: Dimension) -> Floats:
         """(brokers,) sum of the replicas' loads in one dimension, in its units.
 
-        In the order of `Proposal.brokers`; unknown loads count as 0.
+        In the order of `Proposal.brokers`; unknown loads count as 0. A leader serves as many
+        followers as its partition has among `replicas`.
 
         Raises ValueError: the header lacks the dimension's resource or slot.
         """
-        lead, follow = replica_loads(self.snapshot, dimension)
+        counts = np.bincount(replicas.row, minlength=len(self.snapshot))
+        lead, follow = replica_loads(self.snapshot, dimension, counts)
         load = np.where(replicas.leads, lead[replicas.row], follow[replicas.row])
         sums = np.bincount(replicas.broker, load, len(self.brokers))
         return sums.astype(np.float64, copy=False)

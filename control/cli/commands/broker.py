@@ -212,8 +212,8 @@ def _dry_run(
     import math
 
     from control import compose
-    from control.cli.output_types import BrokerPeakAnswer, RemovalAnswer
-    from control.cli.plan_execution import estimate_of
+    from control.cli.output_types import RemovalAnswer
+    from control.cli.plan_execution import estimate_of, peaks_of
     from control.cli.task_work import parts_of
     from control.render.plan_text import forecast_text, plan_text
     from control.render.task_text import removal_text
@@ -245,12 +245,7 @@ def _dry_run(
         seconds=estimate.seconds,
         moves_at_once=at_once,
         waves=math.ceil(len(found.plan.moves) / at_once),
-        peaks=[
-            BrokerPeakAnswer.of(
-                peak, broker=broker, free_bytes=_known(estimate.free_bytes.get(broker))
-            )
-            for broker, peak in estimate.peaks.items()
-        ],
+        peaks=peaks_of(estimate),
         plan=found.plan,
         requests=requests,
     )
@@ -261,10 +256,6 @@ def _dry_run(
     sys.stdout.write(plan_text(found.plan, f"plan {found.plan.hash[:12]}") + "\n")
     sys.stdout.write(forecast_text(estimate))
     return Exit.DONE
-
-
-def _known(free: int | None) -> int | None:
-    return free if free and free > 0 else None
 
 
 # ---- marks

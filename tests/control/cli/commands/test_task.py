@@ -3,58 +3,19 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from control import compose
-from control.cli import input_source, task_work
 from control.cli.exit_codes import Exit
-from control.cli.main import app
 from control.tasks.broker_task import TaskPhase
-from executor.executor import Executor
 from lab.simulated_cluster.cluster_state import SimulatedBroker
-from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState
-from tests.support import cli_offline
+from tests.support.control.command_cluster import PLACES, answer, plimsoll
 from tests.support.control.simulated_tasks import SimulatedTask
 from tests.support.executor.s3_server import place
 
-PLACES = [(4, 1), (1, 4), (2, 3), (4, 2), (3, 4)]
 CHANGING = ("--allow-changes", "--yes")
-
-
-@pytest.fixture
-def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimulatedTask:
-    """A cluster that commands reach instead of a real one."""
-    cli_offline.enter(monkeypatch, tmp_path)
-    monkeypatch.setenv("PLIMSOLL_BOOTSTRAP_SERVER", "127.0.0.1:1")
-    (tmp_path / "state").mkdir()
-    found = SimulatedTask(folder=tmp_path / "state", places=PLACES)
-
-    def executor(_settings: object) -> Executor:
-        admin = SimulatedAdmin(found.cluster, found.faults)
-        return Executor(admin, timing=found.cluster.timing)
-
-    def snapshot_of(_settings: object, _origin: object) -> object:
-        return found.snapshot()
-
-    monkeypatch.setattr(compose, "executor", executor)
-    monkeypatch.setattr(input_source, "snapshot_of", snapshot_of)
-    monkeypatch.setattr(task_work, "snapshot_of", snapshot_of)
-    return found
-
-
-def plimsoll(*arguments: str, code: int = 0) -> Result:
-    run = CliRunner().invoke(app, list(arguments))
-    assert run.exit_code == code, run.output
-    return run
-
-
-def answer(*arguments: str, code: int = 0) -> Any:
-    return json.loads(plimsoll(*arguments, "-o", "json", code=code).stdout)
 
 
 def test_a_broker_is_removed_by_one_command(at: SimulatedTask) -> None:

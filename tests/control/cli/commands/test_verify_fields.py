@@ -19,8 +19,9 @@ from model.goals.rack_placement import PlacementRule, RackConstraint, RackCount,
 from model.names import Names
 from model.plan.plan import BrokerChange, Move, Plan, PlanStatus, plan_hash, plan_of_document
 from model.snapshot.snapshot import BrokerState, LogDir, Resource, Snapshot, StorageKind
+from solver.replication.replication_plan import replication_plan
 from solver.solve import solve
-from tests.support.model.clusters import brokers, snapshot
+from tests.support.model.clusters import TOPIC, brokers, snapshot
 
 UNCHECKED: Final = {
     "kind": "another kind is not a plan file",
@@ -171,6 +172,25 @@ def test_no_violation_can_be_hidden_or_altered(troubled: Snapshot, name: str) ->
         other = not value if isinstance(value, bool) else other
         other = "x" if isinstance(value, str) else other
         assert rejected(document | {name: [part[0] | {field: other}, *part[1:]]}, troubled)
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_another_replication_factor_cannot_be_hidden_or_altered(
+    state: Snapshot, replicas: int
+) -> None:
+    plan = replication_plan(state, GOALS, LIMITS, {TOPIC: replicas})
+    assert plan is not None
+    document = plan.model_dump(mode="json")
+    assert not rejected(document, state)
+    (change,) = document["replication"]
+    others = [{**change, name: value + 1} for name, value in change.items() if name != "topic"]
+    for forged in ([], [change | {"topic": "others"}], *([other] for other in others)):
+        assert rejected(document | {"replication": forged}, state), forged
+    assert rejected(document | {"moves": document["moves"][1:]}, state)
+    first, *rest = document["moves"]
+    for name in ("bytes_to_copy", "gain", "follower_load", "replicas_after"):
+        for value in changes(name, first[name]):
+            assert rejected(document | {"moves": [first | {name: value}, *rest]}, state), name
 
 
 def empty(model: type[Plan | Move | BrokerChange], name: str) -> Any:

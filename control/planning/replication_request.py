@@ -1,0 +1,123 @@
+"""A request for another replication factor: the topics it names, what forbids it, and its plan."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from pydantic import ValidationError
+
+from model.errors import ConfigError, GuardrailRefused
+from model.exchange.text_files import nearest
+from model.goals.goals import Goals, SolveLimits
+from model.goals.topic_placement import with_topic_placements
+from model.ids import NO_BROKER, TopicName
+from model.names import Names
+from model.plan.plan import Plan
+from model.plan.proposal import Proposal
+from model.rules import violations_of
+from model.snapshot.snapshot import TAKING, Snapshot, StorageKind
+from model.units import count_text, listed
+from solver.replication.placing import NoRoom
+from solver.replication.replication_plan import replication_plan
+
+MOST_NAMED = 3
+"""Breaches named in a refusal."""
+
+
+def topics_of(snapshot: Snapshot, patterns: Sequence[str]) -> tuple[TopicName, ...]:
+    """Topics that names, or regular expressions of whole names, stand for; sorted.
+
+    Internal topics are among them only by name. Raises ConfigError: one stands for none.
+    """
+    topics = {t.name: t for t in snapshot.header.topics}
+    found: set[TopicName] = set()
+    for pattern in patterns:
+        if pattern in topics:
+            found.add(TopicName(pattern))
+            continue
+        names = _expression(pattern)
+        matching = {n for n, t in topics.items() if not t.internal and names.match(n)}
+        if not matching:
+            raise ConfigError(f"there is no topic {pattern!r}{nearest(pattern, list(topics))}")
+        found |= matching
+    return tuple(sorted(found))
+
+
+def _expression(pattern: str) -> Names:
+    try:
+        return Names(regex=(pattern,))
+    except ValidationError as exc:
+        raise ConfigError(exc.errors()[0]["msg"].removeprefix("Value error, ")) from None
+
+
+def plan_replication(
+    snapshot: Snapshot,
+    goals: Goals,
+    limits: SolveLimits,
+    topics: Sequence[TopicName],
+    replicas: int,
+) -> Plan | None:
+    """Plan so many replicas of every partition of these topics; None if all have them.
+
+    Raises GuardrailRefused, and names the topic, the partition or the broker: too few brokers may
+    hold replicas, or a rule of the goals would be broken.
+    """
+    for reason in _obstacles(snapshot, goals, topics, replicas):
+        raise GuardrailRefused(f"cannot set {count_text(replicas, 'replica')}: {reason}")
+    try:
+        plan = replication_plan(snapshot, goals, limits, dict.fromkeys(topics, replicas))
+    except NoRoom as exc:
+        raise GuardrailRefused(
+            f"cannot set {count_text(replicas, 'replica')}: no broker is left for a replica of "
+            f"{snapshot.id(exc.row)}: each holds one, may take none, or would be over a limit "
+            "of its capacity or of replicas_per_broker"
+        ) from None
+    if plan is None:
+        return None
+    proposal = Proposal.of_moves(snapshot, plan.goals, plan.moves, plan.replication)
+    broken = [v.words for v in violations_of(proposal)]
+    if broken:
+        more = f" (and {len(broken) - MOST_NAMED:,} more)" if len(broken) > MOST_NAMED else ""
+        named = "; ".join(broken[:MOST_NAMED])
+        raise GuardrailRefused(f"cannot set {count_text(replicas, 'replica')}: {named}{more}")
+    return plan
+
+
+def _obstacles(
+    snapshot: Snapshot, goals: Goals, topics: Sequence[TopicName], replicas: int
+) -> Iterator[str]:
+    header, columns = snapshot.header, snapshot.partitions
+    kinds = {t.name: t.storage for t in header.topics}
+    shared = [t for t in topics if kinds[t] is StorageKind.SHARED]
+    if shared and replicas > 1:
+        yield (
+            f"{_named(shared)} on shared storage, which keeps the copies; AutoMQ has one replica "
+            "of each partition"
+        )
+    taking = sum(b.state in TAKING for b in header.brokers)
+    names = [t.name for t in header.topics]
+    mine = np.isin(columns.topic, [names.index(topic) for topic in topics])
+    counts = snapshot.replica_counts
+    if replicas > taking and (mine & (counts < replicas)).any():
+        yield f"{count_text(taking, 'broker')} may take replicas of a partition, one each"
+    offline = np.flatnonzero(mine & (counts != replicas) & (columns.leader == NO_BROKER)).tolist()
+    if offline:
+        yield f"{snapshot.id(offline[0])} has no leader; bring its replicas back first"
+    proposal = Proposal(snapshot, with_topic_placements(goals, snapshot), ())
+    for row in np.flatnonzero(mine).tolist():
+        if proposal.domains.of(row).placement is not None:
+            yield (
+                f"{snapshot.id(row)} has placement constraints, which say how many replicas it "
+                "has; change these"
+            )
+            break
+    for topic in topics:
+        found = counts[columns.topic == names.index(topic)]
+        if len(found) and found.min() < replicas < found.max():
+            yield (
+                f"{topic} has partitions with {found.min()} and with {found.max()} replicas; set "
+                f"{found.max()} first, so that none is added and removed at once"
+            )
+
+
+def _named(topics: Sequence[TopicName]) -> str:
+    return f"{listed(topics, MOST_NAMED)} {'lies' if len(topics) == 1 else 'lie'}"

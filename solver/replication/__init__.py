@@ -1,0 +1,1 @@
+"""Other replication factors: where replicas are added, and which are removed."""

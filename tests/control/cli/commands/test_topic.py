@@ -1,0 +1,113 @@
+"""`plimsoll topic set-replicas` on a simulated cluster."""
+
+import pytest
+
+from model.ids import BrokerId, PartitionId
+from model.snapshot.snapshot import StorageKind
+from tests.support.control.command_cluster import PLACES, answer, plimsoll
+from tests.support.control.simulated_tasks import TOPIC, SimulatedTask
+
+CHANGING = ("--allow-changes", "--yes")
+SET = ("topic", "set-replicas")
+
+
+def counts(at: SimulatedTask, topic: str = TOPIC) -> list[int]:
+    found = sorted(p for p in at.cluster.partitions if p.topic == topic)
+    return [len(at.cluster.partitions[p].replicas) for p in found]
+
+
+def words(result: str) -> str:
+    return " ".join(result.split())
+
+
+def test_replicas_are_added_and_removed(at: SimulatedTask) -> None:
+    done = answer(*SET, TOPIC, "3", *CHANGING)
+    assert done["state"] == "done"
+    assert counts(at) == [3] * len(PLACES)
+    assert answer(*SET, TOPIC, "1", *CHANGING)["state"] == "done"
+    assert counts(at) == [1] * len(PLACES)
+    leaders = [int(p.leader) for _, p in sorted(at.cluster.partitions.items())]
+    assert leaders == [place[0] for place in PLACES]
+    already = plimsoll(*SET, TOPIC, "1", *CHANGING)
+    assert "every partition of the topic has 1 replica; nothing to do" in words(already.stderr)
+
+
+def test_a_rollback_restores_the_replication_factor(at: SimulatedTask) -> None:
+    plimsoll(*SET, TOPIC, "3", *CHANGING)
+    plimsoll("rollback", *CHANGING)
+    lists = [tuple(map(int, p.replicas)) for _, p in sorted(at.cluster.partitions.items())]
+    assert lists == PLACES
+
+
+def test_a_dry_run_shows_plan_waves_and_peaks_and_changes_nothing(at: SimulatedTask) -> None:
+    found = answer(*SET, TOPIC, "3", "--dry-run")
+    assert found["topics"] == [{"topic": TOPIC, "before": 2, "after": 3}]
+    assert (found["added"], found["removed"], found["waves"]) == (5, 0, 1)
+    assert found["bytes_to_copy"] == 5 * at.log_bytes
+    assert sum(p["more_bytes"] for p in found["peaks"]) > 0
+    assert len(found["requests"]) >= 5
+    assert counts(at) == [2] * len(PLACES)
+    text = plimsoll(*SET, TOPIC, "3", "--dry-run").stdout
+    assert f"{TOPIC}: 3 replicas instead of 2, in 5 partitions" in text
+
+
+def test_patterns_name_topics_and_internal_ones_only_by_name(at: SimulatedTask) -> None:
+    for topic in ("orders.eu", "orders.us", "returns"):
+        new = at.partition(0, (1, 2), topic)
+        at.cluster.partitions[PartitionId(new.id.topic, 0)] = new
+    plimsoll(*SET, r"orders\..*", "returns", "3", *CHANGING)
+    assert [counts(at, t)[0] for t in ("orders.eu", "orders.us", "returns")] == [3, 3, 3]
+    assert counts(at) == [2] * len(PLACES)
+    missing = plimsoll(*SET, "order", "3", *CHANGING, code=2)
+    assert "there is no topic 'order'; did you mean 'orders'?" in words(missing.stderr)
+    broken = plimsoll(*SET, "or(", "3", *CHANGING, code=2)
+    assert "not a valid regular expression" in words(broken.stderr)
+
+
+@pytest.mark.parametrize(
+    ("count", "reason"),
+    [
+        ("5", "4 brokers may take replicas of a partition, one each"),
+        ("0", "greater than or equal to 1"),
+    ],
+)
+def test_an_impossible_number_is_refused(at: SimulatedTask, count: str, reason: str) -> None:
+    refused = plimsoll(*SET, TOPIC, count, *CHANGING, code=2 if count == "0" else 5)
+    assert reason in words(refused.stderr)
+    assert counts(at) == [2] * len(PLACES)
+
+
+def test_fewer_replicas_than_have_to_be_in_sync_are_refused(at: SimulatedTask) -> None:
+    at.cluster.topic_configs[TOPIC] = {"min.insync.replicas": "2"}
+    refused = plimsoll(*SET, TOPIC, "1", *CHANGING, code=5)
+    assert "min.insync.replicas of orders is 2" in words(refused.stderr)
+    assert counts(at) == [2] * len(PLACES)
+
+
+def test_a_topic_whose_partitions_differ_is_changed_in_one_direction(at: SimulatedTask) -> None:
+    first, second, *_ = sorted(at.cluster.partitions)
+    del at.cluster.partitions[first].replicas[1]
+    at.cluster.partitions[first].in_sync.discard(BrokerId(1))
+    at.cluster.partitions[second].replicas.append(BrokerId(2))
+    at.cluster.partitions[second].in_sync.add(BrokerId(2))
+    refused = plimsoll(*SET, TOPIC, "2", *CHANGING, code=5)
+    assert "partitions with 1 and with 3 replicas; set 3 first" in words(refused.stderr)
+    plimsoll(*SET, TOPIC, "3", *CHANGING)
+    assert counts(at) == [3] * len(PLACES)
+
+
+def test_automq_has_one_replica_of_each_partition(at: SimulatedTask) -> None:
+    at.storage = StorageKind.SHARED
+    for at_once in at.cluster.partitions.values():
+        at_once.storage = StorageKind.SHARED
+        del at_once.replicas[1]
+    refused = plimsoll(*SET, TOPIC, "2", *CHANGING, code=5)
+    assert "orders lies on shared storage, which keeps the copies" in words(refused.stderr)
+
+
+def test_nothing_is_changed_unasked(at: SimulatedTask) -> None:
+    refused = plimsoll(*SET, TOPIC, "3", code=5)
+    assert "add --allow-changes to change replication factors" in words(refused.stderr)
+    unasked = plimsoll(*SET, TOPIC, "3", "--allow-changes", code=5)
+    assert "there is no terminal to confirm on" in words(unasked.stderr)
+    assert counts(at) == [2] * len(PLACES)

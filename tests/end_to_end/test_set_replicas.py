@@ -1,0 +1,65 @@
+"""Replication factors change under load, though the process is killed; no record is lost."""
+
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+
+from lab.local_cluster.local_cluster import LocalCluster
+from tests.support.cli_on_cluster import Shell, kill_after, placement
+from tests.support.executor.topic_records import assert_exact, loaded
+from tests.support.kafka_tools import stock_tool
+
+PARTITIONS = 6
+CHANGING = ("--allow-changes", "--yes")
+
+
+def described(bootstrap: str, topic: str) -> dict[int, tuple[int, list[int], list[int]]]:
+    """Leader, replicas and replicas in sync of each partition, as Kafka's own tool shows them."""
+    text = stock_tool(
+        "org.apache.kafka.tools.TopicCommand", bootstrap, "--describe", "--topic", topic
+    )
+    rows = [line.split() for line in text.splitlines() if "Partition:" in line]
+    found = [dict(zip(row[::2], row[1::2], strict=False)) for row in rows]
+    return {
+        int(row["Partition:"]): (
+            int(row["Leader:"]),
+            [int(b) for b in row["Replicas:"].split(",")],
+            [int(b) for b in row["Isr:"].split(",")],
+        )
+        for row in found
+    }
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_replicas_go_from_1_to_3_to_2_under_load_though_the_process_is_killed(
+    local_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    topic = f"copies-{uuid.uuid4().hex[:6]}"
+    local_cluster.create_topic(topic, [[1 + n % 3] for n in range(PARTITIONS)])
+    load = loaded(local_cluster, topic, 120_000, partitions=PARTITIONS, rate=1_000_000.0)
+    (tmp_path / "plimsoll.toml").write_text("window_s = 5.0\n")
+    shell = Shell(tmp_path, local_cluster.bootstrap)
+    before = placement(shell.bootstrap, topic)
+
+    # At this rate the first copies take seconds, so that the kill hits the run.
+    slow = ("topic", "set-replicas", topic, "3", *CHANGING, "--throttle", "2MB/s")
+    kill_after(shell.start(*slow), shell, 2)
+    resumed = shell.plimsoll("run", "--resume", "--allow-changes", "-o", "json")
+    assert resumed.returncode == 0, resumed.stderr
+    assert json.loads(resumed.stdout)["state"] == "done"
+    for leader, replicas, in_sync in described(shell.bootstrap, topic).values():
+        assert sorted(replicas) == sorted(in_sync) == [1, 2, 3]
+        assert leader == replicas[0]
+    assert {n: held[:1] for n, held in placement(shell.bootstrap, topic).items()} == before
+
+    fewer = shell.plimsoll("topic", "set-replicas", topic, "2", *CHANGING, "-o", "json")
+    assert fewer.returncode == 0, fewer.stderr
+    assert {len(held) for held in placement(shell.bootstrap, topic).values()} == {2}
+    assert_exact(load)
+
+    back = shell.plimsoll("rollback", *CHANGING)
+    assert back.returncode == 0, back.stderr
+    assert {len(held) for held in placement(shell.bootstrap, topic).values()} == {3}

@@ -1,0 +1,48 @@
+"""Commands in this process, on a simulated cluster instead of a real one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from control import compose
+from control.cli import input_source, task_work
+from control.cli.main import app
+from executor.executor import Executor
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
+from tests.support import cli_offline
+from tests.support.control.simulated_tasks import SimulatedTask
+
+PLACES = [(4, 1), (1, 4), (2, 3), (4, 2), (3, 4)]
+
+
+def commanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimulatedTask:
+    """A cluster that commands reach."""
+    cli_offline.enter(monkeypatch, tmp_path)
+    monkeypatch.setenv("PLIMSOLL_BOOTSTRAP_SERVER", "127.0.0.1:1")
+    (tmp_path / "state").mkdir()
+    found = SimulatedTask(folder=tmp_path / "state", places=PLACES)
+
+    def executor(_settings: object) -> Executor:
+        admin = SimulatedAdmin(found.cluster, found.faults)
+        return Executor(admin, timing=found.cluster.timing)
+
+    def snapshot_of(_settings: object, _origin: object) -> object:
+        return found.snapshot()
+
+    monkeypatch.setattr(compose, "executor", executor)
+    monkeypatch.setattr(input_source, "snapshot_of", snapshot_of)
+    monkeypatch.setattr(task_work, "snapshot_of", snapshot_of)
+    return found
+
+
+def plimsoll(*arguments: str, code: int = 0) -> Result:
+    run = CliRunner().invoke(app, list(arguments))
+    assert run.exit_code == code, run.output
+    return run
+
+
+def answer(*arguments: str, code: int = 0) -> Any:
+    return json.loads(plimsoll(*arguments, "-o", "json", code=code).stdout)
