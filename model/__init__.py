@@ -32,6 +32,7 @@ PUBLIC = (
     "plan.plan",
     "plan.proposal",
     "plan.remaining",
+    "plan.replication_change",
     "plan.tolerance",
     "plan.unplaceable",
     "plan.violations",
