@@ -22,8 +22,9 @@ from tests.support.control.loop_parts import MB, cluster
 from tests.support.paths import ROOT
 
 CHANGING = {
-    *("apply", "rollback", "cleanup", "elect-leaders", "elect", "run"),
-    *("remove", "resume", "service"),
+    *("apply", "rollback", "cleanup", "elect-leaders", "elect", "run", "service"),
+    *("remove", "add", "replace", "demote", "undemote", "maintenance", "resume"),
+    "set-replicas",
 }
 
 
