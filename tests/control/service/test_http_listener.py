@@ -216,6 +216,9 @@ def test_requests_on_one_connection_keep_it_open(start: Start) -> None:
 def test_closing_ends_open_connections_and_frees_the_port() -> None:
     listener = HttpListener(bound(ANY), ServiceState())
     with connected(listener) as client:
+        # An answer first, so that the listener has the connection.
+        client.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert client.recv(65536).startswith(b"HTTP/1.1 200")
         client.sendall(b"GET /livez")
         listener.close()
         wait_closed(client)

@@ -24,7 +24,8 @@ class _Layout:
     """The columns that fit."""
 
     keys: tuple[str, ...]
-    counts: bool
+    counts: int
+    """Width of the counts of replicas; 0 for none."""
     loads: bool
     bar: int
     """Width of each bar; 0 for none."""
@@ -41,7 +42,7 @@ def broker_table(plan: Plan | None, width: int) -> Table:
         return Table(columns=(Column("broker", "broker", ID),), rows=(), why_empty=WHY_EMPTY)
     layout = _layout(plan, width)
     columns = [Column("broker", "broker", ID)]
-    columns += [Column("replicas", "replicas", REPLICAS)] if layout.counts else []
+    columns += [Column("replicas", "replicas", layout.counts)] if layout.counts else []
     for key in layout.keys:
         name = SHORT.get(key, key)
         columns += [Column(f"{key} load", f"{name}", LOAD)] if layout.loads else []
@@ -54,13 +55,16 @@ def broker_table(plan: Plan | None, width: int) -> Table:
 
 
 def _layout(plan: Plan, width: int) -> _Layout:
-    """The columns of a width: bars before counts, counts before loads."""
+    """The columns of a width: counts before bars, bars before loads."""
     keys = tuple(plan.levels)
     free = width - ID - OFF * len(keys)
-    bars = (LEAST_BAR + 1) * len(keys) if free >= (LEAST_BAR + 1) * len(keys) else 0
-    counts = free - bars >= REPLICAS
-    loads = free - bars - REPLICAS >= LOAD * len(keys)
-    free -= REPLICAS * counts + LOAD * len(keys) * loads
+    longest = max((len(_counts(b)) for b in plan.brokers), default=0)
+    counts = max(REPLICAS, longest + 1)
+    counts = counts if free >= counts else 0
+    bars = (LEAST_BAR + 1) * len(keys)
+    bars = bars if free - counts >= bars else 0
+    loads = free - counts - bars >= LOAD * len(keys)
+    free -= counts + LOAD * len(keys) * loads
     bar = free // len(keys) - 1 if bars else 0
     deviations = (d for b in plan.brokers for d in b.deviation_before.values())
     return _Layout(keys=keys, counts=counts, loads=loads, bar=bar, axis=axis_of(deviations))
@@ -74,9 +78,8 @@ def _row(broker: BrokerChange, plan: Plan, layout: _Layout) -> Row:
     cells = [right(str(broker.id), ID)]
     values: list[float | str] = [broker.id]
     if layout.counts:
-        before, after = broker.replicas_before, broker.replicas_after
-        cells.append(cell(f"{before} → {after}"))
-        values.append(after)
+        cells.append(cell(_counts(broker)))
+        values.append(broker.replicas_after)
     for key in layout.keys:
         if layout.loads:
             before_s, after_s = broker.before.get(key, 0.0), broker.after.get(key, 0.0)
@@ -85,6 +88,10 @@ def _row(broker: BrokerChange, plan: Plan, layout: _Layout) -> Row:
         cells.append(_off(broker, plan, key, layout))
         values.append(abs(broker.deviation_after.get(key, 0.0)))
     return Row(key=str(broker.id), cells=tuple(cells), values=tuple(values))
+
+
+def _counts(broker: BrokerChange) -> str:
+    return f"{broker.replicas_before} → {broker.replicas_after}"
 
 
 def _off(broker: BrokerChange, plan: Plan, key: str, layout: _Layout) -> Cell:

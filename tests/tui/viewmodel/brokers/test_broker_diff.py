@@ -1,5 +1,7 @@
 """The brokers now and after the plan: what fits, and what gives way."""
 
+import pytest
+
 from model.plan.plan import Plan
 from tests.support.tui.loop_views import plan
 from tui.viewmodel.brokers.broker_diff import broker_table
@@ -21,11 +23,15 @@ def test_bars_are_drawn_where_there_is_room() -> None:
     assert not any(PLANNED in row for row in _rows(plan(), 55).values())
 
 
-def test_no_row_is_wider_than_the_panel() -> None:
+@pytest.mark.parametrize("replicas", [0, 101_100])
+def test_no_row_is_wider_than_the_panel(replicas: int) -> None:
     """A table that has to be scrolled hides more than a shorter bar does."""
-    least = sum(column.width for column in broker_table(plan(), 0).columns)
+    counts = {"replicas_before": replicas, "replicas_after": replicas}
+    many = tuple(b.model_copy(update=counts) for b in plan().brokers)
+    of = plan().model_copy(update={"brokers": many})
+    least = sum(column.width for column in broker_table(of, 0).columns)
     for width in range(least, 220):
-        table = broker_table(plan(), width)
+        table = broker_table(of, width)
         assert sum(column.width for column in fitted(table.columns, table.rows)) <= width
 
 
