@@ -32,6 +32,7 @@ def described(bootstrap: str, topic: str) -> dict[int, tuple[int, list[int], lis
     }
 
 
+@pytest.mark.soak  # Copies under a throttle take minutes beside another test.
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_replicas_go_from_1_to_3_to_2_under_load_though_the_process_is_killed(
@@ -39,7 +40,7 @@ def test_replicas_go_from_1_to_3_to_2_under_load_though_the_process_is_killed(
 ) -> None:
     topic = f"copies-{uuid.uuid4().hex[:6]}"
     local_cluster.create_topic(topic, [[1 + n % 3] for n in range(PARTITIONS)])
-    load = loaded(local_cluster, topic, 120_000, partitions=PARTITIONS, rate=1_000_000.0)
+    load = loaded(local_cluster, topic, 300_000, partitions=PARTITIONS, rate=300_000.0)
     (tmp_path / "plimsoll.toml").write_text("window_s = 5.0\n")
     shell = Shell(tmp_path, local_cluster.bootstrap)
     before = placement(shell.bootstrap, topic)
