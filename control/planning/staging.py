@@ -8,7 +8,7 @@ import numpy as np
 from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.plan.proposal import Proposal
-from model.plan.unplaceable import placeless, stays
+from model.plan.unplaceable import deferring, placeless
 from model.rules.leaders import leaders_missing
 from model.snapshot.snapshot import LEAVING, TAKING, BrokerState, Snapshot, StorageKind
 
@@ -64,8 +64,7 @@ def staged(
     rest = sorted(set(forced) - set(keep), key=lambda row: (_live(snapshot, row), row))
     budgets = _RemainingBudgets(proposal)
     over = [row for row in rest if not budgets.take(row)]
-    deferred = (*goals.deferred, *stays(snapshot, (*keep, *over)))
-    return goals.model_copy(update={"deferred": deferred}), len(over)
+    return deferring(snapshot, goals, (*keep, *over)), len(over)
 
 
 class _RemainingBudgets:

@@ -16,7 +16,7 @@ from model.goals.topic_placement import with_topic_placements
 from model.ids import NO_BROKER, BrokerId, PartitionId
 from model.plan.plan import VERSION_WITH_DEMOTION, Move, Plan
 from model.plan.proposal import Proposal
-from model.plan.unplaceable import stays
+from model.plan.unplaceable import deferring
 from model.snapshot.snapshot import BrokerState, Snapshot
 from model.units import count_text
 
@@ -131,7 +131,7 @@ def demotion_goals(
     forced = Proposal(snapshot, found, ()).forced
     mine = forced.demoted & np.isin(snapshot.partitions.leader, brokers)
     others = np.flatnonzero(forced.rows & ~mine).tolist()
-    found = found.model_copy(update={"deferred": (*found.deferred, *stays(snapshot, others))})
+    found = deferring(snapshot, found, others)
     found, deferred = staged(snapshot, found, repair_rules=False)
     least = int(np.count_nonzero(Proposal(snapshot, found, ()).forced.demoted))
     found = without_replica_moves(found)

@@ -16,7 +16,7 @@ from model.goals.goals import Cooldown, Goal, Goals
 from model.goals.topic_placement import with_topic_placements
 from model.ids import BrokerId
 from model.plan.proposal import Proposal
-from model.plan.unplaceable import stays
+from model.plan.unplaceable import deferring
 from model.snapshot.snapshot import TAKING, BrokerState, Count, RecentMove, Snapshot, StorageKind
 from model.units import bytes_text, count_text
 
@@ -83,7 +83,7 @@ def plan_filling(task: BrokerTask, snapshot: Snapshot, parts: TaskParts) -> Foun
     open_ = filling(snapshot, brokers)
     goals = filling_goals(open_, parts.goals)
     forced = np.flatnonzero(Proposal(open_, goals, ()).forced.rows).tolist()
-    goals = goals.model_copy(update={"deferred": (*goals.deferred, *stays(open_, forced))})
+    goals = deferring(open_, goals, forced)
     goals, _ = staged(open_, goals, repair_rules=False)
     goals = goals.model_copy(update={"cooldown": NO_REST})
     open_ = barred(open_, brokers)

@@ -16,7 +16,7 @@ from model.goals.topic_placement import with_topic_placements
 from model.ids import NO_BROKER, BrokerId
 from model.plan.plan import Plan, PlanStatus
 from model.plan.proposal import Proposal
-from model.plan.unplaceable import placeless, stays
+from model.plan.unplaceable import deferring, placeless
 from model.snapshot.snapshot import TAKING, Broker, BrokerState, Resource, Snapshot, StorageKind
 from model.units import bytes_text, count_text, listed, percent_text
 
@@ -257,7 +257,7 @@ def removal_goals(snapshot: Snapshot, goals: Goals, brokers: Sequence[BrokerId])
     found = with_topic_placements(goals, snapshot)
     forced = Proposal(snapshot, found, ()).forced
     others = np.flatnonzero(forced.rows & (counts.leaving == 0)).tolist()
-    found = found.model_copy(update={"deferred": (*found.deferred, *stays(snapshot, others))})
+    found = deferring(snapshot, found, others)
     deferred = 0
     # A partition that fits nowhere makes the plan infeasible, which names the rule.
     if not placeless(snapshot, found):

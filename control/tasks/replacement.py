@@ -14,7 +14,7 @@ from model.goals.goals import Goals, RackRule, SolveLimits
 from model.goals.topic_placement import with_topic_placements
 from model.ids import NO_BROKER, BrokerId
 from model.plan.proposal import Change, Proposal
-from model.plan.unplaceable import stays
+from model.plan.unplaceable import deferring
 from model.rules import violations_of
 from model.snapshot.snapshot import TAKING, Snapshot
 from model.units import bytes_text, count_text
@@ -43,7 +43,7 @@ def refuse_replacement(
     mine = _held_by(snapshot, old)
     forced = Proposal(snapshot, found, ()).forced
     others = np.flatnonzero(forced.rows & ~mine).tolist()
-    found = found.model_copy(update={"deferred": (*found.deferred, *stays(snapshot, others))})
+    found = deferring(snapshot, found, others)
     found, _ = staged(snapshot, found, repair_rules=False)
     deferred = Proposal(snapshot, found, ()).deferred
     rows = np.flatnonzero(mine & ~deferred).tolist()

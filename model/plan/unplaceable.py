@@ -41,6 +41,11 @@ def with_placeless_deferred(goals: Goals, snapshot: Snapshot) -> Goals:
     ]
     if not rows:
         return goals
+    return deferring(snapshot, goals, rows)
+
+
+def deferring(snapshot: Snapshot, goals: Goals, rows: Collection[int]) -> Goals:
+    """The goals, with these rows left to a later plan, besides those that are already."""
     return goals.model_copy(update={"deferred": (*goals.deferred, *stays(snapshot, rows))})
 
 

@@ -15,7 +15,7 @@ from model.plan.plan import VERSION_WITH_REPLICATION, BrokerChange, Move, Plan, 
 from model.plan.proposal import Change, Proposal
 from model.plan.remaining import OverLimit
 from model.plan.replication_change import ReplicationChange
-from model.plan.unplaceable import stays
+from model.plan.unplaceable import deferring
 from model.plan.warnings import plan_warnings
 from model.snapshot.snapshot import BrokerState, Floats, Snapshot
 from solver.problem.problem import compile_problem
@@ -44,8 +44,7 @@ def replication_plan(
     topics = [t.name for t in snapshot.header.topics]
     found = with_topic_placements(goals, snapshot)
     forced = np.flatnonzero(Proposal(snapshot, found, ()).forced.rows).tolist()
-    if forced:
-        found = found.model_copy(update={"deferred": (*found.deferred, *stays(snapshot, forced))})
+    found = deferring(snapshot, found, forced)
     before = Proposal(snapshot, found, ())
     counts, of = snapshot.replica_counts, snapshot.partitions.topic.tolist()
     rows = {
