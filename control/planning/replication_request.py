@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from pydantic import ValidationError
 
+from control.planning.validate import refuse_breaches
 from model.errors import ConfigError, GuardrailRefused
 from model.exchange.text_files import nearest
 from model.goals.goals import Goals, SolveLimits
@@ -13,14 +14,13 @@ from model.ids import NO_BROKER, TopicName
 from model.names import Names
 from model.plan.plan import Plan
 from model.plan.proposal import Proposal
-from model.rules import violations_of
 from model.snapshot.snapshot import TAKING, Snapshot, StorageKind
 from model.units import count_text, listed
 from solver.replication.placing import NoRoom
 from solver.replication.replication_plan import replication_plan
 
 MOST_NAMED = 3
-"""Breaches named in a refusal."""
+"""Topics named in a refusal."""
 
 
 def topics_of(snapshot: Snapshot, patterns: Sequence[str]) -> tuple[TopicName, ...]:
@@ -61,24 +61,20 @@ def plan_replication(
     Raises GuardrailRefused, and names the topic, the partition or the broker: too few brokers may
     hold replicas, or a rule of the goals would be broken.
     """
+    what = f"cannot set {count_text(replicas, 'replica')}"
     for reason in _obstacles(snapshot, goals, topics, replicas):
-        raise GuardrailRefused(f"cannot set {count_text(replicas, 'replica')}: {reason}")
+        raise GuardrailRefused(f"{what}: {reason}")
     try:
         plan = replication_plan(snapshot, goals, limits, dict.fromkeys(topics, replicas))
     except NoRoom as exc:
         raise GuardrailRefused(
-            f"cannot set {count_text(replicas, 'replica')}: no broker is left for a replica of "
-            f"{snapshot.id(exc.row)}: each holds one, may take none, or would be over a limit "
-            "of its capacity or of replicas_per_broker"
+            f"{what}: no broker is left for a replica of {snapshot.id(exc.row)}: each holds one, "
+            "may take none, or would be over a limit of its capacity or of replicas_per_broker"
         ) from None
     if plan is None:
         return None
     proposal = Proposal.of_moves(snapshot, plan.goals, plan.moves, plan.replication)
-    broken = [v.words for v in violations_of(proposal)]
-    if broken:
-        more = f" (and {len(broken) - MOST_NAMED:,} more)" if len(broken) > MOST_NAMED else ""
-        named = "; ".join(broken[:MOST_NAMED])
-        raise GuardrailRefused(f"cannot set {count_text(replicas, 'replica')}: {named}{more}")
+    refuse_breaches(proposal, what)
     return plan
 
 

@@ -3,16 +3,21 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Final
 
-from model.errors import PlimsollError
+from model.errors import GuardrailRefused, PlimsollError
 from model.evaluate import Evaluation, evaluate_proposal
 from model.goals.goals import Goals
 from model.plan.plan import Plan
 from model.plan.proposal import Proposal
 from model.plan.tolerance import misstates_tolerance
 from model.plan.violations import misstated
+from model.rules import violations_of
 from model.snapshot.snapshot import RecentMove, Snapshot
 from model.units import percent_text
+
+MOST_NAMED: Final = 3
+"""Breaches named in a refusal."""
 
 RecentMoves = Callable[[str, int], tuple[RecentMove, ...]]
 """Moves on a cluster, by its id, since a time in milliseconds since the epoch; oldest first."""
@@ -46,6 +51,17 @@ def spread_text(evaluation: Evaluation) -> str:
     if not worst:
         return "no resource is loaded enough to be balanced"
     return "largest deviation from the average: " + ", ".join(worst)
+
+
+def refuse_breaches(proposal: Proposal, what: str) -> None:
+    """Raise GuardrailRefused where a requested placement breaks rules, and name the first ones.
+
+    what: what cannot be done, as `cannot replace broker 4 by 5`.
+    """
+    broken = [v.words for v in violations_of(proposal)]
+    if broken:
+        more = f" (and {len(broken) - MOST_NAMED:,} more)" if len(broken) > MOST_NAMED else ""
+        raise GuardrailRefused(f"{what}: {'; '.join(broken[:MOST_NAMED])}{more}")
 
 
 def refuse_broken(snapshot: Snapshot, plan: Plan | None) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from control.planning.staging import staged
-from control.planning.validate import refuse_broken
+from control.planning.validate import refuse_breaches, refuse_broken
 from control.tasks.broker_task import BrokerTask
 from control.tasks.removal import drained
 from control.tasks.task_parts import FoundPlan, TaskParts
@@ -15,12 +15,8 @@ from model.goals.topic_placement import with_topic_placements
 from model.ids import NO_BROKER, BrokerId
 from model.plan.proposal import Change, Proposal
 from model.plan.unplaceable import deferring
-from model.rules import violations_of
 from model.snapshot.snapshot import TAKING, Snapshot
 from model.units import bytes_text, count_text
-
-MOST_NAMED = 3
-"""Breaches named in a refusal."""
 
 Places = dict[int, tuple[tuple[BrokerId, ...], BrokerId]]
 """New replicas and leader by row."""
@@ -49,11 +45,7 @@ def refuse_replacement(
     rows = np.flatnonzero(mine & ~deferred).tolist()
     places = {row: exchanged(snapshot, row, old, new) for row in rows}
     changes = tuple(Change(row, held, leads) for row, (held, leads) in places.items())
-    broken = [v.words for v in violations_of(Proposal(snapshot, found, changes))]
-    if broken:
-        more = f" (and {len(broken) - MOST_NAMED} more)" if len(broken) > MOST_NAMED else ""
-        named = "; ".join(broken[:MOST_NAMED])
-        raise GuardrailRefused(f"cannot replace broker {old} by {new}: {named}{more}")
+    refuse_breaches(Proposal(snapshot, found, changes), f"cannot replace broker {old} by {new}")
     return found, places
 
 
