@@ -102,6 +102,8 @@ class Proposal:
         """(n,) True for changed rows whose number of replicas the plan asks to change."""
         asked = {change.topic for change in self.replication}
         found = np.zeros(len(self.snapshot), np.bool_)
+        if not asked:
+            return found
         for c in self.changes:
             pid = self.snapshot.id(c.row)
             other = len(c.replicas) != len(self.snapshot.replicas(c.row))
@@ -298,7 +300,9 @@ class Proposal:
 
         Raises ValueError: the header lacks the dimension's resource or slot.
         """
-        counts = np.bincount(replicas.row, minlength=len(self.snapshot))
+        counts = None
+        if self.replication:
+            counts = np.bincount(replicas.row, minlength=len(self.snapshot))
         lead, follow = replica_loads(self.snapshot, dimension, counts)
         load = np.where(replicas.leads, lead[replicas.row], follow[replicas.row])
         sums = np.bincount(replicas.broker, load, len(self.brokers))

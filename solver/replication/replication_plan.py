@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from model.dimensions import replica_loads
-from model.evaluate import Evaluation, counted_dimensions, evaluate, evaluate_proposal, mean_load
+from model.evaluate import Evaluation, counted_dimensions, evaluate_proposal, mean_load
 from model.files import rounded
 from model.goals.goals import Goals, SolveLimits
 from model.goals.topic_placement import with_topic_placements
@@ -78,7 +78,7 @@ def _plan(before: Proposal, after: Proposal, limits: SolveLimits) -> Plan:
     snapshot, goals = after.snapshot, after.goals
     header = snapshot.header
     verdict = evaluate_proposal(after)
-    start = evaluate(snapshot, goals, ())
+    start = evaluate_proposal(before)
     moves = tuple(_moves(after))
     outside = any(verdict.outside(goals))
     ignored = ignored_goals(compile_problem(snapshot, goals))
