@@ -80,9 +80,9 @@ def work_on(
     snapshot: taken just now, for the first plan. Raises GuardrailRefused where its plan is not
     confirmed, and as `TaskRunner.run` does.
     """
-    files = compose.task_files(settings)
     with contextlib.closing(compose.executor(settings)) as executor:
         parts = parts_of(settings, executor, options)
+        files = parts.files
         try:
             task = TaskRunner(task, parts, snapshot).run()
         except NoPlan as exc:

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Sequence
 
 from control.cli.output_types import MarksAnswer, RemovalAnswer, TaskAnswer, TasksAnswer
 from control.render.text import table, time_text
-from control.tasks.broker_task import Operation, TaskPlan, TaskProgress, brokers_text
+from control.tasks.broker_task import Operation, TaskPlan, TaskProgress, request_text
 from control.tasks.removal import bound_text
 from model.units import bytes_text, count_text, seconds_text
 
 
 def task_text(task: TaskAnswer) -> str:
     """A task with its phases, plans and progress."""
-    named = brokers_text(task.brokers) + ("" if task.onto is None else f" by {task.onto}")
-    lines = [f"task {task.task_id}: {task.operation} {named}, {_state(task)}"]
+    named = request_text(task.operation, task.brokers, task.onto)
+    lines = [f"task {task.task_id}: {named}, {_state(task)}"]
     rows = [[time_text(p.at_ms), p.phase, p.note] for p in task.phases]
     text = "\n".join(lines) + "\n\n" + table(["time", "phase", "note"], rows)
     if task.plans:
@@ -54,9 +54,8 @@ def removal_text(answer: RemovalAnswer) -> str:
     waves = count_text(answer.waves, "wave")
     emptied = answer.operation in (Operation.REMOVE, Operation.REPLACE)
     of = f"{count_text(answer.replicas, 'replica')}, " if emptied else ""
-    by = "" if answer.onto is None else f" by {answer.onto}"
     lines = [
-        f"{answer.operation} {brokers_text(answer.brokers)}{by}: {of}"
+        f"{request_text(answer.operation, answer.brokers, answer.onto)}: {of}"
         f"{bytes_text(answer.bytes_to_copy)} to copy, {moves} in {waves} of at most "
         f"{answer.moves_at_once}",
         bound_text(answer.bytes_to_copy, answer.least_bytes, answer.brokers),

@@ -155,6 +155,29 @@ class BrokerTask(VersionedModel):
         newest = self.plans[-1] if self.plans else None
         return None if newest is None or newest.closed else newest
 
+    @classmethod
+    def requested(
+        cls,
+        task_id: str,
+        cluster_id: str,
+        operation: Operation,
+        brokers: tuple[BrokerId, ...],
+        *,
+        by: str,
+        ms: int,
+        onto: BrokerId | None = None,
+    ) -> "BrokerTask":
+        """A task as it was requested at `ms`, milliseconds since the epoch; not sealed."""
+        return cls(
+            task_id=task_id,
+            cluster_id=cluster_id,
+            operation=operation,
+            brokers=brokers,
+            onto=onto,
+            by=by,
+            phases=(PhaseChange(phase=TaskPhase.REQUESTED, at_ms=ms, note=f"by {by}"),),
+        )
+
     @property
     def named(self) -> tuple[BrokerId, ...]:
         """Every broker that it is about."""
@@ -168,8 +191,7 @@ class BrokerTask(VersionedModel):
 
     def words(self) -> str:
         """What it does: `remove broker 4`, `replace broker 4 by 5`."""
-        by = "" if self.onto is None else f" by {self.onto}"
-        return f"{self.operation} {brokers_text(self.brokers)}{by}"
+        return request_text(self.operation, self.brokers, self.onto)
 
     def entered(self, phase: TaskPhase, at_ms: int, note: str = "") -> "BrokerTask":
         """Return the task in another phase; the same phase and note again change nothing."""
@@ -194,6 +216,12 @@ class BrokerTask(VersionedModel):
     def sealed(self) -> "BrokerTask":
         """Return the task with its checksum."""
         return self.model_copy(update={"checksum": checksum_of(self.model_dump(mode="json"))})
+
+
+def request_text(operation: Operation, brokers: Sequence[int], onto: int | None) -> str:
+    """What a task does: `remove broker 4`, `replace broker 4 by 5`."""
+    by = "" if onto is None else f" by {onto}"
+    return f"{operation} {brokers_text(brokers)}{by}"
 
 
 def brokers_text(brokers: Sequence[int], most: int = 10) -> str:

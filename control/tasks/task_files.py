@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from control.tasks import broker_marks
 from control.tasks.broker_marks import BrokerMark, mirror_marks, read_marks
-from control.tasks.broker_task import KIND, BrokerTask, Operation, PhaseChange, TaskPhase
+from control.tasks.broker_task import KIND, BrokerTask, Operation, TaskPhase
 from control.tasks.sealed_files import locked, read_sealed
 from control.tasks.task_hold import FREE, TaskHold
 from model.errors import (
@@ -171,14 +171,9 @@ class TaskFiles:
         taken = {entry.task_id for entry in archive.entries()} if archive is not None else set()
         with self._changing():
             while True:
-                task = BrokerTask(
-                    task_id=self._new_id(operation, brokers, ms, taken),
-                    cluster_id=cluster_id,
-                    operation=operation,
-                    brokers=brokers,
-                    onto=onto,
-                    by=by,
-                    phases=(PhaseChange(phase=TaskPhase.REQUESTED, at_ms=ms, note=f"by {by}"),),
+                task_id = self._new_id(operation, brokers, ms, taken)
+                task = BrokerTask.requested(
+                    task_id, cluster_id, operation, brokers, by=by, ms=ms, onto=onto
                 ).sealed()
                 if archive is None or archive.put_task(task, ""):
                     self._write(task)

@@ -168,7 +168,7 @@ def _requested(
     from control.cli.console import operator
     from control.cli.task_work import now_ms
     from control.tasks.broker_marks import states_of
-    from control.tasks.broker_task import BrokerTask, PhaseChange, TaskPhase
+    from control.tasks.broker_task import BrokerTask
     from control.tasks.demotion import ENDS, refuse_part
     from control.tasks.operations import OPERATIONS, refuse_marked
     from control.tasks.removal import refuse_conflicts
@@ -180,15 +180,8 @@ def _requested(
     for task in tasks:
         if task.is_open and (task.operation, task.brokers, task.onto) == wanted:
             return task, True
-    ms, by = now_ms(), operator()
-    task = BrokerTask(
-        task_id=f"{operation}-new",
-        cluster_id=cluster_id,
-        operation=operation,
-        brokers=brokers,
-        onto=onto,
-        by=by,
-        phases=(PhaseChange(phase=TaskPhase.REQUESTED, at_ms=ms, note=f"by {by}"),),
+    task = BrokerTask.requested(
+        f"{operation}-new", cluster_id, operation, brokers, by=operator(), ms=now_ms(), onto=onto
     )
     refuse_conflicts(tasks, task.named)
     marks = files.marks(cluster_id)
