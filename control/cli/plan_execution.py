@@ -1,10 +1,12 @@
 """Executing one plan from the command line: confirm, steer by signals, report."""
 
 import contextlib
+import math
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from control import compose
 from control.cli.console import handling, operator
@@ -46,11 +48,9 @@ def execute(
     """
     journal_dir = compose.journal_dir(settings)
     if options.dry_run:
-        estimate = estimate_of(executor, settings, plan)
-        in_order = plan.model_copy(update={"moves": estimate.order})
-        requests = executor.dry_run(in_order, journal_dir)
-        sys.stderr.write(f"plimsoll: {forecast_text(estimate)}")
-        sys.stdout.write(requests_text(requests, output))
+        rehearsal = rehearse(executor, settings, plan)
+        sys.stderr.write(f"plimsoll: {forecast_text(rehearsal.estimate)}")
+        sys.stdout.write(requests_text(rehearsal.requests, output))
         return Exit.DONE
     if not options.yes and not plan_confirmed(executor, settings, plan):
         raise GuardrailRefused("not confirmed; nothing was changed")
@@ -112,7 +112,44 @@ def estimate_of(executor: "Executor", settings: Settings, plan: Plan) -> "Foreca
     return executor.forecast(plan, journal_dir, in_flight)
 
 
-def peaks_of(estimate: "Forecast") -> list[BrokerPeakAnswer]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """What a run of a plan would send, and how long it would take."""
+
+    plan: Plan
+    estimate: "Forecast"
+    requests: Sequence[str]
+    """In the order of the estimate."""
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The same as the answers of dry runs have it."""
+        at_once = EAGER.moves_in_flight
+        return {
+            "seconds": self.estimate.seconds,
+            "moves_at_once": at_once,
+            "waves": math.ceil(len(self.plan.moves) / at_once),
+            "peaks": _peaks(self.estimate),
+            "plan": self.plan,
+            "requests": self.requests,
+        }
+
+    @property
+    def text(self) -> str:
+        """The plan and the duration, for people."""
+        plan = plan_text(self.plan, f"plan {self.plan.hash[:12]}")
+        return f"{plan}\n{forecast_text(self.estimate)}"
+
+
+def rehearse(executor: "Executor", settings: Settings, plan: Plan) -> Rehearsal:
+    """Estimate the run of a plan, and check it as before a run; raises as the checks do."""
+    estimate = estimate_of(executor, settings, plan)
+    in_order = plan.model_copy(update={"moves": estimate.order})
+    requests = executor.dry_run(in_order, compose.journal_dir(settings))
+    return Rehearsal(plan=plan, estimate=estimate, requests=requests)
+
+
+def _peaks(estimate: "Forecast") -> list[BrokerPeakAnswer]:
     """The peak of each broker that a run copies to."""
 
     def known(free: int | None) -> int | None:

@@ -202,16 +202,13 @@ def _dry_run(
 ) -> int:
     """Print the next plan of a task, its waves, peaks and duration."""
     import contextlib
-    import math
 
     from control import compose
     from control.cli.output_types import RemovalAnswer
-    from control.cli.plan_execution import estimate_of, peaks_of
+    from control.cli.plan_execution import rehearse
     from control.cli.task_work import parts_of
-    from control.render.plan_text import forecast_text, plan_text
     from control.render.task_text import removal_text
     from control.render.text import json_text
-    from control.settings.auto_limits import EAGER
     from control.tasks.operations import OPERATIONS
     from control.tasks.task_parts import NoPlan
 
@@ -226,28 +223,19 @@ def _dry_run(
         except NoPlan as exc:
             sys.stderr.write(f"plimsoll: {exc}\n")
             return exit_of_plan(exc.status) or Exit.INCOMPLETE
-        estimate = estimate_of(executor, settings, found.plan)
-        in_order = found.plan.model_copy(update={"moves": estimate.order})
-        requests = executor.dry_run(in_order, parts.journal_dir)
-    at_once = EAGER.moves_in_flight
+        rehearsal = rehearse(executor, settings, found.plan)
     answer = RemovalAnswer.of(
         found.entry,
         operation=task.operation,
         brokers=task.brokers,
         onto=task.onto,
-        seconds=estimate.seconds,
-        moves_at_once=at_once,
-        waves=math.ceil(len(found.plan.moves) / at_once),
-        peaks=peaks_of(estimate),
-        plan=found.plan,
-        requests=requests,
+        **rehearsal.figures,
     )
     if output is Form.JSON:
         sys.stdout.write(json_text(answer))
         return Exit.DONE
     sys.stdout.write(removal_text(answer) + "\n")
-    sys.stdout.write(plan_text(found.plan, f"plan {found.plan.hash[:12]}") + "\n")
-    sys.stdout.write(forecast_text(estimate))
+    sys.stdout.write(rehearsal.text)
     return Exit.DONE
 
 

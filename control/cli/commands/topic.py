@@ -80,37 +80,22 @@ def _already(topics: int, replicas: int) -> str:
 
 def _dry_run(executor: "Executor", settings: "Settings", plan: "Plan", output: Form) -> int:
     """Print the plan, its waves, peaks and duration, and its requests as JSON."""
-    import math
-
-    from control import compose
     from control.cli.output_types import ReplicationAnswer
-    from control.cli.plan_execution import estimate_of, peaks_of
-    from control.render.plan_text import forecast_text, plan_text
+    from control.cli.plan_execution import rehearse
     from control.render.text import json_text
-    from control.settings.auto_limits import EAGER
 
-    estimate = estimate_of(executor, settings, plan)
-    in_order = plan.model_copy(update={"moves": estimate.order})
-    requests = executor.dry_run(in_order, compose.journal_dir(settings))
+    rehearsal = rehearse(executor, settings, plan)
     if output is Form.JSON:
-        at_once = EAGER.moves_in_flight
         answer = ReplicationAnswer.of(
             topics=plan.replication,
             added=sum(len(m.added) for m in plan.moves),
             removed=sum(len(m.removed) for m in plan.moves),
             bytes_to_copy=plan.bytes_to_copy,
-            seconds=estimate.seconds,
-            moves_at_once=at_once,
-            waves=math.ceil(len(plan.moves) / at_once),
-            peaks=peaks_of(estimate),
-            plan=plan,
-            requests=requests,
+            **rehearsal.figures,
         )
         sys.stdout.write(json_text(answer))
         return Exit.DONE
-    sys.stdout.write(_summary(plan))
-    sys.stdout.write(plan_text(plan, f"plan {plan.hash[:12]}") + "\n")
-    sys.stdout.write(forecast_text(estimate))
+    sys.stdout.write(_summary(plan) + rehearsal.text)
     return Exit.DONE
 
 
