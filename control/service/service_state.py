@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from control.loop.holding_rule import holding_rule
-from control.loop.policy import Decision
+from control.loop.policy import SILENCE_S, Decision
 from control.loop.view import LoopView, Phase
 from control.service.metric_specs import SOLVE_BUCKETS_S
 from executor.timing import steady_s
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 MISSED_BEATS: Final = 120
 """Turns that the loop may miss before it counts as hanging."""
-FRESH_S: Final = 120.0
-"""Age of the newest loads from which the service is not ready, as in `SILENCE_S`."""
 ENDED_RUNS: Final = (RunState.DONE, RunState.STOPPED, RunState.FAILED, RunState.REFUSED)
 ENDED_MOVES: Final = (MoveState.DONE, MoveState.DROPPED, MoveState.STUCK)
 ASKING: Final = (Decision.ASK, Decision.REFUSE)
@@ -213,7 +211,7 @@ class ServiceState:
                 return f"{view.phase}: {view.sentence(int(1000 * self._clock()))}"
             return "the first observation of the cluster is not complete yet"
         silent_s = self._steady() - self._loads_s
-        if silent_s > FRESH_S:
+        if silent_s > SILENCE_S:
             return f"no loads have arrived for {seconds_text(silent_s)}"
         return self.hanging()
 

@@ -155,7 +155,7 @@ def reassign_in_batches(
     one, too. A partition that is refused alone is reported as refused. resizes: as in
     `ClusterAdmin.reassign`.
     """
-    answers = admin.reassign(targets, resizes=True) if resizes else admin.reassign(targets)
+    answers = admin.reassign(targets, resizes=resizes)
     if len(targets) < 2 or not all(answer.by_policy for answer in answers.values()):
         return answers
     pairs = sorted(targets.items())

@@ -11,8 +11,9 @@ import pytest
 from control.demo.simulated_demo import SimulatedDemoOptions, simulated
 from control.loop.dependencies import LoopParts
 from control.loop.loop import BEAT_S, Loop
+from control.loop.policy import SILENCE_S
 from control.loop.view import LoopView, Mode, Phase
-from control.service.service_state import FRESH_S, MISSED_BEATS, CountingHandler, ServiceState
+from control.service.service_state import MISSED_BEATS, CountingHandler, ServiceState
 from control.settings.settings import Settings
 from model.errors import ClusterUnreachable, RightsMissing
 from model.goals.goals import Goals
@@ -180,7 +181,7 @@ def test_ready_once_loads_are_known_and_while_they_are_fresh(
     observer.measured = True
     turned(loop, observer)
     assert state.not_ready() == ""
-    clock.now_s += FRESH_S + 1
+    clock.now_s += SILENCE_S + 1
     turned(loop, observer)
     assert state.not_ready() == "no loads have arrived for 2 min 01 s"
     observer.snapshots[:] = [UNEVEN]

@@ -35,8 +35,9 @@ class FakeShown:
         return {key: value for key, value in self.configs.items() if key in keys}
 
     def reassign(
-        self, targets: Mapping[PartitionId, Sequence[BrokerId]]
+        self, targets: Mapping[PartitionId, Sequence[BrokerId]], *, resizes: bool = False
     ) -> dict[PartitionId, PartitionResponse]:
+        assert not resizes
         if self.forbidden:
             raise RightsMissing(self.forbidden)
         return {pid: self.answers[pid] for pid in targets}
