@@ -31,6 +31,9 @@ MarkState = Literal[
     BrokerState.EXCLUDED, BrokerState.DRAINING, BrokerState.DEMOTED, BrokerState.MAINTENANCE
 ]
 
+AWAY: Final = frozenset({BrokerState.EXCLUDED, BrokerState.DRAINING})
+"""Marks that keep new replicas away, and leave leaders alone."""
+
 
 class BrokerMark(FileModel):
     """Why one broker of one cluster takes no new replicas."""

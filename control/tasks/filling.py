@@ -7,6 +7,7 @@ import numpy as np
 
 from control.planning.staging import staged
 from control.planning.validate import refuse_broken
+from control.tasks.broker_marks import AWAY
 from control.tasks.broker_task import BrokerTask, brokers_text
 from control.tasks.removal import best_of, requested
 from control.tasks.task_parts import FoundPlan, TaskParts
@@ -22,8 +23,6 @@ from model.units import bytes_text, count_text
 
 NO_REST: Final = dict.fromkeys(StorageKind, Cooldown(rest_s=0.0, return_window_s=1.0))
 """The cooldown of plans that fill brokers: it binds only what `barred` says."""
-_INCLUDED: Final = (BrokerState.EXCLUDED, BrokerState.DRAINING)
-"""States that adding a broker ends, where plimsoll set them."""
 
 
 def filling(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Snapshot:
@@ -33,9 +32,9 @@ def filling(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Snapshot:
     """
     for broker in brokers:
         state = snapshot.broker[broker].state
-        if state not in (*TAKING, *_INCLUDED):
+        if state not in TAKING | AWAY:
             raise GuardrailRefused(f"cannot add broker {broker}: it is {state}{_instead(state)}")
-    leaving = [b for b in brokers if snapshot.broker[b].state in _INCLUDED]
+    leaving = [b for b in brokers if snapshot.broker[b].state in AWAY]
     return requested(snapshot, leaving, BrokerState.ALIVE)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from control.tasks.broker_marks import BrokerMark, MarkState
+from control.tasks.broker_marks import AWAY, BrokerMark, MarkState
 from control.tasks.broker_task import BrokerTask, Operation, brokers_text
 from control.tasks.demotion import (
     STATES,
@@ -186,27 +186,21 @@ _RETURN: Final = OperationRules(
     verified=lambda _task: "leaders are as before the demotion",
     done=_may_lead,
 )
+_REMOVAL: Final = OperationRules(
+    refuse=_refuse_removal,
+    find=_removal,
+    left=_held,
+    mark=BrokerState.EXCLUDED,
+    mark_approved=BrokerState.DRAINING,
+    replaces=frozenset(BrokerState),
+    verified=lambda task: f"no replica on {brokers_text(task.brokers)}",
+    done=_stopped,
+)
 
 OPERATIONS: Final[Mapping[Operation, OperationRules]] = {
-    Operation.REMOVE: OperationRules(
-        refuse=_refuse_removal,
-        find=_removal,
-        left=_held,
-        mark=BrokerState.EXCLUDED,
-        mark_approved=BrokerState.DRAINING,
-        replaces=frozenset(BrokerState),
-        verified=lambda task: f"no replica on {brokers_text(task.brokers)}",
-        done=_stopped,
-    ),
-    Operation.REPLACE: OperationRules(
-        refuse=_refuse_replacement,
-        find=plan_replacement,
-        left=_held,
-        mark=BrokerState.EXCLUDED,
-        mark_approved=BrokerState.DRAINING,
-        replaces=frozenset(BrokerState),
-        verified=lambda task: f"no replica on {brokers_text(task.brokers)}",
-        done=_stopped,
+    Operation.REMOVE: _REMOVAL,
+    Operation.REPLACE: dataclasses.replace(
+        _REMOVAL, refuse=_refuse_replacement, find=plan_replacement
     ),
     Operation.DEMOTE: _DEMOTION,
     Operation.MAINTENANCE: dataclasses.replace(
@@ -227,7 +221,7 @@ OPERATIONS: Final[Mapping[Operation, OperationRules]] = {
         mark=None,
         mark_approved=None,
         rests=True,
-        replaces=frozenset({BrokerState.EXCLUDED, BrokerState.DRAINING}),
+        replaces=AWAY,
         verified=lambda task: f"{brokers_text(task.brokers)} within the tolerance",
         done=_may_lead,
     ),

@@ -256,7 +256,7 @@ def exclude(
     from control import compose
     from control.cli.console import operator
     from control.cli.task_work import now_ms
-    from control.tasks.broker_marks import BrokerMark, marked
+    from control.tasks.broker_marks import AWAY, BrokerMark, marked
     from control.tasks.operations import refuse_marked
     from control.tasks.removal import brokers_of, refuse_conflicts
     from model.errors import ConfigError
@@ -268,8 +268,7 @@ def exclude(
     brokers = brokers_of(members, ids or (), rack or ())
     files = compose.task_files(settings)
     refuse_conflicts(files.of(cluster_id), brokers)
-    kept = frozenset({BrokerState.EXCLUDED, BrokerState.DRAINING})
-    refuse_marked(files.marks(cluster_id), cluster_id, brokers, kept)
+    refuse_marked(files.marks(cluster_id), cluster_id, brokers, AWAY)
     at_ms, by = now_ms(), operator()
     new = [
         BrokerMark(
@@ -291,11 +290,11 @@ def include(
 ) -> int:
     """Remove the marks of brokers, also those that finished removals have left."""
     from control import compose
-    from control.tasks.broker_marks import unmarked
+    from control.tasks.broker_marks import AWAY, unmarked
     from control.tasks.operations import refuse_marked
     from control.tasks.removal import brokers_of, refuse_conflicts
     from model.ids import BrokerId
-    from model.snapshot.snapshot import Broker, BrokerState
+    from model.snapshot.snapshot import Broker
 
     cluster_id, members = _members(settings)
     files = compose.task_files(settings)
@@ -306,8 +305,7 @@ def include(
     ]
     brokers = brokers_of([*members, *gone], ids or (), rack or ())
     refuse_conflicts(files.of(cluster_id), brokers)
-    lifted = frozenset({BrokerState.EXCLUDED, BrokerState.DRAINING})
-    refuse_marked(found, cluster_id, brokers, lifted)
+    refuse_marked(found, cluster_id, brokers, AWAY)
     found = files.change_marks(cluster_id, lambda marks: unmarked(marks, cluster_id, brokers))
     return _print_marks(cluster_id, found, output)
 
