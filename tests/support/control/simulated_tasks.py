@@ -210,6 +210,11 @@ class SimulatedTask:
         found = [t for t in self.files.all() if t.is_open]
         return TaskRunner(task or (found[0] if found else self.request()), self.parts()).run()
 
+    def continued(self) -> BrokerTask:
+        """The only task, which a new process has worked on if it was open, or not requested."""
+        (task,) = self.files.all() or [self.request()]
+        return self.work(task) if task.is_open else task
+
     @staticmethod
     def _solve(snapshot: Snapshot, goals: Goals) -> Result:
         return solve(snapshot, goals, WORK)
