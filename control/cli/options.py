@@ -166,6 +166,18 @@ LowerSegmentBytes = Annotated[
 DryRun = Annotated[bool, execution_option(help="Print the requests without sending any.")]
 Yes = Annotated[bool, execution_option("--yes", help="Do not ask for confirmation.")]
 
+# ---- the loop without a screen
+
+Auto = Annotated[bool, typer.Option("--auto", help="Approve plans within the limits.")]
+Limits = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=completion.limit_names,
+        help="Limits of --auto: conservative, eager, or a [limits.NAME] table.",
+    ),
+]
+
 # ---- synthetic loads
 
 Growth = Annotated[float, typer.Option(min=-0.5, max=0.5, help="Mean growth per week, as a share.")]

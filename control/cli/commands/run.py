@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from control.cli.completion import limit_names
 from control.cli.exit_codes import Exit
 from control.cli.options import (
     AllowChanges,
+    Auto,
     Capacity,
+    Limits,
     LowerSegmentBytes,
     Output,
     PlanEffort,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def run(
     *,
     setting_flags: dict[str, Any],
-    auto: Annotated[bool, typer.Option("--auto", help="Approve plans within the limits.")] = False,
+    auto: Auto = False,
     once: Annotated[
         bool, typer.Option("--once", help="Exit once balanced, or after one run.")
     ] = False,
@@ -38,14 +39,7 @@ def run(
             help="Resume the most recent run first. Without --auto, exit when it finishes.",
         ),
     ] = False,
-    limits: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=limit_names,
-            help="Limits of --auto: conservative, eager, or a [limits.NAME] table.",
-        ),
-    ] = None,
+    limits: Limits = None,
     effort: PlanEffort = None,
     capacity: Capacity = None,
     throttle: Throttle = None,

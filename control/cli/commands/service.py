@@ -1,13 +1,12 @@
 """`plimsoll service`: the loop without a terminal, with metrics and probes."""
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from control.cli.completion import limit_names
 from control.cli.options import (
     AllowChanges,
+    Auto,
     Capacity,
+    Limits,
     LowerSegmentBytes,
     Output,
     PlanEffort,
@@ -20,15 +19,8 @@ from control.cli.output import Form
 def service(
     *,
     setting_flags: dict[str, Any],
-    auto: Annotated[bool, typer.Option("--auto", help="Approve plans within the limits.")] = False,
-    limits: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=limit_names,
-            help="Limits of --auto: conservative, eager, or a [limits.NAME] table.",
-        ),
-    ] = None,
+    auto: Auto = False,
+    limits: Limits = None,
     effort: PlanEffort = None,
     capacity: Capacity = None,
     throttle: Throttle = None,
