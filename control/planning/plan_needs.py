@@ -20,7 +20,7 @@ from model.plan.outages import dead_brokers, failed_dirs
 from model.plan.proposal import Proposal
 from model.plan.remaining import present_text
 from model.rules.leaders import leaders_missing
-from model.snapshot.snapshot import LEADERLESS, TAKING, BrokerState, Snapshot
+from model.snapshot.snapshot import LEADERLESS, TAKING, Broker, BrokerState, Snapshot
 from model.units import count_text
 
 
@@ -156,15 +156,23 @@ def _misplaced(snapshot: Snapshot, goals: Goals) -> Iterator[PlanNeed]:
 
 def _demoted(snapshot: Snapshot, goals: Goals) -> Iterator[PlanNeed]:
     """Demoted brokers that lead again, as after an election of preferred leaders by others."""
-    if not {b.state for b in snapshot.header.brokers} & LEADERLESS:
+    for broker, leads in _leading(snapshot, goals, LEADERLESS):
+        state = "demoted" if broker.state is BrokerState.DEMOTED else "in maintenance"
+        message = f"broker {broker.id} is {state} and leads {leads}"
+        yield PlanNeed(reason=Reason.MISPLACED, message=message)
+
+
+def _leading(
+    snapshot: Snapshot, goals: Goals, states: Collection[BrokerState]
+) -> Iterator[tuple[Broker, str]]:
+    """Brokers in these states that lead what another replica can lead, and how many partitions."""
+    if not any(b.state in states for b in snapshot.header.brokers):
         return
     leads = snapshot.partitions.leader[Proposal(snapshot, goals, ()).forced.demoted]
     for broker in snapshot.header.brokers:
         found = int(np.count_nonzero(leads == broker.id))
-        if found and broker.state in LEADERLESS:
-            state = "demoted" if broker.state is BrokerState.DEMOTED else "in maintenance"
-            message = f"broker {broker.id} is {state} and leads {count_text(found, 'partition')}"
-            yield PlanNeed(reason=Reason.MISPLACED, message=message)
+        if found and broker.state in states:
+            yield broker, count_text(found, "partition")
 
 
 def _rack_violations(evaluation: Evaluation) -> Iterator[PlanNeed]:
@@ -189,16 +197,11 @@ def _slow_brokers(
     snapshot: Snapshot, goals: Goals, words: Mapping[BrokerId, str]
 ) -> Iterator[PlanNeed]:
     """Slow brokers that lead partitions which another replica can lead."""
-    if BrokerState.SLOW not in {b.state for b in snapshot.header.brokers}:
-        return
     relieved = goals.model_copy(update={"relieve_slow": True})
-    leads = snapshot.partitions.leader[Proposal(snapshot, relieved, ()).forced.demoted]
-    for broker in snapshot.header.brokers:
-        found = int(np.count_nonzero(leads == broker.id))
-        if found and broker.state is BrokerState.SLOW:
-            times = f": {words[broker.id]}" if broker.id in words else ""
-            message = f"broker {broker.id} is slow and leads {count_text(found, 'partition')}"
-            yield PlanNeed(reason=Reason.SLOW_BROKER, message=message + times)
+    for broker, leads in _leading(snapshot, relieved, {BrokerState.SLOW}):
+        times = f": {words[broker.id]}" if broker.id in words else ""
+        message = f"broker {broker.id} is slow and leads {leads}{times}"
+        yield PlanNeed(reason=Reason.SLOW_BROKER, message=message)
 
 
 def _over_limits(evaluation: Evaluation) -> Iterator[PlanNeed]:
