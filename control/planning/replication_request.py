@@ -94,7 +94,7 @@ def _obstacles(
     mine = np.isin(columns.topic, [names.index(topic) for topic in topics])
     counts = snapshot.replica_counts
     if replicas > taking and (mine & (counts < replicas)).any():
-        yield f"{count_text(taking, 'broker')} may take replicas of a partition, one each"
+        yield f"only {count_text(taking, 'broker')} may take replicas of a partition, one each"
     offline = np.flatnonzero(mine & (counts != replicas) & (columns.leader == NO_BROKER)).tolist()
     if offline:
         yield f"{snapshot.id(offline[0])} has no leader; bring its replicas back first"
