@@ -111,9 +111,12 @@ class ClusterAdmin(Protocol):
         ...
 
     def own_topic_configs(
-        self, topics: Sequence[TopicName], keys: Sequence[str]
+        self, topics: Sequence[TopicName], keys: Sequence[str], broker: BrokerId | None = None
     ) -> dict[TopicName, dict[str, str]]:
-        """Settings overridden on the topics themselves; others are absent."""
+        """Settings overridden on the topics themselves; others are absent.
+
+        As `broker` knows them, which may lag behind the controller; None stands for any broker.
+        """
         ...
 
     def alter_broker_configs(

@@ -13,6 +13,7 @@ from executor.client.kafka_calls import (
     answers_of,
     by_topic,
     controller_epoch,
+    described_configs,
     joined,
     known_offsets,
     log_dir_view,
@@ -178,9 +179,9 @@ class KafkaAdmin(Closing):
         return self._configs("BROKER", [name], keys, which).get(name, {})
 
     def own_topic_configs(
-        self, topics: Sequence[TopicName], keys: Sequence[str]
+        self, topics: Sequence[TopicName], keys: Sequence[str], broker: BrokerId | None = None
     ) -> dict[TopicName, dict[str, str]]:
-        found = self._configs("TOPIC", topics, keys, "modified")
+        found = self._configs("TOPIC", topics, keys, "modified", broker)
         return {TopicName(name): values for name, values in found.items()}
 
     def alter_broker_configs(
@@ -215,7 +216,12 @@ class KafkaAdmin(Closing):
             raise ExecutionStopped(f"the cluster did not {what}: {result}")
 
     def _configs(
-        self, kind: str, names: Sequence[str], keys: Sequence[str], which: str = "all"
+        self,
+        kind: str,
+        names: Sequence[str],
+        keys: Sequence[str],
+        which: str = "all",
+        broker: BrokerId | None = None,
     ) -> dict[str, dict[str, str]]:
         from kafka.admin import ConfigResource, ConfigResourceType
 
@@ -226,7 +232,7 @@ class KafkaAdmin(Closing):
         answer = self._ask(
             "describe settings",
             _DESCRIBE_CONFIGS,
-            lambda client: client.describe_configs(resources, config_filter=which),
+            lambda client: described_configs(client, resources, which, broker),
         )
         # A broker's own value appears in its topics, also as "modified".
         own = f"DYNAMIC_{kind}_CONFIG"

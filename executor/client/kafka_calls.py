@@ -72,6 +72,18 @@ def known_offsets(client: "KafkaAdminClient", request: object, leader: BrokerId)
         return None
 
 
+def described_configs(
+    client: "KafkaAdminClient", resources: Sequence[object], which: str, broker: BrokerId | None
+) -> Any:
+    """Settings as `broker` knows them, or any broker if None, in the driver's form."""
+    if broker is None:
+        return client.describe_configs(resources, config_filter=which)
+    # The public call sends a topic's request to any broker.
+    request = client._describe_configs_request(resources, False)  # noqa: SLF001 - as above
+    response = send_request(client, request, broker)
+    return client._describe_configs_process_responses([response], which)  # noqa: SLF001 - as above
+
+
 def to_controller(client: "KafkaAdminClient", request: object) -> Any:
     """Send a request that the driver has no full call for.
 

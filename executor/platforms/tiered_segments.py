@@ -15,7 +15,7 @@ from executor.journal.run_journal import RunJournal
 from executor.platforms.tiered_tail import SEGMENTS, Tail, TailReader
 from executor.timing import Timing
 from model.errors import ClusterUnreachable, ExecutionStopped, PlimsollError
-from model.ids import PartitionId, TopicName
+from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move
 from model.run import JournalEvent
 from model.snapshot.snapshot import StorageKind
@@ -132,7 +132,7 @@ class SegmentSettings:
         return LoweredSegments(before=found.before | before, now=found.now | now)
 
     def set(self, planned: LoweredSegments) -> None:
-        """Apply the planned settings, and wait until they are visible.
+        """Apply the planned settings, and wait until every broker shows them.
 
         Raises ExecutionStopped where they do not become so.
         """
@@ -180,10 +180,24 @@ class SegmentSettings:
         ]
 
     def _shows(self, topic: TopicName, values: Mapping[str, str | None]) -> bool:
-        return self._timing.settles(lambda: self._own(topic, values) == values)
+        """Whether every broker that answers shows these values, after some time.
 
-    def _own(self, topic: TopicName, keys: Iterable[str]) -> Values:
-        found = self._admin.own_topic_configs([topic], list(keys)).get(topic, {})
+        A later read may ask any broker, and one that lags would report the previous values.
+        """
+
+        def differs(broker: BrokerId) -> bool:
+            try:
+                return self._own(topic, values, broker) != values
+            except ClusterUnreachable:
+                return False
+
+        def fits() -> bool:
+            return not any(differs(broker) for broker in sorted(self._admin.cluster().alive))
+
+        return self._timing.settles(fits)
+
+    def _own(self, topic: TopicName, keys: Iterable[str], broker: BrokerId | None = None) -> Values:
+        found = self._admin.own_topic_configs([topic], list(keys), broker).get(topic, {})
         return {key: found.get(key) for key in keys}
 
     def _largest_fetch(self) -> int:

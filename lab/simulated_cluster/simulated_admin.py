@@ -185,9 +185,9 @@ class SimulatedAdmin:
         return self._read("own_broker_configs", lambda: of_keys(self._of_broker(broker), keys))
 
     def own_topic_configs(
-        self, topics: Sequence[TopicName], keys: Sequence[str]
+        self, topics: Sequence[TopicName], keys: Sequence[str], broker: BrokerId | None = None
     ) -> dict[TopicName, dict[str, str]]:
-        """Dynamic settings."""
+        """Dynamic settings; no broker lags."""
         own = self._cluster.topic_configs
         return self._read(
             "own_topic_configs",

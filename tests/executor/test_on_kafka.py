@@ -193,7 +193,9 @@ def test_broker_overrides_are_not_mistaken_for_topic_overrides(
         wait_until(lambda: admin.topic_configs([name], [key])[name][key] == size)
         assert admin.own_topic_configs([name], [key]) == {name: {}}
         admin.alter_topic_configs(name, {key: size})
-        wait_until(lambda: admin.own_topic_configs([name], [key])[name] == {key: size})
+        shown = {name: {key: size}}
+        asked = (None, *ids([1, 2, 3]))
+        wait_until(lambda: all(admin.own_topic_configs([name], [key], b) == shown for b in asked))
     finally:
         for broker in ids([1, 2, 3]):
             admin.alter_broker_configs(broker, {"log.segment.bytes": None})

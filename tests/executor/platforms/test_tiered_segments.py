@@ -1,7 +1,7 @@
 """Segments of topics are short while a run moves them, and restored afterwards."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from executor.platforms.tiered_tail import Retention, Tail
 from executor.timing import RunLimits
 from lab.simulated_cluster.cluster import SimulatedCluster
 from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition, steady
+from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.errors import ExecutionStopped
 from model.ids import BrokerId, PartitionId, TopicName
@@ -341,6 +342,48 @@ def test_a_topic_is_restored_with_its_last_move(tmp_path: Path) -> None:
     assert settings.end() == ""
     assert topics == {}
     journal.close()
+
+
+def test_a_run_waits_until_every_broker_shows_the_lower_settings(tmp_path: Path) -> None:
+    """Otherwise a later read may ask a broker that lags, and take a long tail for a short one."""
+    moves = [tiered(0, "orders")]
+    cluster = SimulatedCluster(
+        CLUSTER_ID,
+        [SimulatedBroker(id=b) for b in ids([1, 2, 3])],
+        [partition(moves[0].id)],
+        now_s=1_800_000_000.0,
+    )
+    at = SimulatedRun(folder=tmp_path, before={}, after={})
+    admin = LaggingBroker(cluster, at.faults)
+    settings = SegmentSettings(admin, cluster.timing)
+    began_s = cluster.timing.steady_s()
+    settings.set(settings.plan(moves))
+    assert cluster.timing.steady_s() - began_s >= LAG_S
+    cluster.topic_configs.clear()
+    admin.lags_until_s = cluster.timing.steady_s() + 60.0
+    unseen = LoweredSegments(before={ORDERS: {SEGMENT: None}}, now={ORDERS: {SEGMENT: "1"}})
+    with pytest.raises(ExecutionStopped, match=r"orders does not accept segment\.bytes = 1"):
+        settings.set(unseen)
+
+
+LAG_S = 3.0
+ORDERS = TopicName("orders")
+
+
+class LaggingBroker(SimulatedAdmin):
+    """Broker 3 learns of topics' settings a while after the others."""
+
+    def __init__(self, cluster: SimulatedCluster, faults: Faults) -> None:
+        super().__init__(cluster, faults)
+        self.clock = cluster.timing
+        self.lags_until_s = self.clock.steady_s() + LAG_S
+
+    def own_topic_configs(
+        self, topics: Sequence[TopicName], keys: Sequence[str], broker: BrokerId | None = None
+    ) -> dict[TopicName, dict[str, str]]:
+        if broker == 3 and self.clock.steady_s() < self.lags_until_s:
+            return {topic: {} for topic in topics}
+        return super().own_topic_configs(topics, keys, broker)
 
 
 def tiered(number: int, topic: str) -> Move:

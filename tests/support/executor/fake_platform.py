@@ -186,7 +186,7 @@ class FakeConfigs:
         return of_keys(self.together | self.brokers.get(broker, {}), keys)
 
     def own_topic_configs(
-        self, topics: Sequence[TopicName], keys: Sequence[str]
+        self, topics: Sequence[TopicName], keys: Sequence[str], broker: BrokerId | None = None
     ) -> dict[TopicName, dict[str, str]]:
         return {topic: of_keys(self.topics.get(topic, {}), keys) for topic in topics}
 
