@@ -26,6 +26,7 @@ from model.rules import Violation, violations_of
 from model.snapshot.snapshot import (
     Broker,
     BrokerState,
+    LogDir,
     PartitionRow,
     Resource,
     Snapshot,
@@ -38,6 +39,9 @@ from model.units import bytes_text
 
 _NAMED: Final = 5
 """Number of violations listed in a message."""
+
+_FAILED: Final = "a failed directory"
+"""Stands for the path of a directory whose disk has failed: brokers list nothing in it."""
 
 _NEAR: Final = 1e-6
 """Relative rounding error of sums of figures with nine digits."""
@@ -138,7 +142,22 @@ def _snapshot(plan: Plan, seen: Observed) -> Snapshot:
     )
     rows = [_row(m, seen.partitions[m.id], topics[m.topic]) for m in moves]
     loads = np.zeros((len(rows), 0))
-    return Snapshot(header, partitions_from_rows(header.topics, rows, loads))
+    columns = partitions_from_rows(header.topics, rows, loads)
+    if seen.failed:
+        dirs = [at for move in moves for at in _dirs(move, seen)]
+        columns = replace(columns, replica_dir=np.array(dirs, np.int64))
+    return Snapshot(header, columns)
+
+
+def _dirs(move: Move, seen: Observed) -> Iterator[int]:
+    """0 for each replica in its broker's failed directory, else -1: not compared here.
+
+    A replica that leaves is in a failed directory if it is offline and its broker reports one.
+    """
+    view = seen.partitions[move.id]
+    for broker in view.replicas:
+        lost = broker in view.offline and broker in move.removed and broker in seen.failed
+        yield 0 if lost else -1
 
 
 def _topic(move: Move) -> Topic:
@@ -175,6 +194,7 @@ def _brokers(plan: Plan, seen: Observed) -> tuple[Broker, ...]:
             id=b,
             rack=seen.cluster.racks.get(b, planned[b].rack if b in planned else None),
             state=_state(planned.get(b), alive=b in seen.cluster.alive),
+            log_dirs=(LogDir(path=_FAILED, failed=True),) if b in seen.failed else (),
         )
         for b in sorted(seen.cluster.alive | holding)
     )

@@ -33,6 +33,8 @@ class Observed:
     """By live broker of moves that name directories."""
     cordoned: Collection[BrokerId] = ()
     """Target brokers that take no new replicas (KIP-1066)."""
+    failed: Collection[BrokerId] = ()
+    """Live brokers that lose offline replicas, and report a log directory whose disk has failed."""
     min_in_sync: Mapping[TopicName, int] = field(default_factory=dict)
     """`min.insync.replicas` of topics that lose replicas."""
 
@@ -41,13 +43,15 @@ def observe(admin: ClusterAdmin, plan: Plan) -> Observed:
     """Read the state of the cluster that the checks need. Raises as its calls do."""
     ids = [move.id for move in plan.moves]
     cluster = admin.cluster()
+    partitions = admin.partitions(ids)
     return Observed(
         cluster=cluster,
-        partitions=admin.partitions(ids),
+        partitions=partitions,
         storage=storage_kinds(admin, {pid.topic for pid in ids}),
         reassignments=admin.reassignments(),
         log_dirs=log_dir_checks.look(admin, plan.moves, cluster.alive),
         cordoned=_cordoned(admin, plan.moves, cluster.alive),
+        failed=_failed(admin, plan.moves, partitions, cluster.alive),
         min_in_sync=_min_in_sync(admin, plan.moves),
     )
 
@@ -58,6 +62,21 @@ def _min_in_sync(admin: ClusterAdmin, moves: Sequence[Move]) -> dict[TopicName, 
         return {}
     found = admin.topic_configs(shrinking, [_MIN_IN_SYNC])
     return {topic: int(values.get(_MIN_IN_SYNC, 1)) for topic, values in found.items()}
+
+
+def _failed(
+    admin: ClusterAdmin,
+    moves: Sequence[Move],
+    partitions: Mapping[PartitionId, PartitionView],
+    alive: Collection[BrokerId],
+) -> list[BrokerId]:
+    offline = {
+        broker
+        for move in moves
+        if move.id in partitions
+        for broker in partitions[move.id].offline.intersection(move.removed, alive)
+    }
+    return [b for b in sorted(offline) if any(d.offline for d in admin.log_dirs(b, ()))]
 
 
 def _cordoned(
