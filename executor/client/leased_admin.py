@@ -4,6 +4,7 @@ from typing import Any, Final, cast
 
 from executor.client.cluster_admin import ClusterAdmin
 from executor.journal.lease import Lease
+from model.errors import ExecutionStopped, RightsMissing
 
 _READS: Final = frozenset(
     {
@@ -42,10 +43,18 @@ class _LeasedAdmin:
 
     def __getattr__(self, name: str) -> Any:
         def call(*args: Any, **options: Any) -> Any:
+            asked = getattr(self._admin, name)
             if name in _READS:
                 self._lease.keep()
-            else:
-                self._lease.need()
-            return getattr(self._admin, name)(*args, **options)
+                return asked(*args, **options)
+            self._lease.need()
+            try:
+                return asked(*args, **options)
+            except (RightsMissing, ExecutionStopped):
+                raise
+            except BaseException:
+                # A call that was interrupted got no answer, either.
+                self._lease.unanswered()
+                raise
 
         return call

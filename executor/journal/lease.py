@@ -8,8 +8,9 @@ from before its last write was sent; a process that wants to take over counts D 
 clock rates differ by less) from after it first read that state, and takes over only if the state is
 still the same then. The write came before the read, so the holder's time ends before the taker's
 does. The holder in turn sends no request that could outlast its time: it renews first, which fails
-once another process has taken over. No lease can prevent the remaining case: a process that is
-suspended between its last check of the clock and the sending of one request.
+once another process has taken over. Nor does it release the lease while a request without an answer
+may still arrive: it only shortens it to that time. No lease can prevent the remaining case: a
+process that is suspended between its last check of the clock and the sending of one request.
 """
 
 import logging
@@ -20,6 +21,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import ceil, inf
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -97,6 +99,10 @@ class _Held:
     until_s: float
     """Expiry by this host's steady clock."""
     tried_at_s: float
+    ends_s: float = -inf
+    """When a request sent after the last check has arrived, if it ever does."""
+    open_until_s: float = -inf
+    """The same for the requests that got no answer."""
 
 
 class Lease:
@@ -179,8 +185,19 @@ class Lease:
         held = self._held
         if self._lost or held is None:
             raise WriterBarred(self._lost or "nothing is changed without a lease")
-        if self._left_s(held) >= self._call_s:
-            return
+        if self._left_s(held) < self._call_s:
+            self._renew_now(held)
+        held.ends_s = self._timing.steady_s() + self._call_s
+
+    def unanswered(self) -> None:
+        """Note that the request sent after the last `need` got no answer.
+
+        It may still arrive, so nobody else may hold the lease before that.
+        """
+        if self._held is not None:
+            self._held.open_until_s = self._held.ends_s
+
+    def _renew_now(self, held: _Held) -> None:
         try:
             self._renew(held)
         except WriterBarred:
@@ -341,11 +358,24 @@ class Lease:
         held, self._held = self._held, None
         if held is None or self._lost:
             return
-        done = held.document.model_copy(update={"released": True})
         try:
-            self._bucket.put_over(held.key, done.body, held.etag)
+            self._bucket.put_over(held.key, self._last(held).body, held.etag)
         except PlimsollError as exc:
             _log.warning("the lease stays for up to %s: %s", seconds_text(self.duration_s), exc)
+
+    def _last(self, held: _Held) -> LeaseDocument:
+        """The state that a holder leaves: released, or as long as its last request may take."""
+        left_s = held.open_until_s - self._timing.steady_s()
+        if left_s <= 0.0:
+            return held.document.model_copy(update={"released": True})
+        left_ms = ceil(1000 * left_s)
+        return held.document.model_copy(
+            update={
+                "renewals": held.document.renewals + 1,
+                "duration_ms": left_ms,
+                "expires_at_ms": self._timing.now_ms() + left_ms,
+            }
+        )
 
 
 def this_process() -> str:

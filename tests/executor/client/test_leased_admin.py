@@ -9,7 +9,7 @@ from clients.s3 import Bucket
 from executor.client.cluster_admin import ClusterAdmin
 from executor.client.leased_admin import leased
 from executor.journal.lease import Lease
-from model.errors import WriterBarred
+from model.errors import ClusterUnreachable, ExecutionStopped, RightsMissing, WriterBarred
 from tests.support.executor.fake_platform import FakeTime
 from tests.support.executor.s3_server import s3_settings
 
@@ -44,3 +44,42 @@ def test_only_reads_pass_without_a_lease(name: str, arguments: int) -> None:
     else:
         call(*[()] * arguments)
         assert admin.called == [name]
+
+
+@pytest.mark.parametrize(("name", "arguments"), CALLS)
+@pytest.mark.parametrize(
+    ("error", "answered"),
+    [
+        (ClusterUnreachable("no broker answers"), False),
+        (KeyboardInterrupt(), False),
+        (RightsMissing("refused"), True),
+        (ExecutionStopped("refused"), True),
+    ],
+    ids=lambda of: type(of).__name__,
+)
+def test_a_change_without_an_answer_keeps_the_lease(
+    name: str, arguments: int, error: BaseException, answered: bool
+) -> None:
+    noted: list[str] = []
+
+    class Silent:
+        def __getattr__(self, _name: str) -> Any:
+            def call(*_: Any) -> None:
+                raise error
+
+            return call
+
+    class Noting(Lease):
+        def need(self) -> None:
+            """It is held."""
+
+        def unanswered(self) -> None:
+            noted.append(name)
+
+    bucket = Bucket(s3_settings("http://127.0.0.1:1"))
+    lease = Noting(bucket, FakeTime().timing, call_s=10.0, holder="a")
+    silent: Any = Silent()
+    with pytest.raises(type(error)):
+        getattr(leased(silent, lease), name)(*[()] * arguments)
+    is_change = name.startswith(CHANGES) and name != "reassignments"
+    assert noted == ([name] if is_change and not answered else [])

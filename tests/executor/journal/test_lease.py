@@ -58,6 +58,22 @@ def test_a_released_lease_is_taken_at_once(store: S3Settings, time: FakeTime) ->
     assert keys(store) == ["one/lease.json"]
 
 
+@pytest.mark.parametrize("passed_s", [0.0, 4.0, CALL_S])
+def test_a_request_without_an_answer_keeps_the_lease_while_it_may_arrive(
+    store: S3Settings, time: FakeTime, passed_s: float
+) -> None:
+    a, b = (Host(store, time.timing, name) for name in "ab")
+    begun_s = time.now_s
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        a.lease.need()
+        a.lease.unanswered()
+        time.now_s += passed_s
+    with b.lease.held(CLUSTER, NOT_STOPPED):
+        assert time.now_s - begun_s >= CALL_S
+        assert (time.now_s - begun_s == CALL_S) == (passed_s == CALL_S)
+        assert time.now_s - begun_s < a.lease.duration_s
+
+
 def test_leases_of_other_clusters_do_not_matter(store: S3Settings, time: FakeTime) -> None:
     a, b = (Host(store, time.timing, name) for name in "ab")
     with a.lease.held(CLUSTER, NOT_STOPPED), b.lease.held("two", NOT_STOPPED):
