@@ -61,6 +61,12 @@ MINUTES ?= 60
 soak: $(VENV)/dev.stamp ## run kills, throttled moves, and MINUTES=60 of moves under load on real clusters
 	PLIMSOLL_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -n 0 -m soak -rP $(ARGS)
 
+SEEDS ?= 1000
+
+.PHONY: fire
+fire: $(VENV)/dev.stamp ## run SEEDS=1000 worlds in which everything fails; ARGS=--mutants for deliberate bugs
+	$(BIN)/python -P -m benchmarks.fire --seeds $(SEEDS) $(ARGS)
+
 .PHONY: quick
 quick: $(VENV)/dev.stamp ## run the tests that need no JVM and no broker
 	$(BIN)/python -m pytest $(ARGS)

@@ -1,0 +1,614 @@
+"""The world of one seed: a cluster, hosts that act on it, and everything that fails."""
+
+import random
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, cast
+
+from benchmarks.fire.actors import Actor, Actors, Dead
+from benchmarks.fire.invariants import Invariants, Violation
+from benchmarks.fire.scenarios import (
+    BROKERS,
+    CLUSTER_ID,
+    HEALED_S,
+    ONLY_WITH_BUCKET,
+    RACKS,
+    FaultKind,
+    PlannedFault,
+    Scenario,
+)
+from benchmarks.fire.world_admin import CALL_S, Change, Passage, WorldAdmin
+from benchmarks.fire.world_bucket import MemoryBucket, WorldS3
+from benchmarks.fire.world_files import Disk, simulated
+from clients.s3 import Bucket, S3Settings
+from executor.executor import Executor
+from executor.journal.archive import Archive
+from executor.journal.lease import Lease
+from executor.journal.run_history import PastRun, past_run, read_content
+from executor.journal.run_journal import run_paths
+from executor.run.operator_control import Steering
+from executor.run.rollback_plan import restores
+from executor.timing import RunLimits, Timing
+from lab.simulated_cluster.cluster import SimulatedCluster
+from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition, steady
+from model.errors import ConfigError, GuardrailRefused, PlimsollError
+from model.ids import BrokerId
+from model.run import MoveState, RunReport, RunState
+
+_BEGIN_S: Final = 1_800_000_000.0
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - files of a world are made in a folder of their own
+_MOST_TRIES: Final = 6
+_FINAL_TRIES: Final = 8
+_BETWEEN_S: Final = 12.0
+_REFUSED_S: Final = 40.0
+_STUCK_S: Final = 4000.0
+"""A world that takes longer is stuck."""
+_SPANS: Final = (
+    FaultKind.DISK_FULL,
+    FaultKind.CLUSTER_AWAY,
+    FaultKind.ONE_WAY,
+    FaultKind.BUCKET_AWAY,
+)
+_OF_CHANGES: Final = (
+    FaultKind.REQUEST_LOST,
+    FaultKind.ANSWER_LOST,
+    FaultKind.SLOW_REQUEST,
+    FaultKind.LATE_REQUEST,
+)
+_REST: Final = (RunState.DONE, RunState.STOPPED, RunState.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one world was like."""
+
+    violation: Violation | None
+    met: Counter[FaultKind]
+    """Faults that have happened."""
+    crashes: int
+    resumes: int
+    rollbacks: int
+    takeovers: int
+    checks: int
+    ended: str
+    """How the newest run ended."""
+    seconds: float
+    """Of simulated time."""
+    trace: str
+    """Digest of everything that was sent, by time: equal for equal seeds."""
+
+
+@dataclass(slots=True, eq=False)
+class Host:
+    """One host: a process at a time, its disk, its clocks and its network."""
+
+    world: "World"
+    number: int
+    folder: Path
+    rng: random.Random
+    actor: Actor = field(init=False)
+    disk: Disk = field(init=False)
+    timing: Timing = field(init=False)
+    steering: Steering = field(init=False, default_factory=Steering)
+    is_up: bool = False
+    killed: str = ""
+    """How its process was killed; empty while it lives."""
+    steps: int = 0
+    changes: int = 0
+    bucket_calls: int = 0
+    death_at: dict[int, FaultKind] = field(default_factory=dict)
+    """By number of the step."""
+    fault_of_change: dict[int, PlannedFault] = field(default_factory=dict)
+    fault_of_bucket: dict[int, FaultKind] = field(default_factory=dict)
+    cut: Counter[FaultKind] = field(default_factory=Counter)
+    """Networks that are cut at present, with the number of faults that do so."""
+
+    def __post_init__(self) -> None:
+        rate = self.world.scenario.rates[self.number]
+        cluster = self.world.cluster
+        self.clock_s = self.world.scenario.clocks_s[self.number]
+        self.timing = Timing(
+            now_s=lambda: cluster.now_s + self.clock_s,
+            pause=lambda seconds: self.sleep(seconds / rate),
+            steady_s=lambda: (cluster.now_s - _BEGIN_S) * rate,
+        )
+        self.disk = Disk(self.folder, self.rng, self.step, met=self._met_on_disk)
+
+    @property
+    def name(self) -> str:
+        return f"host {self.number}"
+
+    clock_s: float = 0.0
+
+    # ---- life and death
+
+    def check(self) -> None:
+        """Raise Dead where the process was killed, or the world has ended."""
+        if self.killed or self.world.is_over:
+            raise Dead
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        self.check()
+        self.world.actors.sleep(self.actor, seconds)
+        self.check()
+
+    def step(self) -> None:
+        """Take a step, at which the process may die."""
+        self.check()
+        number, self.steps = self.steps, self.steps + 1
+        if kind := self.death_at.get(number):
+            self.kill(kind)
+        self.check()
+
+    def kill(self, kind: FaultKind) -> None:
+        """Kill the process."""
+        if self.is_up and not self.killed and not self.world.is_healed:
+            self.killed = kind
+            self.world.met[kind] += 1
+
+    # ---- the network
+
+    def passage(self, *, changes: bool) -> Passage:
+        """How the next request passes the network."""
+        if self.cut[FaultKind.CLUSTER_AWAY]:
+            return Passage(None, None)
+        back_s = None if self.cut[FaultKind.ONE_WAY] else 0.0
+        if not changes:
+            return Passage(0.0, back_s)
+        number, self.changes = self.changes, self.changes + 1
+        fault = self.fault_of_change.get(number)
+        if fault is None or self.world.is_healed:
+            return Passage(0.0, back_s)
+        self.world.met[fault.kind] += 1
+        match fault.kind:
+            case FaultKind.REQUEST_LOST:
+                return Passage(None, None)
+            case FaultKind.ANSWER_LOST:
+                return Passage(0.0, None)
+            case FaultKind.LATE_REQUEST:
+                return Passage(10.0 + self.rng.uniform(0.5, CALL_S - 11.0), 0.0)
+        return Passage(self.rng.uniform(0.5, 5.0), self.rng.uniform(0.0, 4.0))
+
+    def sent(self, change: Change) -> None:
+        """Check a changing call as it is sent."""
+        world = self.world
+        world.note(self.name, change.call, tuple(change.about.items()), change.extra)
+        synced = {n: c for n, c in self.disk.durable.items() if n.endswith(".jsonl")}
+        places = [synced, world.bucket.journals] if world.has_bucket else [synced]
+        world.invariants.sent(self.name, change, places)
+        if world.has_bucket:
+            world.invariants.held(self.name, world.bucket.holder, f"{change.call} is sent")
+
+    def delivered(self, change: Change, after_s: float) -> None:
+        """Check a changing call as it arrives."""
+        world = self.world
+        world.note(self.name, change.call, "arrives")
+        if after_s >= 10.0:
+            world.invariants.late = True
+        if world.has_bucket:
+            what = f"{change.call} arrives after {after_s:.2f} s"
+            world.invariants.held(self.name, world.bucket.holder, what, after_s)
+        world.cluster.after(0.0, world.invariants.placed)
+
+    def next_bucket_fault(self) -> FaultKind | None:
+        """The fault of the next call of the bucket."""
+        if self.cut[FaultKind.BUCKET_AWAY]:
+            return FaultKind.BUCKET_AWAY
+        number, self.bucket_calls = self.bucket_calls, self.bucket_calls + 1
+        fault = self.fault_of_bucket.get(number)
+        if fault is None or self.world.is_healed:
+            return None
+        self.world.met[fault] += 1
+        return fault
+
+    def _met_on_disk(self, name: str) -> None:
+        self.world.met[FaultKind(name)] += 1
+
+    # ---- processes
+
+    def executor(self) -> Executor:
+        """The executor of a new process, which knows only its disk and the bucket."""
+        world = self.world
+        archive = None
+        if world.has_bucket:
+            wire = WorldS3(
+                world.bucket,
+                sleep=self.sleep,
+                step=self.step,
+                fault=self.next_bucket_fault,
+                after=world.cluster.after,
+            )
+            bucket = Bucket(S3Settings(bucket="fire"), lambda _: cast("Any", wire))
+            lease = Lease(bucket, self.timing, call_s=CALL_S, holder=self.name)
+            archive = Archive(bucket, lease, self.timing)
+        scenario = world.scenario
+        limits = RunLimits(
+            moves_in_flight=scenario.moves_in_flight,
+            throttle_bytes_per_s=scenario.throttle,
+            poll_s=1.0,
+            health_s=2.0,
+        )
+        return Executor(
+            WorldAdmin(world.cluster, self), limits=limits, timing=self.timing, archive=archive
+        )
+
+    def live(self, actor: Actor) -> None:
+        """One process after the other, until the run has ended or patience has."""
+        self.actor = actor
+        for number in range(_MOST_TRIES):
+            way = self.world.scenario.ways[number]
+            if self._lives(partial(self._act, way)) or self.world.is_over:
+                return
+
+    def settle(self, actor: Actor) -> None:
+        """Come to rest, now that nothing fails any more."""
+        self.actor = actor
+        for _ in range(_FINAL_TRIES):
+            if self._lives(self._rest) or self.world.is_over:
+                return
+        self.world.invariants.broken("every run comes to rest", self.world.ended)
+
+    def _lives(self, act: Callable[[], bool]) -> bool:
+        """The life of one process; whether it was the last one."""
+        self.is_up, self.steering = True, Steering()
+        try:
+            try:
+                if act():
+                    return True
+                self.sleep(_BETWEEN_S)
+            except GuardrailRefused as exc:
+                self.world.ended = str(exc)
+                self.sleep(_REFUSED_S)
+            except PlimsollError as exc:
+                self.world.ended = str(exc)
+                self.sleep(_BETWEEN_S)
+        except Dead:
+            self._die()
+        except Exception as exc:  # noqa: BLE001 - whatever it is, it is a finding
+            self.world.invariants.broken("no unexpected error", repr(exc))
+        finally:
+            self.is_up = False
+        return False
+
+    def _die(self) -> None:
+        if self.world.is_over:
+            return
+        self.world.crashes += 1
+        if self.killed in (FaultKind.POWER_LOSS, FaultKind.POWER_AT_STEP):
+            self.disk.lose_power()
+        self.killed, self.is_up = "", False
+        self.world.readable(self)
+        self.world.actors.sleep(self.actor, self.rng.uniform(0.1, 30.0))
+
+    def _act(self, way: str) -> bool:
+        """Do about the run what its state asks for; whether nothing is left to do."""
+        executor = self.executor()
+        runs = executor.runs(self.folder, CLUSTER_ID)
+        if not runs:
+            report = self._reported(executor.execute, self.world.scenario.plan)
+            return report.state is RunState.DONE
+        newest = runs[-1]
+        if not newest.is_unfinished:
+            return True
+        if way == "resume" or restores(newest.plan):
+            self.world.resumes += 1
+            return self._reported(executor.resume).state is RunState.DONE
+        return self._roll_back(executor)
+
+    def _roll_back(self, executor: Executor) -> bool:
+        back, _ = executor.plan_rollback(self.folder, None)
+        if not back.moves:
+            executor.clean_up(self.folder)
+            return True
+        self.world.rollbacks += 1
+        return self._reported(executor.execute, back).state is RunState.DONE
+
+    def _rest(self) -> bool:
+        executor, world = self.executor(), self.world
+        runs = executor.runs(self.folder, CLUSTER_ID)
+        if not runs:
+            executor.clean_up(self.folder)
+            world.ended = "no run has begun"
+            return True
+        if runs[-1].is_unfinished:
+            world.resumes += 1
+            report = self._reported(executor.resume)
+            if report.state not in _REST:
+                return False
+            if report.state is not RunState.DONE and not world.has_excuse(report):
+                return False
+        executor.clean_up(self.folder)
+        newest = executor.runs(self.folder, CLUSTER_ID)[-1]
+        world.rests(newest)
+        return True
+
+    def _reported(self, run: Callable[..., RunReport], *plan: Any) -> RunReport:
+        report = run(*plan, journal_dir=self.folder, observe=lambda _: None, steering=self.steering)
+        self.world.reported(report)
+        self.world.readable(self)
+        return report
+
+
+class World:
+    """Everything that a scenario describes, until it has come to rest."""
+
+    def __init__(self, scenario: Scenario, folder: Path) -> None:
+        self.scenario = scenario
+        self.has_bucket = scenario.hosts > 1
+        self.cluster = _cluster(scenario)
+        self.actors = Actors(self.cluster)
+        self.bucket = MemoryBucket()
+        self.invariants = Invariants(scenario, self.cluster)
+        self.met: Counter[FaultKind] = Counter()
+        self.crashes = self.resumes = self.rollbacks = 0
+        self.ended = ""
+        self._trace = sha256()
+        self._read: dict[Path, bytes] = {}
+        """Journals that were found readable, as they were then."""
+        rng = random.Random(-1 - scenario.seed)
+        self.hosts = [self._host(n, folder, rng.random()) for n in range(scenario.hosts)]
+        for fault in scenario.faults:
+            self._arm(fault)
+
+    def _host(self, number: int, folder: Path, seed: float) -> Host:
+        place = folder / str(number)
+        place.mkdir()
+        return Host(self, number, place, random.Random(seed))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether an invariant was violated, or the world is stuck."""
+        is_stuck = self.cluster.now_s - _BEGIN_S > _STUCK_S
+        if is_stuck:
+            self.invariants.broken("every run comes to rest", "the world is stuck")
+        return self.invariants.violation is not None
+
+    @property
+    def is_healed(self) -> bool:
+        """Whether nothing fails any more."""
+        return self.cluster.now_s - _BEGIN_S >= HEALED_S
+
+    def run(self) -> Outcome:
+        """Let everything happen."""
+        with simulated(self._disk_of):
+            for host in self.hosts:
+                begins_s = _BEGIN_S + self.scenario.begins_s[host.number]
+                host.actor = self.actors.add(host.live, begins_s)
+            self.actors.run()
+            if not self.is_over:
+                # Requests that were sent arrive, and leases end.
+                rest_s = max(_BEGIN_S + HEALED_S, self.cluster.now_s) + 60.0
+                last = self.hosts[self.scenario.seed % len(self.hosts)]
+                self.actors = Actors(self.cluster)
+                last.actor = self.actors.add(last.settle, rest_s)
+                self.actors.run()
+        for error in self.actors.errors:
+            raise error
+        return Outcome(
+            violation=self.invariants.violation,
+            met=self.met,
+            crashes=self.crashes,
+            resumes=self.resumes,
+            rollbacks=self.rollbacks,
+            takeovers=self.bucket.takeovers,
+            checks=self.invariants.checks,
+            ended=self.ended,
+            seconds=self.cluster.now_s - _BEGIN_S,
+            trace=self._trace.hexdigest(),
+        )
+
+    def note(self, *what: object) -> None:
+        """Add to the trace."""
+        self._trace.update(f"{self.cluster.now_s:.6f} {what}\n".encode())
+
+    # ---- what was found
+
+    def readable(self, host: Host) -> None:
+        """Check the journals of a host, none of whose processes is writing."""
+        for path in run_paths(host.folder):
+            data = path.read_bytes()
+            if self._read.get(path) == data:
+                continue
+            self._read[path] = data
+            try:
+                content = read_content(path)
+                if content.records:
+                    past_run(host.folder, CLUSTER_ID, path.stem)
+            except ConfigError as exc:
+                self.invariants.broken("a journal is readable after any crash", str(exc))
+                return
+            lost = "; ".join(str(d) for d in content.losses)
+            self.invariants.check(not lost, "a journal is readable after any crash", lost)
+            known = data.startswith(host.disk.durable.get(str(path), b""))
+            self.invariants.check(known, "no synced record lost", path.name)
+
+    def reported(self, report: RunReport) -> None:
+        """Check a run that has ended by itself."""
+        self.ended = f"{report.state}: {report.reason}"
+        self.note(report.state, [m.state for m in report.moves])
+        if "plimsoll cleanup" not in self.ended and "cannot be" not in self.ended:
+            self.invariants.clean(f"the run {report.run_id} {self.ended}")
+
+    def has_excuse(self, report: RunReport) -> bool:
+        """Whether a run that is not complete says why, and what is left to do."""
+        ended = [MoveState.DONE, MoveState.DROPPED]
+        if "has changed since the plan was made" in report.reason:
+            ended.append(MoveState.PLANNED)
+        return bool(report.reason) and all(m.state in ended for m in report.moves)
+
+    def rests(self, newest: PastRun) -> None:
+        """Check the world once it is at rest."""
+        invariants = self.invariants
+        undoes = restores(newest.plan)
+        self.ended = f"{'rolled back, ' if undoes else ''}{newest.state}: {newest.reason}"
+        invariants.placed()
+        invariants.clean("at rest")
+        for host in self.hosts:
+            self.readable(host)
+        states = {pid: (str(at.state), undoes) for pid, at in newest.moves.items()}
+        invariants.ends(states, newest.run_id)
+        moving = [str(p.id) for p in self.cluster.partitions.values() if p.is_moving]
+        if not invariants.stolen and not invariants.late:
+            invariants.check(not moving, "nothing moves at rest", ", ".join(moving))
+
+    # ---- faults
+
+    def _arm(self, fault: PlannedFault) -> None:
+        """Let a fault happen when it is due."""
+        host = self.hosts[fault.host]
+        if fault.kind in (FaultKind.BROKER_DEAD, FaultKind.BROKER_FLAPS):
+            self._arm_broker(fault)
+        elif fault.kind in _SPANS:
+            ends_s = min(HEALED_S, fault.at_s + fault.takes_s)
+            self.cluster.after(fault.at_s, partial(self._span, host, fault.kind, 1))
+            self.cluster.after(ends_s, partial(self._span, host, fault.kind, -1))
+        elif not self._arm_numbered(host, fault):
+            self.cluster.after(fault.at_s, partial(self._happen, host, fault))
+
+    @staticmethod
+    def _arm_numbered(host: Host, fault: PlannedFault) -> bool:
+        """Let a fault happen at a step, write, sync or call; False if it has a time instead."""
+        match fault.kind:
+            case FaultKind.KILL_AT_STEP | FaultKind.POWER_AT_STEP:
+                host.death_at[fault.nth * 4 + fault.which % 4] = fault.kind
+            case FaultKind.WRITE_ERROR:
+                host.disk.failing_writes.add(fault.nth)
+            case FaultKind.SYNC_ERROR:
+                host.disk.failing_syncs.add(fault.nth)
+            case kind if kind in _OF_CHANGES:
+                host.fault_of_change[fault.nth] = fault
+            case kind if kind in ONLY_WITH_BUCKET:
+                host.fault_of_bucket[fault.nth] = fault.kind
+            case _:
+                return False
+        return True
+
+    def _happen(self, host: Host, fault: PlannedFault) -> None:
+        match fault.kind:
+            case FaultKind.KILL | FaultKind.POWER_LOSS:
+                self._kill(host, fault.kind)
+            case FaultKind.FREEZE:
+                self._freeze(host, fault)
+            case FaultKind.CLOCK_STEP:
+                self._step_clock(host, fault)
+            case FaultKind.FOREIGN:
+                self._steal(fault)
+            case _:
+                self._steer(host, fault)
+
+    def _met(self, fault: PlannedFault) -> None:
+        self.met[fault.kind] += 1
+
+    def _kill(self, host: Host, kind: FaultKind) -> None:
+        if host.is_up:
+            host.kill(kind)
+            host.actor.wake_s = min(host.actor.wake_s, self.cluster.now_s)
+
+    def _freeze(self, host: Host, fault: PlannedFault) -> None:
+        if host.is_up:
+            self._met(fault)
+            until_s = self.cluster.now_s + 2 * fault.takes_s
+            host.actor.wake_s = max(host.actor.wake_s, until_s)
+
+    def _span(self, host: Host, kind: FaultKind, by: int) -> None:
+        """Begin or end what lasts for a while."""
+        host.cut[kind] += by
+        host.disk.full = host.cut[FaultKind.DISK_FULL] > 0
+        if kind is not FaultKind.DISK_FULL:
+            # That one counts when a write meets it.
+            self.met[kind] += max(0, by)
+
+    def _arm_broker(self, fault: PlannedFault) -> None:
+        broker = BrokerId(1 + fault.which % BROKERS)
+        times = 3 if fault.kind is FaultKind.BROKER_FLAPS else 1
+        length_s = fault.takes_s / (2 * times - 1)
+        for number in range(times):
+            begins_s = fault.at_s + 2 * number * length_s
+            ends_s = min(HEALED_S, begins_s + length_s)
+            if begins_s < HEALED_S:
+                self.cluster.after(begins_s, partial(self._kill_broker, broker, fault))
+                self.cluster.after(ends_s, partial(self.cluster.revive, broker))
+
+    def _kill_broker(self, broker: BrokerId, fault: PlannedFault) -> None:
+        if self.cluster.brokers[broker].alive:
+            self._met(fault)
+            self.cluster.kill(broker)
+
+    def _step_clock(self, host: Host, fault: PlannedFault) -> None:
+        self._met(fault)
+        host.clock_s += (-3600.0, -30.0, 30.0, 86400.0)[fault.which % 4]
+
+    def _steal(self, fault: PlannedFault) -> None:
+        """Someone else moves a partition of the plan, within its racks."""
+        moves = self.scenario.plan.moves
+        partition = self.cluster.partitions[moves[fault.which % len(moves)].id]
+        first = partition.target[0]
+        target = [BrokerId((first + 2) % BROKERS + 1), *partition.target[1:]]
+        self._met(fault)
+        self.invariants.stolen.add(partition.id)
+        self.cluster.reassign(partition.id, target)
+
+    def _steer(self, host: Host, fault: PlannedFault) -> None:
+        if not host.is_up:
+            return
+        self._met(fault)
+        steering = host.steering
+        match fault.kind:
+            case FaultKind.STOP:
+                steering.stop()
+            case FaultKind.ABORT:
+                steering.abort()
+            case FaultKind.PAUSE:
+                steering.pause()
+                self.cluster.after(fault.takes_s, steering.resume)
+            case FaultKind.RATE:
+                steering.throttle((20, 60, 100)[fault.which % 3] * 10**6)
+
+    def _disk_of(self, path: str) -> Disk | None:
+        return next((h.disk for h in self.hosts if path.startswith(str(h.folder))), None)
+
+
+def _cluster(scenario: Scenario) -> SimulatedCluster:
+    return SimulatedCluster(
+        CLUSTER_ID,
+        [SimulatedBroker(id=BrokerId(b), rack=RACKS[b - 1]) for b in range(1, BROKERS + 1)],
+        [
+            SimulatedPartition(
+                id=move.id,
+                topic_id=move.topic_id,
+                storage=move.storage,
+                replicas=list(move.replicas_before),
+                leader=move.leader_before,
+                bytes_in=steady(scenario.producers),
+                log_bytes=scenario.log_bytes,
+            )
+            for move in scenario.plan.moves
+        ],
+        now_s=_BEGIN_S,
+        tick_s=5.0,
+    )
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """An empty folder in memory, where there is such a thing."""
+    where = _MEMORY if _MEMORY.is_dir() else None
+    folder = Path(tempfile.mkdtemp(prefix="plimsoll-fire-", dir=where)).resolve()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def outcome_of(scenario: Scenario) -> Outcome:
+    """Let a scenario happen."""
+    with _folder() as folder:
+        return World(scenario, folder).run()

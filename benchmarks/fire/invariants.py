@@ -1,0 +1,234 @@
+"""What must hold in every world, whatever fails; checked after every step.
+
+None of this uses the code that it checks: journals are read as JSON, replica lists are judged by
+the plan's, and the lease by the object in the bucket.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from benchmarks.fire.scenarios import RACKS, Scenario
+from benchmarks.fire.world_admin import CALL_S, Change
+from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
+from lab.simulated_cluster.cluster import SimulatedCluster
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan.plan import Move
+
+_COUNTED: Final = ("issuing", "cancelling", "electing")
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An invariant that did not hold."""
+
+    invariant: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.detail}"
+
+
+@dataclass(slots=True)
+class Announced:
+    """What the records of one journal announce."""
+
+    content: bytes = b""
+    moves: Counter[tuple[str, PartitionId]] = field(default_factory=Counter)
+    """Records by event and partition."""
+    rates: set[tuple[int, str, str]] = field(default_factory=set)
+    """Broker, setting and value."""
+    entries: set[tuple[str, str, str]] = field(default_factory=set)
+    """Topic, setting and entry."""
+
+    def read(self, content: bytes) -> "Announced":
+        """The same with what was appended; from the beginning where it was replaced."""
+        if content is self.content:
+            return self
+        if not content.startswith(self.content):
+            return Announced().read(content)
+        for line in content[len(self.content) :].split(b"\n"):
+            self._line(line)
+        self.content = content
+        return self
+
+    def _line(self, line: bytes) -> None:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            return
+        event, detail = record["event"], record["detail"]
+        if event in _COUNTED:
+            self.moves[event, PartitionId(record["topic"], record["partition"])] += 1
+        if event == "throttled":
+            for broker, of in detail["ours"].items():
+                for key, values in of.items():
+                    self.rates.update((int(broker), key, str(value)) for value in values)
+            for topic, lists in detail["lists"].items():
+                for key, entries in lists.items():
+                    self.entries.update((topic, key, entry) for entry in entries)
+
+
+@dataclass(slots=True)
+class Invariants:
+    """The invariants of one world, and what they have seen of it."""
+
+    scenario: Scenario
+    cluster: SimulatedCluster
+    checks: int = 0
+    violation: Violation | None = None
+    """The first one."""
+    stolen: set[PartitionId] = field(default_factory=set)
+    """Partitions that someone else has moved."""
+    crowded: int = 0
+    """Lists between those before and after that lie in fewer racks."""
+    late: bool = False
+    """Whether a request has arrived after its time-out."""
+    _sent: Counter[tuple[str, PartitionId]] = field(default_factory=Counter)
+    _known: dict[str, Announced] = field(default_factory=dict)
+    _moves: dict[PartitionId, Move] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._moves = {move.id: move for move in self.scenario.plan.moves}
+
+    def broken(self, invariant: str, detail: str) -> None:
+        """Note a violation; the first one counts."""
+        if self.violation is None:
+            self.violation = Violation(invariant, detail)
+
+    def check(self, holds: bool, invariant: str, detail: str) -> None:
+        """Count a check, and note where it fails."""
+        self.checks += 1
+        if not holds:
+            self.broken(invariant, detail)
+
+    # ---- changing calls
+
+    def sent(self, host: str, change: Change, journals: Iterable[Mapping[str, bytes]]) -> None:
+        """Check a changing call as it is sent.
+
+        journals: each place that must hold its record: contents by name.
+        """
+        if change.call == "reassign":
+            for pid, target in change.about.items():
+                self._sent["cancel" if target is None else "reassign", pid] += 1
+                if target is not None:
+                    self._approved(pid, tuple(target))
+        if change.call == "elect":
+            for pid in change.about:
+                self._sent["elect", pid] += 1
+        for number, place in enumerate(journals):
+            where = "archived" if number else "synced"
+            known = [self._read(f"{number}{host}{n}", c) for n, c in place.items()]
+            if missing := self._unannounced(change, known):
+                self.broken(f"no changing call without its {where} record", missing)
+            self.checks += 1
+
+    def held(self, host: str, holder: str, what: str, after_s: float = 0.0) -> None:
+        """Check that a changing call is sent, or arrives, within the sender's lease."""
+        if after_s <= CALL_S:
+            detail = f"{what} of host {host} while {holder or 'nobody'} holds the lease"
+            self.check(host == holder, "never two writers within one lease", detail)
+
+    def _read(self, key: str, content: bytes) -> Announced:
+        found = self._known.get(key, Announced()).read(content)
+        self._known[key] = found
+        return found
+
+    def _unannounced(self, change: Change, known: list[Announced]) -> str:
+        """What no record announces; empty where all is."""
+
+        def count(event: str, pid: PartitionId) -> int:
+            return sum(a.moves[event, pid] for a in known)
+
+        match change.call:
+            case "reassign":
+                for pid in change.about:
+                    cancels, issues = count("cancelling", pid), count("issuing", pid)
+                    lists, nones = self._sent["reassign", pid], self._sent["cancel", pid]
+                    if lists > issues + cancels or nones > cancels:
+                        return f"{pid}: {lists} lists and {nones} cancels, but {issues} + {cancels}"
+            case "elect":
+                for pid in change.about:
+                    if self._sent["elect", pid] > count("electing", pid):
+                        return f"election of {pid}"
+            case "broker":
+                return self._unannounced_rates(change.extra, change.about, known)
+            case "append":
+                return self._unannounced_entries(change.extra, change.about, known)
+        return ""
+
+    def _unannounced_rates(
+        self, broker: BrokerId, values: Mapping[str, str | None], known: list[Announced]
+    ) -> str:
+        for key, value in values.items():
+            found = value is None or any((broker, key, value) in a.rates for a in known)
+            if key in RATES and not found:
+                return f"{key} = {value} of broker {broker}"
+        return ""
+
+    def _unannounced_entries(
+        self, topic: TopicName, lists: Mapping[str, Iterable[str]], known: list[Announced]
+    ) -> str:
+        for key, entries in lists.items():
+            for entry in entries:
+                if not any((topic, key, entry) in a.entries for a in known):
+                    return f"{key} of {topic}: {entry}"
+        return ""
+
+    def _approved(self, pid: PartitionId, target: tuple[BrokerId, ...]) -> None:
+        move = self._moves.get(pid)
+        ends = {*move.replicas_before, *move.replicas_after} if move else set()
+        detail = f"{pid} to {list(target)}"
+        self.check({*target} <= ends, "only approved placements", detail)
+        if move is not None:
+            self.check(
+                len({*target}) == len(move.replicas_before), "replication factor kept", detail
+            )
+            if {*target} in ({*move.replicas_before}, {*move.replicas_after}):
+                self.check(racks(target) >= racks(move.replicas_before), "racks kept", detail)
+            else:
+                self.crowded += racks(target) < racks(move.replicas_before)
+
+    # ---- placement
+
+    def placed(self) -> None:
+        """Check the replicas of every partition, as they are now."""
+        for pid, partition in self.cluster.partitions.items():
+            target, move = tuple(partition.target), self._moves[pid]
+            self.check(
+                len({*target}) == len(move.replicas_before),
+                "replication factor kept",
+                f"{pid} has {list(target)}",
+            )
+
+    def clean(self, when: str) -> None:
+        """Check that no setting is left.
+
+        A request that arrives after its time-out may set again what was restored meanwhile.
+        """
+        if self.late:
+            return
+        for broker in self.cluster.brokers.values():
+            left = {k: v for k, v in broker.configs.items() if k in RATES}
+            self.check(not left, "no setting left behind", f"{when}: broker {broker.id}: {left}")
+        for topic, of in self.cluster.topic_configs.items():
+            lists = {k: v for k, v in of.items() if k in (LEADERS, FOLLOWERS)}
+            self.check(not lists, "no setting left behind", f"{when}: {topic}: {lists}")
+
+    def ends(self, placed: Mapping[PartitionId, tuple[str, bool]], run: Any) -> None:
+        """Check a run's own account: the state of each move, and whether it undoes another."""
+        for pid, (state, undoes) in placed.items():
+            move = self._moves[pid]
+            here = tuple(self.cluster.partitions[pid].target)
+            planned = move.replicas_before if undoes else move.replicas_after
+            if state == "done" and pid not in self.stolen and not self.late:
+                detail = f"run {run}: {pid} is on {list(here)}, not on {list(planned)}"
+                self.check(here == planned, "a run ends as it says", detail)
+
+
+def racks(replicas: Iterable[BrokerId]) -> int:
+    """In how many racks replicas are."""
+    return len({RACKS[broker - 1] for broker in replicas})

@@ -1,0 +1,214 @@
+"""What a seed means: a cluster with a plan, hosts, and the faults that will happen."""
+
+import random
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from model.goals.goals import Goals, SolveLimits
+from model.ids import BrokerId, TopicName
+from model.plan.plan import Move, Plan, PlanStatus
+from model.snapshot.snapshot import StorageKind
+
+CLUSTER_ID: Final = "fire"
+MB: Final = 10**6
+BROKERS: Final = 6
+RACKS: Final = "abcabc"
+HEALED_S: Final = 160.0
+"""Seconds after the beginning when faults end, and everything works again."""
+_BEGIN_S: Final = 20.0
+_TOPICS: Final = ("orders", "clicks")
+_MOST_FAULTS: Final = 7
+
+
+class FaultKind(StrEnum):
+    """Everything that can fail, in the words of the table."""
+
+    KILL = "process killed"
+    KILL_AT_STEP = "process killed at a step"
+    POWER_LOSS = "power lost"
+    POWER_AT_STEP = "power lost at a step"
+    FREEZE = "process frozen"
+    DISK_FULL = "disk full"
+    WRITE_ERROR = "write error"
+    SYNC_ERROR = "sync error"
+    REQUEST_LOST = "request lost"
+    ANSWER_LOST = "answer lost"
+    SLOW_REQUEST = "request delayed"
+    LATE_REQUEST = "request delivered after its time-out"
+    CLUSTER_AWAY = "cluster cut off"
+    ONE_WAY = "answers of the cluster cut off"
+    BUCKET_AWAY = "bucket unreachable"
+    BUCKET_ANSWER_LOST = "bucket's answer lost"
+    BUCKET_CONFLICT = "conflict of conditional writes"
+    BUCKET_SLOW = "bucket slow"
+    BUCKET_LATE = "write to the bucket after its time-out"
+    BROKER_DEAD = "broker dead"
+    BROKER_FLAPS = "broker flaps"
+    CLOCK_STEP = "clock stepped"
+    STOP = "run stopped"
+    ABORT = "run aborted"
+    PAUSE = "run paused"
+    RATE = "throttle changed"
+    FOREIGN = "foreign reassignment"
+
+
+ONLY_WITH_BUCKET: Final = frozenset(
+    {
+        FaultKind.BUCKET_AWAY,
+        FaultKind.BUCKET_ANSWER_LOST,
+        FaultKind.BUCKET_CONFLICT,
+        FaultKind.BUCKET_SLOW,
+        FaultKind.BUCKET_LATE,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFault:
+    """One fault; which of its fields count depends on its kind."""
+
+    kind: FaultKind
+    host: int
+    """Number of the host that meets it."""
+    at_s: float
+    """Seconds after the beginning."""
+    takes_s: float
+    nth: int
+    """Number of the step, write, sync or request that meets it, from 0."""
+    which: int
+    """Of brokers, partitions or other choices."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kind}: host {self.host}, at {self.at_s:.1f} s for {self.takes_s:.1f} s, "
+            f"number {self.nth}, choice {self.which}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """The world of a seed, before anything happens in it."""
+
+    seed: int
+    plan: Plan
+    hosts: int
+    """1 without an archive, 2 that share one."""
+    throttle: int | None
+    """Bytes per second."""
+    producers: float
+    """Bytes per second into each partition."""
+    log_bytes: float
+    moves_in_flight: int
+    ways: tuple[str, ...]
+    """What a host does about an unfinished run, each time it begins: resume or roll back."""
+    begins_s: tuple[float, ...]
+    """When each host begins, in seconds."""
+    rates: tuple[float, ...]
+    """Of the hosts' steady clocks."""
+    clocks_s: tuple[float, ...]
+    """By how much the hosts' wall clocks differ from the true time."""
+    faults: tuple[PlannedFault, ...]
+
+    def keeping(self, numbers: tuple[int, ...]) -> "Scenario":
+        """The same with some of its faults."""
+        return replace(self, faults=tuple(self.faults[n] for n in numbers))
+
+
+def scenario_of(seed: int) -> Scenario:
+    """Draw the world of a seed."""
+    rng = random.Random(seed)
+    hosts = rng.choice((1, 2, 2))
+    moves = _moves(rng)
+    log_bytes = rng.choice((30.0, 200.0, 900.0)) * MB
+    sized = [m.model_copy(update={"bytes_to_copy": int(log_bytes) * len(m.added)}) for m in moves]
+    return Scenario(
+        seed=seed,
+        plan=plan_of(sized),
+        hosts=hosts,
+        throttle=rng.choice((None, 40 * MB, 80 * MB)),
+        producers=rng.choice((0.0, 0.5, 2.0)) * MB,
+        log_bytes=log_bytes,
+        moves_in_flight=rng.randint(1, 3),
+        ways=tuple(rng.choice(("resume", "resume", "resume", "roll back")) for _ in range(8)),
+        begins_s=(0.0, rng.uniform(0.5, 90.0)),
+        rates=tuple(rng.uniform(0.9955, 1.0045) for _ in range(2)),
+        clocks_s=tuple(rng.choice((0.0, 0.0, -300.0, 90.0)) for _ in range(2)),
+        faults=tuple(_fault(rng, hosts) for _ in range(rng.randint(1, _MOST_FAULTS))),
+    )
+
+
+def _fault(rng: random.Random, hosts: int) -> PlannedFault:
+    kinds = [k for k in FaultKind if hosts > 1 or k not in ONLY_WITH_BUCKET]
+    return PlannedFault(
+        kind=rng.choice(kinds),
+        host=0 if rng.random() < 0.7 else rng.randrange(hosts),
+        at_s=round(rng.expovariate(1 / _BEGIN_S), 2) % HEALED_S,
+        takes_s=round(rng.choice((1.0, 10.0, 60.0)) * rng.random(), 2),
+        nth=int(rng.expovariate(1 / 12)),
+        which=rng.randrange(1000),
+    )
+
+
+def _moves(rng: random.Random) -> list[Move]:
+    found = []
+    for number in range(rng.randint(1, 4)):
+        factor = rng.randint(1, 3)
+        before = _placed(rng, factor)
+        after = _changed(rng, before)
+        # The racks of the plan are as many as before.
+        topic = _TOPICS[number % 2 if rng.random() < 0.5 else 0]
+        found.append(
+            Move(
+                topic=TopicName(topic),
+                topic_id=f"id of {topic}",
+                partition=number,
+                storage=StorageKind.REPLICATED,
+                replicas_before=before,
+                replicas_after=after,
+                leader_before=before[0],
+                leader_after=after[0],
+                bytes_to_copy=0,
+                gain=0.0,
+                reason="drawn",
+            )
+        )
+    return found
+
+
+def _placed(rng: random.Random, factor: int) -> tuple[BrokerId, ...]:
+    """Brokers in as many racks."""
+    racks = rng.sample(range(3), factor)
+    return tuple(BrokerId(1 + rack + 3 * rng.randrange(2)) for rack in racks)
+
+
+def _changed(rng: random.Random, before: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
+    """Other replicas, each in the rack of the one that it replaces, or another order."""
+    while True:
+        after = [BrokerId((b + 2) % BROKERS + 1) if rng.random() < 0.5 else b for b in before]
+        if rng.random() < 0.3:
+            rng.shuffle(after)
+        if len(before) == 1 and rng.random() < 0.3:
+            after = [BrokerId(1 + rng.randrange(BROKERS))]
+        if tuple(after) != before:
+            return tuple(after)
+
+
+def plan_of(moves: list[Move]) -> Plan:
+    """A sealed plan of these moves."""
+    return Plan(
+        cluster_id=CLUSTER_ID,
+        snapshot_fingerprint="drawn",
+        snapshot_taken_at_ms=0,
+        live_brokers=tuple(BrokerId(b) for b in range(1, BROKERS + 1)),
+        goals=Goals(),
+        limits=SolveLimits(),
+        status=PlanStatus.IMPROVED,
+        objective_before=1.0,
+        objective=0.0,
+        bound=0.0,
+        move_price=0.1,
+        levels={},
+        brokers=(),
+        moves=tuple(moves),
+    ).seal()

@@ -1,0 +1,148 @@
+"""A host's client of the cluster, over a network that loses, delays and reorders requests."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
+
+from executor.client.responses import PartitionResponse
+from lab.simulated_cluster.cluster import SimulatedCluster
+from lab.simulated_cluster.faults import Faults
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
+from model.errors import ClusterUnreachable, PlimsollError
+from model.ids import BrokerId, PartitionId, TopicName
+
+TIMEOUT_S: Final = 10.0
+"""Seconds until a call gives up."""
+CALL_S: Final = 20.0
+"""The longest time, in seconds, until a request that was sent may arrive."""
+_ANSWER_S: Final = 0.01
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A changing call."""
+
+    call: str
+    about: Mapping[Any, Any]
+    """What it is about, and what that is set to."""
+    extra: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """How a request passes the network."""
+
+    there_s: float | None
+    """Until it arrives; None where it is lost."""
+    back_s: float | None
+    """Until its answer arrives after that."""
+
+
+class Caller(Protocol):
+    """The process that calls."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; raises Dead where the process is killed meanwhile."""
+
+    def step(self) -> None:
+        """Take a step, at which the process may die."""
+
+    def passage(self, *, changes: bool) -> Passage:
+        """How the next request passes the network."""
+        ...
+
+    def sent(self, change: Change) -> None:
+        """Note a changing call as it is sent."""
+
+    def delivered(self, change: Change, after_s: float) -> None:
+        """Note that it has arrived, so many seconds after it was sent."""
+
+
+class WorldAdmin(SimulatedAdmin):
+    """Implement `ClusterAdmin`; a call ends with the answer or after the time-out."""
+
+    def __init__(self, cluster: SimulatedCluster, caller: Caller) -> None:
+        super().__init__(cluster, Faults(), answer_s=0.0)
+        self._of = cluster
+        self._caller = caller
+        self._about = Change(call="", about={})
+        self._is_delivering = False
+
+    def reassign(
+        self, targets: Mapping[PartitionId, Sequence[BrokerId] | None], *, resizes: bool = False
+    ) -> dict[PartitionId, PartitionResponse]:
+        """As of a cluster."""
+        self._about = Change(call="reassign", about=dict(targets))
+        return super().reassign(targets, resizes=resizes)
+
+    def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
+        """As of a cluster."""
+        ids = list(ids)
+        self._about = Change(call="elect", about=dict.fromkeys(ids))
+        super().elect_preferred(ids)
+
+    def alter_broker_configs(
+        self, broker: BrokerId | None, values: Mapping[str, str | None]
+    ) -> None:
+        """As of a cluster."""
+        self._about = Change(call="broker", about=dict(values), extra=broker)
+        super().alter_broker_configs(broker, values)
+
+    def alter_topic_configs(self, topic: TopicName, values: Mapping[str, str | None]) -> None:
+        """As of a cluster."""
+        self._about = Change(call="topic", about=dict(values), extra=topic)
+        super().alter_topic_configs(topic, values)
+
+    def append_topic_configs(self, topic: TopicName, lists: Mapping[str, Sequence[str]]) -> None:
+        """As of a cluster."""
+        self._about = Change(call="append", about=dict(lists), extra=topic)
+        super().append_topic_configs(topic, lists)
+
+    def subtract_topic_configs(self, topic: TopicName, lists: Mapping[str, Sequence[str]]) -> None:
+        """As of a cluster."""
+        self._about = Change(call="subtract", about=dict(lists), extra=topic)
+        super().subtract_topic_configs(topic, lists)
+
+    def _read(self, call: str, ask: Callable[[], _T]) -> _T:
+        passage = self._caller.passage(changes=False)
+        if passage.there_s is None or passage.back_s is None:
+            raise self._no_response()
+        self._caller.sleep(passage.there_s + passage.back_s + _ANSWER_S)
+        return ask()
+
+    def _change(self, call: str, ask: Callable[[], _T]) -> _T:
+        change, answers, sent_s = self._about, list[_T | PlimsollError](), self._of.now_s
+        self._caller.step()
+        self._caller.sent(change)
+        passage = self._caller.passage(changes=True)
+
+        def deliver() -> None:
+            self._caller.delivered(change, self._of.now_s - sent_s)
+            self._is_delivering = True
+            try:
+                answers.append(ask())
+            except PlimsollError as exc:
+                answers.append(exc)
+            finally:
+                self._is_delivering = False
+
+        if passage.there_s is not None:
+            self._of.after(passage.there_s + _ANSWER_S, deliver)
+        if passage.there_s is None or passage.back_s is None:
+            self._caller.sleep(TIMEOUT_S)
+        else:
+            self._caller.sleep(min(TIMEOUT_S, passage.there_s + passage.back_s + _ANSWER_S))
+        self._caller.step()
+        is_late = passage.there_s is not None and passage.there_s >= TIMEOUT_S
+        if not answers or passage.back_s is None or is_late:
+            raise ClusterUnreachable("No broker answers.")
+        answer = answers[0]
+        if isinstance(answer, PlimsollError):
+            raise answer
+        return answer
+
+    def _no_response(self) -> ClusterUnreachable:
+        if not self._is_delivering:
+            self._caller.sleep(TIMEOUT_S)
+        return ClusterUnreachable("No broker answers.")

@@ -1,0 +1,186 @@
+"""Disks of hosts: real files in memory, of which power losses take what was not synced.
+
+While `simulated` lasts, file system calls on the folders of a world go through its disks: opening,
+writing, syncing and renaming. A file keeps what was synced, and any beginning of what was written
+after it; a folder keeps its entries as of its last sync, and any beginning of the later changes.
+"""
+
+import errno
+import io
+import os
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+_JOURNAL: Final = ".jsonl"
+_PARTIAL: Final = ".partial"
+
+
+@dataclass(slots=True)
+class _Change:
+    """A change of a folder: a file created, or renamed over another one."""
+
+    path: str
+    source: str = ""
+    """Empty for a new file."""
+    replaced: bytes | None = None
+
+
+@dataclass(slots=True)
+class Disk:
+    """The disk of one host."""
+
+    folder: Path
+    rng: random.Random
+    step: Callable[[], None]
+    """Called before and after each write and sync; may kill the process."""
+    full: bool = False
+    failing_writes: set[int] = field(default_factory=set)
+    failing_syncs: set[int] = field(default_factory=set)
+    met: Callable[[str], None] = lambda _: None
+    """Receives the name of each fault that has happened."""
+    durable: dict[str, bytes] = field(default_factory=dict)
+    """What was synced, by path."""
+    writes: int = 0
+    syncs: int = 0
+    _changes: list[_Change] = field(default_factory=list)
+
+    def write(self, file: "WorldFile", data: Any) -> int:
+        """Write to a journal; what fails leaves a part."""
+        self.step()
+        number, self.writes = self.writes, self.writes + 1
+        code = errno.ENOSPC if self.full else 0
+        if number in self.failing_writes:
+            code = errno.EIO
+        if code:
+            self.met("disk full" if self.full else "write error")
+            file.write_part(data, self.rng.randrange(len(data) + 1))
+            raise OSError(code, os.strerror(code))
+        # A process that dies here leaves a part, too.
+        half = len(data) // 2
+        file.write_part(data, half)
+        self.step()
+        return half + file.write_part(data[half:], len(data) - half)
+
+    def sync(self, path: str) -> None:
+        """Make a file or the entries of a folder durable."""
+        if path == str(self.folder):
+            self._changes.clear()
+            return
+        self.step()
+        number, self.syncs = self.syncs, self.syncs + 1
+        if number in self.failing_syncs and path.endswith(_JOURNAL):
+            self.met("sync error")
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        self.durable[path] = Path(path).read_bytes()
+        self.step()
+
+    def created(self, path: str) -> None:
+        """A file was created."""
+        self._changes.append(_Change(path))
+
+    def renamed(self, source: str, path: str, replaced: bytes | None) -> None:
+        """A file was renamed, and replaced one with this content."""
+        self._changes.append(_Change(path, source, replaced))
+        self.durable[path] = self.durable.pop(source, b"")
+
+    def lose_power(self) -> None:
+        """Lose what was not synced, or a part of it."""
+        kept = self.rng.randrange(len(self._changes) + 1)
+        for change in reversed(self._changes[kept:]):
+            self._undo(change)
+        self._changes.clear()
+        for entry in sorted(self.folder.iterdir()):
+            if entry.suffix == _JOURNAL:
+                self._tear(entry)
+
+    def _undo(self, change: _Change) -> None:
+        path = Path(change.path)
+        content = path.read_bytes() if path.exists() else b""
+        path.unlink(missing_ok=True)
+        synced = self.durable.pop(change.path, b"")
+        if change.source and not change.source.endswith(_PARTIAL):
+            Path(change.source).write_bytes(content)
+            self.durable[change.source] = synced
+        if change.replaced is not None:
+            path.write_bytes(change.replaced)
+            self.durable[change.path] = change.replaced
+
+    def _tear(self, path: Path) -> None:
+        synced, content = self.durable.get(str(path), b""), path.read_bytes()
+        if content == synced:
+            return
+        rest = content[len(synced) :] if content.startswith(synced) else b""
+        part = rest[: self.rng.randrange(len(rest) + 1)]
+        if part and self.rng.random() < 0.2:
+            # The file's new length was written, but not its blocks.
+            part = part[: len(part) // 2] + bytes(len(part) - len(part) // 2)
+        path.write_bytes(synced + part)
+        self.durable[str(path)] = synced + part
+
+
+class WorldFile(io.FileIO):
+    """An open journal."""
+
+    disk: Disk
+
+    def write(self, data: Any) -> int:
+        """Write as the disk lets it."""
+        return self.disk.write(self, data)
+
+    def write_part(self, data: Any, size: int) -> int:
+        """Write the first `size` bytes."""
+        return super().write(data[:size])
+
+
+@contextmanager
+def simulated(disk_of: Callable[[str], Disk | None]) -> Iterator[None]:
+    """Let file system calls on a world's files go through its disks.
+
+    disk_of: the disk that a path lies on, None outside of all worlds.
+    """
+    opens, syncs, replaces, renames = Path.open, os.fsync, os.replace, os.rename
+
+    def open_path(self: Path, mode: str = "r", *rest: Any, **options: Any) -> Any:
+        disk = disk_of(str(self)) if self.suffix == _JOURNAL and "+" in mode else None
+        if disk is None:
+            return opens(self, mode, *rest, **options)
+        file = WorldFile(str(self), mode.replace("b", ""))
+        file.disk = disk
+        if "x" in mode:
+            disk.created(str(self))
+        return file
+
+    def sync(handle: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{handle}")
+        disk = disk_of(path)
+        if disk is None:
+            syncs(handle)
+        else:
+            disk.sync(path)
+
+    def rename(how: Callable[[Any, Any], None], source: Any, target: Any) -> None:
+        disk = disk_of(str(target))
+        if disk is None:
+            return how(source, target)
+        disk.step()
+        there = Path(target)
+        replaced = there.read_bytes() if there.exists() else None
+        how(source, target)
+        disk.renamed(str(source), str(target), replaced)
+        disk.step()
+        return None
+
+    paths: Any = Path
+    calls: Any = os
+    paths.open, calls.fsync = open_path, sync
+    calls.replace, calls.rename = partial(rename, replaces), partial(rename, renames)
+    try:
+        yield
+    finally:
+        paths.open, calls.fsync = opens, syncs
+        calls.replace, calls.rename = replaces, renames

@@ -1,0 +1,200 @@
+"""Worlds in which everything fails: they repeat, hold every invariant, and find bugs."""
+
+import errno
+import logging
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from benchmarks.fire.actors import Actor, Actors
+from benchmarks.fire.fire_world import outcome_of
+from benchmarks.fire.mutants import MUTANTS, found, mutated
+from benchmarks.fire.scenarios import FaultKind, scenario_of
+from benchmarks.fire.shrinking import shrunk
+from benchmarks.fire.world_files import Disk, simulated
+from executor.platforms import move_progress
+from lab.simulated_cluster.cluster import SimulatedCluster
+from model.files import replace_file
+
+QUICK = (
+    "records are not synced",
+    "moves are requested without a record",
+    "elections have no record",
+    "cancels have no record",
+    "throttles have no record",
+    "the plan is not stored",
+    "the lease is not checked",
+    "records are archived after the request",
+    "the throttle is not restored",
+    "lists of the throttle stay",
+    "rates of the throttle stay",
+    "a resumed run forgets the throttle",
+    "replicas go to another broker",
+    "a replica is left out",
+    "a requested move counts as done",
+)
+"""Deliberate bugs that a few seeds find."""
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("first", range(0, 80, 20))
+def test_every_invariant_holds(first: int) -> None:
+    outcomes = [outcome_of(scenario_of(seed)) for seed in range(first, first + 20)]
+    assert [str(o.violation) for o in outcomes if o.violation] == []
+    assert sum(o.crashes for o in outcomes) > 0
+    assert sum(o.checks for o in outcomes) > 500
+
+
+def test_equal_seeds_give_equal_worlds() -> None:
+    first, again = ([outcome_of(scenario_of(seed)) for seed in range(4)] for _ in range(2))
+    assert first == again
+    assert len({o.trace for o in first}) == len(first)
+
+
+def test_all_faults_are_drawn() -> None:
+    drawn = Counter(f.kind for seed in range(300) for f in scenario_of(seed).faults)
+    assert drawn.keys() == {*FaultKind}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_deliberate_bug_is_found(name: str) -> None:
+    assert found(name, range(30)) is not None
+
+
+def test_a_deliberate_bug_ends_with_its_context() -> None:
+    before = move_progress.steps
+    for name in MUTANTS:
+        with suppress(ZeroDivisionError), mutated(name):
+            raise ZeroDivisionError
+    assert move_progress.steps is before
+    assert outcome_of(scenario_of(0)).violation is None
+
+
+def test_a_failing_seed_is_shrunk_to_the_faults_that_it_needs() -> None:
+    """A throttle can only be forgotten by a run that is resumed."""
+    with mutated("a resumed run forgets the throttle"):
+        failing = found("a resumed run forgets the throttle", range(30))
+        assert failing is not None
+        seed, _ = failing
+        kept, outcome = shrunk(seed)
+        scenario = scenario_of(seed).keeping(kept)
+        assert 0 < len(kept) < len(scenario_of(seed).faults)
+        assert outcome_of(scenario) == outcome
+        assert outcome.violation is not None
+    assert outcome_of(scenario).violation is None
+
+
+def test_a_seed_that_does_not_fail_is_not_shrunk() -> None:
+    with pytest.raises(ValueError, match="seed 0 does not fail"):
+        shrunk(0)
+
+
+# ---- disks
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    of = Disk(tmp_path, random.Random(1), step=lambda: None)
+    with simulated(lambda path: of if path.startswith(str(tmp_path)) else None):
+        yield of
+
+
+def written(path: Path, *parts: bytes, synced: int) -> None:
+    """Write a journal, of which the first parts are synced."""
+    with path.open("x+b", buffering=0) as file:
+        for number, part in enumerate(parts):
+            file.write(part)
+            if number < synced:
+                os.fsync(file.fileno())
+
+
+def test_a_power_loss_keeps_what_was_synced_and_a_beginning_of_the_rest(
+    disk: Disk, tmp_path: Path
+) -> None:
+    left = set()
+    for seed in range(40):
+        disk.rng = random.Random(seed)
+        path = tmp_path / f"{seed}.jsonl"
+        written(path, b"synced\n", b"lost", synced=1)
+        disk.sync(str(tmp_path))
+        disk.lose_power()
+        left.add(path.read_bytes())
+    assert all(found.startswith(b"synced\n") for found in left)
+    assert {b"synced\n", b"synced\nlost"} < left
+    assert any(b"\0" in found for found in left)
+
+
+def test_a_power_loss_may_take_new_files_of_an_unsynced_folder(disk: Disk, tmp_path: Path) -> None:
+    left = set()
+    for seed in range(10):
+        disk.rng = random.Random(seed)
+        path = tmp_path / f"{seed}.jsonl"
+        written(path, b"synced", synced=1)
+        disk.lose_power()
+        left.add(path.exists())
+    assert left == {True, False}
+
+
+def test_a_power_loss_leaves_a_replaced_file_old_or_new(disk: Disk, tmp_path: Path) -> None:
+    left = set()
+    for seed in range(10):
+        disk.rng = random.Random(seed)
+        path = tmp_path / f"{seed}.jsonl"
+        replace_file(path, b"old")
+        disk.sync(str(tmp_path))
+        replace_file(path, b"new")
+        disk.lose_power()
+        left.add(path.read_bytes())
+    assert left == {b"old", b"new"}
+
+
+def test_a_full_disk_takes_a_part(disk: Disk, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    disk.full = True
+    with path.open("x+b", buffering=0) as file, pytest.raises(OSError, match="space") as raised:
+        file.write(b"record")
+    assert raised.value.errno == errno.ENOSPC
+    assert b"record".startswith(path.read_bytes())
+
+
+def test_files_elsewhere_are_left_alone(
+    disk: Disk, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("elsewhere") / "run.jsonl"
+    disk.full = True
+    written(path, b"record", synced=1)
+    assert path.read_bytes() == b"record"
+    assert not disk.durable
+
+
+# ---- actors
+
+
+def test_actors_take_turns_in_the_order_of_time() -> None:
+    cluster = SimulatedCluster("c", [], [], now_s=0.0)
+    actors, seen = Actors(cluster), list[tuple[float, str]]()
+
+    def script(name: str, seconds: float) -> None:
+        def play(actor: Actor) -> None:
+            for _ in range(3):
+                seen.append((round(cluster.now_s, 3), name))
+                actors.sleep(actor, seconds)
+
+        actors.add(play, 0.0)
+
+    script("a", 2.0)
+    script("b", 3.0)
+    actors.run()
+    assert seen == [(0, "a"), (0, "b"), (2, "a"), (3, "b"), (4, "a"), (6, "b")]
+    assert not actors.errors
