@@ -382,6 +382,25 @@ class Executor(Closing):
             found[pid] = tuple(dict.fromkeys((*target, *found.get(pid, ()))))
         return {pid: held for pid, held in sorted(found.items()) if wanted & {*held}}
 
+    def replicas_in(self, broker: BrokerId, paths: Collection[str]) -> list[PartitionId]:
+        """Partitions whose replica on this broker is in one of these log directories, sorted.
+
+        Also those that are being copied into one. Raises as the cluster's calls do.
+        """
+        ids = self.replicas_on([broker])
+        found = [d for d in self._admin.log_dirs(broker, ids) if d.path in paths]
+        return sorted({pid for entry in found for pid in (*entry.sizes, *entry.coming)})
+
+    def metadata_dir(self, broker: BrokerId) -> str:
+        """The log directory in which a broker keeps the cluster's metadata; empty if unknown.
+
+        That is `metadata.log.dir`, else the first of `log.dirs`. Raises as the call does.
+        """
+        keys = ("metadata.log.dir", "log.dirs", "log.dir")
+        found = self._admin.broker_configs(broker, keys)
+        named = (found.get(key, "").split(",")[0].strip() for key in keys)
+        return next(filter(None, named), "")
+
     def views_on(self, brokers: Collection[BrokerId]) -> dict[PartitionId, PartitionView]:
         """The partitions that any of these brokers holds; raises as the cluster's calls do."""
         wanted = {*brokers}

@@ -2,6 +2,7 @@
 
 PUBLIC = (
     "infeasible.messages",
+    "log_dirs.emptying",
     "new_topic.assign_topic",
     "new_topic.topic_problem",
     "problem.problem",

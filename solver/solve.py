@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from model.errors import ConfigError
 from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import Plan, PlanStatus
 from model.snapshot.snapshot import Snapshot
@@ -92,8 +93,13 @@ def solve(
     steps of the same command have used of `limits.work`; without an observer, the solve is
     never stopped early. Equal arguments give an equal plan, byte for byte, unless the observer
     stops the solve: only `Result.seconds` depends on a clock. Raises ValueError if CP-SAT
-    rejects the exact model as invalid.
+    rejects the exact model as invalid, and ConfigError for goals that empty directories, whose
+    replicas `empty_directories` places.
     """
+    if goals.emptied:
+        raise ConfigError(
+            "goals.emptied is for plimsoll disk remove alone; take it out of the goals"
+        )
     started = time.perf_counter()
     problem = compile_problem(snapshot, goals)
     search = Search(

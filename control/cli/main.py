@@ -44,6 +44,7 @@ SUMMARIES: Final = {
         "apply": "Execute exactly this plan.",
         "rollback": "Restore the assignment from before a run.",
         "broker": "Add, replace, demote and remove brokers, or exclude them from plans.",
+        "disk": "Empty log directories so that disks can be taken out, or heal failed ones.",
         "task": "List, show, resume and cancel what was requested of brokers.",
         "topic": "Change the replication factor of topics.",
         "elect-leaders": "Elect preferred leaders where another replica leads.",
@@ -82,6 +83,11 @@ GROUPS: Final = {
         "maintenance": "Demote brokers that are about to be stopped, or end that.",
         "exclude": "Put no new replicas on brokers; they keep what they have.",
         "include": "Allow new replicas on brokers again.",
+    },
+    "disk": {
+        "remove": "Move all replicas out of log directories of a broker. Killed at any point, the "
+        "same command continues.",
+        "heal": "Create the replicas of failed log directories again on other brokers.",
     },
     "task": {
         "list": "List the tasks of this state folder, and of the archive if set.",

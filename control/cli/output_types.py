@@ -19,6 +19,7 @@ from control.tasks.broker_task import Operation, PhaseChange, TaskPhase, TaskPla
 from model.cpu import figures_to_file
 from model.files import FileModel, rounded
 from model.goals.effort import Effort
+from model.goals.goals import EmptiedDir
 from model.plan.plan import Plan, PlanStatus
 from model.plan.replication_change import ReplicationChange
 from model.run import RunReport
@@ -844,6 +845,36 @@ class ReplicationAnswer(Answer):
     requests: tuple[str, ...]
 
 
+class DiskAnswer(Answer):
+    """`disk remove --dry-run`, `disk heal --dry-run`."""
+
+    directories: tuple[EmptiedDir, ...]
+    """The log directories that replicas leave."""
+    inside: int
+    """Replicas that go to other directories of their broker."""
+    outside: int
+    """Replicas that go to other brokers."""
+    bytes_inside: int | None
+    """Copied inside the broker; None where a size is unknown."""
+    bytes_to_copy: int | None
+    """Copied to other brokers; None where a size is unknown."""
+    later: int
+    """Partitions that budgets leave to the next plan."""
+    unavailable: tuple[str, ...]
+    """Partitions without a leader, of which no broker has a copy."""
+    placeless: tuple[str, ...]
+    """Partitions that no other broker may hold."""
+    seconds: Figure
+    """Estimated duration of the run."""
+    moves_at_once: int
+    """Most moves in flight."""
+    waves: int
+    """Moves over `moves_at_once`, rounded up."""
+    peaks: tuple[BrokerPeakAnswer, ...]
+    plan: Plan
+    requests: tuple[str, ...]
+
+
 class MarksAnswer(Answer):
     """`broker exclude`, `broker include`: all marks of the cluster afterwards."""
 
@@ -882,6 +913,7 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "tasks-output": TasksAnswer,
     "removal-output": RemovalAnswer,
     "replication-output": ReplicationAnswer,
+    "disk-output": DiskAnswer,
     "marks-output": MarksAnswer,
 }
 """By the name of the schema. `frontier` and `what-if` print what they write."""

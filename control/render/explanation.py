@@ -174,7 +174,9 @@ def _without_prices(case: Case, observer: SolveObserver) -> float | None:
     plan = case.plan
     if plan.goals.objective is not ObjectiveKind.VARIANCE:
         return None
-    goals = plan.goals.model_copy(update={"move_price": plan.move_price * _NEXT_TO_NOTHING})
+    # Where the directories of a broker are emptied does not matter to the balance of brokers.
+    free = {"move_price": plan.move_price * _NEXT_TO_NOTHING, "emptied": ()}
+    goals = plan.goals.model_copy(update=free)
     work = min(plan.limits.work, MOST_WORK)
     limits = plan.limits.model_copy(update={"work": work})
     best = solve(case.snapshot, goals, limits, observer).best

@@ -19,7 +19,7 @@ from executor.run import preflight
 from executor.run.preflight import Observed
 from model.errors import GuardrailRefused
 from model.ids import BrokerId, PartitionId
-from model.plan.plan import BrokerChange, Move, Plan
+from model.plan.plan import ANY_DIR, BrokerChange, Move, Plan
 from model.plan.proposal import HOLDING, Proposal
 from model.plan.remaining import over_limit_text
 from model.rules import Violation, violations_of
@@ -118,8 +118,10 @@ def _refuse(faults: list[str]) -> None:
 
 
 def _violations(plan: Plan, seen: Observed) -> Iterator[Violation]:
-    # `log_dir_checks` compares directories with those of the brokers.
-    moves = [m.model_copy(update={"log_dirs_after": ()}) for m in plan.moves]
+    # `log_dir_checks` compares directories with those of the brokers; here they only show which
+    # replicas leave a directory that is emptied.
+    kept = bool(plan.goals.emptied)
+    moves = [m if kept else m.model_copy(update={"log_dirs_after": ()}) for m in plan.moves]
     # Minimum leaders concern whole topics, and only the plan's partitions are known here.
     goals = plan.goals.model_copy(update={"min_leaders": ()})
     # A run that is resumed has no moves of topics that it has finished.
@@ -143,21 +145,42 @@ def _snapshot(plan: Plan, seen: Observed) -> Snapshot:
     rows = [_row(m, seen.partitions[m.id], topics[m.topic]) for m in moves]
     loads = np.zeros((len(rows), 0))
     columns = partitions_from_rows(header.topics, rows, loads)
-    if seen.failed:
-        dirs = [at for move in moves for at in _dirs(move, seen)]
+    if plan.goals.emptied or seen.failed:
+        paths = _named_dirs(plan, seen)
+        dirs = [at for move in moves for at in _dirs(move, seen, paths)]
         columns = replace(columns, replica_dir=np.array(dirs, np.int64))
     return Snapshot(header, columns)
 
 
-def _dirs(move: Move, seen: Observed) -> Iterator[int]:
-    """0 for each replica in its broker's failed directory, else -1: not compared here.
+def _named_dirs(plan: Plan, seen: Observed) -> dict[BrokerId, list[str]]:
+    """Directories that the plan names, and `_FAILED` where one has failed, by broker; in order."""
+    found: dict[BrokerId, set[str]] = defaultdict(set)
+    for broker in seen.failed:
+        found[broker].add(_FAILED)
+    for entry in plan.goals.emptied:
+        found[entry.broker].add(entry.path)
+    for move in plan.moves:
+        before = zip(move.replicas_before, move.log_dirs_before, strict=False)
+        after = zip(move.replicas_after, move.log_dirs_after, strict=False)
+        for broker, path in (*before, *after):
+            if path != ANY_DIR:
+                found[broker].add(path)
+    return {broker: sorted(paths) for broker, paths in found.items()}
 
-    A replica that leaves is in a failed directory if it is offline and its broker reports one.
+
+def _dirs(move: Move, seen: Observed, paths: Mapping[BrokerId, list[str]]) -> Iterator[int]:
+    """Position in `paths` of the directory that each replica is in, -1 where it is not named.
+
+    Preflight has compared the directories of the plan with those of the brokers. A replica that
+    leaves is in a failed directory if it is offline and its broker reports such a directory.
     """
+    before = dict(zip(move.replicas_before, move.log_dirs_before, strict=False))
     view = seen.partitions[move.id]
     for broker in view.replicas:
         lost = broker in view.offline and broker in move.removed and broker in seen.failed
-        yield 0 if lost else -1
+        path, known = before.get(broker, ANY_DIR), paths.get(broker, [])
+        path = _FAILED if lost else path
+        yield known.index(path) if path in known else -1
 
 
 def _topic(move: Move) -> Topic:
@@ -188,13 +211,14 @@ def _row(move: Move, view: PartitionView, topic: Topic) -> PartitionRow:
 def _brokers(plan: Plan, seen: Observed) -> tuple[Broker, ...]:
     """Live brokers and those with replicas; racks from the cluster, states from the plan."""
     planned = {b.id: b for b in plan.brokers}
+    paths = _named_dirs(plan, seen) if plan.goals.emptied or seen.failed else {}
     holding = {b for m in plan.moves for b in seen.partitions[m.id].replicas}
     return tuple(
         Broker(
             id=b,
             rack=seen.cluster.racks.get(b, planned[b].rack if b in planned else None),
             state=_state(planned.get(b), alive=b in seen.cluster.alive),
-            log_dirs=(LogDir(path=_FAILED, failed=True),) if b in seen.failed else (),
+            log_dirs=tuple(LogDir(path=p, failed=p == _FAILED) for p in paths.get(b, ())),
         )
         for b in sorted(seen.cluster.alive | holding)
     )

@@ -103,6 +103,16 @@ class SimulatedCluster:
                 partition.in_sync.discard(broker)
             partition.elect(self.alive)
 
+    def fail_dir(self, broker: BrokerId, path: str) -> None:
+        """Fail the disk of a log directory; the broker lives on with its others (KIP-112)."""
+        self.brokers[broker].failed_dirs.add(path)
+        for partition in self._on(broker):
+            if broker in partition.held and self.directories.of(partition, broker) == path:
+                partition.failed.add(broker)
+                if len(partition.in_sync) > 1:
+                    partition.in_sync.discard(broker)
+                partition.elect(self.alive)
+
     def revive(self, broker: BrokerId) -> None:
         """Restart a broker with its old data; it copies the rest."""
         self.brokers[broker].alive = True
@@ -184,6 +194,7 @@ class SimulatedCluster:
     def _remove(self, partition: SimulatedPartition, broker: BrokerId) -> None:
         partition.held.pop(broker)
         partition.in_sync.discard(broker)
+        partition.failed.discard(broker)
         self.directories.remove(partition, broker)
 
     def _hand_over(
@@ -207,7 +218,8 @@ class SimulatedCluster:
         for partition in self.partitions.values():
             if partition.leader in alive:
                 for broker in partition.replicas:
-                    if broker not in partition.in_sync and broker in alive:
+                    working = broker in alive and broker not in partition.failed
+                    if broker not in partition.in_sync and working:
                         yield partition, broker
 
     def _rates(self) -> dict[_Copy, float]:

@@ -32,6 +32,8 @@ class SimulatedBroker:
     id: BrokerId
     rack: str | None = None
     log_dirs: tuple[str, ...] = ("/data",)
+    failed_dirs: set[str] = field(default_factory=set)
+    """Log directories whose disk has failed (KIP-112)."""
     disk_bytes: float = math.inf
     """Capacity of the disk of each log directory."""
     network_bytes_per_s: float = 125e6
@@ -63,6 +65,8 @@ class SimulatedPartition:
     """End of each replica's copy, in bytes of the log."""
     dirs: dict[BrokerId, str] = field(default_factory=dict)
     """Log directories of replicas; by default the first one of the broker."""
+    failed: set[BrokerId] = field(default_factory=set)
+    """Live brokers on which the log directory of the replica has failed."""
     adding: tuple[BrokerId, ...] = ()
     removing: tuple[BrokerId, ...] = ()
     opens_at_s: float | None = None
@@ -118,7 +122,7 @@ class SimulatedPartition:
             topic_id=self.topic_id,
             replicas=tuple(self.replicas),
             in_sync=frozenset(self.in_sync),
-            offline=dead.intersection(self.replicas),
+            offline=(dead | self.failed).intersection(self.replicas),
             leader=self.leader,
         )
 
@@ -127,7 +131,7 @@ class SimulatedPartition:
 
         preferred: elect the first replica, or nothing changes.
         """
-        can = [b for b in self.replicas if b in self.in_sync and b in alive]
+        can = [b for b in self.replicas if b in self.in_sync and b in alive - self.failed]
         if preferred and can[:1] != self.replicas[:1]:
             return
         if preferred or self.leader not in can:

@@ -28,9 +28,11 @@ class SimulatedDirectories:
         at, partition = self._brokers[broker], self._partitions.get(pid)
         if path not in at.log_dirs:
             return PartitionResponse.refused(f"broker {broker} answers LogDirNotFound (57)")
+        if at.failed_dirs:
+            return PartitionResponse.refused(f"broker {broker} answers KafkaStorageError (56)")
         if partition is None or broker not in partition.held:
             at.requested_dirs[pid] = path
-        elif self._lies_in(partition, broker) == path:
+        elif self.of(partition, broker) == path:
             at.copies.pop(pid, None)
         elif pid not in at.copies or at.copies[pid].path != path:
             at.copies[pid] = DirectoryCopy(path=path)
@@ -39,8 +41,8 @@ class SimulatedDirectories:
     def add(self, partition: SimulatedPartition, broker: BrokerId) -> None:
         """Place a new replica: as requested, else in the directory with the fewest."""
         at = self._brokers[broker]
-        held = [self._lies_in(p, broker) for p in self._partitions.values() if broker in p.held]
-        emptiest = min(at.log_dirs, key=held.count)
+        held = [self.of(p, broker) for p in self._partitions.values() if broker in p.held]
+        emptiest = min((d for d in at.log_dirs if d not in at.failed_dirs), key=held.count)
         partition.dirs[broker] = at.requested_dirs.pop(partition.id, emptiest)
 
     def remove(self, partition: SimulatedPartition, broker: BrokerId) -> None:
@@ -80,14 +82,16 @@ class SimulatedDirectories:
         free = at.disk_bytes - self._used(broker, path) if limited else math.inf
         return LogDirView(
             path=path,
-            sizes={p.id: int(p.bytes_on(broker)) for p in self._in(broker, path, ids)},
+            sizes={}
+            if path in at.failed_dirs
+            else {p.id: int(p.bytes_on(broker)) for p in self._in(broker, path, ids)},
             coming={
                 pid: int(copy.copied)
                 for pid, copy in at.copies.items()
                 if copy.path == path and pid in ids
             },
             usable_bytes=int(free) if limited else None,
-            offline=False,
+            offline=path in at.failed_dirs,
             cordoned=False,
         )
 
@@ -105,10 +109,11 @@ class SimulatedDirectories:
             partition = self._partitions.get(pid)
             if partition is None or broker not in partition.held:
                 continue
-            if self._lies_in(partition, broker) == path:
+            if self.of(partition, broker) == path:
                 yield partition
 
-    def _lies_in(self, partition: SimulatedPartition, broker: BrokerId) -> str:
+    def of(self, partition: SimulatedPartition, broker: BrokerId) -> str:
+        """The directory of a replica."""
         return partition.dirs.get(broker, self._brokers[broker].log_dirs[0])
 
     def _running(self) -> Iterator[tuple[BrokerId, PartitionId, DirectoryCopy]]:

@@ -100,6 +100,15 @@ class Stay(FileModel):
     """Numbers of its partitions."""
 
 
+class EmptiedDir(FileModel):
+    """A log directory of a live broker whose replicas leave it."""
+
+    broker: BrokerId
+    """Id of the broker."""
+    path: str
+    """Path of the directory, as `log.dirs` names it."""
+
+
 class MinLeaders(FileModel):
     """Partitions of some topics that every broker must lead, each topic for itself."""
 
@@ -206,6 +215,9 @@ class Goals(FileModel):
     relieve_slow: Annotated[bool, unless_empty] = False
     """Brokers in the state `slow` end without leaders that another replica can replace, except of
     topics with placement constraints. Since plan schema 1.8."""
+    emptied: Annotated[tuple[EmptiedDir, ...], unless_empty] = ()
+    """Log directories of live brokers that a plan empties, whatever else holds of the partitions
+    in them. `disk remove` names them. Since plan schema 1.10."""
     budgets: Budgets = Budgets()
     level_directories: bool = False
     """Balance the log directories inside brokers too (JBOD), on replicated storage."""

@@ -49,9 +49,9 @@ def change_price(proposal: Proposal, change: Change, of_replica: float) -> float
     """Price of one changed row, in units of lambda.
 
     As many new replicas as `Forced.replicas` has for the row are free. A replica that changes its
-    log directory inside its broker costs as much as a new one. Another leader costs
-    `Goals.leader_price_share`, forced or not. Replicas beyond their number before are free: they
-    are asked for.
+    log directory inside its broker costs as much as a new one, unless the goals empty that
+    directory. Another leader costs `Goals.leader_price_share`, forced or not. Replicas beyond
+    their number before are free: they are asked for.
 
     of_replica: the row's entry of `replica_prices`.
     """
@@ -59,20 +59,26 @@ def change_price(proposal: Proposal, change: Change, of_replica: float) -> float
     added = len(set(change.replicas) - set(before))
     asked = max(0, len(change.replicas) - len(before))
     new = max(0, added - asked - int(proposal.forced.replicas[change.row]))
-    paid = (new + directory_changes(proposal.snapshot, change)) * of_replica
+    paid = (new + directory_changes(proposal, change)) * of_replica
     if change.leader != proposal.snapshot.partitions.leader[change.row]:
         paid += proposal.goals.leader_price_share
     return paid
 
 
-def directory_changes(snapshot: Snapshot, change: Change) -> int:
-    """Count the replicas that change their log directory within their broker.
+def directory_changes(proposal: Proposal, change: Change) -> int:
+    """Count the replicas that change their log directory within their broker by choice.
 
     0 where the change names no directories; `any` is no change, and a named directory counts as
-    another where the present one is unknown.
+    another where the present one is unknown. Replicas in directories that the goals empty do not
+    count.
     """
     if not change.log_dirs:
         return 0
-    before = snapshot.log_dirs(change.row)
-    pairs = zip(change.replicas, change.log_dirs, strict=False)
-    return sum(broker in before and path not in (ANY_DIR, before[broker]) for broker, path in pairs)
+    emptied = {(entry.broker, entry.path) for entry in proposal.goals.emptied}
+    before = proposal.snapshot.log_dirs(change.row)
+    return sum(
+        broker in before
+        and path not in (ANY_DIR, before[broker])
+        and (broker, before[broker]) not in emptied
+        for broker, path in zip(change.replicas, change.log_dirs, strict=False)
+    )

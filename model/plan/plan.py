@@ -45,6 +45,8 @@ VERSION_WITH_DEMOTION: Final = "1.9"
 """Of plans with brokers that are demoted or in maintenance."""
 VERSION_WITH_REPLICATION: Final = "1.9"
 """Of plans that change the replication factor of topics."""
+VERSION_WITH_EMPTIED: Final = "1.10"
+"""Of plans that empty log directories."""
 ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
 ROUNDING: Final = 2e-8

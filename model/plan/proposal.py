@@ -111,6 +111,18 @@ class Proposal:
         return found
 
     @cached_property
+    def emptied(self) -> Bools:
+        """(replicas,) replicas in directories that the goals empty, in the snapshot's order."""
+        places = {(entry.broker, entry.path) for entry in self.goals.emptied}
+        return self.snapshot.in_dirs(places)
+
+    @cached_property
+    def leaves_dir(self) -> Bools:
+        """(n,) True for rows with a replica in a directory that the goals empty."""
+        rows = self.snapshot.replica_row[self.emptied]
+        return np.bincount(rows, minlength=len(self.snapshot)) > 0
+
+    @cached_property
     def holding(self) -> tuple[BrokerId, ...]:
         """Ids of the brokers that may keep load, in rising order."""
         return tuple(b.id for b in self.snapshot.header.brokers if b.state in HOLDING)
@@ -237,8 +249,9 @@ class Proposal:
     def fixed(self) -> dict[str, Bools]:
         """(n,) True for rows that may not move, by reason, a clause; the first that holds counts.
 
-        Forced rows, and those whose replication factor the plan changes, are exempt from every
-        reason but that of having no leader. A cooldown is not considered here.
+        Forced rows, those whose replication factor the plan changes, and those in a directory that
+        is emptied are exempt from every reason but that of having no leader. A cooldown is not
+        considered here.
         """
         header, columns = self.snapshot.header, self.snapshot.partitions
         excluded = [self.goals.excludes(t.name) for t in header.topics]
@@ -251,7 +264,7 @@ class Proposal:
         for at, resource in enumerate(header.resources):
             if resource in self.goals.needed_resources:
                 stays[f"its {resource} is not known yet"] = np.isnan(columns.loads[:, at])
-        exempt = self.forced.rows | self.resized
+        exempt = self.forced.rows | self.resized | self.leaves_dir
         unforced = {reason: rows & ~exempt for reason, rows in stays.items()}
         return {"it has no leader": columns.leader == NO_BROKER} | unforced
 

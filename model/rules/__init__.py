@@ -10,7 +10,7 @@ from typing import Final
 from model.plan.proposal import Proposal
 from model.rules.amounts import replica_limit, under_capacity, within_budgets
 from model.rules.leaders import leaders_relieved, min_leaders
-from model.rules.log_dirs import log_directories
+from model.rules.log_dirs import directories_emptied, log_directories
 from model.rules.movable import cooled_down, movable, no_return
 from model.rules.placements import explicit_placement, pinned, rack_spread
 from model.rules.replicas import (
@@ -36,6 +36,7 @@ RULES: Final[Mapping[str, Callable[[Proposal], Iterator[str]]]] = {
     "capacity": under_capacity,
     "replicas per broker": replica_limit,
     "log directories": log_directories,
+    "emptied directories": directories_emptied,
     "minimum leaders": min_leaders,
     "slow brokers": leaders_relieved,
     "budgets": within_budgets,

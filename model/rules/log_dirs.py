@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from model.ids import BrokerId
+from model.ids import NO_BROKER, BrokerId
 from model.plan.plan import ANY_DIR
 from model.plan.proposal import Change, Proposal
 from model.snapshot.snapshot import Resource, Snapshot
@@ -32,6 +32,33 @@ def log_directories(proposal: Proposal) -> Iterator[str]:
         yield from _closed(proposal.snapshot, change)
     if any(change.log_dirs for change in sized):
         yield from _overfilled(proposal, sized)
+
+
+def directories_emptied(proposal: Proposal) -> Iterator[str]:
+    """Check that replicas leave the directories that the goals empty, and that none gets there.
+
+    Partitions without a leader stay, and so do those that the goals defer.
+    """
+    snapshot = proposal.snapshot
+    stays = (snapshot.partitions.leader == NO_BROKER) | proposal.deferred
+    left = np.flatnonzero(proposal.emptied & ~stays[snapshot.replica_row])
+    rows, positions = snapshot.replica_row[left].tolist(), snapshot.replica_position[left].tolist()
+    for row, at in zip(rows, positions, strict=True):
+        broker = snapshot.header.brokers[at].id
+        path, change = snapshot.log_dirs(row)[broker], proposal.changed.get(row)
+        named = dict(zip(change.replicas, change.log_dirs, strict=False)) if change else {}
+        stays_there = change is None or broker in change.replicas
+        if stays_there and named.get(broker, ANY_DIR) in (ANY_DIR, path):
+            yield f"{snapshot.id(row)} would stay in {path} of broker {broker}, which is emptied"
+    emptied = {(entry.broker, entry.path) for entry in proposal.goals.emptied}
+    for change in proposal.changes if emptied else ():
+        home = snapshot.log_dirs(change.row)
+        for broker, path in zip(change.replicas, change.log_dirs, strict=False):
+            if (broker, path) in emptied and home.get(broker) != path:
+                yield (
+                    f"{snapshot.id(change.row)} would go to {path} of broker {broker}, which is "
+                    "emptied"
+                )
 
 
 def _closed(snapshot: Snapshot, change: Change) -> Iterator[str]:

@@ -11,9 +11,10 @@ from model.snapshot.snapshot import RecentMove
 def movable(proposal: Proposal) -> Iterator[str]:
     """Check that nothing moves that is internal, excluded, or without a leader or a needed load.
 
-    Nor what `Goals.stay` and `Goals.deferred` name. Forced rows, and those whose replication
-    factor changes, may move, unless they have no leader. On shared storage internal topics may
-    move; they are moved last. The order of replicas may change everywhere: that moves nothing.
+    Nor what `Goals.stay` and `Goals.deferred` name. Forced rows, those whose replication factor
+    changes, and those in a directory that is emptied may move, unless they have no leader.
+    On shared storage internal topics may move; they are moved last. The order of replicas may
+    change everywhere: that moves nothing.
     """
     for change in proposal.changes:
         if _orders_only(proposal, change):
@@ -36,7 +37,8 @@ def cooled_down(proposal: Proposal) -> Iterator[str]:
     Neither a cooldown nor a return window holds back a change of the replication factor.
     """
     for change in proposal.changes:
-        if proposal.forced.rows[change.row] or proposal.resized[change.row]:
+        row = change.row
+        if proposal.forced.rows[row] or proposal.resized[row] or proposal.leaves_dir[row]:
             continue
         rest = _cooldown(proposal, change.row).rest_s
         for move, age_s in _moves(proposal, change.row):

@@ -146,12 +146,17 @@ class Snapshot:
     @cached_property
     def in_failed_dir(self) -> Bools:
         """(replicas,) True where the log directory of a replica has failed, in row order."""
+        failed = [(b.id, d.path) for b in self.header.brokers for d in b.log_dirs if d.failed]
+        return self.in_dirs(failed)
+
+    def in_dirs(self, places: Collection[tuple[BrokerId, str]]) -> Bools:
+        """(replicas,) True for replicas in these directories, by broker and path, in row order."""
         dirs, found = self.partitions.replica_dir, np.zeros(len(self.replica_row), np.bool_)
-        if dirs is None:
+        if dirs is None or not places:
             return found
         for at, broker in enumerate(self.header.brokers):
             for number, entry in enumerate(broker.log_dirs):
-                if entry.failed:
+                if (broker.id, entry.path) in places:
                     found |= (self.replica_position == at) & (dirs == number)
         return found
 

@@ -12,6 +12,7 @@ from model.plan.plan import (
     SCHEMA_VERSION,
     VERSION_WITH_DEMOTION,
     VERSION_WITH_EARLIER,
+    VERSION_WITH_EMPTIED,
     VERSION_WITH_MIN_LEADERS,
     VERSION_WITH_RELIEF,
     VERSION_WITH_TOLERANCE,
@@ -67,6 +68,7 @@ def build_plan(
     version = VERSION_WITH_RELIEF if problem.goals.relieve_slow else version
     if any(b.state in LEADERLESS for b in header.brokers):
         version = VERSION_WITH_DEMOTION
+    version = VERSION_WITH_EMPTIED if problem.goals.emptied else version
     return Plan(
         schema_version=version,
         cluster_id=header.cluster_id,

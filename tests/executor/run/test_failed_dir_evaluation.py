@@ -7,8 +7,9 @@ import pytest
 from executor.run.plan_evaluation import refuse_broken
 from executor.run.preflight import Observed
 from model.errors import GuardrailRefused
+from model.goals.goals import EmptiedDir, Goals
 from model.ids import BrokerId
-from model.plan.plan import Plan
+from model.plan.plan import ANY_DIR, Move, Plan
 from tests.support.executor.plan_builders import move, observed, plan, view
 
 INTERNAL = "__consumer_offsets"
@@ -37,3 +38,47 @@ def test_an_internal_topic_stays_where_its_directory_has_not_failed(
 ) -> None:
     with pytest.raises(GuardrailRefused, match="its topic is internal"):
         refuse_broken(heals(), seen(heals(), offline=offline, failed=failed))
+
+
+def emptying(moved: Move, *paths: str) -> Plan:
+    dirs = tuple(EmptiedDir(broker=BrokerId(1), path=path) for path in paths)
+    return plan([moved]).model_copy(update={"goals": Goals(emptied=dirs)}).seal()
+
+
+def inside(to: str) -> Move:
+    return move(
+        before=(1, 2),
+        after=(1, 2),
+        topic=INTERNAL,
+        dirs_before=("/a", "/a"),
+        dirs_after=(to, "any"),
+    )
+
+
+def outside(at: str) -> Move:
+    return move(
+        before=(1, 2),
+        after=(2, 3),
+        topic=INTERNAL,
+        dirs_before=(at, "/a"),
+        dirs_after=(ANY_DIR, ANY_DIR),
+    )
+
+
+def test_an_internal_topic_leaves_an_emptied_directory() -> None:
+    for moved in (inside("/b"), outside("/a")):
+        found = emptying(moved, "/a")
+        refuse_broken(found, observed(found))
+
+
+@pytest.mark.parametrize(
+    ("moved", "words"),
+    [
+        (outside("/b"), "its topic is internal"),
+        (inside("/c"), "would go to /c of broker 1, which is emptied"),
+    ],
+)
+def test_no_other_move_profits_from_an_emptied_directory(moved: Move, words: str) -> None:
+    found = emptying(moved, "/a", "/c")
+    with pytest.raises(GuardrailRefused, match=words):
+        refuse_broken(found, observed(found))

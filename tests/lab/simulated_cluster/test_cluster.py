@@ -316,3 +316,20 @@ def test_fair_rates_exhaust_a_limit_of_every_flow_and_exceed_none(
     assert all(used[limit] <= max(0.0, free[limit]) + 1e-6 for limit in free)
     for limits in flows.values():
         assert any(used[limit] >= max(0.0, free[limit]) - 1e-6 for limit in limits)
+
+
+def test_a_failed_directory_takes_its_replicas_alone() -> None:
+    simulated = two_dirs((1, 2))
+    partition = only(simulated)
+    partition.dirs[BrokerId(1)] = "/b"
+    simulated.fail_dir(BrokerId(1), "/a")
+    assert partition.leader == 1
+    simulated.fail_dir(BrokerId(1), "/b")
+    assert partition.leader == 2
+    simulated.advance(60.0)
+    assert partition.in_sync == {2}
+    assert simulated.shown()[partition.id].offline == {1}
+    views = SimulatedAdmin(simulated, Faults()).log_dirs(BrokerId(1), [partition.id])
+    assert [(view.offline, dict(view.sizes)) for view in views] == [(True, {}), (True, {})]
+    refused = simulated.directories.alter(BrokerId(1), partition.id, "/a")
+    assert refused.status is ResponseStatus.REFUSED

@@ -9,9 +9,11 @@ from typer.testing import CliRunner, Result
 
 from control import compose
 from control.cli import input_source, task_work
+from control.cli.invocation import Origin
 from control.cli.main import app
 from executor.executor import Executor
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
+from model.snapshot.file import read_snapshot
 from tests.support import cli_offline
 from tests.support.control.simulated_tasks import SimulatedTask
 
@@ -20,22 +22,28 @@ PLACES = [(4, 1), (1, 4), (2, 3), (4, 2), (3, 4)]
 
 def commanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimulatedTask:
     """A cluster that commands reach."""
+    folder = tmp_path / "state"
+    folder.mkdir()
+    found = SimulatedTask(folder=folder, places=PLACES)
+    reached(found, tmp_path, monkeypatch)
+    return found
+
+
+def reached(found: SimulatedTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands reach this cluster; `tmp_path` has its state folder, `state`."""
     cli_offline.enter(monkeypatch, tmp_path)
     monkeypatch.setenv("PLIMSOLL_BOOTSTRAP_SERVER", "127.0.0.1:1")
-    (tmp_path / "state").mkdir()
-    found = SimulatedTask(folder=tmp_path / "state", places=PLACES)
 
     def executor(_settings: object) -> Executor:
         admin = SimulatedAdmin(found.cluster, found.faults)
         return Executor(admin, timing=found.cluster.timing)
 
-    def snapshot_of(_settings: object, _origin: object) -> object:
-        return found.snapshot()
+    def snapshot_of(_settings: object, origin: Origin) -> object:
+        return found.snapshot() if origin.snapshot is None else read_snapshot(origin.snapshot)
 
     monkeypatch.setattr(compose, "executor", executor)
     monkeypatch.setattr(input_source, "snapshot_of", snapshot_of)
     monkeypatch.setattr(task_work, "snapshot_of", snapshot_of)
-    return found
 
 
 def plimsoll(*arguments: str, code: int = 0) -> Result:

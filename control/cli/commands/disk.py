@@ -1,0 +1,214 @@
+"""`plimsoll disk`: empty log directories, and heal failed ones."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from control.cli.exit_codes import Exit
+from control.cli.options import Output
+from control.cli.output import Form
+
+if TYPE_CHECKING:
+    from control.cli.invocation import ExecutionOptions
+    from control.planning.disk_request import DiskPlan
+    from control.settings.settings import Settings
+    from executor.executor import Executor
+    from model.ids import BrokerId
+    from model.run import RunReport
+
+
+def remove(
+    broker: Annotated[int, typer.Argument(metavar="BROKER", min=0, help="The broker's id.")],
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Its log directories, as log.dirs names them."),
+    ],
+    *,
+    settings: "Settings",
+    execution: "ExecutionOptions",
+    output: Output = Form.TABLE,
+) -> int:
+    """Plan that directories hold no replica, ask, execute the plan and report.
+
+    Raises GuardrailRefused where it is impossible, not allowed, or not confirmed, and ConfigError
+    where the broker or a directory is unknown.
+    """
+    import contextlib
+
+    from control import compose
+    from control.cli.input_source import snapshot_of
+    from control.cli.invocation import Origin
+    from control.cli.plan_execution import execute, print_report, refuse_read_only
+    from control.cli.task_work import find_plan, refuse_unasked
+    from control.planning.disk_request import broker_of, paths_of, plan_disk_removal
+    from model.run import RunState
+
+    refuse_read_only(
+        execution.allow_changes or execution.dry_run,
+        "empty log directories, or --dry-run to see the plan",
+    )
+    if not execution.dry_run:
+        refuse_unasked(execution)
+    with contextlib.closing(compose.executor(settings)) as executor:
+        report = None if execution.dry_run else _resumed(executor, settings, broker, paths)
+        if report is not None and report.state is not RunState.DONE:
+            return print_report(report, output)
+        snapshot = snapshot_of(settings, Origin())
+        member = broker_of(snapshot, broker)
+        found = paths_of(member, paths)
+        plan = plan_disk_removal(
+            snapshot, settings.goals, lambda s, g: find_plan(settings, s, g), member.id, found
+        )
+        if plan is None:
+            _say_empty(executor, member.id, found, already=report is None)
+            return Exit.DONE if report is None else print_report(report, output)
+        if execution.dry_run:
+            return _dry_run(executor, settings, plan, output)
+        code = execute(executor, settings, plan.plan, execution, output)
+        if code != Exit.DONE:
+            return code
+        if left := executor.replicas_in(member.id, found):
+            _say(
+                f"{_replicas(left)} came to {', '.join(found)} of broker {member.id} meanwhile; "
+                "run the same command again"
+            )
+            return Exit.INCOMPLETE
+        _say_empty(executor, member.id, found, already=False)
+        return Exit.DONE
+
+
+def _resumed(
+    executor: "Executor", settings: "Settings", broker: int, paths: Sequence[str]
+) -> "RunReport | None":
+    """Resume the newest run if it is unfinished and empties these directories; else None."""
+    from control import compose
+    from control.cli.narration import RunNarrator
+    from control.cli.plan_execution import steered_by_signals
+    from control.settings.auto_limits import EAGER
+
+    journal_dir = compose.journal_dir(settings)
+    runs = executor.runs(journal_dir, executor.cluster().cluster_id)
+    if not runs or not runs[-1].is_unfinished:
+        return None
+    emptied = {(entry.broker, entry.path.rstrip("/")) for entry in runs[-1].plan.goals.emptied}
+    if emptied != {(broker, path.rstrip("/")) for path in paths}:
+        return None
+    _say(f"resumes the run {runs[-1].run_id}")
+    with steered_by_signals() as steering:
+        return executor.resume(
+            journal_dir=journal_dir,
+            moves_in_flight=EAGER.moves_in_flight,
+            observe=RunNarrator(),
+            steering=steering,
+        )
+
+
+def _say_empty(
+    executor: "Executor", broker: "BrokerId", paths: Sequence[str], *, already: bool
+) -> None:
+    """Report that directories are empty, and what has to be done before a disk is taken out."""
+    words = ", ".join(paths)
+    holds = "holds" if len(paths) == 1 else "hold"
+    done = " already; nothing to do" if already else ""
+    _say(f"{words} of broker {broker} {holds} no replica{done}")
+    metadata = executor.metadata_dir(broker)
+    if metadata.rstrip("/") in {path.rstrip("/") for path in paths}:
+        _say(
+            f"warning: broker {broker} keeps the cluster's metadata in {metadata}; set "
+            "metadata.log.dir to another directory before this one is taken out"
+        )
+    _say(
+        f"take {'it' if len(paths) == 1 else 'them'} out of log.dirs and restart the broker soon: "
+        "until then Kafka puts new replicas there, unless cordoned.log.dirs names "
+        f"{'it' if len(paths) == 1 else 'them'} (Kafka 4.3)"
+    )
+
+
+def heal(
+    brokers: Annotated[
+        list[int] | None,
+        typer.Argument(metavar="BROKER...", help="Ids; by default all with a failed directory."),
+    ] = None,
+    *,
+    settings: "Settings",
+    execution: "ExecutionOptions",
+    output: Output = Form.TABLE,
+) -> int:
+    """Plan that replicas of failed directories are created on other brokers, ask, execute, report.
+
+    Raises GuardrailRefused where it is impossible, not allowed, or not confirmed, and ConfigError
+    where a broker is unknown.
+    """
+    import contextlib
+
+    from control import compose
+    from control.cli.input_source import snapshot_of
+    from control.cli.invocation import Origin
+    from control.cli.plan_execution import execute, refuse_read_only
+    from control.cli.task_work import find_plan, refuse_unasked
+    from control.planning.disk_request import broker_of, plan_healing
+
+    refuse_read_only(
+        execution.allow_changes or execution.dry_run,
+        "create replicas again, or --dry-run to see the plan",
+    )
+    if not execution.dry_run:
+        refuse_unasked(execution)
+    snapshot = snapshot_of(settings, Origin())
+    named = [broker_of(snapshot, broker).id for broker in brokers or ()]
+    healed = named or [b.id for b in snapshot.header.brokers]
+    plan = plan_healing(
+        snapshot, settings.goals, lambda s, g: find_plan(settings, s, g), sorted({*healed})
+    )
+    if plan is None:
+        of = f" of broker {', '.join(map(str, named))}" if named else ""
+        _say(f"no failed log directory{of} holds a replica; nothing to do")
+        return Exit.DONE
+    for sentence in plan.notes:
+        _say(sentence)
+    if not plan.plan.moves:
+        return Exit.INCOMPLETE
+    with contextlib.closing(compose.executor(settings)) as executor:
+        if execution.dry_run:
+            return _dry_run(executor, settings, plan, output)
+        code = execute(executor, settings, plan.plan, execution, output)
+    return Exit.INCOMPLETE if code == Exit.DONE and plan.notes else code
+
+
+def _dry_run(executor: "Executor", settings: "Settings", found: "DiskPlan", output: Form) -> int:
+    """Print the plan, its waves, peaks and duration, and its requests as JSON."""
+    from control.cli.output_types import DiskAnswer
+    from control.cli.plan_execution import rehearse
+    from control.render.text import json_text
+
+    rehearsal = rehearse(executor, settings, found.plan)
+    if output is not Form.JSON:
+        sys.stdout.write(f"{found.words}\n{rehearsal.text}")
+        return Exit.DONE
+    answer = DiskAnswer.of(
+        directories=found.directories,
+        inside=found.inside,
+        outside=found.outside,
+        bytes_inside=found.bytes_inside,
+        bytes_to_copy=found.plan.bytes_to_copy,
+        later=found.later,
+        unavailable=tuple(map(str, found.unavailable)),
+        placeless=tuple(map(str, found.placeless)),
+        **rehearsal.figures,
+    )
+    sys.stdout.write(json_text(answer))
+    return Exit.DONE
+
+
+def _say(sentence: str) -> None:
+    from control.cli.task_work import print_line
+
+    print_line(sentence)
+
+
+def _replicas(partitions: Sequence[object]) -> str:
+    from model.units import count_text, listed
+
+    return f"{count_text(len(partitions), 'replica')} ({listed(partitions, 3)})"
