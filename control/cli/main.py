@@ -45,6 +45,7 @@ SUMMARIES: Final = {
         "rollback": "Restore the assignment from before a run.",
         "broker": "Add, replace, demote and remove brokers, or exclude them from plans.",
         "disk": "Empty log directories so that disks can be taken out, or heal failed ones.",
+        "cluster": "Repair whatever is broken, and move nothing else.",
         "task": "List, show, resume and cancel what was requested of brokers.",
         "topic": "Change the replication factor of topics.",
         "elect-leaders": "Elect preferred leaders where another replica leads.",
@@ -88,6 +89,10 @@ GROUPS: Final = {
         "remove": "Move all replicas out of log directories of a broker. Killed at any point, the "
         "same command continues.",
         "heal": "Create the replicas of failed log directories again on other brokers.",
+    },
+    "cluster": {
+        "repair": "Move replicas off dead brokers and failed directories, and to where racks, pins "
+        "and placements want them."
     },
     "task": {
         "list": "List the tasks of this state folder, and of the archive if set.",

@@ -20,6 +20,7 @@ from model.cpu import figures_to_file
 from model.files import FileModel, rounded
 from model.goals.effort import Effort
 from model.goals.goals import EmptiedDir
+from model.ids import BrokerId
 from model.plan.plan import Plan, PlanStatus
 from model.plan.replication_change import ReplicationChange
 from model.run import RunReport
@@ -875,6 +876,38 @@ class DiskAnswer(Answer):
     requests: tuple[str, ...]
 
 
+class RepairAnswer(Answer):
+    """`cluster repair --dry-run`."""
+
+    dead_brokers: tuple[BrokerId, ...]
+    """Those that hold replicas."""
+    directories: tuple[EmptiedDir, ...]
+    """Failed log directories that hold replicas."""
+    misplaced: int
+    """Partitions that pins or placement constraints want elsewhere."""
+    racks_repaired: tuple[str, ...]
+    """Partitions that no longer break the rack rule after the plan."""
+    racks_left: tuple[str, ...]
+    """Partitions that still break it."""
+    bytes_to_copy: int | None
+    """None where a size is unknown."""
+    later: int
+    """Partitions that budgets leave to the next plan."""
+    unavailable: tuple[str, ...]
+    """Partitions without a leader, of which no broker has a copy."""
+    placeless: tuple[str, ...]
+    """Partitions that have to move and that too few brokers may hold."""
+    seconds: Figure
+    """Estimated duration of the run."""
+    moves_at_once: int
+    """Most moves in flight."""
+    waves: int
+    """Moves over `moves_at_once`, rounded up."""
+    peaks: tuple[BrokerPeakAnswer, ...]
+    plan: Plan
+    requests: tuple[str, ...]
+
+
 class MarksAnswer(Answer):
     """`broker exclude`, `broker include`: all marks of the cluster afterwards."""
 
@@ -914,6 +947,7 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "removal-output": RemovalAnswer,
     "replication-output": ReplicationAnswer,
     "disk-output": DiskAnswer,
+    "repair-output": RepairAnswer,
     "marks-output": MarksAnswer,
 }
 """By the name of the schema. `frontier` and `what-if` print what they write."""

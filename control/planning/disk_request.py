@@ -1,6 +1,6 @@
 """Requests to empty log directories or to heal failed ones: what forbids it, and the plan."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -137,18 +137,19 @@ class DiskPlan:
             )
         if self.unavailable:
             found.append(
-                f"{_counted(self.unavailable)} without a leader, of which no live broker has "
+                f"{counted(self.unavailable)} without a leader, of which no live broker has "
                 "a copy; repair the disk, and restart the broker"
             )
         if self.placeless:
             found.append(
-                f"{_counted(self.placeless)} that no other broker may hold; add a broker, or "
+                f"{counted(self.placeless)} that no other broker may hold; add a broker, or "
                 "repair the disk"
             )
         return tuple(found)
 
 
-def _counted(partitions: Sequence[PartitionId]) -> str:
+def counted(partitions: Sequence[PartitionId]) -> str:
+    """`2 partitions (orders-0, orders-1)`."""
     return f"{count_text(len(partitions), 'partition')} ({listed(partitions, MOST_NAMED)})"
 
 
@@ -321,15 +322,22 @@ def _repaired(snapshot: Snapshot, goals: Goals, solve: Solve) -> Plan | str:
         "replica_moves": int(forced.replicas.sum()),
         "leader_changes": int((led & forced.rows).sum()),
     }
+    return with_fewest_moves(snapshot, goals, least, solve)
+
+
+def with_fewest_moves(
+    snapshot: Snapshot, goals: Goals, least: Mapping[str, int], solve: Solve
+) -> Plan | str:
+    """The best plan within these budgets, else within the user's; or why there is none."""
     result = solve(snapshot, goals.model_copy(update={"budgets": _tight(goals.budgets, least)}))
-    if result.best is None:
+    if result.best is None and least:
         result = solve(snapshot, goals)
     if result.best is None:
         return "; ".join(result.reasons) or str(result.status)
     return result.best
 
 
-def _tight(budgets: Budgets, least: dict[str, int]) -> Budgets:
+def _tight(budgets: Budgets, least: Mapping[str, int]) -> Budgets:
     """The user's budgets, and no more than is needed."""
     bounds = {
         name: count if (limit := getattr(budgets, name)) is None else min(limit, count)
@@ -372,16 +380,17 @@ def plan_healing(
     leaderless = sorted(row for row in mine if snapshot.partitions.leader[row] == NO_BROKER)
     return DiskPlan(
         plan=plan,
-        directories=tuple(
-            EmptiedDir(broker=entry.broker, path=entry.path)
-            for entry in failed_dirs(snapshot)
-            if entry.broker in brokers
-        ),
+        directories=tuple(entry for entry in dirs_of(snapshot) if entry.broker in brokers),
         outside=sum(len(move.added) for move in plan.moves),
         later=later,
         unavailable=tuple(map(snapshot.id, leaderless)),
         placeless=tuple(map(snapshot.id, stuck)),
     )
+
+
+def dirs_of(snapshot: Snapshot) -> tuple[EmptiedDir, ...]:
+    """Failed log directories that hold replicas, by broker and path."""
+    return tuple(EmptiedDir(broker=d.broker, path=d.path) for d in failed_dirs(snapshot))
 
 
 def _brokers(brokers: Collection[BrokerId]) -> str:
