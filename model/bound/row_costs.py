@@ -171,12 +171,13 @@ class RowCosts:
         return cheapest_placements(follow, lead, rf, caps)
 
     def _leading(self, rows: Ints, follow: Floats, more: Floats, caps: RackCaps) -> Floats:
-        """(m, brokers) cost as leader: any taker for its price, the present free."""
+        """(m, brokers) cost as leader: any taker for its price, the present free if it may stay."""
         columns = self.proposal.snapshot.partitions
         ids = np.array(self.proposal.brokers, np.int64)
         old = np.searchsorted(ids, columns.leader[rows])
         at = np.arange(len(rows))
-        same = np.where(caps.may_lead[old], (follow + more)[at, old], np.inf)
+        stays = caps.may_lead[old] & ~self.proposal.forced.demoted[rows]
+        same = np.where(stays, (follow + more)[at, old], np.inf)
         lead: Floats = follow + more + self._leader_price
         lead[:, ~(self._taking & caps.may_lead)] = np.inf
         lead[at, old] = same

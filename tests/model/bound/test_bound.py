@@ -192,6 +192,15 @@ def test_forced_moves_are_counted_where_no_load_is(goals: Goals) -> None:
     assert price_bound(state, goals, {}) == pytest.approx(best.objective)
 
 
+def test_the_price_of_new_leaders_instead_of_demoted_ones_is_counted() -> None:
+    members = brokers(3, states={3: BrokerState.DEMOTED})
+    state = snapshot(members, [(3, 1), (3, 2), (1, 2)], [(0.0, 0.0)] * 3)
+    best = least_objective(state, NO_FLOOR)
+    assert best is not None
+    assert best.objective > 0
+    assert price_bound(state, NO_FLOOR, {}) == pytest.approx(best.objective)
+
+
 def test_topics_add_the_imbalance_forced_by_fixed_partitions() -> None:
     """Of five replicas on two brokers the four in cooldown stay on broker 1."""
     recent = [RecentMove(topic=TOPIC, partition=i, left=(), at_ms=TAKEN_AT_MS) for i in range(4)]
