@@ -24,6 +24,7 @@ from control.settings.settings import Settings
 from control.tasks.broker_marks import MarkedBrokers
 from control.tasks.task_files import TaskFiles
 from model.errors import ClusterUnreachable, ConfigError, RightsMissing
+from model.log_events import LogEvent, named
 from model.snapshot.capacities import Capacities
 from model.units import AUTO
 
@@ -75,6 +76,7 @@ def _connection_for_use(settings: Settings) -> Connection:
             "%s: plimsoll does not use: %s",
             settings.client_properties,
             ", ".join(found.client.unused),
+            extra=named(LogEvent.SETTINGS_UNUSED),
         )
     return found
 
@@ -311,11 +313,13 @@ def loop(
     limits: AutoLimits = EAGER,
     patient: bool = False,
     policy_file: PolicyFile | None = None,
+    resume: bool = False,
     watcher: LoopWatcher = UNWATCHED,
 ) -> Loop:
     """Create the loop with its real parts, not started yet.
 
     policy_file: where the policy may be changed while the loop runs.
+    resume: resume the run that was interrupted last, if there is one.
     watcher: hears what views do not show, for metrics and watchdogs.
     """
     allowed = mode is not Mode.READ_ONLY
@@ -337,6 +341,7 @@ def loop(
             dead_broker_after_s=settings.dead_broker_after,
             journal_dir=journal_dir(settings),
             decisions_dir=settings.state_dir,
+            resume=resume,
             patient=patient,
             throttle=settings.throttle,
             screen=settings.screen,
@@ -353,7 +358,7 @@ def loop(
             failed=watcher.failed,
         ),
     )
-    found.subscribe(CapacityNotes(found.warn, given))
+    found.subscribe(CapacityNotes(partial(found.warn, event=LogEvent.CLUSTER_WARNING), given))
     return found
 
 

@@ -25,6 +25,7 @@ from control.render.text import json_text
 from control.service.metric_specs import METRICS
 from control.settings.settings import Settings
 from model.exchange.json_schemas import FILES, schema_of
+from model.log_events import LogEvent
 
 DOCS: Final = Path(__file__).parent
 NOTICE: Final = "<!-- What follows is written by `make reference`. -->"
@@ -79,6 +80,7 @@ def pages() -> dict[Path, str]:
         **_page("reference/commands", commands()),
         **_page("reference/settings", settings()),
         **_page("reference/metrics", metrics()),
+        **_page("reference/log-events", log_events()),
         **_page("architecture", packages()),
         **schemas,
     }
@@ -317,6 +319,16 @@ def metrics() -> str:
     for spec in METRICS:
         labels = ", ".join(f"`{label}`" for label in spec.labels)
         rows.append(f"| `{spec.name}` | {spec.kind} | {labels} | {_escaped(spec.help)} |")
+    return "\n".join(rows)
+
+
+# ---- events of the log
+
+
+def log_events() -> str:
+    """A table of the names of events in JSON logs."""
+    rows = ["| event | when |", "|---|---|"]
+    rows += [f"| `{event.value}` | {_escaped(event.when)} |" for event in LogEvent]
     return "\n".join(rows)
 
 

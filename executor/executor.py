@@ -51,6 +51,7 @@ from executor.timing import RunLimits, Timing
 from model.closing import Closing
 from model.errors import ConfigError, GuardrailRefused
 from model.ids import BrokerId, PartitionId
+from model.log_events import LogEvent, named
 from model.plan.plan import Move, Plan
 from model.run import JournalEvent, RunProgress, RunReport
 from model.snapshot.snapshot import StorageKind
@@ -143,7 +144,7 @@ class Executor(Closing):
                     f"The newest run {past.run_id} has ended; nothing is left to resume."
                 )
             for warning in past.warnings:
-                _log.warning("%s", warning)
+                _log.warning("%s", warning, extra=named(LogEvent.RUN_WARNING))
             self._let_settle(past)
             return self._run(past.plan, past.run_id, options, past)
 
@@ -282,7 +283,7 @@ class Executor(Closing):
         """Log each warning once."""
         for warning in warnings:
             if warning not in self._warned:
-                _log.warning("%s", warning)
+                _log.warning("%s", warning, extra=named(LogEvent.RUN_WARNING))
             self._warned.add(warning)
 
     def forecast(

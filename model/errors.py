@@ -41,6 +41,10 @@ class MetricsUnreachable(ClusterUnreachable):
     """Prometheus, or a broker's exporter, gave no answer, or none of use."""
 
 
+class ServiceUnreachable(ClusterUnreachable):
+    """No service of plimsoll answers for the state folder."""
+
+
 class RightsMissing(PlimsollError):
     """The cluster refused a call; the message names the missing right."""
 

@@ -2,14 +2,15 @@
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
 from control.cli.output import json_of
 from model.errors import ConfigError
+from model.log_events import ATTRIBUTE, event_of
 from model.printable import printable
 
 _BEGIN: Final = b'{"event": '
@@ -115,7 +116,8 @@ def _file_handler(file: Path) -> logging.Handler:
                 structlog.stdlib.add_logger_name,
                 structlog.stdlib.add_log_level,
                 structlog.processors.TimeStamper(fmt="iso", utc=True),
-                structlog.stdlib.ExtraAdder(allow=("plan_hash",)),
+                structlog.stdlib.ExtraAdder(allow=("plan_hash", ATTRIBUTE)),
+                _with_event,
             ],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
@@ -125,6 +127,13 @@ def _file_handler(file: Path) -> logging.Handler:
         )
     )
     return handler
+
+
+def _with_event(_logger: object, _method: str, line: MutableMapping[str, Any]) -> Any:
+    """Put the message under `message`, and the stable name of its event under `event`."""
+    line["message"] = line["event"]
+    line["event"] = event_of(str(line.get("logger", "")), line.pop(ATTRIBUTE, None))
+    return line
 
 
 class _OneLine(logging.Formatter):

@@ -40,6 +40,7 @@ SUMMARIES: Final = {
     "Change the cluster": {
         "run": "Observe, plan, approve and apply in a loop that keeps the cluster balanced.",
         "service": "Run the loop as a service: with metrics and probes over HTTP, under systemd.",
+        "ctl": "Ask the service of the state folder, and steer it: pause, stop, approve, audit.",
         "approve": "Approve a plan of run --auto that waits, or list what waits.",
         "apply": "Execute exactly this plan.",
         "rollback": "Restore the assignment from before a run.",
@@ -66,6 +67,18 @@ SUMMARIES: Final = {
 FORMER_NAMES: Final = {"assign": "place", "elect-leaders": "elect", "generate": "synthesise"}
 
 GROUPS: Final = {
+    "ctl": {
+        "status": "Show what the service does now, what waits and what is paused.",
+        "why": "Show what the service decided last, why, and when it reconsiders.",
+        "pause": "Start no run, and no more moves of the run in progress. Restarts keep the pause.",
+        "resume": "End a pause.",
+        "stop": "End the run in progress after its in-flight moves, and pause.",
+        "abort": "End the run in progress, cancel its in-flight moves, and pause.",
+        "throttle": "Change the throttle of the run in progress.",
+        "approve": "Approve exactly this plan, once; the service executes it.",
+        "reject": "Reject the plan that waits. The service does not ask for it again.",
+        "audit": "Show what people and clients asked of the service, and how it ended.",
+    },
     "journal": {
         "verify": "Report damaged journals and plans, line by line. Exits with 2 if there are any.",
         "repair": "Keep the intact records of a damaged journal. The original stays beside it.",

@@ -14,6 +14,8 @@ from pydantic import (
 
 from control.demo.report import DemoReport
 from control.loop.policy import Decision
+from control.loop.view import Mode, Phase
+from control.service.audit_log import AuditOutcome, AuditVia
 from control.tasks.broker_marks import BrokerMark
 from control.tasks.broker_task import Operation, PhaseChange, TaskPhase, TaskPlan, TaskProgress
 from model.cpu import figures_to_file
@@ -23,7 +25,7 @@ from model.goals.goals import EmptiedDir
 from model.ids import BrokerId
 from model.plan.plan import Plan, PlanStatus
 from model.plan.replication_change import ReplicationChange
-from model.run import RunReport
+from model.run import RunReport, RunState
 from model.snapshot.forecast import LoadForecast
 from model.snapshot.snapshot import BrokerState, CapacitySource, Source, StorageKind
 
@@ -663,6 +665,108 @@ class ApproveAnswer(Answer):
     plans: tuple[WaitingAnswer, ...]
 
 
+class PauseAnswer(Answer):
+    """A pause of the service."""
+
+    by: str
+    at: str
+    at_ms: int
+
+
+class CtlRunAnswer(Answer):
+    """The run in progress."""
+
+    run_id: str
+    plan_hash: str
+    state: RunState
+    reason: str
+    started_at: str
+    moves: int
+    done: int
+    in_flight: int
+    left_s: Figure | None
+    """Estimated time until the moves end; None where that is not known."""
+    paused: bool
+    """Whether a person has paused it."""
+
+
+class InterruptedAnswer(Answer):
+    """The newest run, whose process ended before it did."""
+
+    run_id: str
+    plan_hash: str
+    started_at: str
+    moves: int
+    done: int
+
+
+class CtlStatusAnswer(Answer):
+    """`ctl status`."""
+
+    version: str
+    pid: int
+    settings_read_at: str
+    cluster_id: str
+    """Empty before the first observation."""
+    name: str
+    mode: Mode | None
+    """Who approves plans; None before the loop begins, as is the phase."""
+    phase: Phase | None
+    message: str
+    not_ready: str
+    """Why the cluster is not observed now; empty where it is."""
+    paused: PauseAnswer | None
+    waiting: tuple[WaitingAnswer, ...]
+    """Plans that wait for a person."""
+    run: CtlRunAnswer | None
+    interrupted: InterruptedAnswer | None
+    """A run that an earlier process left, and that was not resumed."""
+
+
+class ActionAnswer(Answer):
+    """`ctl pause`, `resume`, `stop`, `abort`, `throttle`, `approve` and `reject`."""
+
+    action: str
+    message: str
+    """What was done."""
+    plan_hash: str
+    """The plan that it was about; empty without one."""
+    run_id: str
+    """The run that it was about; empty without one."""
+
+
+class AuditEntryAnswer(Answer):
+    """One action of a person or client."""
+
+    at: str
+    at_ms: int
+    """When it was requested."""
+    id: str
+    action: str
+    by: str
+    """The name that the client gave; empty for signals."""
+    user: str
+    """Login name of the client's process; empty if unknown."""
+    uid: int | None
+    pid: int | None
+    via: AuditVia
+    plan_hash: str
+    detail: str
+    """What was requested beyond the action's name, such as a rate."""
+    outcome: AuditOutcome
+    """`requested` where how it ended is not known: its process may have been killed."""
+    message: str
+    """What was done, or why not."""
+    ended_at_ms: int | None
+
+
+class AuditAnswer(Answer):
+    """`ctl audit`."""
+
+    actions: tuple[AuditEntryAnswer, ...]
+    """Oldest first."""
+
+
 class LimitsAnswer(Answer):
     """What `run --auto` may do under one set of limits."""
 
@@ -940,6 +1044,9 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "serve-output": ServeAnswer,
     "why-output": WhyAnswer,
     "approve-output": ApproveAnswer,
+    "ctl-status-output": CtlStatusAnswer,
+    "ctl-output": ActionAnswer,
+    "audit-output": AuditAnswer,
     "policy-output": PolicyAnswer,
     "simulate-output": SimulateAnswer,
     "task-output": TaskAnswer,

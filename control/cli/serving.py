@@ -14,11 +14,17 @@ from control.cli.narration import narrate
 from control.cli.output import Form
 from control.cli.plan_execution import steered_by_signals
 from control.loop.dependencies import LoopWatcher
-from control.service.http_listener import HttpListener, bound
+from control.loop.view import Mode
+from control.service.control_socket import ControlSocket
+from control.service.http_listener import ControlSite, HttpListener, bound
+from control.service.operator_actions import OperatorActions
 from control.service.service_state import CountingHandler, ServiceState
 from control.service.systemd_notify import SystemdNotifier
 from control.settings.service_table import ServiceTable
-from model.errors import PlimsollError
+from model.errors import GuardrailRefused, PlimsollError
+from model.log_events import LogEvent
+from model.run import MoveState
+from model.units import count_text
 
 if TYPE_CHECKING:
     from control.loop.loop import Loop
@@ -30,19 +36,35 @@ POLL_S: Final = 0.2
 STOPPING: Final = "the service is stopping"
 
 
-def serve(options: BalancingOptions, output: Form) -> int:
+def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> int:
     """Run the loop until SIGTERM; the exit code is that of `run`.
 
+    resume: resume an interrupted run, if there is one; needs `--auto`.
+
     Raises ConfigError and GuardrailRefused as `configured` does, PortTaken where another
-    program listens on the port, and whatever ends the loop.
+    program listens on the port, ConfigError where another service has the state folder, and
+    whatever ends the loop.
     """
     balancing = configured(options)
-    listening = bound(balancing.settings.service.address)
+    if resume and balancing.mode is not Mode.AUTO:
+        raise GuardrailRefused(
+            "--resume changes the cluster; add --auto --limits NAME --allow-changes"
+        )
+    settings = balancing.settings
     state, notifier = ServiceState(), SystemdNotifier.of(os.environ)
-    api = balancing.settings.service.api
-    with HttpListener(listening, state, api=api) as listener, contextlib.closing(notifier):
+    listening = bound(settings.service.address)
+    with contextlib.ExitStack() as opened:
+        # The listener closes it once it has begun.
+        opened.callback(listening.close)
+        control = opened.enter_context(ControlSocket(settings.state_dir))
+        actions = OperatorActions(settings.state_dir, state)
+        site = ControlSite(control, actions)
+        listener = HttpListener(listening, state, api=settings.service.api, control=site)
+        opened.enter_context(listener)
+        opened.enter_context(contextlib.closing(notifier))
         sys.stderr.write(f"plimsoll: metrics on {listener.address.url}/metrics\n")
-        return _Service(options, output, state, notifier).run(balancing)
+        service = _Service(options, output, state, notifier, actions)
+        return service.run(balancing, resume=resume or settings.service.resume)
 
 
 class _Service:
@@ -54,19 +76,26 @@ class _Service:
         output: Form,
         state: ServiceState,
         notifier: SystemdNotifier,
+        actions: OperatorActions,
     ) -> None:
         self._options, self._output = options, output
         self._state, self._notifier = state, notifier
+        self._actions = actions
+        self._named = ""
+        """The interrupted run that the log has named."""
         self._counting = CountingHandler(state)
         self._hung_up = threading.Event()
         self._loop: Loop | None = None
         self._served = ServiceTable()
         """As it was at the start; a reload does not change it."""
 
-    def run(self, balancing: Balancing) -> int:
-        """Run loops until SIGTERM, or until one ends with an error, which is raised."""
+    def run(self, balancing: Balancing, *, resume: bool = False) -> int:
+        """Run loops until SIGTERM, or until one ends with an error, which is raised.
+
+        resume: whether the first one resumes an interrupted run.
+        """
         self._served = balancing.settings.service
-        loop = self._loop_of(balancing)
+        loop = self._loop_of(balancing, resume=resume)
         with steered_by_signals(self._abort, self._hung_up.set) as steering:
             while True:
                 self._begin(loop)
@@ -74,6 +103,8 @@ class _Service:
                     self._notifier.ready()
                     following = self._until(loop, steering)
                     if following is None:
+                        if steering.stopping.is_set():
+                            self._audited("end the service", STOPPING)
                         self._state.unready = STOPPING
                         self._notifier.stopping()
                         return end_of(loop, self._output)
@@ -105,18 +136,25 @@ class _Service:
         except (PlimsollError, OSError) as exc:
             found = None
             self._listen_to_log(loop)
-            loop.warn(f"the settings stay as they are, since they cannot be used: {exc}")
+            words = f"the settings stay as they are, since they cannot be used: {exc}"
+            loop.warn(words, LogEvent.SETTINGS_REJECTED)
+            self._audited("reload", words)
             self._state.reloaded("failed")
         else:
             self._listen_to_log(loop)
-            self._say(loop, "settings read again; the loop starts with them between two runs")
+            words = "settings read again; the loop starts with them between two runs"
+            self._say(loop, words)
+            self._audited("reload", words)
             if balancing.settings.service != self._served:
-                loop.warn("[service] has changed; that takes effect when it is started again")
+                loop.warn(
+                    "[service] has changed; that takes effect when it is started again",
+                    LogEvent.SETTINGS_LATER,
+                )
             self._state.reloaded("done")
         self._notifier.ready()
         return found
 
-    def _loop_of(self, balancing: Balancing) -> "Loop":
+    def _loop_of(self, balancing: Balancing, *, resume: bool = False) -> "Loop":
         """A loop that has not started; ConfigError where a file it needs cannot be used."""
         return compose.loop(
             balancing.settings,
@@ -124,6 +162,7 @@ class _Service:
             limits=balancing.limits,
             patient=True,
             policy_file=balancing.policy_file,
+            resume=resume and balancing.mode is Mode.AUTO,
             watcher=LoopWatcher(
                 decided=self._state.decided, beat=self._beat, failed=self._state.failed
             ),
@@ -141,6 +180,7 @@ class _Service:
         self._listen_to_log(loop)
         narrate(loop, self._output)
         loop.subscribe(self._see)
+        self._actions.attach(loop)
 
     def _listen_to_log(self, loop: "Loop") -> None:
         """Direct the log to this loop, and count it; reading settings sets the log up again."""
@@ -154,6 +194,32 @@ class _Service:
         self._notifier.status(f"{view.phase}: {view.sentence(view.at_ms)}")
         if self._state.unready:
             self._notifier.extend()
+        if self._loop is not None:
+            self._name_interrupted(self._loop)
+
+    def _name_interrupted(self, loop: "Loop") -> None:
+        """Write once which run an earlier process left, and how to continue."""
+        found = loop.previous_runs.interrupted
+        if found is None or found.run_id == self._named or loop.settings.resume:
+            return
+        self._named = found.run_id
+        done = found.progress.count(MoveState.DONE)
+        loop.warn(
+            f"run {found.run_id} was interrupted, {done} of {count_text(len(found.moves), 'move')} "
+            "done; start the service with --resume to continue it, or undo it with plimsoll "
+            f"rollback {found.run_id}; otherwise plans begin with the placement as it is",
+            LogEvent.RUN_INTERRUPTED,
+        )
+
+    def _audited(self, action: str, message: str) -> None:
+        """Record what a signal made the service do."""
+        try:
+            self._actions.note(action, message)
+        except OSError as exc:
+            if self._loop is not None:
+                self._loop.warn(
+                    f"the audit log cannot be written: {exc.strerror or exc}", LogEvent.AUDIT_FAILED
+                )
 
     def _beat(self) -> None:
         self._state.beat()
@@ -165,5 +231,5 @@ class _Service:
 
     @staticmethod
     def _say(loop: "Loop", text: str) -> None:
-        loop.note(text)
+        loop.note(text, LogEvent.SETTINGS_READ)
         sys.stderr.write(f"plimsoll: {text}\n")

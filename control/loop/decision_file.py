@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from control.loop.policy import Decision, DecisionInputs
 from model.errors import ConfigError
 from model.files import FileModel, replace_file
+from model.log_events import LogEvent, named
 
 FILE: Final = "decisions.jsonl"
 MOST_LINES: Final = 2_000
@@ -89,7 +90,12 @@ class DecisionFile:
             self._failed = False
         except OSError as exc:
             if not self._failed:
-                _log.warning("cannot write %s: %s", self.path, exc.strerror or exc)
+                _log.warning(
+                    "cannot write %s: %s",
+                    self.path,
+                    exc.strerror or exc,
+                    extra=named(LogEvent.DECISIONS_FAILED),
+                )
             self._failed = True
 
     def _append(self, record: DecisionRecord) -> None:

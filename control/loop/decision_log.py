@@ -4,8 +4,10 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from control.loop.view import LOG_LINES, LogLine, LoopView
+from model.log_events import LogEvent, named
 from model.run import MoveProgress, MoveState, RunProgress, RunState
 from model.snapshot.capacities import Capacities, capacity_notes
 from model.snapshot.snapshot import Snapshot
@@ -35,8 +37,12 @@ class DecisionLog:
         with self._lock:
             return tuple(self._lines)
 
-    def note(self, text: str, *, level: str = "info", narrated: bool = False) -> None:
+    def note(
+        self, text: str, event: LogEvent, *, level: str = "info", narrated: bool = False
+    ) -> None:
         """Write a line; the screen shows it with the next view.
+
+        event: its name in JSON logs.
 
         narrated: the phase or the run of the view says the same, so a front end that
         narrates views leaves the line out.
@@ -44,7 +50,7 @@ class DecisionLog:
         line = LogLine(at_ms=self._now_ms(), level=level, text=text)
         with self._lock:
             self._lines.append(line)
-        extra = {"plan_hash": self._plan_hash(), "narrated": narrated}
+        extra = {"plan_hash": self._plan_hash(), "narrated": narrated, **named(event)}
         getattr(logger, level)(text, extra=extra)
 
 
@@ -67,27 +73,35 @@ class CapacityNotes:
                 self._warn(note)
 
 
-def run_lines(before: RunProgress | None, after: RunProgress) -> Iterator[tuple[str, str]]:
-    """Level and text of a line for each change of a run and its moves."""
+class RunLine(NamedTuple):
+    """A line of the log about a run."""
+
+    level: str
+    text: str
+    event: LogEvent
+
+
+def run_lines(before: RunProgress | None, after: RunProgress) -> Iterator[RunLine]:
+    """A line for each change of a run and its moves."""
     if before is not None and before.run_id != after.run_id:
         before = None
     if before is None or before.state is not after.state:
         reason = f": {after.reason}" if after.reason else ""
         level = "warning" if after.state in WARNED else "info"
-        yield level, f"run {after.run_id} {after.state}{reason}"
+        yield RunLine(level, f"run {after.run_id} {after.state}{reason}", LogEvent.RUN_STATE)
     known = {m.move.id: m.state for m in before.moves} if before else {}
     for item in after.moves:
         if item.state is not known.get(item.move.id, MoveState.PLANNED):
             yield _move_line(item)
 
 
-def _move_line(item: MoveProgress) -> tuple[str, str]:
+def _move_line(item: MoveProgress) -> RunLine:
     move = item.move
     if item.state is MoveState.ISSUED:
         old = ",".join(map(str, move.replicas_before))
         new = ",".join(map(str, move.replicas_after))
-        return "info", f"{move.id} started: {old} -> {new}"
+        return RunLine("info", f"{move.id} started: {old} -> {new}", LogEvent.RUN_MOVE)
     took = f" in {item.seconds:.1f} s" if item.seconds is not None else ""
     note = f": {item.note}" if item.note else ""
     level = "warning" if item.state in FAILED else "info"
-    return level, f"{move.id} {item.state}{took}{note}"
+    return RunLine(level, f"{move.id} {item.state}{took}{note}", LogEvent.RUN_MOVE)

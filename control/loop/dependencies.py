@@ -58,6 +58,8 @@ class LoopSettings:
     journal_dir: Path
     decisions_dir: Path | None = None
     """Where `--auto` records its decisions; None for nowhere."""
+    resume: bool = False
+    """Resume the run that was interrupted last, if there is one, before anything else begins."""
     patient: bool = False
     """Retry when the first connection fails, as the screen and the service do."""
     tick_s: float = 0.5

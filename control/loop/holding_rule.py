@@ -19,6 +19,8 @@ NO_PLAN: Final = "no plan"
 """The planner found no moves that help."""
 FAILURE: Final = "failure"
 """A run or a solve failed, and is retried later."""
+PAUSED: Final = "paused"
+"""A person has paused `--auto`."""
 BUDGET: Final = "limits"
 """The plan is outside the limits, though made for them."""
 _SILENT: Final = frozenset({Decision.REST, Decision.PLAN, Decision.APPROVE, Decision.OFFER})
@@ -59,10 +61,12 @@ def _settling_rule(facts: DecisionInputs) -> str:
 
 
 def _waiting_rule(facts: DecisionInputs) -> str:
-    """The first wait that applies; what `not_yet` lets pass waits for the bytes of a day."""
+    """The first wait that applies; what `not_yet` lets pass waits for bytes, or for a person."""
     since_s = facts.needed_since_s
     wait = None if since_s is None else not_yet(facts, since_s)
-    return "bytes_per_day" if wait is None else wait.rule
+    if wait is not None:
+        return wait.rule
+    return "bytes_per_day" if facts.bytes_wait_s > 0 or not facts.paused else PAUSED
 
 
 def _refusing_rule(facts: DecisionInputs) -> str:

@@ -63,6 +63,7 @@ from model.evaluate import Evaluation, evaluate
 from model.goals.goals import Goals
 from model.goals.topic_placement import with_topic_placements
 from model.ids import BrokerId
+from model.log_events import LogEvent, named
 from model.plan.outages import dead_brokers, unavailable_text
 from model.plan.plan import Plan
 from model.plan.unplaceable import placeless_warnings
@@ -129,18 +130,30 @@ class Loop(Closing):
             clock=parts.clock,
             steady=parts.steady,
             wake=self._wake.set,
-            warn=self.warn,
+            warn=self._warner(LogEvent.PLAN_FAILED),
             acted=self.acted,
             background=parts.background,
         )
         self._records = parts.records or JournalledRuns(settings.journal_dir)
         recorded = settings.decisions_dir if settings.mode is Mode.AUTO else None
         self._decisions = None if recorded is None else DecisionFile(recorded)
-        self._questions = None if recorded is None else Questions(recorded, self.warn)
+        self._questions = (
+            None
+            if recorded is None
+            else Questions(recorded, self._warner(LogEvent.QUESTION_FAILED))
+        )
         self._restored = False
         """Whether the question of an earlier process has been looked for."""
         self.leave_question = False
         """Let the waiting plan wait on after `close`, for the next process."""
+        self.paused = ""
+        """Who has paused `--auto`, and how it continues; empty without a pause."""
+        self._resumes = settings.resume
+        """Whether an interrupted run is still to be looked for and resumed."""
+        self._looked = False
+        """Whether such a run has been looked for."""
+        self._resuming = False
+        """Whether the run in progress is one that is resumed for that reason."""
         self._cleanups = CleanupSchedule(settings.journal_dir)
         self._watcher = threading.Thread(target=self._main, name="loop", daemon=True)
         self._runner = Runner(
@@ -157,7 +170,10 @@ class Loop(Closing):
             background=parts.background,
         )
         self.previous_runs = PreviousRuns(
-            self._runner, settings.journal_dir, begin=self._begin_run, warn=self.warn
+            self._runner,
+            settings.journal_dir,
+            begin=self._begin_run,
+            warn=self._warner(LogEvent.RUN_WARNING),
         )
         self._rebalancers = RebalancerWatch(
             self._runner.rebalancers, self._found_rebalancers, parts.steady, parts.background
@@ -244,6 +260,25 @@ class Loop(Closing):
         """Whether a run or a cleanup is in progress."""
         return self._runner.running
 
+    @property
+    def moving(self) -> bool:
+        """Whether a run of moves is in progress, not a cleanup."""
+        return self._runner.moving
+
+    def pause(self, words: str, *, wait: bool = True) -> None:
+        """Let `--auto` start no run until `unpause`; words: who paused it, and how it continues.
+
+        A run in progress continues. wait: return once it is certain that no other one begins.
+        """
+        self.paused = words
+        if wait:
+            with self._changed:
+                pass
+
+    def unpause(self) -> None:
+        """End a pause."""
+        self.paused = ""
+
     def approve(self, plan_hash: str, by: str) -> None:
         """Start executing the plan with this hash; return at once.
 
@@ -270,7 +305,7 @@ class Loop(Closing):
             if proposed.changes:
                 changes = "; ".join(proposed.changes)
                 raise PlanOutdated(f"the cluster changed since this plan: {changes}")
-            self.note(f"plan {plan.hash[:12]} approved by {by}")
+            self.note(f"plan {plan.hash[:12]} approved by {by}", LogEvent.PLAN_APPROVED)
             message = f"executing plan {plan.hash[:12]}"
             self._begin_run(message, lambda: self._runner.start(plan, by))
 
@@ -291,9 +326,11 @@ class Loop(Closing):
             raise GuardrailRefused("a run is in progress; wait until it ends, or stop it")
 
     def _begin_run(self, message: str, start: Callable[[], None]) -> None:
-        """Enter the phase of a run and start it; GuardrailRefused while one runs."""
+        """Enter the phase of a run and start it; GuardrailRefused while one runs, or paused."""
         with self._changed:
             self._refuse_while_running()
+            if self.paused:
+                raise GuardrailRefused(self.paused)
             self._enter(Phase.RUNNING, message)
             self.proposals.give_up()
             start()
@@ -327,7 +364,7 @@ class Loop(Closing):
             known, self._state.rebalancers = self._state.rebalancers, found
             for warning in found:
                 if warning not in known:
-                    self.note(warning, level="warning")
+                    self.note(warning, LogEvent.REBALANCER_FOUND, level="warning")
         if found != known:
             self._publish()
 
@@ -354,7 +391,7 @@ class Loop(Closing):
                     return
                 self._wait_to_retry(exc, WATCH_RETRY_S)
             except Exception as exc:
-                logger.exception("the loop ended")
+                logger.exception("the loop ended", extra=named(LogEvent.LOOP_FAILED))
                 self._fail(PlimsollError(f"internal error: {exc!r}"))
                 return
 
@@ -407,13 +444,13 @@ class Loop(Closing):
     def _take_policy(self) -> None:
         """Use the policy of the settings file once that has changed."""
         take = self._parts.new_policy
-        after = None if take is None else take(self._policy, self.warn)
+        after = None if take is None else take(self._policy, self._warner(LogEvent.POLICY_REJECTED))
         if after is None:
             return
         with self._changed:
             before, self._policy = self._policy, after
             for words in policy_changes(before, after):
-                self.note(f"policy changed: {words}", level="warning")
+                self.note(f"policy changed: {words}", LogEvent.POLICY_CHANGED, level="warning")
             self._runner.moves_in_flight = after.limits.moves_in_flight
             state = self._state
             if _planned_otherwise(before, after):
@@ -468,7 +505,9 @@ class Loop(Closing):
         found = observer.slow()
         for broker, words in found.items():
             if broker not in self._state.slow:
-                self.note(f"broker {broker} is slow: {words}", level="warning")
+                self.note(
+                    f"broker {broker} is slow: {words}", LogEvent.BROKER_SLOW, level="warning"
+                )
         return found
 
     def _follow_lag(self, observer: Observer) -> None:
@@ -544,7 +583,7 @@ class Loop(Closing):
                 self._hold_unless(result.best is not None and bool(result.best.moves))
                 self._enter(*after_result(result))
                 return
-            if self.proposals.solving:
+            if self.proposals.solving or self._resumes_interrupted():
                 return
             facts = self._decision_inputs(state.snapshot)
             step, reason = next_step(facts)
@@ -572,6 +611,25 @@ class Loop(Closing):
                 reason = "; ".join(filter(None, (reason, unknown)))
             self._enter(*after_decision(step, reason, state.evaluation, result))
 
+    def _resumes_interrupted(self) -> bool:
+        """Resume the run that an earlier process left, if that is due; whether it has begun."""
+        if not self._looked:
+            # A cleanup, which looks like a run in progress, must not begin before.
+            self._looked = True
+            self.previous_runs(self.view)
+        if not self._resumes or self.paused or self._retry():
+            return False
+        self._resumes = False
+        if self.previous_runs.interrupted is None:
+            return False
+        self._resuming = True
+        try:
+            self.previous_runs.resume("plimsoll service --resume")
+        except GuardrailRefused as exc:
+            self._resuming = False
+            self._failed(exc)
+        return True
+
     def _answered_by_a_person(self, facts: DecisionInputs, step: Decision, reason: str) -> bool:
         """Ask a person where a plan needs one; whether an approved plan has been started."""
         asked, plan = self._questions, facts.plan
@@ -579,25 +637,39 @@ class Loop(Closing):
             return False
         if not self._restored:
             self._restored = True
-            found = asked.restore(self._state.snapshot.header.cluster_id, self._now_ms())
+            seen, answers = self._state.snapshot.header.cluster_id, not self.paused
+            found = asked.restore(seen, self._now_ms(), answers=answers)
             if found is not None:
                 self._start_approved(*found)
                 return True
         if step in (Decision.ASK, Decision.REFUSE) and plan is not None:
             trigger = next((need.trigger.value for need in facts.pursued), "")
             if asked.ask(plan, trigger, reason, self._now_ms()):
-                self.note(f"plan {plan.hash[:12]} waits for approval: {reason}", level="warning")
-            approval = asked.approval()
+                self.note(
+                    f"plan {plan.hash[:12]} waits for approval: {reason}",
+                    LogEvent.PLAN_WAITING,
+                    level="warning",
+                )
+            if by := asked.rejection():
+                self.note(
+                    f"plan {plan.hash[:12]} rejected by {by}; it is not asked for again",
+                    LogEvent.PLAN_REJECTED,
+                )
+            if asked.rejected_by:
+                return False
+            approval = None if self.paused else asked.approval()
             if approval is not None:
                 self._approve(plan, approval.by)
                 return True
         elif step in WITHDRAWING and asked.withdraw(WITHDRAWING[step]):
-            self.note(f"the waiting plan is withdrawn: {WITHDRAWING[step]}")
+            self.note(
+                f"the waiting plan is withdrawn: {WITHDRAWING[step]}", LogEvent.PLAN_WITHDRAWN
+            )
         return False
 
     def _start_approved(self, plan: Plan, approval: PlanApproval) -> None:
         """Start a plan that was approved between two processes; its run checks the cluster."""
-        self.note(f"plan {plan.hash[:12]} approved by {approval.by}")
+        self.note(f"plan {plan.hash[:12]} approved by {approval.by}", LogEvent.PLAN_APPROVED)
         message = f"executing plan {plan.hash[:12]}"
         self._begin_run(message, lambda: self._runner.start(plan, approval.by))
 
@@ -670,7 +742,11 @@ class Loop(Closing):
         if need is None:
             return
         state.auto_run = replace(state.auto_run, overridden_by=need.trigger)
-        self.note(f"run overridden by {need.trigger}: {need.message}", level="warning")
+        self.note(
+            f"run overridden by {need.trigger}: {need.message}",
+            LogEvent.RUN_OVERRIDDEN,
+            level="warning",
+        )
         # Not `stop`, which would be logged as the operator's.
         self.steering.stopping.set()
 
@@ -706,11 +782,12 @@ class Loop(Closing):
             repair_rules=Trigger.RULE_VIOLATED in allowed,
         )
         for warning in placeless_warnings(snapshot, goals):
-            self.warn(warning)
+            self.warn(warning, LogEvent.CLUSTER_WARNING)
         if over:
             self.note(
                 "the limits of --auto leave "
-                f"{count_text(over, 'partition')} to repair for later runs"
+                f"{count_text(over, 'partition')} to repair for later runs",
+                LogEvent.PLAN_PARTIAL,
             )
         return self._at_effort(snapshot, goals)
 
@@ -718,7 +795,7 @@ class Loop(Closing):
         """The goals at the chosen or configured effort; warns of what that leaves."""
         found = goals_at(snapshot, goals, self.proposals.effort or self.settings.effort)
         for note in found.notes:
-            self.warn(note)
+            self.warn(note, LogEvent.PLAN_PARTIAL)
         return found.goals
 
     def _allowed(self) -> frozenset[Trigger]:
@@ -807,6 +884,7 @@ class Loop(Closing):
                 self._now_ms(),
                 (plan.bytes_to_copy or 0) if plan is not None else 0,
             ),
+            paused=self.paused,
         )
         since = (state.needed_since_s.get(need.reason, now_s) for need in facts.pursued)
         needed_since_s = min(since, default=None)
@@ -840,14 +918,15 @@ class Loop(Closing):
         """Log what changed in the run, and show it."""
         self._note_steering()
         with self._changed:
-            for level, text in run_lines(self._state.run, progress):
-                self.note(text, level=level, narrated=True)
+            for line in run_lines(self._state.run, progress):
+                self.note(line.text, line.event, level=line.level, narrated=True)
             self._state.run = progress
         self._publish()
 
     def _run_ended(self, report: RunReport) -> None:
         """Record the report, and let loads settle."""
         self._note_steering()
+        self._resuming = False
         message, complete = _ended_text(report), report.state is RunState.DONE
         with self._changed:
             state, now_s = self._state, self._parts.steady()
@@ -876,6 +955,12 @@ class Loop(Closing):
     def _run_failed(self, error: PlimsollError) -> None:
         """Report why the run could not start or continue, and drop its plan."""
         self._note_steering()
+        # Whether the run can be resumed is not known before the cluster answers.
+        self._resumes = self._resuming and isinstance(error, ClusterUnreachable)
+        self._resuming = False
+        if self._resumes:
+            self.previous_runs.look_again()
+            self._looked = False
         with self._changed:
             self._cleanups.run_failed(self._parts.steady())
             run, plan = self._state.run, self.proposals.plan
@@ -898,10 +983,12 @@ class Loop(Closing):
     def _cleaned_up(self, done: Sequence[str], error: PlimsollError | None) -> None:
         """Log the settings restored after previous runs, and what prevented more."""
         for line in done:
-            self.note(line, level="warning")
+            self.note(line, LogEvent.RUN_SETTINGS, level="warning")
         if error is not None:
             self.note(
-                f"cannot restore the settings left by previous runs yet: {error}", level="warning"
+                f"cannot restore the settings left by previous runs yet: {error}",
+                LogEvent.RUN_SETTINGS,
+                level="warning",
             )
         self._wake.set()
 
@@ -920,28 +1007,33 @@ class Loop(Closing):
     def _enter(self, phase: Phase, message: str, level: str = "info") -> None:
         with self._changed:
             if phase is not self._state.phase:
-                self.note(f"{phase}: {message}", level=level, narrated=True)
+                self.note(f"{phase}: {message}", LogEvent.LOOP_PHASE, level=level, narrated=True)
             self._state.phase, self._state.message = phase, message
         self._publish()
 
-    def note(self, text: str, *, level: str = "info", narrated: bool = False) -> None:
-        """Write a line to the log; `narrated` as `DecisionLog.note` has it."""
-        self._log.note(text, level=level, narrated=narrated)
+    def note(
+        self, text: str, event: LogEvent, *, level: str = "info", narrated: bool = False
+    ) -> None:
+        """Write a line to the log; `event` and `narrated` as `DecisionLog.note` has them."""
+        self._log.note(text, event, level=level, narrated=narrated)
 
-    def warn(self, text: str) -> None:
+    def warn(self, text: str, event: LogEvent = LogEvent.LOOP_WARNING) -> None:
         """Write a warning to the log, unless it repeats a competing rebalancer's."""
         # The checks of a run find them again after the plan became ready.
         if text not in self._state.rebalancers:
-            self.note(text, level="warning")
+            self.note(text, event, level="warning")
+
+    def _warner(self, event: LogEvent) -> Callable[[str], None]:
+        return lambda text: self.warn(text, event)
 
     def acted(self, words: str) -> None:
         """Write to the log what the operator did."""
-        self.note(f"{self.settings.operator}: {words}")
+        self.note(f"{self.settings.operator}: {words}", LogEvent.OPERATOR_ACTION)
 
     def _note_steering(self) -> None:
         with self._changed:
             for line in self.steering.recorded():
-                self.note(line)
+                self.note(line, LogEvent.RUN_STEERED)
 
     def _publish(self) -> None:
         view = self.view

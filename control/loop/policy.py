@@ -113,6 +113,8 @@ class DecisionInputs:
     """Time until `runs_per_day` allows another run."""
     bytes_wait_s: float = 0.0
     """Time until `bytes_per_day` allows a run of the plan."""
+    paused: str = ""
+    """Who has paused `--auto`, and how it continues; empty without a pause."""
 
     @property
     def acting(self) -> tuple[PlanNeed, ...]:
@@ -242,13 +244,20 @@ def _with_plan(facts: DecisionInputs, plan: Plan) -> tuple[Decision, str]:
         # Like an operator's, a waiting plan is not replaced by time or by noise.
         words = f"{asked_words(facts)}; plimsoll approve {plan.hash[:12]} executes the plan"
         return Decision.ASK, "; ".join((words, *reasons))
-    if not reasons and facts.bytes_wait_s > 0:
-        return Decision.CONFIRM, _day_words("bytes_per_day", facts.bytes_wait_s)
     if not reasons:
-        return Decision.APPROVE, ""
+        return _unless_held(facts)
     if facts.answered:
         return Decision.REFUSE, "; ".join(reasons)
     return _plan(facts, "the cluster changed since the last plan")
+
+
+def _unless_held(facts: DecisionInputs) -> tuple[Decision, str]:
+    """Approve the plan, unless a limit per day or a person holds back its run."""
+    if facts.bytes_wait_s > 0:
+        return Decision.CONFIRM, _day_words("bytes_per_day", facts.bytes_wait_s)
+    if facts.paused:
+        return Decision.CONFIRM, facts.paused
+    return Decision.APPROVE, ""
 
 
 def asked_words(facts: DecisionInputs) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from control.loop.run_thread import Runner
 from control.loop.view import LoopView
-from model.errors import ConfigError, PlimsollError
+from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.plan.plan import Plan
 from model.run import RunState
 
@@ -65,6 +65,10 @@ class PreviousRuns:
             interrupted = newest.state is RunState.INTERRUPTED and newest.is_unfinished
             if interrupted and not is_changing(self._journal_dir, cluster_id):
                 self.interrupted = newest
+
+    def look_again(self) -> None:
+        """Check for an interrupted run with the next view once more."""
+        self._cluster_id = None
 
     def runs(self) -> "tuple[PastRun, ...]":
         """Read the most recent runs on the cluster from their journals, newest first.
@@ -134,5 +138,10 @@ class PreviousRuns:
 
     def _start(self, message: str, start: Callable[[], None]) -> None:
         self._runner.check_allowed()
-        self._begin(message, start)
-        self.interrupted = None
+        # Before the run, which may fail at once and leave it interrupted.
+        before, self.interrupted = self.interrupted, None
+        try:
+            self._begin(message, start)
+        except GuardrailRefused:
+            self.interrupted = before
+            raise

@@ -1,6 +1,6 @@
-"""Plans of `run --auto` that wait for a person, in the state folder, and their approvals.
+"""Plans of `run --auto` that wait for a person, in the state folder, and the answers.
 
-The loop writes the questions and `plimsoll approve` the approvals; neither changes the other's
+The loop writes the questions and other processes the answers; neither changes the other's
 files, so that they need no lock. A plan is executed from the loop's memory or from the file it
 was sealed in, never from an approval.
 """
@@ -19,12 +19,14 @@ from pydantic import Field
 
 from model.errors import ConfigError, GuardrailRefused, PlanOutdated
 from model.files import VersionedModel, read_document, validate_document, write_document
+from model.log_events import LogEvent, named
 from model.plan.plan import Plan, read_plan
 from model.units import seconds_text
 
 FOLDER: Final = "waiting"
 KIND: Final = "plimsoll.question"
 APPROVAL: Final = "plimsoll.approval"
+REJECTION: Final = "plimsoll.rejection"
 VALID_S: Final = 24 * 3600.0
 """Age at which a question is no longer answered."""
 
@@ -45,6 +47,7 @@ class QuestionState(StrEnum):
     WAITING = "waiting"
     APPROVED = "approved"
     WITHDRAWN = "withdrawn"
+    REJECTED = "rejected"
 
 
 class Question(VersionedModel):
@@ -52,6 +55,7 @@ class Question(VersionedModel):
 
     kind: str = KIND
     schema_version: str = "1.0"
+    """1.1 once it was rejected."""
     asked_at_ms: int
     """Milliseconds since the epoch; tells it from another question about the same plan."""
     cluster_id: str
@@ -65,7 +69,7 @@ class Question(VersionedModel):
     """None where sizes are unknown."""
     state: QuestionState = QuestionState.WAITING
     closed: str = ""
-    """Who approved it, or why it was withdrawn."""
+    """Who approved or rejected it, or why it was withdrawn."""
 
     def is_due(self, now_ms: int) -> bool:
         """Whether it still waits and is not too old; a clock set back makes none too old."""
@@ -77,6 +81,17 @@ class PlanApproval(VersionedModel):
     """The approval of one question."""
 
     kind: str = APPROVAL
+    schema_version: str = "1.0"
+    asked_at_ms: int
+    """Of the question that it answers."""
+    at_ms: int
+    by: str
+
+
+class PlanRejection(VersionedModel):
+    """The rejection of one question."""
+
+    kind: str = REJECTION
     schema_version: str = "1.0"
     asked_at_ms: int
     """Of the question that it answers."""
@@ -97,12 +112,24 @@ class Questions:
         """folder: the state folder. warn: writes a warning to the loop's log."""
         self._folder, self._warn = folder / FOLDER, warn
         self.waiting: Question | None = None
+        self._asked = ""
+        """Hash of the plan that was asked for last."""
+        self.rejected_by = ""
+        """Who rejected that plan; empty if it was not rejected."""
 
     def ask(self, plan: Plan, trigger: str, reason: str, now_ms: int) -> bool:
-        """Seal a plan and ask for its approval; False if it has been asked for already."""
+        """Seal a plan and ask for its approval; False if it has been asked for already.
+
+        A plan that was rejected, by this process or an earlier one, is not asked for again.
+        """
         if self.waiting is not None and self.waiting.plan_hash == plan.hash:
             return False
+        if self._asked == plan.hash and self.rejected_by:
+            return False
         self.withdraw("a newer plan replaced it")
+        self._asked, self.rejected_by = plan.hash, self._rejected_before(plan.hash)
+        if self.rejected_by:
+            return False
         question = Question(
             asked_at_ms=now_ms,
             cluster_id=plan.cluster_id,
@@ -117,7 +144,8 @@ class Questions:
             self._folder.mkdir(parents=True, exist_ok=True)
             sealed = plan.model_dump(mode="json")
             write_document(plan_file(self._folder, plan.hash), sealed, private=True)
-            _approval_file(self._folder, plan.hash).unlink(missing_ok=True)
+            for path in _answer_files(self._folder, plan.hash):
+                path.unlink(missing_ok=True)
             self._write(question)
             _forget_old(self._folder)
         except (ConfigError, OSError) as exc:
@@ -140,10 +168,24 @@ class Questions:
         self._close(QuestionState.APPROVED, found.by)
         return found
 
-    def restore(self, cluster_id: str, now_ms: int) -> tuple[Plan, PlanApproval] | None:
+    def rejection(self) -> str:
+        """Who has rejected the waiting plan since the last call; empty if it was not rejected."""
+        question = self.waiting
+        if question is None:
+            return ""
+        found = rejected_by(self._folder.parent, question)
+        if found is None:
+            return ""
+        self._asked, self.rejected_by = question.plan_hash, found.by
+        self._close(QuestionState.REJECTED, found.by)
+        return found.by
+
+    def restore(
+        self, cluster_id: str, now_ms: int, *, answers: bool = True
+    ) -> tuple[Plan, PlanApproval] | None:
         """Continue with the question of an earlier process; its plan, if that was approved.
 
-        Questions that are too old are closed.
+        Questions that are too old are closed. answers: whether to take an approval now.
         """
         for question in questions(self._folder.parent):
             if question.cluster_id != cluster_id or question.state is not QuestionState.WAITING:
@@ -152,7 +194,8 @@ class Questions:
                 self._write_quietly(_closed(question, QuestionState.WITHDRAWN, "it was too old"))
                 continue
             self.waiting = question
-        return self._restored(cluster_id)
+        self.rejection()
+        return self._restored(cluster_id) if answers else None
 
     def _restored(self, cluster_id: str) -> tuple[Plan, PlanApproval] | None:
         if self.waiting is None:
@@ -178,7 +221,14 @@ class Questions:
     def _write_quietly(self, question: Question) -> None:
         with contextlib.suppress(ConfigError, OSError):
             self._write(question)
-            _approval_file(self._folder, question.plan_hash).unlink(missing_ok=True)
+            for path in _answer_files(self._folder, question.plan_hash):
+                path.unlink(missing_ok=True)
+
+    def _rejected_before(self, plan_hash: str) -> str:
+        """Who rejected a plan earlier; empty if it was not rejected."""
+        path = _question_file(self._folder, plan_hash)
+        found = _read(path, KIND, Question) if path.exists() else None
+        return found.closed if found and found.state is QuestionState.REJECTED else ""
 
     def _write(self, question: Question) -> None:
         path = _question_file(self._folder, question.plan_hash)
@@ -186,7 +236,11 @@ class Questions:
 
 
 def _closed(question: Question, state: QuestionState, how: str) -> Question:
-    return question.model_copy(update={"state": state, "closed": how})
+    changes: dict[str, object] = {"state": state, "closed": how}
+    if state is QuestionState.REJECTED:
+        # Older versions do not know this state.
+        changes["schema_version"] = "1.1"
+    return question.model_copy(update=changes)
 
 
 # ---- the person's side
@@ -205,6 +259,13 @@ def answered_by(state_dir: Path, question: Question) -> PlanApproval | None:
     return found if found is not None and found.asked_at_ms == question.asked_at_ms else None
 
 
+def rejected_by(state_dir: Path, question: Question) -> PlanRejection | None:
+    """The rejection of a question that no loop has taken yet."""
+    path = _rejection_file(state_dir / FOLDER, question.plan_hash)
+    found = _read(path, REJECTION, PlanRejection) if path.exists() else None
+    return found if found is not None and found.asked_at_ms == question.asked_at_ms else None
+
+
 def approve(state_dir: Path, prefix: str, by: str, now_ms: int) -> Question:
     """Approve the waiting plan whose hash begins with `prefix`.
 
@@ -215,14 +276,59 @@ def approve(state_dir: Path, prefix: str, by: str, now_ms: int) -> Question:
     PlanOutdated
         The plan no longer waits.
     GuardrailRefused
-        It has been approved before.
+        It has been approved or rejected before.
     """
-    if not _HASH.fullmatch(prefix):
-        raise ConfigError(f"{prefix!r} is not a plan's hash: give 8 to 64 hex digits")
+    check_name(by)
+    question = _answerable(state_dir, prefix, now_ms)
+    _write_once(
+        _approval_file(state_dir / FOLDER, question.plan_hash),
+        PlanApproval(asked_at_ms=question.asked_at_ms, at_ms=now_ms, by=by),
+        stale=answered_by(state_dir, question) is None,
+        refusal=f"plan {question.plan_hash[:12]} is approved already",
+    )
+    return question
+
+
+def reject(state_dir: Path, prefix: str | None, by: str, now_ms: int) -> Question:
+    """Reject the waiting plan whose hash begins with `prefix`; None: the only one that waits.
+
+    The loop then does not ask for this plan again. Raises as `approve` does.
+    """
+    check_name(by)
+    if prefix is None:
+        waiting = [q for q in questions(state_dir) if q.is_due(now_ms)]
+        if len(waiting) != 1:
+            hashes = ", ".join(q.plan_hash[:12] for q in waiting)
+            raise ConfigError(f"name one of the plans: {hashes}" if waiting else "no plan waits")
+        prefix = waiting[0].plan_hash
+    question = _answerable(state_dir, prefix, now_ms)
+    if answered_by(state_dir, question) is not None:
+        raise GuardrailRefused(f"plan {question.plan_hash[:12]} is approved already")
+    _write_once(
+        _rejection_file(state_dir / FOLDER, question.plan_hash),
+        PlanRejection(asked_at_ms=question.asked_at_ms, at_ms=now_ms, by=by),
+        stale=True,
+        refusal=f"plan {question.plan_hash[:12]} is rejected already",
+    )
+    return question
+
+
+def check_name(by: str) -> None:
+    """Raise ConfigError unless it can be the name of who approves."""
     if not by.strip() or len(by) > MOST_NAME or not by.isprintable():
         raise ConfigError(f"--by takes a name of at most {MOST_NAME} printable characters")
+
+
+def _answerable(state_dir: Path, prefix: str, now_ms: int) -> Question:
+    """The question about the plan whose hash begins with `prefix`; raises as `approve` does."""
+    if not _HASH.fullmatch(prefix):
+        raise ConfigError(f"{prefix!r} is not a plan's hash: give 8 to 64 hex digits")
     question = _named(state_dir, prefix)
     short = question.plan_hash[:12]
+    rejection = rejected_by(state_dir, question)
+    if question.state is QuestionState.REJECTED or rejection is not None:
+        by = question.closed if rejection is None else rejection.by
+        raise GuardrailRefused(f"plan {short} was rejected by {by} already")
     if question.state is QuestionState.APPROVED:
         raise GuardrailRefused(f"plan {short} was approved by {question.closed} already")
     if question.state is QuestionState.WITHDRAWN:
@@ -232,9 +338,6 @@ def approve(state_dir: Path, prefix: str, by: str, now_ms: int) -> Question:
             f"plan {short} was asked for more than {seconds_text(VALID_S)} ago; "
             "plimsoll run --auto makes a new one"
         )
-    _write_once(
-        state_dir, question, PlanApproval(asked_at_ms=question.asked_at_ms, at_ms=now_ms, by=by)
-    )
     return question
 
 
@@ -250,18 +353,21 @@ def _named(state_dir: Path, prefix: str) -> Question:
     raise ConfigError(f"no plan {prefix} is known in {state_dir}; {listed}")
 
 
-def _write_once(state_dir: Path, question: Question, approval: PlanApproval) -> None:
-    """Write an approval whole or not at all, and never over another one."""
-    path = _approval_file(state_dir / FOLDER, question.plan_hash)
-    if answered_by(state_dir, question) is None:
-        # That of an earlier question about the same plan.
+def _write_once(
+    path: Path, answer: PlanApproval | PlanRejection, *, stale: bool, refusal: str
+) -> None:
+    """Write an answer whole or not at all, and never over another one.
+
+    stale: whether a file there is that of an earlier question about the same plan.
+    """
+    if stale:
         path.unlink(missing_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        partial.write_text(json.dumps(approval.model_dump(mode="json"), sort_keys=True) + "\n")
+        partial.write_text(json.dumps(answer.model_dump(mode="json"), sort_keys=True) + "\n")
         os.link(partial, path)
     except FileExistsError:
-        raise GuardrailRefused(f"plan {question.plan_hash[:12]} is approved already") from None
+        raise GuardrailRefused(refusal) from None
     except OSError as exc:
         raise ConfigError(f"cannot write {path}: {exc.strerror or exc}") from exc
     finally:
@@ -284,12 +390,20 @@ def _approval_file(folder: Path, plan_hash: str) -> Path:
     return folder / f"{plan_hash}.approval.json"
 
 
+def _rejection_file(folder: Path, plan_hash: str) -> Path:
+    return folder / f"{plan_hash}.rejection.json"
+
+
+def _answer_files(folder: Path, plan_hash: str) -> tuple[Path, ...]:
+    return _approval_file(folder, plan_hash), _rejection_file(folder, plan_hash)
+
+
 def _read(path: Path, kind: str, model: type[T]) -> T | None:
     """A file of the folder; None, with a warning, if it cannot be used."""
     try:
         return validate_document(model, read_document(path, kind, 1), path)
     except ConfigError as exc:
-        _log.warning("%s", exc)
+        _log.warning("%s", exc, extra=named(LogEvent.QUESTION_FAILED))
         return None
 
 
@@ -302,4 +416,4 @@ def _forget_old(folder: Path) -> None:
 
 def _files(folder: Path, plan_hash: str) -> Iterator[Path]:
     yield from (_question_file(folder, plan_hash), plan_file(folder, plan_hash))
-    yield _approval_file(folder, plan_hash)
+    yield from _answer_files(folder, plan_hash)

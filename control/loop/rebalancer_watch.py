@@ -7,6 +7,7 @@ from typing import Final
 
 from control.planning.background_call import Background, InBackground, in_thread
 from model.errors import PlimsollError
+from model.log_events import LogEvent, named
 
 EVERY_S: Final = 60.0
 """Time between two searches while the same plan is offered."""
@@ -54,6 +55,10 @@ class RebalancerWatch:
             found = self._find(shared)
         except PlimsollError as exc:
             # Approving the plan repeats the search and reports the error.
-            _log.debug("cannot search for competing rebalancers: %s", exc)
+            _log.debug(
+                "cannot search for competing rebalancers: %s",
+                exc,
+                extra=named(LogEvent.REBALANCER_UNKNOWN),
+            )
             return
         self._report(found)

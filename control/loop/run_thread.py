@@ -11,6 +11,7 @@ from control.loop.dependencies import PlanExecutor
 from control.planning.background_call import Background, InBackground, in_thread, outcome
 from executor.run.operator_control import Steering
 from model.errors import GuardrailRefused, PlimsollError
+from model.log_events import LogEvent, named
 from model.plan.plan import Plan
 from model.run import RunProgress, RunReport
 
@@ -102,7 +103,7 @@ class Runner:
         def undo(executor: PlanExecutor) -> RunReport:
             report = self._execute(executor, plan)
             for line in executor.clean_up(self._journal_dir):
-                logger.info("%s", line)
+                logger.info("%s", line, extra=named(LogEvent.RUN_SETTINGS))
             return report
 
         self._start_run(by, undo)

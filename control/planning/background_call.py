@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 from control.planning.plan_view import Solving
 from model.errors import PlimsollError
+from model.log_events import LogEvent, named
 from solver.search.observer import SolveObserver
 
 logger = logging.getLogger("plimsoll.control")
@@ -72,7 +73,7 @@ def outcome(call: Callable[[], T], name: str) -> T | PlimsollError:
     except PlimsollError as exc:
         return exc
     except Exception as exc:
-        logger.exception("%s failed", name)
+        logger.exception("%s failed", name, extra=named(LogEvent.LOOP_FAILED))
         return PlimsollError(f"internal error: {exc!r}")
     finally:
         _return_freed_memory()

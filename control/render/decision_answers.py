@@ -1,8 +1,9 @@
-"""The recorded decisions of `run --auto`, as `why` prints them."""
+"""The recorded decisions of `run --auto`, as `why` prints them, and the plans that wait."""
 
 from pathlib import Path
 
-from control.cli.output_types import DecisionAnswer, WhyAnswer
+from control.cli.output_types import DecisionAnswer, WaitingAnswer, WhyAnswer
+from control.loop import questions
 from control.loop.decision_file import WHEN, DecisionRecord, read_decisions
 from control.render.text import time_text
 
@@ -14,6 +15,18 @@ def why_answer(state_dir: Path, last: int, now_ms: int) -> WhyAnswer:
     """
     found = read_decisions(state_dir, last)
     return WhyAnswer.of(decisions=tuple(_answer(record, now_ms) for record in found))
+
+
+def waiting_answer(state_dir: Path, question: questions.Question, now_ms: int) -> WaitingAnswer:
+    """A plan that waits for a person; now_ms: milliseconds since the epoch."""
+    approval = questions.answered_by(state_dir, question)
+    return WaitingAnswer.of(
+        question,
+        asked_at=time_text(question.asked_at_ms),
+        age_s=max(0.0, (now_ms - question.asked_at_ms) / 1000),
+        plan=str(questions.plan_file(state_dir / questions.FOLDER, question.plan_hash)),
+        approved_by=None if approval is None else approval.by,
+    )
 
 
 def _answer(record: DecisionRecord, now_ms: int) -> DecisionAnswer:

@@ -1,7 +1,8 @@
-"""The HTTP server of the service: probes and metrics, on loopback, in a thread of its own.
+"""The HTTP server of the service, on loopback and the control socket, in a thread of its own.
 
-It reads the service's state and nothing else, so that no request waits for the loop or for
-the cluster. What clients may use up is bounded: connections, time, headers, bodies.
+On loopback it reads the service's state and nothing else, so that no request waits for the loop or
+for the cluster. Actions are accepted on the control socket alone. What clients may use up is
+bounded: connections, time, headers, bodies.
 """
 
 import asyncio
@@ -12,19 +13,24 @@ import logging
 import operator
 import socket
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from control.service.control_api import MOST_BODY, ControlApi, peer_in, refusal
+from control.service.control_socket import ControlSocket
+from control.service.operator_actions import OperatorActions
 from control.service.read_api import NotYetKnown, ReadApi
 from control.service.scrape import exposition, registry_of
 from control.service.service_state import ServiceState
 from control.settings.service_table import ListenAddress
 from model.closing import Closing
 from model.errors import ConfigError, PortTaken
+from model.log_events import LogEvent, named
 from model.printable import printable
 
 MOST_CONNECTIONS: Final = 100
@@ -36,6 +42,10 @@ SWEEP_S: Final = 1.0
 MOST_DIGITS: Final = 4
 """Of a number of decisions."""
 _BACKLOG: Final = 128
+LINGER_S: Final = 1.0
+"""Time for which the rest of a request on the control socket is read and discarded."""
+_TURNS: Final = 5
+"""Turns of the event loop that take a connection from its acceptance to its protocol."""
 logger = logging.getLogger("plimsoll.service")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -67,6 +77,14 @@ def bound(address: ListenAddress) -> socket.socket:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class ControlSite:
+    """The control socket, and what it may do; the caller closes the socket."""
+
+    socket: ControlSocket
+    actions: OperatorActions
+
+
 class HttpListener(Closing):
     """Serve `/livez`, `/readyz` and `/metrics` until closed."""
 
@@ -76,18 +94,17 @@ class HttpListener(Closing):
         state: ServiceState,
         *,
         api: bool = False,
+        control: ControlSite | None = None,
         idle_s: float = IDLE_S,
     ) -> None:
         """listening: as `bound` returns it; the listener closes it. api: serve `/api/v1`."""
-        self._api = api
+        self._api, self._control = api, control
         self._socket, self._idle_s = listening, idle_s
         host, port = listening.getsockname()[:2]
         self.address = ListenAddress(host, port)
         self._state, self._registry = state, registry_of(state)
         self._loop = asyncio.new_event_loop()
         self._ended = asyncio.Event()
-        self._since_s: dict[Any, float] = {}
-        """By open connection: when its last request began, or when it was opened."""
         self._thread = threading.Thread(target=self._main, name="http", daemon=True)
         self._thread.start()
 
@@ -103,58 +120,107 @@ class HttpListener(Closing):
             self._loop.run_until_complete(self._serve())
         except Exception:
             # The loop continues: balancing does not need this server.
-            logger.exception("the HTTP server of the service has ended")
+            logger.exception(
+                "the HTTP server of the service has ended", extra=named(LogEvent.SERVICE_FAILED)
+            )
         finally:
             self._loop.close()
             self._socket.close()
 
     async def _serve(self) -> None:
-        api = ReadApi(self._state) if self._api else None
-        runner = web.AppRunner(
-            application(self._state, self._registry, api, self._touch),
-            access_log=None,
-            handle_signals=False,
-            keepalive_timeout=self._idle_s / 2,
-            lingering_time=0.0,
-        )
-        await runner.setup()
-        server = runner.server
-        if server is None:
-            raise RuntimeError("aiohttp has made no server")
+        async with contextlib.AsyncExitStack() as opened:
+            api = ReadApi(self._state)
+            opened.callback(api.close)
+            usual = partial(application, self._state, self._registry)
+            of_tcp = usual(api if self._api else None)
+            await opened.enter_async_context(_serving(of_tcp, self._socket, self._idle_s))
+            if self._control is not None:
+                control = ControlApi(self._state, self._control.actions)
+                opened.callback(control.close)
+                of_unix, listening = usual(api, control), self._control.socket.listening
+                await opened.enter_async_context(_serving(of_unix, listening, self._idle_s))
+            await self._ended.wait()
 
-        def connection() -> asyncio.Protocol:
-            self._sweep(server)
-            made: asyncio.Protocol = server()
-            return made
 
-        listening = await self._loop.create_server(connection, sock=self._socket)
-        sweeper = self._loop.create_task(self._sweep_often(server))
-        await self._ended.wait()
-        sweeper.cancel()
-        listening.close()
+@contextlib.asynccontextmanager
+async def _serving(
+    app: web.Application, listening: socket.socket, idle_s: float
+) -> AsyncIterator[None]:
+    """Serve an application on a socket; its clients cannot use up the connections of another."""
+    loop, swept = asyncio.get_running_loop(), app[_SWEEPER]
+    is_unix = listening.family == socket.AF_UNIX
+    swept.idle_s = idle_s
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        handle_signals=False,
+        keepalive_timeout=idle_s / 2,
+        # A body that is not read must not reset the connection before the answer is read.
+        lingering_time=LINGER_S if is_unix else 0.0,
+    )
+    await runner.setup()
+    server = runner.server
+    if server is None:
+        raise RuntimeError("aiohttp has made no server")
+
+    def connection() -> asyncio.Protocol:
+        swept.sweep(server)
+        made: asyncio.Protocol = server()
+        return made
+
+    create = loop.create_unix_server if is_unix else loop.create_server
+    accepting = await create(connection, sock=listening)
+    sweeping = loop.create_task(swept.sweep_often(server))
+    try:
+        yield
+    finally:
+        sweeping.cancel()
+        # asyncio leaves a connection open that it has just accepted when the server closes.
+        loop.remove_reader(listening)
+        await _turns()
+        accepting.close()
         for protocol in server.connections:
             _abort(protocol)
         await runner.cleanup()
-        if api is not None:
-            api.close()
+        await _turns()
 
-    def _touch(self, protocol: Any) -> None:
-        self._since_s[protocol] = self._loop.time()
 
-    async def _sweep_often(self, server: web.Server) -> None:
+async def _turns() -> None:
+    """Let a new connection become known to the server, or an aborted one be closed."""
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
+
+
+class _Sweeper:
+    """Close connections of clients that send or read too slowly, and the oldest of too many."""
+
+    def __init__(self) -> None:
+        self.idle_s = IDLE_S
+        self._since_s: dict[Any, float] = {}
+        """By open connection: when its last request began, or when it was opened."""
+
+    def touch(self, protocol: Any) -> None:
+        """Note that a request of a connection begins."""
+        self._since_s[protocol] = asyncio.get_running_loop().time()
+
+    async def sweep_often(self, server: web.Server) -> None:
+        """Sweep until cancelled."""
         while True:
-            await asyncio.sleep(min(SWEEP_S, self._idle_s / 4))
-            self._sweep(server)
+            await asyncio.sleep(min(SWEEP_S, self.idle_s / 4))
+            self.sweep(server)
 
-    def _sweep(self, server: web.Server) -> None:
-        """Close connections of clients that send or read too slowly, and the oldest of too many."""
-        now_s = self._loop.time()
+    def sweep(self, server: web.Server) -> None:
+        """Close what is due."""
+        now_s = asyncio.get_running_loop().time()
         self._since_s = {p: self._since_s.get(p, now_s) for p in server.connections if _is_open(p)}
         oldest = sorted(self._since_s.items(), key=operator.itemgetter(1))
         too_many = len(oldest) + 1 - MOST_CONNECTIONS
         for position, (protocol, since_s) in enumerate(oldest):
-            if position < too_many or since_s < now_s - self._idle_s:
+            if position < too_many or since_s < now_s - self.idle_s:
                 _abort(protocol)
+
+
+_SWEEPER: Final = web.AppKey("sweeper", _Sweeper)
 
 
 def _is_open(protocol: Any) -> bool:
@@ -171,16 +237,19 @@ def application(
     state: ServiceState,
     registry: CollectorRegistry,
     api: ReadApi | None,
-    touch: Callable[[Any], None],
+    control: ControlApi | None = None,
 ) -> web.Application:
-    """What is served. touch: called with the connection of each request."""
+    """What is served; control: on the control socket alone."""
+    swept = _Sweeper()
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-        touch(request.protocol)
+        swept.touch(request.protocol)
         if not _is_own_name(request.host):
             return _text(403, "use http://localhost or http://127.0.0.1")
-        if request.body_exists:
+        if control is not None and not peer_in(request).is_allowed:
+            return refusal(403, "the control socket is for the service's user", "GuardrailRefused")
+        if request.body_exists and (control is None or request.method != "POST"):
             # Not read: the connection is closed after the response.
             response = _text(413, "requests have no body here")
             response.force_close()
@@ -199,7 +268,11 @@ def application(
         body, content_type = exposition(registry, request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
-    app = web.Application(middlewares=[guarded], client_max_size=1)
+    most = 1 if control is None else MOST_BODY
+    app = web.Application(middlewares=[guarded], client_max_size=most)
+    app[_SWEEPER] = swept
+    if control is not None:
+        control.add_to(app)
     app.router.add_get("/livez", livez)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/metrics", metrics)

@@ -109,6 +109,7 @@ PLAN_GAP: Final = _gauge(
     "0 if proved optimal.",
 )
 PLAN_WAITS: Final = _gauge("plan_waits", "1 while a plan waits for a person's approval, else 0.")
+PAUSED: Final = _gauge("paused", "1 while a person has paused the service, else 0.")
 RUN_ACTIVE: Final = _gauge("run_active", "1 while a run is in progress, else 0.")
 RUN_MOVES: Final = _gauge("run_moves", "Moves of the newest run, by state.", "state")
 RUN_LEFT: Final = _gauge(
@@ -123,7 +124,7 @@ METRICS: Final = (
     *(BROKERS, PARTITIONS, OFFLINE, UNDER_REPLICATED, UNDER_MIN_ISR),
     *(LOADS_AT, LOADS_WINDOW, LOAD, DEVIATION, TOLERANCE, IMBALANCE, SCORE, OUTSIDE),
     *(DECISION, DECIDED_AT, DECISIONS),
-    *(SOLVES, SOLVE_SECONDS, PLAN_MOVES, PLAN_BYTES, PLAN_GAP, PLAN_WAITS),
+    *(SOLVES, SOLVE_SECONDS, PLAN_MOVES, PLAN_BYTES, PLAN_GAP, PLAN_WAITS, PAUSED),
     *(RUN_ACTIVE, RUN_MOVES, RUN_LEFT, RUNS, MOVES, MOVED_BYTES),
 )
 """All of them, in the order of the reference."""

@@ -77,6 +77,7 @@ class StateCollector(Collector):
         if view is not None:
             yield from _of_view(view, state.goals)
             yield _one(specs.RUN_ACTIVE, state.run_active)
+            yield _one(specs.PAUSED, state.paused)
 
 
 def _counts(tallies: Tallies) -> Iterator[Metric]:

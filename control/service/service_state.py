@@ -92,6 +92,8 @@ class ServiceState:
         self.read_at_s = clock()
         self.unready = ""
         """Why the service as a whole is not ready; empty where the loop decides."""
+        self.paused = False
+        """Whether a person has paused the service."""
         self._beaten_s = steady()
         self._loads_s: float | None = None
         """When the newest loads came, by the steady clock."""
@@ -188,6 +190,10 @@ class ServiceState:
             self.tallies.runs[run.state.value] += 1
 
     # ---- calls of the HTTP server
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        return int(1000 * self._clock())
 
     @property
     def run_active(self) -> bool:

@@ -11,6 +11,7 @@ from control.loop.view import LoopView
 from control.session_recording.format import RecordingHeader, RecordingWriter
 from model.closing import Closing
 from model.errors import ConfigError
+from model.log_events import LogEvent
 from model.run import RunReport
 
 EVERY_S: Final = 1.0
@@ -61,7 +62,9 @@ class ScreenRecorder(Closing):
             except ConfigError as exc:
                 self._closed, fault = True, exc
         if fault is not None:
-            self._loop.note(f"the recording has stopped: {fault}", level="warning")
+            self._loop.note(
+                f"the recording has stopped: {fault}", LogEvent.LOOP_WARNING, level="warning"
+            )
 
     def _run_state(self) -> tuple[RunReport | None, bool]:
         """The newest report, and whether a run is in progress."""

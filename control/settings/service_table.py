@@ -1,4 +1,4 @@
-"""`[service]`: where `plimsoll service` listens."""
+"""`[service]`: where `plimsoll service` listens, and how it starts."""
 
 import ipaddress
 from typing import Annotated, Final, NamedTuple
@@ -56,7 +56,7 @@ def _listen(text: str) -> str:
 
 
 class ServiceTable(FileModel):
-    """Where `plimsoll service` listens for HTTP."""
+    """Where `plimsoll service` listens for HTTP, and how it starts."""
 
     listen: Annotated[str, AfterValidator(_listen)] = f"{LOCALHOST}:9645"
     """Loopback address and port of metrics and probes, `HOST:PORT`; port 0 lets the system
@@ -65,6 +65,9 @@ class ServiceTable(FileModel):
     api: bool = False
     """Whether to serve `/api/v1` as well: anyone on this machine can then read plans, loads and
     the names of topics."""
+
+    resume: bool = False
+    """Whether the service resumes a run that an earlier process left, with its start."""
 
     @property
     def address(self) -> ListenAddress:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from control.settings.sources import Kind, Sources
 from model.errors import ConfigError
+from model.log_events import LogEvent, named
 
 FILE: Final = Path("plimsoll.toml")
 HARMLESS: Final = frozenset(
@@ -67,4 +68,6 @@ def check_login(sources: Sources, given: Mapping[str, Any]) -> None:
             "client properties may hold secrets for other servers; name the servers "
             f"with --bootstrap-server, or, {_TRUST}"
         )
-    _log.warning("using settings from %s in the current folder", FILE)
+    _log.warning(
+        "using settings from %s in the current folder", FILE, extra=named(LogEvent.SETTINGS_FOLDER)
+    )

@@ -16,6 +16,7 @@ from control.tasks.sealed_files import checksum_of, locked, read_sealed
 from model.errors import ConfigError, PlimsollError
 from model.files import FileModel, VersionedModel, file_mark, validate_document, write_document
 from model.ids import BrokerId
+from model.log_events import LogEvent, named
 from model.snapshot.snapshot import TAKING, Broker, BrokerState
 
 FILE: Final = "broker-marks.json"
@@ -207,7 +208,12 @@ class MarkedBrokers:
             if last_s is None and isinstance(exc, ConfigError):
                 raise
             if not self._stale:
-                _log.warning("%s; the marks in %s hold", exc, self._state_dir / FILE)
+                _log.warning(
+                    "%s; the marks in %s hold",
+                    exc,
+                    self._state_dir / FILE,
+                    extra=named(LogEvent.TASK_FAILED),
+                )
             self._stale = True
         else:
             self._stale = False
@@ -221,6 +227,8 @@ class MarkedBrokers:
             except ConfigError as exc:
                 if self._marks is None:
                     raise
-                _log.warning("%s; the marks read before still hold", exc)
+                _log.warning(
+                    "%s; the marks read before still hold", exc, extra=named(LogEvent.TASK_FAILED)
+                )
             self._read_at = at
         return self._marks

@@ -30,6 +30,7 @@ from model.errors import (
 )
 from model.files import replace_file, validate_document, write_document
 from model.ids import BrokerId
+from model.log_events import LogEvent, named
 from model.paths import path_part
 from model.plan.plan import Plan, read_plan
 
@@ -245,7 +246,9 @@ class TaskFiles:
         try:
             self.mirror_marks(cluster_id)
         except ArchiveUnreachable as exc:
-            _log.warning("%s; the marks in %s hold", exc, self.state_dir)
+            _log.warning(
+                "%s; the marks in %s hold", exc, self.state_dir, extra=named(LogEvent.TASK_FAILED)
+            )
         return _own(read_marks(self.state_dir), cluster_id)
 
     def mirror_marks(self, cluster_id: str) -> None:
@@ -411,7 +414,12 @@ class TaskFiles:
                         self._mirror(archive, entry.folder, entry.task_id)
             self._archive_missing({entry.task_id for entry in entries})
         except ArchiveUnreachable as exc:
-            _log.warning("%s; the tasks are as %s has them", exc, self.folder)
+            _log.warning(
+                "%s; the tasks are as %s has them",
+                exc,
+                self.folder,
+                extra=named(LogEvent.TASK_FAILED),
+            )
 
     def _mirror(self, archive: "TaskArchive", folder: str, task_id: str) -> None:
         """Bring the newer state of a task to where the older one is."""
@@ -422,6 +430,7 @@ class TaskFiles:
                 "state_dir to a folder of its own",
                 self.folder,
                 task_id,
+                extra=named(LogEvent.TASK_FAILED),
             )
             return
         there, _ = archive.task(folder, task_id)
@@ -500,4 +509,6 @@ def _warned(task: BrokerTask) -> Iterator[None]:
     try:
         yield
     except RightsMissing as exc:
-        _log.warning("task %s is not archived: %s", task.task_id, exc)
+        _log.warning(
+            "task %s is not archived: %s", task.task_id, exc, extra=named(LogEvent.TASK_FAILED)
+        )

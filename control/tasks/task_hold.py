@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from executor.journal.lease import Lease
 from executor.timing import Timing
 from model.errors import ArchiveUnreachable, WriterBarred
+from model.log_events import LogEvent, named
 
 T = TypeVar("T")
 
@@ -62,7 +63,7 @@ class TaskHold:
             except ArchiveUnreachable as exc:
                 if self._timing.steady_s() >= end_s:
                     raise
-                _log.debug("%s", exc)
+                _log.debug("%s", exc, extra=named(LogEvent.TASK_FAILED))
                 self._timing.pause(AGAIN_S)
 
     @contextlib.contextmanager

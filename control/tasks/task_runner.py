@@ -21,6 +21,7 @@ from control.tasks.task_parts import TaskParts
 from control.tasks.task_steps import OUTDATED, RAN, SUPERSEDED, RunSeen, Seen, Step, next_step
 from executor.run.operator_control import Steering
 from model.errors import ConfigError, ExecutionStopped, PlanOutdated, PlimsollError
+from model.log_events import LogEvent, named
 from model.plan.plan import Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
 from model.snapshot.snapshot import Snapshot
@@ -311,7 +312,12 @@ class TaskRunner:
             if not self.task.is_open:
                 self._unmark()
         except PlimsollError as exc:
-            _log.warning("task %s cannot be updated: %s", self.task.task_id, exc)
+            _log.warning(
+                "task %s cannot be updated: %s",
+                self.task.task_id,
+                exc,
+                extra=named(LogEvent.TASK_FAILED),
+            )
 
     def _observe(self, progress: RunProgress) -> None:
         """Pass a run's progress on; keep it, and stop the run of a cancelled task."""
@@ -334,7 +340,9 @@ class TaskRunner:
             self._change(lambda t: t.model_copy(update={"progress": found}), patient=False)
         except PlimsollError as exc:
             # The run itself must not end for that; its journal has the same.
-            _log.debug("the progress of the task is not kept: %s", exc)
+            _log.debug(
+                "the progress of the task is not kept: %s", exc, extra=named(LogEvent.TASK_FAILED)
+            )
 
 
 def is_over(report: RunReport) -> bool:

@@ -36,6 +36,7 @@ from executor.journal.run_journal import (
 from executor.timing import Timing
 from model.errors import ArchiveUnreachable, ConfigError, PlimsollError, WriterBarred
 from model.files import canonical, replace_file
+from model.log_events import LogEvent, named
 from model.paths import path_part
 from model.plan.plan import Plan, read_plan
 from model.run import JournalEvent
@@ -244,7 +245,11 @@ class _ArchivedRun:
         except WriterBarred as exc:
             if event not in _LAST:
                 raise
-            _log.warning("the archive lacks the end of this run: %s", exc)
+            _log.warning(
+                "the archive lacks the end of this run: %s",
+                exc,
+                extra=named(LogEvent.ARCHIVE_FAILED),
+            )
 
     def catch_up(self) -> None:
         """Archive records that could not be archived when written; raises as a call does."""
@@ -260,7 +265,7 @@ class _ArchivedRun:
             except ArchiveUnreachable as exc:
                 if not patient:
                     raise self._barred(exc) from exc
-                _log.debug("%s", exc)
+                _log.debug("%s", exc, extra=named(LogEvent.ARCHIVE_FAILED))
                 self.archive.timing.pause(_AGAIN_S)
             except WriterBarred:
                 raise

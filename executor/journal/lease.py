@@ -37,6 +37,7 @@ from model.errors import (
     WriterBarred,
 )
 from model.files import VersionedModel, canonical, major_of
+from model.log_events import LogEvent, named
 from model.paths import path_part
 from model.units import seconds_text
 
@@ -225,7 +226,7 @@ class Lease:
         try:
             self._renew(held)
         except PlimsollError as exc:
-            _log.debug("%s", exc)
+            _log.debug("%s", exc, extra=named(LogEvent.LEASE_FAILED))
         held.tried_at_s = self._timing.steady_s()
 
     def _left_s(self, held: _Held) -> float:
@@ -308,6 +309,7 @@ class Lease:
             old.holder,
             self._bucket.where(key),
             seconds_text(_RATES * old.duration_ms / 1000),
+            extra=named(LogEvent.LEASE_WAITING),
         )
 
     def _refusal(self, key: str, old: LeaseDocument) -> GuardrailRefused:
@@ -361,7 +363,12 @@ class Lease:
         try:
             self._bucket.put_over(held.key, self._last(held).body, held.etag)
         except PlimsollError as exc:
-            _log.warning("the lease stays for up to %s: %s", seconds_text(self.duration_s), exc)
+            _log.warning(
+                "the lease stays for up to %s: %s",
+                seconds_text(self.duration_s),
+                exc,
+                extra=named(LogEvent.LEASE_FAILED),
+            )
 
     def _last(self, held: _Held) -> LeaseDocument:
         """The state that a holder leaves: released, or as long as its last request may take."""

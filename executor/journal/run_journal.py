@@ -24,6 +24,7 @@ from executor.timing import Timing
 from model.bounded import read_bytes
 from model.errors import ConfigError, WriterBarred
 from model.files import write_document
+from model.log_events import LogEvent, named
 from model.paths import path_part
 from model.plan.plan import Move, Plan
 from model.run import JournalEvent, JournalRecord
@@ -227,7 +228,11 @@ class RunJournal:
         removed.seek(0)
         opened = self._made(removed.readall()[: self._size])
         removed.close()
-        _log.warning("the journal %s was removed and is written again", self.path)
+        _log.warning(
+            "the journal %s was removed and is written again",
+            self.path,
+            extra=named(LogEvent.JOURNAL_REWRITTEN),
+        )
         return opened
 
     def _reopened(self) -> FileIO:

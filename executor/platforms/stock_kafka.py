@@ -29,6 +29,7 @@ from executor.platforms.tiered_tail import (
 from executor.timing import Timing
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName
+from model.log_events import LogEvent, named
 from model.plan.plan import Move
 from model.stop_rules import StopRule
 from model.units import bytes_text, seconds_text
@@ -190,7 +191,12 @@ class ReplicatedKafka:
             return self._admin.log_dirs(broker, ids)
         except ClusterUnreachable as exc:
             # Metadata show whether the move continues; the next poll may show the rest.
-            _log.debug("log directories of broker %s are unknown: %s", broker, exc)
+            _log.debug(
+                "log directories of broker %s are unknown: %s",
+                broker,
+                exc,
+                extra=named(LogEvent.RUN_UNANSWERED),
+            )
             return ()
 
 

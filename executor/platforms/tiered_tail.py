@@ -14,6 +14,7 @@ from executor.client.cluster_admin import ClusterAdmin, OffsetKind, local_bytes
 from executor.client.responses import by_leader
 from executor.timing import Timing
 from model.ids import BrokerId, PartitionId, TopicName
+from model.log_events import LogEvent, named
 from model.plan.plan import Move
 from model.units import count_text, seconds_text
 
@@ -254,6 +255,7 @@ def wait_for_short_tails(
             "waiting up to %s for short tails of %s; stopping the run ends the wait",
             seconds_text(patience.most_s),
             count_text(len(ids), "partition"),
+            extra=named(LogEvent.RUN_SLOW),
         )
     while ids := open_ids():
         timing.pause(_PAUSE_S)

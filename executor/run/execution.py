@@ -19,6 +19,7 @@ from executor.schedule.order import urgent_of
 from executor.throttle.rates import copying
 from model.errors import GuardrailRefused, PlanOutdated, PlimsollError
 from model.ids import BrokerId, PartitionId
+from model.log_events import LogEvent, named
 from model.plan.plan import Move
 from model.run import MoveState, RunReport, RunState
 from model.units import count_text
@@ -116,7 +117,7 @@ class Execution:
             self._record(events.Noted(m, note.note, note.detail) for m, note in found)
         self._state.ended(state, "; ".join(filter(None, (reason, left))))
         if self._context.journal.failure not in reason:
-            _log.warning("%s", self._context.journal.failure)
+            _log.warning("%s", self._context.journal.failure, extra=named(LogEvent.JOURNAL_FAILED))
         return left
 
     def _adopt(self, past: PastRun) -> None:
@@ -271,4 +272,4 @@ class Execution:
 def _warn(left: str) -> None:
     """Log settings that are still in force where an error hides the report."""
     if left:
-        _log.warning("%s", left)
+        _log.warning("%s", left, extra=named(LogEvent.RUN_SETTINGS))

@@ -15,6 +15,7 @@ from executor.run.run_context import RunContext
 from executor.run.run_events import RunEvents
 from executor.run.run_gate import RunGate
 from model.ids import PartitionId
+from model.log_events import LogEvent, named
 from model.plan.plan import Move
 from model.run import MoveState
 from model.snapshot.snapshot import StorageKind
@@ -207,7 +208,7 @@ class InFlightMoves:
                 f"{move.id} fell behind its producers, so the throttle was raised "
                 f"to {bytes_text(rate)}/s"
             )
-            _log.warning("%s", note)
+            _log.warning("%s", note, extra=named(LogEvent.RUN_SLOW))
             yield events.Noted(move, note, {"bytes_per_s": rate})
 
     def _failed(self, move: Move, state: MoveState, reason: str) -> events.Failed:

@@ -9,6 +9,7 @@ from executor.health.health_rules import BrokenStopRule
 from executor.run.run_context import RunContext
 from executor.run.run_events import Continued, Paused, RunEvent, Stopping
 from model.errors import ClusterUnreachable, WriterBarred
+from model.log_events import LogEvent, named
 from model.stop_rules import Reaction, StopRule
 from model.units import seconds_text
 
@@ -114,7 +115,7 @@ class RunGate:
         elif holding is not None:
             self._pause(holding.reason, holding.rule, now_s)
         elif self.paused and now_s - self._broken_at_s >= self._rules.calm_s:
-            _log.info("the run continues")
+            _log.info("the run continues", extra=named(LogEvent.RUN_STATE))
             self.paused = ""
             self._events.append(Continued())
 
@@ -127,7 +128,7 @@ class RunGate:
 
     def _pause(self, reason: str, rule: StopRule | None, now_s: float) -> None:
         if not self.paused or rule is not self._paused_for:
-            _log.info("the run pauses: %s", reason)
+            _log.info("the run pauses: %s", reason, extra=named(LogEvent.RUN_STATE))
             self.paused, self._paused_for, self._paused_at_s = reason, rule, now_s
             self._events.append(Paused(reason))
         limit_s = self._rules.pause_limit_s
@@ -138,7 +139,7 @@ class RunGate:
     def halt(self, reason: str, how: Reaction = Reaction.STOP) -> None:
         """Start nothing further; only the first reason counts."""
         if not self.halted:
-            _log.info("the run stops: %s", reason)
+            _log.info("the run stops: %s", reason, extra=named(LogEvent.RUN_STATE))
             self.halted = reason
             self.rolls_back = how is Reaction.ROLL_BACK
             self._events.append(Stopping(reason))
@@ -149,7 +150,7 @@ class RunGate:
         try:
             yield
         except ClusterUnreachable as exc:
-            _log.debug("%s", exc)
+            _log.debug("%s", exc, extra=named(LogEvent.RUN_UNANSWERED))
             silent_s = self._timing.steady_s() - self._answered_at_s
             if silent_s >= self._limits.unreachable_s:
                 self.is_lost = True

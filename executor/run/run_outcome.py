@@ -10,6 +10,7 @@ from executor.client.responses import PartitionView
 from model.errors import ClusterUnreachable, RightsMissing
 from model.files import rounded
 from model.ids import BrokerId, PartitionId
+from model.log_events import LogEvent, named
 from model.plan.plan import BrokerChange, Move, Plan
 from model.plan.remaining import OverLimit, RackViolation
 from model.run import BrokerBalance, MoveProgress, MoveState, RunReport
@@ -30,7 +31,7 @@ def with_balance(report: RunReport, plan: Plan, admin: ClusterAdmin) -> RunRepor
     try:
         views = admin.partitions([move.id for move in plan.moves])
     except (ClusterUnreachable, RightsMissing) as exc:
-        _log.debug("the final placement is unknown: %s", exc)
+        _log.debug("the final placement is unknown: %s", exc, extra=named(LogEvent.RUN_UNANSWERED))
         return report
     return report.model_copy(update={"brokers": balance(plan, views)})
 

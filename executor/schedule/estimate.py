@@ -14,6 +14,7 @@ from executor.schedule.task import NO_SIZES, CopyResource, ScheduleConstraints, 
 from executor.schedule.throughput import MUCH, Pace, through
 from executor.timing import RunLimits, Timing
 from model.ids import BrokerId
+from model.log_events import LogEvent, named
 from model.plan.plan import Move, Plan
 from model.run import MoveProgress, MoveState
 from model.units import seconds_text
@@ -134,6 +135,7 @@ class EtaEstimator:
             "the moves will take about %s, in no order less than %s",
             seconds_text(found.timeline.seconds),
             seconds_text(found.least_s),
+            extra=named(LogEvent.RUN_ESTIMATE),
         )
         self._logged_end_s = self._timing.steady_s() + found.timeline.seconds
         return [task.move for task in found.order]
@@ -171,6 +173,7 @@ class EtaEstimator:
                 seconds_text(left_s),
                 seconds_text(abs(later_s)),
                 "later" if later_s > 0 else "sooner",
+                extra=named(LogEvent.RUN_ESTIMATE),
             )
             self._logged_end_s = ends_s
 

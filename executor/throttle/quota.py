@@ -15,6 +15,7 @@ from executor.client.cluster_admin import ClusterAdmin
 from executor.timing import Timing
 from model.errors import ClusterUnreachable, ExecutionStopped, RightsMissing, WriterBarred
 from model.ids import BrokerId, TopicName
+from model.log_events import LogEvent, named
 from model.plan.plan import Move
 from model.units import rate_text
 
@@ -173,13 +174,23 @@ class ClusterThrottle:
             try:
                 shown = self._admin.own_broker_configs(broker, RATES)
             except ClusterUnreachable as exc:
-                _log.warning("the throttle of broker %s stays: %s", broker, exc)
+                _log.warning(
+                    "the throttle of broker %s stays: %s",
+                    broker,
+                    exc,
+                    extra=named(LogEvent.THROTTLE_FAILED),
+                )
                 continue
             for key, rate in rates[broker].items():
                 if held.is_ours(broker, key, shown.get(key)):
                     found.setdefault(broker, {})[key] = rate
                     continue
-                _log.warning("someone else changed %s of broker %s", key, broker)
+                _log.warning(
+                    "someone else changed %s of broker %s",
+                    key,
+                    broker,
+                    extra=named(LogEvent.THROTTLE_FOREIGN),
+                )
                 held.gave_up(broker, key)
         return found
 
@@ -225,7 +236,12 @@ class ClusterThrottle:
             except WriterBarred:
                 raise
             except ClusterUnreachable as exc:
-                _log.warning("the throttle of broker %s stays: %s", broker, exc)
+                _log.warning(
+                    "the throttle of broker %s stays: %s",
+                    broker,
+                    exc,
+                    extra=named(LogEvent.THROTTLE_FAILED),
+                )
                 left.append(f"broker {broker} did not answer and keeps its throttle")
             except (ExecutionStopped, RightsMissing) as exc:
                 left.append(f"broker {broker} keeps its throttle: {exc}")
@@ -265,7 +281,12 @@ class ClusterThrottle:
         try:
             return self._timing.settles(is_shown)
         except ClusterUnreachable as exc:
-            _log.debug("the throttle of broker %s cannot be read: %s", broker, exc)
+            _log.debug(
+                "the throttle of broker %s cannot be read: %s",
+                broker,
+                exc,
+                extra=named(LogEvent.THROTTLE_FAILED),
+            )
             return False
 
     def _left(self, topic: TopicName, lists: dict[str, list[str]]) -> dict[str, list[str]]:

@@ -15,6 +15,7 @@ from executor.throttle.quota import FOLLOWER_RATE, LEADER_RATE, Rates, ThrottleS
 from executor.timing import RunLimits, Timing
 from model.errors import ClusterUnreachable, GuardrailRefused, PlimsollError
 from model.ids import BrokerId, PartitionId
+from model.log_events import LogEvent, named
 from model.plan.plan import Move, Plan
 from model.snapshot.snapshot import Resource, StorageKind
 from model.units import count_text, rate_text
@@ -144,7 +145,12 @@ class ProduceRates:
             sizes = local_bytes(self._admin, leader, ids)
             firsts = self._admin.offsets(leader, ids, OffsetKind.EARLIEST_LOCAL)
         except ClusterUnreachable as exc:
-            _log.debug("the produce rate at broker %s is unknown: %s", leader, exc)
+            _log.debug(
+                "the produce rate at broker %s is unknown: %s",
+                leader,
+                exc,
+                extra=named(LogEvent.THROTTLE_FAILED),
+            )
             return {}
         known = set(ends).intersection(sizes, firsts)
         return {p: _Log(at_s, sizes[p], firsts[p], ends[p]) for p in known}
@@ -252,6 +258,7 @@ class RunRates:
                 "could not be measured",
                 unknown[0],
                 f" and {len(unknown) - 1} more" if len(unknown) > 1 else "",
+                extra=named(LogEvent.THROTTLE_FAILED),
             )
         needs = needed(moves, written, self._at_once)
         most = max(needs, key=lambda at: needs[at])

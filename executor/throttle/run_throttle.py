@@ -18,6 +18,7 @@ from executor.throttle.rates import RunRates, copying
 from executor.timing import Timing
 from model.errors import ExecutionStopped, PlimsollError, WriterBarred
 from model.ids import BrokerId, PartitionId
+from model.log_events import LogEvent, named
 from model.plan.plan import Move
 from model.run import JournalEvent
 from model.units import rate_text
@@ -137,7 +138,7 @@ class RunThrottle:
             self._apply(self._found(self.held.rates), "as asked")
             return
         for failure in self._impose():
-            _log.warning("%s", failure)
+            _log.warning("%s", failure, extra=named(LogEvent.THROTTLE_FAILED))
 
     def end(self) -> str:
         """Remove the throttle; return what is left or not ours, in words, or ""."""
@@ -190,13 +191,14 @@ class RunThrottle:
             return []
         self._write(self.held.with_rates(changes))
         for failure in self._throttle.set_rates(self.held, changes):
-            _log.warning("%s", failure)
+            _log.warning("%s", failure, extra=named(LogEvent.THROTTLE_FAILED))
         self._steering.record(f"throttle changed {reason}: {_rates_text(changes)}")
         for broker, of in changes.items():
             _log.info(
                 "throttle of broker %s: %s",
                 broker,
                 ", ".join(f"{key} {rate_text(rate)}" for key, rate in of.items()),
+                extra=named(LogEvent.THROTTLE_CHANGED),
             )
         ours = self.held.ours
         return [
@@ -244,5 +246,5 @@ def _keeping_rates() -> Iterator[list[str]]:
     except WriterBarred:
         raise
     except PlimsollError as exc:
-        _log.warning("the throttle stays unchanged: %s", exc)
+        _log.warning("the throttle stays unchanged: %s", exc, extra=named(LogEvent.THROTTLE_FAILED))
         failed.append(str(exc))

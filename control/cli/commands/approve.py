@@ -1,5 +1,6 @@
 """`plimsoll approve`: release a plan of `run --auto` that waits for a person."""
 
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -11,10 +12,8 @@ from control.cli.options import Output
 from control.cli.output import Form
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from control.cli.output_types import ApproveAnswer, WaitingAnswer
-    from control.loop.questions import Question
+    from control.cli.output_types import ApproveAnswer
+    from control.service.audit_log import AuditRecord
     from control.settings.settings import Settings
 
 
@@ -41,7 +40,9 @@ def approve(
     from control.cli.console import operator
     from control.cli.output_types import ApproveAnswer
     from control.loop import questions
+    from control.render.decision_answers import waiting_answer
     from control.render.text import answer_text
+    from control.service.audit_log import recorded
 
     folder, now_ms = local_settings.state_dir, int(1000 * time.time())
     if plan_hash is None:
@@ -50,24 +51,31 @@ def approve(
             sys.stderr.write(f"plimsoll: no plan waits for approval in {folder}\n")
     else:
         name = operator() if by is None else by
-        found = [questions.approve(folder, plan_hash.lower(), name, now_ms)]
-    answer = ApproveAnswer.of(plans=[_answer(folder, each, now_ms) for each in found])
+        questions.check_name(name)
+        with recorded(folder, _record(name, plan_hash.lower(), now_ms), "approved"):
+            found = [questions.approve(folder, plan_hash.lower(), name, now_ms)]
+    answer = ApproveAnswer.of(plans=[waiting_answer(folder, each, now_ms) for each in found])
     sys.stdout.write(answer_text(answer, _text, output))
     return Exit.DONE
 
 
-def _answer(folder: "Path", question: "Question", now_ms: int) -> "WaitingAnswer":
-    from control.cli.output_types import WaitingAnswer
-    from control.loop import questions
-    from control.render.text import time_text
+def _record(by: str, plan_hash: str, now_ms: int) -> "AuditRecord":
+    from control.cli.console import operator
+    from control.service.audit_log import AuditOutcome, AuditRecord, AuditVia, new_id
 
-    approval = questions.answered_by(folder, question)
-    return WaitingAnswer.of(
-        question,
-        asked_at=time_text(question.asked_at_ms),
-        age_s=max(0.0, (now_ms - question.asked_at_ms) / 1000),
-        plan=str(questions.plan_file(folder / questions.FOLDER, question.plan_hash)),
-        approved_by=None if approval is None else approval.by,
+    return AuditRecord(
+        at_ms=now_ms,
+        id=new_id(),
+        action="approve",
+        by=by,
+        user=operator(),
+        uid=os.getuid(),
+        pid=os.getpid(),
+        via=AuditVia.COMMAND,
+        plan_hash=plan_hash,
+        detail="",
+        outcome=AuditOutcome.REQUESTED,
+        message="",
     )
 
 

@@ -1,6 +1,8 @@
 """`plimsoll service`: the loop without a terminal, with metrics and probes."""
 
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from control.cli.options import (
     AllowChanges,
@@ -21,6 +23,10 @@ def service(
     setting_flags: dict[str, Any],
     auto: Auto = False,
     limits: Limits = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Resume the most recent run first, if it was interrupted."),
+    ] = False,
     effort: PlanEffort = None,
     capacity: Capacity = None,
     throttle: Throttle = None,
@@ -31,7 +37,8 @@ def service(
 ) -> int:
     """Run the loop of `plimsoll run` until SIGTERM, and serve /metrics, /livez and /readyz.
 
-    SIGHUP reads the settings again. Without --auto it observes and plans, and changes nothing.
+    `plimsoll ctl` steers it, and SIGHUP reads the settings again. Without --auto it observes and
+    plans, and changes nothing.
     """
     from control.cli.balancing import BalancingOptions
     from control.cli.serving import serve
@@ -47,4 +54,4 @@ def service(
         lower_segment_bytes=lower_segment_bytes,
         allow_changes=allow_changes,
     )
-    return serve(options, output)
+    return serve(options, output, resume=resume)

@@ -39,11 +39,12 @@ def why(
         )
     for note in open_task_notes(TaskFiles(local_settings.state_dir)):
         sys.stderr.write(f"plimsoll: {note}\n")
-    sys.stdout.write(answer_text(answer, _text, output))
+    sys.stdout.write(answer_text(answer, decisions_text, output))
     return Exit.DONE if answer.decisions else Exit.INCOMPLETE
 
 
-def _text(answer: "WhyAnswer") -> str:
+def decisions_text(answer: "WhyAnswer") -> str:
+    """Two lines for each decision."""
     lines = []
     for each in answer.decisions:
         why = "; ".join(dict.fromkeys(filter(None, (each.trigger, each.reason))))

@@ -34,13 +34,14 @@ class Service:
     folder: Path
     options: tuple[str, ...] = ("-b", NOWHERE)
     environment: dict[str, str] = field(default_factory=dict)
+    program: tuple[str, ...] = (str(PLIMSOLL),)
 
     def __enter__(self) -> Self:
         known = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
         self.log = self.folder / "stderr.txt"
         with self.log.open("wb") as stderr:
             self.process = subprocess.Popen(
-                [PLIMSOLL, "service", *self.options],
+                [*self.program, "service", *self.options],
                 cwd=self.folder,
                 env=known
                 | usual(self.folder)

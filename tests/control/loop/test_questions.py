@@ -15,6 +15,7 @@ from control.loop.questions import (
     approve,
     plan_file,
     questions,
+    reject,
 )
 from model.errors import ConfigError, GuardrailRefused, PlanOutdated
 from model.plan.plan import Plan, read_plan
@@ -190,3 +191,53 @@ def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     asked.ask(PLAN, "rule_violated", "", AT_MS)
     assert "cannot be approved from another shell" in warnings[0]
     asked.withdraw("the end")
+
+
+def test_a_rejected_plan_is_not_asked_for_again_and_cannot_be_approved(
+    asked: Questions, tmp_path: Path
+) -> None:
+    assert asked.rejection() == ""
+    reject(tmp_path, None, "eve", AT_MS + 5)
+    with pytest.raises(GuardrailRefused, match="was rejected by eve already"):
+        approve(tmp_path, PLAN.hash, "bob", AT_MS + 6)
+    assert asked.approval() is None
+    assert asked.rejection() == "eve"
+    assert asked.waiting is None
+    assert not asked.ask(PLAN, "rule_violated", "", AT_MS + 7)
+    # Nor by a later process; another plan is.
+    later = Questions(tmp_path, silent)
+    assert not later.ask(PLAN, "rule_violated", "", AT_MS + 8)
+    assert later.rejected_by == "eve"
+    assert later.ask(OTHER, "rule_violated", "", AT_MS + 9)
+    assert later.rejected_by == ""
+
+
+def test_an_approved_plan_cannot_be_rejected(asked: Questions, tmp_path: Path) -> None:
+    approve(tmp_path, PLAN.hash, "eve", AT_MS)
+    with pytest.raises(GuardrailRefused, match="is approved already"):
+        reject(tmp_path, PLAN.hash[:8], "bob", AT_MS)
+    assert asked.rejection() == ""
+    assert asked.approval() is not None
+
+
+def test_a_rejection_between_two_processes_holds(asked: Questions, tmp_path: Path) -> None:
+    reject(tmp_path, PLAN.hash, "eve", AT_MS)
+    later = Questions(tmp_path, silent)
+    assert later.restore(PLAN.cluster_id, AT_MS + 1) is None
+    assert (later.waiting, later.rejected_by) == (None, "eve")
+    assert not later.ask(PLAN, "rule_violated", "", AT_MS + 2)
+
+
+def test_a_rejection_without_a_hash_needs_exactly_one_plan(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no plan waits"):
+        reject(tmp_path, None, "eve", AT_MS)
+
+
+def test_a_restored_question_may_leave_its_approval_for_later(
+    asked: Questions, tmp_path: Path
+) -> None:
+    approve(tmp_path, PLAN.hash, "eve", AT_MS)
+    later = Questions(tmp_path, silent)
+    assert later.restore(PLAN.cluster_id, AT_MS + 1, answers=False) is None
+    assert later.waiting is not None
+    assert later.approval() is not None

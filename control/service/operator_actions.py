@@ -1,0 +1,362 @@
+"""What a person may do to the service: each action is in the audit log before it begins."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from control.loop import questions
+from control.loop.view import Mode
+from control.service.audit_log import AuditLog, AuditOutcome, AuditRecord, AuditVia, new_id
+from control.service.control_socket import Peer
+from control.service.pause_file import PauseFile, ServicePause
+from control.service.service_state import ENDED_RUNS, ServiceState
+from model.errors import ConfigError, GuardrailRefused, PlimsollError
+from model.files import FileModel
+from model.log_events import LogEvent
+from model.printable import printable
+from model.run import RunProgress
+from model.units import rate_text, throttle_of
+
+if TYPE_CHECKING:
+    from control.loop.loop import Loop
+
+THROTTLE_WAIT_S: Final = 5.0
+"""How long a request waits until the run has reacted to another throttle."""
+POLL_S: Final = 0.05
+UNKNOWN: Final = Peer(None, None)
+
+
+class Action(StrEnum):
+    """The actions of a person."""
+
+    PAUSE = "pause"
+    """Start no run, and no move of a run in progress."""
+    RESUME = "resume"
+    """End a pause."""
+    STOP = "stop"
+    """End the run in progress after its in-flight moves, and pause."""
+    ABORT = "abort"
+    """The same, but cancel in-flight moves."""
+    THROTTLE = "throttle"
+    """Change the throttle of the run in progress."""
+    APPROVE = "approve"
+    """Release the waiting plan."""
+    REJECT = "reject"
+    """Withdraw the waiting plan, and do not ask for it again."""
+
+
+SAFE: Final = (Action.PAUSE, Action.STOP, Action.ABORT)
+"""Actions that only end changes: they are done even if the audit log cannot be written."""
+
+
+class ActionRequest(FileModel):
+    """A request of a client."""
+
+    by: str
+    """Who requests it, for journal and audit log."""
+    plan_hash: str | None = None
+    """The plan to approve or reject, or the beginning of its hash."""
+    rate: str | None = None
+    """Another throttle, such as `50MiB`, or `auto`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionResult:
+    """What an action did."""
+
+    message: str
+    plan_hash: str = ""
+    """The plan that it is about; empty without one."""
+    run_id: str = ""
+    """The run that it is about; empty without one."""
+
+
+class OperatorActions:
+    """Do what people request, one action at a time; any thread may call."""
+
+    def __init__(
+        self,
+        state_dir: Path,
+        state: ServiceState,
+        *,
+        clock: Callable[[], float] = time.time,
+        audit: AuditLog | None = None,
+    ) -> None:
+        """clock: seconds since the epoch. audit: by default that of the state folder.
+
+        Raises ConfigError where the pause of an earlier service cannot be read.
+        """
+        self.state_dir = state_dir
+        self._state, self._clock = state, clock
+        self._audit = AuditLog(state_dir) if audit is None else audit
+        self._pauses = PauseFile(state_dir)
+        self._one = threading.Lock()
+        self.loop: Loop | None = None
+        """The loop that is acted on; None before the first one."""
+        self.pause = self._pauses.read()
+        """The pause in force."""
+
+    def attach(self, loop: "Loop") -> None:
+        """Act on this loop from now on; a pause of an earlier one holds."""
+        with self._one:
+            self.loop = loop
+            self._pass_pause(loop)
+
+    def note(self, action: str, message: str) -> None:
+        """Record what a signal made the service do.
+
+        Raises OSError where the audit log cannot be written.
+        """
+        record = self._record(action, ActionRequest(by=""), UNKNOWN, AuditVia.SIGNAL, "")
+        self._audit.append(
+            record.model_copy(update={"outcome": AuditOutcome.DONE, "message": message})
+        )
+
+    def perform(self, action: Action, request: ActionRequest, peer: Peer) -> ActionResult:
+        """Do what a person requests; returns once that is done.
+
+        Raises GuardrailRefused, PlanOutdated and ConfigError; then nothing was changed.
+        """
+        questions.check_name(request.by)
+        loop = self.loop
+        if loop is None:
+            raise GuardrailRefused("the service is starting; try again")
+        record = self._record(action, request, peer, AuditVia.SOCKET, self._plan_of(loop))
+        if action is Action.APPROVE or action is Action.REJECT:
+            record = record.model_copy(update={"plan_hash": self._waiting_hash(request)})
+        warning = self._begin(action, record, loop)
+        try:
+            with self._one:
+                result = self._act(action, request, loop)
+            if action is Action.THROTTLE:
+                # Without the lock: to abort a run must not wait for its throttle.
+                result = _with_answer(result, loop)
+        except Exception as exc:
+            self._end(record, AuditOutcome.REFUSED, _reason(exc), loop)
+            raise
+        self._end(record, AuditOutcome.DONE, result.message, loop)
+        loop.note(f"{request.by}: {action}: {result.message}", LogEvent.OPERATOR_ACTION)
+        return replace(result, message="; ".join(filter(None, (result.message, warning))))
+
+    # ---- the audit log
+
+    def _record(
+        self, action: str, request: ActionRequest, peer: Peer, via: AuditVia, plan_hash: str
+    ) -> AuditRecord:
+        return AuditRecord(
+            at_ms=self._now_ms(),
+            id=new_id(),
+            action=action,
+            by=request.by,
+            user=peer.user,
+            uid=peer.uid,
+            pid=peer.pid,
+            via=via,
+            plan_hash=plan_hash,
+            detail=request.rate or "",
+            outcome=AuditOutcome.REQUESTED,
+            message="",
+        )
+
+    def _begin(self, action: Action, record: AuditRecord, loop: "Loop") -> str:
+        """Record that an action begins; what to tell the client if that is not possible.
+
+        Raises ConfigError where the action has to wait for the audit log.
+        """
+        try:
+            self._audit.append(record)
+        except OSError as exc:
+            words = f"the audit log {self._audit.path} cannot be written: {exc.strerror or exc}"
+            if action not in SAFE:
+                raise ConfigError(f"{words}; nothing was changed") from exc
+            loop.warn(words, LogEvent.AUDIT_FAILED)
+            return words
+        return ""
+
+    def _end(self, record: AuditRecord, outcome: AuditOutcome, message: str, loop: "Loop") -> None:
+        ended = {"at_ms": self._now_ms(), "outcome": outcome, "message": message}
+        try:
+            self._audit.append(record.model_copy(update=ended))
+        except OSError as exc:
+            loop.warn(
+                f"the audit log lacks how {record.action} ended: {exc.strerror or exc}",
+                LogEvent.AUDIT_FAILED,
+            )
+
+    def _waiting_hash(self, request: ActionRequest) -> str:
+        """The whole hash of the plan that is meant; as given where none or several are."""
+        prefix = request.plan_hash or ""
+        found = [q.plan_hash for q in questions.questions(self.state_dir)]
+        if request.plan_hash is None:
+            now_ms = self._now_ms()
+            due = [q for q in questions.questions(self.state_dir) if q.is_due(now_ms)]
+            found = [q.plan_hash for q in due]
+        found = [whole for whole in found if whole.startswith(prefix)]
+        return found[0] if len(found) == 1 else prefix
+
+    # ---- the actions
+
+    def _act(self, action: Action, request: ActionRequest, loop: "Loop") -> ActionResult:
+        match action:
+            case Action.PAUSE:
+                return self._pause(request, loop)
+            case Action.RESUME:
+                return self._resume(loop)
+            case Action.STOP | Action.ABORT:
+                return self._stop(request, loop, aborts=action is Action.ABORT)
+            case Action.THROTTLE:
+                return self._throttle(request, loop)
+            case Action.APPROVE:
+                return self._approve(request, loop)
+            case Action.REJECT:
+                return self._reject(request, loop)
+
+    def _pause(self, request: ActionRequest, loop: "Loop") -> ActionResult:
+        _refuse_read_only(loop)
+        if self.pause is not None:
+            raise GuardrailRefused(f"the service is {self.pause.words}")
+        self._keep_pause(request, loop)
+        if not loop.moving:
+            return ActionResult(message="no run starts until plimsoll ctl resume")
+        loop.steering.pause()
+        run_id = self._run_of(loop)
+        message = f"run {run_id} starts no more moves until plimsoll ctl resume"
+        return ActionResult(message=message, run_id=run_id, plan_hash=self._plan_of(loop))
+
+    def _resume(self, loop: "Loop") -> ActionResult:
+        held = loop.moving and loop.steering.paused
+        if self.pause is None and not held:
+            raise GuardrailRefused("the service is not paused")
+        self._pauses.remove()
+        self.pause = None
+        self._pass_pause(loop)
+        if not held:
+            return ActionResult(message="runs start again")
+        loop.steering.resume()
+        run_id = self._run_of(loop)
+        return ActionResult(
+            message=f"run {run_id} continues", run_id=run_id, plan_hash=self._plan_of(loop)
+        )
+
+    def _stop(self, request: ActionRequest, loop: "Loop", *, aborts: bool) -> ActionResult:
+        if not loop.moving:
+            raise GuardrailRefused(
+                "no run is in progress; plimsoll ctl pause keeps the next one from starting"
+            )
+        run_id, plan_hash = self._run_of(loop), self._plan_of(loop)
+        # First, so that no other run begins as this one ends. A busy loop delays neither.
+        if self.pause is None:
+            self._keep_pause(request, loop, wait=False)
+        if aborts:
+            loop.steering.abort()
+        else:
+            loop.steering.stop()
+        how = "cancelling in-flight moves" if aborts else "after its in-flight moves"
+        message = f"run {run_id} stops, {how}; no run starts until plimsoll ctl resume"
+        return ActionResult(message=message, run_id=run_id, plan_hash=plan_hash)
+
+    def _approve(self, request: ActionRequest, loop: "Loop") -> ActionResult:
+        _refuse_read_only(loop)
+        if request.plan_hash is None:
+            raise ConfigError("approve needs the hash of the plan")
+        if self.pause is not None:
+            raise GuardrailRefused(f"the service is {self.pause.words}; then approve the plan")
+        found = questions.approve(
+            self.state_dir, request.plan_hash.lower(), request.by, self._now_ms()
+        )
+        message = f"plan {found.plan_hash[:12]} approved; its run starts now"
+        return ActionResult(message=message, plan_hash=found.plan_hash)
+
+    def _reject(self, request: ActionRequest, loop: "Loop") -> ActionResult:
+        _refuse_read_only(loop)
+        prefix = None if request.plan_hash is None else request.plan_hash.lower()
+        found = questions.reject(self.state_dir, prefix, request.by, self._now_ms())
+        message = f"plan {found.plan_hash[:12]} rejected; it is not asked for again"
+        return ActionResult(message=message, plan_hash=found.plan_hash)
+
+    def _throttle(self, request: ActionRequest, loop: "Loop") -> ActionResult:
+        if request.rate is None:
+            raise ConfigError("throttle needs a rate, such as 50MiB, or auto")
+        try:
+            rate = throttle_of(request.rate)
+        except ValueError as exc:
+            raise ConfigError(str(exc)) from exc
+        if not loop.moving:
+            raise GuardrailRefused(
+                "no run is in progress; for later runs, set throttle in the settings, and reload"
+            )
+        per_s = rate if isinstance(rate, int) else None
+        loop.steering.throttle(per_s)
+        words = "auto" if per_s is None else rate_text(per_s)
+        run_id = self._run_of(loop)
+        message = f"throttle of run {run_id}: {words}"
+        return ActionResult(message=message, run_id=run_id, plan_hash=self._plan_of(loop))
+
+    def _run_of(self, loop: "Loop") -> str:
+        """Id of the run in progress; `that starts` before the executor has named it."""
+        run = self.run_in_progress(loop)
+        return "that starts" if run is None else run.run_id
+
+    def _plan_of(self, loop: "Loop") -> str:
+        run = self.run_in_progress(loop)
+        return "" if run is None else run.plan_hash
+
+    def run_in_progress(self, loop: "Loop") -> RunProgress | None:
+        """The run in progress, as it was published last; None without one."""
+        view = self._state.view if loop.moving else None
+        run = None if view is None else view.run
+        return None if run is None or run.state in ENDED_RUNS else run
+
+    def _keep_pause(self, request: ActionRequest, loop: "Loop", *, wait: bool = True) -> None:
+        pause = ServicePause(at_ms=self._now_ms(), by=request.by)
+        try:
+            self._pauses.write(pause)
+        except (ConfigError, OSError) as exc:
+            # On a full disk, too, a pause holds; a restart ends it.
+            loop.warn(
+                f"the pause does not outlast a restart of the service: {exc}", LogEvent.PAUSE_FAILED
+            )
+        self.pause = pause
+        self._pass_pause(loop, wait=wait)
+
+    def _pass_pause(self, loop: "Loop", *, wait: bool = True) -> None:
+        self._state.paused = self.pause is not None
+        if self.pause is None:
+            loop.unpause()
+        else:
+            loop.pause(self.pause.words, wait=wait)
+
+    def _now_ms(self) -> int:
+        return int(1000 * self._clock())
+
+
+def _refuse_read_only(loop: "Loop") -> None:
+    if loop.settings.mode is not Mode.AUTO:
+        raise GuardrailRefused(
+            "the service is read-only and starts no runs; start it with --auto --limits NAME "
+            "--allow-changes"
+        )
+
+
+def _with_answer(result: ActionResult, loop: "Loop") -> ActionResult:
+    """The result once the run has reacted to another throttle, or after a while without that.
+
+    Raises GuardrailRefused where the run keeps its throttle.
+    """
+    steering, deadline_s = loop.steering, time.monotonic() + THROTTLE_WAIT_S
+    while steering.asked is not None and steering.asked.answer is None:
+        if time.monotonic() > deadline_s:
+            return replace(result, message=f"{result.message}, not in force yet")
+        time.sleep(POLL_S)
+    refused = "" if steering.asked is None else steering.asked.answer
+    if refused:
+        raise GuardrailRefused(f"the throttle stays as it is: {refused}")
+    return result
+
+
+def _reason(exc: Exception) -> str:
+    return printable(str(exc)) if isinstance(exc, PlimsollError) else f"internal error: {exc!r}"

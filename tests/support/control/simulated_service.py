@@ -1,0 +1,42 @@
+"""`plimsoll` in a process of its own, on a simulated cluster instead of a real one.
+
+Run as a module, with the arguments of the command. The cluster is new in each process, and always
+the same one.
+"""
+
+import time
+from functools import partial
+
+from control import compose
+from control.cli.main import main
+from control.loop.dependencies import LoopParts
+from control.settings.settings import Settings
+from executor.executor import Executor
+from executor.timing import RunLimits
+from lab.simulated_cluster.demo_cluster import DemoClusterOptions
+from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
+
+SPEED = 1.0
+BROKERS = 4
+POLL_S = 0.5
+
+
+def begin() -> None:
+    """Replace the parts that reach a cluster, and run the command."""
+    world = DemoClusterOptions(brokers=BROKERS, seed=1, now_s=time.time())
+    with LiveCluster(world, speed=SPEED) as live:
+
+        def executor(settings: Settings) -> Executor:
+            throttle = settings.throttle
+            per_s = throttle if isinstance(throttle, int) else None
+            limits = RunLimits(throttle_bytes_per_s=per_s, poll_s=POLL_S)
+            return Executor(live.admin(), timing=live.timing, limits=limits)
+
+        compose.observer = lambda *_args, **_named: LiveObserver(live)  # type: ignore[assignment]
+        compose.executor = executor
+        vars(compose)["LoopParts"] = partial(LoopParts, clock=live.now_s, steady=live.now_s)
+        main()
+
+
+if __name__ == "__main__":
+    begin()
