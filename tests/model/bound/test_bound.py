@@ -92,8 +92,7 @@ def lagrangians(
 def test_the_cost_of_a_row_is_that_of_its_cheapest_placement(case: tuple) -> None:
     """At least; exactly where the rack rule is a cap for each rack.
 
-    The bound does not keep leaders from returning to brokers that they left, nor does it know that
-    demoted brokers have to give theirs up.
+    The bound does not keep leaders from returning to brokers that they left.
     """
     state, goals, prices = case
     recent = [m.model_copy(update={"leader_left": None}) for m in state.header.recent_moves]
@@ -112,8 +111,7 @@ def test_the_cost_of_a_row_is_that_of_its_cheapest_placement(case: tuple) -> Non
     if allowed:
         (cost,) = dual.rows.costs.tolist()
         assert cost <= min(allowed) + 1e-9
-        one_cap = goals.rack_rule is RackRule.OFF or len(state.replicas(0)) == 1
-        if one_cap and not proposal.forced.demoted[0]:
+        if goals.rack_rule is RackRule.OFF or len(state.replicas(0)) == 1:
             least = min(lagrangians(returning, goals, prices))
             assert cost == pytest.approx(least, abs=1e-9)
 
