@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -21,8 +22,10 @@ from control.settings.history_tables import history_settings
 from control.settings.policy_file import PolicyFile
 from control.settings.prometheus_settings import poller_of
 from control.settings.settings import Settings
+from control.settings.solve_table import task_limits
 from control.tasks.broker_marks import MarkedBrokers
 from control.tasks.task_files import TaskFiles
+from executor.timing import steady_s
 from model.errors import ClusterUnreachable, ConfigError, RightsMissing
 from model.log_events import LogEvent, named
 from model.snapshot.capacities import Capacities
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from collector.state_replay import Replayed
     from control.planning.effort_stages import Duration
     from control.simulation.trials import Passed, TryAll
+    from control.tasks.continued_tasks import ContinuedTasks
     from executor.executor import Executor
     from executor.timing import RunLimits
     from model.plan.plan import Plan
@@ -95,6 +99,23 @@ def task_files(settings: Settings) -> TaskFiles:
 
     archive = S3Settings(**settings.archive.model_dump())
     return TaskFiles(settings.state_dir, task_archive_of(archive))
+
+
+def _continued_tasks(settings: Settings) -> "ContinuedTasks":
+    """The tasks that `--auto` continues."""
+    from control.tasks.continued_tasks import ContinuedTasks
+    from solver.solve import solve
+
+    limits = task_limits(settings.solve)
+    return ContinuedTasks(
+        files=task_files(settings),
+        connect=lambda: contextlib.closing(executor(settings)),
+        journal_dir=journal_dir(settings),
+        solve=lambda snapshot, goals: solve(snapshot, goals, limits),
+        goals=settings.goals,
+        clock=time.time,
+        steady=steady_s,
+    )
 
 
 def _marked_brokers(settings: Settings) -> MarkedBrokers:
@@ -353,6 +374,7 @@ def loop(
             planner=planner,
             executor=(lambda: executor(settings)) if allowed else None,
             new_policy=None if policy_file is None else policy_file.poll,
+            tasks=_continued_tasks(settings) if mode is Mode.AUTO else None,
             decided=watcher.decided,
             beat=watcher.beat,
             failed=watcher.failed,

@@ -72,7 +72,8 @@ class LogEvent(StrEnum):
     LEASE_FAILED = "lease.failed", "The lease cannot be renewed or released now."
 
     # ---- tasks
-    TASK_FAILED = "task.failed", "A task, or the marks on brokers, cannot be read or kept."
+    TASK_STATE = "task.state", "`--auto` continues a task, plans for it, or ends its work on it."
+    TASK_FAILED = "task.failed", "A task failed; or it, or the marks on brokers, cannot be kept."
 
     # ---- other parts, by their logger
     CLIENTS = "clients", "Any message of the clients: connections, Java, jars."

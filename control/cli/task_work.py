@@ -3,7 +3,7 @@
 import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from control import compose
 from control.cli.console import operator
@@ -19,14 +19,13 @@ from control.render.task_text import task_text
 from control.render.text import answer_text
 from control.settings.auto_limits import EAGER
 from control.settings.settings import Settings
-from control.settings.solve_table import SolveTable
+from control.settings.solve_table import task_limits
 from control.tasks.broker_task import BrokerTask, TaskPhase
 from control.tasks.task_files import TaskFiles
 from control.tasks.task_parts import NoPlan, TaskParts
 from control.tasks.task_runner import TaskRunner, cancel
 from model.errors import GuardrailRefused
-from model.goals.effort import Effort
-from model.goals.goals import Goals, SolveLimits
+from model.goals.goals import Goals
 from model.plan.plan import Plan
 from model.snapshot.snapshot import Snapshot
 from solver.report.result import Result
@@ -35,10 +34,6 @@ from solver.solve import solve
 if TYPE_CHECKING:
     from control.cli.invocation import ExecutionOptions
     from executor.executor import Executor
-
-
-REMOVAL_WORK: Final = 2.0
-"""Search budget of a removal's plan, about seconds of one core: enough for 5,000 partitions."""
 
 
 def now_ms() -> int:
@@ -52,19 +47,9 @@ def refuse_unasked(options: "ExecutionOptions") -> None:
         raise GuardrailRefused("there is no terminal to confirm on; add --yes to execute the plans")
 
 
-def limits_of(solve: SolveTable) -> SolveLimits:
-    """The limits of a removal's plans: those set in `solve`, else a small search budget.
-
-    The replicas that move are given, and their places are found early; `best` searches on.
-    """
-    if solve.effort is Effort.BEST or "work" in solve.model_fields_set:
-        return solve.limits
-    return solve.limits.model_copy(update={"work": REMOVAL_WORK})
-
-
 def find_plan(settings: Settings, snapshot: Snapshot, goals: Goals) -> Result:
-    """Solve with the limits of a removal; show the progress on a terminal."""
-    limits = limits_of(settings.solve)
+    """Solve with the limits of a task; show the progress on a terminal."""
+    limits = task_limits(settings.solve)
     return shown(lambda observer: solve(snapshot, goals, limits, observer), kept=PLAN)
 
 
@@ -117,6 +102,7 @@ def parts_of(settings: Settings, executor: "Executor", options: "ExecutionOption
         steered=steered_by_signals,
         moves_in_flight=EAGER.moves_in_flight,
         now_ms=now_ms,
+        operator=operator(),
     )
 
 

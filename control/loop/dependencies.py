@@ -191,6 +191,53 @@ class PlanExecutor(RunExecutor, Protocol):
         """Close the connection."""
 
 
+class WorkInterrupted(Exception):
+    """The loop ends, or a person stops the work on a task; another process may continue it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSite:
+    """What the loop offers to the work on a task."""
+
+    snapshot: Snapshot
+    """Of the cluster just now."""
+    observe: Callable[[], Snapshot]
+    """Wait for a snapshot whose loads were all measured after the call; raises WorkInterrupted."""
+    steering: Steering
+    """May end a run of the task early."""
+    watch: Callable[[RunProgress], None]
+    """Receives the progress of runs."""
+    say: Callable[[str], None]
+    """Writes a sentence to the log."""
+    moves_in_flight: int
+
+
+class OpenTask(Protocol):
+    """A task on brokers that a person has approved, and that no process works on."""
+
+    @property
+    def title(self) -> str:
+        """The task in words: `task remove-1 (remove broker 4)`."""
+        ...
+
+    @property
+    def by(self) -> str:
+        """Who approved it."""
+        ...
+
+    def work(self, site: TaskSite) -> str:
+        """Work on it to its end; how it ended, in words. Raises PlimsollError."""
+        ...
+
+
+class OpenTasks(Protocol):
+    """The tasks on brokers, of which the loop continues those that no process works on."""
+
+    def next(self, cluster_id: str) -> OpenTask | None:
+        """The oldest that may be continued now; may take a while. Raises PlimsollError."""
+        ...
+
+
 class RunRecords(Protocol):
     """What earlier runs did on a cluster, by its id and since a time in ms since the epoch."""
 
@@ -242,6 +289,8 @@ class LoopParts:
     """Where solves and runs happen."""
     records: RunRecords | None = None
     """What earlier runs did; None reads the journals."""
+    tasks: OpenTasks | None = None
+    """The tasks that `--auto` continues; None for none."""
     decided: "Callable[[DecisionInputs, Decision, str], None] | None" = None
     """Called with every decision and its reason, by the loop's thread."""
     beat: Callable[[], None] | None = None

@@ -17,7 +17,14 @@ from control.loop.cleanup_schedule import CleanupSchedule
 from control.loop.day_limits import DAY_S, bytes_wait_s, runs_wait_s
 from control.loop.decision_file import DecisionFile, record_of
 from control.loop.decision_log import DecisionLog, run_lines
-from control.loop.dependencies import JournalledRuns, LoopParts, LoopSettings, Observer
+from control.loop.dependencies import (
+    JournalledRuns,
+    LoopParts,
+    LoopSettings,
+    Observer,
+    TaskSite,
+    WorkInterrupted,
+)
 from control.loop.load_shift import LoadShift, confidence_text, level_age_s
 from control.loop.oscillation import sides_of
 from control.loop.override import AutoRun, overriding
@@ -35,6 +42,7 @@ from control.loop.rebalancer_watch import RebalancerWatch
 from control.loop.run_lag import followed
 from control.loop.run_thread import RunEvents, Runner
 from control.loop.state import LoopState
+from control.loop.task_watch import TaskWatch
 from control.loop.view import LoopView, Mode, Phase, Retry
 from control.planning.efforts import goals_at
 from control.planning.plan_inputs import AVERAGED_WINDOWS, Inputs, SolvedInputs, loads_of
@@ -88,6 +96,9 @@ a batch of their own."""
 
 WATCH_RETRY_S = 60.0
 """The same after `--auto` failed for another reason, such as a missing right."""
+
+OBSERVE_S: Final = 1.0
+"""Time after which a task that waits for loads looks whether it is stopped."""
 
 BEAT_S: Final = 1.0
 """Time between two beats while the loop waits to reconnect."""
@@ -162,6 +173,7 @@ class Loop(Closing):
                 progressed=self._run_progressed,
                 ended=self._run_ended,
                 failed=self._run_failed,
+                task_ended=self._task_ended,
                 cleaned_up=self._cleaned_up,
             ),
             journal_dir=settings.journal_dir,
@@ -177,6 +189,13 @@ class Loop(Closing):
         )
         self._rebalancers = RebalancerWatch(
             self._runner.rebalancers, self._found_rebalancers, parts.steady, parts.background
+        )
+        self._tasks = (
+            None
+            if parts.tasks is None or settings.mode is not Mode.AUTO
+            else TaskWatch(
+                parts.tasks, self._warner(LogEvent.TASK_FAILED), parts.steady, parts.background
+            )
         )
         self._subscribers: list[Callable[[LoopView], None]] = [self.previous_runs]
 
@@ -583,7 +602,7 @@ class Loop(Closing):
                 self._hold_unless(result.best is not None and bool(result.best.moves))
                 self._enter(*after_result(result))
                 return
-            if self.proposals.solving or self._resumes_interrupted():
+            if self.proposals.solving or self._resumes_interrupted() or self._continues_task():
                 return
             facts = self._decision_inputs(state.snapshot)
             step, reason = next_step(facts)
@@ -629,6 +648,64 @@ class Loop(Closing):
             self._resuming = False
             self._failed(exc)
         return True
+
+    def _continues_task(self) -> bool:
+        """Continue a task that no process works on; whether it has, or does not know yet."""
+        state, watch = self._state, self._tasks
+        if watch is None or state.snapshot is None:
+            return False
+        watch.look(state.snapshot.header.cluster_id)
+        if watch.is_first:
+            # A cleanup or a plan of the loop's own must not come before.
+            return True
+        if self.paused or (state.ended_at_s is not None and state.loads_from_s < state.ended_at_s):
+            return False
+        task = watch.take()
+        if task is None:
+            return False
+        snapshot, title = state.snapshot, task.title
+
+        def work(steering: Steering) -> str:
+            site = TaskSite(
+                snapshot=snapshot,
+                observe=lambda: self._observed_anew(steering),
+                steering=steering,
+                watch=self._run_progressed,
+                say=lambda words: self.note(f"{title}: {words}", LogEvent.TASK_STATE),
+                moves_in_flight=self._policy.limits.moves_in_flight,
+            )
+            return task.work(site)
+
+        self.note(f"{title} is continued", LogEvent.TASK_STATE)
+        self._begin_run(f"working on {title}", lambda: self._runner.work(task.by, work))
+        return True
+
+    def _observed_anew(self, steering: Steering) -> Snapshot:
+        """Wait for a snapshot whose loads were all measured after the call; from a task's thread.
+
+        Raises WorkInterrupted when the loop ends, or a person stops the work.
+        """
+        began_s = self._parts.steady()
+        with self._changed:
+            while not (self._closing.is_set() or steering.stopping.is_set()):
+                snapshot = self._state.snapshot
+                if snapshot is not None and self._state.loads_from_s >= began_s:
+                    return snapshot
+                self._changed.wait(OBSERVE_S)
+        raise WorkInterrupted
+
+    def _task_ended(self, ended: str | PlimsollError) -> None:
+        """Report how the work on a task ended, and let loads settle."""
+        self._note_steering()
+        failed = isinstance(ended, PlimsollError)
+        with self._changed:
+            if failed:
+                self._cleanups.run_failed(self._parts.steady())
+            self._forget_plan()
+            words, level = f"the work on a task ended: {ended}", "warning" if failed else "info"
+            event = LogEvent.TASK_FAILED if failed else LogEvent.TASK_STATE
+            self.note(words, event, level=level)
+            self._enter(Phase.SETTLING, words, level)
 
     def _answered_by_a_person(self, facts: DecisionInputs, step: Decision, reason: str) -> bool:
         """Ask a person where a plan needs one; whether an approved plan has been started."""

@@ -37,6 +37,8 @@ class RunEvents:
     """The run ended, complete or stopped."""
     failed: Callable[[PlimsollError], None]
     """The run could not start, or could not continue."""
+    task_ended: Callable[[str | PlimsollError], None]
+    """The work on a task ended: how, in words, or why it failed."""
     cleaned_up: Callable[[Sequence[str], PlimsollError | None], None]
     """Settings restored after previous runs, and why others could not be."""
 
@@ -107,6 +109,16 @@ class Runner:
             return report
 
         self._start_run(by, undo)
+
+    def work(self, by: str, work: Callable[[Steering], str]) -> None:
+        """Start the work on a task, which returns how it ended; return at once."""
+        self.steering = steering = Steering(by, self._operator)
+        self._cleaning = False
+
+        def end() -> None:
+            self._events.task_ended(outcome(lambda: work(steering), "the task"))
+
+        self._start_thread(end, "task")
 
     def clean_up(self) -> None:
         """Start restoring settings that previous runs left; return at once.

@@ -9,6 +9,8 @@ QUICK_WORK: Final = 1.0
 """Search budget of `quick`, about seconds of one core."""
 BEST_WORK: Final = 200.0
 """Search budget of `best`."""
+TASK_WORK: Final = 2.0
+"""Search budget of a task's plan, about seconds of one core: enough for 5,000 partitions."""
 
 _LIMITS: Final[dict[Effort, dict[str, Any]]] = {
     Effort.QUICK: {"work": QUICK_WORK},
@@ -45,3 +47,13 @@ def limits_at(solve: SolveLimits, effort: Effort) -> SolveLimits:
     defaults = {n: v for n, v in _LIMITS[effort].items() if n not in given}
     # Constructed without checks, which the values have passed before, to choose the set fields.
     return SolveLimits.model_construct(_fields_set=given, **(defaults | values))
+
+
+def task_limits(solve: SolveTable) -> SolveLimits:
+    """The limits of the plans of tasks: those set in `solve`, else a small search budget.
+
+    The replicas that move are given, and their places are found early; `best` searches on.
+    """
+    if solve.effort is Effort.BEST or "work" in solve.model_fields_set:
+        return solve.limits
+    return solve.limits.model_copy(update={"work": TASK_WORK})

@@ -11,7 +11,7 @@ from model.files import FileModel, VersionedModel
 from model.ids import BrokerId
 
 KIND: Final = "plimsoll.task"
-SCHEMA_VERSION: Final = "1.1"
+SCHEMA_VERSION: Final = "1.2"
 TASK_ID: Final = r"^[a-z0-9][A-Za-z0-9-]{0,99}$"
 MOST_BROKERS: Final = 1_000
 """Brokers of one task."""
@@ -119,6 +119,8 @@ class BrokerTask(VersionedModel):
     plans: tuple[TaskPlan, ...] = ()
     """Oldest first; all but the last are closed."""
     progress: TaskProgress | None = None
+    stopped_by: str = ""
+    """Who stopped its run; it then waits for `task resume`. Empty where nobody did. Since 1.2."""
     checksum: str = ""
     """Of the file without it."""
 

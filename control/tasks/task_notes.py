@@ -1,5 +1,6 @@
 """Sentences about open tasks, for commands that are not about tasks."""
 
+from control.tasks.broker_task import BrokerTask
 from control.tasks.task_files import TaskFiles
 
 
@@ -10,8 +11,18 @@ def open_task_notes(files: TaskFiles, cluster_id: str | None = None) -> list[str
     """
     tasks, unreadable = files.readable()
     return unreadable + [
-        f"Task {task.task_id} is open: {task.words()}, {task.phase}. It and run --auto may move "
-        f"the same replicas in turn; plimsoll task show {task.task_id} tells how far it is."
+        f"Task {task.task_id} is open: {task.words()}, {task.phase}. {_goes_on(task)}; plimsoll "
+        f"task show {task.task_id} tells how far it is."
         for task in tasks
         if task.is_open and cluster_id in (None, task.cluster_id)
     ]
+
+
+def _goes_on(task: BrokerTask) -> str:
+    """Who continues a task without a working process."""
+    by_hand = f"plimsoll task resume {task.task_id} continues it"
+    if not task.approved:
+        return f"None of its plans is approved yet; {by_hand}"
+    if task.stopped_by:
+        return f"{task.stopped_by} has stopped it; {by_hand}"
+    return "Once its process has ended, --auto continues it"

@@ -83,6 +83,8 @@ class TaskParts:
     moves_in_flight: int
     now_ms: Callable[[], int]
     """Milliseconds since the epoch."""
+    operator: str = ""
+    """The person who may stop its runs; empty where they are stopped for other reasons alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

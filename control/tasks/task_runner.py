@@ -142,7 +142,12 @@ class TaskRunner:
         parts = self._parts
         plan, now_ms = self._approved_plan(), parts.now_ms()
         how = "resumes" if resume else "begins"
-        self._change(lambda t: t.entered(TaskPhase.MOVING, now_ms, f"the run {how}"))
+
+        def moving(task: BrokerTask) -> BrokerTask:
+            task = task.entered(TaskPhase.MOVING, now_ms, f"the run {how}")
+            return task.model_copy(update={"stopped_by": ""})
+
+        self._change(moving)
         self._seen = replace(self._seen, left=None)
         try:
             with parts.steered() as self._steering:
@@ -184,7 +189,12 @@ class TaskRunner:
         now_ms = parts.now_ms()
         if self._steering.stopping.is_set():
             note = f"run {run_id} was stopped; plimsoll task resume continues it"
-            self._change(lambda t: t.entered(TaskPhase.MOVING, now_ms, note))
+
+            def stopped(task: BrokerTask) -> BrokerTask:
+                task = task.entered(TaskPhase.MOVING, now_ms, note)
+                return task.model_copy(update={"stopped_by": parts.operator})
+
+            self._change(stopped)
             return False
         undone = " and was rolled back" if report.rollback is not None else ""
         raise ExecutionStopped(f"run {run_id} {report.state}{undone}: {report.reason}")

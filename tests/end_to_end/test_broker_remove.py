@@ -49,6 +49,19 @@ def hosts(four_brokers: LocalCluster, tmp_path: Path) -> Iterator[list[Shell]]:
         yield result
 
 
+LIMITS = """
+[limits.some]
+confirm = 3600
+pause = 3600
+replica_moves = 1
+leader_changes = 1
+partitions_per_topic = 1
+bytes = "1 MiB"
+min_gain = 0.5
+moves_in_flight = 4
+"""
+
+
 def on_broker(bootstrap: str, topic: str, broker: int) -> list[int]:
     """Partitions that Kafka's own tool shows on a broker."""
     described = stock_tool(TOPICS, bootstrap, "--describe", "--topic", topic)
@@ -100,3 +113,27 @@ def test_a_broker_is_removed_under_load_though_the_process_is_killed(
     included = shell.plimsoll("broker", "include", "4", "-o", "json")
     assert included.returncode == 0, included.stderr
     assert json.loads(included.stdout)["marks"] == []
+
+
+@pytest.mark.soak  # It takes minutes.
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_a_loop_on_another_host_continues_a_removal_whose_process_was_killed(
+    four_brokers: LocalCluster, hosts: list[Shell]
+) -> None:
+    """Its limits would allow no such run; the person who asked for the removal did."""
+    four_brokers.create_topic(TOPIC, PLACES)
+    load = loaded(four_brokers, TOPIC, 500_000, partitions=PARTITIONS, rate=1_000_000.0)
+    gone, shell = hosts
+    config = shell.folder / "plimsoll.toml"
+    config.write_text(config.read_text() + LIMITS)
+    slow = ("broker", "remove", "4", *CHANGING, "--throttle", "2MB/s")
+    kill_after(gone.start(*slow), gone, 2)
+    with shell.start("run", "--auto", "--limits", "some", "--allow-changes") as running:
+        running.wait_for(lambda text: "working on task remove-4" in text)
+        running.wait_for(lambda text: "is done: broker 4 can be stopped" in text)
+        assert running.stop() == 0, running.log.read_text()
+    (task,) = json.loads(shell.plimsoll("task", "list", "--all", "-o", "json").stdout)["tasks"]
+    assert task["phase"] == "done"
+    assert on_broker(shell.bootstrap, TOPIC, 4) == []
+    assert_exact(load)

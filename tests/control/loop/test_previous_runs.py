@@ -51,6 +51,7 @@ class FakeLoop:
             progressed=lambda _: None,
             ended=self.reports.append,
             failed=self.errors.append,
+            task_ended=lambda _: None,
             cleaned_up=lambda _done, _error: None,
         )
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from control.cli.task_work import REMOVAL_WORK, limits_of
-from control.settings.solve_table import SolveTable
+from control.settings.solve_table import TASK_WORK, SolveTable, task_limits
 from control.tasks.broker_task import BrokerTask, Operation, PhaseChange, TaskPhase
 from control.tasks.removal import (
     bound_text,
@@ -202,9 +201,9 @@ def test_the_bound_is_stated_with_its_figures() -> None:
 
 
 def test_a_search_budget_that_is_set_takes_precedence() -> None:
-    assert limits_of(SolveTable()).work == REMOVAL_WORK
-    assert limits_of(SolveTable(work=7.0)).work == 7.0
-    assert limits_of(SolveTable(effort=Effort.BEST)).work > 100.0
+    assert task_limits(SolveTable()).work == TASK_WORK
+    assert task_limits(SolveTable(work=7.0)).work == 7.0
+    assert task_limits(SolveTable(effort=Effort.BEST)).work > 100.0
 
 
 @pytest.mark.search
@@ -215,7 +214,7 @@ def test_one_of_fifty_brokers_is_planned_away_with_the_fewest_bytes() -> None:
     broker = state.header.brokers[7].id
 
     def limited(snapshot: Snapshot, goals: Goals) -> Result:
-        found = solve(snapshot, goals, limits_of(SolveTable()))
+        found = solve(snapshot, goals, task_limits(SolveTable()))
         # Work units are about seconds of one core.
         assert found.work < 5.0
         return found

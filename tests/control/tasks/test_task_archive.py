@@ -9,7 +9,7 @@ import pytest
 
 from clients.s3 import S3Settings
 from control.tasks.broker_marks import REFRESH_S, BrokerMark, MarkedBrokers, marked, unmarked
-from control.tasks.broker_task import BrokerTask, Operation, TaskPhase
+from control.tasks.broker_task import SCHEMA_VERSION, BrokerTask, Operation, TaskPhase
 from control.tasks.sealed_files import checksum_of
 from control.tasks.task_archive import CALL_S, SPARE_S, TaskArchive
 from control.tasks.task_files import TaskCancelled, TaskFiles
@@ -410,7 +410,7 @@ def test_the_lease_is_kept_alive_by_a_thread(a: Site, store: S3Settings, tmp_pat
     [
         (lambda text: text[: len(text) // 2], "is not a plimsoll.task file"),
         (lambda text: text.replace('"brokers":[4]', '"brokers":[3]'), "checksum does not fit"),
-        (lambda text: text.replace('"1.1"', '"2.0"'), "use a newer plimsoll"),
+        (lambda text: text.replace(f'"{SCHEMA_VERSION}"', '"2.0"'), "use a newer plimsoll"),
         (lambda text: "", "is not a plimsoll.task file"),
         (lambda text: "[]", "does not contain a JSON object"),
     ],

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from control.tasks.broker_task import BrokerTask, Operation, TaskPhase
+from control.tasks.broker_task import SCHEMA_VERSION, BrokerTask, Operation, TaskPhase
 from control.tasks.task_files import TaskCancelled, TaskFiles
 from model.errors import ConfigError
 from model.ids import BrokerId
@@ -53,7 +53,7 @@ def test_a_task_is_found_by_the_beginning_of_its_id(tmp_path: Path) -> None:
     [
         (lambda text: text[: len(text) // 2], "is not a plimsoll.task file"),
         (lambda text: text.replace('"brokers":[4]', '"brokers":[3]'), "checksum does not fit"),
-        (lambda text: text.replace('"1.1"', '"2.0"'), "use a newer plimsoll"),
+        (lambda text: text.replace(f'"{SCHEMA_VERSION}"', '"2.0"'), "use a newer plimsoll"),
         (lambda text: "", "is not a plimsoll.task file"),
         (lambda text: text.replace("plimsoll.task", "plimsoll.plan"), "not a plimsoll.task file"),
         (lambda text: "[]", "does not contain a JSON object"),

@@ -15,6 +15,7 @@ def test_open_tasks_of_a_cluster_are_named(tmp_path: Path) -> None:
     there = files.add("there", Operation.REMOVE, (BrokerId(5), BrokerId(6)), "ada", 2)
     (note,) = open_task_notes(TaskFiles(tmp_path), "there")
     assert note.startswith(f"Task {there.task_id} is open: remove brokers 5, 6, requested.")
+    assert "None of its plans is approved yet; plimsoll task resume" in note
     assert len(open_task_notes(TaskFiles(tmp_path))) == 2
     files.change(here.task_id, lambda t: t.entered(TaskPhase.CANCELLED, 3))
     assert open_task_notes(TaskFiles(tmp_path), "here") == []

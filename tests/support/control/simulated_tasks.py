@@ -196,6 +196,7 @@ class SimulatedTask:
             steered=lambda: nullcontext(self.steering),
             moves_in_flight=2,
             now_ms=lambda: int(1000 * self.cluster.now_s),
+            operator="ada",
         )
 
     def request(self) -> BrokerTask:

@@ -1,0 +1,114 @@
+"""Tasks that `--auto` continues: a person has approved them, and no process works on them."""
+
+import contextlib
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from control.loop.dependencies import TaskSite, WorkInterrupted
+from control.planning.backoff import Backoff
+from control.tasks.broker_task import BrokerTask
+from control.tasks.task_files import TaskFiles
+from control.tasks.task_parts import Solve, TaskExecutor, TaskParts
+from control.tasks.task_runner import TaskRunner
+from model.errors import PlimsollError
+from model.goals.goals import Goals
+
+FIRST_RETRY_S: Final = 60.0
+"""Time after which a task that failed is tried again; doubles with each further failure."""
+MOST_RETRY_S: Final = 3600.0
+
+
+@dataclass(kw_only=True)
+class ContinuedTasks:
+    """Finds the next task to continue, and works on it."""
+
+    files: TaskFiles
+    connect: Callable[[], contextlib.AbstractContextManager[TaskExecutor]]
+    """Opens the only object that changes the cluster."""
+    journal_dir: Path
+    solve: Solve
+    goals: Goals
+    clock: Callable[[], float]
+    """Seconds since the epoch."""
+    steady: Callable[[], float]
+    """Seconds of a clock that is never set."""
+    _failures: dict[str, Backoff] = field(default_factory=dict, init=False)
+
+    def next(self, cluster_id: str) -> "ContinuedTask | None":
+        """The oldest open task of the cluster that may be continued now; None without one.
+
+        Left alone are tasks that no person has approved yet, that a person has stopped, that a
+        process works on, and that have failed just now. Files that cannot be read are skipped:
+        commands name them.
+        """
+        tasks, _ = self.files.readable()
+        now_s = self.steady()
+        for task in tasks:
+            mine = task.cluster_id == cluster_id and task.is_open and task.approved
+            failed = self._failures.get(task.task_id)
+            if not mine or task.stopped_by or (failed is not None and failed.left_s(now_s) > 0):
+                continue
+            if not self.files.is_worked_on(task.task_id):
+                return ContinuedTask(self, task)
+        return None
+
+    def work(self, task: BrokerTask, site: TaskSite) -> str:
+        """Work on a task; how it ended, in words. Raises PlimsollError."""
+        with self.connect() as executor:
+            parts = TaskParts(
+                files=self.files,
+                executor=executor,
+                journal_dir=self.journal_dir,
+                observe=site.observe,
+                solve=self.solve,
+                goals=self.goals,
+                # Whoever approved the first plan approved the request.
+                approve=lambda of, _plan: _approver(of),
+                say=site.say,
+                watch=site.watch,
+                steered=lambda: nullcontext(site.steering),
+                moves_in_flight=site.moves_in_flight,
+                now_ms=lambda: int(1000 * self.clock()),
+            )
+            try:
+                task = TaskRunner(task, parts, site.snapshot).run()
+            except WorkInterrupted:
+                task = self.files.read(task.task_id)
+            except PlimsollError:
+                before = self._failures.get(task.task_id)
+                usual = Backoff(first_s=FIRST_RETRY_S, most_s=MOST_RETRY_S)
+                self._failures[task.task_id] = (before or usual).again(self.steady())
+                raise
+        self._failures.pop(task.task_id, None)
+        note = f": {task.note}" if task.note else ""
+        return f"task {task.task_id} is {task.phase}{note}"
+
+
+def _approver(task: BrokerTask) -> str:
+    """Who approved the first plan of a task."""
+    return next(plan.approved_by for plan in task.plans if plan.approved_at_ms is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuedTask:
+    """One task to continue."""
+
+    tasks: ContinuedTasks
+    task: BrokerTask
+
+    @property
+    def title(self) -> str:
+        """The task in words: `task remove-1 (remove broker 4)`."""
+        return f"task {self.task.task_id} ({self.task.words()})"
+
+    @property
+    def by(self) -> str:
+        """Who approved it."""
+        return _approver(self.task)
+
+    def work(self, site: TaskSite) -> str:
+        """Work on it to its end; how it ended, in words. Raises PlimsollError."""
+        return self.tasks.work(self.task, site)

@@ -1,0 +1,175 @@
+"""Tasks that `--auto` continues, and those that it leaves alone."""
+
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from control.loop.dependencies import TaskSite, WorkInterrupted
+from control.tasks.broker_task import TaskPhase
+from control.tasks.continued_tasks import FIRST_RETRY_S, ContinuedTasks
+from executor.run.operator_control import Steering
+from model.errors import PlimsollError
+from model.run import MoveState, RunProgress
+from model.snapshot.snapshot import Snapshot
+from tests.support.control.simulated_tasks import SimulatedTask
+from tests.support.executor.simulated_runs import Killed
+
+PLACES = [(4, 1), (1, 4), (2, 3), (4, 2), (3, 4)]
+CLUSTER = "simulated"
+
+
+def tasks_of(at: SimulatedTask) -> ContinuedTasks:
+    return ContinuedTasks(
+        files=at.files,
+        connect=lambda: nullcontext(at.executor()),
+        journal_dir=at.folder / "journal",
+        solve=at.parts().solve,
+        goals=at.goals,
+        clock=lambda: at.cluster.now_s,
+        steady=at.cluster.timing.steady_s,
+    )
+
+
+def site(at: SimulatedTask, steering: Steering | None = None) -> TaskSite:
+    return TaskSite(
+        snapshot=at.snapshot(),
+        observe=at.snapshot,
+        steering=steering or Steering(),
+        watch=at.on_progress,
+        say=at.said.append,
+        moves_in_flight=2,
+    )
+
+
+def killed(folder: Path) -> SimulatedTask:
+    """A removal whose process died as its second move was requested."""
+    at = SimulatedTask(folder=folder, places=PLACES)
+    at.folder.mkdir(exist_ok=True)
+
+    def die(progress: RunProgress) -> None:
+        if progress.count(MoveState.DONE):
+            raise Killed
+
+    at.on_progress = die
+    with pytest.raises(Killed):
+        at.work()
+    at.on_progress = lambda _progress: None
+    return at
+
+
+def test_a_killed_task_is_continued_to_its_end_without_a_person(tmp_path: Path) -> None:
+    at = killed(tmp_path)
+    assert 4 in at.held
+    tasks = tasks_of(at)
+    assert tasks.next("another cluster") is None
+    found = tasks.next(CLUSTER)
+    assert found is not None
+    (task,) = at.files.all()
+    assert (found.title, found.by) == (f"task {task.task_id} (remove broker 4)", "ada")
+    assert "is done" in found.work(site(at))
+    assert 4 not in at.held
+    assert tasks.next(CLUSTER) is None
+    (task,) = at.files.all()
+    assert task.phase is TaskPhase.DONE
+    assert {plan.approved_by for plan in task.plans} == {"ada"}
+
+
+def test_a_task_without_an_approved_plan_waits_for_a_person(tmp_path: Path) -> None:
+    at = SimulatedTask(folder=tmp_path, places=PLACES, approve=lambda _task, _plan: "")
+    assert at.work().phase is TaskPhase.PLANNED
+    assert tasks_of(at).next(CLUSTER) is None
+
+
+def test_a_task_that_a_person_stopped_waits_for_them(tmp_path: Path) -> None:
+    at = SimulatedTask(folder=tmp_path, places=PLACES)
+
+    def stop(progress: RunProgress) -> None:
+        if progress.count(MoveState.ISSUED):
+            at.steering.stop()
+
+    at.on_progress = stop
+    task = at.work()
+    assert (task.phase, task.stopped_by) == (TaskPhase.MOVING, "ada")
+    assert tasks_of(at).next(CLUSTER) is None
+    # Resuming it by hand makes it one that is continued again.
+    at.steering = Steering()
+
+    def die(_progress: RunProgress) -> None:
+        raise Killed
+
+    at.on_progress = die
+    with pytest.raises(Killed):
+        at.work()
+    assert at.files.all()[0].stopped_by == ""
+    at.on_progress = lambda _progress: None
+    assert tasks_of(at).next(CLUSTER) is not None
+
+
+def test_a_task_that_a_process_works_on_is_left_to_it(tmp_path: Path) -> None:
+    at = killed(tmp_path)
+    tasks = tasks_of(at)
+    with at.files.working_on(at.files.all()[0].task_id):
+        assert tasks.next(CLUSTER) is None
+    assert tasks.next(CLUSTER) is not None
+
+
+def test_the_end_of_the_loop_leaves_a_task_to_be_continued(tmp_path: Path) -> None:
+    at = killed(tmp_path)
+    tasks = tasks_of(at)
+    found, steering = tasks.next(CLUSTER), Steering()
+    assert found is not None
+    steering.stop()
+    assert "is moving" in found.work(site(at, steering))
+    again = tasks.next(CLUSTER)
+    assert again is not None
+    assert "is done" in again.work(site(at))
+
+
+def test_an_interrupted_wait_for_loads_leaves_a_task_open(tmp_path: Path) -> None:
+    at = killed(tmp_path)
+    tasks = tasks_of(at)
+    found = tasks.next(CLUSTER)
+    assert found is not None
+
+    def create(progress: RunProgress) -> None:
+        if progress.count(MoveState.DONE) == len(progress.moves):
+            at.on_progress = lambda _progress: None
+            created = at.partition(9, (4, 1))
+            at.cluster.partitions[created.id] = created
+
+    def interrupted() -> Snapshot:
+        raise WorkInterrupted
+
+    # It is on the broker after the run, so another plan is needed, and loads for it.
+    at.on_progress = create
+    assert "is moving" in found.work(replace(site(at), observe=interrupted, watch=create))
+    again = tasks.next(CLUSTER)
+    assert again is not None
+    assert "is done" in again.work(site(at))
+    assert 4 not in at.held
+
+
+def test_a_task_that_fails_is_tried_again_later(tmp_path: Path) -> None:
+    at = killed(tmp_path)
+    tasks = tasks_of(at)
+    found = tasks.next(CLUSTER)
+    assert found is not None
+    at.faults.refusals["reassign"] = "not now"
+    at.faults.away = True
+    with pytest.raises(PlimsollError):
+        found.work(site(at))
+    at.faults.away = False
+    at.faults.refusals.clear()
+    assert tasks.next(CLUSTER) is None
+    at.cluster.timing.pause(FIRST_RETRY_S)
+    again = tasks.next(CLUSTER)
+    assert again is not None
+    assert "is done" in again.work(site(at))
+
+
+def test_damaged_task_files_do_not_keep_others_from_being_continued(tmp_path: Path) -> None:
+    at = killed(tmp_path)
+    (at.files.folder / "remove-9.json").write_text("{")
+    assert tasks_of(at).next(CLUSTER) is not None
