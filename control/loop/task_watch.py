@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from control.loop.dependencies import OpenTask, OpenTasks
-from control.planning.background_call import Background, InBackground, in_thread
+from control.planning.background_call import Background, InBackground, in_thread, outcome
 from model.errors import PlimsollError
 
 EVERY_S: Final = 10.0
@@ -54,10 +54,9 @@ class TaskWatch:
         return found
 
     def _look(self, cluster_id: str) -> None:
-        try:
-            self._found, failure = self._tasks.next(cluster_id), ""
-        except PlimsollError as exc:
-            self._found, failure = None, str(exc)
+        found = outcome(lambda: self._tasks.next(cluster_id), "the look for tasks")
+        failure = str(found) if isinstance(found, PlimsollError) else ""
+        self._found = None if isinstance(found, PlimsollError) else found
         if failure and failure != self._failure:
             self._warn(failure)
         self._failure = failure
