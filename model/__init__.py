@@ -25,6 +25,7 @@ PUBLIC = (
     "goals.rack_placement",
     "goals.topic_placement",
     "ids",
+    "log_events",
     "names",
     "paths",
     "plan.frontier",
