@@ -120,7 +120,7 @@ def test_waiting_for_a_growing_log_ends() -> None:
 def test_a_long_wait_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[tuple[str, ...]] = []
     monkeypatch.setattr(
-        "executor.platforms.tiered_tail._log.warning", lambda _, *of: reported.append(of)
+        "executor.platforms.tiered_tail._log.warning", lambda _, *of, **_event: reported.append(of)
     )
     waited(LONG, wait_s=60.0)
     assert reported == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from control.cli.exit_codes import Exit
-from control.tasks.broker_task import TaskPhase
+from control.tasks.broker_task import SCHEMA_VERSION, TaskPhase
 from lab.simulated_cluster.cluster_state import SimulatedBroker
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState
@@ -148,7 +148,7 @@ def test_requests_that_cannot_be_met_change_nothing(
     ("harm", "words"),
     [
         (lambda text: text[:40], "is not a plimsoll.task file"),
-        (lambda text: text.replace('"1.1"', '"9.0"'), "use a newer plimsoll"),
+        (lambda text: text.replace(f'"{SCHEMA_VERSION}"', '"9.0"'), "use a newer plimsoll"),
         (lambda text: text.replace("[4]", "[3]"), "is damaged or was edited"),
     ],
     ids=["torn", "newer", "edited"],
