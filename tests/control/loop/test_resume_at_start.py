@@ -1,29 +1,16 @@
 """A loop that resumes the run which an earlier process left, before anything else."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from control.loop.loop import Loop
 from control.loop.previous_runs import PreviousRuns
-from control.loop.view import Mode
-from control.planning.background_call import AtOnce
-from control.settings.auto_limits import EAGER
 from model.errors import ClusterUnreachable, PlanOutdated, PlimsollError
 from model.run import RunReport, RunState
-from tests.support.control.loop_parts import (
-    MB,
-    START_MS,
-    CannedObserver,
-    RecordingExecutor,
-    cluster,
-    loop_parts,
-    loop_settings,
-)
+from tests.support.control.loop_parts import START_MS, LoopBench, RecordingExecutor, loop_bench
 
-UNEVEN = cluster([2] * 8, [MB] * 8)
 REPORT = RunReport(
     run_id="run-0",
     plan_hash="0" * 64,
@@ -34,15 +21,6 @@ REPORT = RunReport(
     preparation_s=0.0,
     moves=(),
 )
-
-
-class Clock:
-    """A clock set by tests."""
-
-    now_s = START_MS / 1000
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 @dataclass
@@ -64,48 +42,29 @@ class ResumingExecutor(RecordingExecutor):
         return []
 
 
-@dataclass
-class Bench:
-    loop: Loop
-    observer: CannedObserver
-    executor: ResumingExecutor
-    clock: Clock
-
-    def turns(self, count: int = 6, seconds: float = 0.0) -> None:
-        for _ in range(count):
-            self.clock.now_s += seconds
-            newest = cluster([2] * 8, [MB] * 8, taken_at_ms=int(1000 * self.clock.now_s))
-            self.observer.snapshots[:] = [newest]
-            self.loop.turn(self.observer)
-
-
 def bench(
     folder: Path, monkeypatch: pytest.MonkeyPatch, *errors: PlimsollError, resume: bool = True
-) -> Bench:
+) -> LoopBench[ResumingExecutor]:
     """A loop whose journals have an interrupted run until it is resumed."""
-    executor, clock = ResumingExecutor(errors=list(errors)), Clock()
+    executor = ResumingExecutor(errors=list(errors))
 
     def check(self: PreviousRuns, _cluster_id: str) -> None:
         resumed = executor.resumed > 0 and not executor.errors and executor.resumed > len(errors)
         self.interrupted = None if resumed else cast("Any", "an interrupted run")
 
     monkeypatch.setattr(PreviousRuns, "_check", check)
-    observer = CannedObserver([UNEVEN])
-    parts = loop_parts(observer, executor, clock=clock, steady=clock, background=AtOnce)
-    limits = EAGER.model_copy(update={"confirm": 0.0, "pause": 0.0})
-    settings = loop_settings(folder, mode=Mode.AUTO, limits=limits)
-    return Bench(Loop(replace(settings, resume=resume), parts), observer, executor, clock)
+    return loop_bench(folder, executor, settings={"resume": resume})
 
 
 def test_it_is_resumed_before_a_plan_or_a_cleanup(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = bench(tmp_path, monkeypatch)
-    found.turns(1)
+    found.turns(1, 0.0)
     assert (found.executor.resumed, found.executor.cleanups) == (1, 0)
     assert found.executor.plans == []
-    assert "resuming the most recent run" in " ".join(x.text for x in found.loop.view.log)
-    found.turns(10, seconds=20.0)
+    assert "resuming the most recent run" in found.log
+    found.turns(10, 20.0)
     assert found.executor.resumed == 1
     assert len(found.executor.plans) >= 1
 
@@ -114,9 +73,9 @@ def test_without_the_setting_it_is_only_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = bench(tmp_path, monkeypatch, resume=False)
-    found.turns(1)
+    found.turns(1, 0.0)
     assert found.loop.previous_runs.interrupted is not None
-    found.turns(10, seconds=20.0)
+    found.turns(10, 20.0)
     assert found.executor.resumed == 0
 
 
@@ -125,12 +84,12 @@ def test_a_cluster_that_does_not_answer_is_tried_again(
 ) -> None:
     error = ClusterUnreachable("no answer")
     found = bench(tmp_path, monkeypatch, error, error)
-    found.turns(3)
+    found.turns(3, 0.0)
     # It waits before it tries again, and starts no other run.
     assert (found.executor.resumed, found.executor.plans) == (1, [])
-    found.turns(1, seconds=11.0)
+    found.turns(1, 11.0)
     assert (found.executor.resumed, found.executor.plans) == (2, [])
-    found.turns(2, seconds=30.0)
+    found.turns(2, 30.0)
     assert found.executor.resumed == 3
 
 
@@ -138,7 +97,7 @@ def test_another_failure_leaves_the_run_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = bench(tmp_path, monkeypatch, PlanOutdated("a topic is gone"))
-    found.turns(12, seconds=20.0)
+    found.turns(12, 20.0)
     assert found.executor.resumed == 1
     assert len(found.executor.plans) >= 1
 
@@ -146,8 +105,8 @@ def test_another_failure_leaves_the_run_as_it_is(
 def test_a_pause_holds_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = bench(tmp_path, monkeypatch)
     found.loop.pause("paused by eve")
-    found.turns(10, seconds=20.0)
+    found.turns(10, 20.0)
     assert (found.executor.resumed, found.executor.plans) == (0, [])
     found.loop.unpause()
-    found.turns(1, seconds=20.0)
+    found.turns(1, 20.0)
     assert found.executor.resumed == 1

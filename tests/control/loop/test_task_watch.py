@@ -9,21 +9,12 @@ from typing import Any
 import pytest
 
 from control.loop.dependencies import OpenTask, TaskSite
-from control.loop.loop import Loop
 from control.loop.task_watch import EVERY_S
 from control.loop.view import LoopView, Mode
 from control.planning.background_call import AtOnce
 from control.settings.auto_limits import EAGER
 from model.errors import ArchiveUnreachable, ExecutionStopped, PlimsollError
-from tests.support.control.loop_parts import (
-    MB,
-    START_MS,
-    CannedObserver,
-    RecordingExecutor,
-    cluster,
-    loop_parts,
-    loop_settings,
-)
+from tests.support.control.loop_parts import LoopBench, RecordingExecutor, loop_bench
 
 
 @dataclass
@@ -54,42 +45,8 @@ class Tasks:
         return newest
 
 
-@dataclass
-class Clock:
-    now_s: float = START_MS / 1000
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-@dataclass
-class Bench:
-    loop: Loop
-    observer: CannedObserver
-    executor: RecordingExecutor
-    clock: Clock
-
-    def turns(self, count: int, seconds: float = 20.0) -> None:
-        for _ in range(count):
-            self.clock.now_s += seconds
-            newest = cluster([2] * 8, [MB] * 8, taken_at_ms=int(1000 * self.clock.now_s))
-            self.observer.snapshots[:] = [newest]
-            self.loop.turn(self.observer)
-
-    @property
-    def log(self) -> str:
-        return "\n".join(line.text for line in self.loop.view.log)
-
-
-def bench(folder: Path, tasks: Tasks, **changes: Any) -> Bench:
-    """A loop over a cluster that is far out of balance."""
-    executor, clock = RecordingExecutor(), Clock()
-    observer = CannedObserver([cluster([2] * 8, [MB] * 8)])
-    usual: dict[str, Any] = {"clock": clock, "steady": clock, "background": AtOnce, "tasks": tasks}
-    limits = EAGER.model_copy(update={"confirm": 0.0, "pause": 0.0})
-    settings = loop_settings(folder, mode=changes.pop("mode", Mode.AUTO), limits=limits)
-    parts = loop_parts(observer, executor, **(usual | changes))
-    return Bench(Loop(settings, parts), observer, executor, clock)
+def bench(folder: Path, tasks: Tasks, **parts: Any) -> LoopBench[RecordingExecutor]:
+    return loop_bench(folder, RecordingExecutor(), tasks=tasks, **parts)
 
 
 def test_a_task_is_continued_before_a_plan_of_the_loop(tmp_path: Path) -> None:
@@ -103,21 +60,22 @@ def test_a_task_is_continued_before_a_plan_of_the_loop(tmp_path: Path) -> None:
         return "task a is done: broker 4 can be stopped"
 
     found = bench(tmp_path, Tasks([Task(do)]))
-    found.turns(1)
+    found.turns(1, 20.0)
     (site,) = seen
     assert site.steering.by == "ada"
     assert site.moves_in_flight == EAGER.moves_in_flight
     assert "task a (remove broker 4): planned: 3 replicas" in found.log
     assert "the work on a task ended: task a is done: broker 4 can be stopped" in found.log
     # Loads from before its end decide nothing; then the loop plans again.
-    found.turns(12)
+    found.turns(12, 20.0)
     assert len(found.executor.plans) >= 1
 
 
 def test_an_operator_who_approves_plans_keeps_tasks_too(tmp_path: Path) -> None:
     tasks = Tasks([Task()])
-    found = bench(tmp_path, tasks, mode=Mode.APPROVE)
-    found.turns(6)
+    settings = {"mode": Mode.APPROVE}
+    found = loop_bench(tmp_path, RecordingExecutor(), settings=settings, tasks=tasks)
+    found.turns(6, 20.0)
     assert tasks.looks == 0
 
 
@@ -125,11 +83,11 @@ def test_a_pause_holds_tasks_back(tmp_path: Path) -> None:
     tasks = Tasks([Task()])
     found = bench(tmp_path, tasks)
     found.loop.pause("paused by eve")
-    found.turns(4)
+    found.turns(4, 20.0)
     assert "is continued" not in found.log
     tasks.found.append(Task())
     found.loop.unpause()
-    found.turns(2)
+    found.turns(2, 20.0)
     assert found.log.count("is continued") == 1
 
 
@@ -138,7 +96,7 @@ def test_the_loop_balances_after_a_task_has_failed(tmp_path: Path) -> None:
         raise ExecutionStopped("2 replicas are left")
 
     found = bench(tmp_path, Tasks([Task(fail)]))
-    found.turns(10)
+    found.turns(10, 20.0)
     assert "the work on a task ended: 2 replicas are left" in found.log
     assert len(found.executor.plans) >= 1
 
@@ -147,7 +105,7 @@ def test_a_bucket_that_is_away_is_named_once_and_the_loop_balances(tmp_path: Pat
     away = ArchiveUnreachable("the archive is away")
     tasks = Tasks([away, away, away])
     found = bench(tmp_path, tasks)
-    found.turns(10, seconds=EVERY_S)
+    found.turns(10, EVERY_S)
     assert tasks.looks > 3
     assert found.log.count("the archive is away") == 1
     assert len(found.executor.plans) >= 1
@@ -168,14 +126,14 @@ def test_further_plans_of_a_task_wait_for_loads_since_its_run(tmp_path: Path, st
         return threading.Thread(target=work, name=name) if name == "task" else AtOnce(work, name)
 
     found = bench(tmp_path, Tasks([Task(do)]), background=threaded)
-    found.turns(1)
+    found.turns(1, 20.0)
     assert waiting.wait(60)
     begun_ms = int(1000 * found.clock.now_s)
     if stops:
         found.loop.steering.stop()
     else:
         while found.loop.moving:
-            found.turns(1, seconds=1.0)
+            found.turns(1, 1.0)
     found.loop.close()
     if stops:
         assert taken == []
@@ -188,5 +146,5 @@ def test_the_view_names_the_task(tmp_path: Path) -> None:
     views: list[LoopView] = []
     found = bench(tmp_path, Tasks([Task()]))
     found.loop.subscribe(views.append)
-    found.turns(1)
+    found.turns(1, 20.0)
     assert any("working on task a (remove broker 4)" in view.message for view in views)

@@ -5,10 +5,12 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.loop import Loop
 from control.loop.view import Mode
+from control.planning.background_call import AtOnce
 from control.settings.auto_limits import EAGER
 from executor.schedule.estimate import Forecast, forecast
 from executor.schedule.throughput import Pace
@@ -255,3 +257,48 @@ class RecordingExecutor:
 
     def close(self) -> None:
         pass
+
+
+@dataclass
+class SetClock:
+    """A clock set by tests."""
+
+    now_s: float = START_MS / 1000
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+E = TypeVar("E", bound=RecordingExecutor)
+
+
+@dataclass
+class LoopBench(Generic[E]):
+    """A loop that a test turns by hand, over a cluster that is far out of balance."""
+
+    loop: Loop
+    observer: CannedObserver
+    executor: E
+    clock: SetClock
+
+    def turns(self, count: int, seconds: float) -> None:
+        """Turn the loop; before each turn, time passes and new loads arrive."""
+        for _ in range(count):
+            self.clock.now_s += seconds
+            newest = cluster([2] * 8, [MB] * 8, taken_at_ms=int(1000 * self.clock.now_s))
+            self.observer.snapshots[:] = [newest]
+            self.loop.turn(self.observer)
+
+    @property
+    def log(self) -> str:
+        return "\n".join(line.text for line in self.loop.view.log)
+
+
+def loop_bench(folder: Path, executor: E, *, settings: Any = None, **parts: Any) -> LoopBench[E]:
+    """A loop of `--auto` that acts at once; other settings and parts as given."""
+    clock, observer = SetClock(), CannedObserver([cluster([2] * 8, [MB] * 8)])
+    usual: dict[str, Any] = {"clock": clock, "steady": clock, "background": AtOnce}
+    limits = EAGER.model_copy(update={"confirm": 0.0, "pause": 0.0})
+    chosen = {"mode": Mode.AUTO, "limits": limits} | (settings or {})
+    found = loop_parts(observer, executor, **(usual | parts))
+    return LoopBench(Loop(loop_settings(folder, **chosen), found), observer, executor, clock)
