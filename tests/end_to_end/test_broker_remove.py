@@ -62,6 +62,13 @@ moves_in_flight = 4
 """
 
 
+def kill_during_removal(host: Shell) -> None:
+    """Start to remove broker 4, and kill the process while replicas move."""
+    # At this rate the first copies take seconds, so that the kill hits the run.
+    slow = ("broker", "remove", "4", *CHANGING, "--throttle", "2MB/s")
+    kill_after(host.start(*slow), host, 2)
+
+
 def on_broker(bootstrap: str, topic: str, broker: int) -> list[int]:
     """Partitions that Kafka's own tool shows on a broker."""
     described = stock_tool(TOPICS, bootstrap, "--describe", "--topic", topic)
@@ -82,9 +89,7 @@ def test_a_broker_is_removed_under_load_though_the_process_is_killed(
     gone, shell = hosts
     before = placement(shell.bootstrap, TOPIC)
 
-    # At this rate the first copies take seconds, so that the kill hits the run.
-    slow = ("broker", "remove", "4", *CHANGING, "--throttle", "2MB/s")
-    kill_after(gone.start(*slow), gone, 2)
+    kill_during_removal(gone)
     (task,) = json.loads(shell.plimsoll("task", "list", "-o", "json").stdout)["tasks"]
     # Its lease may still be running.
     assert (task["phase"], task["open"]) == ("moving", True)
@@ -127,8 +132,7 @@ def test_a_loop_on_another_host_continues_a_removal_whose_process_was_killed(
     gone, shell = hosts
     config = shell.folder / "plimsoll.toml"
     config.write_text(config.read_text() + LIMITS)
-    slow = ("broker", "remove", "4", *CHANGING, "--throttle", "2MB/s")
-    kill_after(gone.start(*slow), gone, 2)
+    kill_during_removal(gone)
     with shell.start("run", "--auto", "--limits", "some", "--allow-changes") as running:
         running.wait_for(lambda text: "working on task remove-4" in text)
         running.wait_for(lambda text: "is done: broker 4 can be stopped" in text)
