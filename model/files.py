@@ -139,6 +139,15 @@ def replace_file(path: Path, data: bytes, *, shared: bool = False) -> None:
     partial.replace(path)
 
 
+def sync_folder(folder: Path) -> None:
+    """Make the entries of a folder durable. Raises OSError."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def read_document(path: Path, kind: str, major: int) -> dict[str, Any]:
     """Read a JSON object and check `schema_version`.
 

@@ -157,7 +157,7 @@ def _by_the_wall_clock(self: Lease, held: Any) -> float:
 
 MUTANTS: Final[Mapping[str, Mutant]] = {
     "records are not synced": _set(run_journal, "os", _NoSync()),
-    "the journal's folder is not synced": _set(run_journal, "_sync_folder", lambda _folder: None),
+    "the journal's folder is not synced": _set(run_journal, "sync_folder", lambda _folder: None),
     "moves are requested without a record": _without_record(JournalEvent.ISSUING),
     "repeated requests have no record": _without_record(JournalEvent.ISSUING, again=True),
     "elections have no record": _without_record(JournalEvent.ELECTING),

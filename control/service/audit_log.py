@@ -19,7 +19,7 @@ from typing import Final
 from pydantic import ConfigDict, ValidationError
 
 from model.errors import ConfigError
-from model.files import FileModel
+from model.files import FileModel, sync_folder
 from model.printable import printable
 
 FILE: Final = "audit.jsonl"
@@ -126,7 +126,7 @@ class AuditLog:
             os.ftruncate(handle, size)
             raise
         if not size:
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
 
     def _is_current(self, found: os.stat_result) -> bool:
         """Whether another process has not set the open file aside meanwhile."""
@@ -207,11 +207,3 @@ def _line(record: AuditRecord) -> bytes:
     }
     document = record.model_dump(mode="json") | texts
     return json.dumps(document, sort_keys=True).encode() + b"\n"
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

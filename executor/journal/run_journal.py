@@ -23,7 +23,7 @@ from executor.journal.records import JournalEnd, scan, sealed
 from executor.timing import Timing
 from model.bounded import read_bytes
 from model.errors import ConfigError, WriterBarred
-from model.files import write_document
+from model.files import sync_folder, write_document
 from model.log_events import LogEvent, named
 from model.paths import path_part
 from model.plan.plan import Move, Plan
@@ -212,7 +212,7 @@ class RunJournal:
         opened = self.path.open("x+b", buffering=0)
         try:
             _write_all(opened, content)
-            _sync_folder(folder)
+            sync_folder(folder)
         except OSError:
             # A partial file must not be mistaken for a complete one.
             opened.close()
@@ -320,11 +320,3 @@ def whole_lines(path: Path) -> bytes:
     found = scan(data, path.stem)
     kept = data[: found.keep_bytes]
     return kept if found.ends_line else kept + b"\n"
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
