@@ -906,7 +906,23 @@ class BrokerPeakAnswer(Answer):
     """Free bytes beyond the reserve; None where the broker does not report them."""
 
 
-class RemovalAnswer(Answer):
+class RehearsedAnswer(Answer):
+    """Base of what `--dry-run` prints of a plan."""
+
+    bytes_to_copy: int | None
+    """Copied to other brokers; None where a size is unknown."""
+    seconds: Figure
+    """Estimated duration of the run."""
+    moves_at_once: int
+    """Most moves in flight."""
+    waves: int
+    """Moves over `moves_at_once`, rounded up."""
+    peaks: tuple[BrokerPeakAnswer, ...]
+    plan: Plan
+    requests: tuple[str, ...]
+
+
+class RemovalAnswer(RehearsedAnswer):
     """`--dry-run` of the commands that work on a task."""
 
     operation: Operation
@@ -918,39 +934,18 @@ class RemovalAnswer(Answer):
     least_bytes: int | None
     """No plan empties them with fewer bytes; None where sizes are unknown, and of operations that
     empty none."""
-    bytes_to_copy: int | None
-    seconds: Figure
-    """Estimated duration of the run."""
-    moves_at_once: int
-    """Most moves in flight."""
-    waves: int
-    """Moves over `moves_at_once`, rounded up."""
-    peaks: tuple[BrokerPeakAnswer, ...]
-    plan: Plan
-    requests: tuple[str, ...]
 
 
-class ReplicationAnswer(Answer):
+class ReplicationAnswer(RehearsedAnswer):
     """`topic set-replicas --dry-run`."""
 
     topics: tuple[ReplicationChange, ...]
     added: int
     """Replicas."""
     removed: int
-    bytes_to_copy: int | None
-    """None where a size is unknown."""
-    seconds: Figure
-    """Estimated duration of the run."""
-    moves_at_once: int
-    """Most moves in flight."""
-    waves: int
-    """Moves over `moves_at_once`, rounded up."""
-    peaks: tuple[BrokerPeakAnswer, ...]
-    plan: Plan
-    requests: tuple[str, ...]
 
 
-class DiskAnswer(Answer):
+class DiskAnswer(RehearsedAnswer):
     """`disk remove --dry-run`, `disk heal --dry-run`."""
 
     directories: tuple[EmptiedDir, ...]
@@ -961,26 +956,15 @@ class DiskAnswer(Answer):
     """Replicas that go to other brokers."""
     bytes_inside: int | None
     """Copied inside the broker; None where a size is unknown."""
-    bytes_to_copy: int | None
-    """Copied to other brokers; None where a size is unknown."""
     later: int
     """Partitions that budgets leave to the next plan."""
     unavailable: tuple[str, ...]
     """Partitions without a leader, of which no broker has a copy."""
     placeless: tuple[str, ...]
     """Partitions that no other broker may hold."""
-    seconds: Figure
-    """Estimated duration of the run."""
-    moves_at_once: int
-    """Most moves in flight."""
-    waves: int
-    """Moves over `moves_at_once`, rounded up."""
-    peaks: tuple[BrokerPeakAnswer, ...]
-    plan: Plan
-    requests: tuple[str, ...]
 
 
-class RepairAnswer(Answer):
+class RepairAnswer(RehearsedAnswer):
     """`cluster repair --dry-run`."""
 
     dead_brokers: tuple[BrokerId, ...]
@@ -993,23 +977,12 @@ class RepairAnswer(Answer):
     """Partitions that no longer break the rack rule after the plan."""
     racks_left: tuple[str, ...]
     """Partitions that still break it."""
-    bytes_to_copy: int | None
-    """None where a size is unknown."""
     later: int
     """Partitions that budgets leave to the next plan."""
     unavailable: tuple[str, ...]
     """Partitions without a leader, of which no broker has a copy."""
     placeless: tuple[str, ...]
     """Partitions that have to move and that too few brokers may hold."""
-    seconds: Figure
-    """Estimated duration of the run."""
-    moves_at_once: int
-    """Most moves in flight."""
-    waves: int
-    """Moves over `moves_at_once`, rounded up."""
-    peaks: tuple[BrokerPeakAnswer, ...]
-    plan: Plan
-    requests: tuple[str, ...]
 
 
 class MarksAnswer(Answer):

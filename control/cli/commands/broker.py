@@ -208,7 +208,7 @@ def _dry_run(
     from control.cli.plan_execution import rehearse
     from control.cli.task_work import parts_of
     from control.render.task_text import removal_text
-    from control.render.text import json_text
+    from control.render.text import answer_text
     from control.tasks.operations import OPERATIONS
     from control.tasks.task_parts import NoPlan
 
@@ -231,11 +231,9 @@ def _dry_run(
         onto=task.onto,
         **rehearsal.figures,
     )
-    if output is Form.JSON:
-        sys.stdout.write(json_text(answer))
-        return Exit.DONE
-    sys.stdout.write(removal_text(answer) + "\n")
-    sys.stdout.write(rehearsal.text)
+    sys.stdout.write(
+        answer_text(answer, lambda of: f"{removal_text(of)}\n{rehearsal.text}", output)
+    )
     return Exit.DONE
 
 

@@ -56,25 +56,21 @@ def _dry_run(executor: "Executor", settings: "Settings", found: "RepairPlan", ou
     """Print the plan, its waves, peaks and duration, and its requests as JSON."""
     from control.cli.output_types import RepairAnswer
     from control.cli.plan_execution import rehearse
-    from control.render.text import json_text
+    from control.render.text import answer_text
 
     if found.plan is None:
         return Exit.INCOMPLETE
     rehearsal = rehearse(executor, settings, found.plan)
-    if output is not Form.JSON:
-        sys.stdout.write(f"{found.words}\n{rehearsal.text}")
-        return Exit.DONE
     answer = RepairAnswer.of(
+        found,
         dead_brokers=found.dead,
-        directories=found.directories,
-        misplaced=found.misplaced,
         racks_repaired=tuple(map(str, found.racks)),
         racks_left=tuple(map(str, found.racks_left)),
         bytes_to_copy=found.plan.bytes_to_copy,
-        later=found.later,
         unavailable=tuple(map(str, found.unavailable)),
         placeless=tuple(map(str, found.placeless)),
         **rehearsal.figures,
     )
-    sys.stdout.write(json_text(answer))
+    shown = f"{found.words}\n{rehearsal.text}"
+    sys.stdout.write(answer_text(answer, lambda _: shown, output))
     return Exit.DONE

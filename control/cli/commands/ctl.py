@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from control.cli.commands.why import MOST
+from control.cli.commands.why import Last
 from control.cli.exit_codes import Exit
 from control.cli.options import Output
 from control.cli.output import Form
@@ -34,14 +34,7 @@ def status(*, local_settings: "Settings", output: Output = Form.TABLE) -> int:
     return Exit.DONE
 
 
-def why(
-    *,
-    last: Annotated[
-        int, typer.Option(min=1, max=MOST, help="Print this many decisions, oldest first.")
-    ] = 1,
-    local_settings: "Settings",
-    output: Output = Form.TABLE,
-) -> int:
+def why(*, last: Last = 1, local_settings: "Settings", output: Output = Form.TABLE) -> int:
     """Print the last decisions of the service, and when it reconsiders."""
     from control.cli.commands.why import decisions_text
     from control.cli.control_client import ControlClient

@@ -181,24 +181,18 @@ def _dry_run(executor: "Executor", settings: "Settings", found: "DiskPlan", outp
     """Print the plan, its waves, peaks and duration, and its requests as JSON."""
     from control.cli.output_types import DiskAnswer
     from control.cli.plan_execution import rehearse
-    from control.render.text import json_text
+    from control.render.text import answer_text
 
     rehearsal = rehearse(executor, settings, found.plan)
-    if output is not Form.JSON:
-        sys.stdout.write(f"{found.words}\n{rehearsal.text}")
-        return Exit.DONE
     answer = DiskAnswer.of(
-        directories=found.directories,
-        inside=found.inside,
-        outside=found.outside,
-        bytes_inside=found.bytes_inside,
+        found,
         bytes_to_copy=found.plan.bytes_to_copy,
-        later=found.later,
         unavailable=tuple(map(str, found.unavailable)),
         placeless=tuple(map(str, found.placeless)),
         **rehearsal.figures,
     )
-    sys.stdout.write(json_text(answer))
+    shown = f"{found.words}\n{rehearsal.text}"
+    sys.stdout.write(answer_text(answer, lambda _: shown, output))
     return Exit.DONE
 
 

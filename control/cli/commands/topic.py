@@ -82,20 +82,18 @@ def _dry_run(executor: "Executor", settings: "Settings", plan: "Plan", output: F
     """Print the plan, its waves, peaks and duration, and its requests as JSON."""
     from control.cli.output_types import ReplicationAnswer
     from control.cli.plan_execution import rehearse
-    from control.render.text import json_text
+    from control.render.text import answer_text
 
     rehearsal = rehearse(executor, settings, plan)
-    if output is Form.JSON:
-        answer = ReplicationAnswer.of(
-            topics=plan.replication,
-            added=sum(len(m.added) for m in plan.moves),
-            removed=sum(len(m.removed) for m in plan.moves),
-            bytes_to_copy=plan.bytes_to_copy,
-            **rehearsal.figures,
-        )
-        sys.stdout.write(json_text(answer))
-        return Exit.DONE
-    sys.stdout.write(_summary(plan) + rehearsal.text)
+    answer = ReplicationAnswer.of(
+        topics=plan.replication,
+        added=sum(len(m.added) for m in plan.moves),
+        removed=sum(len(m.removed) for m in plan.moves),
+        bytes_to_copy=plan.bytes_to_copy,
+        **rehearsal.figures,
+    )
+    shown = _summary(plan) + rehearsal.text
+    sys.stdout.write(answer_text(answer, lambda _: shown, output))
     return Exit.DONE
 
 

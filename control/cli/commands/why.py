@@ -15,16 +15,12 @@ if TYPE_CHECKING:
     from control.settings.settings import Settings
 
 MOST: Final = 2_000
+Last = Annotated[
+    int, typer.Option(min=1, max=MOST, help="Print this many decisions, oldest first.")
+]
 
 
-def why(
-    *,
-    last: Annotated[
-        int, typer.Option(min=1, max=MOST, help="Print this many decisions, oldest first.")
-    ] = 1,
-    local_settings: "Settings",
-    output: Output = Form.TABLE,
-) -> int:
+def why(*, last: Last = 1, local_settings: "Settings", output: Output = Form.TABLE) -> int:
     """Print the last decisions that `run --auto` recorded, and name open tasks on stderr."""
     from control.render.decision_answers import why_answer
     from control.render.text import answer_text
