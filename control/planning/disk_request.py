@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from control.planning.staging import staged
-from control.planning.validate import refuse_broken
+from control.planning.staging import staged, without_broken_minimum, without_cooldowns
+from control.planning.validate import refuse_breaches, refuse_broken
 from model.errors import ConfigError, GuardrailRefused
 from model.exchange.text_files import nearest
 from model.goals.goals import Budgets, EmptiedDir, Goals, SolveLimits
@@ -16,9 +16,7 @@ from model.ids import NO_BROKER, BrokerId, PartitionId
 from model.plan.outages import failed_dirs
 from model.plan.plan import Plan
 from model.plan.proposal import Proposal
-from model.plan.unplaceable import placeless, stays
-from model.rules import violations_of
-from model.rules.leaders import leaders_missing
+from model.plan.unplaceable import deferring, placeless
 from model.snapshot.snapshot import Broker, BrokerState, Snapshot, StorageKind
 from model.units import bytes_text, count_text, listed
 from solver.log_dirs.emptying import Emptying, empty_directories
@@ -129,12 +127,7 @@ class DiskPlan:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on what is left."""
-        found = []
-        if self.later:
-            found.append(
-                f"budgets leave {count_text(self.later, 'partition')} to the next plan; run the "
-                "same command again"
-            )
+        found = later_notes(self.later)
         if self.unavailable:
             found.append(
                 f"{counted(self.unavailable)} without a leader, of which no live broker has "
@@ -146,6 +139,16 @@ class DiskPlan:
                 "repair the disk"
             )
         return tuple(found)
+
+
+def later_notes(later: int) -> list[str]:
+    """A sentence on the partitions that budgets leave to another plan, if there are any."""
+    if not later:
+        return []
+    return [
+        f"budgets leave {count_text(later, 'partition')} to the next plan; run the same command "
+        "again"
+    ]
 
 
 def counted(partitions: Sequence[PartitionId]) -> str:
@@ -166,9 +169,7 @@ def plan_disk_removal(
 
     Raises GuardrailRefused, and names the partition, the directory or the broker.
     """
-    # A cooldown keeps plans from moving partitions to and fro; this was requested.
-    header = snapshot.header.model_copy(update={"recent_moves": ()})
-    snapshot = replace(snapshot, header=header)
+    snapshot = without_cooldowns(snapshot)
     for reason in _obstacles(snapshot, broker, paths):
         raise _refused(broker, paths, reason)
     found = with_topic_placements(goals, snapshot)
@@ -177,16 +178,14 @@ def plan_disk_removal(
         "level_directories": False,
         "repair_racks": False,
     }
-    found = found.model_copy(update=update)
-    if any(leaders_missing(Proposal(snapshot, found, ()))):
-        found = found.model_copy(update={"min_leaders": ()})
+    found = without_broken_minimum(snapshot, found.model_copy(update=update))
     forced = np.flatnonzero(Proposal(snapshot, found, ()).forced.rows).tolist()
     emptying = empty_directories(snapshot, goals, broker, paths)
     if not emptying.inside and not emptying.homeless:
         return None
     # What other rules force to move is left alone, but for what stands in these directories.
     others = sorted({*forced} - {*emptying.inside} - {*emptying.homeless})
-    found = found.model_copy(update={"deferred": (*found.deferred, *stays(snapshot, others))})
+    found = deferring(snapshot, found, others)
     places, dirs = _inside(snapshot, broker, emptying)
     moved = _outside(snapshot, found, solve, broker, paths, emptying)
     places |= moved
@@ -194,10 +193,8 @@ def plan_disk_removal(
     plan = given_plan(
         snapshot, found, SolveLimits(), places, f"leaves {_paths(paths)} of broker {broker}", dirs
     )
-    broken = [v.words for v in violations_of(Proposal.of_moves(snapshot, plan.goals, plan.moves))]
-    if broken:
-        more = f" (and {len(broken) - MOST_NAMED:,} more)" if len(broken) > MOST_NAMED else ""
-        raise _refused(broker, paths, "; ".join(broken[:MOST_NAMED]) + more)
+    proposal = Proposal.of_moves(snapshot, plan.goals, plan.moves)
+    refuse_breaches(proposal, _refusal(broker, paths))
     refuse_broken(snapshot, plan)
     sizes = [int(snapshot.partitions.local_bytes[row]) for row in emptying.inside]
     return DiskPlan(
@@ -210,7 +207,11 @@ def plan_disk_removal(
 
 
 def _refused(broker: BrokerId, paths: Sequence[str], reason: str) -> GuardrailRefused:
-    return GuardrailRefused(f"cannot empty {_paths(paths)} of broker {broker}: {reason}")
+    return GuardrailRefused(f"{_refusal(broker, paths)}: {reason}")
+
+
+def _refusal(broker: BrokerId, paths: Sequence[str]) -> str:
+    return f"cannot empty {_paths(paths)} of broker {broker}"
 
 
 def _obstacles(snapshot: Snapshot, broker: BrokerId, paths: Sequence[str]) -> Iterator[str]:
@@ -279,9 +280,8 @@ def _outside(
         "broker"
     )
     seen = _with_failed(snapshot, broker, paths)
-    inside = stays(snapshot, sorted(emptying.inside))
-    update = {"emptied": (), "deferred": (*goals.deferred, *inside)}
-    wanted = goals.model_copy(update=update)
+    wanted = deferring(snapshot, goals, sorted(emptying.inside))
+    wanted = wanted.model_copy(update={"emptied": ()})
     if stuck := sorted(placeless(seen, wanted)):
         raise _refused(
             broker, paths, f"{room}, and no other broker may hold {_named(snapshot, stuck)}"
@@ -357,8 +357,7 @@ def plan_healing(
     Nothing else moves. The plan has no moves where nothing can be moved. None where none of their
     failed directories holds a replica. Raises GuardrailRefused where rules leave no plan.
     """
-    header = snapshot.header.model_copy(update={"recent_moves": ()})
-    snapshot = replace(snapshot, header=header)
+    snapshot = without_cooldowns(snapshot)
     lost = snapshot.in_failed_dir & np.isin(snapshot.partitions.replica_broker, list(brokers))
     mine = {*np.unique(snapshot.replica_row[lost]).tolist()}
     if not mine:
@@ -366,8 +365,7 @@ def plan_healing(
     found = with_topic_placements(goals, snapshot)
     forced = {*np.flatnonzero(Proposal(snapshot, found, ()).forced.rows).tolist()}
     others = sorted(forced - mine)
-    update = {"deferred": (*found.deferred, *stays(snapshot, others)), "level_directories": False}
-    found = found.model_copy(update=update)
+    found = deferring(snapshot, found, others).model_copy(update={"level_directories": False})
     stuck = sorted(placeless(snapshot, found))
     found, later = staged(snapshot, found, repair_rules=False)
     if Proposal(snapshot, found, ()).forced.rows.any():

@@ -1,13 +1,19 @@
 """A request to repair the cluster: dead brokers, failed directories, racks, pins and placements."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
 
 import numpy as np
 
-from control.planning.disk_request import Solve, counted, dirs_of, with_fewest_moves
-from control.planning.staging import staged
+from control.planning.disk_request import (
+    MOST_NAMED,
+    Solve,
+    counted,
+    dirs_of,
+    later_notes,
+    with_fewest_moves,
+)
+from control.planning.staging import staged, without_broken_minimum, without_cooldowns
 from control.planning.validate import refuse_broken
 from model.errors import GuardrailRefused
 from model.goals.goals import EmptiedDir, Goals, RackRule
@@ -16,14 +22,10 @@ from model.ids import NO_BROKER, BrokerId, PartitionId
 from model.plan.outages import dead_brokers, unavailable
 from model.plan.plan import Plan
 from model.plan.proposal import Proposal
-from model.plan.unplaceable import placeless, stays
+from model.plan.unplaceable import deferring, placeless, stays
 from model.plan.violations import rack_violations
-from model.rules.leaders import leaders_missing
 from model.snapshot.snapshot import TAKING, BrokerState, Ints, Snapshot
 from model.units import bytes_text, count_text
-
-MOST_NAMED: Final = 3
-"""Partitions or brokers named in a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +68,7 @@ class RepairPlan:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on what is left."""
-        found = []
-        if self.later:
-            found.append(
-                f"budgets leave {count_text(self.later, 'partition')} to the next plan; run the "
-                "same command again"
-            )
+        found = later_notes(self.later)
         if self.unavailable:
             found.append(
                 f"{counted(self.unavailable)} without a leader, of which no live broker has a "
@@ -94,13 +91,10 @@ def plan_repair(snapshot: Snapshot, goals: Goals, solve: Solve) -> RepairPlan | 
     on brokers have to move is theirs. None where nothing is broken. Raises GuardrailRefused where
     rules leave no plan.
     """
-    header = snapshot.header.model_copy(update={"recent_moves": ()})
-    snapshot = replace(snapshot, header=header)
+    snapshot = without_cooldowns(snapshot)
     found = with_topic_placements(goals, snapshot)
-    update: dict[str, object] = {"level_directories": False}
-    if any(leaders_missing(Proposal(snapshot, found, ()))):
-        update["min_leaders"] = ()
-    found = found.model_copy(update=update)
+    found = found.model_copy(update={"level_directories": False})
+    found = without_broken_minimum(snapshot, found)
     before = Proposal(snapshot, found, ())
     broken = _broken(before)
     racks = [snapshot.row_of[v.id] for v in rack_violations(before)]
@@ -109,11 +103,8 @@ def plan_repair(snapshot: Snapshot, goals: Goals, solve: Solve) -> RepairPlan | 
         return None
     tasks = sorted({*np.flatnonzero(before.forced.rows).tolist()} - broken)
     kept = sorted({*range(len(snapshot))} - broken - {*racks} - {*tasks})
-    update = {
-        "deferred": (*found.deferred, *stays(snapshot, tasks)),
-        "stay": (*found.stay, *stays(snapshot, kept)),
-    }
-    found = found.model_copy(update=update)
+    found = deferring(snapshot, found, tasks)
+    found = found.model_copy(update={"stay": (*found.stay, *stays(snapshot, kept))})
     stuck = sorted(placeless(snapshot, found))
     found, later = staged(snapshot, found)
     plan = _plan(snapshot, found, racks, solve)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 
@@ -45,9 +46,7 @@ def staged(
     The goals, and the number of partitions deferred for the budgets.
     """
     if not repair_rules:
-        goals = goals.model_copy(update={"repair_racks": False})
-        if any(leaders_missing(Proposal(snapshot, goals, ()))):
-            goals = goals.model_copy(update={"min_leaders": ()})
+        goals = without_broken_minimum(snapshot, goals.model_copy(update={"repair_racks": False}))
     proposal = Proposal(snapshot, goals, ())
     forced = np.flatnonzero(proposal.forced.rows).tolist()
     if not forced:
@@ -65,6 +64,22 @@ def staged(
     budgets = _RemainingBudgets(proposal)
     over = [row for row in rest if not budgets.take(row)]
     return deferring(snapshot, goals, (*keep, *over)), len(over)
+
+
+def without_cooldowns(snapshot: Snapshot) -> Snapshot:
+    """The snapshot for a plan that was requested.
+
+    Cooldowns keep plans from moving partitions to and fro.
+    """
+    header = snapshot.header.model_copy(update={"recent_moves": ()})
+    return replace(snapshot, header=header)
+
+
+def without_broken_minimum(snapshot: Snapshot, goals: Goals) -> Goals:
+    """The goals without minimum leaders, if the snapshot breaks them already."""
+    if any(leaders_missing(Proposal(snapshot, goals, ()))):
+        return goals.model_copy(update={"min_leaders": ()})
+    return goals
 
 
 class _RemainingBudgets:

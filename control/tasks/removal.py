@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from control.planning.staging import staged
+from control.planning.staging import staged, without_cooldowns
 from control.planning.validate import refuse_broken
 from control.tasks.broker_task import BrokerTask, brokers_text
 from control.tasks.task_parts import FoundPlan, NoPlan, Solve
@@ -89,10 +89,7 @@ def drained(snapshot: Snapshot, brokers: Iterable[BrokerId]) -> Snapshot:
 
 
 def requested(snapshot: Snapshot, brokers: Iterable[BrokerId], state: BrokerState) -> Snapshot:
-    """The snapshot with live brokers in the state that was requested, and without cooldowns.
-
-    A cooldown keeps plans from moving partitions to and fro; what a task moves was requested.
-    """
+    """The snapshot with live brokers in the state that was requested, and without cooldowns."""
     named = {*brokers}
     members = tuple(
         b.model_copy(update={"state": state})
@@ -100,8 +97,8 @@ def requested(snapshot: Snapshot, brokers: Iterable[BrokerId], state: BrokerStat
         else b
         for b in snapshot.header.brokers
     )
-    update = {"brokers": members, "recent_moves": ()}
-    return replace(snapshot, header=snapshot.header.model_copy(update=update))
+    found = without_cooldowns(snapshot)
+    return replace(found, header=found.header.model_copy(update={"brokers": members}))
 
 
 def refuse_removal(snapshot: Snapshot, goals: Goals, brokers: Sequence[BrokerId]) -> None:
