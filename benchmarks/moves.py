@@ -8,6 +8,7 @@ from typing import Final
 
 from benchmarks.machine import processor
 from benchmarks.moves_automq import automq
+from benchmarks.moves_drain import drained
 from benchmarks.moves_kafka import replicated, tiered
 from benchmarks.sections import Section, measure_sections
 
@@ -41,6 +42,16 @@ SECTIONS: Final[dict[str, Section]] = {
         "of 400 MB, because a fetch of 1 MB cuts off its last batch and Kafka counts "
         "the part.",
         replicated,
+    ),
+    "drained": (
+        "Kafka with a remote tier: a broker drained",
+        "Four brokers, 200 partitions of 20 MB with two replicas each, segments of 8 MB, 1 MB/s "
+        "of traffic; each broker has 100 of the replicas. `plimsoll broker remove 4` with "
+        "loads observed for 5 s, in a new cluster each time; all that is still on the local "
+        "disks is copied, without a throttle. The broker counts as empty once another client "
+        "no longer sees it in any list of replicas. The first run on a machine compiles the "
+        "planner's loops. Other work kept both cores busy (load 15 to 23).",
+        drained,
     ),
 }
 
