@@ -227,6 +227,8 @@ def _status_fault(plan: Plan, before: Evaluation) -> str:
     """How the status, or the reason for ending the search, is wrong; empty if right."""
     near = plan.proves(plan.limits.gap)
     changes = any(m.added or m.removed or m.leader_before != m.leader_after for m in plan.moves)
+    # Other directories alone change no load, but are what such a plan is for.
+    empties = bool(plan.goals.emptied and plan.moves)
     proved = plan.limited_by == "proved optimal"
     match plan.status:
         case PlanStatus.OPTIMAL if not near:
@@ -235,7 +237,7 @@ def _status_fault(plan: Plan, before: Evaluation) -> str:
             return f"called optimal, but {plan.limited_by}"
         case PlanStatus.IMPROVED if proved or _surely_optimal(plan):
             return "not called optimal, although its gap is within the limit"
-        case PlanStatus.OPTIMAL | PlanStatus.IMPROVED if not changes:
+        case PlanStatus.OPTIMAL | PlanStatus.IMPROVED if not (changes or empties):
             return f"called {plan.status} without a change"
         case PlanStatus.STOPPED | PlanStatus.OPTIMAL | PlanStatus.IMPROVED:
             return ""

@@ -8,6 +8,7 @@ import numpy as np
 from model.ids import NO_BROKER, BrokerId
 from model.plan.proposal import Proposal
 from model.snapshot.snapshot import LEAVING, TAKING
+from model.units import count_text
 
 
 def replication_factor_kept(proposal: Proposal) -> Iterator[str]:
@@ -25,7 +26,7 @@ def replication_factor_kept(proposal: Proposal) -> Iterator[str]:
             if fault := wanted.fault(before, after):
                 yield f"{pid} {fault}"
         elif len(before) != len(after):
-            yield f"{pid} would have {len(after)} replicas, it has {len(before)}"
+            yield f"{pid} would have {count_text(len(after), 'replica')}, it has {len(before)}"
     names = [t.name for t in snapshot.header.topics]
     for wanted in proposal.replication:
         if wanted.topic not in names:
@@ -37,7 +38,7 @@ def replication_factor_kept(proposal: Proposal) -> Iterator[str]:
             if row not in proposal.changed:
                 count = len(snapshot.replicas(row))
                 yield (
-                    f"{snapshot.id(row)} would keep {count} replicas, "
+                    f"{snapshot.id(row)} would keep {count_text(count, 'replica')}, "
                     f"the plan asks for {wanted.after}"
                 )
 
@@ -77,7 +78,8 @@ def drained_brokers_empty(proposal: Proposal) -> Iterator[str]:
     for broker in proposal.snapshot.header.brokers:
         left = proposal.replicas_after[broker.id] - stranded[broker.id]
         if broker.state in LEAVING and left > 0:
-            yield f"broker {broker.id} is {broker.state} and would keep {left} replicas"
+            kept = count_text(left, "replica")
+            yield f"broker {broker.id} is {broker.state} and would keep {kept}"
 
 
 def failed_dirs_emptied(proposal: Proposal) -> Iterator[str]:

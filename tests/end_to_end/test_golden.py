@@ -11,15 +11,21 @@ import pytest
 from typer.testing import CliRunner
 
 from control.cli.main import app
+from control.planning.disk_request import plan_disk_removal
 from control.session_recording.reader import read_recording
 from executor.journal.run_history import left_set, past_runs
 from lab.simulated_cluster.cluster_state import SimulatedPartition
+from model.files import write_document
+from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId
 from model.plan.frontier import Frontier
 from model.plan.plan import read_plan
 from model.run import JournalEvent, RunState
 from model.snapshot.file import read_snapshot, write_snapshot
+from model.snapshot.snapshot import Snapshot
 from model.snapshot.what_if import WhatIf
+from solver.report.result import Result
+from solver.solve import solve
 from tests.executor.journal.test_damage import site
 from tests.executor.platforms.test_tiered_segments import site as tiered_site
 from tests.support import cli_offline, cli_shapes
@@ -90,7 +96,12 @@ def test_a_snapshot_is_planned_to_the_same_bytes(
 
 @pytest.mark.parametrize(
     ("name", "goals"),
-    [("every-field", "goals"), ("every-field-1.5", "goals"), ("every-field-1.7", "goals-1.7")],
+    [
+        ("every-field", "goals"),
+        ("every-field-1.5", "goals"),
+        ("every-field-1.7", "goals-1.7"),
+        ("every-field-1.10", "goals-1.10"),
+    ],
 )
 def test_a_plan_with_every_field_is_verified(name: str, goals: str) -> None:
     verdict = plimsoll(
@@ -100,6 +111,22 @@ def test_a_plan_with_every_field_is_verified(name: str, goals: str) -> None:
     )
     assert verdict["holds"]
     assert {claim["holds"] for claim in verdict["claims"]} <= {True, None}
+
+
+def test_directories_are_emptied_by_the_same_bytes() -> None:
+    snapshot = read_snapshot(GOLDEN / "snapshots/every-field.json")
+
+    def find(snapshot: Snapshot, goals: Goals) -> Result:
+        return solve(snapshot, goals, SolveLimits())
+
+    found = plan_disk_removal(snapshot, Goals(), find, BrokerId(1), ["/data/b"])
+    assert found is not None
+    write_document(Path("plan.json"), found.plan.model_dump(mode="json"))
+    expected_bytes = (GOLDEN / "plans/every-field-1.10.json").read_bytes()
+    assert Path("plan.json").read_bytes() == expected_bytes
+    assert [m.log_dirs_after for m in read_plan(Path("plan.json")).moves] == [
+        ("any", "/data/a")
+    ] * 2
 
 
 def test_a_snapshot_with_every_field_keeps_its_bytes(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_REASON: Final = 200
 """Characters of the reason of a mark."""
 
-Ids = Annotated[list[int] | None, typer.Argument(metavar="ID...", help="Broker ids.")]
+Ids = Annotated[list[int] | None, typer.Argument(metavar="ID", help="Broker ids.")]
 Racks = Annotated[
     list[str] | None,
     typer.Option("--rack", metavar="RACK", help="All live brokers of this rack. Repeatable."),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from control.planning.disk_request import DiskPlan
     from control.settings.settings import Settings
     from executor.executor import Executor
+    from executor.journal.run_history import PastRun
     from model.ids import BrokerId
     from model.run import RunReport
 
@@ -23,7 +24,7 @@ def remove(
     broker: Annotated[int, typer.Argument(metavar="BROKER", min=0, help="The broker's id.")],
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", help="Its log directories, as log.dirs names them."),
+        typer.Argument(metavar="PATH", help="Its log directories, as log.dirs names them."),
     ],
     *,
     settings: "Settings",
@@ -94,6 +95,7 @@ def _resumed(
         return None
     emptied = {(entry.broker, entry.path.rstrip("/")) for entry in runs[-1].plan.goals.emptied}
     if emptied != {(broker, path.rstrip("/")) for path in paths}:
+        _refuse_unfinished(runs[-1])
         return None
     _say(f"resumes the run {runs[-1].run_id}")
     with steered_by_signals() as steering:
@@ -103,6 +105,29 @@ def _resumed(
             observe=RunNarrator(),
             steering=steering,
         )
+
+
+def _refuse_unfinished(run: "PastRun") -> None:
+    """Raise GuardrailRefused where an unfinished run empties other directories.
+
+    Another run is only named: `plimsoll run --resume` could no longer continue it.
+    """
+    from model.errors import GuardrailRefused
+    from model.run import MoveState
+    from model.units import count_text
+
+    moves = count_text(len(run.progress.moves), "move")
+    made = f"{run.progress.count(MoveState.DONE)} of {moves} done"
+    begun = f"run {run.run_id} was not finished, {made}"
+    if not run.plan.goals.emptied:
+        _say(f"warning: {begun}; it will no longer be resumed, since this run is newer")
+        return
+    broker = run.plan.goals.emptied[0].broker
+    paths = " ".join(entry.path for entry in run.plan.goals.emptied)
+    raise GuardrailRefused(
+        f"{begun}; finish it with plimsoll disk remove {broker} {paths}, or undo it with plimsoll "
+        "rollback, first"
+    )
 
 
 def _say_empty(
@@ -129,7 +154,7 @@ def _say_empty(
 def heal(
     brokers: Annotated[
         list[int] | None,
-        typer.Argument(metavar="BROKER...", help="Ids; by default all with a failed directory."),
+        typer.Argument(metavar="BROKER", help="Ids; by default all with a failed directory."),
     ] = None,
     *,
     settings: "Settings",

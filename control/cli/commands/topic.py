@@ -23,7 +23,7 @@ def set_replicas(
     topics: Annotated[
         list[str],
         typer.Argument(
-            metavar="TOPIC...", help="Names, or regular expressions that cover whole names."
+            metavar="TOPIC", help="Names, or regular expressions that cover whole names."
         ),
     ],
     replicas: Annotated[

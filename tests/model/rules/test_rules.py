@@ -134,7 +134,7 @@ def test_an_excluded_broker_keeps_its_replicas_but_does_not_become_leader() -> N
 def test_a_leaving_broker_ends_empty(state: BrokerState) -> None:
     cluster = snapshot(brokers(2, states={1: state}), [(1,), (1,)])
     messages = words(propose(cluster, change(0, 2)), "drained brokers")
-    assert messages == [f"broker 1 is {state} and would keep 1 replicas"]
+    assert messages == [f"broker 1 is {state} and would keep 1 replica"]
     emptied = propose(cluster, change(0, 2), change(1, 2))
     assert words(emptied, "drained brokers") == []
 
@@ -197,7 +197,7 @@ def test_partitions_without_leader_stay() -> None:
 
 def test_partitions_that_died_with_their_only_broker_may_stay_there() -> None:
     dead = {1: BrokerState.DEAD}
-    for leader, reported in ((-1, []), (1, ["broker 1 is dead and would keep 1 replicas"])):
+    for leader, reported in ((-1, []), (1, ["broker 1 is dead and would keep 1 replica"])):
         state = snapshot(brokers(2, states=dead), [(1,)], leaders=[leader])
         assert words(propose(state), "drained brokers") == reported
 

@@ -211,6 +211,24 @@ def test_killed_at_any_change_the_same_command_continues(make: Make, made: bool)
             return
 
 
+def test_other_directories_wait_for_an_interrupted_run(make: Make) -> None:
+    at = make()
+    at.faults.on_call = KillSwitch(0, after=True).on_call
+    with pytest.raises(Killed):
+        plimsoll(*REMOVE, "1", "/a", *CHANGING)
+    at.faults.on_call = Faults().on_call
+    before = at.where(1)
+    refused = plimsoll(*REMOVE, "1", "/b", *CHANGING, code=5)
+    assert "was not finished, 0 of 2 moves done; finish it with plimsoll disk remove 1 /a" in words(
+        refused.stderr
+    )
+    assert at.where(1) == before
+    answer(*REMOVE, "1", "/b", "--dry-run")
+    plimsoll("rollback", *CHANGING)
+    plimsoll(*REMOVE, "1", "/b", *CHANGING)
+    assert "/b" not in at.where(1)
+
+
 # ---- heal
 
 
