@@ -14,7 +14,7 @@ os.umask(_USERS)
 _OURS: Final = (
     *("journal", "clusters", "spark", "replay-", "anonymise.key"),
     *("tasks", "broker-marks"),
-    *("audit.", "service", "control.sock"),
+    *("audit.", "service", "control.sock", "cruise-control"),
 )
 """How entries of a state folder begin."""
 _log = logging.getLogger("plimsoll.private")

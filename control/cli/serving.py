@@ -13,14 +13,17 @@ from control.cli.balancing import Balancing, BalancingOptions, configured, end_o
 from control.cli.narration import narrate
 from control.cli.output import Form
 from control.cli.plan_execution import steered_by_signals
+from control.cruise_control.cruise_control import CruiseControl
+from control.cruise_control.requests import PREFIX
 from control.loop.dependencies import LoopWatcher
 from control.loop.view import Mode
 from control.service.control_socket import ControlSocket
-from control.service.http_listener import ControlSite, HttpListener, bound
+from control.service.http_listener import ControlSite, CruiseControlSite, HttpListener, bound
 from control.service.operator_actions import OperatorActions
 from control.service.service_state import CountingHandler, ServiceState
 from control.service.systemd_notify import SystemdNotifier
-from control.settings.service_table import ServiceTable
+from control.settings.service_table import CruiseControlAccess, ListenAddress, ServiceTable
+from control.settings.settings import Settings
 from model.errors import GuardrailRefused, PlimsollError
 from model.log_events import LogEvent
 from model.run import MoveState
@@ -51,6 +54,12 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
             "--resume changes the cluster; add --auto --limits NAME --allow-changes"
         )
     settings = balancing.settings
+    access = settings.service.cruise_control_api
+    if access is CruiseControlAccess.EXECUTE and balancing.mode is not Mode.AUTO:
+        raise GuardrailRefused(
+            'cruise_control_api = "execute" lets clients change the cluster; add --auto --limits '
+            'NAME --allow-changes, or set it to "read"'
+        )
     state, notifier = ServiceState(), SystemdNotifier.of(os.environ)
     listening = bound(settings.service.address)
     with contextlib.ExitStack() as opened:
@@ -59,12 +68,32 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
         control = opened.enter_context(ControlSocket(settings.state_dir))
         actions = OperatorActions(settings.state_dir, state)
         site = ControlSite(control, actions)
-        listener = HttpListener(listening, state, api=settings.service.api, control=site)
+        cruise = _cruise_control(settings, state, opened)
+        listener = HttpListener(
+            listening, state, api=settings.service.api, control=site, cruise_control=cruise
+        )
         opened.enter_context(listener)
         opened.enter_context(contextlib.closing(notifier))
         sys.stderr.write(f"plimsoll: metrics on {listener.address.url}/metrics\n")
-        service = _Service(options, output, state, notifier, actions)
+        parts = None if cruise is None else cruise.parts
+        service = _Service(options, output, state, notifier, actions, parts)
         return service.run(balancing, resume=resume or settings.service.resume)
+
+
+def _cruise_control(
+    settings: Settings, state: ServiceState, opened: contextlib.ExitStack
+) -> CruiseControlSite | None:
+    """Cruise Control's API, and its socket; None where it is off. Raises as `bound` does."""
+    table = settings.service
+    if table.cruise_control_api is CruiseControlAccess.OFF:
+        return None
+    listening = bound(table.cruise_control_address, "cruise_control_listen")
+    # The listener closes it once it has begun.
+    opened.callback(listening.close)
+    parts = opened.enter_context(CruiseControl(settings.state_dir, state))
+    host, port = listening.getsockname()[:2]
+    sys.stderr.write(f"plimsoll: Cruise Control's API on {ListenAddress(host, port).url}{PREFIX}\n")
+    return CruiseControlSite(listening, parts)
 
 
 class _Service:
@@ -77,7 +106,9 @@ class _Service:
         state: ServiceState,
         notifier: SystemdNotifier,
         actions: OperatorActions,
+        cruise: CruiseControl | None = None,
     ) -> None:
+        self._cruise = cruise
         self._options, self._output = options, output
         self._state, self._notifier = state, notifier
         self._actions = actions
@@ -181,6 +212,8 @@ class _Service:
         narrate(loop, self._output)
         loop.subscribe(self._see)
         self._actions.attach(loop)
+        if self._cruise is not None:
+            self._cruise.attach(loop)
 
     def _listen_to_log(self, loop: "Loop") -> None:
         """Direct the log to this loop, and count it; reading settings sets the log up again."""

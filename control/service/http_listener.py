@@ -21,6 +21,9 @@ from typing import Any, Final
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from control.cruise_control.api import CruiseControlApi
+from control.cruise_control.cruise_control import CruiseControl
+from control.cruise_control.user_tasks import MOST_BODY as MOST_CRUISE_BODY
 from control.service.control_api import MOST_BODY, ControlApi, peer_in, refusal
 from control.service.control_socket import ControlSocket
 from control.service.operator_actions import OperatorActions
@@ -51,8 +54,8 @@ logger = logging.getLogger("plimsoll.service")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def bound(address: ListenAddress) -> socket.socket:
-    """A socket that listens there.
+def bound(address: ListenAddress, setting: str = "listen") -> socket.socket:
+    """A socket that listens there; setting: that which names the address, for messages.
 
     Raises PortTaken where another program does, ConfigError where it may not.
     """
@@ -66,11 +69,11 @@ def bound(address: ListenAddress) -> socket.socket:
         found.close()
         if exc.errno == errno.EADDRINUSE:
             raise PortTaken(
-                f"port {address.port} for the service is in use on {address.host}; set listen in "
-                "[service] to another one, or stop the program that listens there"
+                f"port {address.port} for the service is in use on {address.host}; set {setting} "
+                "in [service] to another one, or stop the program that listens there"
             ) from exc
         raise ConfigError(
-            f"cannot listen on {address.host}:{address.port}: {exc.strerror}; set listen in "
+            f"cannot listen on {address.host}:{address.port}: {exc.strerror}; set {setting} in "
             "[service] to another address"
         ) from exc
     found.setblocking(False)
@@ -85,6 +88,14 @@ class ControlSite:
     actions: OperatorActions
 
 
+@dataclass(frozen=True, slots=True)
+class CruiseControlSite:
+    """A socket as `bound` returns it, which the listener closes, and what it serves."""
+
+    socket: socket.socket
+    parts: CruiseControl
+
+
 class HttpListener(Closing):
     """Serve `/livez`, `/readyz` and `/metrics` until closed."""
 
@@ -95,10 +106,11 @@ class HttpListener(Closing):
         *,
         api: bool = False,
         control: ControlSite | None = None,
+        cruise_control: CruiseControlSite | None = None,
         idle_s: float = IDLE_S,
     ) -> None:
         """listening: as `bound` returns it; the listener closes it. api: serve `/api/v1`."""
-        self._api, self._control = api, control
+        self._api, self._control, self._cruise_control = api, control, cruise_control
         self._socket, self._idle_s = listening, idle_s
         host, port = listening.getsockname()[:2]
         self.address = ListenAddress(host, port)
@@ -126,6 +138,8 @@ class HttpListener(Closing):
         finally:
             self._loop.close()
             self._socket.close()
+            if self._cruise_control is not None:
+                self._cruise_control.socket.close()
 
     async def _serve(self) -> None:
         async with contextlib.AsyncExitStack() as opened:
@@ -139,6 +153,10 @@ class HttpListener(Closing):
                 opened.callback(control.close)
                 of_unix, listening = usual(api, control), self._control.socket.listening
                 await opened.enter_async_context(_serving(of_unix, listening, self._idle_s))
+            if self._cruise_control is not None:
+                site = self._cruise_control
+                of_cruise = cruise_control_application(site.parts.api)
+                await opened.enter_async_context(_serving(of_cruise, site.socket, self._idle_s))
             await self._ended.wait()
 
 
@@ -278,6 +296,34 @@ def application(
     app.router.add_get("/metrics", metrics)
     app.router.add_get("/api/v1/{document}", partial(_document, api))
     return app
+
+
+def cruise_control_application(api: CruiseControlApi) -> web.Application:
+    """What is served to clients of Cruise Control."""
+    swept = _Sweeper()
+
+    @web.middleware
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        swept.touch(request.protocol)
+        if not _is_own_name(request.host):
+            return _text(403, "use http://localhost or http://127.0.0.1")
+        if _is_cross_origin(request):
+            # A web page could order moves without reading the answer.
+            return _text(403, "requests from web pages of other origins are refused")
+        return await handler(request)
+
+    app = web.Application(middlewares=[guarded], client_max_size=MOST_CRUISE_BODY)
+    app[_SWEEPER] = swept
+    api.add_to(app)
+    return app
+
+
+def _is_cross_origin(request: web.Request) -> bool:
+    """Whether a browser sends the request for a page from elsewhere (Fetch standard, `Origin`)."""
+    origin = request.headers.get("Origin")
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    own = f"http://{request.host}"
+    return (origin is not None and origin != own) or site not in ("none", "same-origin")
 
 
 async def _document(api: ReadApi | None, request: web.Request) -> web.Response:

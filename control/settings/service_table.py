@@ -1,6 +1,7 @@
 """`[service]`: where `plimsoll service` listens, and how it starts."""
 
 import ipaddress
+from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
 
 from pydantic import AfterValidator
@@ -50,6 +51,17 @@ def listen_address(text: str) -> ListenAddress:
     return ListenAddress(bare, number)
 
 
+class CruiseControlAccess(StrEnum):
+    """What clients of Cruise Control may do."""
+
+    OFF = "off"
+    """Nothing: the API is not served."""
+    READ = "read"
+    """Read, and plan without executing."""
+    EXECUTE = "execute"
+    """Execute plans, too; needs `--auto`."""
+
+
 def _listen(text: str) -> str:
     listen_address(text)
     return text
@@ -69,7 +81,20 @@ class ServiceTable(FileModel):
     resume: bool = False
     """Whether the service resumes a run that an earlier process left, with its start."""
 
+    cruise_control_api: CruiseControlAccess = CruiseControlAccess.OFF
+    """What clients of Cruise Control may do on this machine: `off`, `read` (which includes dry
+    runs), or `execute`, which needs `--auto`."""
+
+    cruise_control_listen: Annotated[str, AfterValidator(_listen)] = f"{LOCALHOST}:9090"
+    """Loopback address and port of Cruise Control's API, `HOST:PORT`; port 0 lets the system
+    choose one."""
+
     @property
     def address(self) -> ListenAddress:
         """`listen`, parsed."""
         return listen_address(self.listen)
+
+    @property
+    def cruise_control_address(self) -> ListenAddress:
+        """`cruise_control_listen`, parsed."""
+        return listen_address(self.cruise_control_listen)

@@ -1,6 +1,7 @@
 """The service as a process: signals, settings that change, systemd, and its exit codes."""
 
 import contextlib
+import json
 import os
 import queue
 import re
@@ -224,3 +225,28 @@ def test_the_guardrails_are_those_of_run(
 def test_other_machines_are_not_served(tmp_path: Path) -> None:
     run = plimsoll(tmp_path, "service", "-b", NOWHERE, PLIMSOLL_SERVICE__LISTEN="0.0.0.0:9645")
     refused(run, 2, "the service has neither TLS nor a login yet")
+
+
+def test_cruise_controls_api_answers_from_the_start(tmp_path: Path) -> None:
+    environment = {
+        "PLIMSOLL_SERVICE__CRUISE_CONTROL_API": "read",
+        "PLIMSOLL_SERVICE__CRUISE_CONTROL_LISTEN": "127.0.0.1:0",
+    }
+    with Service(tmp_path, environment=environment) as service:
+        text = service.wait_for("/kafkacruisecontrol\n")
+        address = re.search(r"API on (http://\S+)", text)
+        assert address is not None
+        with urllib.request.urlopen(f"{address[1]}/state?json=true", timeout=WAIT_S) as response:
+            found = json.load(response)
+        assert found["MonitorState"]["state"] == "LOADING"
+        assert found["ExecutorState"]["state"] == "NO_TASK_IN_PROGRESS"
+        service.signalled(signal.SIGTERM)
+        assert service.process.wait(WAIT_S) == 0
+
+
+def test_clients_of_cruise_control_change_nothing_without_auto(tmp_path: Path) -> None:
+    with Service(
+        tmp_path, environment={"PLIMSOLL_SERVICE__CRUISE_CONTROL_API": "execute"}
+    ) as service:
+        assert service.process.wait(WAIT_S) == 5
+        assert "add --auto --limits NAME --allow-changes" in service.log.read_text()

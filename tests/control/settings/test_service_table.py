@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from control.settings.service_table import ServiceTable, listen_address
+from control.settings.service_table import CruiseControlAccess, ServiceTable, listen_address
 from control.settings.settings import load
 from model.errors import ConfigError
 
@@ -57,3 +57,15 @@ def test_the_settings_name_the_line(tmp_path: Path) -> None:
 
 def test_the_default_is_on_loopback() -> None:
     assert ServiceTable().address == ("127.0.0.1", 9645)
+    assert ServiceTable().cruise_control_address == ("127.0.0.1", 9090)
+
+
+def test_cruise_controls_api_is_off_by_default_and_on_loopback_alone(tmp_path: Path) -> None:
+    assert ServiceTable().cruise_control_api is CruiseControlAccess.OFF
+    file = tmp_path / "plimsoll.toml"
+    file.write_text('[service]\ncruise_control_api = "execute"\n')
+    assert load({}, config=file).service.cruise_control_api is CruiseControlAccess.EXECUTE
+    for line in ('cruise_control_api = "yes"', 'cruise_control_listen = "0.0.0.0:9090"'):
+        file.write_text(f"[service]\n{line}\n")
+        with pytest.raises(ConfigError, match=r"plimsoll\.toml, line 2: "):
+            load({}, config=file)

@@ -1,0 +1,324 @@
+"""The HTTP side of Cruise Control's API: endpoints, user tasks, and answers that take a while.
+
+A request that takes longer than ten seconds is answered with its progress, and once more with
+its result when the client asks again: by the header `User-Task-ID`, or by its session cookie.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
+from typing import Final
+
+from aiohttp import web
+
+from control.cruise_control.answers import (
+    ILLEGAL,
+    NO_WINDOWS,
+    REFUSED,
+    Answer,
+    Failed,
+    done,
+    error,
+    failure,
+    progress,
+)
+from control.cruise_control.cluster_documents import cluster_state
+from control.cruise_control.load_documents import load, partition_load
+from control.cruise_control.requests import (
+    ENDPOINTS,
+    PREFIX,
+    BadRequest,
+    Endpoint,
+    Request,
+    bad,
+    parsed,
+)
+from control.cruise_control.state_documents import StateSources, state
+from control.cruise_control.user_tasks import (
+    MOST_ACTIVE,
+    MOST_BODY,
+    TaskStatus,
+    UserTask,
+    UserTasks,
+    tasks_document,
+)
+from control.loop.view import LoopView
+from model import __version__
+from model.errors import PlimsollError
+from model.log_events import LogEvent, named
+from model.printable import printable
+from model.snapshot.snapshot import Snapshot
+
+TASK_ID: Final = "User-Task-ID"
+"""The header that names a user task."""
+COOKIE: Final = "JSESSIONID"
+"""The cookie of a session, which clients send back without a look at it."""
+SESSION_S: Final = 60.0
+"""Seconds after its last use that a session is forgotten."""
+MOST_SESSIONS: Final = 1_000
+BLOCK_S: Final = 10.0
+"""Seconds after which a request is answered with its progress, as in Cruise Control."""
+HEADERS: Final = {
+    # Clients trust the protocol of answers that take a while from 2.0.61 on.
+    "Cruise-Control-Version": "2.5.146",
+    "Cruise-Control-Commit_Id": f"plimsoll-{__version__}",
+    "Cache-Control": "no-store",
+}
+WITH_BODY: Final = "topic_configuration"
+"""The endpoint whose requests may have a body."""
+logger = logging.getLogger("plimsoll.service")
+
+Work = Callable[[Request], Answer]
+
+
+class CruiseControlApi:
+    """Handlers of the endpoints; called by the server's thread, but for `close`."""
+
+    def __init__(
+        self, sources: StateSources, tasks: UserTasks, *, block_s: float = BLOCK_S
+    ) -> None:
+        """block_s: seconds after which a request is answered with its progress."""
+        self._sources, self._tasks, self._block_s = sources, tasks, block_s
+        self._sessions = _Sessions()
+        # `state` must not wait for anything else.
+        self._quick = ThreadPoolExecutor(1, thread_name_prefix="cruise-state")
+        self._reads = ThreadPoolExecutor(1, thread_name_prefix="cruise-reads")
+        self._jobs: dict[str, asyncio.Future[Answer]] = {}
+        self._quickly: Mapping[str, tuple[Executor, Work]] = {
+            "state": (self._quick, lambda request: done(state(sources, request))),
+            "kafka_cluster_state": (self._reads, self._cluster_state),
+            "user_tasks": (self._reads, lambda request: done(tasks_document(tasks, request))),
+        }
+        """Endpoints that are answered at once, whatever it takes."""
+        self._patiently: Mapping[str, tuple[Executor, Work]] = {
+            "load": (self._reads, lambda request: done(load(self._snapshot(), request))),
+            "partition_load": (
+                self._reads,
+                lambda request: done(partition_load(self._snapshot(), request)),
+            ),
+        }
+        """Endpoints that may be answered with their progress."""
+
+    def close(self) -> None:
+        """End the threads after the answers that they compute."""
+        for pool in (self._quick, self._reads):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def add_to(self, app: web.Application) -> None:
+        """Add the routes."""
+        app.router.add_route("*", f"{PREFIX}/{{endpoint}}", self.handle)
+        app.router.add_route("*", "/{tail:.*}", self.handle)
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """Answer one request."""
+        name, method = request.match_info.get("endpoint", ""), request.method
+        path = f"/{name}" if name else request.path
+        as_json = _wants_json(request)
+        if method not in ("GET", "POST"):
+            return _response(error(405, f"{printable(method)} is not supported"), as_json=as_json)
+        endpoint = ENDPOINTS.get(name)
+        if endpoint is None or endpoint.method != method:
+            return _response(_unknown(method, path), as_json=as_json)
+        try:
+            asked = parsed(endpoint, [*request.query.items()], path, await _body(request, endpoint))
+        except BadRequest as exc:
+            return _response(error(400, str(exc)), as_json=as_json)
+        except web.HTTPRequestEntityTooLarge:
+            found = _response(error(413, _too_large(endpoint)), as_json=as_json)
+            found.force_close()
+            return found
+        client = request.remote or ""
+        if name in self._quickly:
+            pool, work = self._quickly[name]
+            answer = await _in_pool(pool, partial(self._answer, asked, work))
+            task = self._tasks.begin(asked, client, kept=False)
+            status = TaskStatus.FAILED if answer.failed else TaskStatus.COMPLETED
+            self._tasks.end(task.task_id, Answer(status=0, document={}), status)
+            return _response(answer, as_json=asked.wants_json, task_id=task.task_id)
+        return await self._task(request, asked, client)
+
+    async def _task(self, request: web.Request, asked: Request, client: str) -> web.Response:
+        """Answer a request that may take a while."""
+        respond = partial(_response, as_json=asked.wants_json)
+        method, path = asked.endpoint.method, f"/{asked.endpoint.name}"
+        header, session = request.headers.get(TASK_ID), request.cookies.get(COOKIE)
+        if header is not None:
+            task = self._tasks.find(header.strip().lower())
+            if task is None or not task.is_of(asked):
+                why = f"Unexpected header {TASK_ID} (value: {printable(header)}) in the request."
+                return respond(failure(method, path, f"{ILLEGAL}: {why}"))
+        else:
+            known = self._sessions.task_of(session, asked)
+            task = None if known is None else self._tasks.find(known)
+        if task is None:
+            active = sum(t.status is TaskStatus.ACTIVE for t in self._tasks.all())
+            if active >= MOST_ACTIVE:
+                why = (
+                    f"There are already {active} active user tasks, which has reached the servlet "
+                    "capacity."
+                )
+                return respond(failure(method, path, f"java.lang.RuntimeException: {why}"))
+            try:
+                task = self._begin(asked, client)
+            except PlimsollError as exc:
+                return respond(failure(method, path, f"{REFUSED}: {exc}"))
+        answer = await self._result(task, asked)
+        found = respond(answer, task_id=task.task_id)
+        if answer.status == 202:
+            session = self._sessions.keep(session, asked, task.task_id)
+            found.set_cookie(COOKIE, session, path="/", httponly=True, samesite="Strict")
+        else:
+            self._sessions.forget(session, asked)
+        return found
+
+    def _begin(self, asked: Request, client: str) -> UserTask:
+        """Begin to work on a request; raises ConfigError where its task cannot be kept."""
+        task = self._tasks.begin(asked, client, kept=False)
+        self._start(task, asked)
+        return task
+
+    def _start(self, task: UserTask, asked: Request) -> None:
+        pool, work = self._patiently[asked.endpoint.name]
+        loop = asyncio.get_running_loop()
+        job = loop.run_in_executor(pool, partial(self._finish, task, asked, work))
+        self._jobs[task.task_id] = job
+        job.add_done_callback(lambda _job: self._jobs.pop(task.task_id, None))
+
+    def _finish(self, task: UserTask, asked: Request, work: Work) -> Answer:
+        """Compute an answer, and keep it."""
+        answer = self._answer(asked, work)
+        status = TaskStatus.FAILED if answer.failed else TaskStatus.COMPLETED
+        kept = answer if answer.failed else Answer(status=answer.status, document={})
+        self._tasks.end(task.task_id, kept, status)
+        return answer
+
+    async def _result(self, task: UserTask, asked: Request) -> Answer:
+        """The answer to a task, or its progress."""
+        job = self._jobs.get(task.task_id)
+        if job is None:
+            # A read that is over is read again.
+            self._start(task, asked)
+            job = self._jobs[task.task_id]
+        finished, _ = await asyncio.wait({job}, timeout=self._block_s)
+        if finished:
+            return job.result()
+        elapsed_ms = max(0, self._sources.service.now_ms() - task.started_at_ms)
+        description = "Loads are being added up."
+        return progress(asked.endpoint.operation, "COMPUTING", description, elapsed_ms)
+
+    # ---- in threads beside the server
+
+    def _answer(self, asked: Request, work: Work) -> Answer:
+        """Compute an answer; errors are answers, too."""
+        method, path = asked.endpoint.method, f"/{asked.endpoint.name}"
+        try:
+            return work(asked)
+        except BadRequest as exc:
+            return error(400, bad(method, path, str(exc)))
+        except Failed as exc:
+            return failure(method, path, printable(str(exc)))
+        except PlimsollError as exc:
+            return failure(method, path, f"{REFUSED}: {printable(str(exc))}")
+        except Exception as exc:
+            logger.exception(
+                "the request %s failed", printable(asked.url), extra=named(LogEvent.SERVICE)
+            )
+            return failure(method, path, f"internal error: {printable(repr(exc))}")
+
+    def _snapshot(self) -> Snapshot:
+        """The newest snapshot. Raises Failed before the first."""
+        return self._view()[1]
+
+    def _view(self) -> tuple[LoopView, Snapshot]:
+        service = self._sources.service
+        view = service.view
+        if view is None or view.snapshot is None:
+            raise Failed(service.not_ready() or "no loads are known yet", NO_WINDOWS)
+        return view, view.snapshot
+
+    def _cluster_state(self, asked: Request) -> Answer:
+        view, snapshot = self._view()
+        return done(cluster_state(snapshot, view.replication, asked))
+
+
+class _Sessions:
+    """Which task a session's next request for the same URL means."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[tuple[str, Request], tuple[float, str]] = {}
+        """When it was used last, and the task; oldest first."""
+
+    def keep(self, session: str | None, asked: Request, task_id: str) -> str:
+        """Remember a task; returns the session, a new one where there is none."""
+        found = session or secrets.token_hex(16)
+        self._tasks.pop((found, asked), None)
+        self._tasks[found, asked] = asyncio.get_running_loop().time(), task_id
+        while len(self._tasks) > MOST_SESSIONS:
+            del self._tasks[next(iter(self._tasks))]
+        return found
+
+    def task_of(self, session: str | None, asked: Request) -> str | None:
+        """The task that is meant; None for a new one."""
+        if session is None:
+            return None
+        used_s, task_id = self._tasks.get((session, asked), (0.0, None))
+        return task_id if asyncio.get_running_loop().time() - used_s < SESSION_S else None
+
+    def forget(self, session: str | None, asked: Request) -> None:
+        """The next request for the same URL is a new one."""
+        if session is not None:
+            self._tasks.pop((session, asked), None)
+
+
+async def _in_pool(pool: Executor, work: Callable[[], Answer]) -> Answer:
+    return await asyncio.get_running_loop().run_in_executor(pool, work)
+
+
+async def _body(request: web.Request, endpoint: Endpoint) -> str:
+    """The body of a request. Raises HTTPRequestEntityTooLarge, BadRequest where it is not text."""
+    if not request.body_exists:
+        return ""
+    if endpoint.name != WITH_BODY:
+        # Not read: the connection is closed after the response.
+        raise web.HTTPRequestEntityTooLarge(max_size=0, actual_size=1)
+    try:
+        return (await request.read()).decode()
+    except UnicodeDecodeError:
+        raise BadRequest(
+            bad(endpoint.method, f"/{endpoint.name}", "its body is not valid UTF-8")
+        ) from None
+
+
+def _too_large(endpoint: Endpoint) -> str:
+    if endpoint.name == WITH_BODY:
+        return f"the body has more than {MOST_BODY:,} bytes"
+    return f"requests of {endpoint.name} have no body"
+
+
+def _unknown(method: str, path: str) -> Answer:
+    supported = ", ".join(e.name.upper() for e in ENDPOINTS.values() if e.method == method)
+    return error(
+        404,
+        f"Unrecognized endpoint in request '{printable(path)}'\n"
+        f"Supported {method} endpoints: [{supported}]",
+    )
+
+
+def _wants_json(request: web.Request) -> bool:
+    """Whether an error is JSON, also where the parameters are not valid."""
+    return any(
+        name.lower() == "json" and value.lower() == "true" for name, value in request.query.items()
+    )
+
+
+def _response(answer: Answer, *, as_json: bool, task_id: str = "") -> web.Response:
+    headers = HEADERS | ({TASK_ID: task_id} if task_id else {})
+    return web.Response(
+        status=answer.status,
+        text=answer.body(as_json=as_json),
+        content_type="application/json" if as_json else "text/plain",
+        headers=headers,
+    )

@@ -1,0 +1,68 @@
+"""Cruise Control's API as a part of the service: what it is made of, and the loop it shows."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from control.cruise_control.anomalies import AnomalyWatch
+from control.cruise_control.api import BLOCK_S, CruiseControlApi
+from control.cruise_control.state_documents import Ordered, StateSources
+from control.cruise_control.user_tasks import UserTasks
+from control.loop.view import LoopView, Mode
+from control.service.service_state import ServiceState
+from control.settings.trigger_table import TriggerTable
+from model.closing import Closing
+
+if TYPE_CHECKING:
+    from control.loop.loop import Loop
+
+
+class CruiseControl(Closing):
+    """The API over one loop after another; any thread may call."""
+
+    def __init__(
+        self,
+        state_dir: Path,
+        service: ServiceState,
+        *,
+        clock: Callable[[], float] = time.time,
+        block_s: float = BLOCK_S,
+    ) -> None:
+        """clock: seconds since the epoch. block_s: as for the API."""
+        self._service = service
+        self._loop: Loop | None = None
+        self._anomalies = AnomalyWatch()
+        self.tasks = UserTasks(state_dir, clock)
+        sources = StateSources(
+            service=service,
+            anomalies=self._anomalies,
+            triggers=self._triggers,
+            mode=lambda: Mode.READ_ONLY if self._loop is None else self._loop.settings.mode,
+            ordered=self._ordered,
+        )
+        self.api = CruiseControlApi(sources, self.tasks, block_s=block_s)
+
+    def attach(self, loop: "Loop") -> None:
+        """Show this loop from now on."""
+        self._loop = loop
+        loop.subscribe(self.see)
+
+    def see(self, view: LoopView) -> None:
+        """Take note of a view of the loop."""
+        self._anomalies.see(view, self._service.goals, self._triggers())
+
+    def close(self) -> None:
+        """End the threads of the API."""
+        self.api.close()
+
+    def _triggers(self) -> TriggerTable:
+        return TriggerTable() if self._loop is None else self._loop.policy.triggers
+
+    def _ordered(self, plan_hash: str) -> Ordered:
+        """The user task that ordered the run of a plan."""
+        for task in reversed(self.tasks.all()):
+            if task.plan_hash == plan_hash:
+                reason = dict(task.parameters).get("reason", "")
+                return Ordered(task_id=task.task_id, client=task.client, reason=reason)
+        return Ordered()

@@ -1,0 +1,245 @@
+"""Requests of Cruise Control's clients: the endpoints, their parameters, and what forbids them.
+
+Names and types are those of Cruise Control's OpenAPI description (linkedin/cruise-control,
+`cruise-control/src/main/resources/yaml/endpoints`).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from pydantic import ValidationError
+
+from model.ids import BrokerId
+from model.names import Names
+from model.printable import printable
+
+PREFIX: Final = "/kafkacruisecontrol"
+"""The beginning of each path."""
+MOST_DIGITS: Final = 18
+"""Digits of a number."""
+MOST_ITEMS: Final = 1_000
+"""Brokers, goals or ids in one list."""
+FORM: Final = frozenset({"json", "get_response_schema", "doas", "verbose", "super_verbose"})
+"""Parameters that change how an answer looks, and not what is done."""
+
+
+class BadRequest(Exception):
+    """A request that Cruise Control answers with 400; the message is the reason."""
+
+
+class Kind(StrEnum):
+    """The type of a parameter."""
+
+    FLAG = "true or false"
+    NUMBER = "a whole number"
+    SHARE = "a number"
+    TEXT = "text"
+    NAMES = "names, separated by commas"
+    BROKERS = "broker ids, separated by commas"
+    REGEX = "a regular expression"
+
+
+Parameters = Mapping[str, Kind]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One endpoint: its name, method and parameters."""
+
+    name: str
+    method: str
+    parameters: Parameters = field(hash=False)
+    """By name in lower case: Cruise Control ignores the case of names."""
+
+    @property
+    def operation(self) -> str:
+        """What progress calls it: `Add broker` of `add_broker`."""
+        return self.name.replace("_", " ").capitalize()
+
+
+def _kinds(kind: Kind, names: str) -> dict[str, Kind]:
+    return dict.fromkeys(names.split(), kind)
+
+
+_COMMON: Final = _kinds(Kind.FLAG, "json get_response_schema") | _kinds(Kind.TEXT, "doas reason")
+
+
+def _endpoint(method: str, name: str, *parameters: Parameters) -> Endpoint:
+    found: dict[str, Kind] = dict(_COMMON)
+    for group in parameters:
+        found |= group
+    return Endpoint(name=name, method=method, parameters=found)
+
+
+_READS: Final = (
+    _endpoint(
+        "GET", "state", _kinds(Kind.NAMES, "substates"), _kinds(Kind.FLAG, "verbose super_verbose")
+    ),
+    _endpoint(
+        "GET", "kafka_cluster_state", _kinds(Kind.REGEX, "topic"), _kinds(Kind.FLAG, "verbose")
+    ),
+    _endpoint(
+        "GET",
+        "load",
+        _kinds(Kind.NUMBER, "start end time"),
+        _kinds(Kind.FLAG, "allow_capacity_estimation populate_disk_info capacity_only"),
+    ),
+    _endpoint(
+        "GET",
+        "partition_load",
+        _kinds(Kind.TEXT, "resource partition"),
+        _kinds(Kind.NUMBER, "start end entries"),
+        _kinds(Kind.REGEX, "topic"),
+        _kinds(Kind.SHARE, "min_valid_partition_ratio"),
+        _kinds(Kind.FLAG, "allow_capacity_estimation max_load avg_load"),
+        _kinds(Kind.BROKERS, "brokerid"),
+    ),
+    _endpoint(
+        "GET",
+        "user_tasks",
+        _kinds(Kind.NAMES, "client_ids endpoints types user_task_ids"),
+        _kinds(Kind.NUMBER, "entries"),
+        _kinds(Kind.FLAG, "fetch_completed_task"),
+    ),
+)
+
+ENDPOINTS: Final[Mapping[str, Endpoint]] = {found.name: found for found in _READS}
+"""By name."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A valid request."""
+
+    endpoint: Endpoint
+    pairs: tuple[tuple[str, str], ...]
+    """Names in lower case, with values as sent; sorted."""
+    body: str = ""
+    """The JSON body of `topic_configuration`; empty without one."""
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """The parsed values by name."""
+        kinds = self.endpoint.parameters
+        return {name: _parsed(name, kinds[name], text) for name, text in self.pairs}
+
+    @property
+    def wants_json(self) -> bool:
+        """Whether the answer is JSON; plain text otherwise, as is the default."""
+        return bool(self.values.get("json", False))
+
+    @property
+    def url(self) -> str:
+        """`POST /kafkacruisecontrol/rebalance?dryrun=true`, as `user_tasks` shows it."""
+        query = urlencode(self.pairs)
+        path = f"{self.endpoint.method} {PREFIX}/{self.endpoint.name}"
+        return f"{path}?{query}" if query else path
+
+    def flag(self, name: str, default: bool) -> bool:
+        """A parameter that is true or false."""
+        return bool(self.values.get(name, default))
+
+    def brokers(self) -> tuple[BrokerId, ...]:
+        """`brokerid`, in rising order; empty without it."""
+        return tuple(sorted({*self.values.get("brokerid", ())}))
+
+
+def parsed(
+    endpoint: Endpoint, query: Sequence[tuple[str, str]], path: str, body: str = ""
+) -> Request:
+    """A request with these parameters, as they stand in its URL.
+
+    Raises BadRequest with a whole sentence where Cruise Control answers 400.
+    """
+    method = endpoint.method
+    names = [name.lower() for name, _ in query]
+    unknown = sorted({name for name, _ in query if name.lower() not in endpoint.parameters})
+    if unknown:
+        raise BadRequest(
+            f"Unrecognized endpoint parameters in {endpoint.name.upper()} {method} request: "
+            f"[{printable(', '.join(unknown))}]."
+        )
+    pairs = tuple(sorted(zip(names, (value for _, value in query), strict=True)))
+    request = Request(endpoint, pairs, body)
+    try:
+        for name in names:
+            if names.count(name) > 1:
+                raise BadRequest(f"{name} is given {names.count(name)} times")
+        _ = request.values
+    except BadRequest as exc:
+        raise BadRequest(bad(method, path, str(exc))) from None
+    return request
+
+
+def bad(method: str, path: str, why: str) -> str:
+    """The sentence of Cruise Control for a request that it refuses with 400."""
+    return f"Bad {method} request '{printable(path)}' due to '{why}'."
+
+
+def _parsed(name: str, kind: Kind, text: str) -> Any:
+    match kind:
+        case Kind.FLAG:
+            return _flag(name, text)
+        case Kind.NUMBER:
+            return _number(name, text)
+        case Kind.SHARE:
+            return _share(name, text)
+        case Kind.TEXT:
+            return text
+        case Kind.NAMES:
+            return _items(name, text)
+        case Kind.BROKERS:
+            numbers = (_number(name, item) for item in _items(name, text))
+            return tuple(BrokerId(_natural(name, number)) for number in numbers)
+        case Kind.REGEX:
+            try:
+                return Names(regex=(text,))
+            except ValidationError as exc:
+                why = exc.errors()[0]["msg"].removeprefix("Value error, ")
+                raise BadRequest(f"{name}: {printable(why)}") from None
+
+
+def _flag(name: str, text: str) -> bool:
+    # Cruise Control reads anything but true as false; `dryrun=ture` would then move replicas.
+    found = {"true": True, "false": False}.get(text.strip().lower())
+    if found is None:
+        raise BadRequest(f"{name} is true or false, not {printable(text)!r}")
+    return found
+
+
+def _number(name: str, text: str) -> int:
+    bare = text.strip()
+    digits = bare.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
+        raise BadRequest(f"{name} is a whole number, not {printable(text)!r}")
+    return int(bare)
+
+
+def _natural(name: str, number: int) -> int:
+    if not 0 <= number < 2**31:
+        raise BadRequest(f"{name} is not below 0 and below 2^31, not {number}")
+    return number
+
+
+def _share(name: str, text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise BadRequest(f"{name} is a number, not {printable(text)!r}")
+    return found
+
+
+def _items(name: str, text: str) -> tuple[str, ...]:
+    found = tuple(item.strip() for item in text.split(",") if item.strip())
+    if not found:
+        raise BadRequest(f"{name} is empty")
+    if len(found) > MOST_ITEMS:
+        raise BadRequest(f"{name} has more than {MOST_ITEMS:,} items")
+    return found
