@@ -4,6 +4,7 @@ A file's `schema_version` is `major.minor`. A newer minor may add fields, which 
 ignored; a newer major is refused.
 """
 
+import errno
 import gzip
 import hashlib
 import json
@@ -30,6 +31,9 @@ class FileModel(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
+
+_CANNOT_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES})
+"""Some network file systems sync no folders, and one that cannot be read cannot be opened."""
 
 unless_empty: Final = Field(exclude_if=operator.not_)
 """`Annotated[T, unless_empty]`: a field that files leave out where it is empty, so that
@@ -122,12 +126,14 @@ def file_mark(path: Path) -> tuple[int, int, int] | None:
 def replace_file(path: Path, data: bytes, *, shared: bool = False) -> None:
     """Replace `path` in one step, so that it has the old bytes or the new ones.
 
-    The bytes are synced to `path` with the suffix `.partial`, which is then renamed.
+    The bytes are synced to `path` with the suffix `.partial`, which is then renamed. The folder is
+    synced, too, so that a power loss does not bring the old bytes back.
 
     shared: give it the mode of the user's mask; otherwise that of the process's mask, which
     `model.private.begin` makes the user's alone.
 
-    Raises OSError: the file cannot be written, synced or renamed.
+    Raises OSError: the file cannot be written, synced or renamed; if the folder cannot be synced,
+    the new bytes are there, but may be lost.
     """
     partial = path.with_name(path.name + ".partial")
     with partial.open("wb") as out:
@@ -137,15 +143,33 @@ def replace_file(path: Path, data: bytes, *, shared: bool = False) -> None:
     if shared:
         share(partial)
     partial.replace(path)
+    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the entries of a folder durable. Raises OSError."""
-    handle = os.open(folder, os.O_RDONLY)
+    """Make the entries of a folder durable, unless its file system syncs no folders.
+
+    Raises OSError.
+    """
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as exc:
+        if exc.errno not in _CANNOT_SYNC:
+            raise
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents, and make their entries durable. Raises OSError."""
+    if folder.is_dir():
+        return
+    missing = [p for p in (folder, *folder.parents) if not p.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in reversed(missing):
+        sync_folder(made.parent)
 
 
 def read_document(path: Path, kind: str, major: int) -> dict[str, Any]:

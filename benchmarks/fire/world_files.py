@@ -1,14 +1,16 @@
 """Disks of hosts: real files in memory, of which power losses take what was not synced.
 
 While `simulated` lasts, file system calls on the folders of a world go through its disks: opening,
-writing, syncing and renaming. A file keeps what was synced, and any beginning of what was written
-after it; a folder keeps its entries as of its last sync, and any beginning of the later changes.
+writing, syncing, renaming, and making folders. A file keeps what was synced, and any beginning of
+what was written after it; a folder keeps its entries as of its last sync, and any beginning of the
+later changes.
 """
 
 import errno
 import io
 import os
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,11 +24,11 @@ _PARTIAL: Final = ".partial"
 
 @dataclass(slots=True)
 class _Change:
-    """A change of a folder: a file created, or renamed over another one."""
+    """A change of a folder: an entry created, or a file renamed over another one."""
 
     path: str
     source: str = ""
-    """Empty for a new file."""
+    """Empty for a new entry."""
     replaced: bytes | None = None
 
 
@@ -68,8 +70,8 @@ class Disk:
 
     def sync(self, path: str) -> None:
         """Make a file or the entries of a folder durable."""
-        if path == str(self.folder):
-            self._changes.clear()
+        if os.path.isdir(path):
+            self._changes = [c for c in self._changes if os.path.dirname(c.path) != path]
             return
         self.step()
         number, self.syncs = self.syncs, self.syncs + 1
@@ -80,7 +82,7 @@ class Disk:
         self.step()
 
     def created(self, path: str) -> None:
-        """A file was created."""
+        """A file or folder was created."""
         self._changes.append(_Change(path))
 
     def renamed(self, source: str, path: str, replaced: bytes | None) -> None:
@@ -90,9 +92,14 @@ class Disk:
 
     def lose_power(self) -> None:
         """Lose what was not synced, or a part of it."""
-        kept = self.rng.randrange(len(self._changes) + 1)
-        for change in reversed(self._changes[kept:]):
-            self._undo(change)
+        of_folder: dict[str, list[_Change]] = {}
+        for change in self._changes:
+            of_folder.setdefault(os.path.dirname(change.path), []).append(change)
+        # The innermost folder first, since its own entry may be lost with all that is in it.
+        for _, changes in sorted(of_folder.items(), reverse=True):
+            kept = self.rng.randrange(len(changes) + 1)
+            for change in reversed(changes[kept:]):
+                self._undo(change)
         self._changes.clear()
         for entry in sorted(self.folder.iterdir()):
             if entry.suffix == _JOURNAL:
@@ -100,6 +107,9 @@ class Disk:
 
     def _undo(self, change: _Change) -> None:
         path = Path(change.path)
+        if path.is_dir():
+            shutil.rmtree(path)
+            return
         content = path.read_bytes() if path.exists() else b""
         path.unlink(missing_ok=True)
         synced = self.durable.pop(change.path, b"")
@@ -144,6 +154,7 @@ def simulated(disk_of: Callable[[str], Disk | None]) -> Iterator[None]:
     disk_of: the disk that a path lies on, None outside of all worlds.
     """
     opens, syncs, replaces, renames = Path.open, os.fsync, os.replace, os.rename
+    mkdirs = os.mkdir
 
     def open_path(self: Path, mode: str = "r", *rest: Any, **options: Any) -> Any:
         disk = disk_of(str(self)) if self.suffix == _JOURNAL and "+" in mode else None
@@ -175,12 +186,19 @@ def simulated(disk_of: Callable[[str], Disk | None]) -> Iterator[None]:
         disk.step()
         return None
 
+    def mkdir(path: Any, mode: int = 0o777, **options: Any) -> None:
+        mkdirs(path, mode, **options)
+        if disk := disk_of(str(path)):
+            disk.created(str(path))
+
     paths: Any = Path
     calls: Any = os
     paths.open, calls.fsync = open_path, sync
     calls.replace, calls.rename = partial(rename, replaces), partial(rename, renames)
+    calls.mkdir = mkdir
     try:
         yield
     finally:
         paths.open, calls.fsync = opens, syncs
         calls.replace, calls.rename = replaces, renames
+        calls.mkdir = mkdirs

@@ -18,7 +18,14 @@ from typing import Annotated, Final, TypeVar
 from pydantic import Field
 
 from model.errors import ConfigError, GuardrailRefused, PlanOutdated
-from model.files import VersionedModel, read_document, validate_document, write_document
+from model.files import (
+    VersionedModel,
+    make_folder,
+    read_document,
+    sync_folder,
+    validate_document,
+    write_document,
+)
 from model.log_events import LogEvent, named
 from model.plan.plan import Plan, read_plan
 from model.units import seconds_text
@@ -141,7 +148,7 @@ class Questions:
         )
         self.waiting = question
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self._folder)
             sealed = plan.model_dump(mode="json")
             write_document(plan_file(self._folder, plan.hash), sealed, private=True)
             for path in _answer_files(self._folder, plan.hash):
@@ -364,8 +371,12 @@ def _write_once(
         path.unlink(missing_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        partial.write_text(json.dumps(answer.model_dump(mode="json"), sort_keys=True) + "\n")
+        with partial.open("w") as out:
+            out.write(json.dumps(answer.model_dump(mode="json"), sort_keys=True) + "\n")
+            out.flush()
+            os.fsync(out.fileno())
         os.link(partial, path)
+        sync_folder(path.parent)
     except FileExistsError:
         raise GuardrailRefused(refusal) from None
     except OSError as exc:

@@ -19,7 +19,7 @@ from typing import Final
 from pydantic import ConfigDict, ValidationError
 
 from model.errors import ConfigError
-from model.files import FileModel, sync_folder
+from model.files import FileModel, make_folder, sync_folder
 from model.printable import printable
 
 FILE: Final = "audit.jsonl"
@@ -95,7 +95,7 @@ class AuditLog:
     def append(self, record: AuditRecord) -> None:
         """Append a record and sync it. Raises OSError; then the file has no part of it."""
         line = _line(record)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path.parent)
         while True:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
             try:

@@ -5,7 +5,14 @@ from typing import Final
 
 from control.render.text import time_text
 from model.errors import ConfigError
-from model.files import VersionedModel, read_document, validate_document, write_document
+from model.files import (
+    VersionedModel,
+    make_folder,
+    read_document,
+    sync_folder,
+    validate_document,
+    write_document,
+)
 
 FILE: Final = "service-pause.json"
 KIND: Final = "plimsoll.service-pause"
@@ -44,12 +51,15 @@ class PauseFile:
 
     def write(self, pause: ServicePause) -> None:
         """Keep a pause. Raises ConfigError."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._path.parent)
         write_document(self._path, pause.model_dump(mode="json"), private=True)
 
     def remove(self) -> None:
         """End the pause. Raises ConfigError."""
         try:
-            self._path.unlink(missing_ok=True)
+            self._path.unlink()
+            sync_folder(self._path.parent)
+        except FileNotFoundError:
+            return
         except OSError as exc:
             raise ConfigError(f"cannot remove {self._path}: {exc.strerror or exc}") from exc

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from model.errors import ConfigError
-from model.files import digest, parse_document, read_document
+from model.files import digest, make_folder, parse_document, read_document
 
 
 def checksum_of(document: dict[str, Any]) -> str:
@@ -47,7 +47,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
     another process holds it.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as exc:
         raise ConfigError(

@@ -35,7 +35,7 @@ from executor.journal.run_journal import (
 )
 from executor.timing import Timing
 from model.errors import ArchiveUnreachable, ConfigError, PlimsollError, WriterBarred
-from model.files import canonical, replace_file
+from model.files import canonical, make_folder, replace_file
 from model.log_events import LogEvent, named
 from model.paths import path_part
 from model.plan.plan import Plan, read_plan
@@ -167,7 +167,7 @@ class Archive:
             if self._is_here(here, pieces, run_id) and _has_plan(journal_dir, run_id):
                 return
             there = _merged(self._read(run_id, pieces), here, run_id)
-            journal_dir.mkdir(parents=True, exist_ok=True)
+            make_folder(journal_dir)
             if not there.startswith(here):
                 path.rename(backup_path(path, _ASIDE))
             if not is_action(run_id):

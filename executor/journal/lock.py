@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from model.errors import ConfigError, GuardrailRefused
+from model.files import make_folder
 from model.paths import path_part
 
 _SUFFIX: Final = ".lock"
@@ -28,7 +29,7 @@ def sole_writer(journal_dir: Path, cluster_id: str) -> Iterator[None]:
     path = _lock_path(journal_dir, cluster_id)
     with contextlib.ExitStack() as held:
         try:
-            journal_dir.mkdir(parents=True, exist_ok=True)
+            make_folder(journal_dir)
             lock = _locked(path)
         except OSError as exc:
             raise ConfigError(

@@ -23,7 +23,7 @@ from executor.journal.records import JournalEnd, scan, sealed
 from executor.timing import Timing
 from model.bounded import read_bytes
 from model.errors import ConfigError, WriterBarred
-from model.files import sync_folder, write_document
+from model.files import make_folder, sync_folder, write_document
 from model.log_events import LogEvent, named
 from model.paths import path_part
 from model.plan.plan import Move, Plan
@@ -203,7 +203,7 @@ class RunJournal:
     def _made(self, content: bytes = b"") -> FileIO:
         """Create a file with this content, and the plan beside it; raises OSError."""
         folder = self.path.parent
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         beside_it = plan_path(folder, self.run_id)
         if isinstance(self._plan, Plan) and not beside_it.exists():
             # Before the journal, since a run with a journal can be resumed.

@@ -17,9 +17,12 @@ from benchmarks.fire.mutants import MUTANTS, found, mutated
 from benchmarks.fire.scenarios import FaultKind, scenario_of
 from benchmarks.fire.shrinking import shrunk
 from benchmarks.fire.world_files import Disk, simulated
+from control.tasks.broker_task import Operation, TaskPhase
+from control.tasks.task_files import TaskFiles
 from executor.platforms import move_progress
 from lab.simulated_cluster.cluster import SimulatedCluster
 from model.files import replace_file
+from model.ids import BrokerId
 
 QUICK = (
     "records are not synced",
@@ -146,17 +149,47 @@ def test_a_power_loss_may_take_new_files_of_an_unsynced_folder(disk: Disk, tmp_p
     assert left == {True, False}
 
 
-def test_a_power_loss_leaves_a_replaced_file_old_or_new(disk: Disk, tmp_path: Path) -> None:
+def test_a_power_loss_leaves_a_replaced_file_old_or_new(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     left = set()
     for seed in range(10):
         disk.rng = random.Random(seed)
         path = tmp_path / f"{seed}.jsonl"
         replace_file(path, b"old")
-        disk.sync(str(tmp_path))
-        replace_file(path, b"new")
+        with monkeypatch.context() as patched:
+            patched.setattr("model.files.sync_folder", lambda _: None)
+            replace_file(path, b"new")
         disk.lose_power()
         left.add(path.read_bytes())
     assert left == {b"old", b"new"}
+
+
+def test_a_power_loss_keeps_what_was_acknowledged_about_a_task(disk: Disk, tmp_path: Path) -> None:
+    """Its folder was made with it, and each change replaces its file."""
+    for seed in range(20):
+        disk.rng = random.Random(seed)
+        files = TaskFiles(tmp_path / str(seed) / "state")
+        task = files.add("c", Operation.REMOVE, (BrokerId(4),), "ada", 1_800_000_000_000)
+        disk.lose_power()
+        assert files.read(task.task_id) == task
+        changed = files.change(task.task_id, lambda t: t.entered(TaskPhase.MOVING, 2, "now"))
+        disk.lose_power()
+        assert files.read(task.task_id) == changed
+
+
+def test_a_power_loss_takes_a_task_where_nothing_syncs_folders(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("model.files.sync_folder", lambda _: None)
+    lost = set()
+    for seed in range(20):
+        disk.rng = random.Random(seed)
+        files = TaskFiles(tmp_path / str(seed))
+        task = files.add("c", Operation.REMOVE, (BrokerId(4),), "ada", 1_800_000_000_000)
+        disk.lose_power()
+        lost.add(not files.path(task.task_id).exists())
+    assert lost == {True, False}
 
 
 def test_a_full_disk_takes_a_part(disk: Disk, tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 """Canonical files: bytes, versions, and errors about invalid ones."""
 
+import errno
 import gzip
 import json
 import math
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -16,8 +19,11 @@ from model.files import (
     VersionedModel,
     canonical,
     digest,
+    make_folder,
     read_document,
+    replace_file,
     rounded,
+    sync_folder,
     validate_document,
     write_document,
 )
@@ -148,3 +154,69 @@ def test_faults_are_named_with_their_field() -> None:
     assert validate_document(Whole, {"inner": {"n": 1}, "newer": 0}, Path("x.json")) == Whole(
         inner=Inner(n=1)
     )
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of what is synced, in order."""
+    found, fsync = list[str](), os.fsync
+
+    def noting(handle: int) -> None:
+        found.append(os.readlink(f"/proc/self/fd/{handle}"))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    return found
+
+
+def test_a_replaced_file_is_synced_before_its_folder(tmp_path: Path, synced: list[str]) -> None:
+    replace_file(tmp_path / "task.json", b"{}")
+    assert synced == [str(tmp_path / "task.json.partial"), str(tmp_path)]
+
+
+def test_folders_that_are_made_are_synced_into_their_parents(
+    tmp_path: Path, synced: list[str]
+) -> None:
+    make_folder(tmp_path / "a" / "b")
+    assert synced == [str(tmp_path), str(tmp_path / "a")]
+    make_folder(tmp_path / "a" / "b")
+    assert len(synced) == 2
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Let syncs of folders fail."""
+    fsync = os.fsync
+
+    def of_files(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(code, os.strerror(code))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", of_files)
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP])
+def test_files_can_be_replaced_on_a_file_system_that_syncs_no_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    failing(monkeypatch, code)
+    replace_file(tmp_path / "task.json", b"{}")
+    assert (tmp_path / "task.json").read_bytes() == b"{}"
+
+
+def test_a_failed_sync_of_the_folder_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, errno.EIO)
+    with pytest.raises(ConfigError, match=r"cannot write .*task\.json: Input/output error"):
+        write_document(tmp_path / "task.json", {})
+
+
+def test_a_folder_that_cannot_be_opened_is_not_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refused)
+    sync_folder(tmp_path)
