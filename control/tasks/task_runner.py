@@ -377,17 +377,25 @@ def progress_of(progress: RunProgress, task: BrokerTask, now_ms: int) -> TaskPro
     )
 
 
-def unmark(files: TaskFiles, task: BrokerTask) -> None:
-    """Remove the marks that belong to a task."""
-    files.change_marks(
-        task.cluster_id, lambda marks: unmarked(marks, task.cluster_id, task.brokers, task.task_id)
-    )
+def unmark(files: TaskFiles, task: BrokerTask) -> Marks:
+    """Remove the marks that belong to a task; return them."""
+    removed: Marks = ()
+
+    def change(marks: Marks) -> Marks:
+        nonlocal removed
+        kept = unmarked(marks, task.cluster_id, task.brokers, task.task_id)
+        removed = tuple(mark for mark in marks if mark not in kept)
+        return kept
+
+    files.change_marks(task.cluster_id, change)
+    return removed
 
 
 def cancel(files: TaskFiles, task: BrokerTask, by: str, now_ms: int, why: str = "") -> BrokerTask:
     """Cancel an open task: its brokers take new replicas again; a run of it stops.
 
-    What has moved stays. Raises ConfigError where the task is over, and as `TaskFiles.change`.
+    What has moved stays. Raises ConfigError where the task is over, or is done meanwhile and so
+    keeps its marks, and as `TaskFiles.change`.
     """
     note = f"by {by}{f': {why}' if why else ''}"
 
@@ -397,5 +405,11 @@ def cancel(files: TaskFiles, task: BrokerTask, by: str, now_ms: int, why: str = 
         return task.entered(TaskPhase.CANCELLED, now_ms, note)
 
     cancelled(files.newest(task.task_id))
-    unmark(files, task)
-    return files.change(task.task_id, cancelled)
+    removed = unmark(files, task)
+    try:
+        return files.change(task.task_id, cancelled)
+    except ConfigError:
+        # Its worker was faster: the brokers are emptied, and must stay so.
+        if files.newest(task.task_id).phase is TaskPhase.DONE:
+            files.change_marks(task.cluster_id, lambda marks: marked(removed, marks))
+        raise

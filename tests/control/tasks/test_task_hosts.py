@@ -9,7 +9,7 @@ from clients.s3 import S3Settings
 from control.tasks.broker_task import BrokerTask, TaskPhase
 from control.tasks.task_runner import TaskRunner, cancel
 from control.tasks.task_steps import RAN
-from model.errors import ArchiveUnreachable, GuardrailRefused, WriterBarred
+from model.errors import ArchiveUnreachable, ConfigError, GuardrailRefused, WriterBarred
 from model.plan.plan import Plan
 from model.run import RunProgress
 from model.snapshot.snapshot import BrokerState
@@ -179,6 +179,26 @@ def test_a_cancel_on_another_host_stops_the_run(tmp_path: Path, store: S3Setting
     assert a.states == {}
     assert b.files.marks("simulated") == ()
     assert not a.files.is_worked_on(task.task_id)
+
+
+def test_a_cancel_that_comes_too_late_keeps_the_marks(tmp_path: Path, store: S3Settings) -> None:
+    """The task is done by the time at which its marks are removed for the cancel."""
+    a = first(tmp_path / "a", store, approve=lambda _task, _plan: "")
+    b = another(a)
+    task = a.work()
+    a.approve = lambda _task, _plan: "ada"
+    acted: list[BrokerTask] = []
+
+    def fault(_: int) -> None:
+        if not acted and wire(b).key.endswith("marks.json") and wire(b).call == "PutObject":
+            acted.append(task)
+            acted.append(a.work())
+
+    wire(b).fault = fault
+    with pytest.raises(ConfigError, match=f"task {task.task_id} is done; nothing is left to"):
+        cancel(b.files, b.files.named(task.task_id), "bob", 1)
+    assert [t.phase for t in acted] == [TaskPhase.PLANNED, TaskPhase.DONE]
+    assert a.states == b.states == {4: BrokerState.DRAINING}
 
 
 def test_a_worker_that_lost_its_task_stops_its_run_and_writes_nothing(
