@@ -19,6 +19,7 @@ PUBLIC = (
     "exchange.text_files",
     "exchange.toml_lines",
     "exchange.validation_messages",
+    "file_locks",
     "files",
     "goals.effort",
     "goals.goals",

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from control.cli.output_types import AuditAnswer, AuditEntryAnswer
 from control.render.text import time_text
 from control.service.audit_log import AuditOutcome, AuditRecord, AuditVia
+from model.printable import printable
 
 
 def audit_answer(records: Sequence[AuditRecord], last: int) -> AuditAnswer:
@@ -30,7 +31,8 @@ def _entry(begun: AuditRecord, ended: AuditRecord | None) -> AuditEntryAnswer:
 
 def audit_text(answer: AuditAnswer) -> str:
     """One line for each action."""
-    return "".join(f"{_line(entry)}\n" for entry in answer.actions)
+    # A file can be edited.
+    return "".join(f"{printable(_line(entry))}\n" for entry in answer.actions)
 
 
 def _line(entry: AuditEntryAnswer) -> str:

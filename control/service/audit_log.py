@@ -5,22 +5,24 @@ it. The log is bounded: a full file is set aside, and the oldest one removed.
 """
 
 import contextlib
-import fcntl
+import errno
 import json
 import os
 import secrets
-import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
+from model.bounded import END_MS
 from model.errors import ConfigError
+from model.file_locks import locked_file, plain_file
 from model.files import FileModel, make_folder, sync_folder
 from model.printable import printable
+from model.units import count_text, listed, seconds_text
 
 FILE: Final = "audit.jsonl"
 MOST_BYTES: Final = 1024 * 1024
@@ -29,6 +31,10 @@ KEPT: Final = 4
 """Files that are set aside, `audit.1.jsonl` the newest."""
 MOST_TEXT: Final = 500
 """Characters of a text in a record."""
+MOST_RANGES: Final = 10
+"""Damaged lines that a warning names, or ranges of them."""
+LOCK_WAIT_S: Final = 2.0
+"""Seconds that a record waits for another process; people wait for an action as long."""
 
 
 class AuditOutcome(StrEnum):
@@ -57,7 +63,7 @@ class AuditRecord(FileModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    at_ms: int
+    at_ms: Annotated[int, Field(ge=0, lt=END_MS)]
     """Milliseconds since the epoch."""
     id: str
     """The same in all records of an action."""
@@ -87,31 +93,41 @@ def new_id() -> str:
 class AuditLog:
     """Append records; several processes may do so at once."""
 
-    def __init__(self, folder: Path, *, most_bytes: int = MOST_BYTES) -> None:
-        """folder: the state folder."""
-        self.path = folder / FILE
+    def __init__(
+        self, folder: Path, *, most_bytes: int = MOST_BYTES, wait_s: float = LOCK_WAIT_S
+    ) -> None:
+        """folder: the state folder. wait_s: for another process that has the lock."""
+        self.path, self._wait_s = folder / FILE, wait_s
         self._most_bytes = most_bytes
 
+    def check(self) -> None:
+        """Raise ConfigError where something else than a file is in the log's place."""
+        try:
+            os.close(plain_file(self.path, os.O_RDONLY))
+        except FileNotFoundError:
+            return
+        except OSError as exc:
+            raise _unusable(self.path, exc) from exc
+
     def append(self, record: AuditRecord) -> None:
-        """Append a record and sync it. Raises OSError; then the file has no part of it."""
+        """Append a record and sync it. Raises OSError; then the file has no part of it.
+
+        A process that was stopped while it had the lock does not keep this one waiting.
+        """
         line = _line(record)
         make_folder(self.path.parent)
         while True:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX)
-                found = os.fstat(handle)
-                if not self._is_current(found):
-                    continue
-                if not stat.S_ISREG(found.st_mode):
-                    raise OSError(f"{self.path} is not a file")
-                if found.st_size and found.st_size + len(line) > self._most_bytes:
+            file = locked_file(self.path, self._wait_s)
+            if file is None:
+                words = f"another process has had its lock for {seconds_text(self._wait_s)}"
+                raise OSError(errno.EAGAIN, words)
+            with file:
+                handle, size = file.fileno(), os.fstat(file.fileno()).st_size
+                if size and size + len(line) > self._most_bytes:
                     self._set_aside()
                     continue
-                self._write(handle, line, found.st_size)
+                self._write(handle, line, size)
                 return
-            finally:
-                os.close(handle)
 
     def _write(self, handle: int, line: bytes, size: int) -> None:
         if size and os.pread(handle, 1, size - 1) != b"\n":
@@ -127,13 +143,6 @@ class AuditLog:
             raise
         if not size:
             sync_folder(self.path.parent)
-
-    def _is_current(self, found: os.stat_result) -> bool:
-        """Whether another process has not set the open file aside meanwhile."""
-        try:
-            return os.path.samestat(os.lstat(self.path), found)
-        except FileNotFoundError:
-            return False
 
     def _set_aside(self) -> None:
         """Rename the files; the lock on the newest one keeps other processes out."""
@@ -172,31 +181,61 @@ def aside(folder: Path, number: int) -> Path:
     return folder / f"audit.{number}.jsonl"
 
 
-def read_audit(folder: Path) -> list[AuditRecord]:
-    """All records that are left, oldest first; lines that are not whole are left out.
+def read_audit(
+    folder: Path, warn: Callable[[str], None] = lambda _warning: None
+) -> list[AuditRecord]:
+    """All records that are left, oldest first.
+
+    warn: hears how many lines of a file are damaged, and which. They are left out.
 
     Raises ConfigError where a file cannot be read.
     """
     paths = [*(aside(folder, n) for n in range(KEPT, 0, -1)), folder / FILE]
-    return [record for path in paths for record in _records(path)]
+    return [record for path in paths for record in _records(path, warn)]
 
 
-def _records(path: Path) -> Iterator[AuditRecord]:
+def _records(path: Path, warn: Callable[[str], None]) -> Iterator[AuditRecord]:
     try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
+        with os.fdopen(plain_file(path, os.O_RDONLY), "rb") as file:
             # Nothing that plimsoll writes is longer.
-            file.seek(max(0, size - 2 * MOST_BYTES))
+            skipped = max(0, os.fstat(file.fileno()).st_size - 2 * MOST_BYTES)
+            file.seek(skipped)
             lines = file.read(2 * MOST_BYTES).split(b"\n")
     except FileNotFoundError:
         return
     except OSError as exc:
-        raise ConfigError(f"cannot read the audit log {path}: {exc.strerror or exc}") from exc
-    for line in lines:
+        raise _unusable(path, exc) from exc
+    if skipped:
+        warn(f"{path} is too long: what comes before byte {skipped} is not read")
+        del lines[0]
+    damaged = []
+    for number, line in enumerate(lines, start=1):
         try:
-            yield AuditRecord.model_validate_json(line)
+            if line:
+                yield AuditRecord.model_validate_json(line)
         except ValidationError:
-            continue
+            damaged.append(number)
+    if damaged:
+        after = f", counted from byte {skipped}" if skipped else ""
+        warn(
+            f"{path}: {count_text(len(damaged), 'line')} left out as damaged: "
+            f"{_ranges_text(damaged)}{after}"
+        )
+
+
+def _ranges_text(numbers: Sequence[int]) -> str:
+    """Ascending numbers such as `3, 7-9`; of many ranges, the first."""
+    ranges: list[tuple[int, int]] = []
+    for number in numbers:
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1] = ranges[-1][0], number
+        else:
+            ranges.append((number, number))
+    return listed([f"{a}" if a == b else f"{a}-{b}" for a, b in ranges], MOST_RANGES)
+
+
+def _unusable(path: Path, exc: OSError) -> ConfigError:
+    return ConfigError(f"cannot use the audit log {path}: {exc.strerror or exc}")
 
 
 def _line(record: AuditRecord) -> bytes:

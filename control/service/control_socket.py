@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import fcntl
 import os
 import pwd
 import socket
@@ -11,10 +10,11 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from model.closing import Closing
 from model.errors import ConfigError
+from model.file_locks import locked_file
 
 FILE: Final = "control.sock"
 LOCK: Final = "service.lock"
@@ -73,7 +73,8 @@ class ControlSocket(Closing):
         self.path = state_dir / FILE
         try:
             state_dir.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(state_dir / LOCK)
+            # It is never removed, so that no two processes lock two files.
+            self._lock = locked_file(state_dir / LOCK)
         except OSError as exc:
             raise ConfigError(
                 f"cannot use the state folder {state_dir}: {exc.strerror or exc}; set state_dir to "
@@ -149,17 +150,3 @@ def short_path(path: Path) -> Iterator[str]:
         yield f"{short}/{path.name}"
     finally:
         os.close(handle)
-
-
-def _locked(path: Path) -> IO[bytes] | None:
-    """The locked file; None where another process has locked it. It is never removed."""
-    lock = path.open("ab")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        return None
-    except OSError:
-        lock.close()
-        raise
-    return lock

@@ -88,11 +88,13 @@ class OperatorActions:
     ) -> None:
         """clock: seconds since the epoch. audit: by default that of the state folder.
 
-        Raises ConfigError where the pause of an earlier service cannot be read.
+        Raises ConfigError where the pause of an earlier service cannot be read, or the audit log
+        is not a file.
         """
         self.state_dir = state_dir
         self._state, self._clock = state, clock
         self._audit = AuditLog(state_dir) if audit is None else audit
+        self._audit.check()
         self._pauses = PauseFile(state_dir)
         self._one = threading.Lock()
         self.loop: Loop | None = None

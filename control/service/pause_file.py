@@ -45,6 +45,9 @@ class PauseFile:
         if not self._path.exists():
             return None
         try:
+            if not self._path.is_file():
+                # To read a pipe would wait for ever.
+                raise ConfigError(f"{self._path} is not a file")
             return validate_document(ServicePause, read_document(self._path, KIND, 1), self._path)
         except ConfigError as exc:
             raise ConfigError(f"{exc}; remove the file to end the pause") from exc

@@ -10,9 +10,10 @@ import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from model.errors import ConfigError, GuardrailRefused
+from model.file_locks import locked_file
 from model.files import make_folder
 from model.paths import path_part
 
@@ -30,7 +31,7 @@ def sole_writer(journal_dir: Path, cluster_id: str) -> Iterator[None]:
     with contextlib.ExitStack() as held:
         try:
             make_folder(journal_dir)
-            lock = _locked(path)
+            lock = locked_file(path)
         except OSError as exc:
             raise ConfigError(
                 f"{path} is not writable ({exc.strerror}); nothing was changed. Set "
@@ -57,30 +58,6 @@ def _lock_path(journal_dir: Path, cluster_id: str) -> Path:
     return journal_dir / f"{path_part(cluster_id)}{_SUFFIX}"
 
 
-def _locked(path: Path) -> IO[bytes] | None:
-    """The locked lock file; None where another process has it. Raises OSError."""
-    while True:
-        lock = path.open("ab")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-            return None
-        # Another process may have removed the file between opening and locking it.
-        if _is_at(path, lock):
-            return lock
-        lock.close()
-
-
-def _is_at(path: Path, lock: IO[bytes]) -> bool:
-    """Whether the path still refers to this open file."""
-    try:
-        now = path.stat()
-    except FileNotFoundError:
-        return False
-    return os.path.samestat(now, os.fstat(lock.fileno()))
-
-
 @contextlib.contextmanager
 def _shared(folder: Path) -> Iterator[None]:
     """Share the folder's lock; not all file systems support that."""
@@ -105,7 +82,8 @@ def _has_lost_holder(folder: Path, *, but: Path) -> bool:
 def _is_held(path: Path, how: int = fcntl.LOCK_SH) -> bool:
     """Whether another process holds the lock of a file or folder."""
     try:
-        handle = os.open(path, os.O_RDONLY)
+        # A pipe in place of the file must not block.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         # A process that cannot create the file changes nothing.
         return False

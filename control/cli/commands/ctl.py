@@ -119,9 +119,13 @@ def audit(
     from control.render.audit_text import audit_answer, audit_text
     from control.render.text import answer_text
     from control.service.audit_log import FILE, read_audit
+    from model.printable import printable
+
+    def warn(words: str) -> None:
+        sys.stderr.write(f"plimsoll: warning: {printable(words)}\n")
 
     folder = local_settings.state_dir
-    answer: AuditAnswer = audit_answer(read_audit(folder), last)
+    answer: AuditAnswer = audit_answer(read_audit(folder, warn), last)
     if not answer.actions:
         sys.stderr.write(f"plimsoll: no action is recorded in {folder / FILE}\n")
     sys.stdout.write(answer_text(answer, audit_text, output))

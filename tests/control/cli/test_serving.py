@@ -20,6 +20,8 @@ from typing import Self
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
+from control.service.audit_log import AuditLog
+from tests.control.service.test_audit_log import record
 from tests.support.cli_offline import PLIMSOLL, plimsoll, refused, usual
 
 WAIT_S = 300.0
@@ -206,6 +208,30 @@ def test_a_port_in_use_ends_it_before_anything_begins(tmp_path: Path) -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         run = plimsoll(tmp_path, "service", "-b", NOWHERE, PLIMSOLL_SERVICE__LISTEN=address)
     refused(run, 2, f"port {address.partition(':')[2]} for the service is in use on 127.0.0.1")
+
+
+@pytest.mark.parametrize("name", ["service.lock", "audit.jsonl"])
+def test_a_pipe_in_the_state_folder_ends_it_before_anything_begins(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "state").mkdir()
+    os.mkfifo(tmp_path / "state" / name)
+    run = plimsoll(tmp_path, "service", "-b", NOWHERE, PLIMSOLL_SERVICE__LISTEN="127.0.0.1:0")
+    refused(run, 2, f"{name} is not a regular file; move it away")
+
+
+def test_a_damaged_audit_log_is_printed_as_far_as_it_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    log = AuditLog(tmp_path / "state")
+    log.append(record(1, message="\x1b[2J"))
+    line = log.path.read_bytes()
+    # Edited, so that a terminal would obey it.
+    log.path.write_bytes(b"\x00\xff\n" + line.replace(b"eve", b"\\u001b[2Jeve") + line[:50])
+    run = plimsoll(tmp_path, "ctl", "audit")
+    assert run.returncode == 0, run.stderr
+    assert "audit.jsonl: 2 lines left out as damaged: 1, 3" in run.stderr
+    assert "pause outcome unknown" in run.stdout
+    assert run.stdout.strip("\n").isprintable()
 
 
 @pytest.mark.parametrize(

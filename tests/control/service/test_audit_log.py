@@ -1,7 +1,9 @@
 """The audit log: appended by several processes, bounded, and readable after crashes."""
 
+import fcntl
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from control.service.audit_log import (
     FILE,
     KEPT,
+    MOST_BYTES,
     MOST_TEXT,
     AuditLog,
     AuditOutcome,
@@ -132,7 +135,7 @@ def test_long_and_strange_texts_stay_one_bounded_line(tmp_path: Path) -> None:
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("precious")
     (tmp_path / FILE).symlink_to(tmp_path / "precious")
-    with pytest.raises(OSError, match="symbolic links"):
+    with pytest.raises(OSError, match="not a regular file"):
         AuditLog(tmp_path).append(record())
     assert (tmp_path / "precious").read_text() == "precious"
 
@@ -143,6 +146,62 @@ def test_fields_of_later_versions_are_ignored_and_garbage_is_left_out(tmp_path: 
     later = path.read_bytes().replace(b'{"action"', b'{"colour": "red", "action"')
     path.write_bytes(b"\x00\xff\n" + later + b"[]\n{}\n")
     assert numbers(tmp_path) == [1]
+
+
+def test_damaged_lines_are_counted_and_named(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path)
+    for number in (1, 2, 3):
+        log.append(record(number))
+    whole = log.path.read_bytes().splitlines(keepends=True)
+    late = whole[0].replace(str(AT_MS + 1).encode(), b"9" * 18)
+    garbage = b"\x00\xff\xfe\n" + b'{"action": "abo\n' + late
+    log.path.write_bytes(whole[0] + garbage + whole[1] + b"\xed\xa0\x80\n" + whole[2])
+    aside(tmp_path, 1).write_bytes(bytes(range(256)))
+    warnings: list[str] = []
+    assert [r.at_ms - AT_MS for r in read_audit(tmp_path, warnings.append)] == [1, 2, 3]
+    assert warnings == [
+        f"{aside(tmp_path, 1)}: 2 lines left out as damaged: 1-2",
+        f"{log.path}: 4 lines left out as damaged: 2-4, 6",
+    ]
+
+
+def test_of_a_file_that_is_too_long_the_end_is_read(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path)
+    log.append(record(1))
+    line = log.path.read_bytes()
+    log.path.write_bytes(b"x" * (2 * MOST_BYTES) + b"\n" + line + b"?\n")
+    warnings: list[str] = []
+    assert [r.at_ms - AT_MS for r in read_audit(tmp_path, warnings.append)] == [1]
+    place = len(line) + 3
+    assert warnings == [
+        f"{log.path} is too long: what comes before byte {place} is not read",
+        f"{log.path}: 1 line left out as damaged: 2, counted from byte {place}",
+    ]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda p: p.symlink_to("/dev/zero")])
+def test_a_pipe_folder_or_link_is_named_and_not_waited_for(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    log = AuditLog(tmp_path)
+    log.check()
+    make(log.path)
+    for call in (log.check, lambda: read_audit(tmp_path)):
+        with pytest.raises(ConfigError, match=r"audit\.jsonl is not a regular file; move it away"):
+            call()
+    with pytest.raises(OSError, match="is not a regular file"):
+        log.append(record())
+
+
+def test_a_process_that_keeps_the_lock_is_waited_for_only_so_long(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path, wait_s=0.1)
+    log.append(record(1))
+    with log.path.open("rb") as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        with pytest.raises(OSError, match=r"another process has had its lock for 0\.10 s"):
+            log.append(record(2))
+    log.append(record(3))
+    assert numbers(tmp_path) == [1, 3]
 
 
 def test_a_command_records_both_ends_of_its_action(tmp_path: Path) -> None:

@@ -160,6 +160,15 @@ def test_the_end_of_a_service_leaves_the_socket_of_another_alone(folder: Path) -
         assert second.path.is_socket()
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda p: p.symlink_to("/dev/zero")])
+def test_a_pipe_folder_or_link_in_place_of_the_lock_is_named(
+    folder: Path, make: Callable[[Path], None]
+) -> None:
+    make(folder / LOCK)
+    with pytest.raises(ConfigError, match=r"service\.lock is not a regular file; move it away"):
+        ControlSocket(folder)
+
+
 def test_long_paths_work(folder: Path) -> None:
     deep = folder / ("d" * 100) / ("e" * 100)
     with ControlSocket(deep) as found:

@@ -1,6 +1,8 @@
 """Actions of people on a loop: what each does, what it refuses, and what the audit log has."""
 
 import contextlib
+import fcntl
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,7 +14,7 @@ import pytest
 from control.loop.loop import Loop
 from control.loop.questions import QuestionState, questions
 from control.loop.view import Mode, Phase
-from control.service.audit_log import FILE, AuditOutcome, read_audit
+from control.service.audit_log import FILE, AuditLog, AuditOutcome, read_audit
 from control.service.control_socket import Peer
 from control.service.operator_actions import Action, ActionRequest, OperatorActions
 from control.service.pause_file import FILE as PAUSE_FILE
@@ -115,7 +117,12 @@ Start = Callable[..., Site]
 def start(tmp_path: Path) -> Iterator[Start]:
     with contextlib.ExitStack() as opened:
 
-        def begin(snapshot: Any = UNEVEN, mode: Mode = Mode.AUTO, paused: bool = False) -> Site:
+        def begin(
+            snapshot: Any = UNEVEN,
+            mode: Mode = Mode.AUTO,
+            paused: bool = False,
+            audit: AuditLog | None = None,
+        ) -> Site:
             clock = Clock()
             executor = SteeredExecutor()
             settings = loop_settings(
@@ -133,7 +140,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             loop = Loop(settings, parts)
             state = ServiceState(clock=clock, steady=clock)
             loop.subscribe(state.see)
-            actions = OperatorActions(tmp_path, state, clock=clock)
+            actions = OperatorActions(tmp_path, state, clock=clock, audit=audit)
             actions.attach(loop)
             site = Site(loop, executor, actions, state)
             if paused:
@@ -343,6 +350,33 @@ def test_without_an_audit_log_only_what_ends_changes_is_done(start: Start, tmp_p
         site.do(Action.RESUME)
     assert site.loop.paused
     assert site.executor.plans == []
+
+
+def test_a_stopped_process_that_has_the_audit_log_does_not_keep_a_run_going(
+    start: Start, tmp_path: Path
+) -> None:
+    site = start(audit=AuditLog(tmp_path, wait_s=0.1))
+    site.running()
+    with (tmp_path / FILE).open("ab") as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        with pytest.raises(ConfigError, match=r"another process has had.*nothing was changed"):
+            site.do(Action.THROTTLE, rate="50MB")
+        warned = site.do(Action.ABORT)
+        assert "cancelling in-flight moves" in warned
+        assert "another process has had its lock" in warned
+        site.ended()
+    assert site.executor.steering.aborting
+    assert read_audit(tmp_path) == []
+
+
+def test_a_pipe_in_place_of_a_file_of_the_state_folder_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / FILE)
+    with pytest.raises(ConfigError, match=r"audit\.jsonl is not a regular file; move it away"):
+        OperatorActions(tmp_path, ServiceState())
+    (tmp_path / FILE).unlink()
+    os.mkfifo(tmp_path / PAUSE_FILE)
+    with pytest.raises(ConfigError, match="is not a file; remove the file to end the pause"):
+        OperatorActions(tmp_path, ServiceState())
 
 
 @pytest.mark.parametrize("by", ["", " ", "x" * 101, "e\nve", "e\x1bve"])
