@@ -37,7 +37,7 @@ from control.loop.policy import (
     next_step,
 )
 from control.loop.previous_runs import PreviousRuns
-from control.loop.questions import PlanApproval, Question, Questions
+from control.loop.questions import PlanAnswer, Question, Questions
 from control.loop.rebalancer_watch import RebalancerWatch
 from control.loop.run_lag import followed
 from control.loop.run_thread import RunEvents, Runner
@@ -744,7 +744,7 @@ class Loop(Closing):
             )
         return False
 
-    def _start_approved(self, plan: Plan, approval: PlanApproval) -> None:
+    def _start_approved(self, plan: Plan, approval: PlanAnswer) -> None:
         """Start a plan that was approved between two processes; its run checks the cluster."""
         self.note(f"plan {plan.hash[:12]} approved by {approval.by}", LogEvent.PLAN_APPROVED)
         message = f"executing plan {plan.hash[:12]}"

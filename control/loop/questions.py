@@ -84,21 +84,11 @@ class Question(VersionedModel):
         return self.state is QuestionState.WAITING and fresh
 
 
-class PlanApproval(VersionedModel):
-    """The approval of one question."""
+class PlanAnswer(VersionedModel):
+    """The approval or rejection of one question."""
 
-    kind: str = APPROVAL
-    schema_version: str = "1.0"
-    asked_at_ms: int
-    """Of the question that it answers."""
-    at_ms: int
-    by: str
-
-
-class PlanRejection(VersionedModel):
-    """The rejection of one question."""
-
-    kind: str = REJECTION
+    kind: str
+    """`APPROVAL` or `REJECTION`."""
     schema_version: str = "1.0"
     asked_at_ms: int
     """Of the question that it answers."""
@@ -163,14 +153,13 @@ class Questions:
         """Close the question; False if there is none."""
         return self._close(QuestionState.WITHDRAWN, why)
 
-    def approval(self) -> PlanApproval | None:
+    def approval(self) -> PlanAnswer | None:
         """Take the approval of the waiting plan, if there is one; it is valid once."""
         question = self.waiting
         if question is None:
             return None
-        path = _approval_file(self._folder, question.plan_hash)
-        found = _read(path, APPROVAL, PlanApproval) if path.exists() else None
-        if found is None or found.asked_at_ms != question.asked_at_ms:
+        found = answered_by(self._folder.parent, question)
+        if found is None:
             return None
         self._close(QuestionState.APPROVED, found.by)
         return found
@@ -189,7 +178,7 @@ class Questions:
 
     def restore(
         self, cluster_id: str, now_ms: int, *, answers: bool = True
-    ) -> tuple[Plan, PlanApproval] | None:
+    ) -> tuple[Plan, PlanAnswer] | None:
         """Continue with the question of an earlier process; its plan, if that was approved.
 
         Questions that are too old are closed. answers: whether to take an approval now.
@@ -204,7 +193,7 @@ class Questions:
         self.rejection()
         return self._restored(cluster_id) if answers else None
 
-    def _restored(self, cluster_id: str) -> tuple[Plan, PlanApproval] | None:
+    def _restored(self, cluster_id: str) -> tuple[Plan, PlanAnswer] | None:
         if self.waiting is None:
             return None
         try:
@@ -259,17 +248,19 @@ def questions(state_dir: Path) -> list[Question]:
     return sorted((q for q in found if q is not None), key=lambda q: -q.asked_at_ms)
 
 
-def answered_by(state_dir: Path, question: Question) -> PlanApproval | None:
+def answered_by(state_dir: Path, question: Question) -> PlanAnswer | None:
     """The approval of a question that no loop has taken yet."""
-    path = _approval_file(state_dir / FOLDER, question.plan_hash)
-    found = _read(path, APPROVAL, PlanApproval) if path.exists() else None
-    return found if found is not None and found.asked_at_ms == question.asked_at_ms else None
+    return _answer(state_dir, question, APPROVAL)
 
 
-def rejected_by(state_dir: Path, question: Question) -> PlanRejection | None:
+def rejected_by(state_dir: Path, question: Question) -> PlanAnswer | None:
     """The rejection of a question that no loop has taken yet."""
-    path = _rejection_file(state_dir / FOLDER, question.plan_hash)
-    found = _read(path, REJECTION, PlanRejection) if path.exists() else None
+    return _answer(state_dir, question, REJECTION)
+
+
+def _answer(state_dir: Path, question: Question, kind: str) -> PlanAnswer | None:
+    path = _answer_file(state_dir / FOLDER, question.plan_hash, kind)
+    found = _read(path, kind, PlanAnswer) if path.exists() else None
     return found if found is not None and found.asked_at_ms == question.asked_at_ms else None
 
 
@@ -288,8 +279,9 @@ def approve(state_dir: Path, prefix: str, by: str, now_ms: int) -> Question:
     check_name(by)
     question = _answerable(state_dir, prefix, now_ms)
     _write_once(
-        _approval_file(state_dir / FOLDER, question.plan_hash),
-        PlanApproval(asked_at_ms=question.asked_at_ms, at_ms=now_ms, by=by),
+        state_dir / FOLDER,
+        question.plan_hash,
+        PlanAnswer(kind=APPROVAL, asked_at_ms=question.asked_at_ms, at_ms=now_ms, by=by),
         stale=answered_by(state_dir, question) is None,
         refusal=f"plan {question.plan_hash[:12]} is approved already",
     )
@@ -312,8 +304,9 @@ def reject(state_dir: Path, prefix: str | None, by: str, now_ms: int) -> Questio
     if answered_by(state_dir, question) is not None:
         raise GuardrailRefused(f"plan {question.plan_hash[:12]} is approved already")
     _write_once(
-        _rejection_file(state_dir / FOLDER, question.plan_hash),
-        PlanRejection(asked_at_ms=question.asked_at_ms, at_ms=now_ms, by=by),
+        state_dir / FOLDER,
+        question.plan_hash,
+        PlanAnswer(kind=REJECTION, asked_at_ms=question.asked_at_ms, at_ms=now_ms, by=by),
         stale=True,
         refusal=f"plan {question.plan_hash[:12]} is rejected already",
     )
@@ -361,12 +354,13 @@ def _named(state_dir: Path, prefix: str) -> Question:
 
 
 def _write_once(
-    path: Path, answer: PlanApproval | PlanRejection, *, stale: bool, refusal: str
+    folder: Path, plan_hash: str, answer: PlanAnswer, *, stale: bool, refusal: str
 ) -> None:
     """Write an answer whole or not at all, and never over another one.
 
     stale: whether a file there is that of an earlier question about the same plan.
     """
+    path = _answer_file(folder, plan_hash, answer.kind)
     if stale:
         path.unlink(missing_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
@@ -397,16 +391,12 @@ def _question_file(folder: Path, plan_hash: str) -> Path:
     return folder / f"{plan_hash}.question.json"
 
 
-def _approval_file(folder: Path, plan_hash: str) -> Path:
-    return folder / f"{plan_hash}.approval.json"
-
-
-def _rejection_file(folder: Path, plan_hash: str) -> Path:
-    return folder / f"{plan_hash}.rejection.json"
+def _answer_file(folder: Path, plan_hash: str, kind: str) -> Path:
+    return folder / f"{plan_hash}.{kind.rpartition('.')[2]}.json"
 
 
 def _answer_files(folder: Path, plan_hash: str) -> tuple[Path, ...]:
-    return _approval_file(folder, plan_hash), _rejection_file(folder, plan_hash)
+    return tuple(_answer_file(folder, plan_hash, kind) for kind in (APPROVAL, REJECTION))
 
 
 def _read(path: Path, kind: str, model: type[T]) -> T | None:
