@@ -117,6 +117,8 @@ class _Service:
         self._counting = CountingHandler(state)
         self._hung_up = threading.Event()
         self._loop: Loop | None = None
+        self._resume = False
+        """Whether an interrupted run is resumed, once."""
         self._served = ServiceTable()
         """As it was at the start; a reload does not change it."""
 
@@ -125,8 +127,8 @@ class _Service:
 
         resume: whether the first one resumes an interrupted run.
         """
-        self._served = balancing.settings.service
-        loop = self._loop_of(balancing, resume=resume)
+        self._served, self._resume = balancing.settings.service, resume
+        loop = self._loop_of(balancing)
         with steered_by_signals(self._abort, self._hung_up.set) as steering:
             while True:
                 self._begin(loop)
@@ -141,6 +143,8 @@ class _Service:
                         return end_of(loop, self._output)
                     # The plan that waits for a person waits on.
                     loop.leave_question = True
+                # A pause, or a cluster that does not answer, may have kept it from resuming a run.
+                following.resumes = loop.resumes
                 loop = following
 
     def _until(self, loop: "Loop", steering: "Steering") -> "Loop | None":
@@ -185,7 +189,7 @@ class _Service:
         self._notifier.ready()
         return found
 
-    def _loop_of(self, balancing: Balancing, *, resume: bool = False) -> "Loop":
+    def _loop_of(self, balancing: Balancing) -> "Loop":
         """A loop that has not started; ConfigError where a file it needs cannot be used."""
         return compose.loop(
             balancing.settings,
@@ -193,7 +197,7 @@ class _Service:
             limits=balancing.limits,
             patient=True,
             policy_file=balancing.policy_file,
-            resume=resume and balancing.mode is Mode.AUTO,
+            resume=self._resume and balancing.mode is Mode.AUTO,
             watcher=LoopWatcher(
                 decided=self._state.decided, beat=self._beat, failed=self._state.failed
             ),

@@ -159,7 +159,7 @@ class Loop(Closing):
         """Let the waiting plan wait on after `close`, for the next process."""
         self.paused = ""
         """Who has paused `--auto`, and how it continues; empty without a pause."""
-        self._resumes = settings.resume
+        self.resumes = settings.resume
         """Whether an interrupted run is still to be looked for and resumed."""
         self._looked = False
         """Whether such a run has been looked for."""
@@ -636,9 +636,9 @@ class Loop(Closing):
             # A cleanup, which looks like a run in progress, must not begin before.
             self._looked = True
             self.previous_runs(self.view)
-        if not self._resumes or self.paused or self._retry():
+        if not self.resumes or self.paused or self._retry():
             return False
-        self._resumes = False
+        self.resumes = False
         if self.previous_runs.interrupted is None:
             return False
         self._resuming = True
@@ -1033,9 +1033,9 @@ class Loop(Closing):
         """Report why the run could not start or continue, and drop its plan."""
         self._note_steering()
         # Whether the run can be resumed is not known before the cluster answers.
-        self._resumes = self._resuming and isinstance(error, ClusterUnreachable)
+        self.resumes = self._resuming and isinstance(error, ClusterUnreachable)
         self._resuming = False
-        if self._resumes:
+        if self.resumes:
             self.previous_runs.look_again()
             self._looked = False
         with self._changed:

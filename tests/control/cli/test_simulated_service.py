@@ -196,6 +196,29 @@ def test_a_pause_outlasts_a_kill_and_a_rejected_plan_a_reload(tmp_path: Path) ->
         assert ctl(tmp_path, "why", "--last", "5")["decisions"]
 
 
+def test_a_reload_during_a_pause_keeps_the_request_to_resume_a_run(tmp_path: Path) -> None:
+    with service(tmp_path, trigger="act") as running:
+        running.wait_for("/metrics\n")
+        run = until(tmp_path, moving)["run"]
+        ctl(tmp_path, "pause")
+        running.process.kill()
+        running.process.wait()
+    with service(tmp_path, "--resume", trigger="ask") as running:
+        running.wait_for("/metrics\n")
+        until(tmp_path, lambda s: s["paused"] and s["interrupted"])
+        before = running.counts("plimsoll_settings_timestamp_seconds")
+        running.signalled(signal.SIGHUP)
+        # Until the new loop is the one that is asked.
+        until(tmp_path, lambda _: running.counts("plimsoll_settings_timestamp_seconds") != before)
+        until(tmp_path, lambda s: s["interrupted"])
+        ctl(tmp_path, "resume")
+        assert until(tmp_path, moving)["run"]["run_id"] == run["run_id"]
+        ctl(tmp_path, "abort")
+        until(tmp_path, lambda s: s["run"] is None)
+    assert "run.interrupted" not in events(tmp_path)
+    assert set(journalled(tmp_path)) == {run["run_id"]}
+
+
 def test_hostile_clients_do_not_stop_a_service(tmp_path: Path) -> None:
     with service(tmp_path) as running:
         running.wait_for("/metrics\n")
