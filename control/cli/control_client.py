@@ -3,6 +3,7 @@
 import errno
 import http.client
 import json
+import os
 import socket
 import time
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from typing import Any, Final, TypeVar
 from pydantic import ValidationError
 
 from control.cli.output_types import Answer
-from control.service.control_socket import FILE, short_path
+from control.service.control_socket import FILE, ROOT, login_name, peer_of, short_path
 from model import errors
 from model.errors import ConfigError, GuardrailRefused, PlimsollError, ServiceUnreachable
 from model.printable import printable
@@ -39,18 +40,37 @@ class _UnixConnection(http.client.HTTPConnection):
         with short_path(self._path) as short:
             while True:
                 try:
-                    return self.sock.connect(short)
+                    self.sock.connect(short)
+                    return self._check_owner()
                 except BlockingIOError as exc:
                     # Many clients connect at once, and the queue is full.
                     if time.monotonic() > deadline_s:
                         raise TimeoutError from exc
                     time.sleep(AGAIN_S)
 
+    def _check_owner(self) -> None:
+        """Raise GuardrailRefused where neither this user nor root listens.
+
+        Root also asks the service of the folder's owner.
+        """
+        trusted = {os.geteuid(), ROOT}
+        if os.geteuid() == ROOT:
+            trusted.add(self._path.parent.stat().st_uid)
+        # Where the platform does not report who listens, the file says who made it.
+        listens = peer_of(self.sock).uid
+        owner = self._path.stat().st_uid if listens is None else listens
+        if owner not in trusted:
+            raise GuardrailRefused(
+                f"{self._path} belongs to the user {login_name(owner) or owner}: nothing was sent. "
+                "Run this as that user, or set state_dir to the folder of your own service"
+            )
+
 
 class ControlClient:
     """Requests to the service of one state folder.
 
-    Each raises ServiceUnreachable where none answers, and the error that the service names.
+    Each raises ServiceUnreachable where none answers, GuardrailRefused where another user's process
+    listens, and the error that the service names.
     """
 
     def __init__(self, state_dir: Path) -> None:

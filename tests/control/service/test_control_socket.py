@@ -213,6 +213,28 @@ def test_other_users_are_refused_whatever_the_mode_of_the_socket(
     assert served.actions.seen == []
 
 
+def test_the_client_says_nothing_to_the_socket_of_another_user(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served, other = serve(), os.geteuid() + 12_345
+    monkeypatch.setattr("control.cli.control_client.peer_of", lambda _: Peer(uid=other, pid=1))
+    with pytest.raises(GuardrailRefused, match=rf"belongs to the user {other}: nothing was sent"):
+        served.client.act("abort", {"by": "eve"}, ActionAnswer)
+    assert served.actions.seen == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_root_asks_the_service_of_the_folders_owner_alone(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = serve()
+    monkeypatch.setattr("control.cli.control_client.peer_of", lambda _: Peer(uid=12_345, pid=1))
+    with pytest.raises(GuardrailRefused, match="belongs to the user 12345"):
+        served.works()
+    os.chown(served.folder, 12_345, -1)
+    served.works()
+
+
 def test_root_may_ask() -> None:
     assert Peer(uid=0, pid=1).is_allowed
     assert Peer(uid=os.geteuid(), pid=1).is_allowed
