@@ -14,6 +14,7 @@ from control.cli.narration import narrate
 from control.cli.output import Form
 from control.cli.plan_execution import steered_by_signals
 from control.cruise_control.cruise_control import CruiseControl
+from control.cruise_control.executing import ExecutionParts
 from control.cruise_control.requests import PREFIX
 from control.loop.dependencies import LoopWatcher
 from control.loop.view import Mode
@@ -68,7 +69,7 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
         control = opened.enter_context(ControlSocket(settings.state_dir))
         actions = OperatorActions(settings.state_dir, state)
         site = ControlSite(control, actions)
-        cruise = _cruise_control(settings, state, opened)
+        cruise = _cruise_control(settings, state, actions, opened)
         listener = HttpListener(
             listening, state, api=settings.service.api, control=site, cruise_control=cruise
         )
@@ -81,7 +82,7 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
 
 
 def _cruise_control(
-    settings: Settings, state: ServiceState, opened: contextlib.ExitStack
+    settings: Settings, state: ServiceState, actions: OperatorActions, opened: contextlib.ExitStack
 ) -> CruiseControlSite | None:
     """Cruise Control's API, and its socket; None where it is off. Raises as `bound` does."""
     table = settings.service
@@ -90,7 +91,14 @@ def _cruise_control(
     listening = bound(table.cruise_control_address, "cruise_control_listen")
     # The listener closes it once it has begun.
     opened.callback(listening.close)
-    parts = opened.enter_context(CruiseControl(settings.state_dir, state))
+    execution = None
+    if table.cruise_control_api is CruiseControlAccess.EXECUTE:
+        execution = ExecutionParts(
+            actions=actions,
+            files=compose.task_files(settings),
+            journal_dir=compose.journal_dir(settings),
+        )
+    parts = opened.enter_context(CruiseControl(settings.state_dir, state, execution=execution))
     host, port = listening.getsockname()[:2]
     sys.stderr.write(f"plimsoll: Cruise Control's API on {ListenAddress(host, port).url}{PREFIX}\n")
     return CruiseControlSite(listening, parts)

@@ -12,6 +12,7 @@ from control.cruise_control.goal_names import balance_goal, capacity_goal, in_or
 from control.loop.view import LoopView, Mode, Phase
 from control.render.text import time_text
 from control.settings.trigger_table import Response, Trigger, TriggerTable
+from model.evaluate import Evaluation
 from model.goals.goals import Goals
 from model.snapshot.snapshot import BrokerState, Snapshot
 
@@ -134,12 +135,16 @@ def healed(mode: Mode, triggers: TriggerTable) -> tuple[AnomalyKind, ...]:
 
 def violated_goals(view: LoopView, goals: Goals) -> list[str]:
     """Names of the goals that the newest loads or the placement violate."""
-    evaluation = view.evaluation
-    if evaluation is None:
-        return []
+    return [] if view.evaluation is None else broken_goals(view.evaluation, goals, after=False)
+
+
+def broken_goals(evaluation: Evaluation, goals: Goals, *, after: bool) -> list[str]:
+    """Names of the goals that an evaluation shows as violated; after: once its moves are made."""
     names = [balance_goal(found.dimension) for found in evaluation.outside(goals)]
-    names += [capacity_goal(over.dimension) for over in evaluation.over_limit]
-    names += ["RackAwareGoal"] if evaluation.rack_violations else []
+    over = (o for o in evaluation.over_limit if o.remains or not after)
+    names += [capacity_goal(found.dimension) for found in over]
+    racks = (v for v in evaluation.rack_violations if not (after and v.repaired))
+    names += ["RackAwareGoal" for _ in racks]
     return in_order(names)
 
 

@@ -32,6 +32,12 @@ class Answer:
     status: int
     """Of HTTP."""
     document: Mapping[str, Any]
+    plan_hash: str = ""
+    """The plan that it shows; empty without one."""
+    executes: bool = False
+    """Whether that plan is being executed."""
+    operation: str = ""
+    """The task on brokers that executes it; empty without one."""
 
     @property
     def failed(self) -> bool:
@@ -53,9 +59,9 @@ class Failed(Exception):
         super().__init__(f"{error}: {why}")
 
 
-def done(document: Mapping[str, Any]) -> Answer:
+def done(document: Mapping[str, Any], *, plan_hash: str = "") -> Answer:
     """The answer to a request that succeeded."""
-    return Answer(status=200, document=document)
+    return Answer(status=200, document=document, plan_hash=plan_hash)
 
 
 def error(status: int, message: str) -> Answer:
@@ -101,6 +107,8 @@ def text_of(document: Mapping[str, Any]) -> str:
             continue
         if _is_table(value):
             tables.append(f"{key}:\n{_table(value)}")
+        elif isinstance(value, Mapping) and any(map(_is_table, value.values())):
+            tables.append(f"{key}:\n\n{text_of(value)}")
         else:
             lines.append(f"{key}: {_words(value)}\n")
     return "\n".join(filter(None, ["".join(lines), *tables]))

@@ -5,10 +5,11 @@ its result when the client asks again: by the header `User-Task-ID`, or by its s
 """
 
 import asyncio
+import contextlib
 import logging
 import secrets
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
@@ -26,9 +27,12 @@ from control.cruise_control.answers import (
     progress,
 )
 from control.cruise_control.cluster_documents import cluster_state
+from control.cruise_control.executing import Execution
 from control.cruise_control.load_documents import load, partition_load
+from control.cruise_control.planning import Planning
 from control.cruise_control.requests import (
     ENDPOINTS,
+    PLANNED,
     PREFIX,
     BadRequest,
     Endpoint,
@@ -67,25 +71,42 @@ HEADERS: Final = {
     "Cruise-Control-Commit_Id": f"plimsoll-{__version__}",
     "Cache-Control": "no-store",
 }
+STOP: Final = "stop_proposal_execution"
 WITH_BODY: Final = "topic_configuration"
 """The endpoint whose requests may have a body."""
 logger = logging.getLogger("plimsoll.service")
 
 Work = Callable[[Request], Answer]
+Effortful = Callable[[Request, UserTask], Answer]
+"""Work on a task."""
 
 
 class CruiseControlApi:
     """Handlers of the endpoints; called by the server's thread, but for `close`."""
 
     def __init__(
-        self, sources: StateSources, tasks: UserTasks, *, block_s: float = BLOCK_S
+        self,
+        sources: StateSources,
+        tasks: UserTasks,
+        planning: Planning,
+        execution: Execution,
+        *,
+        block_s: float = BLOCK_S,
     ) -> None:
         """block_s: seconds after which a request is answered with its progress."""
         self._sources, self._tasks, self._block_s = sources, tasks, block_s
+        self._planning, self._execution = planning, execution
+        self._settling: Future[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """Of the server; None before it begins."""
+        self._resumed = False
+        """Whether the tasks of an earlier service have been continued."""
         self._sessions = _Sessions()
         # `state` must not wait for anything else.
         self._quick = ThreadPoolExecutor(1, thread_name_prefix="cruise-state")
         self._reads = ThreadPoolExecutor(1, thread_name_prefix="cruise-reads")
+        self._plans = ThreadPoolExecutor(1, thread_name_prefix="cruise-plans")
+        self._orders = ThreadPoolExecutor(1, thread_name_prefix="cruise-orders")
         self._jobs: dict[str, asyncio.Future[Answer]] = {}
         self._quickly: Mapping[str, tuple[Executor, Work]] = {
             "state": (self._quick, lambda request: done(state(sources, request))),
@@ -93,24 +114,55 @@ class CruiseControlApi:
             "user_tasks": (self._reads, lambda request: done(tasks_document(tasks, request))),
         }
         """Endpoints that are answered at once, whatever it takes."""
-        self._patiently: Mapping[str, tuple[Executor, Work]] = {
-            "load": (self._reads, lambda request: done(load(self._snapshot(), request))),
+        self._patiently: Mapping[str, tuple[Executor, Effortful]] = {
+            "load": (self._reads, lambda request, _task: done(load(self._snapshot(), request))),
             "partition_load": (
                 self._reads,
-                lambda request: done(partition_load(self._snapshot(), request)),
+                lambda request, _task: done(partition_load(self._snapshot(), request)),
             ),
-        }
+        } | dict.fromkeys(PLANNED, (self._plans, self._planned))
         """Endpoints that may be answered with their progress."""
 
     def close(self) -> None:
         """End the threads after the answers that they compute."""
-        for pool in (self._quick, self._reads):
+        self._planning.close()
+        for pool in (self._quick, self._reads, self._plans, self._orders):
             pool.shutdown(wait=False, cancel_futures=True)
 
     def add_to(self, app: web.Application) -> None:
         """Add the routes."""
+        app.on_startup.append(self._begun)
         app.router.add_route("*", f"{PREFIX}/{{endpoint}}", self.handle)
         app.router.add_route("*", "/{tail:.*}", self.handle)
+
+    async def _begun(self, _app: web.Application) -> None:
+        self._loop = asyncio.get_running_loop()
+        if self._sources.service.view is not None:
+            self.loads_known()
+
+    def loads_known(self) -> None:
+        """Continue the dry runs of an earlier service; any thread may call, as often as it likes.
+
+        They need loads, which are not known at its start.
+        """
+        if self._loop is not None and not self._resumed:
+            self._resumed = True
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._continue)
+
+    def settle(self, cluster_id: str) -> None:
+        """Bring the status of orders up to date, in a thread; any thread may call, often."""
+        executing = any(t.status is TaskStatus.EXECUTING for t in self._tasks.all())
+        if not executing or (self._settling is not None and not self._settling.done()):
+            return
+        with contextlib.suppress(RuntimeError):
+            self._settling = self._orders.submit(self._execution.settle, cluster_id)
+
+    def _continue(self) -> None:
+        for task in self._tasks.all():
+            if task.status is TaskStatus.ACTIVE and task.task_id not in self._jobs:
+                with contextlib.suppress(BadRequest, KeyError):
+                    self._start(task, task.request())
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer one request."""
@@ -131,8 +183,11 @@ class CruiseControlApi:
             found.force_close()
             return found
         client = request.remote or ""
-        if name in self._quickly:
-            pool, work = self._quickly[name]
+        if name in self._quickly or name == STOP:
+            pool, work = self._quickly.get(name) or (
+                self._orders,
+                lambda of: self._execution.stop(of, client),
+            )
             answer = await _in_pool(pool, partial(self._answer, asked, work))
             task = self._tasks.begin(asked, client, kept=False)
             status = TaskStatus.FAILED if answer.failed else TaskStatus.COMPLETED
@@ -176,7 +231,7 @@ class CruiseControlApi:
 
     def _begin(self, asked: Request, client: str) -> UserTask:
         """Begin to work on a request; raises ConfigError where its task cannot be kept."""
-        task = self._tasks.begin(asked, client, kept=False)
+        task = self._tasks.begin(asked, client, kept=asked.endpoint.name in PLANNED)
         self._start(task, asked)
         return task
 
@@ -187,27 +242,53 @@ class CruiseControlApi:
         self._jobs[task.task_id] = job
         job.add_done_callback(lambda _job: self._jobs.pop(task.task_id, None))
 
-    def _finish(self, task: UserTask, asked: Request, work: Work) -> Answer:
+    def _finish(self, task: UserTask, asked: Request, work: Effortful) -> Answer:
         """Compute an answer, and keep it."""
-        answer = self._answer(asked, work)
+        answer = self._answer(asked, lambda request: work(request, task))
+        if self._planning.ended and asked.endpoint.name in PLANNED:
+            # The next service continues it.
+            return answer
+        if answer.executes:
+            # Kept already, before the run began.
+            return answer
         status = TaskStatus.FAILED if answer.failed else TaskStatus.COMPLETED
-        kept = answer if answer.failed else Answer(status=answer.status, document={})
-        self._tasks.end(task.task_id, kept, status)
+        is_read = not (answer.failed or asked.endpoint.name in PLANNED)
+        kept = Answer(status=answer.status, document={}) if is_read else answer
+        try:
+            self._tasks.end(task.task_id, kept, status, plan_hash=answer.plan_hash)
+        except PlimsollError as exc:
+            logger.warning(
+                "the answer to task %s is not kept: %s",
+                task.task_id,
+                exc,
+                extra=named(LogEvent.USER_TASK_FAILED),
+            )
         return answer
 
     async def _result(self, task: UserTask, asked: Request) -> Answer:
         """The answer to a task, or its progress."""
         job = self._jobs.get(task.task_id)
-        if job is None:
+        is_planned = asked.endpoint.name in PLANNED
+        if job is None and is_planned and task.answer_status:
+            return self._answer(asked, lambda _request: self._kept_answer(task))
+        if job is None and not is_planned:
             # A read that is over is read again.
             self._start(task, asked)
             job = self._jobs[task.task_id]
-        finished, _ = await asyncio.wait({job}, timeout=self._block_s)
-        if finished:
-            return job.result()
+        step, words = "COMPUTING", "The plan or the loads are being computed."
+        if job is None:
+            step, words = "WAITING_FOR_CLUSTER_MODEL", "No loads are known yet since the start."
+            await asyncio.sleep(min(1.0, self._block_s))
+        else:
+            finished, _ = await asyncio.wait({job}, timeout=self._block_s)
+            if finished:
+                return job.result()
         elapsed_ms = max(0, self._sources.service.now_ms() - task.started_at_ms)
-        description = "Loads are being added up."
-        return progress(asked.endpoint.operation, "COMPUTING", description, elapsed_ms)
+        return progress(asked.endpoint.operation, step, words, elapsed_ms)
+
+    def _kept_answer(self, task: UserTask) -> Answer:
+        found = self._tasks.read(task.task_id)
+        return Answer(status=found.answer_status, document=found.answer or {})
 
     # ---- in threads beside the server
 
@@ -227,6 +308,11 @@ class CruiseControlApi:
                 "the request %s failed", printable(asked.url), extra=named(LogEvent.SERVICE)
             )
             return failure(method, path, f"internal error: {printable(repr(exc))}")
+
+    def _planned(self, asked: Request, task: UserTask) -> Answer:
+        if asked.endpoint.method == "POST" and not asked.flag("dryrun", True):
+            return self._execution.order(asked, task, self._snapshot())
+        return self._planning.dry_run(asked, task, self._snapshot())
 
     def _snapshot(self) -> Snapshot:
         """The newest snapshot. Raises Failed before the first."""

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 from control.cruise_control.anomalies import AnomalyWatch
 from control.cruise_control.api import BLOCK_S, CruiseControlApi
+from control.cruise_control.executing import Execution, ExecutionParts
+from control.cruise_control.kept_plans import KeptPlans
+from control.cruise_control.planning import Planning
 from control.cruise_control.state_documents import Ordered, StateSources
 from control.cruise_control.user_tasks import UserTasks
 from control.loop.view import LoopView, Mode
@@ -26,10 +29,13 @@ class CruiseControl(Closing):
         state_dir: Path,
         service: ServiceState,
         *,
+        execution: ExecutionParts | None = None,
         clock: Callable[[], float] = time.time,
         block_s: float = BLOCK_S,
     ) -> None:
-        """clock: seconds since the epoch. block_s: as for the API."""
+        """execution: None where clients may only read and plan.
+
+        clock: seconds since the epoch. block_s: as for the API."""
         self._service = service
         self._loop: Loop | None = None
         self._anomalies = AnomalyWatch()
@@ -41,16 +47,22 @@ class CruiseControl(Closing):
             mode=lambda: Mode.READ_ONLY if self._loop is None else self._loop.settings.mode,
             ordered=self._ordered,
         )
-        self.api = CruiseControlApi(sources, self.tasks, block_s=block_s)
+        kept = KeptPlans(state_dir)
+        self._planning = Planning(kept, service.now_ms)
+        orders = Execution(execution, self.tasks, kept, self._planning, service.now_ms)
+        self.api = CruiseControlApi(sources, self.tasks, self._planning, orders, block_s=block_s)
 
     def attach(self, loop: "Loop") -> None:
         """Show this loop from now on."""
-        self._loop = loop
+        self._loop = self._planning.loop = loop
         loop.subscribe(self.see)
 
     def see(self, view: LoopView) -> None:
         """Take note of a view of the loop."""
         self._anomalies.see(view, self._service.goals, self._triggers())
+        if view.snapshot is not None:
+            self.api.loads_known()
+            self.api.settle(view.snapshot.header.cluster_id)
 
     def close(self) -> None:
         """End the threads of the API."""

@@ -44,6 +44,8 @@ class Kind(StrEnum):
     REGEX = "a regular expression"
 
 
+_VALUELESS: Final = "skip_rack_awareness_check"
+
 Parameters = Mapping[str, Kind]
 
 
@@ -108,7 +110,91 @@ _READS: Final = (
     ),
 )
 
-ENDPOINTS: Final[Mapping[str, Endpoint]] = {found.name: found for found in _READS}
+_PLANNED: Final = (
+    _kinds(
+        Kind.FLAG,
+        "dryrun allow_capacity_estimation stop_ongoing_execution skip_hard_goal_check verbose "
+        "use_ready_default_goals exclude_recently_demoted_brokers exclude_recently_removed_brokers "
+        "fast_mode",
+    )
+    | _kinds(
+        Kind.NUMBER,
+        "concurrent_partition_movements_per_broker max_partition_movements_in_cluster "
+        "concurrent_leader_movements broker_concurrent_leader_movements review_id "
+        "replication_throttle execution_progress_check_interval_ms",
+    )
+    | _kinds(Kind.NAMES, "goals replica_movement_strategies")
+    | _kinds(Kind.REGEX, "excluded_topics")
+    | _kinds(Kind.TEXT, "data_from")
+)
+"""Parameters of everything that plans."""
+_REBALANCE: Final = (
+    _kinds(Kind.FLAG, "ignore_proposal_cache kafka_assigner rebalance_disk")
+    | _kinds(Kind.BROKERS, "destination_broker_ids")
+    | _kinds(Kind.NUMBER, "concurrent_intra_broker_partition_movements")
+)
+_BROKERS: Final = _kinds(Kind.BROKERS, "brokerid")
+_PLANS: Final = (
+    _endpoint(
+        "GET",
+        "proposals",
+        _kinds(
+            Kind.FLAG,
+            "ignore_proposal_cache kafka_assigner rebalance_disk use_ready_default_goals "
+            "allow_capacity_estimation verbose exclude_recently_demoted_brokers "
+            "exclude_recently_removed_brokers fast_mode",
+        ),
+        _kinds(Kind.BROKERS, "destination_broker_ids"),
+        _kinds(Kind.NAMES, "goals"),
+        _kinds(Kind.REGEX, "excluded_topics"),
+        _kinds(Kind.TEXT, "data_from"),
+    ),
+    _endpoint("POST", "rebalance", _PLANNED, _REBALANCE),
+    _endpoint(
+        "POST",
+        "add_broker",
+        _PLANNED,
+        _BROKERS,
+        _kinds(Kind.FLAG, "throttle_added_broker kafka_assigner"),
+    ),
+    _endpoint(
+        "POST",
+        "remove_broker",
+        _PLANNED,
+        _BROKERS,
+        _kinds(Kind.FLAG, "throttle_removed_broker kafka_assigner"),
+        _kinds(Kind.BROKERS, "destination_broker_ids"),
+    ),
+    _endpoint(
+        "POST",
+        "demote_broker",
+        _PLANNED,
+        _BROKERS,
+        _kinds(Kind.FLAG, "skip_urp_demotion exclude_follower_demotion"),
+        _kinds(Kind.TEXT, "brokerid_and_logdirs"),
+    ),
+    _endpoint("POST", "fix_offline_replicas", _PLANNED),
+    _endpoint(
+        "POST",
+        "topic_configuration",
+        _PLANNED,
+        _kinds(Kind.REGEX, "topic"),
+        _kinds(Kind.NUMBER, "replication_factor"),
+        _kinds(Kind.FLAG, "skip_rack_awareness_check"),
+    ),
+)
+
+PLANNED: Final = frozenset(found.name for found in _PLANS)
+"""Endpoints that plan."""
+_STOP: Final = _endpoint(
+    "POST",
+    "stop_proposal_execution",
+    _kinds(Kind.FLAG, "force_stop stop_external_agent"),
+    _kinds(Kind.NUMBER, "review_id"),
+)
+ENDPOINTS: Final[Mapping[str, Endpoint]] = {
+    found.name: found for found in (*_READS, *_PLANS, _STOP)
+}
 """By name."""
 
 
@@ -206,7 +292,9 @@ def _parsed(name: str, kind: Kind, text: str) -> Any:
 
 def _flag(name: str, text: str) -> bool:
     # Cruise Control reads anything but true as false; `dryrun=ture` would then move replicas.
-    found = {"true": True, "false": False}.get(text.strip().lower())
+    # Strimzi's topic operator sends `skip_rack_awareness_check` without a value.
+    known = {"true": True, "false": False} | ({"": False} if name == _VALUELESS else {})
+    found = known.get(text.strip().lower())
     if found is None:
         raise BadRequest(f"{name} is true or false, not {printable(text)!r}")
     return found

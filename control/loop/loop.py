@@ -328,6 +328,23 @@ class Loop(Closing):
             message = f"executing plan {plan.hash[:12]}"
             self._begin_run(message, lambda: self._runner.start(plan, by))
 
+    def order(self, plan: Plan, by: str) -> None:
+        """Start executing a plan that was approved elsewhere; return at once.
+
+        Its run checks whether the cluster still fits. Raises GuardrailRefused where plimsoll is
+        read-only or paused, or a run is in progress.
+        """
+        with self._changed:
+            self._runner.check_allowed()
+            self._refuse_while_running()
+            if self.paused:
+                raise GuardrailRefused(self.paused)
+            self.note(f"plan {plan.hash[:12]} approved by {by}", LogEvent.PLAN_APPROVED)
+            # No trigger of `--auto` may end it as one of its own.
+            self._state.auto_run = None
+            message = f"executing plan {plan.hash[:12]}"
+            self._begin_run(message, lambda: self._runner.start(plan, by))
+
     def preview(self, plan: Plan) -> "Forecast":
         """Estimate what a plan will take; asks the cluster.
 

@@ -56,6 +56,8 @@ class AuditVia(StrEnum):
     """By a command that writes to the state folder."""
     SIGNAL = "signal"
     """By a signal, whose sender is not known."""
+    CRUISE_CONTROL = "cruise-control"
+    """By a client of Cruise Control, whose address is its name."""
 
 
 class AuditRecord(FileModel):

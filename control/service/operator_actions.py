@@ -28,6 +28,10 @@ THROTTLE_WAIT_S: Final = 5.0
 """How long a request waits until the run has reacted to another throttle."""
 POLL_S: Final = 0.05
 UNKNOWN: Final = Peer(None, None)
+CLIENT: Final = "cruise-control:"
+"""How the names of clients of Cruise Control begin; their address follows."""
+ORDER: Final = "execute"
+"""The action of such a client, in the audit log."""
 
 
 class Action(StrEnum):
@@ -118,16 +122,48 @@ class OperatorActions:
             record.model_copy(update={"outcome": AuditOutcome.DONE, "message": message})
         )
 
-    def perform(self, action: Action, request: ActionRequest, peer: Peer) -> ActionResult:
+    def order(
+        self, plan_hash: str, by: str, detail: str, act: Callable[["Loop"], ActionResult]
+    ) -> ActionResult:
+        """Do what executes a plan that a client of Cruise Control orders.
+
+        A pause that such a client's stop has begun ends with the order. detail: its request.
+        Raises as `perform`, and whatever `act` does; then nothing was changed.
+        """
+        loop = self._loop_now()
+        _refuse_read_only(loop)
+        asked = ActionRequest(by=by)
+        record = self._record(ORDER, asked, UNKNOWN, AuditVia.CRUISE_CONTROL, plan_hash)
+        record = record.model_copy(update={"detail": detail})
+        self._begin(ORDER, record, loop)
+        try:
+            with self._one:
+                if self.pause is not None and self.pause.by.startswith(CLIENT):
+                    self._resume(loop)
+                if self.pause is not None:
+                    raise GuardrailRefused(f"the service is {self.pause.words}")
+                result = act(loop)
+        except Exception as exc:
+            self._end(record, AuditOutcome.REFUSED, _reason(exc), loop)
+            raise
+        self._end(record, AuditOutcome.DONE, result.message, loop)
+        return result
+
+    def _loop_now(self) -> "Loop":
+        if self.loop is None:
+            raise GuardrailRefused("the service is starting; try again")
+        return self.loop
+
+    def perform(
+        self, action: Action, request: ActionRequest, peer: Peer, via: AuditVia = AuditVia.SOCKET
+    ) -> ActionResult:
         """Do what a person requests; returns once that is done.
 
         Raises GuardrailRefused, PlanOutdated and ConfigError; then nothing was changed.
         """
         questions.check_name(request.by)
-        loop = self.loop
-        if loop is None:
-            raise GuardrailRefused("the service is starting; try again")
-        record = self._record(action, request, peer, AuditVia.SOCKET, self._plan_of(loop))
+        loop = self._loop_now()
+        record = self._record(action, request, peer, via, self._plan_of(loop))
         if action is Action.APPROVE or action is Action.REJECT:
             record = record.model_copy(update={"plan_hash": self._waiting_hash(request)})
         warning = self._begin(action, record, loop)
@@ -164,7 +200,7 @@ class OperatorActions:
             message="",
         )
 
-    def _begin(self, action: Action, record: AuditRecord, loop: "Loop") -> str:
+    def _begin(self, action: str, record: AuditRecord, loop: "Loop") -> str:
         """Record that an action begins; what to tell the client if that is not possible.
 
         Raises ConfigError where the action has to wait for the audit log.

@@ -1,0 +1,255 @@
+"""Plans that clients of Cruise Control ask for: one function for each endpoint that plans."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from control.cruise_control.answers import ILLEGAL, Failed
+from control.cruise_control.goal_names import UnknownGoal, with_named
+from control.cruise_control.requests import BadRequest, Request
+from control.planning.repair_request import plan_repair
+from control.planning.replication_request import plan_replication, topics_of
+from control.planning.validate import refuse_broken
+from control.tasks.broker_task import BrokerTask, Operation, TaskPlan
+from control.tasks.filling import NO_REST, barred
+from control.tasks.operations import OPERATIONS
+from control.tasks.task_parts import NoPlan, Solve, TaskExecutor, TaskParts
+from executor.client.responses import PartitionView
+from model.goals.goals import Goals, SolveLimits
+from model.goals.topic_placement import with_topic_placements
+from model.ids import BrokerId, PartitionId
+from model.names import Names
+from model.plan.plan import Plan
+from model.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from control.tasks.task_files import TaskFiles
+
+OPERATION_OF: Final = {
+    "add_broker": Operation.ADD,
+    "remove_broker": Operation.REMOVE,
+    "demote_broker": Operation.DEMOTE,
+}
+"""The task on brokers that executes an endpoint's plan."""
+UNSUPPORTED: Final = {
+    "kafka_assigner": "plimsoll has no other assigner",
+    "rebalance_disk": (
+        "plimsoll balances log directories with all else; set level_directories in [goals]"
+    ),
+    "brokerid_and_logdirs": "plimsoll demotes whole brokers",
+    "replication_throttle": "set throttle in the settings of plimsoll",
+}
+"""Parameters that would change what is done, and why they are refused."""
+UNPLANNED: Final = "com.linkedin.kafka.cruisecontrol.exception.OptimizationFailureException"
+MOST_NAMED: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The plan for a request."""
+
+    snapshot: Snapshot
+    """That it was made for."""
+    goals: Goals
+    """That decide how good it is; those of the plan where there is one."""
+    plan: Plan | None
+    """None where nothing has to move."""
+    entry: TaskPlan | None = None
+    """As the task on brokers notes it; None where no task executes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanningParts:
+    """What plans are made with."""
+
+    goals: Goals
+    limits: SolveLimits
+    solve: Solve
+
+
+def planned(request: Request, snapshot: Snapshot, parts: PlanningParts) -> Planned:
+    """The plan for a request.
+
+    Raises BadRequest for values that make no sense together, Failed for what does not exist or
+    has no plan, and GuardrailRefused where rules forbid it.
+    """
+    _refuse_unsupported(request)
+    name = request.endpoint.name
+    _refuse_unknown(request, snapshot)
+    goals = _goals(request, parts.goals)
+    try:
+        if name in OPERATION_OF:
+            return _on_brokers(request, snapshot, goals, parts.solve)
+        if name == "topic_configuration":
+            return _replication(request, snapshot, goals, parts.limits)
+        if name == "fix_offline_replicas":
+            found = plan_repair(snapshot, goals, parts.solve)
+            plan = None if found is None else found.plan
+            return _of(snapshot, goals, plan)
+        return _balanced(request, snapshot, goals, parts.solve)
+    except NoPlan as exc:
+        raise Failed(str(exc), UNPLANNED) from exc
+
+
+def _of(snapshot: Snapshot, goals: Goals, plan: Plan | None) -> Planned:
+    found = None if plan is None or not plan.moves else plan
+    return Planned(snapshot=snapshot, goals=goals if plan is None else plan.goals, plan=found)
+
+
+def _refuse_unsupported(request: Request) -> None:
+    for name, why in UNSUPPORTED.items():
+        if request.values.get(name):
+            raise BadRequest(f"{name} is not supported: {why}")
+
+
+def _refuse_unknown(request: Request, snapshot: Snapshot) -> None:
+    """Raise Failed where a named broker does not exist, in the words that Strimzi looks for."""
+    named = (*request.brokers(), *request.values.get("destination_broker_ids", ()))
+    unknown = sorted({*named} - {*snapshot.broker})
+    if unknown:
+        listed = ", ".join(map(str, unknown[:MOST_NAMED]))
+        raise Failed(f"Broker [{listed}] does not exist.", ILLEGAL)
+    if request.endpoint.name in OPERATION_OF and not request.brokers():
+        raise BadRequest("brokerid is missing")
+
+
+def _goals(request: Request, goals: Goals) -> Goals:
+    try:
+        found = with_named(goals, request.values.get("goals", ()))
+    except UnknownGoal as exc:
+        raise Failed(str(exc), ILLEGAL) from exc
+    if "excluded_topics" in request.values:
+        more: Names = request.values["excluded_topics"]
+        before = found.excluded_topics
+        names = before.model_copy(update={"regex": (*before.regex, *more.regex)})
+        found = found.model_copy(update={"excluded_topics": names})
+    return found
+
+
+def _balanced(request: Request, snapshot: Snapshot, goals: Goals, solve: Solve) -> Planned:
+    onto = request.values.get("destination_broker_ids", ())
+    found = with_topic_placements(goals, snapshot)
+    if onto:
+        # As brokers are filled: new replicas lie on these alone.
+        snapshot = barred(snapshot, onto)
+        found = found.model_copy(update={"cooldown": NO_REST})
+    result = solve(snapshot, found)
+    if result.best is None:
+        raise Failed(result.summary(), UNPLANNED)
+    refuse_broken(snapshot, result.best)
+    return _of(snapshot, found, result.best)
+
+
+# ---- replication factors
+
+
+def _replication(
+    request: Request, snapshot: Snapshot, goals: Goals, limits: SolveLimits
+) -> Planned:
+    patterns, replicas = replication_of(request)
+    topics = topics_of(snapshot, patterns)
+    return _of(snapshot, goals, plan_replication(snapshot, goals, limits, topics, replicas))
+
+
+def replication_of(request: Request) -> tuple[tuple[str, ...], int]:
+    """Names or regular expressions of topics, and the replicas that each is to have.
+
+    From the parameters, or from a body such as
+    `{"replication_factor": {"topic_by_replication_factor": {"3": "t1|t2"}}}`. Raises BadRequest.
+    """
+    if request.body:
+        return _in_body(request.body)
+    names, replicas = request.values.get("topic"), request.values.get("replication_factor")
+    if names is None or replicas is None:
+        raise BadRequest("topic and replication_factor are missing")
+    return names.regex, _factor(replicas)
+
+
+def _in_body(body: str) -> tuple[tuple[str, ...], int]:
+    try:
+        document = json.loads(body)
+        by_factor = document["replication_factor"]["topic_by_replication_factor"]
+        ((factor, pattern),) = by_factor.items()
+        replicas = int(factor)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise BadRequest(
+            'the body is not {"replication_factor": {"topic_by_replication_factor": '
+            '{"N": "TOPICS"}}} with one N'
+        ) from None
+    if not isinstance(pattern, str):
+        raise BadRequest("the topics in the body are not a regular expression")
+    return (pattern,), _factor(replicas)
+
+
+def _factor(replicas: int) -> int:
+    if not 1 <= replicas < 2**15:
+        raise BadRequest(f"a replication factor is at least 1, not {replicas}")
+    return replicas
+
+
+# ---- tasks on brokers
+
+
+@dataclass(frozen=True)
+class _SnapshotViews:
+    """Partitions as the snapshot has them; the run checks those in sync before it begins."""
+
+    snapshot: Snapshot
+
+    def views_on(self, brokers: Collection[BrokerId]) -> Mapping[PartitionId, PartitionView]:
+        found = {}
+        for row in self.snapshot.rows():
+            if not {*brokers} & {*row.replicas}:
+                continue
+            found[row.id] = PartitionView(
+                id=row.id,
+                topic_id=row.topic_id,
+                replicas=row.replicas,
+                in_sync=frozenset(row.replicas),
+                offline=frozenset(),
+                leader=row.leader,
+            )
+        return found
+
+
+def _on_brokers(request: Request, snapshot: Snapshot, goals: Goals, solve: Solve) -> Planned:
+    operation = OPERATION_OF[request.endpoint.name]
+    if request.values.get("destination_broker_ids"):
+        raise BadRequest("destination_broker_ids is not supported for this endpoint")
+    task = BrokerTask.requested(
+        "dry-run",
+        snapshot.header.cluster_id,
+        operation,
+        request.brokers(),
+        by="dry run",
+        ms=snapshot.header.taken_at_ms,
+    )
+    rules = OPERATIONS[operation]
+    rules.refuse(task, snapshot, goals)
+    found = rules.find(task, snapshot, _task_parts(snapshot, goals, solve))
+    kept = _of(snapshot, goals, found.plan)
+    return Planned(snapshot=snapshot, goals=kept.goals, plan=kept.plan, entry=found.entry)
+
+
+def _task_parts(snapshot: Snapshot, goals: Goals, solve: Solve) -> TaskParts:
+    """Parts for finding a plan alone: nothing is written, and the cluster is not asked."""
+    unused: Any = _unused
+    return TaskParts(
+        files=cast("TaskFiles", None),
+        executor=cast("TaskExecutor", _SnapshotViews(snapshot)),
+        journal_dir=cast("Any", None),
+        observe=unused,
+        solve=solve,
+        goals=goals,
+        approve=unused,
+        say=unused,
+        watch=unused,
+        steered=unused,
+        moves_in_flight=1,
+        now_ms=lambda: snapshot.header.taken_at_ms,
+    )
+
+
+def _unused(*_: object) -> Any:
+    raise RuntimeError("a dry run does nothing")

@@ -1,0 +1,301 @@
+"""Orders of Cruise Control's clients: the plan of their dry run is executed, and no other.
+
+An order is in the user task's file before anything is done on the cluster, so that the next
+service executes it if this one ends first. What became of it is read from the journals and from
+the files of tasks on brokers.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from control.cruise_control.answers import ONGOING, REFUSED, Answer, Failed, done
+from control.cruise_control.dry_runs import OPERATION_OF, Planned
+from control.cruise_control.kept_plans import KeptPlans
+from control.cruise_control.load_documents import VERSION
+from control.cruise_control.planning import Planning
+from control.cruise_control.requests import BadRequest, Request
+from control.cruise_control.user_tasks import TaskStatus, UserTask, UserTasks
+from control.loop import questions
+from control.service.audit_log import AuditVia
+from control.service.operator_actions import (
+    CLIENT,
+    UNKNOWN,
+    Action,
+    ActionRequest,
+    ActionResult,
+    OperatorActions,
+)
+from control.tasks.broker_task import BrokerTask, TaskPhase
+from control.tasks.operations import OPERATIONS, refuse_marked
+from control.tasks.removal import refuse_conflicts
+from control.tasks.task_files import TaskFiles
+from control.tasks.task_runner import cancel
+from executor.journal.run_history import past_runs
+from model.errors import ConfigError, GuardrailRefused, PlimsollError
+from model.log_events import LogEvent, named
+from model.plan.plan import Plan
+from model.run import RunState
+from model.snapshot.snapshot import Snapshot
+from model.units import listed
+
+if TYPE_CHECKING:
+    from control.loop.loop import Loop
+
+MOST_NAMED: Final = 3
+"""Changes of the cluster that are named in a reason."""
+_log = logging.getLogger("plimsoll.service")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionParts:
+    """What orders are executed with."""
+
+    actions: OperatorActions
+    files: TaskFiles
+    """The tasks on brokers."""
+    journal_dir: Path
+
+
+class Execution:
+    """Executes what clients order, one order at a time."""
+
+    def __init__(
+        self,
+        parts: ExecutionParts | None,
+        tasks: UserTasks,
+        kept: KeptPlans,
+        planning: Planning,
+        now_ms: Callable[[], int],
+    ) -> None:
+        """parts: None where clients may only read and plan."""
+        self._parts, self._tasks, self._kept = parts, tasks, kept
+        self._planning, self._now_ms = planning, now_ms
+        self._one = threading.Lock()
+        self._ordered: set[str] = set()
+        """User tasks whose orders this process has given."""
+
+    def order(self, request: Request, task: UserTask, snapshot: Snapshot) -> Answer:
+        """Execute the plan of the newest dry run of the same request, or one that is made now.
+
+        Raises Failed where the kept plan no longer fits: it is not replaced by another one, which
+        no one has seen. Raises as `Planning.plan`, too.
+        """
+        parts = self._needed()
+        with self._one:
+            found = self._found(request, task, snapshot)
+            answer = self._planning.result(request, found)
+            plan = found.plan
+            if plan is None:
+                return answer
+            _refuse_while_running(parts)
+            operation = "" if found.entry is None else self._requested(request, task, found)
+            answer = replace(answer, executes=True, operation=operation)
+            # Before the run, so that a service that is killed now leaves the order.
+            self._tasks.end(
+                task.task_id, answer, TaskStatus.EXECUTING, plan_hash=plan.hash, operation=operation
+            )
+            try:
+                self._give(parts, task, plan, operation, request.url)
+            except PlimsollError:
+                if operation:
+                    made = parts.files.read(operation)
+                    cancel(parts.files, made, _name(task.client), self._now_ms(), "not executed")
+                raise
+            return answer
+
+    def stop(self, request: Request, client: str) -> Answer:
+        """End the run in progress; `force_stop` cancels its in-flight moves.
+
+        A task on brokers then waits until a person resumes or cancels it.
+        """
+        parts = self._needed()
+        aborts = request.flag("force_stop", False)
+        loop = parts.actions.loop
+        if loop is None or not loop.moving:
+            # Cruise Control answers so, too.
+            return done({"version": VERSION, "message": "Proposal execution stopped."})
+        action = Action.ABORT if aborts else Action.STOP
+        result = parts.actions.perform(
+            action, ActionRequest(by=_name(client)), UNKNOWN, AuditVia.CRUISE_CONTROL
+        )
+        message = f"Proposal execution stopped: {result.message}."
+        return done({"version": VERSION, "message": message})
+
+    def _needed(self) -> ExecutionParts:
+        if self._parts is None:
+            raise Failed(
+                "clients may read and plan, and not change the cluster; set cruise_control_api = "
+                '"execute" in [service], or add dryrun=true',
+                REFUSED,
+            )
+        return self._parts
+
+    def _found(self, request: Request, task: UserTask, snapshot: Snapshot) -> Planned:
+        """The kept plan, or a new one where there was no dry run."""
+        kept = self._kept.find(request)
+        if kept is None:
+            found = self._planning.plan(request, snapshot)
+            if found.plan is not None:
+                self._kept.keep(request, found.plan, task.task_id, self._now_ms(), found.entry)
+            return found
+        entry, plan = kept
+        age_ms = self._now_ms() - entry.made_at_ms
+        why = outdated(plan, snapshot)
+        if age_ms > 1000 * questions.VALID_S:
+            why = "it is more than a day old"
+        if why:
+            raise Failed(
+                f"the plan {plan.hash[:12]} of the dry run {entry.task_id} is outdated: {why}; "
+                "request a dry run again, and approve its plan",
+                REFUSED,
+            )
+        return Planned(snapshot=snapshot, goals=plan.goals, plan=plan, entry=entry.entry)
+
+    def _requested(self, request: Request, task: UserTask, found: Planned) -> str:
+        """Write the task on brokers that executes a plan, not approved yet; its id.
+
+        Raises GuardrailRefused where another task or a mark forbids it.
+        """
+        parts, plan, entry = self._needed(), found.plan, found.entry
+        if plan is None or entry is None:
+            raise BadRequest("the plan moves nothing")
+        operation, brokers = OPERATION_OF[request.endpoint.name], request.brokers()
+        files, cluster_id, now_ms = parts.files, plan.cluster_id, self._now_ms()
+        refuse_conflicts(files.of(cluster_id), brokers)
+        marks = files.marks(cluster_id)
+        refuse_marked(marks, cluster_id, brokers, OPERATIONS[operation].replaces)
+        made = files.add(cluster_id, operation, brokers, _name(task.client), now_ms)
+        files.keep_plan(made, plan)
+        note = f"dry run of user task {task.task_id}"
+        files.change(made.task_id, lambda of: of.planned(entry, now_ms, note))
+        return made.task_id
+
+    def _give(
+        self, parts: ExecutionParts, task: UserTask, plan: Plan, operation: str, url: str
+    ) -> None:
+        """Begin the run of a plan, or approve the task on brokers that makes it."""
+        by = _name(task.client)
+
+        def act(loop: "Loop") -> ActionResult:
+            if not operation:
+                loop.order(plan, by)
+                message = f"plan {plan.hash[:12]} is executed for user task {task.task_id}"
+                return ActionResult(message=message, plan_hash=plan.hash)
+            parts.files.change(operation, lambda of: _approved(of, by, self._now_ms()))
+            message = f"task {operation} is approved for user task {task.task_id}"
+            return ActionResult(message=message, plan_hash=plan.hash)
+
+        parts.actions.order(plan.hash, by, url, act)
+        self._ordered.add(task.task_id)
+
+    # ---- what became of orders
+
+    def settle(self, cluster_id: str) -> None:
+        """Bring the status of each order up to date, and give those that a crash has kept back.
+
+        cluster_id: of the cluster that is seen now.
+        """
+        parts = self._parts
+        if parts is None:
+            return
+        with self._one:
+            for task in self._tasks.all():
+                if task.status is not TaskStatus.EXECUTING:
+                    continue
+                try:
+                    status = self._status(parts, task, cluster_id)
+                    if status is not None:
+                        self._tasks.become(task.task_id, status)
+                except PlimsollError as exc:
+                    _log.warning(
+                        "what became of user task %s is not known: %s",
+                        task.task_id,
+                        exc,
+                        extra=named(LogEvent.USER_TASK_FAILED),
+                    )
+
+    def _status(self, parts: ExecutionParts, task: UserTask, cluster_id: str) -> TaskStatus | None:
+        """The status of an order; None while it stays what it is."""
+        loop = parts.actions.loop
+        if task.operation:
+            return self._status_on_brokers(parts, task)
+        if loop is None or loop.running:
+            return None
+        runs = [
+            r for r in past_runs(parts.journal_dir, cluster_id) if r.plan.hash == task.plan_hash
+        ]
+        runs = [r for r in runs if r.started_at_ms >= task.started_at_ms]
+        if runs:
+            return _AFTER.get(runs[-1].state)
+        if task.task_id in self._ordered:
+            # Its checks have refused it before the first request.
+            return TaskStatus.FAILED
+        return self._again(parts, task)
+
+    def _status_on_brokers(self, parts: ExecutionParts, task: UserTask) -> TaskStatus | None:
+        found = parts.files.read(task.operation)
+        if found.phase is TaskPhase.DONE:
+            return TaskStatus.COMPLETED
+        if not found.is_open:
+            return TaskStatus.FAILED
+        return None if found.approved else self._again(parts, task)
+
+    def _again(self, parts: ExecutionParts, task: UserTask) -> TaskStatus | None:
+        """Give an order that an earlier service has kept and not begun."""
+        request = task.request()
+        kept = self._kept.find(request)
+        if kept is None or kept[1].hash != task.plan_hash:
+            return TaskStatus.FAILED
+        try:
+            self._give(parts, task, kept[1], task.operation, request.url)
+        except GuardrailRefused:
+            # Paused, or something else is executed; it is tried again.
+            return None
+        return None
+
+
+_AFTER: Final = {
+    RunState.DONE: TaskStatus.COMPLETED,
+    RunState.STOPPED: TaskStatus.FAILED,
+    RunState.FAILED: TaskStatus.FAILED,
+}
+
+
+def outdated(plan: Plan, snapshot: Snapshot) -> str:
+    """Why a plan no longer fits the placement, naming the first changes; empty if it does."""
+    if plan.cluster_id != snapshot.header.cluster_id:
+        return f"it is about the cluster {plan.cluster_id}"
+    found = []
+    for move in plan.moves:
+        row = snapshot.find(move.id)
+        if row is None:
+            found.append(f"{move.id} no longer exists")
+        elif snapshot.replicas(row) != move.replicas_before:
+            found.append(f"{move.id} has other replicas")
+    missing = sorted({*plan.live_brokers} - {*snapshot.broker})
+    found += [f"broker {broker} is gone" for broker in missing]
+    return listed(found, MOST_NAMED) if found else ""
+
+
+def _approved(task: BrokerTask, by: str, now_ms: int) -> BrokerTask:
+    if task.plan is None:
+        raise ConfigError(f"task {task.task_id} has no plan")
+    approved = task.with_plan(approved_by=by, approved_at_ms=now_ms)
+    return approved.entered(TaskPhase.APPROVED, now_ms, f"by {by}")
+
+
+def _name(client: str) -> str:
+    return f"{CLIENT}{client}"
+
+
+def _refuse_while_running(parts: ExecutionParts) -> None:
+    loop = parts.actions.loop
+    if loop is not None and loop.running:
+        raise Failed(
+            "a run is in progress; wait until it ends, or stop it with stop_proposal_execution",
+            ONGOING,
+        )

@@ -1,0 +1,365 @@
+"""Dry runs over Cruise Control's API: plans, goals, and what survives a restart."""
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control.cruise_control.cruise_control import CruiseControl
+from control.cruise_control.goal_names import ALL, BALANCED, with_named
+from control.cruise_control.kept_plans import MOST_KEPT, KeptPlans, key_of
+from control.cruise_control.requests import ENDPOINTS, Request, parsed
+from control.cruise_control.user_tasks import TaskStatus, UserTasks
+from control.service.service_state import ServiceState
+from model.errors import ConfigError
+from model.goals.goals import Goal, Goals
+from model.snapshot.snapshot import BrokerState, Count, Resource, StorageKind
+from tests.control.cruise_control.test_reads import seen
+from tests.support.control.cruise_bench import CruiseClient, Reply, served
+from tests.support.control.cruise_schema import check
+from tests.support.control.loop_parts import MB, cluster, with_state
+from tests.support.model import clusters
+
+UNEVEN = cluster([2] * 8, [MB] * 8)
+STRIMZI = (
+    "json=true&dryrun=true&verbose=true&skip_hard_goal_check=false"
+    "&goals=RackAwareGoal%2CNetworkInboundUsageDistributionGoal&rebalance_disk=false"
+)
+"""As recorded of its operator."""
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "plimsoll")
+
+
+@pytest.fixture
+def state() -> ServiceState:
+    return ServiceState()
+
+
+@pytest.fixture
+def parts(tmp_path: Path, state: ServiceState) -> Iterator[CruiseControl]:
+    with CruiseControl(tmp_path, state) as found:
+        yield found
+
+
+@pytest.fixture
+def client(parts: CruiseControl) -> Iterator[CruiseClient]:
+    with served(parts) as found:
+        yield found
+
+
+@pytest.fixture
+def uneven(
+    tmp_path: Path, state: ServiceState, parts: CruiseControl, client: CruiseClient
+) -> CruiseClient:
+    """A client of a service that has seen all partitions on one of three brokers."""
+    seen(tmp_path, state, parts, UNEVEN)
+    return client
+
+
+def result(client: CruiseClient, method: str, query: str, **headers: str) -> Reply:
+    """The answer, however often it has to be asked for."""
+    path = f"/kafkacruisecontrol/{query}"
+    reply = client.ask(method, path, body=None, **headers)
+    while reply.status == 202:
+        check(reply.json, "progressResult", "ProgressResult")
+        reply = client.ask(method, path, body=None, User_Task_ID=reply.task_id)
+    return reply
+
+
+def planned(client: CruiseClient, query: str, method: str = "POST") -> Any:
+    reply = result(client, method, query)
+    assert reply.status == 200, reply.text
+    check(reply.json, "optimizationResult", "OptimizationResult")
+    return reply.json
+
+
+def test_a_rebalance_as_strimzi_requests_it(uneven: CruiseClient, tmp_path: Path) -> None:
+    reply = result(uneven, "POST", f"rebalance?{STRIMZI}")
+    found = reply.json
+    check(found, "optimizationResult", "OptimizationResult")
+    moved = found["summary"]["numReplicaMovements"]
+    assert moved == len(found["proposals"]) == 5
+    before, after = found["loadBeforeOptimization"], found["loadAfterOptimization"]
+    assert [b["Broker"] for b in before["brokers"]] == [b["Broker"] for b in after["brokers"]]
+    assert [b["Replicas"] for b in before["brokers"]] == [0, 8, 0]
+    assert sorted(b["Replicas"] for b in after["brokers"]) == [2, 3, 3]
+    score = found["summary"]["onDemandBalancednessScoreBefore"]
+    assert score < 100
+    statuses = {goal["goal"]: goal["status"] for goal in found["goalSummary"]}
+    assert statuses["RackAwareGoal"] == "NO-ACTION"
+    assert statuses["NetworkInboundUsageDistributionGoal"] in ("FIXED", "VIOLATED")
+    assert "NetworkOutboundUsageDistributionGoal" not in statuses
+    # `user_tasks` has the same, as a string.
+    rows = uneven.get(
+        f"user_tasks?json=true&fetch_completed_task=true&user_task_ids={reply.task_id}"
+    ).json["userTasks"]
+    assert [row["Status"] for row in rows] == ["Completed"]
+    assert json.loads(rows[0]["originalResponse"]) == found
+    # The same task again has the same answer.
+    again = uneven.post(f"rebalance?{STRIMZI}", User_Task_ID=reply.task_id)
+    assert (again.status, again.json) == (200, found)
+
+
+def test_a_balanced_cluster_needs_no_moves(
+    tmp_path: Path, state: ServiceState, parts: CruiseControl, client: CruiseClient
+) -> None:
+    seen(tmp_path, state, parts, cluster([1, 2, 3], [MB] * 3))
+    found = planned(client, "proposals?json=true&verbose=true", "GET")
+    assert found["proposals"] == []
+    assert found["summary"]["onDemandBalancednessScoreAfter"] == 100
+
+
+def test_only_named_brokers_receive(uneven: CruiseClient) -> None:
+    query = "rebalance?json=true&dryrun=true&verbose=true&destination_broker_ids=3"
+    found = planned(uneven, query)
+    assert {b for p in found["proposals"] for b in p["newReplicas"]} == {3}
+
+
+def test_excluded_topics_stay(uneven: CruiseClient) -> None:
+    found = planned(uneven, "rebalance?json=true&dryrun=true&excluded_topics=ord.*")
+    assert found["summary"]["numReplicaMovements"] == 0
+    assert found["summary"]["excludedTopics"] == ["orders"]
+
+
+@pytest.mark.parametrize(
+    ("query", "broker", "replicas"),
+    [("add_broker?brokerid=3", 3, 3), ("remove_broker?brokerid=2", 2, 0)],
+)
+def test_brokers_are_filled_and_emptied(
+    query: str, broker: int, replicas: int, uneven: CruiseClient
+) -> None:
+    found = planned(uneven, f"{query}&json=true&dryrun=true&verbose=true")
+    after = {b["Broker"]: b["Replicas"] for b in found["loadAfterOptimization"]["brokers"]}
+    if replicas:
+        assert after[broker] >= replicas
+    else:
+        assert after[broker] == 0
+
+
+def replicated() -> Any:
+    return clusters.snapshot(
+        clusters.brokers(3, "abc"),
+        [(1, 2), (1, 3), (2, 3)],
+        [(MB, MB)] * 3,
+        storage=StorageKind.REPLICATED,
+    )
+
+
+def test_a_demotion_moves_leaders_alone(
+    tmp_path: Path, state: ServiceState, parts: CruiseControl, client: CruiseClient
+) -> None:
+    seen(tmp_path, state, parts, replicated())
+    found = planned(client, "demote_broker?brokerid=1&json=true&dryrun=true&verbose=true")
+    assert found["summary"]["numReplicaMovements"] == 0
+    assert found["summary"]["numLeaderMovements"] == 2
+    after = {b["Broker"]: b["Leaders"] for b in found["loadAfterOptimization"]["brokers"]}
+    assert after[1] == 0
+
+
+@pytest.mark.parametrize("in_body", [False, True])
+def test_a_replication_factor_is_planned(
+    in_body: bool, tmp_path: Path, state: ServiceState, parts: CruiseControl, client: CruiseClient
+) -> None:
+    seen(tmp_path, state, parts, replicated())
+    path = "/kafkacruisecontrol/topic_configuration?json=true&dryrun=true&verbose=true"
+    if in_body:
+        # As Strimzi's topic operator sends it.
+        body = {"replication_factor": {"topic_by_replication_factor": {"3": "orders|x"}}}
+        path += "&skip_rack_awareness_check="
+        reply = client.ask("POST", path, body=json.dumps(body).encode())
+    else:
+        reply = client.ask("POST", f"{path}&topic=orders&replication_factor=3", body=None)
+    assert reply.status == 200, reply.text
+    check(reply.json, "optimizationResult", "OptimizationResult")
+    assert [len(p["newReplicas"]) for p in reply.json["proposals"]] == [3, 3, 3]
+
+
+def test_replicas_on_a_dead_broker_are_moved(
+    tmp_path: Path, state: ServiceState, parts: CruiseControl, client: CruiseClient
+) -> None:
+    members = clusters.brokers(4, "abcd", {4: BrokerState.DEAD})
+    snapshot = clusters.snapshot(
+        members, [(1, 4), (2, 3)], [(MB, MB)] * 2, storage=StorageKind.REPLICATED
+    )
+    seen(tmp_path, state, parts, snapshot)
+    (move,) = planned(client, "fix_offline_replicas?json=true&dryrun=true&verbose=true")[
+        "proposals"
+    ]
+    assert move["oldReplicas"] == [1, 4]
+    assert 4 not in move["newReplicas"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        (
+            "rebalance?goals=NoSuchGoal",
+            500,
+            "java.lang.IllegalArgumentException: Goals [NoSuchGoal] are not supported. Supported",
+        ),
+        (
+            "add_broker?brokerid=7",
+            500,
+            "java.lang.IllegalArgumentException: Broker [7] does not exist.",
+        ),
+        ("remove_broker", 400, "brokerid is missing"),
+        ("rebalance?rebalance_disk=true", 400, "rebalance_disk is not supported: "),
+        ("rebalance?replication_throttle=1", 400, "replication_throttle is not supported: set"),
+        ("rebalance?dryrun=troo", 400, "dryrun is true or false, not 'troo'"),
+        ("topic_configuration?topic=orders", 400, "topic and replication_factor are missing"),
+        ("topic_configuration?topic=orders&replication_factor=0", 400, "a replication factor is"),
+        ("topic_configuration?topic=nope&replication_factor=2", 500, "there is no topic 'nope'"),
+        ("topic_configuration?topic=orders&replication_factor=2", 500, "cannot set 2 replicas"),
+        ("remove_broker?brokerid=1,2,3", 500, "cannot remove brokers 1, 2, 3"),
+        ("rebalance?dryrun=false", 500, "may read and plan, and not change the cluster"),
+    ],
+)
+def test_impossible_requests_name_the_reason(
+    query: str, status: int, words: str, uneven: CruiseClient
+) -> None:
+    separator = "&" if "?" in query else "?"
+    reply = result(uneven, "POST", f"{query}{separator}json=true")
+    assert reply.status == status, reply.text
+    check(reply.json, "errorResponse", "ErrorResponse")
+    assert words in reply.error
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[]",
+        b"\xff",
+        b"[" * 60_000,
+        b'{"replication_factor": {"topic_by_replication_factor": {"2": "a", "3": "b"}}}',
+        b'{"replication_factor": {"topic_by_replication_factor": {"2": 1}}}',
+    ],
+)
+def test_bodies_that_are_not_valid_are_refused(body: bytes, uneven: CruiseClient) -> None:
+    path = "/kafkacruisecontrol/topic_configuration?json=true&dryrun=true"
+    reply = uneven.ask("POST", path, body=body)
+    assert reply.status == 400, reply.text
+    assert reply.error.startswith("Bad POST request '/topic_configuration' due to '")
+
+
+def test_a_huge_body_is_refused(uneven: CruiseClient) -> None:
+    path = "/kafkacruisecontrol/topic_configuration?json=true&dryrun=true"
+    reply = uneven.ask("POST", path, body=b" " * 100_000)
+    assert reply.status == 413
+    assert reply.error == "the body has more than 65,536 bytes"
+
+
+# ---- what is kept
+
+
+def request(query: str, name: str = "rebalance") -> Request:
+    pairs = [(n, v) for n, _, v in (p.partition("=") for p in query.split("&") if p)]
+    return parsed(ENDPOINTS[name], pairs, f"/{name}")
+
+
+def test_a_dry_run_is_kept_for_the_same_request_alone(uneven: CruiseClient, tmp_path: Path) -> None:
+    reply = result(uneven, "POST", f"rebalance?{STRIMZI}")
+    kept = KeptPlans(tmp_path)
+    approval = STRIMZI.replace("dryrun=true", "dryrun=false").replace("%2C", ",")
+    found = kept.find(request(approval.replace("verbose=true", "verbose=False")))
+    assert found is not None
+    entry, plan = found
+    assert (entry.task_id, entry.plan_hash) == (reply.task_id, plan.hash)
+    assert len(plan.moves) == reply.json["summary"]["numReplicaMovements"]
+    assert kept.find(request(f"{approval}&excluded_topics=x")) is None
+    assert kept.find(request("dryrun=false")) is None
+
+
+def test_a_kept_plan_that_was_edited_is_named(uneven: CruiseClient, tmp_path: Path) -> None:
+    result(uneven, "POST", f"rebalance?{STRIMZI}")
+    kept, asked = KeptPlans(tmp_path), request(STRIMZI.replace("%2C", ","))
+    found = kept.find(asked)
+    assert found is not None
+    path = kept.plan_path(found[1].hash)
+    path.write_text(path.read_text().replace("orders", "Orders"))
+    with pytest.raises(ConfigError, match="was altered"):
+        kept.find(asked)
+    file = tmp_path / "cruise-control" / f"{key_of(asked)}.kept.json"
+    file.write_text(file.read_text()[:-20])
+    with pytest.raises(ConfigError, match=r"kept\.json is not a"):
+        kept.find(asked)
+
+
+def test_old_plans_are_forgotten(tmp_path: Path) -> None:
+    kept = KeptPlans(tmp_path)
+    for number in range(MOST_KEPT + 2):
+        plan = clusters.plan(clusters.move(number, (1,), (2,)))
+        kept.keep(request(f"excluded_topics=t{number}"), plan, "t", number, None)
+    assert kept.find(request("excluded_topics=t1")) is None
+    assert kept.find(request("excluded_topics=t2")) is not None
+    assert len(list((tmp_path / "cruise-control").iterdir())) == 2 * MOST_KEPT
+
+
+def test_a_dry_run_is_continued_after_a_restart(tmp_path: Path) -> None:
+    """Its client goes on asking with the same id."""
+    query = "dryrun=true&json=true"
+    tasks = UserTasks(tmp_path, lambda: 1.0)
+    task = tasks.begin(request(query), "10.0.0.1", kept=True)
+    state = ServiceState()
+    with CruiseControl(tmp_path, state, block_s=0.05) as parts, served(parts) as client:
+        early = client.post(f"rebalance?{query}", User_Task_ID=task.task_id)
+        assert early.status == 202
+        assert early.json["progress"][0]["operationProgress"][0]["step"] == (
+            "WAITING_FOR_CLUSTER_MODEL"
+        )
+        seen(tmp_path, state, parts, UNEVEN)
+        reply = result(client, "POST", f"rebalance?{query}", User_Task_ID=task.task_id)
+        assert (reply.status, reply.task_id) == (200, task.task_id)
+        assert reply.json["summary"]["numReplicaMovements"] == 5
+    later = UserTasks(tmp_path, lambda: 1.0)
+    assert [t.status for t in later.all()] == [TaskStatus.COMPLETED]
+
+
+def test_a_task_that_cannot_be_kept_is_refused(uneven: CruiseClient, tmp_path: Path) -> None:
+    (tmp_path / "cruise-control").write_text("in the way")
+    reply = uneven.post("rebalance?json=true&dryrun=true")
+    assert reply.status == 500
+    assert f"cannot create {tmp_path / 'cruise-control'}" in reply.error
+    assert uneven.get("state?json=true").status == 200
+
+
+# ---- goals
+
+
+def test_every_goal_of_cruise_control_is_known() -> None:
+    """Its default goals, as in its `cruisecontrol.properties`."""
+    names = """
+        RackAwareGoal MinTopicLeadersPerBrokerGoal ReplicaCapacityGoal DiskCapacityGoal
+        NetworkInboundCapacityGoal NetworkOutboundCapacityGoal CpuCapacityGoal
+        ReplicaDistributionGoal PotentialNwOutGoal DiskUsageDistributionGoal
+        NetworkInboundUsageDistributionGoal NetworkOutboundUsageDistributionGoal
+        CpuUsageDistributionGoal TopicReplicaDistributionGoal LeaderReplicaDistributionGoal
+        LeaderBytesInDistributionGoal
+    """
+    assert {*names.split()} <= {*ALL}
+    assert {*BALANCED.values()} == {*Resource, *Count} - {Resource.REQUESTS}
+
+
+def test_named_goals_choose_what_is_balanced() -> None:
+    mine = Goals(balance=(Goal(resource=Resource.DISK, tolerance=0.3),))
+    long = "com.linkedin.kafka.cruisecontrol.analyzer.goals.DiskUsageDistributionGoal"
+    assert with_named(mine, [long, "RackAwareGoal"]).balance == mine.balance
+    assert with_named(mine, ["LeaderReplicaDistributionGoal"]).balance == (
+        Goal(resource=Count.LEADERS),
+    )
+    assert with_named(mine, ["RackAwareGoal"]).balance == ()
+    assert with_named(mine, []) is mine
+
+
+def test_a_dead_broker_is_not_filled(
+    tmp_path: Path, state: ServiceState, parts: CruiseControl, client: CruiseClient
+) -> None:
+    seen(tmp_path, state, parts, with_state(UNEVEN, 3, BrokerState.DEAD))
+    reply = result(client, "POST", "add_broker?json=true&brokerid=3")
+    assert (reply.status, "cannot add broker 3: it is dead" in reply.error) == (500, True)

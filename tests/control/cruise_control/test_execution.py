@@ -1,0 +1,376 @@
+"""Orders over Cruise Control's API: the plan of the dry run is executed, or the answer says why."""
+
+import contextlib
+import json
+import logging
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control.cruise_control.answers import done
+from control.cruise_control.cruise_control import CruiseControl
+from control.cruise_control.executing import ExecutionParts, outdated
+from control.cruise_control.kept_plans import KeptPlans
+from control.cruise_control.requests import ENDPOINTS, parsed
+from control.cruise_control.user_tasks import TaskStatus, UserTasks
+from control.loop.loop import Loop
+from control.loop.view import Mode
+from control.service.audit_log import read_audit
+from control.service.operator_actions import Action, ActionRequest, OperatorActions
+from control.service.service_state import ServiceState
+from control.settings.service_table import ListenAddress
+from control.settings.trigger_table import Response, TriggerTable
+from control.tasks.broker_task import TaskPhase
+from control.tasks.task_files import TaskFiles
+from executor.journal.run_history import past_runs
+from model.goals.goals import Goals, SolveLimits
+from model.snapshot.snapshot import BrokerState, Snapshot
+from solver.solve import solve
+from tests.control.cli.test_serving import WAIT_S, Service
+from tests.control.cli.test_simulated_service import service
+from tests.control.cruise_control.test_dry_runs import result
+from tests.control.service.test_operator_actions import PEER, SteeredExecutor
+from tests.support.control.cruise_bench import CruiseClient, served
+from tests.support.control.cruise_schema import check
+from tests.support.control.loop_parts import (
+    MB,
+    CannedObserver,
+    cluster,
+    loop_parts,
+    loop_settings,
+    with_state,
+)
+from tests.support.tui.terminals import LONG_S
+
+UNEVEN = cluster([2] * 8, [MB] * 8)
+OFF = TriggerTable.model_validate(
+    {name: Response.OFF for name in TriggerTable.model_fields if name != "mode"}
+)
+"""Triggers with which `--auto` does nothing by itself."""
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "plimsoll")
+
+
+@dataclass
+class Site:
+    """A service whose clients may execute."""
+
+    loop: Loop
+    executor: SteeredExecutor
+    observer: CannedObserver
+    client: CruiseClient
+    parts: CruiseControl
+    actions: OperatorActions
+    files: TaskFiles
+
+    def statuses(self) -> list[str]:
+        """Of all user tasks that plan, oldest first."""
+        return [t.status.value for t in self.parts.tasks.all() if t.endpoint == "rebalance"]
+
+    def until(self, accepts: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + LONG_S
+        while not accepts():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+Start = Callable[..., Site]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    with contextlib.ExitStack() as opened:
+
+        def begin(snapshot: Snapshot = UNEVEN) -> Site:
+            state, executor, observer = (
+                ServiceState(),
+                SteeredExecutor(),
+                CannedObserver([snapshot]),
+            )
+            settings = loop_settings(
+                tmp_path / "journal", mode=Mode.AUTO, decisions_dir=tmp_path, triggers=OFF
+            )
+            loop = Loop(settings, loop_parts(observer, executor))
+            state.begin(settings.goals, settings.tick_s)
+            loop.subscribe(state.see)
+            actions = OperatorActions(tmp_path, state)
+            files = TaskFiles(tmp_path)
+            execution = ExecutionParts(
+                actions=actions, files=files, journal_dir=tmp_path / "journal"
+            )
+            parts = opened.enter_context(CruiseControl(tmp_path, state, execution=execution))
+            actions.attach(loop)
+            parts.attach(loop)
+            opened.callback(executor.finish.set)
+            client = opened.enter_context(served(parts))
+            opened.enter_context(loop)
+            assert loop.wait(lambda v: v.snapshot is not None, LONG_S)
+            return Site(loop, executor, observer, client, parts, actions, files)
+
+        yield begin
+
+
+DRY = "rebalance?json=true&dryrun=true&verbose=true"
+ORDER = "rebalance?json=true&dryrun=false&verbose=true"
+
+
+def test_the_plan_of_the_dry_run_is_executed(start: Start, tmp_path: Path) -> None:
+    site = start()
+    shown = result(site.client, "POST", DRY).json
+    ordered = result(site.client, "POST", f"{ORDER}&reason=uneven")
+    assert ordered.status == 200, ordered.text
+    assert ordered.json["proposals"] == shown["proposals"]
+    assert site.loop.wait(lambda v: v.run is not None, LONG_S)
+    found = site.client.get("state?json=true&substates=executor").json["ExecutorState"]
+    check(found, "executorState", "ExecutorState")
+    assert found["state"] == "INTER_BROKER_REPLICA_MOVEMENT_TASK_IN_PROGRESS"
+    assert found["triggeredUserTaskId"] == ordered.task_id
+    assert found["triggeredTaskReason"].startswith("uneven (Client: 127.0.0.1, Date: ")
+    assert site.statuses() == ["Completed", "InExecution"]
+    # A second order waits for nothing.
+    second = result(site.client, "POST", f"{ORDER}&excluded_topics=x")
+    assert (second.status, "OngoingExecutionException" in second.error) == (500, True)
+    site.executor.finish.set()
+    site.until(lambda: len(site.loop.reports) == 1)
+    (plan,) = site.executor.plans
+    task = site.parts.tasks.find(ordered.task_id)
+    assert task is not None
+    assert task.plan_hash == plan.hash
+    records = [r for r in read_audit(tmp_path) if r.action == "execute"]
+    assert {(r.by, r.plan_hash, r.via.value) for r in records} == {
+        ("cruise-control:127.0.0.1", plan.hash, "cruise-control")
+    }
+
+
+def test_an_outdated_plan_is_not_replaced_by_another_one(start: Start) -> None:
+    site = start()
+    result(site.client, "POST", DRY)
+    before = site.loop.view.snapshot
+    site.observer.snapshots[:] = [cluster([2] * 7 + [1], [MB] * 8)]
+    assert site.loop.wait(lambda v: v.snapshot is not before and v.snapshot is not None, LONG_S)
+    moved = {
+        int(p["topicPartition"]["partition"])
+        for p in result(site.client, "POST", DRY).json["proposals"]
+    }
+    site.observer.snapshots[:] = [cluster([1 if n in moved else 2 for n in range(8)], [MB] * 8)]
+    newest = site.loop.view.snapshot
+    assert site.loop.wait(lambda v: v.snapshot is not newest, LONG_S)
+    reply = result(site.client, "POST", ORDER)
+    assert reply.status == 500
+    assert re.search(r"the plan \w{12} of the dry run [\w-]{36} is outdated: orders-", reply.error)
+    assert "request a dry run again" in reply.error
+    assert site.executor.plans == []
+    assert site.statuses()[-1] == "CompletedWithError"
+
+
+def test_an_order_without_a_dry_run_is_planned_and_executed(start: Start) -> None:
+    """As `cccli rebalance` without `-n` does."""
+    site = start()
+    reply = result(site.client, "POST", "rebalance?dryrun=False&json=true")
+    assert reply.status == 200, reply.text
+    site.executor.finish.set()
+    site.until(lambda: len(site.executor.plans) == 1)
+
+
+def test_brokers_are_emptied_by_a_task_with_the_same_plan(start: Start) -> None:
+    site = start()
+    query = "remove_broker?json=true&brokerid=2&verbose=true"
+    shown = result(site.client, "POST", f"{query}&dryrun=true").json
+    reply = result(site.client, "POST", f"{query}&dryrun=false")
+    assert reply.status == 200, reply.text
+    assert reply.json["proposals"] == shown["proposals"]
+    (task,) = site.files.all()
+    assert task.plan is not None
+    assert (task.phase, task.plan.approved_by) == (TaskPhase.APPROVED, "cruise-control:127.0.0.1")
+    plan = site.files.read_plan(task, task.plan.plan_hash)
+    assert [m.partition for m in plan.moves] == [
+        p["topicPartition"]["partition"] for p in shown["proposals"]
+    ]
+    # The same again contradicts the open task.
+    again = result(site.client, "POST", f"{query}&dryrun=false&reason=again")
+    assert (again.status, f"task {task.task_id}" in again.error) == (500, True)
+    site.files.change(task.task_id, lambda of: of.entered(TaskPhase.DONE, 1))
+    found = site.parts.tasks.find(reply.task_id)
+    assert found is not None
+    site.parts.api.settle("cluster-one")
+    site.until(lambda: str(site.parts.tasks.all()[1].status) == "Completed")
+
+
+def test_a_persons_pause_holds_and_a_clients_stop_does_not_outlast_its_next_order(
+    start: Start,
+) -> None:
+    site = start()
+    site.actions.perform(Action.PAUSE, ActionRequest(by="eve"), PEER)
+    reply = result(site.client, "POST", ORDER)
+    assert (reply.status, "paused by eve" in reply.error) == (500, True)
+    remove = result(site.client, "POST", "remove_broker?json=true&brokerid=2&dryrun=false")
+    assert remove.status == 500
+    assert [t.phase for t in site.files.all()] == [TaskPhase.CANCELLED]
+    site.actions.perform(Action.RESUME, ActionRequest(by="eve"), PEER)
+    assert result(site.client, "POST", ORDER).status == 200
+    assert site.loop.wait(lambda v: v.run is not None, LONG_S)
+    stopped = site.client.post("stop_proposal_execution?json=true")
+    assert stopped.status == 200
+    check(stopped.json, "stopProposalResult", "StopProposalResult")
+    site.until(lambda: not site.loop.running)
+    assert site.actions.pause is not None
+    assert site.actions.pause.by == "cruise-control:127.0.0.1"
+    assert result(site.client, "POST", ORDER).status == 200
+    assert site.actions.pause is None
+
+
+def test_nothing_to_stop_is_no_error(start: Start) -> None:
+    reply = start().client.post("stop_proposal_execution?json=true&force_stop=true")
+    assert (reply.status, reply.json["message"]) == (200, "Proposal execution stopped.")
+
+
+def test_a_client_that_may_only_read_stops_nothing(tmp_path: Path) -> None:
+    with CruiseControl(tmp_path, ServiceState()) as parts, served(parts) as client:
+        reply = client.post("stop_proposal_execution?json=true")
+        assert (reply.status, 'set cruise_control_api = "execute"' in reply.error) == (500, True)
+
+
+def test_a_plan_fits_while_its_partitions_and_brokers_are_as_they_were(start: Start) -> None:
+    site = start()
+    result(site.client, "POST", ORDER)
+    site.executor.finish.set()
+    site.until(lambda: len(site.executor.plans) == 1)
+    (plan,) = site.executor.plans
+    assert outdated(plan, UNEVEN) == ""
+    assert outdated(plan, with_state(UNEVEN, 1, BrokerState.EXCLUDED)) == ""
+    moved = [int(m.partition) for m in plan.moves]
+    other = cluster([1 if n == moved[0] else 2 for n in range(8)], [MB] * 8)
+    assert outdated(plan, other) == f"orders-{moved[0]} has other replicas"
+    assert "no longer exists" in outdated(plan, cluster([2], [MB]))
+
+
+def test_an_order_that_a_crash_has_kept_back_is_given_by_the_next_service(
+    start: Start, tmp_path: Path
+) -> None:
+    """The service was killed after it had kept the order, and before the run began."""
+    query = [("dryrun", "false"), ("json", "true")]
+    request = parsed(ENDPOINTS["rebalance"], query, "/rebalance")
+    plan = solve(UNEVEN, Goals(), SolveLimits(work=1.0)).best
+    assert plan is not None
+    tasks = UserTasks(tmp_path, time.time)
+    task = tasks.begin(request, "10.0.0.1", kept=True)
+    KeptPlans(tmp_path).keep(request, plan, task.task_id, int(1000 * time.time()), None)
+    answer = done({"version": 1}, plan_hash=plan.hash)
+    tasks.end(task.task_id, answer, TaskStatus.EXECUTING, plan_hash=plan.hash)
+    site = start()
+    site.executor.finish.set()
+    site.until(lambda: len(site.executor.plans) == 1)
+    assert site.executor.plans[0].hash == plan.hash
+    # The executor of this test writes no journal, so that the run counts as refused.
+    site.until(lambda: site.statuses() == ["CompletedWithError"])
+    assert len(site.executor.plans) == 1
+
+
+def test_a_kept_plan_that_is_damaged_is_named_and_nothing_runs(
+    start: Start, tmp_path: Path
+) -> None:
+    site = start()
+    result(site.client, "POST", DRY)
+    (path,) = (tmp_path / "cruise-control").glob("*.kept.json")
+    path.write_text(path.read_text().replace("made_at_ms", "made_at"))
+    reply = result(site.client, "POST", ORDER)
+    assert (reply.status, str(path) in reply.error) == (500, True)
+    assert site.executor.plans == []
+    assert site.client.get("state?json=true").status == 200
+
+
+def test_simultaneous_orders_execute_once(start: Start) -> None:
+    site = start()
+    result(site.client, "POST", DRY)
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(result, site.client, "POST", ORDER) for _ in range(3)]
+        statuses = sorted(future.result().status for future in asked)
+    assert statuses == [200, 500, 500]
+    site.executor.finish.set()
+    site.until(lambda: len(site.loop.reports) == 1)
+    assert len(site.executor.plans) == 1
+
+
+# ---- as processes, on a simulated cluster
+
+
+def client_of(running: Service) -> CruiseClient:
+    text = running.wait_for("/kafkacruisecontrol\n")
+    found = re.search(r"API on http://([\d.]+):(\d+)/", text)
+    assert found is not None
+    return CruiseClient(ListenAddress(found[1], int(found[2])))
+
+
+def executing(folder: Path) -> Service:
+    found = service(folder, trigger="off")
+    found.environment |= {
+        "PLIMSOLL_SERVICE__CRUISE_CONTROL_API": "execute",
+        "PLIMSOLL_SERVICE__CRUISE_CONTROL_LISTEN": "127.0.0.1:0",
+    }
+    text = (folder / "own.toml").read_text()
+    (folder / "own.toml").write_text(text + 'rule_violated = "ask"\n')
+    return found
+
+
+def asked_until(ask: Callable[[], Any], accepts: Callable[[Any], bool]) -> Any:
+    deadline = time.monotonic() + WAIT_S
+    while not accepts(found := ask()):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.2)
+    return found
+
+
+def test_a_plan_outlasts_a_kill_between_dry_run_and_approval(tmp_path: Path) -> None:
+    query = "rebalance?json=true&verbose=true&goals=NetworkInboundUsageDistributionGoal"
+    with executing(tmp_path) as running:
+        client = client_of(running)
+        dry = asked_until(
+            lambda: result(client, "POST", f"{query}&dryrun=true"), lambda r: r.status == 200
+        )
+        running.signalled(signal.SIGKILL)
+        running.process.wait(WAIT_S)
+    with executing(tmp_path) as running:
+        client = client_of(running)
+        rows = client.get(
+            f"user_tasks?json=true&user_task_ids={dry.task_id}&fetch_completed_task=true"
+        ).json["userTasks"]
+        assert [row["Status"] for row in rows] == ["Completed"]
+        assert json.loads(rows[0]["originalResponse"]) == dry.json
+        order = asked_until(
+            lambda: result(client, "POST", f"{query}&dryrun=false"),
+            lambda r: "NotEnoughValidWindows" not in r.text,
+        )
+        assert order.status == 200, order.text
+        assert order.json["proposals"] == dry.json["proposals"]
+
+        def state() -> Any:
+            return client.get("state?json=true&substates=executor").json["ExecutorState"]
+
+        progress = asked_until(state, lambda s: s.get("numInProgressPartitionMovements", 0) > 0)
+        check(progress, "executorState", "ExecutorState")
+        assert progress["triggeredUserTaskId"] == order.task_id
+        assert client.post("stop_proposal_execution?json=true&force_stop=true").status == 200
+        asked_until(state, lambda s: s["state"] == "NO_TASK_IN_PROGRESS")
+
+        def status() -> str:
+            query = f"user_tasks?json=true&user_task_ids={order.task_id}"
+            found: str = client.get(query).json["userTasks"][0]["Status"]
+            return found
+
+        asked_until(status, lambda s: s == "CompletedWithError")
+    (kept,) = (tmp_path / "state" / "cruise-control").glob("*.kept.json")
+    hash_ = json.loads(kept.read_text())["plan_hash"]
+    (plan_file,) = (tmp_path / "state" / "cruise-control").glob("*.plan.json")
+    cluster_id = json.loads(plan_file.read_text())["cluster_id"]
+    runs = past_runs(tmp_path / "state" / "journal", cluster_id)
+    assert [(run.plan.hash, run.by) for run in runs] == [(hash_, "cruise-control:127.0.0.1")]
