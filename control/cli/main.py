@@ -56,6 +56,7 @@ SUMMARIES: Final = {
         "schema": "Print the JSON schema of a file or of a command's output.",
         "generate": "Generate a synthetic cluster: a recorded state and a load history.",
         "demo": "Start a local Kafka cluster, skew it, balance it, and report.",
+        "login": "Print a login for the HTTP listener of the service.",
         "serve": "Serve the screen to browsers on this machine, read-only.",
         "journal": "Check and repair the journals of runs.",
         "policy": "Check what run --auto may do.",

@@ -749,6 +749,8 @@ class AuditEntryAnswer(Answer):
     """Login name of the client's process; empty if unknown."""
     uid: int | None
     pid: int | None
+    client: str
+    """Address of a client over HTTP, where `by` is its login; empty for all else."""
     via: AuditVia
     plan_hash: str
     detail: str
@@ -765,6 +767,17 @@ class AuditAnswer(Answer):
 
     actions: tuple[AuditEntryAnswer, ...]
     """Oldest first."""
+
+
+class LoginAnswer(Answer):
+    """`login`: what the file of logins has of one client."""
+
+    name: str
+    role: str
+    password: str | None
+    """A hash of it; null for a token."""
+    token: str | None
+    """A hash of it; null for a password."""
 
 
 class LimitsAnswer(Answer):
@@ -1021,6 +1034,7 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "ctl-output": ActionAnswer,
     "audit-output": AuditAnswer,
     "policy-output": PolicyAnswer,
+    "login-output": LoginAnswer,
     "simulate-output": SimulateAnswer,
     "task-output": TaskAnswer,
     "tasks-output": TasksAnswer,

@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Final
 
 from control import compose
@@ -19,8 +20,10 @@ from control.cruise_control.requests import PREFIX
 from control.loop.dependencies import LoopWatcher
 from control.loop.view import Mode
 from control.service.control_socket import ControlSocket
+from control.service.http_access import HttpAccess
 from control.service.http_listener import ControlSite, CruiseControlSite, HttpListener, bound
 from control.service.operator_actions import OperatorActions
+from control.service.server_tls import ServerTls
 from control.service.service_state import CountingHandler, ServiceState
 from control.service.systemd_notify import SystemdNotifier
 from control.settings.service_table import CruiseControlAccess, ListenAddress, ServiceTable
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 
 POLL_S: Final = 0.2
 """Seconds between two looks at signals."""
+WARN_EVERY_S: Final = 86_400.0
+"""Seconds between two warnings of a certificate that ends soon."""
 STOPPING: Final = "the service is stopping"
 
 
@@ -55,12 +60,13 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
             "--resume changes the cluster; add --auto --limits NAME --allow-changes"
         )
     settings = balancing.settings
-    access = settings.service.cruise_control_api
-    if access is CruiseControlAccess.EXECUTE and balancing.mode is not Mode.AUTO:
+    executes = settings.service.cruise_control_api is CruiseControlAccess.EXECUTE
+    if executes and balancing.mode is not Mode.AUTO:
         raise GuardrailRefused(
             'cruise_control_api = "execute" lets clients change the cluster; add --auto --limits '
             'NAME --allow-changes, or set it to "read"'
         )
+    access = HttpAccess.of(settings.service)
     state, notifier = ServiceState(), SystemdNotifier.of(os.environ)
     listening = bound(settings.service.address)
     with contextlib.ExitStack() as opened:
@@ -71,13 +77,19 @@ def serve(options: BalancingOptions, output: Form, *, resume: bool = False) -> i
         site = ControlSite(control, actions)
         cruise = _cruise_control(settings, state, actions, opened)
         listener = HttpListener(
-            listening, state, api=settings.service.api, control=site, cruise_control=cruise
+            listening,
+            state,
+            api=settings.service.api,
+            control=site,
+            cruise_control=cruise,
+            access=access,
         )
         opened.enter_context(listener)
         opened.enter_context(contextlib.closing(notifier))
-        sys.stderr.write(f"plimsoll: metrics on {listener.address.url}/metrics\n")
+        sys.stderr.write(f"plimsoll: metrics on {listener.url}/metrics\n")
         parts = None if cruise is None else cruise.parts
-        service = _Service(options, output, state, notifier, actions, parts)
+        certificate = CertificateWatch(listener, access.tls, state)
+        service = _Service(options, output, state, notifier, actions, certificate, parts)
         return service.run(balancing, resume=resume or settings.service.resume)
 
 
@@ -104,6 +116,31 @@ def _cruise_control(
     return CruiseControlSite(listening, parts)
 
 
+class CertificateWatch:
+    """The certificate of the listener: read again by a reload, with warnings ahead of its end."""
+
+    def __init__(self, listener: HttpListener, tls: ServerTls | None, state: ServiceState) -> None:
+        self._listener, self._tls, self._state = listener, tls, state
+        self._warned_s = -WARN_EVERY_S
+        self._show()
+
+    def reload(self) -> None:
+        """Read certificate, key and logins again. Raises ConfigError."""
+        self._listener.reload_access()
+        self._warned_s = -WARN_EVERY_S
+        self._show()
+
+    def warning(self, now_s: float) -> str:
+        """That it ends soon, at most once a day; empty otherwise. now_s: since the epoch."""
+        if self._tls is None or now_s - self._warned_s < WARN_EVERY_S:
+            return ""
+        self._warned_s = now_s
+        return self._tls.warning(now_s)
+
+    def _show(self) -> None:
+        self._state.certificate_until_s = None if self._tls is None else self._tls.not_after_s
+
+
 class _Service:
     """One loop after another, each with the settings as they were read for it."""
 
@@ -114,12 +151,13 @@ class _Service:
         state: ServiceState,
         notifier: SystemdNotifier,
         actions: OperatorActions,
+        certificate: CertificateWatch,
         cruise: CruiseControl | None = None,
     ) -> None:
         self._cruise = cruise
         self._options, self._output = options, output
         self._state, self._notifier = state, notifier
-        self._actions = actions
+        self._actions, self._certificate = actions, certificate
         self._named = ""
         """The interrupted run that the log has named."""
         self._counting = CountingHandler(state)
@@ -165,6 +203,8 @@ class _Service:
             if following is not None and not loop.running:
                 return following
             steering.stopping.wait(POLL_S)
+            if words := self._certificate.warning(time.time()):
+                loop.warn(words, LogEvent.CERTIFICATE_ENDS)
             if self._hung_up.is_set():
                 self._hung_up.clear()
                 following = self._read_again(loop) or following
@@ -174,6 +214,8 @@ class _Service:
         """A loop with the settings as they are now; None where they cannot be used."""
         self._notifier.reloading()
         try:
+            # Also where other files cannot be used: a certificate must not end for that reason.
+            self._certificate.reload()
             balancing = configured(self._options)
             found = self._loop_of(balancing)
         except (PlimsollError, OSError) as exc:

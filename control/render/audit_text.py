@@ -59,6 +59,7 @@ def _who(entry: AuditEntryAnswer) -> str:
             (
                 user if user != entry.by else "",
                 f"process {entry.pid}" if entry.pid is not None else "",
+                f"from {entry.client}" if entry.client else "",
             ),
         )
     )

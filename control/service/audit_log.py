@@ -54,6 +54,8 @@ class AuditVia(StrEnum):
     """By `plimsoll ctl`, or another client of the control socket."""
     COMMAND = "command"
     """By a command that writes to the state folder."""
+    HTTP = "http"
+    """By a client of the HTTP listener that has logged in."""
     SIGNAL = "signal"
     """By a signal, whose sender is not known."""
     CRUISE_CONTROL = "cruise-control"
@@ -71,12 +73,14 @@ class AuditRecord(FileModel):
     """The same in all records of an action."""
     action: str
     by: str
-    """The name that the client gave."""
+    """The name that the client gave, or with which it logged in over HTTP."""
     user: str
     """Login name of the client's process as the system has it; empty if unknown."""
     uid: int | None
     """Its user id; None where the platform does not report it."""
     pid: int | None
+    client: str = ""
+    """Address of a client over HTTP; empty for all else."""
     via: AuditVia
     plan_hash: str
     """The plan that it is about: approved, rejected, or being executed; empty without one."""

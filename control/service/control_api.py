@@ -1,6 +1,7 @@
 """What the control socket serves beyond the read-only API: the service's state, and actions.
 
-Actions run in threads beside the server, so that none of them delays a probe.
+Operators who have logged in over HTTP may request the same actions. Actions run in threads beside
+the server, so that none of them delays a probe.
 """
 
 import asyncio
@@ -21,10 +22,19 @@ from control.cli.output_types import (
 )
 from control.loop import questions
 from control.loop.view import LoopView
+from control.render.audit_text import audit_answer
 from control.render.decision_answers import waiting_answer
 from control.render.text import json_text, time_text
+from control.service.audit_log import AuditVia, read_audit
 from control.service.control_socket import Peer, peer_of
-from control.service.operator_actions import Action, ActionRequest, OperatorActions
+from control.service.http_access import CLIENT
+from control.service.operator_actions import (
+    UNKNOWN,
+    Action,
+    ActionParameters,
+    ActionRequest,
+    OperatorActions,
+)
 from control.service.service_state import ServiceState
 from model import __version__
 from model.errors import PlimsollError
@@ -41,6 +51,10 @@ MOST_BODY: Final = 16_384
 """Bytes of a request's body."""
 MOST_PENDING: Final = 16
 """Actions in progress; further ones are refused."""
+AUDIT: Final = "audit"
+"""Path of the audit log under the prefix of the API, for admins."""
+MOST_ACTIONS: Final = 1000
+"""Actions of the audit log that are returned, the newest."""
 _THREADS: Final = 4
 
 
@@ -59,7 +73,13 @@ class ControlApi:
     def add_to(self, app: web.Application) -> None:
         """Add the routes."""
         app.router.add_get(f"{PREFIX}/status", self._status)
-        app.router.add_post(f"{PREFIX}/actions/{{action}}", self._act)
+        app.router.add_post(f"{PREFIX}/actions/{{action}}", self._act_for_peer)
+
+    def add_actions_to(self, app: web.Application, prefix: str) -> None:
+        """Add the routes of clients that have logged in."""
+        app.router.add_get(f"{prefix}/service", self._status)
+        app.router.add_get(f"{prefix}/{AUDIT}", self._audit)
+        app.router.add_post(f"{prefix}/actions/{{action}}", self._act_for_client)
 
     async def _status(self, _request: web.Request) -> web.Response:
         loop = asyncio.get_running_loop()
@@ -68,20 +88,44 @@ class ControlApi:
     def _status_text(self) -> str:
         return json_text(ctl_status(self._state, self._actions))
 
-    async def _act(self, request: web.Request) -> web.Response:
-        name, data = request.match_info["action"], await request.read()
-        if name not in list(Action):
-            return refusal(404, f"there is no such action; there are {', '.join(Action)}")
+    async def _audit(self, _request: web.Request) -> web.Response:
+        loop = asyncio.get_running_loop()
+        return _document(await loop.run_in_executor(self._workers, self._audit_text))
+
+    def _audit_text(self) -> str:
+        return json_text(audit_answer(read_audit(self._actions.state_dir), MOST_ACTIONS))
+
+    async def _act_for_peer(self, request: web.Request) -> web.Response:
+        data = await request.read()
         try:
             asked = ActionRequest.model_validate_json(data)
         except ValidationError as exc:
-            found = exc.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, found["loc"])) or "the body"
-            return refusal(400, printable(f"{place}: {found['msg']}"))
+            return _invalid(exc)
+        return await self._act(request, asked, peer_in(request))
+
+    async def _act_for_client(self, request: web.Request) -> web.Response:
+        client = request[CLIENT]
+        if request.content_type != "application/json":
+            # A web page can make a browser that has logged in send forms, but no JSON.
+            return refusal(415, "send JSON, with Content-Type: application/json")
+        data = await request.read()
+        try:
+            asked = ActionParameters.model_validate_json(data)
+        except ValidationError as exc:
+            return _invalid(exc)
+        named = ActionRequest(by=client.name, plan_hash=asked.plan_hash, rate=asked.rate)
+        return await self._act(request, named, UNKNOWN, client.address or "unknown")
+
+    async def _act(
+        self, request: web.Request, asked: ActionRequest, peer: Peer, client: str = ""
+    ) -> web.Response:
+        name = request.match_info["action"]
+        if name not in list(Action):
+            return refusal(404, f"there is no such action; there are {', '.join(Action)}")
         if self._pending >= MOST_PENDING:
             return refusal(503, f"{MOST_PENDING} actions are in progress; try again")
-        peer = peer_in(request)
-        work = partial(self._actions.perform, Action(name), asked, peer)
+        via = AuditVia.HTTP if client else AuditVia.SOCKET
+        work = partial(self._actions.perform, Action(name), asked, peer, via, client)
         loop = asyncio.get_running_loop()
         self._pending += 1
         try:
@@ -92,6 +136,12 @@ class ControlApi:
         finally:
             self._pending -= 1
         return _document(json_text(ActionAnswer.of(result, action=name)))
+
+
+def _invalid(exc: ValidationError) -> web.Response:
+    found = exc.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, found["loc"])) or "the body"
+    return refusal(400, printable(f"{place}: {found['msg']}"))
 
 
 def peer_in(request: web.Request) -> Peer:

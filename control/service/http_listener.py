@@ -1,8 +1,8 @@
-"""The HTTP server of the service, on loopback and the control socket, in a thread of its own.
+"""The HTTP server of the service, on a port and the control socket, in a thread of its own.
 
-On loopback it reads the service's state and nothing else, so that no request waits for the loop or
-for the cluster. Actions are accepted on the control socket alone. What clients may use up is
-bounded: connections, time, headers, bodies.
+It reads the service's state, so that no request waits for the loop or for the cluster. Actions are
+accepted on the control socket, and on the port from clients that have logged in. What clients may
+use up is bounded: connections, requests, time, headers, bodies.
 """
 
 import asyncio
@@ -24,11 +24,14 @@ from prometheus_client import CollectorRegistry
 from control.cruise_control.api import CruiseControlApi
 from control.cruise_control.cruise_control import CruiseControl
 from control.cruise_control.user_tasks import MOST_BODY as MOST_CRUISE_BODY
-from control.service.control_api import MOST_BODY, ControlApi, peer_in, refusal
+from control.service.control_api import AUDIT, MOST_BODY, ControlApi, peer_in, refusal
 from control.service.control_socket import ControlSocket
+from control.service.http_access import Doorkeeper, HttpAccess
+from control.service.logins import Role
 from control.service.operator_actions import OperatorActions
 from control.service.read_api import NotYetKnown, ReadApi
 from control.service.scrape import exposition, registry_of
+from control.service.server_tls import ServerTls, TlsAcceptor
 from control.service.service_state import ServiceState
 from control.settings.service_table import ListenAddress
 from model.closing import Closing
@@ -49,6 +52,8 @@ LINGER_S: Final = 1.0
 """Time for which the rest of a request on the control socket is read and discarded."""
 _TURNS: Final = 5
 """Turns of the event loop that take a connection from its acceptance to its protocol."""
+API: Final = "/api/v1"
+OPEN_ACCESS: Final = HttpAccess()
 logger = logging.getLogger("plimsoll.service")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -107,18 +112,36 @@ class HttpListener(Closing):
         api: bool = False,
         control: ControlSite | None = None,
         cruise_control: CruiseControlSite | None = None,
+        access: HttpAccess = OPEN_ACCESS,
         idle_s: float = IDLE_S,
     ) -> None:
-        """listening: as `bound` returns it; the listener closes it. api: serve `/api/v1`."""
-        self._api, self._control, self._cruise_control = api, control, cruise_control
+        """listening: as `bound` returns it; the listener closes it. api: serve `/api/v1`.
+
+        access: TLS and logins of the port that serves metrics; no other has them.
+        """
+        self._api, self._control, self._access = api, control, access
+        self._cruise_control = cruise_control
         self._socket, self._idle_s = listening, idle_s
         host, port = listening.getsockname()[:2]
         self.address = ListenAddress(host, port)
+        self.url = self.address.url_by("http" if access.tls is None else "https")
         self._state, self._registry = state, registry_of(state)
         self._loop = asyncio.new_event_loop()
         self._ended = asyncio.Event()
         self._thread = threading.Thread(target=self._main, name="http", daemon=True)
         self._thread.start()
+
+    def reload_access(self) -> None:
+        """Read certificate and logins again.
+
+        Raises ConfigError; then what cannot be read stays as it is.
+        """
+        if self._thread.is_alive():
+            # In its thread, since a handshake must not meet half of a change.
+            asyncio.run_coroutine_threadsafe(self._reload_access(), self._loop).result()
+
+    async def _reload_access(self) -> None:
+        self._access.reload()
 
     def close(self) -> None:
         """Close all connections and end."""
@@ -146,13 +169,17 @@ class HttpListener(Closing):
             api = ReadApi(self._state)
             opened.callback(api.close)
             usual = partial(application, self._state, self._registry)
-            of_tcp = usual(api if self._api else None)
-            await opened.enter_async_context(_serving(of_tcp, self._socket, self._idle_s))
+            doors = opened.enter_context(Doorkeeper(self._access.logins))
+            of_tcp = usual(api if self._api else None, doors=doors, has_tls=bool(self._access.tls))
             if self._control is not None:
                 control = ControlApi(self._state, self._control.actions)
                 opened.callback(control.close)
+                if self._api and self._access.logins is not None:
+                    control.add_actions_to(of_tcp, API)
                 of_unix, listening = usual(api, control), self._control.socket.listening
                 await opened.enter_async_context(_serving(of_unix, listening, self._idle_s))
+            serving = _serving(of_tcp, self._socket, self._idle_s, self._access.tls)
+            await opened.enter_async_context(serving)
             if self._cruise_control is not None:
                 site = self._cruise_control
                 of_cruise = cruise_control_application(site.parts.api)
@@ -162,7 +189,7 @@ class HttpListener(Closing):
 
 @contextlib.asynccontextmanager
 async def _serving(
-    app: web.Application, listening: socket.socket, idle_s: float
+    app: web.Application, listening: socket.socket, idle_s: float, tls: ServerTls | None = None
 ) -> AsyncIterator[None]:
     """Serve an application on a socket; its clients cannot use up the connections of another."""
     loop, swept = asyncio.get_running_loop(), app[_SWEEPER]
@@ -186,17 +213,24 @@ async def _serving(
         made: asyncio.Protocol = server()
         return made
 
-    create = loop.create_unix_server if is_unix else loop.create_server
-    accepting = await create(connection, sock=listening)
-    sweeping = loop.create_task(swept.sweep_often(server))
+    tasks = [loop.create_task(swept.sweep_often(server))]
+    accepting: asyncio.Server | None = None
+    if tls is not None:
+        tasks.append(loop.create_task(TlsAcceptor(listening, tls, connection).accept()))
+    else:
+        create = loop.create_unix_server if is_unix else loop.create_server
+        accepting = await create(connection, sock=listening)
     try:
         yield
     finally:
-        sweeping.cancel()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         # asyncio leaves a connection open that it has just accepted when the server closes.
         loop.remove_reader(listening)
         await _turns()
-        accepting.close()
+        if accepting is not None:
+            accepting.close()
         for protocol in server.connections:
             _abort(protocol)
         await runner.cleanup()
@@ -256,22 +290,26 @@ def application(
     registry: CollectorRegistry,
     api: ReadApi | None,
     control: ControlApi | None = None,
+    *,
+    doors: Doorkeeper | None = None,
+    has_tls: bool = False,
 ) -> web.Application:
-    """What is served; control: on the control socket alone."""
+    """What is served; control: on the control socket alone. doors, has_tls: of the port."""
     swept = _Sweeper()
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
         swept.touch(request.protocol)
-        if not _is_own_name(request.host):
-            return _text(403, "use http://localhost or http://127.0.0.1")
+        acts = request.method == "POST" and (control is not None or _is_action(request))
+        refused = await _refusal(request, doors, has_tls=has_tls, acts=acts)
         if control is not None and not peer_in(request).is_allowed:
-            return refusal(403, "the control socket is for the service's user", "GuardrailRefused")
-        if request.body_exists and (control is None or request.method != "POST"):
-            # Not read: the connection is closed after the response.
-            response = _text(413, "requests have no body here")
-            response.force_close()
-            return response
+            words = "the control socket is for the service's user"
+            refused = refusal(403, words, "GuardrailRefused")
+        if refused is not None:
+            if request.body_exists:
+                # Not read: the connection is closed after the response.
+                refused.force_close()
+            return refused
         return await handler(request)
 
     async def livez(_request: web.Request) -> web.Response:
@@ -286,16 +324,36 @@ def application(
         body, content_type = exposition(registry, request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
-    most = 1 if control is None else MOST_BODY
-    app = web.Application(middlewares=[guarded], client_max_size=most)
+    app = web.Application(middlewares=[guarded], client_max_size=MOST_BODY)
     app[_SWEEPER] = swept
     if control is not None:
         control.add_to(app)
     app.router.add_get("/livez", livez)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/metrics", metrics)
-    app.router.add_get("/api/v1/{document}", partial(_document, api))
+    app.router.add_get(f"{API}/{{document}}", partial(_document, api))
     return app
+
+
+async def _refusal(
+    request: web.Request, doors: Doorkeeper | None, *, has_tls: bool, acts: bool
+) -> web.Response | None:
+    """Why a request is not let through; None if it is. acts: whether it asks for an action."""
+    # With TLS, no other name fits the certificate, whatever a web page lets it point to.
+    if not has_tls and not _is_own_name(request.host):
+        return _text(403, "use http://localhost or http://127.0.0.1")
+    refused = None
+    if doors is not None:
+        needed = Role.ADMIN if request.path == f"{API}/{AUDIT}" else Role.VIEWER
+        refused = await doors.refusal(request, Role.OPERATOR if acts else needed)
+    if refused is None and request.body_exists and not acts:
+        return _text(413, "requests have no body here")
+    return refused
+
+
+def _is_action(request: web.Request) -> bool:
+    """Whether a path on the port is that of an action; there is none without logins."""
+    return request.path.startswith(f"{API}/actions/")
 
 
 def cruise_control_application(api: CruiseControlApi) -> web.Application:

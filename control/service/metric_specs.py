@@ -50,6 +50,9 @@ RELOADS: Final = _counter(
     "settings_reloads_total", "Times that settings were read again, by result.", "result"
 )
 SETTINGS_READ: Final = _gauge("settings_timestamp_seconds", "When the settings in force were read.")
+CERTIFICATE: Final = _gauge(
+    "tls_certificate_end_timestamp_seconds", "When the certificate of the listener ends."
+)
 BROKERS: Final = _gauge("brokers", "Brokers, by state.", "state")
 PARTITIONS: Final = _gauge("partitions", "Partitions of the cluster.")
 OFFLINE: Final = _gauge("partitions_offline", "Partitions without a leader.")
@@ -120,7 +123,7 @@ MOVES: Final = _counter("moves_total", "Moves that have ended, by state.", "stat
 MOVED_BYTES: Final = _counter("moved_bytes_total", "Bytes that moves have copied, where known.")
 
 METRICS: Final = (
-    *(BUILD, CLUSTER, PHASE, BEAT, ERRORS, MESSAGES, RELOADS, SETTINGS_READ),
+    *(BUILD, CLUSTER, PHASE, BEAT, ERRORS, MESSAGES, RELOADS, SETTINGS_READ, CERTIFICATE),
     *(BROKERS, PARTITIONS, OFFLINE, UNDER_REPLICATED, UNDER_MIN_ISR),
     *(LOADS_AT, LOADS_WINDOW, LOAD, DEVIATION, TOLERANCE, IMBALANCE, SCORE, OUTSIDE),
     *(DECISION, DECIDED_AT, DECISIONS),

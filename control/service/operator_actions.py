@@ -57,15 +57,20 @@ SAFE: Final = (Action.PAUSE, Action.STOP, Action.ABORT)
 """Actions that only end changes: they are done even if the audit log cannot be written."""
 
 
-class ActionRequest(FileModel):
-    """A request of a client."""
+class ActionParameters(FileModel):
+    """What an action is about."""
 
-    by: str
-    """Who requests it, for journal and audit log."""
     plan_hash: str | None = None
     """The plan to approve or reject, or the beginning of its hash."""
     rate: str | None = None
     """Another throttle, such as `50MiB`, or `auto`."""
+
+
+class ActionRequest(ActionParameters):
+    """A request of a client."""
+
+    by: str
+    """Who requests it, for journal and audit log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,15 +160,23 @@ class OperatorActions:
         return self.loop
 
     def perform(
-        self, action: Action, request: ActionRequest, peer: Peer, via: AuditVia = AuditVia.SOCKET
+        self,
+        action: Action,
+        request: ActionRequest,
+        peer: Peer,
+        via: AuditVia = AuditVia.SOCKET,
+        client: str = "",
     ) -> ActionResult:
         """Do what a person requests; returns once that is done.
+
+        client: the address of a client over HTTP that has logged in; empty for others.
 
         Raises GuardrailRefused, PlanOutdated and ConfigError; then nothing was changed.
         """
         questions.check_name(request.by)
         loop = self._loop_now()
         record = self._record(action, request, peer, via, self._plan_of(loop))
+        record = record.model_copy(update={"client": client})
         if action is Action.APPROVE or action is Action.REJECT:
             record = record.model_copy(update={"plan_hash": self._waiting_hash(request)})
         warning = self._begin(action, record, loop)

@@ -69,6 +69,8 @@ class StateCollector(Collector):
         yield _one(specs.BEAT, state.beat_at_s)
         yield _one(specs.SETTINGS_READ, state.read_at_s)
         yield from _counts(state.tallies)
+        if state.certificate_until_s is not None:
+            yield _one(specs.CERTIFICATE, state.certificate_until_s)
         if state.decision is not None:
             yield _gauge(specs.DECISION, [(state.decision, 1)])
             yield _one(specs.DECIDED_AT, state.decided_at_s)

@@ -92,6 +92,8 @@ class ServiceState:
         self.read_at_s = clock()
         self.unready = ""
         """Why the service as a whole is not ready; empty where the loop decides."""
+        self.certificate_until_s: float | None = None
+        """When the certificate of the listener ends, in seconds since the epoch; None without."""
         self.paused = False
         """Whether a person has paused the service."""
         self._beaten_s = steady()

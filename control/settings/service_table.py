@@ -2,11 +2,12 @@
 
 import ipaddress
 from enum import StrEnum
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple, Self
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, model_validator
 
 from model.files import FileModel
+from model.paths import UserPath
 
 LOCALHOST: Final = "127.0.0.1"
 MOST_PORT: Final = 65535
@@ -20,13 +21,22 @@ class ListenAddress(NamedTuple):
 
     @property
     def url(self) -> str:
+        """The address as the beginning of a URL, without TLS."""
+        return self.url_by("http")
+
+    def url_by(self, scheme: str) -> str:
         """The address as the beginning of a URL."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
+        return f"{scheme}://{host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only programs of this machine reach it."""
+        return ipaddress.ip_address(self.host).is_loopback
 
 
 def listen_address(text: str) -> ListenAddress:
-    """Parse `HOST:PORT`; ValueError unless it is a loopback address and a port."""
+    """Parse `HOST:PORT`; ValueError unless it is an IP address and a port."""
     host, colon, port = text.rpartition(":")
     number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else -1
     if not colon or not 0 <= number <= MOST_PORT:
@@ -42,13 +52,7 @@ def listen_address(text: str) -> ListenAddress:
         ) from None
     if "%" in bare or (":" in bare and bare == host):
         raise ValueError(f"write the IPv6 address in brackets and without a zone: [::1]:{number}")
-    if not address.is_loopback:
-        raise ValueError(
-            f"{host} can be reached from other machines, and the service has neither TLS nor a "
-            f"login yet; listen on {LOCALHOST}:{number}, and let a proxy with TLS and a login "
-            "forward requests from there"
-        )
-    return ListenAddress(bare, number)
+    return ListenAddress(str(address), number)
 
 
 class CruiseControlAccess(StrEnum):
@@ -67,16 +71,37 @@ def _listen(text: str) -> str:
     return text
 
 
+def _listen_locally(text: str) -> str:
+    address = listen_address(text)
+    if not address.is_loopback:
+        raise ValueError(
+            f"{address.host} can be reached from other machines, and Cruise Control's API has "
+            f"neither TLS nor a login; listen on {LOCALHOST}:{address.port}, and let a proxy with "
+            "TLS and a login forward requests from there"
+        )
+    return text
+
+
 class ServiceTable(FileModel):
     """Where `plimsoll service` listens for HTTP, and how it starts."""
 
     listen: Annotated[str, AfterValidator(_listen)] = f"{LOCALHOST}:9645"
-    """Loopback address and port of metrics and probes, `HOST:PORT`; port 0 lets the system
-    choose one."""
+    """Address and port of metrics and probes, `HOST:PORT`; port 0 lets the system choose one.
+    Other addresses than those of loopback need `tls_certificate` and `logins`."""
 
     api: bool = False
-    """Whether to serve `/api/v1` as well: anyone on this machine can then read plans, loads and
-    the names of topics."""
+    """Whether to serve `/api/v1` as well: without `logins`, anyone on this machine can then read
+    plans, loads and the names of topics; with them, operators can pause, approve and the like."""
+
+    tls_certificate: UserPath | None = None
+    """PEM file with the certificate for HTTPS, and those of its issuers; SIGHUP reads it again."""
+
+    tls_key: UserPath | None = None
+    """PEM file with its key, without a password; by default it is in `tls_certificate`."""
+
+    logins: UserPath | None = None
+    """TOML file with the clients that may use the listener, as `plimsoll login` prints them; others
+    must not be able to read it. SIGHUP reads it again."""
 
     resume: bool = False
     """Whether the service resumes a run that an earlier process left, with its start."""
@@ -85,9 +110,20 @@ class ServiceTable(FileModel):
     """What clients of Cruise Control may do on this machine: `off`, `read` (which includes dry
     runs), or `execute`, which needs `--auto`."""
 
-    cruise_control_listen: Annotated[str, AfterValidator(_listen)] = f"{LOCALHOST}:9090"
+    cruise_control_listen: Annotated[str, AfterValidator(_listen_locally)] = f"{LOCALHOST}:9090"
     """Loopback address and port of Cruise Control's API, `HOST:PORT`; port 0 lets the system
     choose one."""
+
+    @model_validator(mode="after")
+    def _protected(self) -> Self:
+        if self.tls_key is not None and self.tls_certificate is None:
+            raise ValueError("tls_key needs tls_certificate")
+        if not self.address.is_loopback and None in (self.tls_certificate, self.logins):
+            raise ValueError(
+                f"{self.address.host} can be reached from other machines: set tls_certificate and "
+                f"logins, or listen on {LOCALHOST}:{self.address.port}"
+            )
+        return self
 
     @property
     def address(self) -> ListenAddress:

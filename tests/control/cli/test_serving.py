@@ -1,5 +1,6 @@
 """The service as a process: signals, settings that change, systemd, and its exit codes."""
 
+import base64
 import contextlib
 import json
 import os
@@ -7,6 +8,7 @@ import queue
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -23,6 +25,7 @@ from prometheus_client.parser import text_string_to_metric_families as parsed
 from control.service.audit_log import AuditLog
 from tests.control.service.test_audit_log import record
 from tests.support.cli_offline import PLIMSOLL, plimsoll, refused, usual
+from tests.support.tls_certificates import Authority
 
 WAIT_S = 300.0
 ADDRESS = re.compile(r"metrics on (http://\S+)/metrics")
@@ -250,7 +253,80 @@ def test_the_guardrails_are_those_of_run(
 
 def test_other_machines_are_not_served(tmp_path: Path) -> None:
     run = plimsoll(tmp_path, "service", "-b", NOWHERE, PLIMSOLL_SERVICE__LISTEN="0.0.0.0:9645")
-    refused(run, 2, "the service has neither TLS nor a login yet")
+    refused(run, 2, "can be reached from other machines: set tls_certificate and logins")
+
+
+def test_https_with_logins_that_the_command_prints(tmp_path: Path) -> None:
+    authority = Authority.make("ca")
+    certificate = authority.issue(tmp_path / "server.pem", "server")
+    logins, password = tmp_path / "logins.toml", "correct horse"
+    typed = subprocess.run(
+        [PLIMSOLL, "login", "eve", "--role", "viewer"],
+        input=f"{password}\n",
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+    )
+    assert typed.returncode == 0, typed.stderr
+    made = plimsoll(tmp_path, "login", "robot", "--role", "operator", "--token")
+    logins.write_text(typed.stdout + made.stdout)
+    logins.chmod(0o600)
+    token = made.stderr.split()[-1]
+    assert password not in logins.read_text()
+    assert token not in logins.read_text()
+    context = ssl.create_default_context(cafile=authority.write(tmp_path / "ca.pem"))
+    environment = {
+        "PLIMSOLL_SERVICE__TLS_CERTIFICATE": str(certificate),
+        "PLIMSOLL_SERVICE__LOGINS": str(logins),
+        "PLIMSOLL_SERVICE__API": "true",
+    }
+
+    with Service(tmp_path, environment=environment) as service:
+        match = re.search(r"metrics on (https://\S+)/metrics", service.wait_for("/metrics\n"))
+        assert match is not None
+
+        def asked(path: str, login: str, data: bytes | None = None) -> tuple[int, str]:
+            headers = {"Authorization": login, "Content-Type": "application/json"}
+            request = urllib.request.Request(match[1] + path, data, headers)
+            try:
+                with urllib.request.urlopen(request, timeout=WAIT_S, context=context) as response:
+                    return response.status, response.read().decode()
+            except urllib.error.HTTPError as exc:
+                with exc:
+                    return exc.code, exc.read().decode()
+
+        eve = "Basic " + base64.b64encode(f"eve:{password}".encode()).decode()
+        status, text = asked("/metrics", eve)
+        assert status == 200
+        assert "plimsoll_tls_certificate_end_timestamp_seconds" in text
+        # The test's certificate is valid for a day.
+        service.wait_for("ends in 0 days; replace the file, and send SIGHUP to the service")
+        assert asked("/api/v1/actions/pause", eve, b"{}")[0] == 403
+        # Without --auto there is nothing to pause.
+        status, text = asked("/api/v1/actions/pause", f"Bearer {token}", b"{}")
+        assert (status, text.split(";")[0]) == (409, "the service is read-only and starts no runs")
+        certificate.write_text("broken")
+        service.signalled(signal.SIGHUP)
+        service.wait_for("cannot use tls_certificate")
+        assert asked("/livez", "")[0] == 200
+        service.signalled(signal.SIGTERM)
+        assert service.process.wait(WAIT_S) == 0
+    audit = plimsoll(tmp_path, "ctl", "audit").stdout
+    assert "robot (from 127.0.0.1): pause refused" in audit
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("e:ve",), "is not a name"),
+        (("eve", "--role", "king"), "there is no role 'king'; there are viewer, operator, admin"),
+        (("eve",), "a password has 8 to 1024 bytes"),
+    ],
+)
+def test_logins_that_cannot_be_used_are_refused(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    refused(plimsoll(tmp_path, "login", *arguments), 2, message)
 
 
 def test_cruise_controls_api_answers_from_the_start(tmp_path: Path) -> None:

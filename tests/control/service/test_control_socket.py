@@ -17,7 +17,7 @@ import pytest
 from control.cli.control_client import ControlClient
 from control.cli.output_types import ActionAnswer, CtlStatusAnswer, WhyAnswer
 from control.service import control_socket
-from control.service.audit_log import read_audit
+from control.service.audit_log import AuditVia, read_audit
 from control.service.control_api import MOST_BODY
 from control.service.control_socket import FILE, LOCK, ControlSocket, Peer, peer_of
 from control.service.http_listener import MOST_CONNECTIONS, ControlSite, HttpListener, bound
@@ -38,10 +38,21 @@ class FakeActions(OperatorActions):
     def __init__(self, folder: Path, state: ServiceState) -> None:
         super().__init__(folder, state)
         self.seen: list[tuple[Action, ActionRequest, Peer]] = []
+        self.clients: list[str] = []
+        """Addresses of clients over HTTP."""
         self.fail: Exception | None = None
 
-    def perform(self, action: Action, request: ActionRequest, peer: Peer) -> ActionResult:
+    def perform(
+        self,
+        action: Action,
+        request: ActionRequest,
+        peer: Peer,
+        via: AuditVia = AuditVia.SOCKET,
+        client: str = "",
+    ) -> ActionResult:
+        assert (via is AuditVia.HTTP) == bool(client)
         self.seen.append((action, request, peer))
+        self.clients += [client] if client else []
         if self.fail is not None:
             raise self.fail
         return ActionResult(message=f"{action} done")

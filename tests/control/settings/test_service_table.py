@@ -1,4 +1,4 @@
-"""Where the service may listen: on this machine alone."""
+"""Where the service may listen: on this machine, or with TLS and logins."""
 
 import re
 from pathlib import Path
@@ -17,9 +17,11 @@ from model.errors import ConfigError
         ("127.9.9.9:0", "127.9.9.9", 0, "http://127.9.9.9:0"),
         ("localhost:80", "127.0.0.1", 80, "http://127.0.0.1:80"),
         ("[::1]:9645", "::1", 9645, "http://[::1]:9645"),
+        ("10.0.0.1:9645", "10.0.0.1", 9645, "http://10.0.0.1:9645"),
+        ("[2001:DB8::0]:9645", "2001:db8::", 9645, "http://[2001:db8::]:9645"),
     ],
 )
-def test_loopback_addresses_are_accepted(text: str, host: str, port: int, url: str) -> None:
+def test_addresses_and_ports_are_accepted(text: str, host: str, port: int, url: str) -> None:
     address = listen_address(text)
     assert (address.host, address.port, address.url) == (host, port, url)
 
@@ -27,10 +29,6 @@ def test_loopback_addresses_are_accepted(text: str, host: str, port: int, url: s
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0.0.0.0:9645", "neither TLS nor a login yet; listen on 127.0.0.1:9645"),
-        ("192.168.1.4:9645", "can be reached from other machines"),
-        ("[::]:9645", "can be reached from other machines"),
-        ("[::ffff:10.0.0.1]:9645", "can be reached from other machines"),
         ("::1:9645", "in brackets"),
         ("[::1%lo]:9645", "in brackets"),
         (":9645", "'' is not an IP address"),
@@ -48,10 +46,29 @@ def test_other_addresses_are_refused_with_the_reason(text: str, message: str) ->
         listen_address(text)
 
 
-def test_the_settings_name_the_line(tmp_path: Path) -> None:
+CERTIFICATE = 'tls_certificate = "server.pem"\n'
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:1", "192.168.1.4:1", "[::]:1", "[::ffff:a01:1]:1"])
+@pytest.mark.parametrize("more", ["", CERTIFICATE, 'logins = "logins.toml"\n'])
+def test_other_machines_are_served_with_tls_and_logins_alone(
+    tmp_path: Path, listen: str, more: str
+) -> None:
     file = tmp_path / "plimsoll.toml"
-    file.write_text('[service]\nlisten = "0.0.0.0:9645"\n')
-    with pytest.raises(ConfigError, match=r"plimsoll\.toml, line 2: .*neither TLS nor a login"):
+    file.write_text(f'[service]\nlisten = "{listen}"\n{more}')
+    message = "can be reached from other machines: set tls_certificate and logins"
+    with pytest.raises(ConfigError, match=rf"plimsoll\.toml, line 1: .*{message}"):
+        load({}, config=file)
+    file.write_text(f'[service]\nlisten = "{listen}"\n{CERTIFICATE}logins = "~/logins.toml"\n')
+    found = load({}, config=file).service
+    assert found.logins == Path.home() / "logins.toml"
+    assert not found.address.is_loopback
+
+
+def test_a_key_needs_its_certificate(tmp_path: Path) -> None:
+    file = tmp_path / "plimsoll.toml"
+    file.write_text('[service]\ntls_key = "key.pem"\n')
+    with pytest.raises(ConfigError, match="tls_key needs tls_certificate"):
         load({}, config=file)
 
 
