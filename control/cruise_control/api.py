@@ -40,6 +40,7 @@ from control.cruise_control.requests import (
     bad,
     parsed,
 )
+from control.cruise_control.reviews import review_board
 from control.cruise_control.state_documents import StateSources, state
 from control.cruise_control.user_tasks import (
     MOST_ACTIVE,
@@ -71,7 +72,6 @@ HEADERS: Final = {
     "Cruise-Control-Commit_Id": f"plimsoll-{__version__}",
     "Cache-Control": "no-store",
 }
-STOP: Final = "stop_proposal_execution"
 WITH_BODY: Final = "topic_configuration"
 """The endpoint whose requests may have a body."""
 logger = logging.getLogger("plimsoll.service")
@@ -112,8 +112,14 @@ class CruiseControlApi:
             "state": (self._quick, lambda request: done(state(sources, request))),
             "kafka_cluster_state": (self._reads, self._cluster_state),
             "user_tasks": (self._reads, lambda request: done(tasks_document(tasks, request))),
+            "review_board": (self._reads, self._review_board),
         }
         """Endpoints that are answered at once, whatever it takes."""
+        self._steering: Mapping[str, Callable[[Request, str], Answer]] = {
+            "stop_proposal_execution": execution.stop,
+            "review": execution.review,
+        }
+        """The same that change something, with the address of their client."""
         self._patiently: Mapping[str, tuple[Executor, Effortful]] = {
             "load": (self._reads, lambda request, _task: done(load(self._snapshot(), request))),
             "partition_load": (
@@ -183,10 +189,10 @@ class CruiseControlApi:
             found.force_close()
             return found
         client = request.remote or ""
-        if name in self._quickly or name == STOP:
+        if name in self._quickly or name in self._steering:
             pool, work = self._quickly.get(name) or (
                 self._orders,
-                lambda of: self._execution.stop(of, client),
+                lambda of: self._steering[name](of, client),
             )
             answer = await _in_pool(pool, partial(self._answer, asked, work))
             task = self._tasks.begin(asked, client, kept=False)
@@ -308,6 +314,10 @@ class CruiseControlApi:
                 "the request %s failed", printable(asked.url), extra=named(LogEvent.SERVICE)
             )
             return failure(method, path, f"internal error: {printable(repr(exc))}")
+
+    def _review_board(self, asked: Request) -> Answer:
+        now_ms = self._sources.service.now_ms()
+        return done(review_board(self._tasks.state_dir, asked, now_ms))
 
     def _planned(self, asked: Request, task: UserTask) -> Answer:
         if asked.endpoint.method == "POST" and not asked.flag("dryrun", True):

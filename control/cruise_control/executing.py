@@ -18,16 +18,17 @@ from control.cruise_control.kept_plans import KeptPlans
 from control.cruise_control.load_documents import VERSION
 from control.cruise_control.planning import Planning
 from control.cruise_control.requests import BadRequest, Request
+from control.cruise_control.reviews import review, review_board
 from control.cruise_control.user_tasks import TaskStatus, UserTask, UserTasks
 from control.loop import questions
 from control.service.audit_log import AuditVia
 from control.service.operator_actions import (
-    CLIENT,
     UNKNOWN,
     Action,
     ActionRequest,
     ActionResult,
     OperatorActions,
+    client_name,
 )
 from control.tasks.broker_task import BrokerTask, TaskPhase
 from control.tasks.operations import OPERATIONS, refuse_marked
@@ -45,6 +46,8 @@ from model.units import listed
 if TYPE_CHECKING:
     from control.loop.loop import Loop
 
+ORDER_VALID_S: Final = 3600.0
+"""Age at which an order that has not begun is no longer executed."""
 MOST_NAMED: Final = 3
 """Changes of the cluster that are named in a reason."""
 _log = logging.getLogger("plimsoll.service")
@@ -85,6 +88,9 @@ class Execution:
         no one has seen. Raises as `Planning.plan`, too.
         """
         parts = self._needed()
+        if self._is_old(task):
+            # The service was away meanwhile.
+            raise Failed("the order is more than an hour old; give it again", REFUSED)
         with self._one:
             found = self._found(request, task, snapshot)
             answer = self._planning.result(request, found)
@@ -103,7 +109,9 @@ class Execution:
             except PlimsollError:
                 if operation:
                     made = parts.files.read(operation)
-                    cancel(parts.files, made, _name(task.client), self._now_ms(), "not executed")
+                    cancel(
+                        parts.files, made, client_name(task.client), self._now_ms(), "not executed"
+                    )
                 raise
             return answer
 
@@ -120,10 +128,19 @@ class Execution:
             return done({"version": VERSION, "message": "Proposal execution stopped."})
         action = Action.ABORT if aborts else Action.STOP
         result = parts.actions.perform(
-            action, ActionRequest(by=_name(client)), UNKNOWN, AuditVia.CRUISE_CONTROL
+            action, ActionRequest(by=client_name(client)), UNKNOWN, AuditVia.CRUISE_CONTROL
         )
         message = f"Proposal execution stopped: {result.message}."
         return done({"version": VERSION, "message": message})
+
+    def _is_old(self, task: UserTask) -> bool:
+        return self._now_ms() - task.started_at_ms > 1000 * ORDER_VALID_S
+
+    def review(self, request: Request, client: str) -> Answer:
+        """Approve or discard plans of `--auto` that wait. Raises as `review`."""
+        parts = self._needed()
+        review(parts.actions, request, client)
+        return done(review_board(parts.actions.state_dir, request, self._now_ms()))
 
     def _needed(self) -> ExecutionParts:
         if self._parts is None:
@@ -168,7 +185,7 @@ class Execution:
         refuse_conflicts(files.of(cluster_id), brokers)
         marks = files.marks(cluster_id)
         refuse_marked(marks, cluster_id, brokers, OPERATIONS[operation].replaces)
-        made = files.add(cluster_id, operation, brokers, _name(task.client), now_ms)
+        made = files.add(cluster_id, operation, brokers, client_name(task.client), now_ms)
         files.keep_plan(made, plan)
         note = f"dry run of user task {task.task_id}"
         files.change(made.task_id, lambda of: of.planned(entry, now_ms, note))
@@ -178,7 +195,7 @@ class Execution:
         self, parts: ExecutionParts, task: UserTask, plan: Plan, operation: str, url: str
     ) -> None:
         """Begin the run of a plan, or approve the task on brokers that makes it."""
-        by = _name(task.client)
+        by = client_name(task.client)
 
         def act(loop: "Loop") -> ActionResult:
             if not operation:
@@ -225,10 +242,15 @@ class Execution:
             return self._status_on_brokers(parts, task)
         if loop is None or loop.running:
             return None
+        past = past_runs(parts.journal_dir, cluster_id)
         runs = [
-            r for r in past_runs(parts.journal_dir, cluster_id) if r.plan.hash == task.plan_hash
+            run
+            for run in past
+            if run.plan.hash == task.plan_hash and run.started_at_ms >= task.started_at_ms
         ]
-        runs = [r for r in runs if r.started_at_ms >= task.started_at_ms]
+        if runs and runs[-1] is not past[-1]:
+            # Only the newest run can be resumed.
+            return _AFTER.get(runs[-1].state, TaskStatus.FAILED)
         if runs:
             return _AFTER.get(runs[-1].state)
         if task.task_id in self._ordered:
@@ -248,6 +270,8 @@ class Execution:
         """Give an order that an earlier service has kept and not begun."""
         request = task.request()
         kept = self._kept.find(request)
+        if self._is_old(task):
+            return TaskStatus.FAILED
         if kept is None or kept[1].hash != task.plan_hash:
             return TaskStatus.FAILED
         try:
@@ -286,10 +310,6 @@ def _approved(task: BrokerTask, by: str, now_ms: int) -> BrokerTask:
         raise ConfigError(f"task {task.task_id} has no plan")
     approved = task.with_plan(approved_by=by, approved_at_ms=now_ms)
     return approved.entered(TaskPhase.APPROVED, now_ms, f"by {by}")
-
-
-def _name(client: str) -> str:
-    return f"{CLIENT}{client}"
 
 
 def _refuse_while_running(parts: ExecutionParts) -> None:

@@ -40,7 +40,7 @@ class Kind(StrEnum):
     SHARE = "a number"
     TEXT = "text"
     NAMES = "names, separated by commas"
-    BROKERS = "broker ids, separated by commas"
+    BROKERS = "ids, separated by commas"
     REGEX = "a regular expression"
 
 
@@ -192,8 +192,12 @@ _STOP: Final = _endpoint(
     _kinds(Kind.FLAG, "force_stop stop_external_agent"),
     _kinds(Kind.NUMBER, "review_id"),
 )
+_REVIEWS: Final = (
+    _endpoint("GET", "review_board", _kinds(Kind.BROKERS, "review_ids")),
+    _endpoint("POST", "review", _kinds(Kind.BROKERS, "approve discard")),
+)
 ENDPOINTS: Final[Mapping[str, Endpoint]] = {
-    found.name: found for found in (*_READS, *_PLANS, _STOP)
+    found.name: found for found in (*_READS, *_PLANS, _STOP, *_REVIEWS)
 }
 """By name."""
 

@@ -106,7 +106,7 @@ class UserTasks:
 
     def __init__(self, state_dir: Path, clock: Callable[[], float]) -> None:
         """clock: seconds since the epoch. Files that cannot be read are left out with a warning."""
-        self.folder = state_dir / FOLDER
+        self.state_dir, self.folder = state_dir, state_dir / FOLDER
         self._clock = clock
         self._lock = threading.Lock()
         self._tasks: dict[str, UserTask] = {}

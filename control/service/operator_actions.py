@@ -385,6 +385,11 @@ class OperatorActions:
         return int(1000 * self._clock())
 
 
+def client_name(address: str) -> str:
+    """The name of a client of Cruise Control, by its address."""
+    return f"{CLIENT}{address}"
+
+
 def _refuse_read_only(loop: "Loop") -> None:
     if loop.settings.mode is not Mode.AUTO:
         raise GuardrailRefused(

@@ -16,7 +16,7 @@ import pytest
 
 from control.cruise_control.answers import done
 from control.cruise_control.cruise_control import CruiseControl
-from control.cruise_control.executing import ExecutionParts, outdated
+from control.cruise_control.executing import ORDER_VALID_S, ExecutionParts, outdated
 from control.cruise_control.kept_plans import KeptPlans
 from control.cruise_control.requests import ENDPOINTS, parsed
 from control.cruise_control.user_tasks import TaskStatus, UserTasks
@@ -25,6 +25,7 @@ from control.loop.view import Mode
 from control.service.audit_log import read_audit
 from control.service.operator_actions import Action, ActionRequest, OperatorActions
 from control.service.service_state import ServiceState
+from control.settings.auto_limits import EAGER
 from control.settings.service_table import ListenAddress
 from control.settings.trigger_table import Response, TriggerTable
 from control.tasks.broker_task import TaskPhase
@@ -36,7 +37,7 @@ from solver.solve import solve
 from tests.control.cli.test_serving import WAIT_S, Service
 from tests.control.cli.test_simulated_service import service
 from tests.control.cruise_control.test_dry_runs import result
-from tests.control.service.test_operator_actions import PEER, SteeredExecutor
+from tests.control.service.test_operator_actions import ASKS, PEER, SteeredExecutor
 from tests.support.control.cruise_bench import CruiseClient, served
 from tests.support.control.cruise_schema import check
 from tests.support.control.loop_parts import (
@@ -91,14 +92,18 @@ Start = Callable[..., Site]
 def start(tmp_path: Path) -> Iterator[Start]:
     with contextlib.ExitStack() as opened:
 
-        def begin(snapshot: Snapshot = UNEVEN) -> Site:
+        def begin(snapshot: Snapshot = UNEVEN, triggers: TriggerTable = OFF) -> Site:
             state, executor, observer = (
                 ServiceState(),
                 SteeredExecutor(),
                 CannedObserver([snapshot]),
             )
             settings = loop_settings(
-                tmp_path / "journal", mode=Mode.AUTO, decisions_dir=tmp_path, triggers=OFF
+                tmp_path / "journal",
+                mode=Mode.AUTO,
+                decisions_dir=tmp_path,
+                triggers=triggers,
+                limits=EAGER.model_copy(update={"confirm": 0.0, "pause": 0.0}),
             )
             loop = Loop(settings, loop_parts(observer, executor))
             state.begin(settings.goals, settings.tick_s)
@@ -299,6 +304,61 @@ def test_simultaneous_orders_execute_once(start: Start) -> None:
     site.executor.finish.set()
     site.until(lambda: len(site.loop.reports) == 1)
     assert len(site.executor.plans) == 1
+
+
+def test_an_order_from_long_ago_is_not_executed(start: Start, tmp_path: Path) -> None:
+    """A service that comes back after hours moves nothing that no one expects any more."""
+    request = parsed(ENDPOINTS["rebalance"], [("dryrun", "false")], "/rebalance")
+    tasks = UserTasks(tmp_path, lambda: time.time() - ORDER_VALID_S - 1)
+    begun = [tasks.begin(request, "10.0.0.1", kept=True) for _ in range(2)]
+    tasks.end(begun[1].task_id, done({}), TaskStatus.EXECUTING, plan_hash="f" * 64)
+    site = start()
+    site.until(lambda: site.statuses() == ["CompletedWithError"] * 2)
+    assert site.executor.plans == []
+
+
+def test_a_waiting_plan_is_reviewed(start: Start, tmp_path: Path) -> None:
+    site = start(ASKS, TriggerTable())
+    assert site.loop.wait(lambda _: site.loop.question is not None, LONG_S)
+    assert site.loop.question is not None
+    plan_hash = site.loop.question.plan_hash
+
+    def board(query: str = "") -> Any:
+        reply = site.client.get(f"review_board?json=true{query}")
+        check(reply.json, "reviewResult", "ReviewResult")
+        return reply.json["RequestInfo"]
+
+    (row,) = board()
+    assert (row["Status"], row["SubmitterAddress"]) == ("PENDING_REVIEW", "plimsoll")
+    assert plan_hash[:12] in row["EndpointWithParams"]
+    number = row["Id"]
+    assert board(f"&review_ids={number + 1}") == []
+    unknown = site.client.post(f"review?json=true&approve={number + 1}")
+    assert (unknown.status, "there is no request" in unknown.error) == (500, True)
+    assert site.client.post("review?json=true").status == 400
+    both = site.client.post(f"review?json=true&approve={number}&discard={number}")
+    assert (both.status, "named twice" in both.error) == (400, True)
+    approved = site.client.post(f"review?json=true&approve={number}")
+    assert approved.status == 200, approved.text
+    site.executor.finish.set()
+    site.until(lambda: len(site.executor.plans) == 1)
+    assert site.executor.plans[0].hash == plan_hash
+    assert board()[0]["Status"] == "SUBMITTED"
+    last = read_audit(tmp_path)[-1]
+    assert (last.action, last.by, last.plan_hash) == (
+        "approve",
+        "cruise-control:127.0.0.1",
+        plan_hash,
+    )
+
+
+def test_a_waiting_plan_is_discarded(start: Start) -> None:
+    site = start(ASKS, TriggerTable())
+    assert site.loop.wait(lambda _: site.loop.question is not None, LONG_S)
+    (row,) = site.client.get("review_board?json=true").json["RequestInfo"]
+    found = site.client.post(f"review?json=true&discard={row['Id']}").json["RequestInfo"]
+    assert [r["Status"] for r in found] == ["DISCARDED"]
+    assert site.executor.plans == []
 
 
 # ---- as processes, on a simulated cluster

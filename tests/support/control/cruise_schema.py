@@ -16,8 +16,9 @@ TOPIC_PARTITION: Final = {"type": "object", "required": ["topic", "partition", "
 def schema(file: str, name: str) -> Any:
     """One schema with its references resolved.
 
-    Two faults of the description are corrected: Cruise Control itself writes fractions of loads,
-    which are integers there, and `topicPartition` as an object, which is a string there.
+    Faults of the description are corrected: Cruise Control itself writes fractions of loads, which
+    are integers there, `topicPartition` as an object, which is a string there, and `RequestInfo`
+    as a list; and `version` is misspelt once.
     """
     document = yaml.safe_load((FOLDER / f"{file}.yaml").read_text())
     found = _resolved(document[name], file)
@@ -26,6 +27,12 @@ def schema(file: str, name: str) -> Any:
             found["properties"][key] = NUMBERS
     if name == "ExecutionProposal":
         found["properties"]["topicPartition"] = TOPIC_PARTITION
+    if name == "ReviewResult":
+        found["required"] = ["version", "RequestInfo"]
+        found["properties"]["RequestInfo"] = {
+            "type": "array",
+            "items": found["properties"]["RequestInfo"],
+        }
     return found
 
 
